@@ -1,0 +1,31 @@
+"""gamelore: a general game player that remembers."""
+
+from .errors import (
+    ExperimentError,
+    GameloreError,
+    GDLError,
+    GDLSemanticError,
+    GDLSyntaxError,
+    GroundingError,
+    IllegalMoveError,
+    KnowledgeError,
+    ProtocolError,
+)
+from .rules.game import Game, Position, load
+
+__version__ = "0.1.0"
+__all__ = [
+    "ExperimentError",
+    "GDLError",
+    "GDLSemanticError",
+    "GDLSyntaxError",
+    "Game",
+    "GameloreError",
+    "GroundingError",
+    "IllegalMoveError",
+    "KnowledgeError",
+    "Position",
+    "ProtocolError",
+    "__version__",
+    "load",
+]

@@ -1,0 +1,1 @@
+"""GDL text to a simulator: parse, check, ground, build the circuit, compile."""

@@ -1,0 +1,6 @@
+"""placeholder until the checker lands"""
+from .gdl import Rulesheet
+
+
+def refuse(sheet: Rulesheet) -> None:
+    """Being written."""

@@ -1,0 +1,304 @@
+"""The two engines behind a Game: both answer for batches of packed states, in the same order of actions."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .circuit import Circuit
+from .gdl import Rulesheet
+from .ground import GroundTerm, Names
+from .native import GROUPS, LoadedCode, NativeCode, ObjectCode, compile_playouts, layout_of
+from .planes import words
+from .playout import PlayoutRunner, Playouts
+from .reasoner import Facts, Joint, Reasoner
+
+States: TypeAlias = NDArray[np.uint64]
+Progress: TypeAlias = Callable[[int], None]
+NO_GOAL = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Legal:
+    """Legal moves of a batch: of position i and role r `actions[offsets[k]:offsets[k + 1]]` with k = i * roles + r.
+
+    offsets: int64[batch * roles + 1]; actions: int32, in the order of actions.
+    """
+
+    offsets: NDArray[np.int64]
+    actions: NDArray[np.int32]
+
+
+class Engine(Protocol):
+    """What a Game asks of an engine. States are uint64[batch, num_words] that only the engine reads."""
+
+    names: Names
+    roles: list[GroundTerm]
+    goal_values: list[list[int]]
+    num_words: int
+    initial: NDArray[np.uint64]
+
+    def evaluate(self, states: States) -> tuple[NDArray[np.bool_], NDArray[np.int16]]: ...
+
+    def legal(self, states: States) -> Legal: ...
+
+    def next(self, states: States, joint: NDArray[np.int32]) -> States: ...
+
+    def keys(self, states: States) -> NDArray[np.uint64]: ...
+
+    def playouts(self, n: int, seed: int, threads: int, progress: Progress | None) -> Playouts: ...
+
+    def holds(self, states: States, fact: GroundTerm) -> NDArray[np.bool_]: ...
+
+    def facts(self, state: NDArray[np.uint64]) -> list[GroundTerm]: ...
+
+    def pack(self, facts: Iterable[GroundTerm]) -> NDArray[np.uint64]: ...
+
+    def move(self, role: int, action: int) -> GroundTerm: ...
+
+    def action(self, role: int, move: GroundTerm) -> int: ...
+
+
+def fact_key(fact: GroundTerm) -> int:
+    """64 bits that depend on the fact's structure only, not on names; a state's key is the sum over its facts."""
+    return int.from_bytes(hashlib.blake2b(repr(fact).encode(), digest_size=8).digest(), "little")
+
+
+class NativeEngine:
+    """Compiled circuits. A state is the bits of its facts, fact i in bit i % 64 of word i // 64."""
+
+    def __init__(self, names: Names, roles: list[GroundTerm], circuit: Circuit, code: ObjectCode) -> None:
+        self.names, self.roles, self.circuit = names, roles, circuit
+        self.goal_values = circuit.goals
+        self.num_words = words(circuit.num_facts)
+        self.initial = pack_bits(np.array([circuit.initial]), self.num_words)[0]
+        self.code = NativeCode(code, {group: layout_of(circuit, group) for group in GROUPS})
+        self.moves = [move for moves in circuit.actions for move in moves]
+        self.role_of = np.repeat(np.arange(len(roles)), [len(moves) for moves in circuit.actions])
+        self._index = {
+            (int(role), move): i for i, (role, move) in enumerate(zip(self.role_of, self.moves, strict=True))
+        }
+        self._fact_index = {fact: i for i, fact in enumerate(circuit.facts)}
+        self._byte_keys = _byte_keys(circuit.facts, 8 * self.num_words)
+        self._goal_values = np.array([value for values in circuit.goals for value in values], np.int16)
+        self._goal_roles = np.repeat(np.arange(len(roles)), [len(values) for values in circuit.goals])
+
+    def evaluate(self, states: States) -> tuple[NDArray[np.bool_], NDArray[np.int16]]:
+        """terminal: bool[batch]; goals: int16[batch, roles], NO_GOAL where not exactly one value holds."""
+        bits = unpack_bits(self.code.run("evaluate", states), 1 + len(self._goal_values))
+        goals = np.full((len(states), len(self.roles)), NO_GOAL, np.int16)
+        for role in range(len(self.roles)):
+            held = bits[:, 1:][:, self._goal_roles == role]
+            values = self._goal_values[self._goal_roles == role]
+            goals[:, role] = np.where(held.sum(axis=1) == 1, held @ values, NO_GOAL)
+        return bits[:, 0].astype(np.bool_), goals
+
+    def legal(self, states: States) -> Legal:
+        """Legal moves; none in terminal states."""
+        bits = unpack_bits(self.code.run("legal", states), len(self.moves) + 1)
+        legal = bits[:, :-1] & (bits[:, -1:] ^ 1)
+        lanes, actions = np.nonzero(legal)
+        counts = np.bincount(lanes * len(self.roles) + self.role_of[actions], minlength=len(states) * len(self.roles))
+        offsets = np.zeros(len(counts) + 1, np.int64)
+        np.cumsum(counts, out=offsets[1:])
+        return Legal(offsets, actions.astype(np.int32))
+
+    def next(self, states: States, joint: NDArray[np.int32]) -> States:
+        """Successors for joint moves int32[batch, roles]; legality is not looked at."""
+        bits = np.zeros((len(states), words(len(self.moves))), np.uint64)
+        lanes = np.arange(len(states))
+        for role in range(len(self.roles)):
+            actions = joint[:, role]
+            bits[lanes, actions >> 6] |= np.uint64(1) << (actions & 63).astype(np.uint64)
+        return self.code.run("next", states, bits)
+
+    def keys(self, states: States) -> NDArray[np.uint64]:
+        """uint64[batch], see fact_key."""
+        rows = np.ascontiguousarray(states).view(np.uint8).reshape(len(states), -1)
+        total: NDArray[np.uint64] = self._byte_keys[np.arange(rows.shape[1]), rows].sum(axis=1, dtype=np.uint64)
+        return total
+
+    def holds(self, states: States, fact: GroundTerm) -> NDArray[np.bool_]:
+        """bool[batch]: in which states a fact holds."""
+        index = self._fact_index.get(fact)
+        if index is None:
+            return np.zeros(len(states), np.bool_)
+        return (states[:, index >> 6] >> np.uint64(index & 63) & np.uint64(1)).astype(np.bool_)
+
+    def facts(self, state: NDArray[np.uint64]) -> list[GroundTerm]:
+        """The facts of one state, uint64[words]."""
+        return [self.circuit.facts[i] for i in np.flatnonzero(unpack_bits(state[None], self.circuit.num_facts)[0])]
+
+    def pack(self, facts: Iterable[GroundTerm]) -> NDArray[np.uint64]:
+        """One state from its facts. Raises KeyError for a fact that no reachable state can hold."""
+        bits = np.zeros((1, self.circuit.num_facts), np.bool_)
+        bits[0, [self._fact_index[fact] for fact in facts]] = True
+        state: NDArray[np.uint64] = pack_bits(bits, self.num_words)[0]
+        return state
+
+    @cached_property
+    def _playout_runner(self) -> PlayoutRunner:
+        code = compile_playouts(self.circuit)
+        self._playout_code = LoadedCode(code)
+        return PlayoutRunner(self._playout_code.address("playouts"), self.circuit, code.num_planes)
+
+    def playouts(self, n: int, seed: int, threads: int, progress: Progress | None) -> Playouts:
+        """Random matches in planes, compiled at the first call."""
+        return self._playout_runner.run(n, seed, threads, progress)
+
+    def move(self, role: int, action: int) -> GroundTerm:
+        """The move that an action's index stands for."""
+        return self.moves[action]
+
+    def action(self, role: int, move: GroundTerm) -> int:
+        """The index of a move. Raises KeyError for a move that is never legal."""
+        return self._index[role, move]
+
+
+def pack_bits(bits: NDArray[np.bool_], num_words: int) -> States:
+    """bool[batch, n] to uint64[batch, num_words], bit i in bit i % 64 of word i // 64."""
+    padded = np.zeros((len(bits), 64 * num_words), np.bool_)
+    padded[:, : bits.shape[1]] = bits
+    packed: States = np.packbits(padded, axis=1, bitorder="little").view(np.uint64)
+    return packed
+
+
+def unpack_bits(rows: States, count: int) -> NDArray[np.uint8]:
+    """The first `count` bits of each row, uint8[batch, count] of 0 and 1."""
+    as_bytes = np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows), 8 * rows.shape[1])
+    return np.unpackbits(as_bytes, axis=1, count=count, bitorder="little")
+
+
+def _byte_keys(facts: Sequence[GroundTerm], num_bytes: int) -> NDArray[np.uint64]:
+    """uint64[bytes, 256]: the sum of the keys of the facts in each possible byte of a state."""
+    table = np.zeros((num_bytes, 256), np.uint64)
+    values = np.arange(256)
+    for index, fact in enumerate(facts):
+        held = (values >> (index & 7)) & 1 == 1
+        table[index >> 3, held] += np.uint64(fact_key(fact))
+    return table
+
+
+class ReasonerEngine:
+    """The plain reasoner. A state is one word, the number under which its set of facts was first met."""
+
+    def __init__(self, sheet: Rulesheet) -> None:
+        self.reasoner = Reasoner(sheet)
+        self.names, self.roles = self.reasoner.names, self.reasoner.roles
+        self.goal_values = [sorted(values) for values in self._possible_goals(sheet)]
+        self.num_words = 1
+        self._sets: list[Facts] = []
+        self._numbers: dict[Facts, int] = {}
+        self._moves: list[GroundTerm] = []
+        self._actions: dict[GroundTerm, int] = {}
+        self.initial = np.array([self._number(self.reasoner.initial)], np.uint64)
+
+    def _possible_goals(self, sheet: Rulesheet) -> list[set[int]]:
+        """Values that stand in heads of goal rules; where one is a variable, every value 0 .. 100 is possible."""
+        values: list[set[int]] = [set() for _ in self.roles]
+        for rule in sheet.rules:
+            if rule.head.name != "goal":
+                continue
+            text = str(rule.head.args[1])
+            found = {int(text)} if text.removeprefix("-").isdecimal() else set(range(101))
+            for role, known in enumerate(values):
+                name = self.names.text(self.roles[role])
+                if str(rule.head.args[0]).startswith("?") or str(rule.head.args[0]).lower() == name.lower():
+                    known |= found
+        return values
+
+    def _number(self, facts: Facts) -> int:
+        number = self._numbers.setdefault(facts, len(self._sets))
+        if number == len(self._sets):
+            self._sets.append(facts)
+        return number
+
+    def _states(self, states: States) -> list[Facts]:
+        return [self._sets[number] for number in states[:, 0].tolist()]
+
+    def evaluate(self, states: States) -> tuple[NDArray[np.bool_], NDArray[np.int16]]:
+        """See NativeEngine.evaluate."""
+        answers = self.reasoner.answers(self._states(states)) if len(states) else []
+        goals = [[values[0] if len(values) == 1 else NO_GOAL for values in answer.goals.values()] for answer in answers]
+        terminal = np.array([answer.terminal for answer in answers], np.bool_)
+        return terminal, np.array(goals, np.int16).reshape(len(states), len(self.roles))
+
+    def legal(self, states: States) -> Legal:
+        """See NativeEngine.legal."""
+        answers = self.reasoner.answers(self._states(states)) if len(states) else []
+        moves = [[] if answer.terminal else list_ for answer in answers for list_ in answer.legal.values()]
+        offsets = np.zeros(len(moves) + 1, np.int64)
+        np.cumsum([len(list_) for list_ in moves], out=offsets[1:])
+        return Legal(offsets, np.array([self._action(move) for list_ in moves for move in list_], np.int32))
+
+    def next(self, states: States, joint: NDArray[np.int32]) -> States:
+        """See NativeEngine.next."""
+        if not len(states):
+            return np.zeros((0, 1), np.uint64)
+        joint_moves: list[Joint] = [
+            {role: self._moves[action] for role, action in zip(self.roles, actions, strict=True)}
+            for actions in joint.tolist()
+        ]
+        successors = self.reasoner.successors(self._states(states), joint_moves)
+        return np.array([[self._number(facts)] for facts in successors], np.uint64)
+
+    def keys(self, states: States) -> NDArray[np.uint64]:
+        """See NativeEngine.keys."""
+        sums = [sum(map(fact_key, facts)) % 2**64 for facts in self._states(states)]
+        return np.array(sums, np.uint64)
+
+    def holds(self, states: States, fact: GroundTerm) -> NDArray[np.bool_]:
+        """bool[batch]: in which states a fact holds."""
+        return np.array([fact in facts for facts in self._states(states)], np.bool_)
+
+    def facts(self, state: NDArray[np.uint64]) -> list[GroundTerm]:
+        """The facts of one state, uint64[1]."""
+        return sorted(self._sets[int(state[0])])
+
+    def pack(self, facts: Iterable[GroundTerm]) -> NDArray[np.uint64]:
+        """One state from its facts."""
+        return np.array([self._number(frozenset(facts))], np.uint64)
+
+    def playouts(self, n: int, seed: int, threads: int, progress: Progress | None) -> Playouts:
+        """Random matches, all of them in lockstep."""
+        rng = np.random.default_rng(seed)
+        states = np.repeat(self.initial[None], n, axis=0)
+        num_steps = num_stuck = 0
+        goals: list[Counter[int | None]] = [Counter() for _ in self.roles]
+        while len(states):
+            terminal, values = self.evaluate(states)
+            legal = self.legal(states)
+            counts = np.diff(legal.offsets).reshape(len(states), len(self.roles))
+            stuck = ~terminal & (counts == 0).any(axis=1)
+            num_stuck += int(stuck.sum())
+            for role, counter in enumerate(goals):
+                counter.update(None if value == NO_GOAL else value for value in values[terminal, role].tolist())
+                counter[None] += int(stuck.sum())
+            going = ~terminal & ~stuck
+            num_steps += int(going.sum())
+            drawn = legal.offsets[:-1].reshape(counts.shape) + (rng.random(counts.shape) * counts).astype(np.int64)
+            states = self.next(states[going], legal.actions[drawn[going]])
+            if progress:
+                progress(n - len(states))
+        return Playouts(n, num_steps, num_stuck, tuple(dict(+counter) for counter in goals))
+
+    def _action(self, move: GroundTerm) -> int:
+        number = self._actions.setdefault(move, len(self._moves))
+        if number == len(self._moves):
+            self._moves.append(move)
+        return number
+
+    def move(self, role: int, action: int) -> GroundTerm:
+        """The move that an action's index stands for."""
+        return self._moves[action]
+
+    def action(self, role: int, move: GroundTerm) -> int:
+        """The index of a move."""
+        return self._action(move)

@@ -1,0 +1,252 @@
+"""Game: what everybody else sees of a rulesheet. Batches of states in, batches out; or one friendly Position."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import GroundingError, IllegalMoveError
+from . import cache, check
+from .circuit import build
+from .engine import Engine, Legal, NativeEngine, ReasonerEngine, States
+from .gdl import Rulesheet, parse, parse_term
+from .ground import Limits, Names, ground
+from .native import compile_circuit
+from .playout import Playouts
+from .turns import Turns
+
+EngineName: TypeAlias = Literal["auto", "native", "reasoner"]
+
+
+class Game:
+    """The rules of a game, ready to be played.
+
+    States are `uint64[batch, num_words]`; only the game reads them. Actions are integers of one role's moves in this
+    game.
+    """
+
+    def __init__(self, sheet: Rulesheet, name: str, engine: Engine, engine_name: Literal["native", "reasoner"]) -> None:
+        self.rulesheet = sheet
+        self.name = name
+        self.engine: Literal["native", "reasoner"] = engine_name
+        self._engine = engine
+        self.roles = tuple(map(engine.names.text, engine.roles))
+        self.num_roles = len(self.roles)
+        self.num_words = engine.num_words
+        self.initial: NDArray[np.uint64] = engine.initial
+        self.goal_values = tuple(map(tuple, engine.goal_values))
+
+    def __repr__(self) -> str:
+        return f"<Game {self.name}: roles {', '.join(self.roles)}; engine {self.engine}>"
+
+    @cached_property
+    def rules_hash(self) -> str:
+        """SHA-256 of the rules in canonical form, in hexadecimal; comments and white space do not change it."""
+        return hashlib.sha256(str(self.rulesheet).lower().encode()).hexdigest()
+
+    def evaluate(self, states: States) -> tuple[NDArray[np.bool_], NDArray[np.int16]]:
+        """terminal bool[batch], and goals int16[batch, roles], -1 where the rules give none or several."""
+        return self._engine.evaluate(states)
+
+    def legal(self, states: States) -> Legal:
+        """The legal moves of every role, in the order of actions; none in terminal states."""
+        return self._engine.legal(states)
+
+    def next(self, states: States, joint: NDArray[np.int32]) -> States:
+        """Successors for joint moves int32[batch, roles] of action indices; legality is not looked at."""
+        return self._engine.next(states, joint)
+
+    def state_keys(self, states: States) -> NDArray[np.uint64]:
+        """uint64[batch]: a hash of the facts, the same on both engines and in every process."""
+        return self._engine.keys(states)
+
+    @cached_property
+    def _turns(self) -> Turns:
+        return Turns.observe(self)
+
+    def acting(self, states: States) -> NDArray[np.bool_]:
+        """bool[batch, roles]: whose turn it is; see turns.py."""
+        return self._turns.acting(self, states)
+
+    def holds(self, states: States, fact: str) -> NDArray[np.bool_]:
+        """bool[batch]: in which states a fact holds."""
+        return self._engine.holds(states, self._engine.names.ground_term(parse_term(fact)))
+
+    def facts(self, state: NDArray[np.uint64]) -> frozenset[str]:
+        """The facts of one state, uint64[num_words], as text."""
+        return frozenset(map(self._engine.names.text, self._engine.facts(state)))
+
+    def state(self, facts: Iterable[str]) -> NDArray[np.uint64]:
+        """Packs facts, uint64[num_words]. Raises ValueError for a fact that no reachable state holds."""
+        terms = []
+        for fact in facts:
+            terms.append(self._engine.names.ground_term(parse_term(fact)))
+        try:
+            return self._engine.pack(terms)
+        except KeyError as error:
+            fact = self._engine.names.text(error.args[0])
+            raise ValueError(f"expected facts that {self.name} can reach, got {fact}; see game.facts") from None
+
+    def move_text(self, role: int, action: int) -> str:
+        """A move as text: `(mark 2 2)`."""
+        return self._engine.names.text(self._engine.move(role, action))
+
+    def action(self, role: int, move: str) -> int:
+        """The index of a move given as text. Raises IllegalMoveError for one that is never legal."""
+        try:
+            return self._engine.action(role, self._engine.names.ground_term(parse_term(move)))
+        except KeyError:
+            raise IllegalMoveError(
+                f"expected a move of {self.roles[role]}, got {move}, which is never legal in {self.name}"
+            ) from None
+
+    def playouts(
+        self, n: int, seed: int = 0, *, threads: int = 1, progress: Callable[[int], None] | None = None
+    ) -> Playouts:
+        """Exactly n uniformly random matches from the start; `progress` is told now and then how many are done.
+
+        The native engine's result does not depend on `threads`; the reasoner draws other numbers and uses one.
+        """
+        return self._engine.playouts(n, seed, threads, progress)
+
+    def start(self) -> Position:
+        """The first position."""
+        return Position(self, self.initial)
+
+    def position(self, facts: Iterable[str]) -> Position:
+        """The position in which exactly these facts hold."""
+        return Position(self, self.state(facts))
+
+
+@dataclass(frozen=True, eq=False)
+class Position:
+    """One position of a game, with everything as text."""
+
+    game: Game
+    state: NDArray[np.uint64]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Position) and other.game is self.game and np.array_equal(other.state, self.state)
+
+    def __hash__(self) -> int:
+        return hash(self.state.tobytes())
+
+    def __repr__(self) -> str:
+        return f"<Position of {self.game.name}: {' '.join(sorted(self.facts))}>"
+
+    @cached_property
+    def facts(self) -> frozenset[str]:
+        """The facts that hold: "(cell 1 1 b)"."""
+        return self.game.facts(self.state)
+
+    @cached_property
+    def legal(self) -> dict[str, list[str]]:
+        """Role -> its legal moves in the order of actions; empty lists in a terminal position."""
+        legal = self.game.legal(self.state[None])
+        return {
+            name: [
+                self.game.move_text(role, action)
+                for action in legal.actions[legal.offsets[role] : legal.offsets[role + 1]].tolist()
+            ]
+            for role, name in enumerate(self.game.roles)
+        }
+
+    @cached_property
+    def _evaluation(self) -> tuple[bool, dict[str, int | None]]:
+        terminal, goals = self.game.evaluate(self.state[None])
+        values = {role: int(goal) if goal >= 0 else None for role, goal in zip(self.game.roles, goals[0], strict=True)}
+        return bool(terminal[0]), values
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether the match is over."""
+        return self._evaluation[0]
+
+    @property
+    def goals(self) -> dict[str, int | None]:
+        """Role -> its goal value; None where the rules give none, or several."""
+        return self._evaluation[1]
+
+    def play(self, moves: Mapping[str, str] | Sequence[str] | str) -> Position:
+        """The position after a joint move: role -> move, moves in the order of roles, or the move of a single player.
+
+        Raises IllegalMoveError, naming the legal moves.
+        """
+        if isinstance(moves, str):
+            moves = (moves,)
+        if not isinstance(moves, Mapping):
+            moves = self._by_role(moves)
+        joint = [self._action(role, name, moves) for role, name in enumerate(self.game.roles)]
+        return Position(self.game, self.game.next(self.state[None], np.array([joint], np.int32))[0])
+
+    def _by_role(self, moves: Sequence[str]) -> dict[str, str]:
+        if len(moves) != self.game.num_roles:
+            raise IllegalMoveError(
+                f"expected {self.game.num_roles} moves, one for each of {', '.join(self.game.roles)}, got {len(moves)}"
+            )
+        return dict(zip(self.game.roles, moves, strict=True))
+
+    def _action(self, role: int, name: str, moves: Mapping[str, str]) -> int:
+        if self.is_terminal:
+            raise IllegalMoveError("the match is over: a terminal position has no legal moves; begin with game.start()")
+        legal = self.legal[name]
+        if name not in moves:
+            raise IllegalMoveError(f"expected a move of every role, got none of {name}; legal: {', '.join(legal)}")
+        unknown = set(moves) - set(self.game.roles)
+        if unknown:
+            raise IllegalMoveError(
+                f"expected moves of {', '.join(self.game.roles)}, got one of {', '.join(sorted(unknown))}"
+            )
+        text = str(parse_term(moves[name])).lower()
+        for move in legal:
+            if move.lower() == text:
+                return self.game.action(role, move)
+        raise IllegalMoveError(f"expected a legal move of {name}, got {moves[name]}; legal: {', '.join(legal)}")
+
+
+def load(source: str | Path, engine: EngineName = "auto", limits: Limits | None = None) -> Game:
+    """A game from a shipped name, a path or GDL text.
+
+    engine: "native" compiles and raises GroundingError over the limits; "reasoner" asks the rules each time; "auto"
+    is native where the limits allow it. Raises GDLError for a rulesheet that cannot be played.
+    """
+    sheet, name = read(source)
+    check.refuse(sheet)
+    if engine != "reasoner":
+        try:
+            return Game(sheet, name, _native(sheet, limits), "native")
+        except GroundingError:
+            if engine == "native":
+                raise
+    return Game(sheet, name, ReasonerEngine(sheet), "reasoner")
+
+
+def _native(sheet: Rulesheet, limits: Limits | None) -> NativeEngine:
+    key = cache.key(sheet)
+    known = cache.load(key)
+    if known is not None:
+        return NativeEngine(Names(sheet), *known)
+    program = ground(sheet, limits)
+    circuit = build(program)
+    code = compile_circuit(circuit)
+    cache.store(key, program.roles, circuit, code)
+    return NativeEngine(program.names, program.roles, circuit, code)
+
+
+def read(source: str | Path) -> tuple[Rulesheet, str]:
+    """Parses a shipped name, a path or GDL text; also gives the game's name."""
+    from .. import games
+
+    if isinstance(source, str) and "(" in source:
+        return parse(source), "unnamed"
+    path = Path(source)
+    if not path.suffix and not path.exists():
+        path = games.path(str(source))
+    return parse(path.read_text(encoding="utf-8", errors="replace"), path), path.stem

@@ -1,0 +1,387 @@
+"""Text to terms and rules, and back. Every term and rule knows the line and column it came from.
+
+A rulesheet is a list of rules; a rule is a head atom and a body of conditions. Terms and atoms print in canonical
+form, one space between arguments: `(cell 1 1 b)`. Names are compared in lower case and shown as first written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple, NoReturn, TypeAlias
+
+from ..errors import GDLSyntaxError
+
+KEYWORD_ARITY = {
+    "role": 1,
+    "init": 1,
+    "true": 1,
+    "next": 1,
+    "legal": 2,
+    "does": 2,
+    "goal": 2,
+    "terminal": 0,
+    "base": 1,
+    "input": 2,
+}
+LOGICAL_WORDS = frozenset({"<=", "not", "or", "and", "distinct"})
+MAX_NESTING = 200  # parentheses inside parentheses; Python's own stack is the limit that this keeps away from
+
+
+class Location(NamedTuple):
+    """A place in the text, both numbers from 1."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A name without arguments; `name` is lower case, `spelling` as written here."""
+
+    name: str
+    spelling: str = field(compare=False)
+    location: Location = field(compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return self.spelling
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """`?name`; `name` is lower case and without the question mark."""
+
+    name: str
+    location: Location = field(compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"?{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A name with at least one argument."""
+
+    name: str
+    args: tuple[Term, ...]
+    spelling: str = field(compare=False)
+    location: Location = field(compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"({self.spelling} {' '.join(map(str, self.args))})"
+
+
+Term: TypeAlias = Constant | Variable | Function
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """A relation applied to terms; `p` and `(p)` are the same atom."""
+
+    name: str
+    args: tuple[Term, ...]
+    spelling: str = field(compare=False)
+    location: Location = field(compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"({self.spelling} {' '.join(map(str, self.args))})" if self.args else self.spelling
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    """`(distinct left right)`: the two terms differ."""
+
+    left: Term
+    right: Term
+    location: Location = field(compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"(distinct {self.left} {self.right})"
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """`(not condition)`."""
+
+    condition: Condition
+    location: Location = field(compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"(not {self.condition})"
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """`(or branch ..)`: at least one branch holds; no branch at all is false."""
+
+    branches: tuple[Condition, ...]
+    location: Location = field(compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"(or {' '.join(map(str, self.branches))})"
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """`(and part ..)`: all parts hold. Not in the language definition, but some sheets use it."""
+
+    parts: tuple[Condition, ...]
+    location: Location = field(compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"(and {' '.join(map(str, self.parts))})"
+
+
+Condition: TypeAlias = Atom | Distinct | Not | Or | And
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`(<= head body ..)`; a fact is a rule with an empty body and `arrow` false where written without `<=`."""
+
+    head: Atom
+    body: tuple[Condition, ...]
+    location: Location = field(compare=False, repr=False)
+    arrow: bool = field(default=True, compare=False)
+
+    def __str__(self) -> str:
+        return f"(<= {' '.join(map(str, (self.head, *self.body)))})" if self.arrow else str(self.head)
+
+
+@dataclass(frozen=True, slots=True)
+class Rulesheet:
+    """A parsed text: its rules in their order, and where they came from."""
+
+    rules: tuple[Rule, ...]
+    text: str = field(repr=False)
+    path: Path | None = None
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.rules))
+
+
+class _Token(NamedTuple):
+    text: str
+    location: Location
+
+
+@dataclass(frozen=True, slots=True)
+class _List:
+    items: tuple[_Expression, ...]
+    location: Location
+
+    def __str__(self) -> str:
+        return f"({' '.join(str(item) if isinstance(item, _List) else item.text for item in self.items)})"
+
+
+_Expression: TypeAlias = _Token | _List
+
+_TOKEN = re.compile(r"[()]|[^\s();]+")
+
+
+def parse(text: str, path: Path | None = None) -> Rulesheet:
+    """Parses a rulesheet. Raises GDLSyntaxError with line, column and remedy."""
+    return Rulesheet(_Parser(path).rules(text), text, path)
+
+
+def parse_term(text: str) -> Term:
+    """Parses one term, `noop` or `(mark 2 2)`. Raises GDLSyntaxError."""
+    parser = _Parser(None)
+    expressions = list(parser.expressions(text))
+    if len(expressions) != 1:
+        parser.fail(
+            f"expected one term, got {len(expressions)}",
+            Location(1, 1),
+            remedy="write it as (mark 2 2) or noop",
+        )
+    return parser.term(expressions[0])
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    for number, line in enumerate(re.split(r"\r\n|\r|\n", text), start=1):
+        code = line.partition(";")[0]
+        for match in _TOKEN.finditer(code):
+            yield _Token(match.group(), Location(number, match.start() + 1))
+
+
+class _Parser:
+    """Tokens to nested lists to rules; holds only the path, for its errors."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+
+    def fail(self, message: str, location: Location, *, rule: str = "", remedy: str) -> NoReturn:
+        raise GDLSyntaxError(
+            message, path=self.path, line=location.line, column=location.column, rule=rule, remedy=remedy
+        )
+
+    def expressions(self, text: str) -> Iterator[_Expression]:
+        """Yields the top-level expressions; parentheses are matched here."""
+        open_lists: list[tuple[Location, list[_Expression]]] = []
+        for token in _tokens(text):
+            if token.text == "(":
+                if len(open_lists) >= MAX_NESTING:
+                    self.fail(
+                        f"more than {MAX_NESTING} nested parentheses",
+                        token.location,
+                        remedy="flatten the term; gamelore does not take deeper ones",
+                    )
+                open_lists.append((token.location, []))
+                continue
+            expression: _Expression = token
+            if token.text == ")":
+                if not open_lists:
+                    self.fail(
+                        "a ')' that closes nothing",
+                        token.location,
+                        remedy="remove it, or add the missing '(' before",
+                    )
+                location, items = open_lists.pop()
+                expression = _List(tuple(items), location)
+            if open_lists:
+                open_lists[-1][1].append(expression)
+            else:
+                yield expression
+        if open_lists:
+            self.fail(
+                "a '(' that is never closed",
+                open_lists[-1][0],
+                remedy="add the missing ')'; the place named is the innermost open one",
+            )
+
+    def rules(self, text: str) -> tuple[Rule, ...]:
+        return tuple(self.rule(expression) for expression in self.expressions(text))
+
+    def rule(self, expression: _Expression) -> Rule:
+        if not _begins_with(expression, "<="):
+            return Rule(self.atom(expression, _text_of(expression)), (), expression.location, arrow=False)
+        assert isinstance(expression, _List)
+        context = str(expression)
+        if len(expression.items) < 2:
+            self.fail(
+                "a rule without a head",
+                expression.location,
+                rule=context,
+                remedy="write (<= head condition ..)",
+            )
+        head = self.atom(expression.items[1], context)
+        return Rule(head, tuple(self.condition(item, context) for item in expression.items[2:]), expression.location)
+
+    def condition(self, expression: _Expression, context: str) -> Condition:
+        word = _first_word(expression)
+        if not isinstance(expression, _List) or word not in LOGICAL_WORDS:
+            return self.atom(expression, context)
+        arguments = expression.items[1:]
+        if word == "distinct":
+            left, right = self.arguments(expression, 2, context)
+            return Distinct(self.term(left, context), self.term(right, context), expression.location)
+        if word == "not":
+            (inner,) = self.arguments(expression, 1, context)
+            return Not(self.condition(inner, context), expression.location)
+        if word in ("or", "and"):
+            parts = tuple(self.condition(item, context) for item in arguments)
+            return (Or if word == "or" else And)(parts, expression.location)
+        self.fail(
+            "a rule inside a rule",
+            expression.location,
+            rule=context,
+            remedy="close the rule before; '<=' stands only at the beginning of a rule",
+        )
+
+    def arguments(self, expression: _List, number: int, context: str) -> tuple[_Expression, ...]:
+        found = len(expression.items) - 1
+        word = _first_word(expression)
+        if found != number:
+            self.fail(
+                f"expected {number} argument{'s' * (number != 1)} for '{word}', got {found}",
+                expression.location,
+                rule=context,
+                remedy="(not condition) takes one, (distinct term term) two",
+            )
+        return expression.items[1:]
+
+    def atom(self, expression: _Expression, context: str) -> Atom:
+        name, arguments = self.application(expression, "a relation", context)
+        if name.text.lower() in LOGICAL_WORDS:
+            self.fail(
+                f"'{name.text}' where a relation was expected",
+                name.location,
+                rule=context,
+                remedy="logical words take their conditions in one pair of parentheses, and stand only in bodies",
+            )
+        terms = tuple(self.term(item, context) for item in arguments)
+        self.keyword_arity(name, len(terms), expression.location, context)
+        return Atom(name.text.lower(), terms, name.text, expression.location)
+
+    def keyword_arity(self, name: _Token, found: int, location: Location, context: str) -> None:
+        expected = KEYWORD_ARITY.get(name.text.lower(), found)
+        if found != expected:
+            self.fail(
+                f"expected {expected} argument{'s' * (expected != 1)} for '{name.text.lower()}', got {found}",
+                location,
+                rule=context,
+                remedy=f"'{name.text.lower()}' is a word of GDL with exactly {expected}",
+            )
+
+    def term(self, expression: _Expression, context: str = "") -> Term:
+        if isinstance(expression, _Token):
+            if expression.text.startswith("?"):
+                return self.variable(expression, context)
+            return Constant(expression.text.lower(), expression.text, expression.location)
+        name, arguments = self.application(expression, "a function", context)
+        if not arguments:
+            return Constant(name.text.lower(), name.text, expression.location)
+        terms = tuple(self.term(item, context) for item in arguments)
+        return Function(name.text.lower(), terms, name.text, expression.location)
+
+    def variable(self, token: _Token, context: str) -> Variable:
+        if token.text == "?":
+            self.fail("a '?' without a name", token.location, rule=context, remedy="name the variable, as in ?x")
+        return Variable(token.text[1:].lower(), token.location)
+
+    def application(self, expression: _Expression, what: str, context: str) -> tuple[_Token, tuple[_Expression, ...]]:
+        """Splits `name` or `(name argument ..)`."""
+        if isinstance(expression, _Token):
+            items: tuple[_Expression, ...] = (expression,)
+        else:
+            items = expression.items
+        if not items:
+            self.fail(
+                f"empty parentheses where {what} was expected",
+                expression.location,
+                rule=context,
+                remedy="remove them, or write (name argument ..)",
+            )
+        name = items[0]
+        if isinstance(name, _List):
+            self.fail(
+                f"a parenthesis where the name of {what} was expected",
+                name.location,
+                rule=context,
+                remedy="write (name argument ..); there is one parenthesis too many",
+            )
+        if name.text.startswith("?"):
+            self.fail(
+                f"a variable where the name of {what} was expected",
+                name.location,
+                rule=context,
+                remedy="GDL is first order: variables stand only for terms",
+            )
+        return name, items[1:]
+
+
+def _text_of(expression: _Expression) -> str:
+    return str(expression) if isinstance(expression, _List) else expression.text
+
+
+def _first_word(expression: _Expression) -> str:
+    if isinstance(expression, _List):
+        first = expression.items[0] if expression.items else None
+        return first.text.lower() if isinstance(first, _Token) else ""
+    return expression.text.lower()
+
+
+def _begins_with(expression: _Expression, word: str) -> bool:
+    return isinstance(expression, _List) and _first_word(expression) == word

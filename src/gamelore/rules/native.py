@@ -1,0 +1,444 @@
+"""Gates to LLVM IR to machine code.
+
+Gates become chunks, functions of about CHUNK gates that take the buffer's address; inside a chunk values live in
+registers, between chunks in temporaries whose places are reused. A loop of the circuit sweeps its chunks until no
+plane changes in any lane.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .circuit import Circuit, GateLiteral, Loop, Node
+from .planes import ATTRIBUTES, LANES, ONES, VECTOR, Instructions, Layout, entry_point, transposition, words
+from .playout import playout_code
+
+CHUNK = 60
+DECLARATIONS = f"""
+declare i64 @llvm.vector.reduce.or.v8i64({VECTOR})
+declare {VECTOR} @llvm.ctpop.v8i64({VECTOR})
+declare {VECTOR} @llvm.fshl.v8i64({VECTOR}, {VECTOR}, {VECTOR})
+attributes #0 = {{ {ATTRIBUTES} }}
+"""
+LEVEL_1_GATES = 8000  # larger circuits are compiled at level 0
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Gates to evaluate in this order; with a loop, again and again until its variables are stable."""
+
+    gates: list[Node]
+    loop: Loop | None = None
+
+
+def schedule(circuit: Circuit, literals: Sequence[GateLiteral]) -> list[Step]:
+    """The gates that these outputs need, each after what it depends on; gates of a loop stand in that loop's step."""
+    members = _loop_members(circuit)
+    steps: list[Step] = []
+    done: set[Node] = set()
+    for literal in literals:
+        for unit in _units_before(circuit, literal >> 1, members, done):
+            if isinstance(unit, Loop):
+                steps.append(
+                    Step(
+                        sorted(node for node in members if members[node] is unit and _is_gate(circuit, node)),
+                        unit,
+                    )
+                )
+            elif steps and steps[-1].loop is None:
+                steps[-1].gates.append(unit)
+            else:
+                steps.append(Step([unit]))
+    return steps
+
+
+def _is_gate(circuit: Circuit, node: Node) -> bool:
+    return circuit.left[node] >= 0
+
+
+def _loop_members(circuit: Circuit) -> dict[Node, Loop]:
+    """Variables, and gates between a loop's variables and its results."""
+    members: dict[Node, Loop] = {}
+    for loop in circuit.loops:
+        inside = set(loop.variables)
+        first = min(loop.variables)
+        wanted = _cone(circuit, [literal >> 1 for literal in loop.results], first)
+        for node in sorted(wanted):
+            if _is_gate(circuit, node) and {circuit.left[node] >> 1, circuit.right[node] >> 1} & inside:
+                inside.add(node)
+        members.update(dict.fromkeys(inside, loop))
+    return members
+
+
+def _cone(circuit: Circuit, roots: Sequence[Node], first: Node) -> set[Node]:
+    """All gates from node `first` on that the roots depend on."""
+    found: set[Node] = set()
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        if node >= first and node not in found:
+            found.add(node)
+            if _is_gate(circuit, node):
+                stack += (circuit.left[node] >> 1, circuit.right[node] >> 1)
+    return found
+
+
+def _units_before(circuit: Circuit, root: Node, members: dict[Node, Loop], done: set[Node]) -> Iterator[Node | Loop]:
+    """Depth first, so that a gate stands close to its first use."""
+    stack: list[tuple[Node, bool]] = [(root, False)]
+    while stack:
+        node, expanded = stack.pop()
+        loop = members.get(node)
+        if loop is not None:
+            node = loop.variables[0]
+        if node in done or (loop is None and not _is_gate(circuit, node)):
+            continue
+        if expanded:
+            done.add(node)
+            yield loop or node
+            continue
+        stack.append((node, True))
+        stack += [(before, False) for before in _inputs(circuit, node, loop, members)]
+
+
+def _inputs(circuit: Circuit, node: Node, loop: Loop | None, members: dict[Node, Loop]) -> list[Node]:
+    if loop is None:
+        return [circuit.right[node] >> 1, circuit.left[node] >> 1]
+    inside = [member for member in members if members[member] is loop and _is_gate(circuit, member)]
+    nodes = {literal >> 1 for member in inside for literal in (circuit.left[member], circuit.right[member])}
+    nodes |= {literal >> 1 for literal in loop.results}
+    return sorted(before for before in nodes if members.get(before) is not loop)
+
+
+class Program:
+    """The IR text of one group of outputs, as functions `<name>_chunk<i>` and one that calls them in order."""
+
+    def __init__(self, circuit: Circuit, name: str, literals: Sequence[GateLiteral], layout: Layout) -> None:
+        self.circuit, self.name, self.literals, self.layout = circuit, name, literals, layout
+        self.functions: list[str] = []
+        self.calls: list[str] = []
+        self.places: dict[Node, int] = {}
+        self.free: list[int] = []
+        self.expiring: dict[int, list[Node]] = {}  # chunk number -> the nodes whose places are free after it
+        self.num_planes = layout.temporaries
+        self.num_chunks = 0
+        self.steps = schedule(circuit, literals)
+        self.inverted = self._polarity()
+        self.last_use = self._last_uses()
+
+    def text(self) -> str:
+        """All functions; the last takes the buffer's address and evaluates one block."""
+        for number, step in enumerate(self.steps):
+            self._emit_step(number, step)
+        self._emit_outputs()
+        body = "\n".join(self.calls)
+        self.functions.append(f"define internal void @{self.name}(ptr %p) #0 {{\nentry:\n{body}\n  ret void\n}}\n")
+        return "\n".join(self.functions)
+
+    def _polarity(self) -> set[Node]:
+        """Gates that are read more often negated than plain are stored negated."""
+        balance: dict[Node, int] = {}
+        read = [literal for step in self.steps for gate in step.gates for literal in self._operands(gate)]
+        for literal in (*read, *self.literals):
+            balance[literal >> 1] = balance.get(literal >> 1, 0) + (1 if literal & 1 else -1)
+        return {node for node, surplus in balance.items() if surplus > 0 and _is_gate(self.circuit, node)}
+
+    def _operands(self, gate: Node) -> tuple[GateLiteral, GateLiteral]:
+        return self.circuit.left[gate], self.circuit.right[gate]
+
+    def _last_uses(self) -> dict[Node, int]:
+        """Node -> the chunk that reads it last; all readers in a loop count as that loop's last chunk."""
+        last: dict[Node, int] = {}
+        chunk = 0
+        for step in self.steps:
+            chunks = list(_chunks(step.gates))
+            end = chunk + len(chunks)
+            for offset, gates in enumerate(chunks):
+                for gate in gates:
+                    for literal in self._operands(gate):
+                        last[literal >> 1] = end if step.loop else chunk + offset
+            if step.loop:
+                for literal in step.loop.results:
+                    last[literal >> 1] = end
+                for node in step.loop.variables:
+                    last.setdefault(node, end)
+                end += 1
+            chunk = end
+        for literal in self.literals:
+            last[literal >> 1] = chunk
+        return last
+
+    def _emit_step(self, number: int, step: Step) -> None:
+        if step.loop is None:
+            for gates in _chunks(step.gates):
+                self.calls.append(self._emit_chunk(gates))
+            return
+        label = f"sweep{number}"
+        for node in step.loop.variables:
+            self.calls.append(self._store_plane(self._place(node), "zeroinitializer", f"z{node}"))
+        self.calls += [f"  br label %{label}", f"{label}:"]
+        self.calls += [self._emit_chunk(gates) for gates in _chunks(step.gates)]
+        commit = self._emit_commit(step.loop)
+        self.calls.append(f"  %again{number} = call i1 @{commit}(ptr %p)")
+        self.calls += [f"  br i1 %again{number}, label %{label}, label %after{number}", f"after{number}:"]
+
+    def _emit_chunk(self, gates: Sequence[Node]) -> str:
+        """One function for these gates; values that later chunks read are stored."""
+        chunk = _Chunk(self)
+        number = self.num_chunks
+        for gate in gates:
+            chunk.gate(gate)
+        for gate in gates:
+            if self.last_use[gate] > number:
+                chunk.store(self._place(gate), chunk.values[gate])
+        self._release(number)
+        name = f"{self.name}_chunk{number}"
+        self.functions.append(chunk.function(name, "void", "  ret void"))
+        return f"  call void @{name}(ptr %p)"
+
+    def _emit_commit(self, loop: Loop) -> str:
+        """Sets the variables to the results; true where any lane of any of them changed."""
+        chunk = _Chunk(self)
+        number = self.num_chunks
+        changes = "zeroinitializer"
+        results = [chunk.literal(literal) for literal in loop.results]
+        for node, new in zip(loop.variables, results, strict=True):
+            changed = chunk.op("xor", chunk.value(node), new)
+            changes = chunk.op("or", changes, changed)
+        for node, new in zip(loop.variables, results, strict=True):
+            chunk.store(self._place(node), new)
+        self._release(number)
+        any_word = chunk.line(f"call i64 @llvm.vector.reduce.or.v8i64({VECTOR} {changes})")
+        again = chunk.line(f"icmp ne i64 {any_word}, 0")
+        name = f"{self.name}_chunk{number}"
+        self.functions.append(chunk.function(name, "i1", f"  ret i1 {again}"))
+        return name
+
+    def _emit_outputs(self) -> None:
+        for part in _chunks(list(range(len(self.literals)))):
+            chunk = _Chunk(self)
+            for index in part:
+                chunk.store(self.layout.outputs + index, chunk.literal(self.literals[index]))
+            name = f"{self.name}_outputs{part[0]}"
+            self.functions.append(chunk.function(name, "void", "  ret void"))
+            self.calls.append(f"  call void @{name}(ptr %p)")
+
+    def plane(self, node: Node) -> int:
+        """Where a node's plane lies that an earlier chunk, or the caller, stored."""
+        return self.layout.input(node) if node <= self.circuit.num_inputs else self.places[node]
+
+    def _place(self, node: Node) -> int:
+        if node not in self.places:
+            if not self.free:
+                self.free.append(self.num_planes)
+                self.num_planes += 1
+            self.places[node] = self.free.pop()
+            self.expiring.setdefault(self.last_use[node], []).append(node)
+        return self.places[node]
+
+    def _release(self, chunk: int) -> None:
+        for node in self.expiring.pop(chunk, ()):
+            self.free.append(self.places[node])
+        self.num_chunks = chunk + 1
+
+    @staticmethod
+    def _store_plane(place: int, value: str, name: str) -> str:
+        return (
+            f"  %{name} = getelementptr {VECTOR}, ptr %p, i64 {place}\n  store {VECTOR} {value}, ptr %{name}, align 64"
+        )
+
+
+def _chunks(gates: Sequence[Node]) -> Iterator[Sequence[Node]]:
+    for start in range(0, len(gates), CHUNK):
+        yield gates[start : start + CHUNK]
+
+
+class _Chunk(Instructions):
+    """The instructions of one function."""
+
+    def __init__(self, program: Program) -> None:
+        super().__init__()
+        self.program = program
+        self.values: dict[Node, str] = {}
+
+    def value(self, node: Node) -> str:
+        """A node as it is stored, loaded at its first use."""
+        if node not in self.values:
+            self.values[node] = self.load(self.program.plane(node))
+        return self.values[node]
+
+    def literal(self, literal: GateLiteral) -> str:
+        """A literal's plane."""
+        if literal <= 1:
+            return ONES if literal else "zeroinitializer"
+        value = self.value(literal >> 1)
+        return self.negated(value) if self._flipped(literal) else value
+
+    def _flipped(self, literal: GateLiteral) -> bool:
+        return bool(literal & 1) != ((literal >> 1) in self.program.inverted)
+
+    def gate(self, node: Node) -> None:
+        """AND of two literals, or its negation, with as few NOTs as the stored polarities allow."""
+        left, right = self.program.circuit.left[node], self.program.circuit.right[node]
+        x, y = self.value(left >> 1), self.value(right >> 1)
+        flip_x, flip_y = self._flipped(left), self._flipped(right)
+        inverted = node in self.program.inverted
+        if flip_x and flip_y:
+            result = self.op("or", x, y)
+            self.values[node] = result if inverted else self.negated(result)
+        elif not (flip_x or flip_y):
+            result = self.op("and", x, y)
+            self.values[node] = self.negated(result) if inverted else result
+        else:
+            plain, flipped = (y, x) if flip_x else (x, y)
+            if inverted:
+                self.values[node] = self.op("or", self.negated(plain), flipped)
+            else:
+                self.values[node] = self.op("and", plain, self.negated(flipped))
+
+    def function(self, name: str, returns: str, last: str) -> str:
+        return "\n".join([f"define internal {returns} @{name}(ptr %p) #0 {{", *self.lines, last, "}", ""])
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Outputs compiled together: the names of the circuit's output lists, and whether actions are read."""
+
+    outputs: tuple[str, ...]
+    takes_actions: bool = False
+
+
+GROUPS = {
+    "evaluate": Group(("terminal", "goal")),
+    "legal": Group(("legal", "terminal")),
+    "next": Group(("next",), takes_actions=True),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectCode:
+    """Compiled groups, as an object file of this machine; `num_planes` is the size of the largest buffer."""
+
+    data: bytes
+    num_planes: int
+
+
+def compile_circuit(circuit: Circuit) -> ObjectCode:
+    """Compiles the three groups, for packed states in and out."""
+    groups, num_planes = _group_functions(circuit)
+    entries = [entry_point(name, layout_of(circuit, name), group.takes_actions) for name, group in GROUPS.items()]
+    return ObjectCode(assemble("\n".join([transposition(), *groups, *entries]), _level(circuit)), num_planes)
+
+
+def compile_playouts(circuit: Circuit) -> ObjectCode:
+    """Compiles the three groups and the loop of random playouts around them."""
+    groups, num_planes = _group_functions(circuit)
+    code = playout_code(circuit, layout_of(circuit, "evaluate"))
+    return ObjectCode(assemble("\n".join([*groups, code]), _level(circuit)), num_planes)
+
+
+def _level(circuit: Circuit) -> int:
+    """Level 1 compiles for about twice the time of level 0 and runs a third faster: worth it while that is short."""
+    return 1 if circuit.num_gates < LEVEL_1_GATES else 0
+
+
+def layout_of(circuit: Circuit, group: str) -> Layout:
+    """The layout of a group's planes; facts, actions and the beginning of the outputs are at the same place in all."""
+    num_outputs = sum(len(circuit.outputs[output]) for output in GROUPS[group].outputs)
+    return Layout(circuit.num_facts, circuit.num_actions, num_outputs)
+
+
+def _group_functions(circuit: Circuit) -> tuple[list[str], int]:
+    texts, num_planes = [], 0
+    for name, group in GROUPS.items():
+        literals = [literal for output in group.outputs for literal in circuit.outputs[output]]
+        program = Program(circuit, name, literals, layout_of(circuit, name))
+        texts.append(program.text())
+        num_planes = max(num_planes, program.num_planes)
+    return texts, num_planes
+
+
+def assemble(text: str, level: int) -> bytes:
+    """LLVM IR to an object file for this CPU."""
+    import llvmlite.binding as llvm
+
+    machine = target_machine(level)
+    module = llvm.parse_assembly(text + DECLARATIONS)
+    return bytes(machine.emit_object(module))
+
+
+def target_machine(level: int) -> Any:
+    """LLVM's code generator for this CPU, all its features on."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=level, jit=True
+    )
+
+
+class LoadedCode:
+    """Object code in executable memory, as long as this object lives."""
+
+    def __init__(self, code: ObjectCode) -> None:
+        import llvmlite.binding as llvm
+
+        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine(0))
+        self._engine.add_object_file(llvm.ObjectFileRef.from_data(code.data))
+        self._engine.finalize_object()
+
+    def address(self, function: str) -> int:
+        """Where a function begins."""
+        address: int = self._engine.get_function_address(function)
+        return address
+
+
+class NativeCode:
+    """The compiled groups: packed rows in, packed rows out. Safe to call from several threads."""
+
+    def __init__(self, code: ObjectCode, layouts: dict[str, Layout]) -> None:
+        self._loaded = LoadedCode(code)
+        self._buffers = threading.local()
+        self._num_planes = code.num_planes
+        self._layouts = layouts
+        prototype = ctypes.CFUNCTYPE(
+            None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p
+        )
+        self._functions = {name: prototype(self._loaded.address(f"{name}_rows")) for name in GROUPS}
+
+    def run(
+        self, group: str, states: NDArray[np.uint64], actions: NDArray[np.uint64] | None = None
+    ) -> NDArray[np.uint64]:
+        """The group's outputs, uint64[batch, output words], for states (and actions) of the same batch."""
+        batch = len(states)
+        blocks = -(-batch // LANES)
+        rows = _padded(states, blocks * LANES)
+        action_rows = rows if actions is None else _padded(actions, blocks * LANES)
+        out = np.empty((blocks * LANES, words(self._layouts[group].num_outputs)), np.uint64)
+        if blocks:
+            self._functions[group](rows.ctypes.data, action_rows.ctypes.data, blocks, out.ctypes.data, self._planes())
+        return out[:batch]
+
+    def _planes(self) -> int:
+        """The address of this thread's buffer of planes, aligned to a register."""
+        if not hasattr(self._buffers, "address"):
+            self._buffers.memory = np.zeros(8 * (self._num_planes + 1), np.uint64)
+            self._buffers.address = -(-self._buffers.memory.ctypes.data // 64) * 64
+        address: int = self._buffers.address
+        return address
+
+
+def _padded(rows: NDArray[np.uint64], length: int) -> NDArray[np.uint64]:
+    if len(rows) == length and rows.flags.c_contiguous:
+        return rows
+    padded = np.zeros((length, rows.shape[1]), np.uint64)
+    padded[: len(rows)] = rows
+    return padded

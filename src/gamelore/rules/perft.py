@@ -1,0 +1,62 @@
+"""Perft: how many sequences of joint moves there are from the start, depth by depth. Two engines that agree on these
+numbers agree on every move and every end that was counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .engine import States
+from .game import Game
+
+BATCH = 1 << 16  # successors worked out at once
+
+
+@dataclass(frozen=True, slots=True)
+class Perft:
+    """`sequences[d]`: sequences of exactly d joint moves, d = 0 ..; `complete[d]`: those that end a match there."""
+
+    sequences: tuple[int, ...]
+    complete: tuple[int, ...]
+
+
+def perft(game: Game, depth: int) -> Perft:
+    """Counts to the given depth, or to where all matches have ended. Equal positions are followed once, with their counts."""
+    states, counts = game.initial[None], np.array([1], object)
+    sequences, complete = [1], [int(game.evaluate(states)[0].sum())]
+    for _ in range(depth):
+        parents, states = _successors(game, states)
+        if not len(states):
+            break
+        states, place = np.unique(states, axis=0, return_inverse=True)
+        reached = np.zeros(len(states), object)
+        np.add.at(reached, place.ravel(), counts[parents])
+        counts = reached
+        sequences.append(int(counts.sum()))
+        complete.append(int(counts[game.evaluate(states)[0]].sum()))
+    return Perft(tuple(sequences), tuple(complete))
+
+
+def _successors(game: Game, states: States) -> tuple[NDArray[np.int64], States]:
+    """All successors, uint64[n, words], and the index of the state each comes from, int64[n]."""
+    parents, joints = _joint_moves(game, states)
+    parts = [slice(start, start + BATCH) for start in range(0, len(parents), BATCH)]
+    following = [game.next(states[parents[part]], joints[part]) for part in parts]
+    return parents, np.concatenate([np.zeros((0, game.num_words), np.uint64), *following])
+
+
+def _joint_moves(game: Game, states: States) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Every joint move of every state: the state's index, and the actions, int32[n, roles]."""
+    legal = game.legal(states)
+    offsets = legal.offsets[:-1].reshape(len(states), game.num_roles)
+    counts = np.diff(legal.offsets).reshape(offsets.shape)
+    products = counts.prod(axis=1)
+    parents = np.repeat(np.arange(len(states)), products)
+    number = np.arange(len(parents)) - np.repeat(np.cumsum(products) - products, products)
+    joints = np.empty((len(parents), game.num_roles), np.int32)
+    for role in reversed(range(game.num_roles)):
+        number, choice = np.divmod(number, counts[parents, role])
+        joints[:, role] = legal.actions[offsets[parents, role] + choice]
+    return parents, joints
