@@ -1,6 +1,124 @@
-"""placeholder until the checker lands"""
-from .gdl import Rulesheet
+"""Well-formedness of a rulesheet: findings, each with its place, its rule and a remedy.
+
+`check` looks at the text only. What shows in play alone (a role without a move, a match without end) is not here, nor
+is negation inside a cycle of ground atoms, which the circuit builder refuses: between relations it is a warning.
+The definitions: Love, Hinrichs, Haley, Schkufza, Genesereth, "General Game Playing: Game Description Language
+Specification" (2008), sections 4.2 to 4.5, and the habits of the public rulesheets. Where those two differ (a name
+with several arities is an error of the specification, and common), the finding is a warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias
+
+from ..errors import GDLSemanticError, GDLSyntaxError
+from . import flaws
+from .flaws import Flaw, Sheet
+from .gdl import Rulesheet, parse
+
+Severity: TypeAlias = Literal["error", "warning"]
 
 
-def refuse(sheet: Rulesheet) -> None:
-    """Being written."""
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something wrong at a place: `line` and `column` from 1, `rule` the text of the rule or empty."""
+
+    severity: Severity
+    code: str
+    message: str
+    path: Path | None
+    line: int
+    column: int
+    rule: str
+    remedy: str
+
+    def __str__(self) -> str:
+        place = f"{self.path or '<text>'}:{self.line}:{self.column}"
+        in_rule = f"\n  in {self.rule}" if self.rule else ""
+        return f"{place}: {self.severity}: {self.message} [{self.code}]{in_rule}\n  remedy: {self.remedy}"
+
+
+class Check(NamedTuple):
+    """One check: the code and severity of its findings, whether loading refuses them, and who finds them."""
+
+    code: str
+    severity: Severity
+    refuses: bool
+    find: Callable[[Sheet], Iterator[Flaw]]
+
+
+CHECKS = (
+    Check("missing", "error", True, flaws.missing),
+    Check("given-in-head", "error", True, flaws.given_in_head),
+    Check("fixed-depends-on-state", "error", True, flaws.fixed_depends_on_state),
+    Check("state-depends-on-moves", "error", True, flaws.state_depends_on_moves),
+    Check("unsafe-variable", "error", True, flaws.unsafe),
+    Check("variable-in-fact", "error", True, flaws.variable_in_fact),
+    Check("output-in-body", "error", False, flaws.output_in_body),
+    Check("keyword-as-name", "error", False, flaws.keyword_as_name),
+    Check("not-a-sentence", "error", False, flaws.not_a_sentence),
+    Check("unlimited-recursion", "error", False, flaws.unlimited_recursion),
+    Check("goal-out-of-range", "error", False, flaws.goal_out_of_range),
+    Check("unknown-role", "error", False, flaws.unknown_role),
+    Check("several-spellings", "error", False, flaws.several_spellings),
+    Check("several-arities", "warning", False, flaws.several_arities),
+    Check("negation-in-cycle", "warning", False, flaws.negation_in_cycle),
+    Check("unusual-character", "warning", False, flaws.unusual_characters),
+    Check("never-derived", "warning", False, flaws.used_but_never_derived),
+    Check("never-used", "warning", False, flaws.derived_but_never_used),
+    Check("relation-and-function", "warning", False, flaws.relation_and_function),
+    Check("few-branches", "warning", False, flaws.few_branches),
+    Check("and", "warning", False, flaws.and_word),
+    Check("not-distinct", "warning", False, flaws.not_distinct),
+    Check("empty-body", "warning", False, flaws.empty_body),
+    Check("parenthesised", "warning", False, flaws.parenthesised),
+)
+
+
+def check(rulesheet: Rulesheet) -> list[Finding]:
+    """Everything that can be seen wrong in the text of a rulesheet, in the order of the text."""
+    return _findings(rulesheet, CHECKS)
+
+
+def check_text(text: str, path: Path | None = None) -> list[Finding]:
+    """As `check`, and a text that does not parse is a finding too (code "syntax")."""
+    try:
+        return check(parse(text, path))
+    except GDLSyntaxError as error:
+        return [
+            Finding("error", "syntax", error.message, path, error.line, error.column, error.rule, error.remedy),
+        ]
+
+
+def refuse(rulesheet: Rulesheet) -> None:
+    """Raises GDLSemanticError at the first finding that leaves no perfect model or nothing to play."""
+    for found in _findings(rulesheet, [check for check in CHECKS if check.refuses])[:1]:
+        raise GDLSemanticError(
+            found.message,
+            path=found.path,
+            line=found.line,
+            column=found.column,
+            rule=found.rule,
+            remedy=found.remedy,
+        )
+
+
+def _findings(rulesheet: Rulesheet, checks: tuple[Check, ...] | list[Check]) -> list[Finding]:
+    sheet = Sheet(rulesheet)
+    findings = [
+        Finding(
+            check.severity,
+            check.code,
+            flaw.message,
+            rulesheet.path,
+            *flaw.location,
+            str(flaw.rule) if flaw.rule else "",
+            flaw.remedy,
+        )
+        for check in checks
+        for flaw in check.find(sheet)
+    ]
+    return sorted(findings, key=lambda finding: (finding.line, finding.column))

@@ -17,6 +17,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..errors import GDLSemanticError
 from .ground import GroundProgram, GroundTerm
 
@@ -306,6 +309,37 @@ class _Translation:
                         f"which depends on {texts[atom]}",
                         remedy="break the cycle: define one of the two without the other",
                     )
+
+
+def evaluate(circuit: Circuit, inputs: NDArray[np.bool_]) -> dict[str, NDArray[np.bool_]]:
+    """Plain evaluation, gate by gate: inputs bool[batch, facts + actions] to each output group, bool[batch, outputs].
+
+    Loops are swept over all gates until nothing changes; slow and simple, the measure of the compiled code.
+    """
+    values = np.zeros((len(circuit.left), len(inputs)), np.bool_)
+    values[1 : 1 + circuit.num_inputs] = inputs.T
+
+    def value(literal: GateLiteral) -> NDArray[np.bool_]:
+        return values[literal >> 1] ^ bool(literal & 1)
+
+    def sweep() -> None:
+        for node, (left, right) in enumerate(zip(circuit.left, circuit.right, strict=True)):
+            if left >= 0:
+                values[node] = value(left) & value(right)
+
+    sweep()
+    for loop in circuit.loops:  # later loops may read earlier ones, which are stable by then
+        changed = True
+        while changed:
+            results = [value(literal).copy() for literal in loop.results]
+            changed = any((values[node] != result).any() for node, result in zip(loop.variables, results, strict=True))
+            for node, result in zip(loop.variables, results, strict=True):
+                values[node] = result
+            sweep()
+    return {
+        group: np.array([value(literal) for literal in literals], np.bool_).reshape(-1, len(inputs)).T
+        for group, literals in circuit.outputs.items()
+    }
 
 
 def components(roots: Iterable[int], dependencies: Callable[[int], Iterable[int]]) -> list[list[int]]:

@@ -17,7 +17,7 @@ from . import cache, check
 from .circuit import build
 from .engine import Engine, Legal, NativeEngine, ReasonerEngine, States
 from .gdl import Rulesheet, parse, parse_term
-from .ground import Limits, Names, ground
+from .ground import GroundTerm, Limits, Names, ground
 from .native import compile_circuit
 from .playout import Playouts
 from .turns import Turns
@@ -37,6 +37,7 @@ class Game:
         self.name = name
         self.engine: Literal["native", "reasoner"] = engine_name
         self._engine = engine
+        self._terms: dict[str, GroundTerm] = {}
         self.roles = tuple(map(engine.names.text, engine.roles))
         self.num_roles = len(self.roles)
         self.num_words = engine.num_words
@@ -77,7 +78,9 @@ class Game:
 
     def holds(self, states: States, fact: str) -> NDArray[np.bool_]:
         """bool[batch]: in which states a fact holds."""
-        return self._engine.holds(states, self._engine.names.ground_term(parse_term(fact)))
+        if fact not in self._terms:
+            self._terms[fact] = self._engine.names.ground_term(parse_term(fact))
+        return self._engine.holds(states, self._terms[fact])
 
     def facts(self, state: NDArray[np.uint64]) -> frozenset[str]:
         """The facts of one state, uint64[num_words], as text."""

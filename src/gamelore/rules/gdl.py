@@ -26,6 +26,20 @@ KEYWORD_ARITY = {
     "base": 1,
     "input": 2,
 }
+KEYWORD_FORM = {
+    "role": "(role name)",
+    "init": "(init fact)",
+    "true": "(true fact)",
+    "next": "(next fact)",
+    "legal": "(legal role move)",
+    "does": "(does role move)",
+    "goal": "(goal role number)",
+    "terminal": "terminal",
+    "base": "(base fact)",
+    "input": "(input role move)",
+    "not": "(not condition)",
+    "distinct": "(distinct term term)",
+}
 LOGICAL_WORDS = frozenset({"<=", "not", "or", "and", "distinct"})
 MAX_NESTING = 200  # parentheses inside parentheses; Python's own stack is the limit that this keeps away from
 
@@ -177,8 +191,16 @@ class _List:
 
 
 _Expression: TypeAlias = _Token | _List
+_OpenList: TypeAlias = tuple[Location, list[_Expression]]
 
 _TOKEN = re.compile(r"[()]|[^\s();]+")
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_BYTE_ORDER_MARK = "\ufeff"
+
+
+def lines(text: str) -> list[str]:
+    """The lines of a text as locations count them; a byte order mark at the beginning is none of its characters."""
+    return _LINE_END.split(text.removeprefix(_BYTE_ORDER_MARK))
 
 
 def parse(text: str, path: Path | None = None) -> Rulesheet:
@@ -192,15 +214,13 @@ def parse_term(text: str) -> Term:
     expressions = list(parser.expressions(text))
     if len(expressions) != 1:
         parser.fail(
-            f"expected one term, got {len(expressions)}",
-            Location(1, 1),
-            remedy="write it as (mark 2 2) or noop",
+            f"expected one term, got {len(expressions)}", Location(1, 1), remedy="write it as (mark 2 2) or noop"
         )
     return parser.term(expressions[0])
 
 
 def _tokens(text: str) -> Iterator[_Token]:
-    for number, line in enumerate(re.split(r"\r\n|\r|\n", text), start=1):
+    for number, line in enumerate(lines(text), start=1):
         code = line.partition(";")[0]
         for match in _TOKEN.finditer(code):
             yield _Token(match.group(), Location(number, match.start() + 1))
@@ -219,37 +239,42 @@ class _Parser:
 
     def expressions(self, text: str) -> Iterator[_Expression]:
         """Yields the top-level expressions; parentheses are matched here."""
-        open_lists: list[tuple[Location, list[_Expression]]] = []
+        open_lists: list[_OpenList] = []
         for token in _tokens(text):
             if token.text == "(":
-                if len(open_lists) >= MAX_NESTING:
-                    self.fail(
-                        f"more than {MAX_NESTING} nested parentheses",
-                        token.location,
-                        remedy="flatten the term; gamelore does not take deeper ones",
-                    )
+                self.nesting(len(open_lists), token.location)
                 open_lists.append((token.location, []))
                 continue
-            expression: _Expression = token
-            if token.text == ")":
-                if not open_lists:
-                    self.fail(
-                        "a ')' that closes nothing",
-                        token.location,
-                        remedy="remove it, or add the missing '(' before",
-                    )
-                location, items = open_lists.pop()
-                expression = _List(tuple(items), location)
+            expression = self.closed(open_lists, token.location) if token.text == ")" else token
             if open_lists:
                 open_lists[-1][1].append(expression)
             else:
                 yield expression
         if open_lists:
+            self.unclosed(*open_lists[-1])
+
+    def nesting(self, depth: int, location: Location) -> None:
+        if depth >= MAX_NESTING:
             self.fail(
-                "a '(' that is never closed",
-                open_lists[-1][0],
-                remedy="add the missing ')'; the place named is the innermost open one",
+                f"more than {MAX_NESTING} nested parentheses",
+                location,
+                remedy="flatten the term; gamelore does not take deeper ones",
             )
+
+    def closed(self, open_lists: list[_OpenList], location: Location) -> _List:
+        if not open_lists:
+            self.fail("a ')' that closes nothing", location, remedy="remove it, or add the missing '(' before")
+        begin, items = open_lists.pop()
+        return _List(tuple(items), begin)
+
+    def unclosed(self, location: Location, items: list[_Expression]) -> NoReturn:
+        next_rule = next((item for item in items if _begins_with(item, "<=")), None)
+        where = (
+            f" before line {next_rule.location.line}, where the next rule begins"
+            if next_rule
+            else "; of those open at the end, the place named is the innermost"
+        )
+        self.fail("a '(' that is never closed", location, remedy=f"add the missing ')'{where}")
 
     def rules(self, text: str) -> tuple[Rule, ...]:
         return tuple(self.rule(expression) for expression in self.expressions(text))
@@ -260,12 +285,7 @@ class _Parser:
         assert isinstance(expression, _List)
         context = str(expression)
         if len(expression.items) < 2:
-            self.fail(
-                "a rule without a head",
-                expression.location,
-                rule=context,
-                remedy="write (<= head condition ..)",
-            )
+            self.fail("a rule without a head", expression.location, rule=context, remedy="write (<= head condition ..)")
         head = self.atom(expression.items[1], context)
         return Rule(head, tuple(self.condition(item, context) for item in expression.items[2:]), expression.location)
 
@@ -298,7 +318,7 @@ class _Parser:
                 f"expected {number} argument{'s' * (number != 1)} for '{word}', got {found}",
                 expression.location,
                 rule=context,
-                remedy="(not condition) takes one, (distinct term term) two",
+                remedy=f"write {KEYWORD_FORM[word]}",
             )
         return expression.items[1:]
 
@@ -322,7 +342,7 @@ class _Parser:
                 f"expected {expected} argument{'s' * (expected != 1)} for '{name.text.lower()}', got {found}",
                 location,
                 rule=context,
-                remedy=f"'{name.text.lower()}' is a word of GDL with exactly {expected}",
+                remedy=f"write {KEYWORD_FORM[name.text.lower()]}",
             )
 
     def term(self, expression: _Expression, context: str = "") -> Term:

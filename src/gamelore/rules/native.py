@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .circuit import Circuit, GateLiteral, Loop, Node
+from .circuit import FALSE, Circuit, GateLiteral, Loop, Node
 from .planes import ATTRIBUTES, LANES, ONES, VECTOR, Instructions, Layout, entry_point, transposition, words
 from .playout import playout_code
 
@@ -222,10 +222,12 @@ class Program:
         return name
 
     def _emit_outputs(self) -> None:
-        for part in _chunks(list(range(len(self.literals)))):
+        """Copies the outputs to their place and clears the padding, which becomes the unused bits of the rows."""
+        padded = [*self.literals, *[FALSE] * (64 * words(len(self.literals)) - len(self.literals))]
+        for part in _chunks(list(range(len(padded)))):
             chunk = _Chunk(self)
             for index in part:
-                chunk.store(self.layout.outputs + index, chunk.literal(self.literals[index]))
+                chunk.store(self.layout.outputs + index, chunk.literal(padded[index]))
             name = f"{self.name}_outputs{part[0]}"
             self.functions.append(chunk.function(name, "void", "  ret void"))
             self.calls.append(f"  call void @{name}(ptr %p)")

@@ -176,8 +176,9 @@ def _finish_function(circuit: Circuit, layout: Layout) -> str:
     write = _Writer()
     active, stuck = write.context(ACTIVE), write.context(STUCK)
     ended = write.op("and", active, write.op("or", write.load(layout.outputs), stuck))
+    going = write.any(active)
     write.lines += [f"  br i1 {write.any(ended)}, label %some, label %none", "none:"]
-    write.lines += ["  ret i1 1", "some:"]
+    write.lines += [f"  ret i1 {going}", "some:"]
     write.count_into(STUCK_COUNT, write.op("and", ended, stuck))
     clear = write.without(ended, stuck)
     plane, counter = layout.outputs + 1, COUNTERS
@@ -258,13 +259,13 @@ def _move_function(circuit: Circuit, layout: Layout) -> str:
     """`move(p, c)`: draws and applies a joint move in the active lanes."""
     write = _Writer()
     active = write.context(ACTIVE)
-    write.count_into(STEPS, active)
     write.lines.append("  call void @legal(ptr %p)")
     stuck = ZERO
     for role in range(len(circuit.actions)):
         none = write.line(f"call {VECTOR} @draw{role}(ptr %p, ptr %c, {VECTOR} {active})")
         stuck = write.op("or", stuck, none)
     write.set_context(STUCK, stuck)
+    write.count_into(STEPS, write.without(active, stuck))
     write.lines.append("  call void @next(ptr %p)")
     for fact in range(circuit.num_facts):
         write.store(fact, write.load(layout.outputs + fact))

@@ -1,0 +1,379 @@
+"""What can be wrong with a rulesheet: one function for each kind of flaw, `check` has the table of them.
+
+Each takes a `Sheet` and yields a `Flaw` for every place (or the first place of every name), in the order of the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import cached_property, partial
+from typing import NamedTuple
+
+from . import relations
+from .gdl import (
+    KEYWORD_ARITY,
+    LOGICAL_WORDS,
+    And,
+    Atom,
+    Constant,
+    Distinct,
+    Function,
+    Location,
+    Not,
+    Or,
+    Rule,
+    Rulesheet,
+    Term,
+    Variable,
+    lines,
+)
+
+NEEDED = {
+    "role": "(role xplayer)",
+    "legal": "(<= (legal ?r noop) (role ?r))",
+    "goal": "(<= (goal ?r 50) (role ?r))",
+    "terminal": "(<= terminal (true done))",
+}
+GDL_II_WORDS = frozenset({"sees", "random"})
+USUAL_NAME = re.compile(r"[A-Za-z0-9_+.-]+")
+MAX_GOAL = 100
+
+
+class Flaw(NamedTuple):
+    """What a single check reports; the table below adds code and severity."""
+
+    location: Location
+    message: str
+    remedy: str
+    rule: Rule | None = None
+
+
+class Sheet:
+    """A rulesheet with what several checks ask of it."""
+
+    def __init__(self, rulesheet: Rulesheet) -> None:
+        self.rules = rulesheet.rules
+        self.text = rulesheet.text
+        self.heads = {rule.head.name for rule in rulesheet.rules}
+        self.used = {atom.name for rule in rulesheet.rules for atom in relations.body_atoms(rule)}
+        self.dependencies = relations.Dependencies(rulesheet)
+
+    @cached_property
+    def lines(self) -> list[str]:
+        return lines(self.text)
+
+    def written(self, location: Location, length: int) -> str:
+        """The text at a place, empty where the rulesheet was not parsed from its text."""
+        line = self.lines[location.line - 1] if location.line <= len(self.lines) else ""
+        return line[location.column - 1 : location.column - 1 + length]
+
+    def atoms(self) -> Iterator[tuple[Rule, Atom]]:
+        """Every atom, heads included, with its rule."""
+        for rule in self.rules:
+            for sentence in relations.sentences(rule):
+                if isinstance(sentence, Atom):
+                    yield rule, sentence
+
+    def names(self) -> Iterator[tuple[Rule, Constant | Function]]:
+        """Every constant and function with its rule."""
+        for rule in self.rules:
+            for term in relations.named_terms(rule):
+                yield rule, term
+
+
+def missing(sheet: Sheet) -> Iterator[Flaw]:
+    for word, example in NEEDED.items():
+        if word not in sheet.heads:
+            message = f"expected at least one rule for '{word}', got none"
+            yield Flaw(Location(1, 1), message, f"a match cannot be played without; add one, as in {example}")
+
+
+def given_in_head(sheet: Sheet) -> Iterator[Flaw]:
+    instead = {"true": "next' or 'init", "does": "legal"}
+    for rule in sheet.rules:
+        head = rule.head
+        if head.name in instead:
+            message = f"'{head.name}' in a head, but it is given by the match and never derived"
+            yield Flaw(head.location, message, f"use '{instead[head.name]}' in the head", rule)
+        elif head.name == "role" and rule.body:
+            yield Flaw(
+                head.location,
+                "'role' in the head of a rule with a body, but roles are given by facts",
+                "write one fact for each role, as in (role xplayer)",
+                rule,
+            )
+
+
+def output_in_body(sheet: Sheet) -> Iterator[Flaw]:
+    remedies = {
+        "next": "move what this relation says to one of its own, and use that here and in a rule for 'next'",
+        "init": "use a relation of your own, and derive 'init' from it",
+        "base": "use a relation of your own, and derive 'base' from it",
+        "input": "use 'legal', or a relation of your own from which 'input' is derived",
+    }
+    for rule in sheet.rules:
+        for atom in relations.body_atoms(rule):
+            if atom.name in remedies:
+                yield Flaw(atom.location, f"'{atom.name}' in a body", remedies[atom.name], rule)
+
+
+def _depends(sheet: Sheet, heads: frozenset[str], given: str, remedy: str) -> Iterator[Flaw]:
+    """Every condition through which a rule for one of `heads` depends on `given`."""
+    dependent = sheet.dependencies.toward(given).keys() | {given}
+    for rule in sheet.rules:
+        for atom in relations.body_atoms(rule):
+            if rule.head.name in heads and atom.name in dependent:
+                way = " -> ".join((rule.head.name, *sheet.dependencies.path(atom.name, given)))
+                yield Flaw(atom.location, f"'{rule.head.name}' depends on '{given}': {way}", remedy, rule)
+
+
+def fixed_depends_on_state(sheet: Sheet) -> Iterator[Flaw]:
+    fixed = frozenset({"init", "base", "input"})
+    for given in ("true", "does"):
+        yield from _depends(sheet, fixed, given, f"it is the same in every state: derive it without '{given}'")
+
+
+def state_depends_on_moves(sheet: Sheet) -> Iterator[Flaw]:
+    remedy = "it is asked before anybody moves: keep what was done in a fact by 'next', and use 'true' here"
+    yield from _depends(sheet, frozenset({"terminal", "legal", "goal"}), "does", remedy)
+
+
+def keyword_as_name(sheet: Sheet) -> Iterator[Flaw]:
+    seen: set[str] = set()
+    for rule, term in sheet.names():
+        if term.name in KEYWORD_ARITY.keys() | LOGICAL_WORDS and term.name not in seen:
+            seen.add(term.name)
+            what = "function" if isinstance(term, Function) else "constant"
+            remedy = "rename it, or close the parenthesis before it"
+            yield Flaw(term.location, f"the word '{term.name}' of GDL as a {what}", remedy, rule)
+
+
+def not_a_sentence(sheet: Sheet) -> Iterator[Flaw]:
+    remedy = "give what is inside a relation of its own, and negate that"
+    for rule in sheet.rules:
+        for condition in relations.conditions(rule.body):
+            match condition:
+                case Not(Or() | And() | Not() as inner):
+                    word = type(inner).__name__.lower()
+                    yield Flaw(inner.location, f"expected a sentence after 'not', got ({word} ..)", remedy, rule)
+
+
+def unsafe(sheet: Sheet) -> Iterator[Flaw]:
+    for rule in sheet.rules:
+        reported: set[str] = set()
+        for variable, where in _unbound(rule):
+            if variable.name not in reported:
+                reported.add(variable.name)
+                message = f"the variable {variable} in {where} stands in no positive condition"
+                if any(isinstance(part, Or) for part in relations.conditions(rule.body)):
+                    message += " (of an 'or', in every branch)"
+                remedy = f"add a condition that {variable} ranges over, as in (some_relation {variable})"
+                yield Flaw(variable.location, message, remedy, rule)
+
+
+def _unbound(rule: Rule) -> Iterator[tuple[Variable, str]]:
+    """The variables of a rule that nothing gives a value, and where they stand."""
+    bound = relations.bound(rule)
+    if rule.body:
+        yield from ((variable, "the head") for variable in relations.variables(rule.head) if variable.name not in bound)
+    for sentence, positive, bound_here in relations.in_context(rule):
+        if not positive or isinstance(sentence, Distinct):
+            where = "a 'not'" if not positive else "a 'distinct'"
+            for variable in relations.variables(sentence):
+                if variable.name not in bound_here:
+                    yield variable, where
+
+
+def variable_in_fact(sheet: Sheet) -> Iterator[Flaw]:
+    for rule in sheet.rules:
+        variable = None if rule.body else next(relations.variables(rule.head), None)
+        if variable:
+            remedy = f"write (<= {rule.head} (some_relation {variable})), or a fact for each value"
+            yield Flaw(variable.location, f"the variable {variable} in a fact", remedy, rule)
+
+
+def unlimited_recursion(sheet: Sheet) -> Iterator[Flaw]:
+    """The recursion restriction of the specification (definition 15): it keeps what is derived finite."""
+    for rule in sheet.rules:
+        recursive = partial(sheet.dependencies.recursive, rule.head)
+        if any(map(recursive, relations.body_atoms(rule))):
+            yield from _unlimited_terms(rule, recursive)
+
+
+def _unlimited_terms(rule: Rule, recursive: Callable[[Atom], bool]) -> Iterator[Flaw]:
+    for sentence, positive, bound in relations.in_context(rule, binds=lambda atom: not recursive(atom)):
+        if positive and isinstance(sentence, Atom) and recursive(sentence):
+            for term in sentence.args:
+                if term not in rule.head.args and not relations.variables_of(term) <= bound:
+                    yield _unlimited(rule, sentence, term)
+
+
+def _unlimited(rule: Rule, condition: Atom, term: Term) -> Flaw:
+    return Flaw(
+        term.location,
+        f"recursion without limit: {term} of {condition}, which is in a cycle with the head, is not ground, "
+        "no argument of the head, and in no positive condition outside the cycle",
+        "add a condition outside the cycle that says what it ranges over",
+        rule,
+    )
+
+
+def goal_out_of_range(sheet: Sheet) -> Iterator[Flaw]:
+    for rule in sheet.rules:
+        if rule.head.name == "goal" and not _may_be_goal(value := rule.head.args[1]):
+            message = f"expected a goal that is a whole number from 0 to {MAX_GOAL}, got {value}"
+            yield Flaw(value.location, message, f"scale the goals of all roles to 0..{MAX_GOAL}", rule)
+
+
+def _may_be_goal(value: Term) -> bool:
+    if isinstance(value, Constant):
+        return value.name.isascii() and value.name.isdecimal() and int(value.name) <= MAX_GOAL
+    return isinstance(value, Variable)
+
+
+def unknown_role(sheet: Sheet) -> Iterator[Flaw]:
+    declared = [rule.head.args[0] for rule in sheet.rules if rule.head.name == "role"]
+    if not declared or any(relations.variables_of(role) for role in declared):
+        return
+    known = ", ".join(dict.fromkeys(map(str, declared)))
+    for rule, atom in sheet.atoms():
+        if atom.name in ("legal", "goal", "does", "input"):
+            role = atom.args[0]
+            if not relations.variables_of(role) and role not in declared:
+                message = f"'{atom.name}' of {role}, which is no role"
+                yield Flaw(role.location, message, f"the roles are {known}: use one of them, or declare it", rule)
+
+
+def negation_in_cycle(sheet: Sheet) -> Iterator[Flaw]:
+    for rule in sheet.rules:
+        for sentence, positive, _ in relations.in_context(rule):
+            if isinstance(sentence, Atom) and not positive and sheet.dependencies.recursive(rule.head, sentence):
+                way = " -> ".join(sheet.dependencies.path(sentence.name, rule.head.name))
+                yield Flaw(
+                    sentence.location,
+                    f"negation inside a cycle of relations: {rule.head.name} -> not {way}",
+                    "write the rule without what it defines; it has a meaning only where no atom denies itself",
+                    rule,
+                )
+
+
+def several_arities(sheet: Sheet) -> Iterator[Flaw]:
+    uses = [(rule, "relation", atom.name, len(atom.args), atom.location) for rule, atom in sheet.atoms()]
+    for rule, term in sheet.names():
+        if isinstance(term, Function):
+            uses.append((rule, "function", term.name, len(term.args), term.location))
+    arities: dict[tuple[str, str], list[int]] = {}
+    for rule, what, name, arity, location in uses:
+        known = arities.setdefault((what, name), [arity])
+        if arity not in known:
+            known.append(arity)
+            message = f"the {what} '{name}' with {_arguments(arity)} here and {_arguments(known[0])} before"
+            remedy = "add or remove arguments, or rename one of them: they never match each other"
+            yield Flaw(location, message, remedy, rule)
+
+
+def _arguments(number: int) -> str:
+    return f"{number} argument{'s' * (number != 1)}"
+
+
+def several_spellings(sheet: Sheet) -> Iterator[Flaw]:
+    spellings: dict[str, list[str]] = {}
+    for rule in sheet.rules:
+        for name, spelling, location in _written_names(rule):
+            known = spellings.setdefault(name, [spelling])
+            if spelling not in known and name not in KEYWORD_ARITY:
+                known.append(spelling)
+                message = f"'{spelling}' here and '{known[0]}' before: one name in several capitalisations"
+                remedy = "write it the same everywhere; other systems may tell them apart, gamelore does not"
+                yield Flaw(location, message, remedy, rule)
+
+
+def _written_names(rule: Rule) -> Iterator[tuple[str, str, Location]]:
+    for sentence in relations.sentences(rule):
+        if isinstance(sentence, Atom):
+            yield sentence.name, sentence.spelling, sentence.location
+        for term in relations.terms(sentence):
+            if not isinstance(term, Variable):
+                yield term.name, term.spelling, term.location
+
+
+def unusual_characters(sheet: Sheet) -> Iterator[Flaw]:
+    seen: set[str] = set()
+    for rule in sheet.rules:
+        for name, spelling, location in _written_names(rule):
+            if name not in seen and not USUAL_NAME.fullmatch(spelling):
+                seen.add(name)
+                unusual = USUAL_NAME.sub("", spelling)[0]
+                remedy = "use letters, digits, '_', '-', '+' and '.'; other systems may not read the rest"
+                yield Flaw(location, f"the unusual character {unusual!r} in the name {spelling}", remedy, rule)
+
+
+def used_but_never_derived(sheet: Sheet) -> Iterator[Flaw]:
+    seen = {*sheet.heads, "true", "does"}
+    for rule in sheet.rules:
+        for atom in relations.body_atoms(rule):
+            if atom.name not in seen:
+                seen.add(atom.name)
+                remedy = "add a rule or a fact for it, or correct its name; as it stands it is always false"
+                yield Flaw(atom.location, f"the relation '{atom.name}' is used but never derived", remedy, rule)
+
+
+def derived_but_never_used(sheet: Sheet) -> Iterator[Flaw]:
+    seen = sheet.used | KEYWORD_ARITY.keys() | GDL_II_WORDS
+    for rule in sheet.rules:
+        if rule.head.name not in seen:
+            seen.add(rule.head.name)
+            message = f"the relation '{rule.head.name}' is derived but never used"
+            yield Flaw(rule.head.location, message, "remove its rules, or correct its name", rule)
+
+
+def relation_and_function(sheet: Sheet) -> Iterator[Flaw]:
+    seen: set[str] = set()
+    relation_names = sheet.heads | sheet.used
+    for rule, term in sheet.names():
+        if isinstance(term, Function) and term.name in relation_names - KEYWORD_ARITY.keys() and term.name not in seen:
+            seen.add(term.name)
+            remedy = "rename one of them; inside true, next and does it is a function, as a condition a relation"
+            yield Flaw(term.location, f"the name '{term.name}' is both a function and a relation", remedy, rule)
+
+
+def few_branches(sheet: Sheet) -> Iterator[Flaw]:
+    for rule in sheet.rules:
+        for condition in relations.conditions(rule.body):
+            if isinstance(condition, Or) and len(condition.branches) < 2:
+                one = len(condition.branches) == 1
+                message = "an 'or' with " + ("one branch" if one else "no branch, which never holds")
+                remedy = "write the branch without the 'or', or add the others" if one else "add branches, or remove it"
+                yield Flaw(condition.location, message, remedy, rule)
+
+
+def and_word(sheet: Sheet) -> Iterator[Flaw]:
+    for rule in sheet.rules:
+        for condition in relations.conditions(rule.body):
+            if isinstance(condition, And):
+                remedy = "conditions of a body all hold: write them side by side, or inside an 'or' as a relation"
+                yield Flaw(condition.location, "'and' is not in the definition of GDL", remedy, rule)
+
+
+def not_distinct(sheet: Sheet) -> Iterator[Flaw]:
+    for rule in sheet.rules:
+        for condition in relations.conditions(rule.body):
+            if isinstance(condition, Not) and isinstance(condition.condition, Distinct):
+                remedy = "gamelore reads it as equality, others may not: write the same term in both places"
+                yield Flaw(condition.location, "'not' before a 'distinct'", remedy, rule)
+
+
+def empty_body(sheet: Sheet) -> Iterator[Flaw]:
+    for rule in sheet.rules:
+        if rule.arrow and not rule.body:
+            yield Flaw(rule.location, "a rule with an empty body", f"write the fact {rule.head}", rule)
+
+
+def parenthesised(sheet: Sheet) -> Iterator[Flaw]:
+    seen: set[str] = set()
+    for rule, atom in sheet.atoms():
+        if not atom.args and atom.name not in seen and sheet.written(atom.location, 1) == "(":
+            seen.add(atom.name)
+            remedy = f"write {atom}: some systems hold the two for different relations"
+            yield Flaw(atom.location, f"parentheses around the proposition {atom}", remedy, rule)

@@ -1,0 +1,99 @@
+"""Games that several tests of this room play."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import pytest
+
+import gamelore
+from gamelore.play.graph import Graph
+
+# Both choose at once: a wins whatever happens, b wins or loses, c never ends at once, d draws.
+ONE_SHOT = """
+(role row) (role column)
+(init first)
+(legal row a) (legal row b) (legal row c) (legal row d)
+(legal column x) (legal column y)
+(<= (next won) (does row a))
+(<= (next won) (does row b) (does column x))
+(<= (next lost) (does row b) (does column y))
+(<= (next later) (true first) (does row c))
+(<= (next later) (true later) (does row c))
+(<= (next drawn) (does row d))
+(<= terminal (true won))
+(<= terminal (true lost))
+(<= terminal (true drawn))
+(<= (goal row 100) (true won)) (<= (goal column 0) (true won))
+(<= (goal row 0) (true lost)) (<= (goal column 100) (true lost))
+(<= (goal row 50) (true drawn))
+"""
+
+# A tree in which white moves at the root and black below. Leaves with white's goal (black's is 100 minus that):
+#     root -l-> p:  -> leaf 40, -> leaf 90
+#     root -m-> q:  -> leaf 0,  -> deep -> (white again) leaf 100 or leaf 10
+#     root -r-> leaf 30
+TREE = """
+(role white) (role black)
+(init (at root)) (init (control white))
+(edge root l p) (edge root m q) (edge root r leaf30)
+(edge p l leaf40) (edge p r leaf90)
+(edge q l leaf0) (edge q r deep)
+(edge deep l leaf100) (edge deep r leaf10)
+(leaf leaf0 0 100) (leaf leaf10 10 90) (leaf leaf30 30 70) (leaf leaf40 40 60) (leaf leaf90 90 10)
+(leaf leaf100 100 0)
+(other white black) (other black white)
+(<= (legal ?p (go ?e)) (true (control ?p)) (true (at ?n)) (edge ?n ?e ?m))
+(<= (legal ?p noop) (role ?p) (true (control ?q)) (distinct ?p ?q))
+(<= (next (at ?m)) (true (at ?n)) (does ?p (go ?e)) (edge ?n ?e ?m))
+(<= (next (control ?q)) (true (control ?p)) (other ?p ?q))
+(<= terminal (true (at ?n)) (leaf ?n ?v ?w))
+(<= (goal white ?v) (true (at ?n)) (leaf ?n ?v ?w))
+(<= (goal black ?w) (true (at ?n)) (leaf ?n ?v ?w))
+"""
+
+# One player walks for ever (stay), into a dead end without being over (trap), or out, where no goal is given.
+WALK = """
+(role walker)
+(init (at hall))
+(legal_in hall stay) (legal_in hall trap) (legal_in hall leave)
+(<= (legal walker ?m) (true (at ?n)) (legal_in ?n ?m))
+(<= (next (at hall)) (does walker stay))
+(<= (next (at dead_end)) (does walker trap))
+(<= (next (at garden)) (does walker leave))
+(<= terminal (true (at garden)))
+(<= (goal walker 70) (true (at attic)))
+"""
+
+TEXTS = {"one_shot": ONE_SHOT, "tree": TREE, "walk": WALK}
+
+
+@cache
+def load(name: str, engine: str = "auto") -> gamelore.Game:
+    return gamelore.load(TEXTS.get(name, name), engine=engine)  # type: ignore[arg-type]
+
+
+@pytest.fixture(name="load")
+def load_fixture() -> Callable[..., gamelore.Game]:
+    """Loads a shipped game or one of TEXTS, once."""
+    return load
+
+
+@pytest.fixture
+def graph_of() -> Callable[..., Graph]:
+    """A fresh graph of such a game."""
+    return lambda name, engine="auto", **limits: Graph(load(name, engine), **limits)
+
+
+@pytest.fixture
+def row_at() -> Callable[[Graph, str], int]:
+    """The row of a tic-tac-toe position drawn as "xo. .x. ..o"; who is to move follows from the marks."""
+
+    def row(graph: Graph, drawing: str) -> int:
+        cells = drawing.replace(" ", "")
+        facts = [f"(cell {i // 3 + 1} {i % 3 + 1} {'b' if c == '.' else c})" for i, c in enumerate(cells)]
+        mover = "xplayer" if cells.count("x") == cells.count("o") else "oplayer"
+        return int(graph.intern(graph.game.state([*facts, f"(control {mover})"])[None])[0])
+
+    return row

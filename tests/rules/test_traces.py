@@ -1,0 +1,77 @@
+"""Recorded play of public rulesheets by an independent reasoner, reproduced step by step."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+import gamelore
+from gamelore.rules.ground import Limits
+
+LIMITS = Limits(seconds=600, literals=400_000)
+TOO_LARGE = (Path(__file__).parent / "too_large.txt").read_text().split()
+SHARED = Path(__file__).parents[3] / "shared"
+NAMES = sorted(path.name.removesuffix(".jsonl.gz") for path in (SHARED / "traces").glob("*.jsonl.gz"))
+SMALL = [
+    name
+    for name in NAMES
+    if name
+    in set(
+        ["ticTacToe", "connectFour", "tictactoe_3player", "buttons", "lightsOn", "nim1", "sum15", "chomp", "roshambo2", "gt_prisoner", "doubletoetictac", "3pttc", "eightPuzzle", "hanoi", "biddingTicTacToe", "ticTacHeaven", "cittaceot", "tttcc4"]
+    )
+]
+
+
+def lowered(texts):
+    return {text.lower() for text in texts}
+
+
+def reproduce(game, name):
+    """Walks every match of a trace and compares all that it says."""
+    steps = 0
+    with gzip.open(SHARED / "traces" / f"{name}.jsonl.gz", "rt") as lines:
+        for line in lines:
+            match = json.loads(line)
+            assert [role.lower() for role in match["roles"]] == [role.lower() for role in game.roles]
+            position = game.start()
+            for step in match["steps"]:
+                assert lowered(position.facts) == lowered(step["state"])
+                assert position.is_terminal == step["terminal"]
+                if step["terminal"]:
+                    assert list(position.goals.values()) == step["goals"]
+                else:
+                    for role, moves in zip(game.roles, step["legal"], strict=True):
+                        assert lowered(position.legal[role]) == lowered(moves)
+                if "moves" in step:
+                    position = position.play(step["moves"])
+                steps += 1
+    assert steps > 0
+
+
+@pytest.mark.skipif(not NAMES, reason="no ../shared/traces beside the project")
+@pytest.mark.parametrize("name", NAMES or ["none"])
+def test_native(name):
+    path = SHARED / "games" / f"{name}.kif"
+    if name in TOO_LARGE:
+        pytest.skip(f"{name} grounds to more than {LIMITS.literals} literals")
+    reproduce(gamelore.load(path, engine="native", limits=LIMITS), name)
+
+
+@pytest.mark.skipif(not NAMES, reason="no ../shared/traces beside the project")
+@pytest.mark.parametrize("name", SMALL or ["none"])
+def test_reasoner(name):
+    reproduce(gamelore.load(SHARED / "games" / f"{name}.kif", engine="reasoner"), name)
+
+
+@pytest.mark.skipif(not NAMES, reason="no ../shared/traces beside the project")
+def test_at_least_a_hundred_play_natively():
+    assert len(set(NAMES) - set(TOO_LARGE)) >= 100
+    assert set(TOO_LARGE) <= set(NAMES)
+
+
+@pytest.mark.skipif(not NAMES, reason="no ../shared/traces beside the project")
+@pytest.mark.parametrize("name", TOO_LARGE[:3])
+def test_what_is_too_large_says_so(name):
+    with pytest.raises(gamelore.GroundingError, match="400000 literals"):
+        gamelore.load(SHARED / "games" / f"{name}.kif", engine="native", limits=LIMITS)
