@@ -1,4 +1,4 @@
-"""Two answers to every question of the rules: native against reasoner, both against the naive evaluator and perft counts."""
+"""Two answers to every question of the rules: native against reasoner, and the naive evaluator as a third."""
 
 from itertools import product
 
@@ -15,7 +15,7 @@ NUM_NAIVE_STATES = 40
 
 
 def random_steps(game, num_matches, seed):
-    """Distinct (state, joint move) pairs of random matches, and the terminal states: uint64[n, words], int32[n, roles], uint64[m, words]."""
+    """Distinct steps of random matches, uint64[n, words] and int32[n, roles], and the ends, uint64[m, words]."""
     rng = np.random.default_rng(seed)
     states = np.repeat(game.initial[None], num_matches, axis=0)
     steps, joints, ends = [], [], []

@@ -320,7 +320,8 @@ def evaluate(circuit: Circuit, inputs: NDArray[np.bool_]) -> dict[str, NDArray[n
     values[1 : 1 + circuit.num_inputs] = inputs.T
 
     def value(literal: GateLiteral) -> NDArray[np.bool_]:
-        return values[literal >> 1] ^ bool(literal & 1)
+        plane: NDArray[np.bool_] = values[literal >> 1] ^ bool(literal & 1)
+        return plane
 
     def sweep() -> None:
         for node, (left, right) in enumerate(zip(circuit.left, circuit.right, strict=True)):

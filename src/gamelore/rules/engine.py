@@ -18,11 +18,12 @@ from .ground import GroundTerm, Names
 from .native import GROUPS, LoadedCode, NativeCode, ObjectCode, compile_playouts, layout_of
 from .planes import words
 from .playout import PlayoutRunner, Playouts
-from .reasoner import Facts, Joint, Reasoner
+from .reasoner import Answer, Facts, Joint, Reasoner
 
 States: TypeAlias = NDArray[np.uint64]
 Progress: TypeAlias = Callable[[int], None]
 NO_GOAL = -1
+REASONED_AT_ONCE = 256  # states in one call of clingo
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +199,7 @@ class ReasonerEngine:
         self._numbers: dict[Facts, int] = {}
         self._moves: list[GroundTerm] = []
         self._actions: dict[GroundTerm, int] = {}
+        self._known: dict[int, Answer] = {}
         self.initial = np.array([self._number(self.reasoner.initial)], np.uint64)
 
     def _possible_goals(self, sheet: Rulesheet) -> list[set[int]]:
@@ -223,16 +225,25 @@ class ReasonerEngine:
     def _states(self, states: States) -> list[Facts]:
         return [self._sets[number] for number in states[:, 0].tolist()]
 
+    def _answers(self, states: States) -> list[Answer]:
+        """Asks the rules once about each state, REASONED_AT_ONCE in one call."""
+        numbers = states[:, 0].tolist()
+        new = [number for number in dict.fromkeys(numbers) if number not in self._known]
+        for start in range(0, len(new), REASONED_AT_ONCE):
+            part = new[start : start + REASONED_AT_ONCE]
+            self._known.update(zip(part, self.reasoner.answers([self._sets[number] for number in part]), strict=True))
+        return [self._known[number] for number in numbers]
+
     def evaluate(self, states: States) -> tuple[NDArray[np.bool_], NDArray[np.int16]]:
         """See NativeEngine.evaluate."""
-        answers = self.reasoner.answers(self._states(states)) if len(states) else []
+        answers = self._answers(states)
         goals = [[values[0] if len(values) == 1 else NO_GOAL for values in answer.goals.values()] for answer in answers]
         terminal = np.array([answer.terminal for answer in answers], np.bool_)
         return terminal, np.array(goals, np.int16).reshape(len(states), len(self.roles))
 
     def legal(self, states: States) -> Legal:
         """See NativeEngine.legal."""
-        answers = self.reasoner.answers(self._states(states)) if len(states) else []
+        answers = self._answers(states)
         moves = [[] if answer.terminal else list_ for answer in answers for list_ in answer.legal.values()]
         offsets = np.zeros(len(moves) + 1, np.int64)
         np.cumsum([len(list_) for list_ in moves], out=offsets[1:])
@@ -246,8 +257,12 @@ class ReasonerEngine:
             {role: self._moves[action] for role, action in zip(self.roles, actions, strict=True)}
             for actions in joint.tolist()
         ]
-        successors = self.reasoner.successors(self._states(states), joint_moves)
-        return np.array([[self._number(facts)] for facts in successors], np.uint64)
+        sets = self._states(states)
+        numbers: list[list[int]] = []
+        for start in range(0, len(sets), REASONED_AT_ONCE):
+            part = slice(start, start + REASONED_AT_ONCE)
+            numbers += [[self._number(facts)] for facts in self.reasoner.successors(sets[part], joint_moves[part])]
+        return np.array(numbers, np.uint64)
 
     def keys(self, states: States) -> NDArray[np.uint64]:
         """See NativeEngine.keys."""

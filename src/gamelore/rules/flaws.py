@@ -166,9 +166,9 @@ def unsafe(sheet: Sheet) -> Iterator[Flaw]:
             if variable.name not in reported:
                 reported.add(variable.name)
                 message = f"the variable {variable} in {where} stands in no positive condition"
-                if any(isinstance(part, Or) for part in relations.conditions(rule.body)):
-                    message += " (of an 'or', in every branch)"
                 remedy = f"add a condition that {variable} ranges over, as in (some_relation {variable})"
+                if any(isinstance(part, Or) for part in relations.conditions(rule.body)):
+                    remedy += "; of an 'or', every branch needs one"
                 yield Flaw(variable.location, message, remedy, rule)
 
 
@@ -310,7 +310,7 @@ def unusual_characters(sheet: Sheet) -> Iterator[Flaw]:
 
 
 def used_but_never_derived(sheet: Sheet) -> Iterator[Flaw]:
-    seen = {*sheet.heads, "true", "does"}
+    seen = sheet.heads | relations.GIVEN
     for rule in sheet.rules:
         for atom in relations.body_atoms(rule):
             if atom.name not in seen:

@@ -14,19 +14,7 @@ from typing import NamedTuple, NoReturn, TypeAlias
 
 from ..errors import GDLSyntaxError
 
-KEYWORD_ARITY = {
-    "role": 1,
-    "init": 1,
-    "true": 1,
-    "next": 1,
-    "legal": 2,
-    "does": 2,
-    "goal": 2,
-    "terminal": 0,
-    "base": 1,
-    "input": 2,
-}
-KEYWORD_FORM = {
+FORM = {
     "role": "(role name)",
     "init": "(init fact)",
     "true": "(true fact)",
@@ -37,10 +25,14 @@ KEYWORD_FORM = {
     "terminal": "terminal",
     "base": "(base fact)",
     "input": "(input role move)",
+    "<=": "(<= head condition ..)",
     "not": "(not condition)",
+    "or": "(or condition condition ..)",
+    "and": "(and condition condition ..)",
     "distinct": "(distinct term term)",
 }
 LOGICAL_WORDS = frozenset({"<=", "not", "or", "and", "distinct"})
+KEYWORD_ARITY = {word: form.count(" ") for word, form in FORM.items() if word not in LOGICAL_WORDS}
 MAX_NESTING = 200  # parentheses inside parentheses; Python's own stack is the limit that this keeps away from
 
 
@@ -180,6 +172,9 @@ class _Token(NamedTuple):
     text: str
     location: Location
 
+    def __str__(self) -> str:
+        return self.text
+
 
 @dataclass(frozen=True, slots=True)
 class _List:
@@ -187,7 +182,7 @@ class _List:
     location: Location
 
     def __str__(self) -> str:
-        return f"({' '.join(str(item) if isinstance(item, _List) else item.text for item in self.items)})"
+        return f"({' '.join(map(str, self.items))})"
 
 
 _Expression: TypeAlias = _Token | _List
@@ -281,11 +276,16 @@ class _Parser:
 
     def rule(self, expression: _Expression) -> Rule:
         if not _begins_with(expression, "<="):
-            return Rule(self.atom(expression, _text_of(expression)), (), expression.location, arrow=False)
+            return Rule(self.atom(expression, str(expression)), (), expression.location, arrow=False)
         assert isinstance(expression, _List)
         context = str(expression)
         if len(expression.items) < 2:
-            self.fail("a rule without a head", expression.location, rule=context, remedy="write (<= head condition ..)")
+            self.fail(
+                "expected a head after '<=', got none",
+                expression.location,
+                rule=context,
+                remedy="write (<= head condition ..)",
+            )
         head = self.atom(expression.items[1], context)
         return Rule(head, tuple(self.condition(item, context) for item in expression.items[2:]), expression.location)
 
@@ -311,39 +311,28 @@ class _Parser:
         )
 
     def arguments(self, expression: _List, number: int, context: str) -> tuple[_Expression, ...]:
-        found = len(expression.items) - 1
         word = _first_word(expression)
+        found = len(expression.items) - 1
         if found != number:
-            self.fail(
-                f"expected {number} argument{'s' * (number != 1)} for '{word}', got {found}",
-                expression.location,
-                rule=context,
-                remedy=f"write {KEYWORD_FORM[word]}",
-            )
+            self.wrong_number(word, number, found, expression.location, context)
         return expression.items[1:]
+
+    def wrong_number(self, word: str, expected: int, found: int, location: Location, context: str) -> NoReturn:
+        message = f"expected {expected} argument{'s' * (expected != 1)} for '{word}', got {found}"
+        self.fail(message, location, rule=context, remedy=f"write {FORM[word]}")
 
     def atom(self, expression: _Expression, context: str) -> Atom:
         name, arguments = self.application(expression, "a relation", context)
-        if name.text.lower() in LOGICAL_WORDS:
-            self.fail(
-                f"'{name.text}' where a relation was expected",
-                name.location,
-                rule=context,
-                remedy="logical words take their conditions in one pair of parentheses, and stand only in bodies",
-            )
+        word = name.text.lower()
+        if word in LOGICAL_WORDS:
+            where = "with its parentheses" if word == "<=" else "and only in the body of a rule"
+            remedy = f"write {FORM[word]}, {where}"
+            self.fail(f"expected a relation, got '{word}'", name.location, rule=context, remedy=remedy)
         terms = tuple(self.term(item, context) for item in arguments)
-        self.keyword_arity(name, len(terms), expression.location, context)
-        return Atom(name.text.lower(), terms, name.text, expression.location)
-
-    def keyword_arity(self, name: _Token, found: int, location: Location, context: str) -> None:
-        expected = KEYWORD_ARITY.get(name.text.lower(), found)
-        if found != expected:
-            self.fail(
-                f"expected {expected} argument{'s' * (expected != 1)} for '{name.text.lower()}', got {found}",
-                location,
-                rule=context,
-                remedy=f"write {KEYWORD_FORM[name.text.lower()]}",
-            )
+        expected = KEYWORD_ARITY.get(word, len(terms))
+        if len(terms) != expected:
+            self.wrong_number(word, expected, len(terms), expression.location, context)
+        return Atom(word, terms, name.text, expression.location)
 
     def term(self, expression: _Expression, context: str = "") -> Term:
         if isinstance(expression, _Token):
@@ -358,7 +347,12 @@ class _Parser:
 
     def variable(self, token: _Token, context: str) -> Variable:
         if token.text == "?":
-            self.fail("a '?' without a name", token.location, rule=context, remedy="name the variable, as in ?x")
+            self.fail(
+                "expected the name of a variable after '?', got none",
+                token.location,
+                rule=context,
+                remedy="write it as ?x",
+            )
         return Variable(token.text[1:].lower(), token.location)
 
     def application(self, expression: _Expression, what: str, context: str) -> tuple[_Token, tuple[_Expression, ...]]:
@@ -369,7 +363,7 @@ class _Parser:
             items = expression.items
         if not items:
             self.fail(
-                f"empty parentheses where {what} was expected",
+                f"expected {what}, got empty parentheses",
                 expression.location,
                 rule=context,
                 remedy="remove them, or write (name argument ..)",
@@ -377,23 +371,19 @@ class _Parser:
         name = items[0]
         if isinstance(name, _List):
             self.fail(
-                f"a parenthesis where the name of {what} was expected",
+                f"expected the name of {what}, got a parenthesis",
                 name.location,
                 rule=context,
                 remedy="write (name argument ..); there is one parenthesis too many",
             )
         if name.text.startswith("?"):
             self.fail(
-                f"a variable where the name of {what} was expected",
+                f"expected {what}, got the variable {name.text}",
                 name.location,
                 rule=context,
-                remedy="GDL is first order: variables stand only for terms",
+                remedy="put a name in its place: GDL is first order, variables stand for terms only",
             )
         return name, items[1:]
-
-
-def _text_of(expression: _Expression) -> str:
-    return str(expression) if isinstance(expression, _List) else expression.text
 
 
 def _first_word(expression: _Expression) -> str:

@@ -23,7 +23,7 @@ class Perft:
 
 
 def perft(game: Game, depth: int) -> Perft:
-    """Counts to the given depth, or to where all matches have ended. Equal positions are followed once, with their counts."""
+    """Counts to the given depth, or to where all matches have ended; equal positions are followed once."""
     states, counts = game.initial[None], np.array([1], object)
     sequences, complete = [1], [int(game.evaluate(states)[0].sum())]
     for _ in range(depth):

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeAlias
 from .gdl import And, Atom, Condition, Constant, Distinct, Function, Not, Or, Rule, Rulesheet, Term, Variable
 
 Sentence: TypeAlias = Atom | Distinct
+GIVEN = frozenset({"true", "does"})  # by the state and the players
 
 
 def conditions(body: Iterable[Condition]) -> Iterator[Condition]:
@@ -131,8 +132,9 @@ class Dependencies:
         for rule in sheet.rules:
             uses = self.bodies.setdefault(rule.head.name, {})
             for atom in body_atoms(rule):
-                uses[atom.name] = None
                 self.bodies.setdefault(atom.name, {})
+                if rule.head.name not in GIVEN:
+                    uses[atom.name] = None
 
     def toward(self, target: str) -> dict[str, str]:
         """For every relation that depends on `target`, the next one on a shortest way there (breadth first)."""

@@ -1,0 +1,210 @@
+"""gamelore against OpenSpiel, side by side in one run, one thread, process CPU time; `make bench`.
+
+Every figure is the median of REPEATS; ratios are taken pair by pair, ours and theirs in turn. Also timed, each in a
+fresh process: `import gamelore`, and from text to the first legal moves with an empty and a filled cache.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyspiel
+from open_spiel.python import rl_environment
+from open_spiel.python.algorithms import random_agent, tabular_qlearner
+
+import gamelore
+from gamelore.learn.settings import LearnerSettings
+from gamelore.learn.transfer import play_series
+from gamelore.play.graph import Graph
+from gamelore.play.player import OpponentSettings
+
+REPEATS = 5
+LANES = 1024
+
+
+def cpu_rate(work: Callable[[], int]) -> float:
+    """Units of work per second of this process's CPU time."""
+    start = time.process_time()
+    units = work()
+    return units / (time.process_time() - start)
+
+
+def our_playouts(name: str, n: int) -> Callable[[], int]:
+    game = gamelore.load(name, engine="native")
+    game.playouts(1000)
+
+    def run() -> int:
+        return game.playouts(n, seed=1).num_playouts
+
+    return run
+
+
+def their_playouts(name: str, n: int) -> Callable[[], int]:
+    """OpenSpiel's C++ rollouts: one simulation of its MCTS, evaluated by n of them."""
+    game = pyspiel.load_game(name)
+    evaluator = pyspiel.RandomRolloutEvaluator(n, 1)
+    bot = pyspiel.MCTSBot(game, evaluator, 2.0, 1, 100, False, 1, False)
+    state = game.new_initial_state()
+
+    def run() -> int:
+        bot.mcts_search(state)
+        return n
+
+    return run
+
+
+def our_matches(name: str, lanes: int, matches: int) -> Callable[[], int]:
+    """The baseline learner against the random opponent, learning after every match."""
+    game = gamelore.load(name, engine="native")
+    graph = Graph(game)
+
+    def run() -> int:
+        play_series(
+            game,
+            0,
+            [LearnerSettings(kind="baseline", initialisation="lazy")] * lanes,
+            [None] * lanes,
+            [OpponentSettings("random")] * lanes,
+            matches,
+            [(1, lane, 0) for lane in range(lanes)],
+            graph=graph,
+        )
+        return lanes * matches
+
+    return run
+
+
+def their_matches(name: str, episodes: int) -> Callable[[], int]:
+    """OpenSpiel's Python tabular Q-learner against its random agent."""
+    environment = rl_environment.Environment(name)
+    num_actions = environment.action_spec()["num_actions"]
+    learner = tabular_qlearner.QLearner(0, num_actions)
+    opponent = random_agent.RandomAgent(1, num_actions)
+    agents = [learner, opponent]
+
+    def run() -> int:
+        for _ in range(episodes):
+            step = environment.reset()
+            while not step.last():
+                player = step.observations["current_player"]
+                step = environment.step([agents[player].step(step).action])
+            for agent in agents:
+                agent.step(step)
+        return episodes
+
+    return run
+
+
+def compare(what: str, wanted: float, ours: Callable[[], int], theirs: Callable[[], int]) -> dict[str, object]:
+    ours()
+    theirs()
+    pairs = [(cpu_rate(ours), cpu_rate(theirs)) for _ in range(REPEATS)]
+    ratios = [mine / other for mine, other in pairs]
+    row = {
+        "what": what,
+        "ours_per_s": statistics.median(mine for mine, _ in pairs),
+        "openspiel_per_s": statistics.median(other for _, other in pairs),
+        "ratio": statistics.median(ratios),
+        "ratio_min": min(ratios),
+        "ratio_max": max(ratios),
+        "wanted": wanted,
+    }
+    print(
+        f"{what:58} {row['ours_per_s']:14,.0f} {row['openspiel_per_s']:12,.0f} "
+        f"{row['ratio']:8.1f} ({min(ratios):.1f}-{max(ratios):.1f}), wanted {wanted:g}"
+    )
+    return row
+
+
+START = """
+import sys, time
+import gamelore
+from gamelore import games
+text = games.path(sys.argv[1]).read_text()
+start = time.perf_counter()
+gamelore.load(text).start().legal
+print(time.perf_counter() - start)
+"""
+
+
+def starts(name: str, wanted: float) -> list[dict[str, object]]:
+    rows = []
+    for kind, limit in (("empty cache", wanted), ("filled cache", 0.15)):
+        times = []
+        with tempfile.TemporaryDirectory() as folder:
+            for _ in range(REPEATS):
+                place = Path(folder) / (str(len(times)) if kind == "empty cache" else "same")
+                times.append(in_fresh_process(["-c", START, name], {"GAMELORE_CACHE": str(place)}))
+        measured = times if kind == "empty cache" else times[1:]
+        rows.append(
+            {"what": f"text to first legal moves, {name}, {kind}", "s": statistics.median(measured), "wanted": limit}
+        )
+    return rows
+
+
+def in_fresh_process(arguments: list[str], environment: dict[str, str]) -> float:
+    done = subprocess.run(
+        [sys.executable, *arguments], env=os.environ | environment, check=True, capture_output=True, text=True
+    )
+    return float(done.stdout)
+
+
+IMPORT = "import time; start = time.perf_counter(); import gamelore; print(time.perf_counter() - start)"
+
+
+def main() -> None:
+    print(f"{'CPU-second rates, one thread':58} {'gamelore':>14} {'OpenSpiel':>12}    ratio")
+    rows = [
+        compare(
+            "random playouts, tic-tac-toe (GDL / C++)",
+            5,
+            our_playouts("tictactoe", 2_000_000),
+            their_playouts("tic_tac_toe", 100_000),
+        ),
+        compare(
+            "random playouts, connect four 7x6 (GDL / C++)",
+            12,
+            our_playouts("connectfour", 1_000_000),
+            their_playouts("connect_four", 20_000),
+        ),
+        compare(
+            f"learning matches, tic-tac-toe, {LANES} lanes",
+            15,
+            our_matches("tictactoe", LANES, 50),
+            their_matches("tic_tac_toe", 1000),
+        ),
+        compare(
+            "learning matches, tic-tac-toe, 1 lane",
+            1,
+            our_matches("tictactoe", 1, 5000),
+            their_matches("tic_tac_toe", 1000),
+        ),
+    ]
+    times = [
+        {
+            "what": "import gamelore",
+            "s": statistics.median(in_fresh_process(["-c", IMPORT], {}) for _ in range(REPEATS)),
+            "wanted": 0.5,
+        },
+        *starts("tictactoe", 0.5),
+        *starts("othello4", 2.0),
+    ]
+    for row in times:
+        print(f"{row['what']:58} {row['s']:8.3f} s, wanted under {row['wanted']:g} s")
+    out = Path(sys.argv[1]) if len(sys.argv) > 1 else Path("out/bench.json")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps({"rates": rows, "times": times, "numpy": np.__version__}, indent=1))
+    print(f"written to {out}")
+
+
+if __name__ == "__main__":
+    main()
