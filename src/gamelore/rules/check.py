@@ -2,14 +2,13 @@
 
 `check` looks at the text only. What shows in play alone (a role without a move, a match without end) is not here, nor
 is negation inside a cycle of ground atoms, which the circuit builder refuses: between relations it is a warning.
-The definitions: Love, Hinrichs, Haley, Schkufza, Genesereth, "General Game Playing: Game Description Language
-Specification" (2008), sections 4.2 to 4.5, and the habits of the public rulesheets. Where those two differ (a name
-with several arities is an error of the specification, and common), the finding is a warning.
+The definitions are those of Love, Hinrichs, Haley, Schkufza and Genesereth, "General Game Playing: Game Description
+Language Specification" (2008). Some that it holds for errors are warnings here: public rulesheets have them and play.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
@@ -88,37 +87,23 @@ def check_text(text: str, path: Path | None = None) -> list[Finding]:
     try:
         return check(parse(text, path))
     except GDLSyntaxError as error:
-        return [
-            Finding("error", "syntax", error.message, path, error.line, error.column, error.rule, error.remedy),
-        ]
+        return [Finding("error", "syntax", error.message, path, error.line, error.column, error.rule, error.remedy)]
 
 
 def refuse(rulesheet: Rulesheet) -> None:
     """Raises GDLSemanticError at the first finding that leaves no perfect model or nothing to play."""
     for found in _findings(rulesheet, [check for check in CHECKS if check.refuses])[:1]:
         raise GDLSemanticError(
-            found.message,
-            path=found.path,
-            line=found.line,
-            column=found.column,
-            rule=found.rule,
-            remedy=found.remedy,
+            found.message, path=found.path, line=found.line, column=found.column, rule=found.rule, remedy=found.remedy
         )
 
 
-def _findings(rulesheet: Rulesheet, checks: tuple[Check, ...] | list[Check]) -> list[Finding]:
+def _findings(rulesheet: Rulesheet, checks: Sequence[Check]) -> list[Finding]:
     sheet = Sheet(rulesheet)
-    findings = [
-        Finding(
-            check.severity,
-            check.code,
-            flaw.message,
-            rulesheet.path,
-            *flaw.location,
-            str(flaw.rule) if flaw.rule else "",
-            flaw.remedy,
-        )
-        for check in checks
-        for flaw in check.find(sheet)
-    ]
+    findings = [_finding(check, flaw, rulesheet.path) for check in checks for flaw in check.find(sheet)]
     return sorted(findings, key=lambda finding: (finding.line, finding.column))
+
+
+def _finding(check: Check, flaw: Flaw, path: Path | None) -> Finding:
+    rule = str(flaw.rule) if flaw.rule else ""
+    return Finding(check.severity, check.code, flaw.message, path, *flaw.location, rule, flaw.remedy)

@@ -37,11 +37,11 @@ NEEDED = {
 }
 GDL_II_WORDS = frozenset({"sees", "random"})
 USUAL_NAME = re.compile(r"[A-Za-z0-9_+.-]+")
-MAX_GOAL = 100
+GOAL = re.compile(r"0*(100|[0-9]{1,2})")
 
 
 class Flaw(NamedTuple):
-    """What a single check reports; the table below adds code and severity."""
+    """What is wrong at a place, and what to do about it."""
 
     location: Location
     message: str
@@ -63,10 +63,10 @@ class Sheet:
     def lines(self) -> list[str]:
         return lines(self.text)
 
-    def written(self, location: Location, length: int) -> str:
-        """The text at a place, empty where the rulesheet was not parsed from its text."""
+    def opens(self, location: Location) -> bool:
+        """Whether a parenthesis stands at a place; not where the rulesheet was not parsed from its text."""
         line = self.lines[location.line - 1] if location.line <= len(self.lines) else ""
-        return line[location.column - 1 : location.column - 1 + length]
+        return line.startswith("(", location.column - 1)
 
     def atoms(self) -> Iterator[tuple[Rule, Atom]]:
         """Every atom, heads included, with its rule."""
@@ -194,7 +194,7 @@ def variable_in_fact(sheet: Sheet) -> Iterator[Flaw]:
 
 
 def unlimited_recursion(sheet: Sheet) -> Iterator[Flaw]:
-    """The recursion restriction of the specification (definition 15): it keeps what is derived finite."""
+    """The recursion restriction of the specification: it keeps what is derived finite."""
     for rule in sheet.rules:
         recursive = partial(sheet.dependencies.recursive, rule.head)
         if any(map(recursive, relations.body_atoms(rule))):
@@ -222,14 +222,12 @@ def _unlimited(rule: Rule, condition: Atom, term: Term) -> Flaw:
 def goal_out_of_range(sheet: Sheet) -> Iterator[Flaw]:
     for rule in sheet.rules:
         if rule.head.name == "goal" and not _may_be_goal(value := rule.head.args[1]):
-            message = f"expected a goal that is a whole number from 0 to {MAX_GOAL}, got {value}"
-            yield Flaw(value.location, message, f"scale the goals of all roles to 0..{MAX_GOAL}", rule)
+            message = f"expected a goal that is a whole number from 0 to 100, got {value}"
+            yield Flaw(value.location, message, "scale the goals of all roles to 0..100", rule)
 
 
 def _may_be_goal(value: Term) -> bool:
-    if isinstance(value, Constant):
-        return value.name.isascii() and value.name.isdecimal() and int(value.name) <= MAX_GOAL
-    return isinstance(value, Variable)
+    return isinstance(value, Variable) or bool(isinstance(value, Constant) and GOAL.fullmatch(value.name))
 
 
 def unknown_role(sheet: Sheet) -> Iterator[Flaw]:
@@ -373,7 +371,7 @@ def empty_body(sheet: Sheet) -> Iterator[Flaw]:
 def parenthesised(sheet: Sheet) -> Iterator[Flaw]:
     seen: set[str] = set()
     for rule, atom in sheet.atoms():
-        if not atom.args and atom.name not in seen and sheet.written(atom.location, 1) == "(":
+        if not atom.args and atom.name not in seen and sheet.opens(atom.location):
             seen.add(atom.name)
             remedy = f"write {atom}: some systems hold the two for different relations"
             yield Flaw(atom.location, f"parentheses around the proposition {atom}", remedy, rule)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from .circuit import FALSE, Circuit, GateLiteral, Loop, Node
 from .planes import ATTRIBUTES, LANES, ONES, VECTOR, Instructions, Layout, entry_point, transposition, words
 from .playout import playout_code
+from .schedule import Step, is_gate, schedule
 
 CHUNK = 60
 DECLARATIONS = f"""
@@ -28,93 +29,6 @@ declare {VECTOR} @llvm.fshl.v8i64({VECTOR}, {VECTOR}, {VECTOR})
 attributes #0 = {{ {ATTRIBUTES} }}
 """
 LEVEL_1_GATES = 8000  # larger circuits are compiled at level 0
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """Gates to evaluate in this order; with a loop, again and again until its variables are stable."""
-
-    gates: list[Node]
-    loop: Loop | None = None
-
-
-def schedule(circuit: Circuit, literals: Sequence[GateLiteral]) -> list[Step]:
-    """The gates that these outputs need, each after what it depends on; gates of a loop stand in that loop's step."""
-    members = _loop_members(circuit)
-    steps: list[Step] = []
-    done: set[Node] = set()
-    for literal in literals:
-        for unit in _units_before(circuit, literal >> 1, members, done):
-            if isinstance(unit, Loop):
-                steps.append(
-                    Step(
-                        sorted(node for node in members if members[node] is unit and _is_gate(circuit, node)),
-                        unit,
-                    )
-                )
-            elif steps and steps[-1].loop is None:
-                steps[-1].gates.append(unit)
-            else:
-                steps.append(Step([unit]))
-    return steps
-
-
-def _is_gate(circuit: Circuit, node: Node) -> bool:
-    return circuit.left[node] >= 0
-
-
-def _loop_members(circuit: Circuit) -> dict[Node, Loop]:
-    """Variables, and gates between a loop's variables and its results."""
-    members: dict[Node, Loop] = {}
-    for loop in circuit.loops:
-        inside = set(loop.variables)
-        first = min(loop.variables)
-        wanted = _cone(circuit, [literal >> 1 for literal in loop.results], first)
-        for node in sorted(wanted):
-            if _is_gate(circuit, node) and {circuit.left[node] >> 1, circuit.right[node] >> 1} & inside:
-                inside.add(node)
-        members.update(dict.fromkeys(inside, loop))
-    return members
-
-
-def _cone(circuit: Circuit, roots: Sequence[Node], first: Node) -> set[Node]:
-    """All gates from node `first` on that the roots depend on."""
-    found: set[Node] = set()
-    stack = list(roots)
-    while stack:
-        node = stack.pop()
-        if node >= first and node not in found:
-            found.add(node)
-            if _is_gate(circuit, node):
-                stack += (circuit.left[node] >> 1, circuit.right[node] >> 1)
-    return found
-
-
-def _units_before(circuit: Circuit, root: Node, members: dict[Node, Loop], done: set[Node]) -> Iterator[Node | Loop]:
-    """Depth first, so that a gate stands close to its first use."""
-    stack: list[tuple[Node, bool]] = [(root, False)]
-    while stack:
-        node, expanded = stack.pop()
-        loop = members.get(node)
-        if loop is not None:
-            node = loop.variables[0]
-        if node in done or (loop is None and not _is_gate(circuit, node)):
-            continue
-        if expanded:
-            done.add(node)
-            yield loop or node
-            continue
-        stack.append((node, True))
-        stack += [(before, False) for before in _inputs(circuit, node, loop, members)]
-
-
-def _inputs(circuit: Circuit, node: Node, loop: Loop | None, members: dict[Node, Loop]) -> list[Node]:
-    if loop is None:
-        return [circuit.right[node] >> 1, circuit.left[node] >> 1]
-    inside = [member for member in members if members[member] is loop and _is_gate(circuit, member)]
-    nodes = {literal >> 1 for member in inside for literal in (circuit.left[member], circuit.right[member])}
-    nodes |= {literal >> 1 for literal in loop.results}
-    return sorted(before for before in nodes if members.get(before) is not loop)
 
 
 class Program:
@@ -148,7 +62,7 @@ class Program:
         read = [literal for step in self.steps for gate in step.gates for literal in self._operands(gate)]
         for literal in (*read, *self.literals):
             balance[literal >> 1] = balance.get(literal >> 1, 0) + (1 if literal & 1 else -1)
-        return {node for node, surplus in balance.items() if surplus > 0 and _is_gate(self.circuit, node)}
+        return {node for node, surplus in balance.items() if surplus > 0 and is_gate(self.circuit, node)}
 
     def _operands(self, gate: Node) -> tuple[GateLiteral, GateLiteral]:
         return self.circuit.left[gate], self.circuit.right[gate]
