@@ -1,0 +1,27 @@
+"""The README's lines of Python run as printed, and print what their comments say."""
+
+import re
+from pathlib import Path
+
+README = (Path(__file__).parents[1] / "README.md").read_text()
+
+
+def test_the_eight_lines(capsys):
+    (code,) = re.findall(r"```python\n(.*?)```", README, flags=re.S)
+    assert len([line for line in code.splitlines() if line.strip()]) == 8
+    exec(compile(code, "README.md", "exec"), {})
+    moves, goals, mean = capsys.readouterr().out.splitlines()
+    assert f"# {moves}" in code
+    assert f"# {goals}" in code
+    assert 60 < float(mean) < 70
+
+
+def test_the_commands_exist():
+    from typer.main import get_command
+
+    from gamelore.cli import app
+
+    commands = get_command(app).commands
+    used = set(re.findall(r"^gamelore ([a-z]+)", README, flags=re.M))
+    assert {"games", "check", "play", "features", "learn", "knowledge", "transfer"} <= used
+    assert used <= set(commands)
