@@ -126,7 +126,7 @@ class Or:
     location: Location = field(compare=False, repr=False)
 
     def __str__(self) -> str:
-        return f"(or {' '.join(map(str, self.branches))})"
+        return f"({' '.join(map(str, ('or', *self.branches)))})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class And:
     location: Location = field(compare=False, repr=False)
 
     def __str__(self) -> str:
-        return f"(and {' '.join(map(str, self.parts))})"
+        return f"({' '.join(map(str, ('and', *self.parts)))})"
 
 
 Condition: TypeAlias = Atom | Distinct | Not | Or | And
@@ -188,7 +188,7 @@ class _List:
 _Expression: TypeAlias = _Token | _List
 _OpenList: TypeAlias = tuple[Location, list[_Expression]]
 
-_TOKEN = re.compile(r"[()]|[^\s();]+")
+_TOKEN = re.compile(r"[()]|[^\s\ufeff();]+")  # a byte order mark in joined files is space
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _BYTE_ORDER_MARK = "\ufeff"
 

@@ -1,0 +1,37 @@
+# make demo and make test need Python 3.11 or newer and make, nothing else; both set up .venv themselves.
+
+BIN := .venv/bin
+CODE := $(wildcard src tests benchmarks examples)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench clean .venv
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z.]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+demo: .venv/installed  ## learn one game, play the next ones better: about two minutes, ends with a report
+	@$(BIN)/gamelore demo
+
+test: .venv/installed  ## format, lint, types and the whole suite
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/mypy --strict
+	$(BIN)/pytest -n 2
+
+bench: .venv/installed-bench  ## speed, side by side with OpenSpiel
+	$(BIN)/python benchmarks/speed.py
+
+clean:  ## remove .venv and everything else that was built
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv: .venv/installed  ## the virtual environment with gamelore and its tools
+
+# The stamps say that everything in pyproject.toml is installed; a changed one installs again.
+.venv/installed: pyproject.toml
+	@PYTHON="$(PYTHON)" sh .ci/setup dev
+	@touch $@
+
+.venv/installed-bench: .venv/installed
+	@PYTHON="$(PYTHON)" sh .ci/setup dev,bench
+	@touch $@

@@ -1,0 +1,167 @@
+"""learn: a learner plays against an opponent, and the knowledge store keeps what it finds out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from .console import (
+    GAME_HELP,
+    USAGE,
+    Engine,
+    Json,
+    KnowledgeFile,
+    Seed,
+    command,
+    emit,
+    fail,
+    known,
+    load_game,
+    opponent_settings,
+    show_table,
+    usage,
+)
+
+if TYPE_CHECKING:
+    from ..learn.knowledge import Knowledge, StoredLearner
+
+LEARNER_OPTIONS = "What the learner is made of"
+SOURCE_OPTIONS = "What a transfer learner begins with"
+LAST = 100  # matches of the second mean
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command of this module."""
+    command(
+        app,
+        "learn",
+        "learn tictactoe --matches 500",
+        "learn tictactoe --role oplayer --opponent weak:filler=first --matches 500 --seed 3",
+        "learn connect3 --learner transfer --source tictactoe --initialisation eager --matches 1000",
+        "learn othello4 --learner lookahead --heuristic maxmax --opponent weak --matches 300 --json",
+        kept="every finished match is in the knowledge store; the same command goes on from there",
+    )(learn)
+
+
+def learn(
+    game: Annotated[str, typer.Argument(metavar="GAME", help=GAME_HELP)],
+    role: Annotated[str | None, typer.Option("--role", help="Who learns.", show_default="the first role")] = None,
+    opponent: Annotated[
+        str, typer.Option("--opponent", help="egreedy, random or weak, with :filler=random|first|hashed,epsilon=..")
+    ] = "egreedy",
+    matches: Annotated[
+        int, typer.Option("--matches", min=1, help="How many the learner is to have behind it, earlier ones included.")
+    ] = 100,
+    learner: Annotated[
+        Literal["baseline", "transfer", "lookahead"],
+        typer.Option("--learner", help="Where first values come from.", rich_help_panel=LEARNER_OPTIONS),
+    ] = "baseline",
+    initialisation: Annotated[
+        Literal["lazy", "siblings", "eager"],
+        typer.Option(
+            "--initialisation",
+            help="First values after the match, for all its candidates, or when first looked at.",
+            rich_help_panel=LEARNER_OPTIONS,
+        ),
+    ] = "lazy",
+    heuristic: Annotated[
+        Literal["minimax", "maxmax", "avgmax"],
+        typer.Option("--heuristic", help="Of the lookahead learner.", rich_help_panel=LEARNER_OPTIONS),
+    ] = "minimax",
+    depth: Annotated[
+        int, typer.Option("--depth", min=0, help="Plies below an afterstate.", rich_help_panel=LEARNER_OPTIONS)
+    ] = 2,
+    alpha: Annotated[float, typer.Option("--alpha", help="Learning rate.", rich_help_panel=LEARNER_OPTIONS)] = 0.3,
+    gamma: Annotated[float, typer.Option("--gamma", help="Discount.", rich_help_panel=LEARNER_OPTIONS)] = 1.0,
+    lam: Annotated[float, typer.Option("--lambda", help="Of TD(lambda).", rich_help_panel=LEARNER_OPTIONS)] = 0.7,
+    epsilon: Annotated[
+        float, typer.Option("--epsilon", help="Probability of a random move.", rich_help_panel=LEARNER_OPTIONS)
+    ] = 0.01,
+    source: Annotated[
+        list[str] | None,
+        typer.Option("--source", metavar="GAME", help="A game learned before.", rich_help_panel=SOURCE_OPTIONS),
+    ] = None,
+    source_role: Annotated[
+        str | None,
+        typer.Option("--source-role", help="Learned in.", rich_help_panel=SOURCE_OPTIONS, show_default="every role"),
+    ] = None,
+    source_opponent: Annotated[
+        str | None,
+        typer.Option(
+            "--source-opponent",
+            help="Learned against, whole or just its kind.",
+            rich_help_panel=SOURCE_OPTIONS,
+            show_default="the same opponent",
+        ),
+    ] = None,
+    combine: Annotated[
+        Literal["visits", "mean", "first", "most"],
+        typer.Option("--combine", help="How several sources become one.", rich_help_panel=SOURCE_OPTIONS),
+    ] = "visits",
+    knowledge: KnowledgeFile = None,
+    engine: Engine = "auto",
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Let a learner of Banerjee & Stone (2007) play, and keep what it learns.
+
+    Every finished match is in the store at once. Interrupted or killed, the same command goes on where it was, and
+    comes to the same values as if it had never stopped.
+    """
+    from ..learn.knowledge import Knowledge
+    from ..learn.settings import LearnerSettings
+    from ..learn.study import Sources, study
+
+    rules = load_game(game, engine)
+    chosen = known(role, rules.roles, f"a role of {rules.name}") if role else rules.roles[0]
+    with usage():
+        settings = LearnerSettings(learner, heuristic, initialisation, alpha, gamma, lam, epsilon, depth)
+        against = opponent_settings(opponent)
+    if (learner == "transfer") != bool(source):
+        fail(f"expected --source GAME with --learner transfer, and only there; got --learner {learner}", USAGE)
+    sources = Sources(tuple(source), source_opponent, source_role, combine) if source else None
+    with Knowledge(knowledge) as store, _progress(matches) as progress:
+        found = study(store, rules, chosen, settings, against, matches, seed=seed, sources=sources, progress=progress)
+        report = _report(store, found)
+    emit(report) if json else _show(report)
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[int], None]]:
+    """A bar on standard error, with the remaining time; told how many matches there are."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("matches"), BarColumn(), MofNCompleteColumn(), TextColumn("left:"), TimeRemainingColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task("matches", total=total)
+        yield lambda completed: bar.update(task, completed=completed)
+
+
+def _report(store: Knowledge, learner: StoredLearner) -> dict[str, Any]:
+    rewards = [match.reward for match in store.matches(learner)]
+    values = store.feature_values(learner)
+    return {
+        "knowledge": str(store.path),
+        "number": learner.id,
+        **learner.origin,
+        "mean_reward": sum(rewards) / len(rewards),
+        f"mean_reward_last_{LAST}": sum(rewards[-LAST:]) / len(rewards[-LAST:]),
+        "features": [{"feature": text, "value": value, "visits": visits} for text, (value, visits) in values.items()],
+    }
+
+
+def _show(report: dict[str, Any]) -> None:
+    rows = [(row["feature"], f"{row['value']:.2f}", row["visits"]) for row in report["features"]]
+    if rows:
+        show_table(("feature", "value", "visits"), rows, numbers=[1, 2])
+        typer.echo()
+    typer.echo(
+        f"learner {report['number']}: {report['game']}, {report['role']} against {report['opponent']}; mean reward "
+        f"{report['mean_reward']:.1f} in {report['num_matches']} matches, "
+        f"{report[f'mean_reward_last_{LAST}']:.1f} in the last {LAST}\nkept in {report['knowledge']}"
+    )

@@ -1,0 +1,137 @@
+"""play: matches between players of any kind."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .console import GAME_HELP, USAGE, Engine, Json, Seed, command, emit, fail, load_game, show_table, usage
+
+if TYPE_CHECKING:
+    from ..play.match import MatchRecord
+    from ..play.player import Player
+    from ..rules.game import Game
+
+LANES = 64  # matches side by side; the result does not depend on it
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command of this module."""
+    command(
+        app,
+        "play",
+        "play tictactoe egreedy random",
+        "play othello4 minimax:depth=4 egreedy:filler=first,epsilon=0.05 --matches 1000 --seed 7",
+        "play connect3 weak random --matches 100 --records matches.jsonl --json",
+    )(play)
+
+
+def play(
+    game: Annotated[str, typer.Argument(metavar="GAME", help=GAME_HELP)],
+    players: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PLAYER", help="One for each role: egreedy, random, weak, minimax, .. with :option=value,.."
+        ),
+    ],
+    matches: Annotated[int, typer.Option("--matches", min=1, help="How many; one is shown move by move.")] = 1,
+    records: Annotated[
+        Path | None, typer.Option("--records", metavar="FILE", help="Write every match as a line of JSON.")
+    ] = None,
+    engine: Engine = "auto",
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Let players play matches, and count what they got."""
+    from ..play.roster import player
+
+    rules = load_game(game, engine)
+    with usage():
+        seats = [player(spec) for spec in players]
+    if len(seats) != rules.num_roles:
+        fail(f"expected {rules.num_roles} players, for {', '.join(rules.roles)}; got {len(seats)}", USAGE)
+    played = _play(rules, players, seats, matches, seed)
+    if records is not None:
+        records.parent.mkdir(parents=True, exist_ok=True)
+        records.write_text("".join(f"{record.to_json()}\n" for record in played), encoding="utf-8")
+    summary = _summary(rules, players, played, seed)
+    if json:
+        emit(summary)
+    else:
+        _show(summary, played[0] if matches == 1 else None)
+
+
+def _play(game: Game, players: list[str], seats: list[Player], num_matches: int, seed: int) -> list[MatchRecord]:
+    """The matches in their order; match i is the same whatever their number."""
+    import numpy as np
+
+    from ..play.graph import Graph
+    from ..play.lockstep import run_lockstep
+    from ..play.match import match_records
+    from ..play.player import Finished
+    from ..play.streams import stream
+
+    bounds = np.linspace(0, num_matches, min(num_matches, LANES) + 1).astype(np.int64)
+    played: list[MatchRecord] = []
+
+    def keep(finished: Finished) -> None:
+        keys = [(seed, 0, "play", match) for match in finished.matches.tolist()]
+        played.extend(match_records(finished, players, keys))
+
+    keys = np.full(len(bounds) - 1, stream(seed, 0, "play"))
+    run_lockstep(Graph(game), seats, keys, np.diff(bounds), first_match=bounds[:-1], on_end=keep)
+    return sorted(played, key=lambda record: record.key[-1])
+
+
+def _summary(game: Game, players: list[str], played: list[MatchRecord], seed: int) -> dict[str, Any]:
+    lengths = [len(record.moves) for record in played]
+    return {
+        "game": game.name,
+        "rules_hash": game.rules_hash,
+        "engine": game.engine,
+        "seed": seed,
+        "matches": len(played),
+        "ends": dict(Counter(record.end for record in played)),
+        "plies": {"least": min(lengths), "mean": sum(lengths) / len(lengths), "most": max(lengths)},
+        "players": [
+            _result(name, player, [record.goals[role] for record in played])
+            for role, (name, player) in enumerate(zip(game.roles, players, strict=True))
+        ],
+    }
+
+
+def _result(role: str, player: str, goals: list[int | None]) -> dict[str, Any]:
+    """What one player got; a goal that the rules do not give counts 0 and is counted apart."""
+    counts = Counter(goals)
+    return {
+        "role": role,
+        "player": player,
+        "mean_goal": sum(goal or 0 for goal in goals) / len(goals),
+        "goals": {str(goal): counts[goal] for goal in sorted((g for g in counts if g is not None), reverse=True)},
+        "missing": counts[None],
+    }
+
+
+def _show(summary: dict[str, Any], match: MatchRecord | None) -> None:
+    if match is not None:
+        show_table(("ply", *match.roles), [(ply, *moves) for ply, moves in enumerate(match.moves, 1)], numbers=[0])
+        typer.echo()
+    rows = [
+        (
+            result["role"],
+            result["player"],
+            f"{result['mean_goal']:.2f}",
+            "  ".join(f"{goal}: {count}" for goal, count in result["goals"].items()),
+        )
+        for result in summary["players"]
+    ]
+    show_table(("role", "player", "mean goal", "goals"), rows, numbers=[2])
+    plies = summary["plies"]
+    ends = ", ".join(f"{count} {end}" for end, count in summary["ends"].items())
+    typer.echo(
+        f"\n{summary['matches']} matches ({ends}) of {plies['least']} to {plies['most']} plies, "
+        f"{plies['mean']:.1f} on average; {summary['engine']} engine, seed {summary['seed']}"
+    )

@@ -1,0 +1,71 @@
+"""What a learner costs: the wall time of a series, on positions not worked out before, and where it goes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from ..learn.features import FeatureValues
+from .grid import Setting
+
+LANES = 10
+MATCHES = 300
+REPEATS = 5
+PARTS = ("playing", "choosing", "learning", "initialising")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Left over right: `ratios` of wall times, one for each repeat; and microseconds per match by PARTS, of both."""
+
+    ratios: list[float]
+    left: dict[str, float]
+    right: dict[str, float]
+
+    def as_json(self) -> dict[str, Any]:
+        """JSON-able; `Cost(**..)` reads it."""
+        return asdict(self)
+
+
+def compare_costs(left: Setting, right: Setting, values: Sequence[FeatureValues]) -> Cost:
+    """Both in turns, `REPEATS` times, after one round that does not count.
+
+    `values` are the feature values for the lanes of `left`.
+    """
+    lanes = min(LANES, len(values))
+    rounds = [(_series(left, values, lanes, n), _series(right, [], lanes, n)) for n in range(REPEATS + 1)][1:]
+    ratios = [ours[0] / others[0] for ours, others in rounds]
+    return Cost(ratios, _mean([ours[1] for ours, _ in rounds]), _mean([others[1] for _, others in rounds]))
+
+
+def _series(
+    setting: Setting, values: Sequence[FeatureValues], lanes: int, repeat: int
+) -> tuple[float, dict[str, float]]:
+    """(wall seconds, microseconds per match by part) of one series; every repeat has random numbers of its own."""
+    from ..learn.transfer import play_series
+    from ..play.graph import Graph
+    from ..rules.game import load
+
+    setting = replace(setting, seed=setting.seed + repeat)
+    matches = min(MATCHES, setting.matches)
+    graph = Graph(load(setting.game))
+    begin = time.perf_counter()
+    series = play_series(
+        graph.game,
+        setting.role,
+        [setting.learner] * lanes,
+        [values[i] if values else None for i in range(lanes)],
+        [setting.opponent_of(run) for run in range(lanes)],
+        matches,
+        [(setting.seed, run, setting.stage) for run in range(lanes)],
+        graph=graph,
+    )
+    wall, spent = time.perf_counter() - begin, series.seconds
+    parts = (spent.playing, spent.choosing, spent.learning, sum(spent.initialising.values()))
+    return wall, {name: 1e6 * part / (lanes * matches) for name, part in zip(PARTS, parts, strict=True)}
+
+
+def _mean(rounds: Sequence[dict[str, float]]) -> dict[str, float]:
+    return {name: sum(one[name] for one in rounds) / len(rounds) for name in PARTS}

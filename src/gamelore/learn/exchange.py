@@ -1,0 +1,183 @@
+"""Knowledge as JSON: to carry it to another machine, to keep it for good, to read it with anything.
+
+    {"format": "gamelore-knowledge", "version": 1, "gamelore": "0.1.0",
+     "games": [{"rules_hash", "name", "roles", "rules", "facts": [text ..]} ..],
+     "learners": [{"game": rules_hash, "role", "opponent", "settings": {..}, "seed", "gamelore", "created",
+                   "sources": [..], "outcomes": [goal value ..], "inherited": [[feature, value, visits] ..],
+                   "matches": [[reward, length] ..],
+                   "afterstates": [[[fact ..], q, visits] ..],       fact: an index into the game's facts
+                   "features": [[feature, value, visits] ..], "features_at": matches} ..]}
+
+A learner is the same in every store by its identity (game, role, opponent, settings, seed). Importing it
+where it is already known keeps whichever of the two has played on; two that differ in a match they both
+played are a KnowledgeError, and nothing is imported.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import tempfile
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from ..errors import KnowledgeError
+from . import tables
+from .knowledge import Knowledge, StoredLearner
+from .tables import Afterstate, FeatureTable
+
+NAME = "gamelore-knowledge"
+VERSION = 1
+
+
+def export_learners(knowledge: Knowledge, path: Path, ids: Sequence[int] | None = None) -> int:
+    """Write these learners (None: all), as of one moment, over what was in `path`; returns their number."""
+    with knowledge.reading() as connection:
+        learners = knowledge.learners() if ids is None else [knowledge.find(number) for number in ids]
+        hashes = sorted({learner.rules_hash for learner in learners})
+        content = {
+            "format": NAME,
+            "version": VERSION,
+            "gamelore": version("gamelore"),
+            "games": [_game(connection, rules_hash) for rules_hash in hashes],
+            "learners": [_learner(connection, learner) for learner in learners],
+        }
+    _replace(path, json.dumps(content, separators=(",", ":")))
+    return len(learners)
+
+
+def _game(connection: sqlite3.Connection, rules_hash: str) -> dict[str, Any]:
+    query = "SELECT id, name, roles, rules FROM game WHERE rules_hash = ?"
+    game, name, roles, rules = connection.execute(query, [rules_hash]).fetchone()
+    facts = connection.execute("SELECT text FROM fact WHERE game = ? ORDER BY number", [game]).fetchall()
+    about = {"rules_hash": rules_hash, "name": name, "roles": json.loads(roles), "rules": rules}
+    return {**about, "facts": [text for (text,) in facts]}
+
+
+def _learner(connection: sqlite3.Connection, learner: StoredLearner) -> dict[str, Any]:
+    about = {
+        key: getattr(learner, key) for key in ("role", "opponent", "settings", "seed", "created", "sources", "outcomes")
+    }
+    query = "SELECT state, q, visits FROM afterstate WHERE learner = ? ORDER BY state"
+    afterstates = connection.execute(query, [learner.id]).fetchall()
+    return {
+        "game": learner.rules_hash,
+        **about,
+        "gamelore": learner.version,
+        "inherited": _rows(tables.get_values(connection, "inherited", learner.id)),
+        "matches": tables.get_matches(connection, learner.id),
+        "afterstates": [[tables.fact_numbers(state), q, visits] for state, q, visits in afterstates],
+        "features": _rows(tables.get_values(connection, "feature", learner.id)),
+        "features_at": learner.features_at,
+    }
+
+
+def _rows(values: FeatureTable) -> list[tuple[str, float, int]]:
+    return [(feature, value, visits) for feature, (value, visits) in values.items()]
+
+
+def _replace(path: Path, text: str) -> None:
+    # written beside and moved, so that a reader never meets half a file
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, beside = tempfile.mkstemp(prefix=path.name, dir=path.parent)
+        with open(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(beside, path)
+    except OSError as error:
+        raise KnowledgeError(f"{path}: expected a place to write, got: {error}; name another file") from error
+
+
+def import_learners(knowledge: Knowledge, path: Path) -> int:
+    """Take in a file of `export_learners`, all or nothing; returns how many were new or had played on."""
+    content = _read(path)
+    numbers = tables.FactNumbers()
+    with knowledge.writing() as connection:
+        try:
+            games = {game["rules_hash"]: _Game(connection, game) for game in content["games"]}
+            return sum(_take(connection, numbers, games[learner["game"]], learner) for learner in content["learners"])
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, sqlite3.IntegrityError) as error:
+            raise KnowledgeError(
+                f"{path}: expected knowledge as gamelore exports it, got something else at: "
+                f"{type(error).__name__} {error}; export it again"
+            ) from error
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise KnowledgeError(f"{path}: expected a file to read, got: {error}") from error
+    except ValueError as error:
+        raise KnowledgeError(f"{path}: expected JSON, got: {error}; import what `export` wrote") from error
+    if not isinstance(content, dict) or content.get("format") != NAME:
+        raise KnowledgeError(f'{path}: expected JSON with "format": "{NAME}"; import what `export` wrote')
+    if content.get("version") != VERSION:
+        found = content.get("version")
+        raise KnowledgeError(f"{path}: expected version {VERSION}, got {found}; use the gamelore that wrote it")
+    return content
+
+
+class _Game:
+    """A game of the file as this store knows it."""
+
+    def __init__(self, connection: sqlite3.Connection, game: dict[str, Any]) -> None:
+        about = (game["rules_hash"], game["name"], game["roles"], game["rules"])
+        self.id = tables.put_game(connection, *about)
+        self.facts: list[str] = game["facts"]
+
+    def afterstate(self, row: tuple[list[int], float, int]) -> Afterstate:
+        facts, q, visits = row
+        return Afterstate(frozenset(self.facts[fact] for fact in facts), q, visits)
+
+
+def _take(connection: sqlite3.Connection, numbers: tables.FactNumbers, game: _Game, learner: dict[str, Any]) -> bool:
+    """Store one learner; False where the store already has as much of it."""
+    about = (
+        game.id,
+        learner["role"],
+        learner["opponent"],
+        tables.to_json(learner["settings"]),
+        learner["seed"],
+    )
+    found = tables.find_learner(connection, *about)
+    matches = [(reward, length) for reward, length in learner["matches"]]
+    if found is None:
+        made = (
+            learner["gamelore"],
+            learner["created"],
+            tables.to_json(learner["sources"]),
+            tables.to_json(learner["outcomes"]),
+        )
+        found = tables.add_learner(connection, *about, *made)
+        tables.put_values(connection, "inherited", found, _values(learner["inherited"]))
+    elif not _goes_on(connection, found, learner, matches):
+        return False
+    known = len(tables.get_matches(connection, found))
+    tables.put_matches(connection, found, known, matches[known:])
+    connection.execute("DELETE FROM afterstate WHERE learner = ?", [found])
+    numbers.put(connection, game.id, found, map(game.afterstate, learner["afterstates"]))
+    tables.put_features(connection, found, _values(learner["features"]), learner["features_at"])
+    return True
+
+
+def _goes_on(
+    connection: sqlite3.Connection, found: int, learner: dict[str, Any], matches: list[tuple[float, int]]
+) -> bool:
+    """True where the file's learner has played all matches of the stored one and more, else False."""
+    known = tables.get_matches(connection, found)
+    shared = min(len(known), len(matches))
+    inherited = tables.get_values(connection, "inherited", found)
+    if known[:shared] != matches[:shared] or inherited != _values(learner["inherited"]):
+        raise KnowledgeError(
+            f"expected the learner {learner['role']} against {learner['opponent']} (seed {learner['seed']}) "
+            "as this store has it, got another one of the same name; import into a new file"
+        )
+    return len(matches) > len(known)
+
+
+def _values(rows: list[tuple[str, float, int]]) -> dict[str, tuple[float, int]]:
+    return {feature: (value, visits) for feature, value, visits in rows}

@@ -1,0 +1,326 @@
+"""What was learned, from which game, against whom: kept in one SQLite file, safe to share and to kill.
+
+    game        rules_hash, name, roles, rules         a game is its rules: two names of one hash are one game
+    fact        game, number, text                     the facts of its states, numbered 0, 1, .. in this file
+    learner     game, role, opponent, settings, seed   these five are a learner's identity
+    inherited   learner, feature, value, visits        what it brought from other games when it began
+    match       learner, number, reward, length        every finished match; numbered from 0, without a gap
+    afterstate  learner, state, q, visits              state: the sorted numbers of its facts, <u4 each
+    feature     learner, feature, value, visits        Table 1 of B&S 2007, as of `features_at` matches
+
+A finished match is one short transaction: its row and all values it changed, or nothing of it. Nothing here
+depends on an engine: what one process learned with machine code, another takes up with the plain reasoner.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Protocol, Self
+
+from ..errors import KnowledgeError
+from . import tables
+from .features import STANDARD, FeatureValues
+from .storefile import StoreFile
+from .tables import Afterstate as Afterstate
+
+DEPTH = 2  # of features, unless a learner's settings say another; B&S 2007, section 3
+IDENTITY = ("game", "rules_hash", "role", "opponent", "settings", "seed")
+
+
+class KnownGame(Protocol):
+    """The part of a `Game` that the store keeps; `rulesheet` prints as GDL."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def roles(self) -> tuple[str, ...]: ...
+    @property
+    def rules_hash(self) -> str: ...
+    @property
+    def goal_values(self) -> tuple[tuple[int, ...], ...]: ...
+    @property
+    def rulesheet(self) -> object: ...
+
+
+class MatchRow(NamedTuple):
+    """A finished match: the learner's reward, and its length in joint moves."""
+
+    reward: float
+    length: int
+
+
+class FeatureRow(NamedTuple):
+    """One feature's value as one learner found it (a cell of Table 1), and where it comes from."""
+
+    learner: int
+    game: str
+    role: str
+    opponent: str
+    feature: str
+    value: float
+    visits: int
+
+
+@dataclass
+class StoredLearner:
+    """Who learned. `record_match` and `store_features` move the two counts on; the rest never changes.
+
+    sources   the `origin` of every learner whose features this one began with
+    outcomes  every goal value that a match can pay this role, ascending
+    """
+
+    id: int
+    game: str
+    rules_hash: str
+    role: str
+    opponent: str
+    settings: dict[str, Any]
+    seed: int
+    version: str
+    created: str
+    sources: list[dict[str, Any]]
+    outcomes: list[int]
+    num_matches: int
+    features_at: int
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """This learner's identity and age in words that hold in every store."""
+        return {key: getattr(self, key) for key in (*IDENTITY, "outcomes", "num_matches")}
+
+    @property
+    def depth(self) -> int:
+        """Of its features: plies below an afterstate."""
+        return int(self.settings.get("depth", DEPTH))
+
+
+def default_path() -> Path:
+    """The user's own store: `$GAMELORE_KNOWLEDGE`, else knowledge.db in the platform's user data folder."""
+    if chosen := os.environ.get("GAMELORE_KNOWLEDGE"):
+        return Path(chosen)
+    import platformdirs
+
+    return Path(platformdirs.user_data_dir("gamelore", appauthor=False)) / "knowledge.db"
+
+
+class Knowledge:
+    """An open store; a context manager, for one thread. Several processes may have the same file open.
+
+    Every method raises KnowledgeError where the file cannot be read or written, or is no such store.
+    """
+
+    def __init__(self, path: str | Path | None = None, *, create: bool = True) -> None:
+        self.path = Path(path) if path is not None else default_path()
+        self._file = StoreFile(self.path, tables.SCHEMA, create=create)
+        self._numbers = tables.FactNumbers()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._file.close()
+
+    def reading(self) -> AbstractContextManager[sqlite3.Connection]:
+        """Everything read inside belongs to one moment, whatever other processes write meanwhile."""
+        return self._file.reading()
+
+    def writing(self) -> AbstractContextManager[sqlite3.Connection]:
+        """Everything written inside is stored together, or not at all."""
+        return self._file.writing()
+
+    # learners
+
+    def learner(
+        self,
+        game: KnownGame,
+        role: str,
+        *,
+        opponent: str,
+        settings: Mapping[str, Any],
+        seed: int,
+        inherited: FeatureValues | None = None,
+        sources: Sequence[StoredLearner] = (),
+    ) -> StoredLearner:
+        """The learner of this identity, made where it is new; one that exists goes on where it stopped.
+
+        `inherited` and the `sources` it came from are kept when the learner is made and do not change after,
+        so that it goes on as it began, whatever its sources have learned since; `inherited()` reads them.
+        """
+        if role not in game.roles:
+            raise KnowledgeError(f"expected a role of {game.name} ({', '.join(game.roles)}), got {role}")
+        about = (role, opponent, tables.to_json(settings), seed)
+        outcomes = game.goal_values[game.roles.index(role)]
+        lists = (tables.to_json([source.origin for source in sources]), tables.to_json(outcomes))
+        made = (version("gamelore"), _now(), *lists)
+        with self.writing() as connection:
+            game_id = tables.put_game(connection, game.rules_hash, game.name, game.roles, str(game.rulesheet))
+            found = tables.find_learner(connection, game_id, *about)
+            if found is None:
+                found = tables.add_learner(connection, game_id, *about, *made)
+                tables.put_values(connection, "inherited", found, inherited or {})
+        return self.find(found)
+
+    def find(self, learner_id: int) -> StoredLearner:
+        """The learner with this number in this file."""
+        if found := self.learners(ids=[learner_id]):
+            return found[0]
+        have = ", ".join(str(learner.id) for learner in self.learners()) or "none"
+        raise KnowledgeError(f"{self.path}: expected the number of a learner (there are: {have}), got {learner_id}")
+
+    def learners(
+        self,
+        *,
+        source: str | None = None,
+        role: str | None = None,
+        opponent: str | None = None,
+        ids: Sequence[int] | None = None,
+    ) -> list[StoredLearner]:
+        """All learners, or those of one source game (its name or hash), role, opponent; oldest first.
+
+        `opponent` is either whole ("egreedy:filler=first") or just the kind ("egreedy").
+        """
+        where, values = _selection(source, role, opponent, ids)
+        query = (
+            "SELECT learner.id, game.name, rules_hash, role, opponent, settings, seed, version, created, "
+            "sources, outcomes, num_matches, features_at FROM learner JOIN game ON game.id = learner.game"
+            f"{where} ORDER BY learner.id"
+        )
+        with self._file.reported() as connection:
+            return [_learner(row) for row in connection.execute(query, values)]
+
+    def rules(self, learner: StoredLearner) -> str:
+        """The rulesheet that this learner played, as GDL text: enough to load its game anywhere."""
+        query = "SELECT rules FROM game WHERE rules_hash = ?"
+        with self._file.reported() as connection:
+            return str(connection.execute(query, [learner.rules_hash]).fetchone()[0])
+
+    # matches
+
+    def record_match(
+        self, learner: StoredLearner, reward: float, length: int, afterstates: Iterable[Afterstate]
+    ) -> None:
+        """Store the learner's next match, and the afterstates whose value or visits it changed (new totals).
+
+        Raises KnowledgeError where another process has gone on with the same learner meanwhile.
+        """
+        try:
+            with self.writing() as connection:
+                game_id, stored = tables.progress(connection, learner.id)
+                if stored != learner.num_matches:
+                    raise KnowledgeError(self._taken(learner, stored))
+                tables.put_matches(connection, learner.id, stored, [(reward, length)])
+                self._numbers.put(connection, game_id, learner.id, afterstates)
+        except BaseException:
+            self._numbers.forget()
+            raise
+        learner.num_matches = stored + 1
+
+    def _taken(self, learner: StoredLearner, stored: int) -> str:
+        return (
+            f"{self.path}: expected learner {learner.id} after {learner.num_matches} matches, got {stored}: "
+            "another process goes on with it; wait for that one, or learn with another seed"
+        )
+
+    def matches(self, learner: StoredLearner) -> list[MatchRow]:
+        """All finished matches, in their order."""
+        with self._file.reported() as connection:
+            return [MatchRow(*row) for row in tables.get_matches(connection, learner.id)]
+
+    def afterstates(self, learner: StoredLearner) -> list[Afterstate]:
+        """Every afterstate visited, in the order of the file."""
+        with self.reading() as connection:
+            game_id, _ = tables.progress(connection, learner.id)
+            return tables.get_afterstates(connection, game_id, learner.id)
+
+    # features
+
+    def store_features(self, learner: StoredLearner, values: FeatureValues) -> None:
+        """Put these in the place of the learner's feature values, as of the matches it has now."""
+        with self.writing() as connection:
+            tables.put_features(connection, learner.id, values, learner.num_matches)
+        learner.features_at = learner.num_matches
+
+    def features(
+        self,
+        *,
+        source: str | None = None,
+        role: str | None = None,
+        opponent: str | None = None,
+        ids: Sequence[int] | None = None,
+    ) -> list[FeatureRow]:
+        """The feature values of those learners (see `learners`), by learner, then by the feature's text."""
+        where, values = _selection(source, role, opponent, ids)
+        query = (
+            "SELECT learner.id, game.name, role, opponent, feature, value, visits FROM feature "
+            "JOIN learner ON learner.id = feature.learner JOIN game ON game.id = learner.game"
+            f"{where} ORDER BY learner.id, feature"
+        )
+        with self._file.reported() as connection:
+            return [FeatureRow(*row) for row in connection.execute(query, values)]
+
+    def feature_values(self, learner: StoredLearner) -> FeatureValues:
+        """What this learner can teach, as of `features_at` matches."""
+        with self._file.reported() as connection:
+            values = tables.get_values(connection, "feature", learner.id)
+        return FeatureValues(values, learner.outcomes, learner.depth)
+
+    def inherited(self, learner: StoredLearner) -> FeatureValues | None:
+        """What this learner began with; None where it began with nothing."""
+        with self._file.reported() as connection:
+            values = tables.get_values(connection, "inherited", learner.id)
+        outcomes = {outcome for source in learner.sources for outcome in source["outcomes"]}
+        return FeatureValues(values, sorted(outcomes) or STANDARD, learner.depth) if values else None
+
+    # other stores
+
+    def export(self, path: str | Path, *, ids: Sequence[int] | None = None) -> int:
+        """Write learners (all, or those numbered) into one JSON file, see `exchange`; how many they were."""
+        from .exchange import export_learners
+
+        return export_learners(self, Path(path), ids)
+
+    def import_(self, path: str | Path) -> int:
+        """Take in what `export` wrote; how many learners were new or played on. Twice is as good as once."""
+        from .exchange import import_learners
+
+        return import_learners(self, Path(path))
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _learner(row: Sequence[Any]) -> StoredLearner:
+    values = dict(zip((column.name for column in fields(StoredLearner)), row, strict=True))
+    return StoredLearner(**{**values, **{key: json.loads(values[key]) for key in ("settings", "sources", "outcomes")}})
+
+
+def _selection(
+    source: str | None, role: str | None, opponent: str | None, ids: Sequence[int] | None
+) -> tuple[str, list[object]]:
+    parts: list[tuple[str, list[object]]] = []
+    if source is not None:
+        parts.append(("? IN (game.name, rules_hash)", [source]))
+    if role is not None:
+        parts.append(("role = ?", [role]))
+    if opponent is not None:
+        kind = f"{opponent}:"
+        parts.append(("(opponent = ? OR substr(opponent, 1, ?) = ?)", [opponent, len(kind), kind]))
+    if ids is not None:
+        parts.append((f"learner.id IN ({', '.join('?' * len(ids))})", list(ids)))
+    text = " AND ".join(condition for condition, _ in parts)
+    return (f" WHERE {text}" if text else ""), [value for _, values in parts for value in values]

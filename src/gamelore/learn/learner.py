@@ -1,0 +1,230 @@
+"""The three learners of Banerjee & Stone (2007): baseline, transfer and lookahead.
+
+All three play greedily by the values of afterstates, explore at times, and learn from each match after it, as the
+paper does in the next match's startclock. They differ in the value of an afterstate that was never visited (kinds.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import GameloreError
+from ..play.player import TERMINAL, Finished, Player, Turn
+from .afterstates import Afterstates, afterstate_facts, afterstate_of_facts, own_afterstates, trails
+from .features import FeatureValues
+from .initial import InitialValues
+from .kinds import initial_group
+from .scoring import choose, initialise, lane_numbers, learn
+from .settings import LearnerSettings
+from .tables import Afterstate
+from .values import ValueTable
+
+if TYPE_CHECKING:
+    from ..play.graph import Graph
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What the matches that ended last changed: match i, in lane lanes[i], the entries of
+    afterstates[offsets[i] : offsets[i + 1]], where one may come twice."""
+
+    lanes: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    afterstates: Afterstates
+
+
+class Learner(Player):
+    """Learners of one role, one for each lane; `table` holds their values.
+
+    settings  one per lane
+    values    per lane the feature values to start from, for transfer learners
+    runs      per lane (seed, run), which key the control "shuffled"
+
+    seconds_choosing, seconds_learning and seconds_initialising tell what the time went into, without overlap; the
+    last is looking into afterstates (`initial.spaces` has it by space). `changed` is about the last `end`.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        role: int,
+        settings: Sequence[LearnerSettings],
+        values: Sequence[FeatureValues | None] | None = None,
+        runs: Sequence[tuple[int, int]] | None = None,
+    ) -> None:
+        self.graph = graph
+        self.role = role
+        self.settings = tuple(settings)
+        self.table = ValueTable()
+        self.initial = InitialValues(graph)
+        self.seconds_choosing = self.seconds_learning = 0.0
+        self.changed = Changed(np.empty(0, np.int64), np.zeros(1, np.int64), np.empty(0, np.int32))
+        given = list(values) if values is not None else [None] * len(self.settings)
+        keys = list(runs) if runs is not None else [(0, lane) for lane in range(len(self.settings))]
+        if not self.settings or not len(given) == len(keys) == len(self.settings):
+            raise GameloreError(
+                f"expected settings, values and runs for each lane, got {len(self.settings)}, {len(given)} and "
+                f"{len(keys)}; give lists of one length"
+            )
+        lanes = zip(self.settings, given, keys, strict=True)
+        self._groups = np.array([initial_group(self.initial, graph, role, *lane) for lane in lanes], np.int32)
+        self._eager = np.array([one.initialisation == "eager" for one in settings], np.bool_)
+        self._siblings = np.array([one.initialisation == "siblings" for one in settings], np.bool_)
+        self._first = np.array([one.ties == "first" for one in settings], np.bool_)
+        self._numbers = lane_numbers(self.settings)
+
+    @property
+    def seconds_initialising(self) -> float:
+        """Spent on looking into afterstates for their first value."""
+        return self.initial.seconds
+
+    def choose(self, turn: Turn) -> NDArray[np.int32]:
+        """See `Player.choose`."""
+        begin, looking = perf_counter(), self.initial.seconds
+        choices, closed, spaces, afterstates = self._try(turn)
+        while closed.size or afterstates.size:
+            if closed.size:
+                turn.graph.expand(closed)
+            self.initial.look_into(spaces, afterstates)
+            choices, closed, spaces, afterstates = self._try(turn)
+        self.seconds_choosing += perf_counter() - begin - (self.initial.seconds - looking)
+        return choices
+
+    def end(self, role: int, finished: Finished) -> None:
+        """Learns from the matches that ended. A missing goal counts 0, as does a match that came to no end."""
+        begin, looking = perf_counter(), self.initial.seconds
+        graph = self.graph
+        offsets, afterstates, turns = trails(
+            np.ascontiguousarray(finished.rows),
+            np.ascontiguousarray(finished.choices),
+            finished.plies,
+            role,
+            graph.acting,
+            graph.num_moves,
+            graph.move_start,
+        )
+        others, other_offsets = self._unchosen(finished.lanes, offsets, turns)
+        self._initialise(finished.lanes, other_offsets, others)
+        self._initialise(finished.lanes, offsets, afterstates)
+        rewards = np.maximum(finished.goals[:, role], 0).astype(np.float64)
+        table = self.table
+        learn(finished.lanes, offsets, afterstates, rewards, self._numbers, table.keys, table.q, table.visits)
+        self.changed = _joined(finished.lanes, offsets, afterstates, other_offsets, others)
+        self.seconds_learning += perf_counter() - begin - (self.initial.seconds - looking)
+
+    def afterstates(self, lane: int, numbers: Iterable[int] | None = None) -> list[Afterstate]:
+        """What a lane's learner knows, as facts: all of it, or these afterstates. `load` takes it up again."""
+        wanted = np.array(list(self.table.lane(lane)[0] if numbers is None else numbers), np.int32)
+        q, visits = self.table.get(lane, wanted)
+        return [
+            Afterstate(afterstate_facts(self.graph, self.role, number), value, count)
+            for number, value, count in zip(wanted.tolist(), q.tolist(), visits.tolist(), strict=True)
+        ]
+
+    def load(self, lane: int, stored: Iterable[Afterstate]) -> None:
+        """Lets a lane's learner go on with what another one knew. Raises KnowledgeError for another game's."""
+        entries = [(afterstate_of_facts(self.graph, self.role, one.facts), one.q, one.visits) for one in stored]
+        if entries:
+            self.table.load(lane, *zip(*entries, strict=True))
+
+    def _try(self, turn: Turn) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], Afterstates]:
+        """See `scoring.choose`."""
+        graph, initial = turn.graph, self.initial
+        return choose(
+            turn.role,
+            turn.lanes,
+            turn.rows,
+            turn.keys,
+            turn.plies,
+            graph.num_moves,
+            graph.move_start,
+            graph.expanded,
+            graph.succ_start,
+            graph.successors,
+            self.table.keys,
+            self.table.q,
+            self._groups,
+            self._eager,
+            self._first,
+            self._numbers,
+            initial.group_space,
+            initial.classes,
+            initial.pair_classes,
+            initial.worth,
+        )
+
+    def _unchosen(
+        self, lanes: NDArray[np.int64], offsets: NDArray[np.int64], turns: NDArray[np.int32]
+    ) -> tuple[Afterstates, NDArray[np.int64]]:
+        """For the lanes with initialisation "siblings" all that could have been chosen: (afterstates, offsets)."""
+        graph = self.graph
+        wanted = np.repeat(self._siblings[lanes], np.diff(offsets)) & (turns >= 0)
+        if not wanted.any():
+            return np.empty(0, np.int32), np.zeros(len(offsets), np.int64)
+        own = turns[wanted]
+        counts = np.zeros(len(turns) + 1, np.int64)
+        np.cumsum(np.where(wanted, graph.num_moves[turns, self.role], 0), out=counts[1:])
+        graph.expand(own[graph.num_joint[own] == graph.num_moves[own, self.role]])
+        found = own_afterstates(own, self.role, graph.num_moves, graph.move_start, graph.succ_start, graph.successors)
+        return found, counts[offsets]
+
+    def _initialise(self, lanes: NDArray[np.int64], offsets: NDArray[np.int64], afterstates: Afterstates) -> None:
+        """Gives a first value to those of these afterstates that have none."""
+        if not afterstates.size:
+            return
+        table, initial = self.table, self.initial
+        table.reserve(len(afterstates))
+        for _ in range(2):
+            fresh, spaces, unknown = initialise(
+                lanes,
+                offsets,
+                afterstates,
+                self._groups,
+                self._numbers,
+                initial.group_space,
+                initial.classes,
+                initial.pair_classes,
+                initial.worth,
+                table.keys,
+                table.q,
+            )
+            table.size += fresh
+            if not unknown.size:
+                break
+            initial.look_into(spaces, unknown)
+
+
+def count_missing(finished: Finished, role: int) -> NDArray[np.bool_]:
+    """bool[n]: matches that came to their end and gave the role no goal, or several."""
+    return np.asarray((finished.ends == TERMINAL) & (finished.goals[:, role] < 0))
+
+
+def missing_goals(finished: Finished, role: int) -> NDArray[np.bool_]:
+    """bool[n]: matches that came to their end and gave the role no goal, or several."""
+    return np.asarray((finished.ends == TERMINAL) & (finished.goals[:, role] < 0))
+
+
+def _joined(
+    lanes: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    afterstates: Afterstates,
+    other_offsets: NDArray[np.int64],
+    others: Afterstates,
+) -> Changed:
+    if not others.size:
+        return Changed(lanes, offsets, afterstates)
+    parts: Iterator[Afterstates] = (
+        part
+        for i in range(len(lanes))
+        for part in (
+            afterstates[offsets[i] : offsets[i + 1]],
+            others[other_offsets[i] : other_offsets[i + 1]],
+        )
+    )
+    return Changed(lanes, offsets + other_offsets, np.concatenate(list(parts)))

@@ -1,0 +1,48 @@
+"""Settings and a way to play that needs no game."""
+
+import os
+
+import numpy as np
+
+from gamelore.lab.grid import Setting
+from gamelore.lab.runner import Batch, Report
+from gamelore.lab.trials import Outcome
+from gamelore.learn.features import FeatureValues
+from gamelore.learn.transfer import LearnerSettings
+from gamelore.play.player import OpponentSettings
+from gamelore.play.streams import stream, uniform
+
+
+def make_setting(name: str = "game/egreedy/baseline", **changes: object) -> Setting:
+    """A small setting; changes as for Setting."""
+    plain: dict[str, object] = {
+        "game": "game", "role": 0, "learner": LearnerSettings(), "opponent": OpponentSettings(filler="hashed"),
+        "runs": 3, "matches": 4, "seed": 1,
+    }  # fmt: skip
+    return Setting(name, **{**plain, **changes})  # type: ignore[arg-type]
+
+
+def make_source(name: str = "source/egreedy/source", **changes: object) -> Setting:
+    """A setting whose runs keep feature values."""
+    return make_setting(name, **{"game": "source", "stage": "source", "extract": True, **changes})
+
+
+def pretend(batch: Batch, report: Report) -> list[Outcome]:
+    """Rewards that are a function of the trial and of the feature values it was given."""
+    report(batch.size)
+    outcomes = []
+    for lane in batch.lanes:
+        setting = lane.trial.setting
+        given = sum(value for value, _ in lane.values.values()) if lane.values else 0.0
+        key = stream(setting.seed, lane.trial.run, batch.stage, setting.id, int(given))
+        draws = uniform(np.full(batch.matches, key), np.arange(batch.matches), 0)
+        rewards = np.array([0, 50, 100], np.float32)[(draws * 3).astype(int)]
+        values = FeatureValues({"L,{W}": (float(lane.trial.run), 5)}) if setting.extract else None
+        lengths = np.arange(batch.matches, dtype=np.int16)
+        outcomes.append(Outcome(lane.trial, rewards, lengths, values, f"rules of {batch.game}", "native"))
+    return outcomes
+
+
+def die(batch: Batch, report: Report) -> list[Outcome]:
+    """A worker that is killed, by its own hand."""
+    os._exit(1)

@@ -1,0 +1,131 @@
+"""Statistics against numbers worked out by hand."""
+
+import math
+
+import numpy as np
+import pytest
+
+from gamelore.lab import stats
+from gamelore.lab.stats import Interval
+
+
+def test_t_interval() -> None:
+    # mean 2, standard deviation 1, t(0.975, 2) = 4.302653
+    found = stats.mean_interval([1.0, 2.0, 3.0])
+    half = 4.302653 / math.sqrt(3)
+    assert (found.mean, found.num) == (2.0, 3)
+    assert found.low == pytest.approx(2 - half, abs=1e-5)
+    assert found.high == pytest.approx(2 + half, abs=1e-5)
+
+
+def test_intervals_of_one_sample_and_of_none() -> None:
+    assert stats.mean_interval([5.0]) == Interval(5.0, -math.inf, math.inf, 1)
+    assert math.isnan(stats.mean_interval([]).mean)
+
+
+def test_exact_interval_of_a_share() -> None:
+    found = stats.share_interval(10, 10)
+    assert found.low == pytest.approx(0.025 ** (1 / 10))  # Clopper-Pearson where all are hits
+    assert (found.mean, found.high) == (1.0, 1.0)
+
+
+def test_p_values() -> None:
+    # t = 2 / (1 / sqrt 3) = 3.4641 with 2 degrees of freedom
+    assert stats.p_value([1.0, 2.0, 3.0]) == pytest.approx(0.074180, abs=1e-6)
+    assert stats.p_value([1.0, 2.0, 3.0], null=2.0) == pytest.approx(1.0)
+    assert stats.p_value([4.0]) == 1.0
+    assert stats.p_value([3.0, 3.0]) == 0.0
+    assert stats.p_value([3.0, 3.0], null=3.0) == 1.0
+    assert stats.share_p_value(10, 10) == pytest.approx(2 / 2**10)
+
+
+def test_p_of_an_interval_is_that_of_its_samples() -> None:
+    samples = [1.0, 2.0, 4.0, 7.0]
+    assert stats.interval_p_value(stats.mean_interval(samples), 1.5) == pytest.approx(stats.p_value(samples, 1.5))
+    assert stats.interval_p_value(Interval(1.0, 1.0, 1.0, 5), 1.0) == 1.0
+    assert stats.interval_p_value(Interval(1.0, -math.inf, math.inf, 1), 0.0) == 1.0
+
+
+def test_holm() -> None:
+    # sorted 0.01, 0.03, 0.04 times 3, 2, 1, never falling
+    assert stats.holm([0.01, 0.04, 0.03]).tolist() == pytest.approx([0.03, 0.06, 0.06])
+    assert stats.holm([0.6, 0.9]).tolist() == [1.0, 1.0]
+
+
+def test_jackknife_of_a_mean_is_its_t_interval() -> None:
+    values = np.array([[1.0], [2.0], [4.0], [7.0]])
+    found = stats.jackknife(values, lambda part: float(part.mean()))
+    wanted = stats.mean_interval(values[:, 0])
+    assert (found.low, found.high) == pytest.approx((wanted.low, wanted.high))
+
+
+def test_cumulative_average_from_the_first_match_and_later() -> None:
+    rewards = [[100, 0, 50, 50], [0, 0, 0, 100]]
+    assert stats.cumulative(rewards).tolist() == [[100, 50, 50, 50], [0, 0, 0, 25]]
+    assert stats.cumulative(rewards, first=3).tolist() == [[50, 50], [0, 50]]
+
+
+def test_mean_curve() -> None:
+    rewards = [[100, 0, 50, 50], [0, 0, 0, 100]]
+    curve = stats.mean_curve(rewards, first=1, shown_from=3)
+    assert curve.matches.tolist() == [3, 4]
+    assert curve.mean.tolist() == [25.0, 37.5]
+    half = 12.706205 * (50 / math.sqrt(2)) / math.sqrt(2)  # t(0.975, 1), deviation of 50 and 0
+    assert curve.high[0] - curve.mean[0] == pytest.approx(half, rel=1e-6)
+
+
+def test_paired_differences_use_the_runs_that_both_have() -> None:
+    left, right = [[0, 100, 100], [0, 0, 0], [1, 1, 1]], [[0, 50, 0], [50, 50, 0]]
+    assert stats.paired(left, right, (2, 3)).tolist() == [75.0, -25.0]
+
+
+def test_matches_until_a_trailing_mean() -> None:
+    rewards = [[0, 100, 100, 100], [0, 0, 0, 0], [100, 100, 0, 0]]
+    assert stats.matches_until(rewards, level=95, trailing=2).tolist() == [3.0, math.inf, 2.0]
+
+
+def test_slope_in_points_per_thousand_matches() -> None:
+    assert stats.slopes([[9, 0, 1, 2, 3], [9, 5, 5, 5, 5]], (2, 5)).tolist() == pytest.approx([1000.0, 0.0])
+
+
+def test_windows_scale_with_the_series() -> None:
+    assert stats.scaled((301, 3000), 3000) == (301, 3000)
+    assert stats.scaled((301, 3000), 400) == (41, 400)
+    assert stats.scaled((2701, 3000), 10) == (10, 10)
+
+
+def test_spread_and_needed_runs() -> None:
+    samples = [1.0, 2.0, 3.0, 6.0]
+    assert stats.spread(stats.mean_interval(samples)) == pytest.approx(np.std(samples, ddof=1))
+    assert stats.spread(stats.exact(3.0)) == 0.0
+    assert stats.runs_for(1.0, 0.1) == 387  # 1.9661 / sqrt(387) < 0.1 < 1.9661 / sqrt(386)
+    assert stats.runs_for(0.0, 0.1) == 2
+
+
+@pytest.mark.parametrize(
+    ("interval", "p", "sign", "wanted"),
+    [
+        (Interval(0.5, 0.3, 0.7, 10), 0.001, 1, "reproduced"),
+        (Interval(0.5, 0.3, 0.7, 10), 0.2, 1, "undecided"),  # the correction took it away
+        (Interval(0.5, 0.3, 0.7, 10), 0.001, -1, "contradicted"),
+        (Interval(0.05, 0.02, 0.08, 10), 0.001, 1, "equivalent"),  # above 0, but not by anything that matters
+        (Interval(-0.02, -0.2, 0.16, 10), 0.8, 1, "undecided"),
+        (Interval(3, 3, 3, 0), 1.0, 1, "reproduced"),  # counted
+        (Interval(0, 0, 0, 0), 1.0, 1, "contradicted"),
+    ],
+)
+def test_judging_a_side(interval: Interval, p: float, sign: int, wanted: str) -> None:
+    margin = 0.0 if interval.num == 0 else 0.1
+    assert stats.judge_side(interval, p, sign, margin=margin) == wanted
+
+
+@pytest.mark.parametrize(
+    ("interval", "wanted"),
+    [
+        (Interval(99, 98.5, 99.5, 10), "reproduced"),
+        (Interval(97, 96.5, 97.5, 10), "contradicted"),
+        (Interval(98.2, 97.9, 98.5, 10), "undecided"),
+    ],
+)
+def test_judging_a_range(interval: Interval, wanted: str) -> None:
+    assert stats.judge_within(interval, 98.2, 100) == wanted

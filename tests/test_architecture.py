@@ -1,0 +1,149 @@
+"""What the design promises about the code itself: who may import whom, exports, fast imports, short functions."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+import gamelore
+
+SOURCE = Path(gamelore.__file__).parent
+
+# The order of reading, of the data and of the imports: a module imports only from modules above it. A new module is
+# entered here at its place; `room` stands for the `__init__` of a room, `gamelore` for that of the package.
+FROM_TOP_TO_BOTTOM = """
+    errors
+    rules rules.gdl rules.relations rules.flaws rules.check rules.ground rules.reasoner rules.circuit rules.schedule
+    rules.planes rules.playout rules.native rules.engine rules.cache rules.turns rules.game rules.perft
+    gamelore
+    games
+    play play.kernel play.streams play.statetable play.graph play.decisive play.player play.search play.roster
+    play.match play.lockstep play.matches
+    learn learn.features learn.afterstates learn.coalesce learn.trees learn.tables learn.storefile learn.knowledge
+    learn.exchange learn.table1 learn.values learn.settings learn.initial learn.kinds learn.scoring learn.learner
+    learn.transfer learn.study
+    net
+    lab lab.stats lab.trees lab.drawing lab.structure lab.grid lab.trials lab.claims lab.costs lab.endpoints lab.runner
+    lab.figures lab.report lab.transfer lab.banerjee2007.plan lab.banerjee2007.study lab.banerjee2007.tables
+    lab.banerjee2007.pictures lab.banerjee2007.page lab.banerjee2007.run lab.banerjee2007 lab.demo
+    cli.console cli.rules cli.play cli.learn cli.features cli.knowledge cli.lab cli
+"""
+ORDER = FROM_TOP_TO_BOTTOM.split()
+
+# Imports against the order, each made inside the function that needs it, with the reason.
+EXCEPTIONS = {
+    ("rules.game", "games"): "load() takes the names of shipped games; the room of the games holds data only",
+    ("learn.knowledge", "learn.exchange"): "export and import are methods of a store, and exchange is about stores",
+}
+
+
+def modules() -> dict[str, Path]:
+    """Every module of the package by its name in ORDER."""
+    found = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        parts = path.relative_to(SOURCE).with_suffix("").parts
+        parts = parts[:-1] if parts[-1] == "__init__" else parts
+        found[".".join(parts) or "gamelore"] = path
+    return found
+
+
+MODULES = modules()
+
+
+def nodes(tree: ast.AST) -> Iterator[ast.AST]:
+    """All nodes of a module but those that only a type checker reads."""
+    if isinstance(tree, ast.If) and ast.unparse(tree.test) == "TYPE_CHECKING":
+        return
+    yield tree
+    for child in ast.iter_child_nodes(tree):
+        yield from nodes(child)
+
+
+def imports(path: Path) -> set[str]:
+    """The modules of the package that a file imports, anywhere in it."""
+    package = ("gamelore", *path.relative_to(SOURCE).parent.parts)
+    imported: set[str] = set()
+    for node in nodes(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            imported |= {own_module(tuple(alias.name.split("."))) for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = (package[: len(package) + 1 - node.level] if node.level else ()) + tuple(
+                (node.module or "").split(".") if node.module else ()
+            )
+            imported |= {own_module((*base, alias.name)) for alias in node.names}
+    return imported - {""}
+
+
+def own_module(parts: tuple[str, ...]) -> str:
+    """The module that a dotted name is or lies in; empty where it is not one of the package."""
+    if parts[0] != "gamelore":
+        return ""
+    inside = [".".join(parts[1:end]) for end in range(len(parts), 1, -1)]
+    return next((name for name in inside if name in MODULES), "gamelore")
+
+
+def against_the_order() -> set[tuple[str, str]]:
+    place = {name: number for number, name in enumerate(ORDER)}
+    return {
+        (name, imported)
+        for name, path in MODULES.items()
+        for imported in imports(path)
+        if place.get(imported, 0) >= place.get(name, len(ORDER))
+    }
+
+
+def functions() -> Iterator[tuple[str, int]]:
+    """Every function of the package and its number of lines, from `def` to its end."""
+    for path in MODULES.values():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                assert node.end_lineno is not None
+                yield f"{path.name}:{node.name}", node.end_lineno - node.lineno + 1
+
+
+def test_every_module_has_its_place():
+    assert set(MODULES) - set(ORDER) == set(), "enter new modules in ORDER, at their place"
+    assert len(ORDER) == len(set(ORDER))
+
+
+def test_imports_point_upwards():
+    assert against_the_order() == EXCEPTIONS.keys()
+
+
+def test_the_order_would_be_held():
+    assert "rules.gdl" in imports(MODULES["rules.check"])
+    assert imports(MODULES["rules.gdl"]) == {"errors"}
+    assert "rules.game" in imports(MODULES["gamelore"])
+
+
+def test_exports():
+    tree = ast.parse(MODULES["gamelore"].read_text(encoding="utf-8"))
+    imported = {
+        alias.asname or alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names
+    }
+    assert imported | {"__version__"} == set(gamelore.__all__)
+    assert len(gamelore.__all__) == len(set(gamelore.__all__))
+    assert [name for name in gamelore.__all__ if not hasattr(gamelore, name)] == []
+
+
+@pytest.mark.parametrize("statement", ["import gamelore", "import gamelore.cli"])
+def test_import_is_light(statement):
+    heavy = {"numba", "matplotlib", "scipy", "clingo", "llvmlite"}
+    code = f"import sys; {statement}; print(*sorted({heavy!r} & sys.modules.keys()))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.split() == []
+
+
+def test_functions_are_short():
+    lengths = [length for _, length in functions()]
+    assert len(lengths) > 100
+    assert median(lengths) < 10
+
+
+def test_files_are_short():
+    lengths = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in MODULES.items()}
+    assert {name: length for name, length in lengths.items() if length > 450} == {}
