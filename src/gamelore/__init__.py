@@ -11,7 +11,8 @@ from .errors import (
     KnowledgeError,
     ProtocolError,
 )
-from .rules.game import Game, Position, load
+from .games import load
+from .rules.game import Game, Position
 
 __version__ = "0.1.0"
 __all__ = [

@@ -8,11 +8,11 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from pictures import State, naive, random_states
 
 from gamelore import games
 from gamelore.errors import GameloreError
 from naive import Naive
+from pictures import State, naive, random_states
 
 TURNS = [name for name in games.names() if name not in ("goofspiel", "pegsolitaire")]
 ZERO_SUM = [name for name in games.names() if name not in ("tictactoe3p", "pegsolitaire")]

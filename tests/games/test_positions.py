@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
+
 from pictures import State, board, cells, dropped, naive, play, random_states, winners
 
 

@@ -108,5 +108,5 @@ def test_counted_claims_have_no_p(evidence: Evidence) -> None:
 
 
 def test_unknown_measures_are_refused(evidence: Evidence) -> None:
-    with pytest.raises(ExperimentError, match="expected one of the measures .* got 'beauty' in x.y"):
+    with pytest.raises(ExperimentError, match=r"expected one of the measures .* got 'beauty' in x\.y"):
         evaluate([replace(CLAIM, measure="beauty")], evidence)

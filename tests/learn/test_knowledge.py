@@ -15,6 +15,7 @@ import pytest
 
 from gamelore.errors import KnowledgeError
 from gamelore.learn import storefile
+from gamelore.learn.exchange import export_learners, import_learners
 from gamelore.learn.features import FeatureValues
 from gamelore.learn.knowledge import Afterstate, Knowledge, StoredLearner, default_path
 
@@ -317,22 +318,22 @@ def test_an_export_comes_back_whole_and_twice_is_as_good_as_once(path: Path, tmp
         there.record_match(learner(there), 0, 1, [Afterstate(state("(step 1)", "own"), 9.0, 1)])
         own = content(there)
         fill(here)
-        assert here.export(tmp_path / "k.json") == 1
-        assert there.import_(tmp_path / "k.json") == 1
+        assert export_learners(here, tmp_path / "k.json") == 1
+        assert import_learners(there, tmp_path / "k.json") == 1
         assert content(there) == own + content(here)
-        assert there.import_(tmp_path / "k.json") == 0
+        assert import_learners(there, tmp_path / "k.json") == 0
         assert content(there) == own + content(here)
 
 
 def test_of_two_ages_of_a_learner_the_older_one_stays(path: Path, tmp_path: Path) -> None:
     with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
         fill(here)
-        here.export(tmp_path / "young.json")
-        there.import_(tmp_path / "young.json")
+        export_learners(here, tmp_path / "young.json")
+        import_learners(there, tmp_path / "young.json")
         fill(here, num_matches=5)
-        here.export(tmp_path / "old.json")
-        assert there.import_(tmp_path / "old.json") == 1
-        assert there.import_(tmp_path / "young.json") == 0
+        export_learners(here, tmp_path / "old.json")
+        assert import_learners(there, tmp_path / "old.json") == 1
+        assert import_learners(there, tmp_path / "young.json") == 0
         assert content(there) == content(here)
 
 
@@ -341,14 +342,14 @@ def test_another_learner_of_the_same_name_is_refused_whole(path: Path, tmp_path:
     with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
         fill(here)
         learner(here, seed=1)
-        here.export(tmp_path / "k.json", ids=[2, 1])
+        export_learners(here, tmp_path / "k.json", [2, 1])
         if differs == "in a match":
             there.record_match(fill(there, num_matches=1), 0, 9, [])
         else:
             there.learner(Rules(), "red", opponent="weak", settings=SETTINGS, seed=7)
         before = content(there)
         with pytest.raises(KnowledgeError, match=r"red against weak \(seed 7\) .* import into a new file"):
-            there.import_(tmp_path / "k.json")
+            import_learners(there, tmp_path / "k.json")
         assert content(there) == before
 
 
@@ -371,18 +372,18 @@ def test_another_learner_of_the_same_name_is_refused_whole(path: Path, tmp_path:
 def test_what_is_no_export_is_told(path: Path, tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "k.json").write_text(text)
     with Knowledge(path) as knowledge, pytest.raises(KnowledgeError, match=message):
-        knowledge.import_(tmp_path / "k.json")
+        import_learners(knowledge, tmp_path / "k.json")
 
 
 def test_half_an_export_leaves_nothing_behind(path: Path, tmp_path: Path) -> None:
     with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
         fill(here)
-        here.export(tmp_path / "k.json")
+        export_learners(here, tmp_path / "k.json")
         damaged = json.loads((tmp_path / "k.json").read_text())
         damaged["learners"][0]["afterstates"][2][0] = [99]
         (tmp_path / "k.json").write_text(json.dumps(damaged))
         with pytest.raises(KnowledgeError, match="something else at: IndexError"):
-            there.import_(tmp_path / "k.json")
+            import_learners(there, tmp_path / "k.json")
         assert there.learners() == []
 
 
@@ -390,7 +391,7 @@ def test_an_export_never_leaves_half_a_file(path: Path, tmp_path: Path) -> None:
     with Knowledge(path) as knowledge:
         fill(knowledge)
         with pytest.raises(KnowledgeError, match="expected a place to write"):
-            knowledge.export(path / "below a file.json")
+            export_learners(knowledge, path / "below a file.json")
         with pytest.raises(KnowledgeError, match=r"expected the number of a learner \(there are: 1\), got 9"):
-            knowledge.export(tmp_path / "k.json", ids=[9])
+            export_learners(knowledge, tmp_path / "k.json", [9])
         assert not (tmp_path / "k.json").exists()

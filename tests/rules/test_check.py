@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from gamelore import games
-from gamelore.errors import GDLSemanticError, GDLSyntaxError
+from gamelore import games, load
+from gamelore.errors import GDLSemanticError, GDLSyntaxError, GroundingError
 from gamelore.rules.check import CHECKS, check, check_text, refuse
+from gamelore.rules.game import findings
 from gamelore.rules.gdl import parse
+from gamelore.rules.ground import Limits
 
 MALFORMED = Path(__file__).parent / "malformed"
 EXPECTED = tomllib.loads((MALFORMED / "expected.toml").read_text(encoding="utf-8"))
@@ -245,3 +247,26 @@ def test_public_rulesheets_load(shared):
 def test_shipped_rulesheets_have_no_flaw(name):
     path = games.path(name)
     assert check(parse(path.read_text(encoding="utf-8"), path)) == []
+
+
+def test_negation_in_a_cycle_is_an_error_only_where_the_ground_atoms_are_in_one():
+    cycle = read("negation_in_cycle")
+    (finding,) = [finding for finding in findings(cycle) if finding.severity == "error"]
+    assert finding.code == "no-perfect-model"
+    with pytest.raises(GDLSemanticError) as caught:
+        load(cycle, engine="native")
+    assert (caught.value.line, caught.value.column) == (finding.line, finding.column) != (1, 1)
+    assert caught.value.rule == finding.rule != ""
+    harmless = PLAYABLE + "(n 0) (n 1) (next_to 0 1) (<= (even 0) (n 0)) (<= (even ?y) (next_to ?x ?y) (not (even ?x)))"
+    assert [finding.code for finding in findings(harmless) if "cycle" in finding.code] == ["negation-in-cycle"]
+    assert not [finding for finding in findings(harmless) if finding.severity == "error"]
+
+
+@pytest.mark.parametrize("engine", ["native", "reasoner"])
+def test_recursion_without_end_stops_at_the_limits(engine):
+    def play_once():
+        position = load(read("endless_recursion"), engine=engine, limits=Limits(literals=20_000)).start()
+        position.play([moves[0] for moves in position.legal.values()])
+
+    with pytest.raises(GroundingError, match="20000 literals"):
+        play_once()

@@ -138,7 +138,7 @@ def show_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, numb
 def load_game(name: str, engine: Literal["auto", "native", "reasoner"] = "auto") -> Game:
     """A game by its name or path; out with the nearest names where there is none."""
     from .. import games
-    from ..rules.game import load
+    from ..games import load
 
     if not Path(name).is_file():
         known(name, games.names(), "a shipped game or the path of a rulesheet, shipped are")

@@ -171,12 +171,13 @@ def export(
     json: Json = False,
 ) -> None:
     """Write learners into one JSON file, for another machine or to keep."""
+    from ..learn.exchange import export_learners
     from ..learn.knowledge import Knowledge
 
     if file.exists() and not force:
         fail(f"{file}: expected a new file, got one that exists; name another, or write over it with --force")
     with Knowledge(knowledge, create=False) as store:
-        count = store.export(file, ids=numbers or None)
+        count = export_learners(store, file, numbers or None)
     emit({"file": str(file), "learners": count}) if json else say(f"wrote {count} learners to {file}")
 
 
@@ -186,10 +187,11 @@ def import_(
     json: Json = False,
 ) -> None:
     """Take in the learners of an exported file; doing it twice changes nothing."""
+    from ..learn.exchange import import_learners
     from ..learn.knowledge import Knowledge
 
     with Knowledge(knowledge) as store:
-        count = store.import_(file)
+        count = import_learners(store, file)
     if json:
         emit({"knowledge": str(store.path), "learners": count})
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -123,10 +124,33 @@ def learn(
     if (learner == "transfer") != bool(source):
         fail(f"expected --source GAME with --learner transfer, and only there; got --learner {learner}", USAGE)
     sources = Sources(tuple(source), source_opponent, source_role, combine) if source else None
-    with Knowledge(knowledge) as store, _progress(matches) as progress:
+    with Knowledge(knowledge) as store, _progress(matches) as bar, _interrupted_between_matches(bar) as progress:
         found = study(store, rules, chosen, settings, against, matches, seed=seed, sources=sources, progress=progress)
         report = _report(store, found)
     emit(report) if json else _show(report)
+
+
+@contextmanager
+def _interrupted_between_matches(told: Callable[[int], None]) -> Iterator[Callable[[int], None]]:
+    """Ctrl-C waits for the end of a match, so that none is cut off from its knowledge; a second one does not wait."""
+    asked = False
+
+    def ask(*_: object) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+
+    def tell(completed: int) -> None:
+        told(completed)
+        if asked:
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield tell
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

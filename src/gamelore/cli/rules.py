@@ -51,15 +51,15 @@ def check(
 
     The exit code is 1 where there is an error, 0 otherwise.
     """
-    from ..rules.check import check_text
+    from ..rules.game import findings
 
     texts = [_read(name) for name in files]
-    findings = [finding for path, text in texts for finding in check_text(text, path)]
+    found = [finding for path, text in texts for finding in findings(text, path)]
     if json:
-        emit([asdict(finding) for finding in findings])
+        emit([asdict(finding) for finding in found])
     else:
-        typer.echo("\n".join([*map(str, findings), _total(findings, len(files))]))
-    if any(finding.severity == "error" or strict for finding in findings):
+        typer.echo("\n".join([*map(str, found), _total(found, len(files))]))
+    if any(finding.severity == "error" or strict for finding in found):
         raise typer.Exit(FAILED)
 
 

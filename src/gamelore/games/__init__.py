@@ -25,6 +25,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import GameloreError
+from ..rules.game import EngineName, Game, make
+from ..rules.gdl import Rulesheet, parse
+from ..rules.ground import Limits
 
 _FOLDER = Path(__file__).parent
 
@@ -66,6 +69,27 @@ def counts(name: str) -> Counts:
         elif words:
             totals[words[0]] = int(words[1])
     return Counts(sequences, positions, totals.get("complete"), totals.get("reachable"))
+
+
+def load(source: str | Path, engine: EngineName = "auto", limits: Limits | None = None) -> Game:
+    """A game from a shipped name, a path or GDL text.
+
+    engine: "native" compiles and raises GroundingError over the limits; "reasoner" asks the rules each time; "auto" is
+    native where the limits allow it. Raises GDLError for a rulesheet that cannot be played, GameloreError for an
+    unknown name, OSError for a file that cannot be read.
+    """
+    sheet, name = read(source)
+    return make(sheet, name, engine, limits)
+
+
+def read(source: str | Path) -> tuple[Rulesheet, str]:
+    """Parses a shipped name, a path or GDL text; also gives the game's name. Raises as `load` does."""
+    if isinstance(source, str) and "(" in source:
+        return parse(source), "unnamed"
+    place = Path(source)
+    if not place.suffix and not place.exists():
+        place = path(str(source))
+    return parse(place.read_text(encoding="utf-8", errors="replace"), place), place.stem
 
 
 def _suggestion(name: str) -> str:

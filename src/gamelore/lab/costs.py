@@ -44,9 +44,9 @@ def _series(
     setting: Setting, values: Sequence[FeatureValues], lanes: int, repeat: int
 ) -> tuple[float, dict[str, float]]:
     """(wall seconds, microseconds per match by part) of one series; every repeat has random numbers of its own."""
+    from ..games import load
     from ..learn.transfer import play_series
     from ..play.graph import Graph
-    from ..rules.game import load
 
     setting = replace(setting, seed=setting.seed + repeat)
     matches = min(MATCHES, setting.matches)

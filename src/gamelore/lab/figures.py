@@ -144,6 +144,7 @@ def dot_figure(
     xlabel: str,
     zero: float | None = None,
     symlog: bool = False,
+    same_x: bool = False,
     share_labels: bool = True,
 ) -> Picture:
     """Panels side by side, one row per dot: mean, 95 % interval, and the paper's number as a diamond.
@@ -153,13 +154,13 @@ def dot_figure(
     longest = max(len(dots) for _, dots in panels)
     widest = max(len(dot.label) for _, dots in panels for dot in dots) * 0.062
     width = widest + 0.5 + 2.1 * len(panels) + (0 if share_labels else widest * (len(panels) - 1))
-    figure, grid = _canvas(max(6.6, width), 0.62 + 0.23 * longest + 0.35, len(panels), share_labels)
+    figure, grid = _canvas(max(6.6, width), 0.62 + 0.23 * longest + 0.35, len(panels), share_labels, same_x)
     for axes, (title, dots) in zip(grid, panels, strict=True):
         _dots(axes, dots)
         axes.set_title(title, loc="left", fontsize=9, color=INK, weight="bold")
         axes.set_xlabel(xlabel, fontsize=8)
         if symlog:
-            axes.set_xscale("symlog", linthresh=1.0)
+            _logarithmic_beyond_one(axes)
         if zero is not None:
             axes.axvline(zero, color=FAINT, linewidth=0.8, zorder=0)
     rows = [
@@ -169,6 +170,14 @@ def dot_figure(
     ]
     header = ("panel", "row", "mean", "low", "high", "runs", "paper")
     return _save(figure, folder / name, caption, header, rows)
+
+
+def _logarithmic_beyond_one(axes: Axes) -> None:
+    axes.set_xscale("symlog", linthresh=1.0)
+    low, high = axes.get_xlim()
+    ticks = [x for x in (-30, -10, -3, -1, -0.5, 0, 0.5, 1, 3, 10, 30) if low <= x <= high]
+    axes.set_xticks(ticks, [f"{x:g}" for x in ticks])
+    axes.set_xticks([], minor=True)
 
 
 def _dots(axes: Axes, dots: Sequence[Dot]) -> None:
@@ -203,7 +212,8 @@ def sweep_figure(
         axes.set_xticks([], minor=True)
         axes.set_title(title, loc="left", fontsize=9, color=INK, weight="bold")
         axes.set_xlabel("matches of the source run", fontsize=8)
-        axes.set_ylim(bottom=0)
+    every = [one.mean for lines in panels.values() for points in lines.values() for _, one in points]
+    grid[0].set_ylim(0, 1.08 * max(every))
     grid[0].set_ylabel(ylabel, fontsize=8.5)
     grid[0].legend(frameon=False, fontsize=8)
     rows = [
@@ -225,12 +235,12 @@ def write_rows(path: Path, header: Sequence[str], rows: Iterable[Sequence[object
     return path
 
 
-def _canvas(width: float, height: float, panels: int = 1, share_labels: bool = True) -> tuple[Figure, Any]:
+def _canvas(width: float, height: float, panels: int = 1, same_y: bool = True, same_x: bool = False) -> tuple[Figure, Any]:
     """A figure and the axes of its panels."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), facecolor="white", layout="constrained")
-    grid = figure.subplots(1, panels, sharey=share_labels, squeeze=False)[0]
+    grid = figure.subplots(1, panels, sharey=same_y, sharex=same_x, squeeze=False)[0]
     for axes in grid:
         axes.spines[["top", "right"]].set_visible(False)
         axes.spines[["left", "bottom"]].set_color("#aab1b8")

@@ -177,8 +177,8 @@ def play_batch(batch: Batch, report: Report) -> list[Outcome]:
 
 @lru_cache(maxsize=1)
 def _graph(game: str) -> Graph:
+    from ..games import load
     from ..play.graph import Graph
-    from ..rules.game import load
 
     return Graph(load(game))
 

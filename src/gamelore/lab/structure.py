@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..rules.game import load
+from ..games import load
 from .trees import LEARNER, OPPONENT, Node, feature_tree
 
 if TYPE_CHECKING:

@@ -285,20 +285,6 @@ class Knowledge:
         outcomes = {outcome for source in learner.sources for outcome in source["outcomes"]}
         return FeatureValues(values, sorted(outcomes) or STANDARD, learner.depth) if values else None
 
-    # other stores
-
-    def export(self, path: str | Path, *, ids: Sequence[int] | None = None) -> int:
-        """Write learners (all, or those numbered) into one JSON file, see `exchange`; how many they were."""
-        from .exchange import export_learners
-
-        return export_learners(self, Path(path), ids)
-
-    def import_(self, path: str | Path) -> int:
-        """Take in what `export` wrote; how many learners were new or played on. Twice is as good as once."""
-        from .exchange import import_learners
-
-        return import_learners(self, Path(path))
-
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")

@@ -158,8 +158,8 @@ def refresh_features(knowledge: Knowledge, learner: StoredLearner, graph: Graph 
 
     `graph` may bring positions of its game that are worked out already.
     """
+    from ..games import load
     from ..play.graph import Graph
-    from ..rules.game import load
     from .learner import Learner
     from .transfer import learned_features
 

@@ -98,6 +98,20 @@ def refuse(rulesheet: Rulesheet) -> None:
         )
 
 
+def placed(error: GDLSemanticError, rulesheet: Rulesheet, code: str) -> GDLSemanticError:
+    """The same error at the place, if there is one, where the text shows what it is about."""
+    for found in _findings(rulesheet, [check for check in CHECKS if check.code == code])[:1]:
+        return GDLSemanticError(
+            error.message,
+            path=found.path,
+            line=found.line,
+            column=found.column,
+            rule=found.rule,
+            remedy=error.remedy,
+        )
+    return error
+
+
 def _findings(rulesheet: Rulesheet, checks: Sequence[Check]) -> list[Finding]:
     sheet = Sheet(rulesheet)
     findings = [_finding(check, flaw, rulesheet.path) for check in checks for flaw in check.find(sheet)]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from .circuit import Circuit
 from .gdl import Rulesheet
-from .ground import GroundTerm, Names
+from .ground import GroundTerm, Limits, Names
 from .native import GROUPS, LoadedCode, NativeCode, ObjectCode, compile_playouts, layout_of
 from .planes import words
 from .playout import PlayoutRunner, Playouts
@@ -190,8 +190,8 @@ def _byte_keys(facts: Sequence[GroundTerm], num_bytes: int) -> NDArray[np.uint64
 class ReasonerEngine:
     """The plain reasoner. A state is one word, the number under which its set of facts was first met."""
 
-    def __init__(self, sheet: Rulesheet) -> None:
-        self.reasoner = Reasoner(sheet)
+    def __init__(self, sheet: Rulesheet, limits: Limits | None = None) -> None:
+        self.reasoner = Reasoner(sheet, limits)
         self.names, self.roles = self.reasoner.names, self.reasoner.roles
         self.goal_values = [sorted(values) for values in self._possible_goals(sheet)]
         self.num_words = 1

@@ -12,12 +12,12 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import GroundingError, IllegalMoveError
+from ..errors import GDLSemanticError, GroundingError, IllegalMoveError
 from . import cache, check
-from .circuit import build
+from .circuit import Circuit, build
 from .engine import Engine, Legal, NativeEngine, ReasonerEngine, States
 from .gdl import Rulesheet, parse, parse_term
-from .ground import GroundTerm, Limits, Names, ground
+from .ground import GroundProgram, GroundTerm, Limits, Names, ground
 from .native import compile_circuit
 from .playout import Playouts
 from .turns import Turns
@@ -214,13 +214,12 @@ class Position:
         raise IllegalMoveError(f"expected a legal move of {name}, got {moves[name]}; legal: {', '.join(legal)}")
 
 
-def load(source: str | Path, engine: EngineName = "auto", limits: Limits | None = None) -> Game:
-    """A game from a shipped name, a path or GDL text.
+def make(sheet: Rulesheet, name: str, engine: EngineName = "auto", limits: Limits | None = None) -> Game:
+    """The game of a rulesheet.
 
     engine: "native" compiles and raises GroundingError over the limits; "reasoner" asks the rules each time; "auto"
-    is native where the limits allow it. Raises GDLError for a rulesheet that cannot be played.
+    is native where the limits allow it. Raises GDLSemanticError for a rulesheet that cannot be played.
     """
-    sheet, name = read(source)
     check.refuse(sheet)
     if engine != "reasoner":
         try:
@@ -228,7 +227,35 @@ def load(source: str | Path, engine: EngineName = "auto", limits: Limits | None 
         except GroundingError:
             if engine == "native":
                 raise
-    return Game(sheet, name, ReasonerEngine(sheet), "reasoner")
+    return Game(sheet, name, ReasonerEngine(sheet, limits), "reasoner")
+
+
+def findings(text: str, path: Path | None = None, limits: Limits | None = None) -> list[check.Finding]:
+    """All that `check_text` sees, and more where negation stands in a cycle between relations.
+
+    That is a warning, for many such sheets have a perfect model. So they are grounded, and where the cycle is one of
+    ground atoms, too, the warning becomes an error. Over the limits it stays a warning.
+    """
+    found = check.check_text(text, path)
+    if not any(finding.code == "negation-in-cycle" for finding in found):
+        return found
+    sheet = parse(text, path)
+    try:
+        _circuit(sheet, ground(sheet, limits))
+    except GDLSemanticError as error:
+        lasting = [finding for finding in found if finding.code != "negation-in-cycle"]
+        place = (sheet.path, error.line, error.column, error.rule, error.remedy)
+        found = [*lasting, check.Finding("error", "no-perfect-model", error.message, *place)]
+    except GroundingError:
+        return found
+    return sorted(found, key=lambda finding: (finding.line, finding.column))
+
+
+def _circuit(sheet: Rulesheet, program: GroundProgram) -> Circuit:
+    try:
+        return build(program)
+    except GDLSemanticError as error:
+        raise check.placed(error, sheet, "negation-in-cycle") from None
 
 
 def _native(sheet: Rulesheet, limits: Limits | None) -> NativeEngine:
@@ -237,19 +264,7 @@ def _native(sheet: Rulesheet, limits: Limits | None) -> NativeEngine:
     if known is not None:
         return NativeEngine(Names(sheet), *known)
     program = ground(sheet, limits)
-    circuit = build(program)
+    circuit = _circuit(sheet, program)
     code = compile_circuit(circuit)
     cache.store(key, program.roles, circuit, code)
     return NativeEngine(program.names, program.roles, circuit, code)
-
-
-def read(source: str | Path) -> tuple[Rulesheet, str]:
-    """Parses a shipped name, a path or GDL text; also gives the game's name."""
-    from .. import games
-
-    if isinstance(source, str) and "(" in source:
-        return parse(source), "unnamed"
-    path = Path(source)
-    if not path.suffix and not path.exists():
-        path = games.path(str(source))
-    return parse(path.read_text(encoding="utf-8", errors="replace"), path), path.stem

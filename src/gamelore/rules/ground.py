@@ -219,6 +219,10 @@ class Limits:
     seconds: float = 25.0
     literals: int = 4_000_000
 
+    def times(self, number: int) -> Limits:
+        """Budgets for so many states at once."""
+        return Limits(self.seconds * number, self.literals * number)
+
 
 @dataclass(slots=True)
 class GroundProgram:
@@ -250,29 +254,52 @@ CHOICES = """
 """
 
 
-class _Observer:
-    """Receives ground rules from clingo; raising in here is what stops a grounding that goes on for ever."""
+class Budget:
+    """Counts the ground rules that clingo tells it of; raising here is what stops a grounding that goes on for ever."""
 
-    def __init__(self, program: GroundProgram, limits: Limits) -> None:
-        self.program = program
+    def __init__(self, limits: Limits) -> None:
         self.literals_left = limits.literals
         self.limits = limits
         self.deadline = time.monotonic() + limits.seconds
         self.exceeded = ""
 
     def rule(self, choice: bool, head: Sequence[int], body: Sequence[int]) -> None:
+        """Called by clingo for every ground rule."""
         self.literals_left -= len(body) + 1
         if self.literals_left < 0:
             self.stop(f"{self.limits.literals} literals")
         if not self.literals_left & 63 and time.monotonic() > self.deadline:
             self.stop(f"{self.limits.seconds:g} s")
+
+    def stop(self, limit: str) -> None:
+        """Stops the grounding and keeps which limit it was."""
+        self.exceeded = limit
+        raise RuntimeError(limit)
+
+
+class _Recorder(Budget):
+    """Keeps the rules."""
+
+    def __init__(self, program: GroundProgram, limits: Limits) -> None:
+        super().__init__(limits)
+        self.program = program
+
+    def rule(self, choice: bool, head: Sequence[int], body: Sequence[int]) -> None:
+        super().rule(choice, head, body)
         if not choice:
             self.program.heads.append(head[0])
             self.program.bodies.append(list(body))
 
-    def stop(self, limit: str) -> None:
-        self.exceeded = limit
-        raise RuntimeError(limit)
+
+def ground_within(control: Any, budget: Budget) -> bool:
+    """Lets clingo ground; False where the budget stopped it."""
+    control.register_observer(budget)
+    try:
+        control.ground([("base", [])])
+    except RuntimeError:
+        if not budget.exceeded:
+            raise
+    return not budget.exceeded
 
 
 def ground(sheet: Rulesheet, limits: Limits | None = None) -> GroundProgram:
@@ -282,16 +309,11 @@ def ground(sheet: Rulesheet, limits: Limits | None = None) -> GroundProgram:
     names = Names(sheet)
     translator = Translator(names)
     program = GroundProgram(names)
-    observer = _Observer(program, limits or Limits())
+    recorder = _Recorder(program, limits or Limits())
     control = clingo.Control(["--warn=none"], message_limit=0)
-    control.register_observer(observer)  # type: ignore[arg-type]
     control.add("base", [], "\n".join(translator.rules(sheet)) + CHOICES)
-    try:
-        control.ground([("base", [])])
-    except RuntimeError as error:
-        if not observer.exceeded:
-            raise
-        raise GroundingError(_too_large(observer.exceeded, control, translator)) from error
+    if not ground_within(control, recorder):
+        raise GroundingError(_too_large(recorder.exceeded, control, translator))
     _read_atoms(control, translator, program)
     return program
 

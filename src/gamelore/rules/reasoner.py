@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from ..errors import GDLSemanticError
+from ..errors import GDLSemanticError, GroundingError
 from .gdl import Atom, Rulesheet
-from .ground import GroundTerm, Literal, Names, Translator, conjunctions
+from .ground import Budget, GroundTerm, Limits, Literal, Names, Translator, conjunctions, ground_within
 
 Facts: TypeAlias = frozenset[GroundTerm]
 Joint: TypeAlias = Mapping[GroundTerm, GroundTerm]
@@ -31,8 +31,9 @@ class Answer:
 class Reasoner:
     """`answers` and `successors` of states, given as sets of ground terms."""
 
-    def __init__(self, sheet: Rulesheet) -> None:
+    def __init__(self, sheet: Rulesheet, limits: Limits | None = None) -> None:
         self.sheet = sheet
+        self.limits = limits or Limits()
         self.names = Names(sheet)
         self.translator = _BatchTranslator(self.names, _dynamic_relations(sheet))
         self.state_rules = "\n".join(self.translator.rules_for(sheet, {"legal", "goal", "terminal"}))
@@ -42,7 +43,7 @@ class Reasoner:
     def _start(self) -> tuple[list[GroundTerm], Facts]:
         rules = "\n".join(self.translator.rules_for(self.sheet, {"role", "init"}))
         found: dict[str, list[GroundTerm]] = {"role": [], "init": []}
-        for symbol in _solve(rules, {"role": 1, "init": 1}):
+        for symbol in _solve(rules, {"role": 1, "init": 1}, self.limits):
             found[symbol.name].append(self.translator.term_of(symbol.arguments[0]))
         return sorted(found["role"], key=self.names.place_of_role), frozenset(found["init"])
 
@@ -50,7 +51,8 @@ class Reasoner:
         """Legal moves (in the order of actions), goals and end of each state."""
         answers = [Answer({role: [] for role in self.roles}, {role: [] for role in self.roles}) for _ in states]
         term = self.translator.term_of
-        for symbol in _solve(self.state_rules + self._given(states), {"legal": 3, "goal": 3, "terminal": 1}):
+        program = self.state_rules + self._given(states)
+        for symbol in _solve(program, {"legal": 3, "goal": 3, "terminal": 1}, self.limits.times(len(states))):
             answer = answers[symbol.arguments[0].number]
             if symbol.name == "terminal":
                 answer.terminal = True
@@ -75,7 +77,8 @@ class Reasoner:
             for role, move in joint.items()
         )
         following: list[set[GroundTerm]] = [set() for _ in states]
-        for symbol in _solve(self.next_rules + self._given(states) + "\n".join(does), {"next": 2}):
+        program = self.next_rules + self._given(states) + "\n".join(does)
+        for symbol in _solve(program, {"next": 2}, self.limits.times(len(states))):
             following[symbol.arguments[0].number].add(self.translator.term_of(symbol.arguments[1]))
         return [frozenset(facts) for facts in following]
 
@@ -143,14 +146,22 @@ def _names_in(literals: Iterable[Literal]) -> Iterator[str]:
             yield literal.sentence.name
 
 
-def _solve(program: str, shown: Mapping[str, int]) -> list[Any]:
-    """The shown atoms of the only model. Raises GDLSemanticError where there is none, or more than one."""
+def _solve(program: str, shown: Mapping[str, int], limits: Limits) -> list[Any]:
+    """The shown atoms of the only model.
+
+    Raises GDLSemanticError where there is none or more than one, GroundingError over the limits.
+    """
     import clingo
 
     control = clingo.Control(["--warn=none", "--models=2"], message_limit=0)
     shows = "\n".join(f"#show {name}/{arity}." for name, arity in shown.items())
     control.add("base", [], f"{program}\n#show.\n{shows}\n")
-    control.ground([("base", [])])
+    budget = Budget(limits)
+    if not ground_within(control, budget):
+        raise GroundingError(
+            f"expected the rules to be worked out within {budget.exceeded} in a state, but they go on. Remedy: "
+            "bound the terms that a recursive rule builds (`gamelore check` names it), or raise the limit"
+        )
     models: list[list[Any]] = []
     control.solve(on_model=lambda model: models.append(list(model.symbols(shown=True))))
     if len(models) != 1:

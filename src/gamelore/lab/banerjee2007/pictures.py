@@ -79,7 +79,7 @@ def table1_picture(study: Study) -> Picture:
         f"Table 1: values of the twelve features after {study.plan.reading.source_matches} matches of tic-tac-toe, "
         f"reading {study.name}; mean over {study.plan.runs} runs with 95 % interval; diamonds: the paper."
     )
-    return dot_figure(f"table1-{study.name}", caption, panels, study.folder, xlabel="value", zero=50)
+    return dot_figure(f"table1-{study.name}", caption, panels, study.folder, xlabel="value", zero=50, same_x=True)
 
 
 def sweep_picture(study: Study) -> Picture:

@@ -185,11 +185,15 @@ class Plan:
         for part in parts:
             yield from getattr(self, part)()
 
-    def of_findings(self, findings: Iterable[Finding]) -> Grid:
-        """The settings that sampled claims rest on, each with the runs that its claims' half-widths ask for."""
+    def of_findings(self, findings: Iterable[Finding], max_runs: int | None = None) -> Grid:
+        """The settings that sampled claims rest on, each with the runs that its claims' half-widths ask for.
+
+        At least as many as draw the figures, at most each claim's own limit, and at most `max_runs`.
+        """
         wanted: dict[str, int] = {}
         for finding in findings:
             runs = max(self.runs, min(finding.wanted, finding.claim.max_runs))
+            runs = runs if max_runs is None else min(runs, max_runs)
             for name in finding.settings if finding.claim.max_runs else ():
                 tail = name.split("/", 1)[1]
                 wanted[tail] = max(wanted.get(tail, 0), runs)

@@ -11,7 +11,7 @@ from typing import Literal
 from ...errors import ExperimentError
 from ..claims import OPPONENTS, Claims, load_claims
 from ..costs import Cost, compare_costs
-from ..endpoints import Evidence, evaluate
+from ..endpoints import Evidence, Finding, evaluate
 from ..grid import Grid
 from ..report import ReportPaths, Table, machine, peak_memory, write_report
 from ..runner import RunSummary, run_grid, version
@@ -35,6 +35,7 @@ def reproduce(
     matches: int = 3000,
     seed: int = SEED,
     verdicts: bool = False,
+    max_runs: int | None = None,
     workers: int = 2,
     progress: bool = True,
     parts: Iterable[str] | None = None,
@@ -42,8 +43,8 @@ def reproduce(
     """Runs what is not yet in `out`/results.db, and writes report.md, report.html, the pictures and their rows.
 
     `runs` runs draw the figures. With `verdicts` the claims are judged by fresh seeds and more runs, see
-    `Plan.of_findings`. `parts` leaves out some of PARTS (the core is always there). Raises ExperimentError
-    where `out` holds results of other settings.
+    `Plan.of_findings`, where `max_runs` can limit them further. `parts` leaves out some of PARTS (the core is always
+    there). Raises ExperimentError where `out` holds results of other settings.
     """
     begin = time.perf_counter()
     folder, plans, claims = Path(out), _plans(reading, runs, matches, seed), load_claims()
@@ -55,7 +56,9 @@ def reproduce(
         judged = drawn
         if verdicts:
             judging = [plan.verdicts() for plan in plans]
-            ran.append(_run_verdicts(judging, drawn, claims, store, workers, progress))
+            pilots = [evaluate(claims, evidence) for evidence in drawn]
+            grid = _verdict_grid(judging, pilots, max_runs)
+            ran.append(run_grid(grid, store, workers=workers, progress=progress, label="verdicts"))
             judged = [_evidence(plan, claims, store, None) for plan in judging]
         studies = [
             Study(plan, mine, evaluate(claims, others), folder, chosen[plan.name])
@@ -94,13 +97,10 @@ def _cost(plan: Plan, store: TrialStore, game: str) -> Cost:
     return Cost(**store.noted(name))
 
 
-def _run_verdicts(
-    plans: Sequence[Plan], pilots: Sequence[Evidence], claims: Claims, store: TrialStore, workers: int, progress: bool
-) -> RunSummary:
+def _verdict_grid(plans: Sequence[Plan], pilots: Sequence[Sequence[Finding]], max_runs: int | None) -> Grid:
     """Fresh runs, as many as the pilots' scatter says; the number is fixed before the first of them."""
-    grids = [plan.of_findings(evaluate(claims, pilot)) for plan, pilot in zip(plans, pilots, strict=True)]
-    grid = Grid.of(setting for one in grids for setting in one.settings.values())
-    return run_grid(grid, store, workers=workers, progress=progress, label="verdicts")
+    grids = [plan.of_findings(findings, max_runs) for plan, findings in zip(plans, pilots, strict=True)]
+    return Grid.of(setting for one in grids for setting in one.settings.values())
 
 
 def _write(studies: Sequence[Study], claims: Claims, verdicts: bool, provenance: Table) -> ReportPaths:

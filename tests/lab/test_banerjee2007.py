@@ -1,0 +1,167 @@
+"""The reproduction of Banerjee & Stone 2007: its plan, and a small run of all of it."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gamelore.errors import ExperimentError
+from gamelore.lab.banerjee2007 import READINGS, reproduce
+from gamelore.lab.banerjee2007.plan import CONTROLS, FIGURES, TARGETS, Plan
+from gamelore.lab.claims import load_claims
+from gamelore.lab.costs import Cost
+from gamelore.lab.demo import demo
+from gamelore.lab.endpoints import Evidence, evaluate
+from gamelore.lab.grid import Grid
+from gamelore.lab.report import ReportPaths
+from gamelore.lab.trials import TrialStore
+
+RUNS, MATCHES = 2, 60
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> ReportPaths:
+    """The reading "figures" with two short runs, and with verdicts."""
+    folder = tmp_path_factory.mktemp("small")
+    return reproduce(
+        folder, "figures", runs=RUNS, matches=MATCHES, workers=1, progress=False, verdicts=True, max_runs=3,
+        parts=("controls", "sensitivity"),
+    )  # fmt: skip
+
+
+def plan_of(reading: str, runs: int = RUNS) -> Plan:
+    return Plan(READINGS[reading], runs, MATCHES, 2007)
+
+
+def test_learners_that_are_compared_share_seed_stage_and_opponent() -> None:
+    for reading in READINGS:
+        plan = plan_of(reading)
+        for figure in FIGURES:
+            settings = [plan.target(figure.game, figure.opponent, learner) for learner in figure.learners]
+            assert len({(one.seed, one.stage, one.opponent, one.game, one.role) for one in settings}) == 1
+
+
+def test_the_paper_states_these_numbers() -> None:
+    for reading in READINGS:
+        for setting in Grid.of(plan_of(reading).parts(("core", "controls"))).settings.values():
+            learner = setting.learner
+            assert (learner.alpha, learner.gamma, learner.lam, learner.default) == (0.3, 1.0, 0.7, 50.0)
+            if setting.stage == "target":
+                assert learner.epsilon == 0.01
+            assert setting.role == 0, "the learner moves first"
+
+
+def test_a_transfer_learner_has_its_own_opponents_values() -> None:
+    for opponent in ("egreedy", "random", "weak"):
+        setting = plan_of("figures").target("othello4", opponent, "transfer")
+        assert setting.source is not None
+        assert setting.source.opponent == setting.opponent
+        assert setting.source.game == "tictactoe"
+
+
+def test_controls_differ_from_transfer_in_one_thing() -> None:
+    plan = plan_of("figures")
+    base = plan.target("connect3", "egreedy", "transfer").describe()
+    changed = {}
+    for kind in CONTROLS:
+        other = plan.control("connect3", kind).describe()
+        changed[kind] = {key for key in base if key != "id" and base[key] != other[key]}
+    assert changed == {
+        "terminal": {"learner"}, "features": {"learner"}, "shuffled": {"learner"}, "printed": {"source", "printed"},
+        "from-random": {"source"}, "from-weak": {"source"},
+    }  # fmt: skip
+
+
+def test_verdicts_have_other_seeds_and_names() -> None:
+    plan = plan_of("text")
+    fresh = plan.verdicts()
+    assert fresh.seed != plan.seed
+    assert fresh.target("connect3", "egreedy", "transfer").id == "text-verdicts/connect3/egreedy/transfer"
+    assert fresh.source("weak").seed == fresh.seed
+
+
+def test_a_small_run_of_everything(small: ReportPaths) -> None:
+    markdown, page = small.markdown.read_text(), small.html.read_text()
+    assert small.headline in markdown
+    for figure in range(3, 8):
+        stem = small.folder / f"figure{figure}-figures"
+        for suffix in (".png", ".svg", ".csv"):
+            assert stem.with_suffix(suffix).stat().st_size > 0
+        assert f"({stem.name}.png)" in markdown
+    assert page.count("data:image/svg+xml;base64,") == 9  # figures 2 to 7, Table 1, controls, claims
+    for claim in load_claims():
+        assert f"`{claim.id}`" in markdown
+
+
+def test_a_figure_can_be_traced_to_its_trials(small: ReportPaths) -> None:
+    with (small.folder / "figure3-figures.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["match"] == str(MATCHES) and row["averaged_from"] == "1"]
+    with TrialStore(small.folder / "results.db") as store:
+        for row in rows:
+            rewards = store.rewards(f"figures/connect3/egreedy/{row['learner']}")
+            assert float(row["mean"]) == pytest.approx(rewards.mean(), abs=1e-5)
+            assert rewards.shape == (RUNS, MATCHES)
+
+
+def test_every_claim_has_a_row_with_its_settings(small: ReportPaths) -> None:
+    with (small.folder / "claims.csv").open(newline="") as file:
+        rows = {row["claim"]: row for row in csv.DictReader(file)}
+    assert rows.keys() == load_claims().claims.keys()
+    assert rows["features.tictactoe"]["verdict"] == "reproduced"
+    row = rows["figure3.transfer-over-baseline"]
+    assert row["settings"] == " ".join(f"figures-verdicts/connect3/egreedy/{x}" for x in ("baseline", "transfer"))
+    assert row["runs"] == "3", "as many as the limit allows"
+
+
+def test_running_again_plays_nothing_and_finds_the_same(small: ReportPaths) -> None:
+    before = (small.folder / "claims.csv").read_bytes()
+    again = reproduce(
+        small.folder, "figures", runs=RUNS, matches=MATCHES, workers=1, progress=False, verdicts=True, max_runs=3,
+        parts=("controls", "sensitivity"),
+    )  # fmt: skip
+    assert again.headline == small.headline
+    assert (small.folder / "claims.csv").read_bytes() == before
+    assert "(0 trials played" in again.markdown.read_text()
+
+
+def test_other_settings_are_refused(small: ReportPaths) -> None:
+    with pytest.raises(ExperimentError, match="choose another folder with --out"):
+        reproduce(small.folder, "figures", runs=RUNS, matches=MATCHES + 1, workers=1, progress=False)
+    with pytest.raises(ExperimentError, match=r"expected reading text \| figures \| both, got 'tea leaves'"):
+        reproduce(small.folder, "tea leaves", runs=RUNS)  # type: ignore[arg-type]
+
+
+def test_verdict_runs_are_as_many_as_claims_ask_for(small: ReportPaths) -> None:
+    plan, claims = plan_of("figures"), load_claims()
+    with TrialStore(small.folder / "results.db") as store:
+        costs = {game: _cost(store, game) for game in TARGETS}
+        findings = evaluate(claims, Evidence(store, "figures", "tictactoe", claims.table, RUNS, costs))
+    settings = plan.verdicts().of_findings(findings).settings
+    by_claim = {finding.claim.id: finding for finding in findings}
+    level = by_claim["figure3.level-baseline"]
+    baseline = settings["figures-verdicts/connect3/egreedy/baseline"]
+    assert baseline.runs >= min(level.wanted, level.claim.max_runs)
+    assert baseline.runs <= max(claim.max_runs for claim in claims)
+    assert baseline.seed == plan.verdicts().seed
+    assert not any("~" in name for name in settings), "controls judge no claim"
+
+
+def _cost(store: TrialStore, game: str) -> Cost:
+    return Cost(**store.noted(f"cost/figures/{game}"))
+
+
+def test_runs_are_the_same_in_a_longer_experiment(small: ReportPaths, tmp_path: Path) -> None:
+    from gamelore.lab.runner import run_grid
+
+    name = "figures/capturego3/egreedy/transfer"
+    longer = plan_of("figures", runs=4).target("capturego3", "egreedy", "transfer")
+    with TrialStore(tmp_path / "longer.db") as store, TrialStore(small.folder / "results.db") as first:
+        run_grid(Grid.of([longer]), store, workers=1, progress=False)
+        assert np.array_equal(store.rewards(name, RUNS), first.rewards(name))
+
+
+def test_the_demo(tmp_path: Path) -> None:
+    paths = demo(tmp_path, runs=2, matches=20, workers=1, progress=False)
+    assert paths.html.parent == tmp_path
+    assert "2 runs" in paths.headline

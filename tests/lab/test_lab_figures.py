@@ -1,0 +1,69 @@
+"""Pictures and the rows they are drawn from."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gamelore.lab import stats
+from gamelore.lab.figures import CurvePlan, Dot, Picture, dot_figure, learning_figure, sweep_figure
+from gamelore.lab.stats import Interval
+
+REWARDS = {
+    "transfer": np.array([[0, 100, 100, 100] * 50, [100, 100, 50, 100] * 50], np.float32),
+    "baseline": np.array([[0, 0, 100, 100] * 50, [0, 100, 50, 100] * 50], np.float32),
+}
+
+
+def rows(picture: Picture) -> list[dict[str, str]]:
+    with picture.csv.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def draw(folder: Path, axis: tuple[float, float] | None = (45.0, 90.0)) -> Picture:
+    plan = CurvePlan("figure9", "Figure 9", "A caption.", axis, 21, 1, 2)
+    shown = {x: stats.mean_curve(r, 21) for x, r in REWARDS.items()}
+    extra = {x: stats.mean_curve(r, 1, 21) for x, r in REWARDS.items()}
+    return learning_figure(plan, shown, folder, extra)
+
+
+def test_a_learning_figure_has_both_averages_in_its_rows(tmp_path: Path) -> None:
+    picture = draw(tmp_path / "new folder")
+    assert picture.png.read_bytes().startswith(b"\x89PNG")
+    assert b"<svg" in picture.svg.read_bytes()
+    found = rows(picture)
+    assert len(found) == 2 * 2 * 180
+    last = [row for row in found if row["match"] == "200" and row["learner"] == "transfer"]
+    assert {row["averaged_from"]: float(row["mean"]) for row in last} == {
+        "21": pytest.approx(REWARDS["transfer"][:, 20:].mean()),
+        "1": pytest.approx(REWARDS["transfer"].mean()),
+    }
+
+
+def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
+    first, second = draw(tmp_path / "a"), draw(tmp_path / "b")
+    assert first.svg.read_bytes() == second.svg.read_bytes()
+
+
+def test_a_figure_without_an_axis_of_the_papers(tmp_path: Path) -> None:
+    assert "paper" not in draw(tmp_path, axis=None).svg.read_text()
+
+
+def test_dots(tmp_path: Path) -> None:
+    one, two = Dot("one", Interval(1, 0, 2, 5), paper=1.5), Dot("two", Interval(3, -np.inf, np.inf, 1))
+    dots = [one, two, Dot("none", stats.UNKNOWN)]
+    picture = dot_figure("dots", "A caption.", [("left", dots), ("right", dots[:1])], tmp_path, xlabel="points", zero=0)
+    found = rows(picture)
+    assert [(row["panel"], row["row"], row["mean"], row["paper"]) for row in found] == [
+        ("left", "one", "1", "1.500000"),
+        ("left", "two", "3", ""),
+        ("left", "none", "nan", ""),
+        ("right", "one", "1", "1.500000"),
+    ]
+
+
+def test_sweeps(tmp_path: Path) -> None:
+    points = [(30, Interval(4.0, 3.0, 5.0, 9)), (100, Interval(2.0, 1.0, 3.0, 9))]
+    picture = sweep_figure("sweep", "A caption.", {"p": {"line": points}}, tmp_path, "RMSE")
+    assert [(row["matches"], float(row["low"])) for row in rows(picture)] == [("30", 3.0), ("100", 1.0)]

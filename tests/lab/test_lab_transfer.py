@@ -1,0 +1,52 @@
+"""Any source to any targets."""
+
+import json
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gamelore.errors import ExperimentError
+from gamelore.lab.grid import Grid
+from gamelore.lab.transfer import FOUR_GAMES, TransferPlan, every_pair, transfer, windows
+from gamelore.lab.trials import TrialStore
+
+
+def test_every_source_to_every_target_from_both_roles_to_both() -> None:
+    plans = every_pair(runs=1, matches=2)
+    pairs = {(p.source, p.source_role, t, p.target_role) for p in plans for t in p.targets}
+    assert pairs == set(product(FOUR_GAMES, (0, 1), FOUR_GAMES, (0, 1)))
+    names = Grid.of(setting for plan in plans for setting in plan.settings()).settings
+    assert len(names) == 8 + 64 + 2 * 8  # sources; transfer learners; baselines and lookahead learners, shared
+
+
+def test_a_small_transfer(tmp_path: Path) -> None:
+    targets = ("tictactoe", "losetictactoe")
+    plan = TransferPlan("capturego3", targets, target_role=1, runs=2, matches=30, source_matches=20)
+    result = transfer(plan, tmp_path, workers=1, progress=False)
+    assert [(gain.source, gain.target) for gain in result.gains] == [
+        ("capturego3", "tictactoe.role2"),
+        ("capturego3", "losetictactoe.role2"),
+    ]
+    assert json.loads(json.dumps(result.gains[0].as_json()))["late"].keys() == {"baseline", "lookahead"}
+    with TrialStore(tmp_path / "results.db") as store:
+        baseline = store.rewards("tictactoe.role2/egreedy/baseline")
+        moved = store.rewards("tictactoe.role2/egreedy/transfer-from-capturego3")
+    wanted = np.mean(moved[:, 3:] - baseline[:, 3:])
+    assert result.gains[0].late["baseline"].mean == pytest.approx(wanted, abs=1e-5)
+    assert result.report.headline in result.report.markdown.read_text()
+    assert (tmp_path / "capturego3-to-tictactoe.role2.png").exists()
+    assert (tmp_path / "gains.csv").read_text().count("\n") == 1 + 2 * 7
+
+
+def test_the_first_tenth_and_the_rest() -> None:
+    assert windows(3000) == ((1, 300), (301, 3000))
+    assert windows(1) == ((1, 1), (1, 1))
+
+
+def test_targets_are_named_once(tmp_path: Path) -> None:
+    with pytest.raises(ExperimentError, match="expected every target once, got connect3, connect3"):
+        transfer(TransferPlan("tictactoe", ("connect3", "connect3")), tmp_path)
+    with pytest.raises(ExperimentError, match="expected every target once, got none"):
+        transfer(TransferPlan("tictactoe", ()), tmp_path)
