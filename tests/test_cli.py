@@ -69,6 +69,7 @@ def test_all_commands_are_there() -> None:
         "transfer",
         "reproduce",
         "demo",
+        "matches",
     }
 
 
@@ -119,6 +120,16 @@ def test_an_error_is_one_message_without_a_traceback(tmp_path: Path) -> None:
     message = run("play", tmp_path / "bad.kif", "random", code=1)
     assert message.startswith(f"error: {tmp_path / 'bad.kif'}:2:1: ")
     assert "Traceback" not in message
+
+
+def test_a_file_that_cannot_be_used_is_one_message(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    inside = tmp_path / "file" / "inside"
+    arguments = ("play", "tictactoe", "random", "random", "--records", inside)
+    assert "expected a file or folder that can be used, got: " in run(*arguments, code=1)
+    assert "expected a folder that can be written" in run("demo", "--runs", 1, "--out", inside, code=1)
+    message = run("features", "tictactoe", "--role", "xplayer", "--draw", tmp_path / "features.doc", code=1)
+    assert "got '.doc'; choose one of these, or leave the suffix out" in message
 
 
 def test_the_command_line_starts_without_the_heavy_libraries() -> None:
@@ -224,7 +235,7 @@ def test_what_is_learned_is_listed_shown_exported_and_used(tmp_path: Path) -> No
     run("learn", "tictactoe", "--opponent", "egreedy", "--matches", 20, "--seed", 9)
     shown = run("knowledge", "show", 1, 3, 4)
     assert "\negreedy:filler=first,epsilon=0.01  " in shown
-    assert "\negreedy:filler=random,epsilon=0.01 (4)" in shown
+    assert "\negreedy (4)  " in shown
     assert (tmp_path / "table1.png").stat().st_size > 10_000
     assert (tmp_path / "table1.svg").is_file()
     learned = run_json("learn", "connect3", "--learner", "transfer", "--source", "tictactoe", "--opponent", "random")
@@ -244,6 +255,8 @@ def test_learn_refuses_what_does_not_fit() -> None:
     assert "expected alpha from 0 to 1, got 7.0" in run("learn", "tictactoe", "--alpha", 7, code=2)
     arguments = ("learn", "connect3", "--learner", "transfer", "--source", "tictactoe")
     assert "expected knowledge of tictactoe against egreedy" in run(*arguments, code=1)
+    message = run("learn", "connect3", "--learner", "transfer", "--source", "tictactow", code=2)
+    assert "got 'tictactow'; did you mean tictactoe" in message
 
 
 def test_knowledge_says_where_there_is_none(store: Path, tmp_path: Path) -> None:
@@ -287,6 +300,11 @@ def test_transfer_writes_a_report_and_refuses_a_folder_of_other_settings(tmp_pat
     assert Path(result["report"]["html"]).is_file()
     assert [(gain["source"], gain["target"]) for gain in result["gains"]] == [("tictactoe", "connect3")]
     assert "choose another folder" in run(*arguments, "--matches", 11, code=1)
+    rows = tmp_path / "matches.csv"
+    assert run_json("matches", tmp_path / "out", rows)["matches"] == 2 * 3 * 10 + 2 * 100  # the source's are there, too
+    assert len(rows.read_text().splitlines()) == 1 + 260
+    assert "expected a new file" in run("matches", tmp_path / "out", rows, code=1)
+    assert "expected the folder of an experiment" in run("matches", tmp_path, rows, "--force", code=2)
     assert "expected SOURCE and at least one TARGET" in run("transfer", "tictactoe", code=2)
     assert "did you mean connect3" in run("transfer", "tictactoe", "conect3", code=2)
     message = run("transfer", "tictactoe", "connect3", "--target-role", "blue", code=2)

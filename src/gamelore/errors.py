@@ -3,7 +3,7 @@
     GameloreError
     ├── GDLError (ValueError)        a rulesheet is wrong; carries path, line, column, rule and remedy
     │   ├── GDLSyntaxError           the text is not GDL
-    │   └── GDLSemanticError         the text is GDL but has no perfect model or cannot be played
+    │   └── GDLSemanticError         the text is GDL but has no perfect model, cannot be played, or is no fact of a game
     ├── GroundingError               the rules are too large to ground within the limits
     ├── IllegalMoveError (ValueError)
     ├── ProtocolError                a message on the wire is not of the GGP protocol
@@ -58,7 +58,7 @@ class GDLSyntaxError(GDLError):
 
 
 class GDLSemanticError(GDLError):
-    """The text parses, but has no perfect model or cannot be played at all."""
+    """The text parses, but has no perfect model, cannot be played at all, or names a fact that a game does not have."""
 
 
 class GroundingError(GameloreError):

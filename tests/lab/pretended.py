@@ -1,6 +1,8 @@
 """Settings and a way to play that needs no game."""
 
 import os
+import time
+from pathlib import Path
 
 import numpy as np
 
@@ -46,3 +48,11 @@ def pretend(batch: Batch, report: Report) -> list[Outcome]:
 def die(batch: Batch, report: Report) -> list[Outcome]:
     """A worker that is killed, by its own hand."""
     os._exit(1)
+
+
+def linger(batch: Batch, report: Report) -> list[Outcome]:
+    """Plays one game at once and is never done with the other; says which process it is."""
+    if batch.game == "other":
+        (Path(os.environ["PRETENDED"]) / f"{os.getpid()}").touch()
+        time.sleep(600)
+    return pretend(batch, report)

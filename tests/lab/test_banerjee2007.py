@@ -89,7 +89,9 @@ def test_a_small_run_of_everything(small: ReportPaths) -> None:
         for suffix in (".png", ".svg", ".csv"):
             assert stem.with_suffix(suffix).stat().st_size > 0
         assert f"({stem.name}.png)" in markdown
-    assert page.count("data:image/svg+xml;base64,") == 9  # figures 2 to 7, Table 1, controls, claims
+    assert (
+        page.count("data:image/svg+xml;base64,") == 10
+    )  # figures 2 to 7 and the second mover's 2, Table 1, controls, claims
     for claim in load_claims():
         assert f"`{claim.id}`" in markdown
 

@@ -87,8 +87,8 @@ def test_a_finding_names_its_settings_and_the_runs_it_would_need(evidence: Evide
     of = {"game": "game", "opponent": "egreedy", "left": "transfer", "right": "baseline", "window": [1501, 3000]}
     (finding,) = evaluate([replace(CLAIM, of=of)], evidence)
     assert finding.settings == ("pre/game/egreedy/baseline", "pre/game/egreedy/transfer")
-    assert finding.spread == pytest.approx(np.std([50, 25, 50], ddof=1))
-    assert finding.wanted == 803  # (1.963 * 14.43)^2
+    # the deviation of 50, 25 and 50 is 14.434, its upper limit 14.434 * sqrt(2 / 0.44629) = 30.556
+    assert finding.wanted == pytest.approx((1.9608 * 30.556) ** 2, rel=1e-3)
     assert finding.p == finding.adjusted, "a family of one"
 
 
@@ -98,6 +98,17 @@ def test_directional_claims_are_corrected_together(evidence: Evidence) -> None:
     for finding in found:
         assert finding.p is not None
         assert finding.adjusted == pytest.approx(min(1, 3 * finding.p))
+
+
+def test_a_few_runs_that_all_agree_decide_nothing(evidence: Evidence) -> None:
+    of = {"game": "game", "opponent": "egreedy", "learner": "transfer", "window": [1, 1500]}
+    claim = replace(CLAIM, measure="level", of=of, test="within", target=(90.0, 100.0))
+    name, level = "pre/game/weak/same", [100, 100, 0, 0]
+    for run in range(6):
+        add(evidence.store, make_setting(name), run, level)
+        (finding,) = evaluate([replace(claim, of={**of, "opponent": "weak", "learner": "same"})], evidence)
+        assert finding.interval.mean == 100
+        assert finding.verdict == ("reproduced" if run == 5 else "undecided")
 
 
 def test_counted_claims_have_no_p(evidence: Evidence) -> None:

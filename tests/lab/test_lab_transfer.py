@@ -40,6 +40,21 @@ def test_a_small_transfer(tmp_path: Path) -> None:
     assert (tmp_path / "gains.csv").read_text().count("\n") == 1 + 2 * 7
 
 
+def test_many_pairs_are_counted_after_a_correction(tmp_path: Path) -> None:
+    plans = [
+        TransferPlan(
+            "tictactoe", ("tictactoe", "losetictactoe"), runs=2, matches=8, source_matches=8, source_role=source
+        )
+        for source in (0, 1)
+    ]
+    plans.append(TransferPlan("losetictactoe", ("tictactoe",), runs=2, matches=8, source_matches=8))
+    result = transfer(plans, tmp_path, workers=1, progress=False)
+    # two runs that agree have p 0.5, and five differences no p below 0.05 unless one is tiny
+    assert result.report.headline.endswith(
+        "(2 runs, p < 0.05 after Holm's correction over the pairs): above 0 in 0 of 5 pairs and below in 0."
+    )
+
+
 def test_the_first_tenth_and_the_rest() -> None:
     assert windows(3000) == ((1, 300), (301, 3000))
     assert windows(1) == ((1, 1), (1, 1))

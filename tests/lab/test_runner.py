@@ -1,5 +1,11 @@
 """The runner: batches, workers, resuming."""
 
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -80,6 +86,79 @@ def test_two_workers_find_the_same_as_one(tmp_path: Path) -> None:
             assert np.array_equal(one.rewards(name), two.rewards(name))
 
 
+KILLED = """
+from lab.pretended import linger
+from lab.test_runner import small_grid
+from gamelore.lab.runner import run_grid
+from gamelore.lab.trials import TrialStore
+
+if __name__ == "__main__":
+    with TrialStore("results.db") as store:
+        run_grid(small_grid(), store, workers=2, progress=False, play=linger)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_a_killed_run_keeps_what_was_finished_and_leaves_no_worker_behind(tmp_path: Path) -> None:
+    tests = Path(__file__).parents[1]
+    (tmp_path / "killed.py").write_text(KILLED)
+    environment = {**os.environ, "PYTHONPATH": str(tests), "PRETENDED": str(tmp_path)}
+    process = subprocess.Popen([sys.executable, "killed.py"], cwd=tmp_path, env=environment)
+    wait_until(lambda: len(found_in(tmp_path)) == 6 and any(path.name.isdigit() for path in tmp_path.iterdir()))
+    workers = [int(path.name) for path in tmp_path.iterdir() if path.name.isdigit()]
+    process.kill()
+    process.wait()
+    wait_until(lambda: not any(is_alive(worker) for worker in workers))
+    with TrialStore(tmp_path / "results.db") as store:
+        summary = run_grid(small_grid(), store, workers=1, progress=False, play=pretend)
+    assert (summary.found, summary.played) == (6, 3)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.parametrize("whole_group", [True, False], ids=["Ctrl-C", "the caller alone"])
+def test_an_interrupted_run_ends_at_once_without_a_word_of_its_workers(tmp_path: Path, whole_group: bool) -> None:
+    (tmp_path / "killed.py").write_text(KILLED)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), "PRETENDED": str(tmp_path)}
+    process = subprocess.Popen(
+        [sys.executable, "killed.py"], cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    wait_until(lambda: len(found_in(tmp_path)) == 6 and any(path.name.isdigit() for path in tmp_path.iterdir()))
+    send, whom = (os.killpg, process.pid) if whole_group else (os.kill, process.pid)
+    send(whom, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)  # its workers would linger for ten minutes
+    assert errors.count("Traceback") == 1
+    assert errors.strip().endswith("KeyboardInterrupt")
+    assert "SpawnProcess" not in errors
+
+
+def wait_until(true: Callable[[], bool], seconds: float = 60) -> None:
+    """Waits for something that is to happen soon."""
+    last = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < last, "waited for too long"
+        time.sleep(0.05)
+
+
+def found_in(folder: Path) -> set[tuple[str, int]]:
+    if not (folder / "results.db").exists():
+        return set()
+    try:
+        with TrialStore(folder / "results.db") as store:
+            return store.finished()
+    except ExperimentError:  # not yet there as a whole
+        return set()
+
+
+def is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    state = Path(f"/proc/{process}/stat")
+    return not (state.exists() and state.read_text().rpartition(")")[2].split()[0] == "Z")  # dead, but not buried
+
+
 def test_a_worker_that_dies_is_reported(store: TrialStore) -> None:
     with pytest.raises(ExperimentError, match="fewer --workers, finished trials are kept"):
         run_grid(small_grid(), store, workers=2, progress=False, play=die)
@@ -89,6 +168,20 @@ def test_results_of_other_settings_are_refused(store: TrialStore) -> None:
     run_grid(small_grid(), store, workers=1, progress=False, play=pretend)
     with pytest.raises(ExperimentError, match="choose another folder"):
         run_grid(Grid.of([make_setting("b", game="third")]), store, workers=1, progress=False, play=pretend)
+
+
+def test_rules_that_changed_are_found_before_the_first_match(tmp_path: Path) -> None:
+    sheet = tmp_path / "own.kif"
+    rules = "(role me)\n(init (n 0))\n(legal me go)\n(<= (next (n 1)) (does me go))\n(<= terminal (true (n 1)))\n"
+    sheet.write_text(rules + "(goal me 100)\n")
+    grid = Grid.of([make_setting("own", game=str(sheet), runs=1, opponent=OpponentSettings("random"))])
+    with TrialStore(tmp_path / "results.db") as store:
+        assert run_grid(grid, store, workers=1, progress=False).played == 1
+        sheet.write_text("; a comment changes nothing\n" + rules + "(goal me 100)\n")
+        assert run_grid(grid, store, workers=1, progress=False).found == 1
+        sheet.write_text(rules + "(goal me 50)\n")
+        with pytest.raises(ExperimentError, match=r"expected the rules of .*own\.kif that .* was made with"):
+            run_grid(grid, store, workers=1, progress=False)
 
 
 def test_real_matches_do_not_depend_on_the_batch() -> None:

@@ -34,9 +34,17 @@ def test_p_values() -> None:
     assert stats.p_value([1.0, 2.0, 3.0]) == pytest.approx(0.074180, abs=1e-6)
     assert stats.p_value([1.0, 2.0, 3.0], null=2.0) == pytest.approx(1.0)
     assert stats.p_value([4.0]) == 1.0
-    assert stats.p_value([3.0, 3.0]) == 0.0
     assert stats.p_value([3.0, 3.0], null=3.0) == 1.0
     assert stats.share_p_value(10, 10) == pytest.approx(2 / 2**10)
+
+
+def test_samples_that_all_agree_are_judged_by_their_signs() -> None:
+    for num, wanted in ((2, 1 / 2), (5, 1 / 16), (6, 1 / 32)):  # 2 / 2 ** num: all on one side of the null
+        samples = [3.0] * num
+        assert stats.p_value(samples) == wanted
+        assert stats.interval_p_value(stats.mean_interval(samples), 0.0) == wanted
+    assert [stats.mean_interval([3.0] * num).few_that_agree for num in (1, 5, 6)] == [False, True, False]
+    assert not stats.exact(3.0).few_that_agree
 
 
 def test_p_of_an_interval_is_that_of_its_samples() -> None:
@@ -98,6 +106,10 @@ def test_spread_and_needed_runs() -> None:
     samples = [1.0, 2.0, 3.0, 6.0]
     assert stats.spread(stats.mean_interval(samples)) == pytest.approx(np.std(samples, ddof=1))
     assert stats.spread(stats.exact(3.0)) == 0.0
+    # 3 degrees of freedom: the chi-square quantile at 0.2 is 1.00517
+    assert stats.cautious_spread(stats.mean_interval(samples)) == pytest.approx(
+        np.std(samples, ddof=1) * math.sqrt(3 / 1.00517), rel=1e-4
+    )
     assert stats.runs_for(1.0, 0.1) == 387  # 1.9661 / sqrt(387) < 0.1 < 1.9661 / sqrt(386)
     assert stats.runs_for(0.0, 0.1) == 2
 

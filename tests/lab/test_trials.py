@@ -78,12 +78,21 @@ def test_every_match_is_a_row(store: TrialStore, tmp_path: Path) -> None:
     assert [float(row["reward"]) for row in rows[:4]] == outcomes[0].rewards.tolist()
     wanted = {"experiment": setting.id, "run": "1", "match": "4", "opponent": "egreedy", "seed": "1", "version": "1.0"}
     assert wanted.items() <= rows[-1].items()
+    made = {"alpha": "0.3", "lambda": "0.7", "epsilon": "0.01", "stage": "target", "rules_hash": "rules of game"}
+    assert made.items() <= rows[-1].items()
+    assert [path.name for path in tmp_path.glob("*.csv*")] == ["matches.csv"]
 
 
 def test_notes(store: TrialStore) -> None:
     assert store.noted("cost") is None
     store.note("cost", [1.5, 2.0])
     assert store.noted("cost") == [1.5, 2.0]
+
+
+def test_a_folder_that_cannot_be_one(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ExperimentError, match=r"expected a folder that can be written at .*; name another with --out"):
+        TrialStore(tmp_path / "file" / "results.db")
 
 
 def test_files_of_another_kind(tmp_path: Path) -> None:

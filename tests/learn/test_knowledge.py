@@ -79,6 +79,8 @@ def test_a_learner_is_its_game_role_opponent_settings_and_seed(path: Path) -> No
         assert len({first.id, *(other.id for other in others)}) == 6
         with pytest.raises(KnowledgeError, match=r"expected a role of coins \(red, blue\), got green"):
             make(Rules(), "green", opponent="random", settings={}, seed=1)
+        with pytest.raises(KnowledgeError, match="expected a seed of 64 bits with sign, got 9223372036854775808"):
+            make(Rules(), "red", opponent="random", settings={}, seed=2**63)
 
 
 def test_what_a_learner_began_with_stays_and_tells_its_sources(path: Path) -> None:

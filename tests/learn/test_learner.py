@@ -20,6 +20,7 @@ from learn.plain_learner import PlainGame, PlainLearner
 from learn.small_games import ASTRAY, COINS, PENNIES, TREE, WAITING
 
 EGREEDY = OpponentSettings("egreedy", "first", epsilon=0.0)
+PASSING = OpponentSettings("weak", "first", epsilon=0.0)  # in WAITING: to end pays the best it can get
 VALUES = FeatureValues({"L,{D,W}": (30.0, 1), "{W}": (80.0, 1)})
 
 
@@ -195,6 +196,20 @@ def test_matches_that_end_otherwise_are_counted_and_pay_nothing() -> None:
     assert known(played)["trap"] == (35.0, 1)
 
 
+def test_sigma_k_is_a_terminal_position_or_the_last_afterstate() -> None:
+    # Red passes, blue passes. Cut off after blue's ply, and before it: the open position after that is no afterstate
+    # of red's and gets no value. sigma = S, and again S, S: t = 1: delta = 0; t = 2: delta = 0 - Q.
+    for max_plies, q, visits in ((1, 35.0, 1), (2, 35.0, 1), (4, 50.0 - 50.0 * 0.3 * 1.7, 2)):
+        played = play_series(load(WAITING), 0, [settings()], None, [PASSING], 1, [(0, 0, "test")], max_plies=max_plies)
+        (only,) = played.learner.afterstates(0)
+        assert (only.facts, only.visits) == (frozenset({"(control blue)"}), visits)
+        assert only.q == pytest.approx(q)
+    # As blue, nothing was chosen after one ply, and nothing is learned.
+    played = play_series(load(WAITING), 1, [settings()], None, [PASSING], 1, [(0, 0, "test")], max_plies=1)
+    assert played.learner.afterstates(0) == []
+    assert played.num_capped.tolist() == [1]
+
+
 def test_feature_values_are_means_weighted_by_visits() -> None:
     # {W}: B, 60 in 3 visits, and E, 90 in 1: (180 + 90) / 4 = 67.5. L,{D,W}: A, 40 in 2. No feature: root, win2.
     graph = Graph(load(TREE))
@@ -210,7 +225,7 @@ def test_feature_values_are_means_weighted_by_visits() -> None:
 
 def test_facts_of_another_game_are_refused() -> None:
     learner = Learner(Graph(load(TREE)), 0, [settings()])
-    with pytest.raises(KnowledgeError, match="was it learned with other rules"):
+    with pytest.raises(KnowledgeError, match="were they learned with other rules"):
         learner.load(0, [Afterstate(frozenset({"(cell 1 1 x)"}), 50.0, 1)])
 
 

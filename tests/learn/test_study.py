@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -148,6 +149,18 @@ def test_sources_that_teach_nothing_are_told(tmp_path: Path) -> None:
         assert len(knowledge.learners()) == 1
 
 
+def test_a_transfer_learner_without_anything_to_begin_with_is_not_enrolled(tmp_path: Path) -> None:
+    source, target = load("tictactoe"), load("connect3")
+    with Knowledge(tmp_path / "k.db") as knowledge:
+        with pytest.raises(KnowledgeError, match="expected sources for a transfer learner, got none; name games"):
+            study(knowledge, target, "red", TRANSFER, GREEDY, 3)
+        study(knowledge, source, "xplayer", LearnerSettings(depth=0), GREEDY, 3)
+        nothing = replace(TRANSFER, depth=0)  # features need a ply at least
+        with pytest.raises(KnowledgeError, match=r"values of features from tictactoe, got none .*; let more matches"):
+            study(knowledge, target, "red", nothing, GREEDY, 3, sources=Sources(("tictactoe",)))
+        assert [learner.game for learner in knowledge.learners()] == ["tictactoe"]
+
+
 def test_features_can_be_worked_out_from_the_store_alone(tmp_path: Path) -> None:
     with Knowledge(tmp_path / "k.db") as knowledge:
         learner = study(knowledge, load("tictactoe"), "xplayer", LearnerSettings(), GREEDY, 50)
@@ -162,6 +175,8 @@ def test_features_can_be_worked_out_from_the_store_alone(tmp_path: Path) -> None
     [
         OpponentSettings("random"),
         OpponentSettings("egreedy", "first", 0.05),
+        OpponentSettings("egreedy", "random", 0.12345678901),
+        OpponentSettings("weak", "first", 1e-7),
         OpponentSettings("weak", "hashed", 0.0, 12345678901234567890),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 
 from gamelore import load
 from gamelore.errors import GameloreError
-from gamelore.learn.afterstates import afterstate_of_facts, own_afterstates
+from gamelore.learn.afterstates import afterstates_of_facts, own_afterstates
 from gamelore.learn.features import Equivalence, to_text
 from gamelore.learn.trees import FeatureSpace, feature_space, reachable_features
 from gamelore.play.graph import Graph
@@ -134,7 +134,7 @@ def test_an_outcome_outside_the_equivalence_is_refused() -> None:
 
 def test_a_terminal_afterstate_is_its_own_goal() -> None:
     graph = Graph(load(TREE))
-    over = [afterstate_of_facts(graph, 0, ["(at draw2)", "(control black)"])]
+    over = afterstates_of_facts(graph, 0, [frozenset({"(at draw2)", "(control black)"})])
     assert FeatureSpace(graph, 0).ids(over).tolist() == [51]
     assert FeatureSpace(graph, 0, 2, Equivalence(((0, 0), (50, 0), (100, 100)))).ids(over).tolist() == [51]
 

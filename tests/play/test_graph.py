@@ -171,3 +171,11 @@ def test_memos_are_made_once_per_graph(graph_of) -> None:
 
     assert [one.memo(make), other.memo(make), one.memo(make)] == [1, 2, 1]
     assert made == [one, other]
+
+
+def test_distinct_rows_keep_their_order(graph_of) -> None:
+    graph = graph_of("tictactoe")
+    graph.expand([graph.start])
+    for _ in range(2):  # no trace is left behind
+        assert graph.distinct([4, 2, 4, 0, 2, 9]).tolist() == [4, 2, 0, 9]
+    assert graph.distinct([]).tolist() == []

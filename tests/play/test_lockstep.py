@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from gamelore import GameloreError
+from gamelore.play import lockstep
 from gamelore.play.graph import Graph
-from gamelore.play.lockstep import run_lockstep
+from gamelore.play.lockstep import play_matches, run_lockstep
 from gamelore.play.match import MatchState
 from gamelore.play.player import CAP, STUCK, TERMINAL, Finished, Opponent, OpponentSettings, Player, Started, Turn
 from gamelore.play.roster import player
@@ -205,3 +206,41 @@ def test_random_tictactoe_has_the_known_value(graph_of) -> None:
     goals = np.array([story[2][0] for story in told.values()])
     shares = [(goals == value).mean() for value in (100, 0, 50)]
     assert shares == pytest.approx([737 / 1260, 121 / 420, 8 / 63], abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("name", "players"),
+    [
+        ("tictactoe", ["egreedy", "weak"]),
+        ("othello4", ["random", "egreedy:filler=first"]),
+        ("goofspiel", ["egreedy", "maxmax"]),
+        ("pegsolitaire", ["avgmax:depth=1"]),
+        ("tictactoe3p", ["random", "weak", "egreedy"]),
+    ],
+)
+def test_matches_between_named_players_replay(load, name: str, players: list[str]) -> None:
+    game = load(name)
+    records = play_matches(game, players, 6, seed=3)
+    assert [record.key for record in records] == [(3, 0, "play", match) for match in range(6)]
+    for record in records:
+        assert record.players == tuple(players)
+        assert record.replay(game).goals == record.goals
+
+
+def test_a_match_is_the_same_however_many_are_played(load, monkeypatch) -> None:
+    game, players = load("tictactoe"), ["egreedy", "random"]
+    many = play_matches(game, players, 20, seed=1)
+    assert play_matches(game, players, 5, seed=1) == many[:5]
+    assert play_matches(game, players, 5, seed=2) != many[:5]
+    monkeypatch.setattr(lockstep, "_SIDE_BY_SIDE", 3)
+    monkeypatch.setattr(lockstep, "_TOO_MANY_ROWS", 10)
+    told: list[int] = []
+    assert play_matches(game, players, 20, seed=1, on_progress=told.append) == many
+    assert told == [3, 6, 9, 12, 15, 18, 20]
+
+
+def test_wrong_names_are_refused(load) -> None:
+    with pytest.raises(GameloreError, match="did you mean random"):
+        play_matches(load("tictactoe"), ["random", "randon"], 1)
+    with pytest.raises(GameloreError, match="expected 2 players"):
+        play_matches(load("tictactoe"), ["random"], 1)

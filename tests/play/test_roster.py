@@ -15,8 +15,6 @@ from gamelore.play.search import Lookahead
         ("random", OpponentSettings("random")),
         ("weak:filler=first,epsilon=0.05", OpponentSettings("weak", "first", 0.05)),
         (" egreedy : filler = hashed , hash_key = 7", OpponentSettings("egreedy", "hashed", 0.01, 7)),
-        ("egreedy:reading=figures", OpponentSettings("egreedy", "first")),
-        ("egreedy:reading=text", OpponentSettings("egreedy", "random")),
     ],
 )
 def test_opponents_by_name(spec: str, settings: OpponentSettings) -> None:
@@ -43,7 +41,6 @@ def test_lookahead_players_by_name() -> None:
         ("minimax:depth=two", "expected a number for depth, got 'two'"),
         ("egreedy:first", "expected option=value, got 'first'"),
         ("egreedy:filler=last", "expected filler random | first | hashed, got 'last'"),
-        ("egreedy:reading=figure", "did you mean figures"),
         ("minimax:depth=0", "expected a depth of at least 1, got 0"),
     ],
 )

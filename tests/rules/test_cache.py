@@ -9,6 +9,7 @@ import gamelore
 from gamelore import games
 from gamelore.rules import cache, game
 from gamelore.rules.gdl import parse
+from gamelore.rules.ground import Limits
 
 RULES = games.path("tictactoe").read_text()
 
@@ -52,11 +53,35 @@ def test_an_unwritable_place_is_no_cache(tmp_path, monkeypatch):
     assert moves()["xplayer"] == ["noop"]
 
 
-def test_the_key_tells_rules_and_spelling_apart_but_not_comments():
+def test_the_key_tells_rules_spelling_and_limits_apart_but_not_comments():
     sheet = parse(RULES)
-    assert cache.key(sheet) == cache.key(parse(RULES + "\n; a comment"))
-    assert cache.key(sheet) != cache.key(parse(RULES.replace("xplayer", "Xplayer")))
-    assert cache.key(sheet) != cache.key(parse(RULES + "\n(another fact)"))
+    key = cache.key(sheet, 1000)
+    assert key == cache.key(parse(RULES + "\n; a comment"), 1000)
+    assert key != cache.key(parse(RULES.replace("xplayer", "Xplayer")), 1000)
+    assert key != cache.key(parse(RULES + "\n(another fact)"), 1000)
+    assert key != cache.key(sheet, 1001)
+
+
+def test_a_limit_holds_though_the_game_was_compiled_before(folder):
+    gamelore.load(RULES, engine="native")
+    with pytest.raises(gamelore.GroundingError, match="within 10 literals"):
+        gamelore.load(RULES, engine="native", limits=Limits(literals=10))
+
+
+def test_a_folder_that_others_may_write_to_is_not_read(folder, monkeypatch):
+    moves()
+    assert cache.load(cache.key(parse(RULES), Limits().literals)) is not None
+    folder.chmod(0o777)
+    assert cache.load(cache.key(parse(RULES), Limits().literals)) is None
+
+
+def test_an_entry_that_cannot_be_written_leaves_nothing_behind(folder, monkeypatch):
+    def full(*_):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(cache.zipfile.ZipFile, "writestr", full)
+    assert moves()["xplayer"] == ["noop"]
+    assert list(folder.iterdir()) == []
 
 
 def test_several_processes_may_write_the_same_entry(folder):

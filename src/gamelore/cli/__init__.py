@@ -6,7 +6,7 @@
     features.py   features
     learn.py      learn
     knowledge.py  knowledge list | show | export | import
-    lab.py        transfer, reproduce, demo
+    lab.py        transfer, reproduce, demo, matches
 
 Exit codes: 0 done, 1 findings or failed, 2 a mistake in the command, 130 interrupted.
 """

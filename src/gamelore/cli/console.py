@@ -74,6 +74,10 @@ def _reported(kept: str) -> Iterator[None]:
         yield
     except GameloreError as error:
         fail(str(error))
+    except BrokenPipeError:  # the reader of a pipe has gone: typer's to handle
+        raise
+    except OSError as error:
+        fail(f"expected a file or folder that can be used, got: {error}; name another one")
     except KeyboardInterrupt:
         say(f"interrupted; {kept}")
         raise typer.Exit(INTERRUPTED) from None

@@ -127,12 +127,12 @@ def _drawn(learners: Sequence[StoredLearner], rows: Sequence[FeatureRow]) -> She
 
 
 def _columns(learners: Sequence[StoredLearner]) -> dict[int, str]:
-    """Learner -> the head of its column: its opponent's kind, or all of it, or with the learner's number: whatever
-    tells it from the others of its game and role."""
+    """Learner -> the head of its column: its opponent's kind, or all of it, or its kind with the learner's number:
+    the first that tells it from the others of its game and role."""
 
     def names(learner: StoredLearner) -> tuple[str, ...]:
-        against = learner.opponent
-        return against.partition(":")[0], against, f"{against} ({learner.id})"
+        kind = learner.opponent.partition(":")[0]
+        return kind, learner.opponent, f"{kind} ({learner.id})"
 
     heads = {}
     for learner in learners:

@@ -1,4 +1,4 @@
-"""transfer, reproduce and demo: whole experiments, with a report at the end."""
+"""transfer, reproduce and demo: whole experiments, with a report at the end; matches: what they played, as rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from .console import USAGE, Json, Seed, command, emit, fail, known, load_game, opponent_settings, usage
+from .console import USAGE, Json, Seed, command, emit, fail, known, load_game, opponent_settings, say, usage
 
 if TYPE_CHECKING:
     from ..lab.report import ReportPaths
@@ -47,6 +47,7 @@ def register(app: typer.Typer) -> None:
         kept=KEPT,
     )(reproduce)
     command(app, "demo", "demo --out demo", "demo --out demo --runs 3 --matches 1000", kept=KEPT)(demo)
+    command(app, "matches", "matches report matches.csv", "matches report matches.csv --force --json")(matches)
 
 
 def transfer(
@@ -175,6 +176,24 @@ def demo(
 
     report = run(out, runs=runs, matches=matches, seed=seed, workers=workers, progress=sys.stderr.isatty())
     _show(report, _claims(report), json)
+
+
+def matches(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of an experiment (its --out).")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The CSV file to write.")],
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that exists.")] = False,
+    json: Json = False,
+) -> None:
+    """Write every match of an experiment as a row: its reward, its length, all settings and the version."""
+    from ..lab.trials import STORE, TrialStore
+
+    if not (folder / STORE).is_file():
+        fail(f"expected the folder of an experiment, with {STORE} in it; got {folder}; name what --out named", USAGE)
+    if file.exists() and not force:
+        fail(f"{file}: expected a new file, got one that exists; name another, or write over it with --force")
+    with TrialStore(folder / STORE) as store:
+        count = store.export_matches(file)
+    emit({"file": str(file), "matches": count}) if json else say(f"wrote {count} matches to {file}")
 
 
 def _claims(report: ReportPaths) -> dict[str, Any]:

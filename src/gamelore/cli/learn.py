@@ -22,12 +22,16 @@ from .console import (
     known,
     load_game,
     opponent_settings,
+    say,
     show_table,
     usage,
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ..learn.knowledge import Knowledge, StoredLearner
+    from ..learn.study import Sources
 
 LEARNER_OPTIONS = "What the learner is made of"
 SOURCE_OPTIONS = "What a transfer learner begins with"
@@ -124,10 +128,28 @@ def learn(
     if (learner == "transfer") != bool(source):
         fail(f"expected --source GAME with --learner transfer, and only there; got --learner {learner}", USAGE)
     sources = Sources(tuple(source), source_opponent, source_role, combine) if source else None
+    _look_for(sources, knowledge)
     with Knowledge(knowledge) as store, _progress(matches) as bar, _interrupted_between_matches(bar) as progress:
         found = study(store, rules, chosen, settings, against, matches, seed=seed, sources=sources, progress=progress)
         report = _report(store, found)
+    if found.num_matches > matches:
+        say(f"it had {found.num_matches} matches behind it before, none were added")
     emit(report) if json else _show(report)
+
+
+def _look_for(sources: Sources | None, knowledge: Path | None) -> None:
+    """Sources that are neither in the store nor shipped are mistakes in their names."""
+    from .. import games
+    from ..learn.knowledge import Knowledge
+
+    if sources is None:
+        return
+    with Knowledge(knowledge) as store:
+        learners = store.learners()
+    learned = sorted({learner.game for learner in learners} | set(games.names()))
+    for name in sources.games:
+        if name not in {learner.rules_hash for learner in learners}:
+            known(name, learned, "a source that was learned or is shipped")
 
 
 @contextmanager

@@ -75,4 +75,9 @@ def _read(name: str) -> tuple[Path, str]:
 
 def _total(findings: Sequence[Finding], num_files: int) -> str:
     counts = Counter(finding.severity for finding in findings)
-    return f"{counts['error']} errors and {counts['warning']} warnings in {num_files} rulesheets"
+    errors, warnings = _number(counts["error"], "error"), _number(counts["warning"], "warning")
+    return f"{errors} and {warnings} in {_number(num_files, 'rulesheet')}"
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -75,8 +75,10 @@ def load(source: str | Path, engine: EngineName = "auto", limits: Limits | None 
     """A game from a shipped name, a path or GDL text.
 
     engine: "native" compiles and raises GroundingError over the limits; "reasoner" asks the rules each time; "auto" is
-    native where the limits allow it. Raises GDLError for a rulesheet that cannot be played, GameloreError for an
-    unknown name, OSError for a file that cannot be read.
+    native where the limits allow it. limits: budgets of grounding, `Limits()` unless told. A source with a parenthesis
+    is text, but for a path that ends in ".kif"; a shipped name goes before a file of that name. Raises GDLError for a
+    rulesheet that cannot be played, GameloreError for an unknown name or engine, OSError for a file that cannot be
+    read.
     """
     sheet, name = read(source)
     return make(sheet, name, engine, limits)
@@ -84,10 +86,10 @@ def load(source: str | Path, engine: EngineName = "auto", limits: Limits | None 
 
 def read(source: str | Path) -> tuple[Rulesheet, str]:
     """Parses a shipped name, a path or GDL text; also gives the game's name. Raises as `load` does."""
-    if isinstance(source, str) and "(" in source:
-        return parse(source), "unnamed"
     place = Path(source)
-    if not place.suffix and not place.exists():
+    if isinstance(source, str) and "(" in source and ("\n" in source or place.suffix != ".kif"):
+        return parse(source), "unnamed"
+    if source in names() or not (place.suffix or place.is_file()):
         place = path(str(source))
     return parse(place.read_text(encoding="utf-8", errors="replace"), place), place.stem
 

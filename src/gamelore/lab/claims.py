@@ -98,7 +98,7 @@ def load_claims(path: Path = BANERJEE2007) -> Claims:
         raise ExperimentError(f"expected claims of format {FORMAT} in {path}, got {data['format']!r}")
     table, entries = _table(data["table1"])
     claims: dict[str, Claim] = {}
-    for entry in (*entries, *map(_claim, data["claim"])):
+    for entry in (*map(_claim, data["claim"]), *entries):
         if entry.id in claims:
             raise ExperimentError(f"expected every claim once, got {entry.id} twice; rename one")
         claims[entry.id] = entry

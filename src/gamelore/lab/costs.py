@@ -11,18 +11,23 @@ from ..learn.features import FeatureValues
 from .grid import Setting
 
 LANES = 10
-MATCHES = 300
+MATCHES = 100
 REPEATS = 5
 PARTS = ("playing", "choosing", "learning", "initialising")
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Left over right: `ratios` of wall times, one for each repeat; and microseconds per match by PARTS, of both."""
+    """Left over right: `ratios` of wall times, one for each repeat; and microseconds per match by PARTS, of both.
+
+    Every series had `lanes` lanes of `matches` matches.
+    """
 
     ratios: list[float]
     left: dict[str, float]
     right: dict[str, float]
+    lanes: int = LANES
+    matches: int = MATCHES
 
     def as_json(self) -> dict[str, Any]:
         """JSON-able; `Cost(**..)` reads it."""
@@ -32,16 +37,20 @@ class Cost:
 def compare_costs(left: Setting, right: Setting, values: Sequence[FeatureValues]) -> Cost:
     """Both in turns, `REPEATS` times, after one round that does not count.
 
-    `values` are the feature values for the lanes of `left`.
+    `values` are the feature values for the lanes of `left`; there are as many lanes, and as many matches as the
+    settings have, up to LANES and MATCHES.
     """
-    lanes = min(LANES, len(values))
-    rounds = [(_series(left, values, lanes, n), _series(right, [], lanes, n)) for n in range(REPEATS + 1)][1:]
-    ratios = [ours[0] / others[0] for ours, others in rounds]
-    return Cost(ratios, _mean([ours[1] for ours, _ in rounds]), _mean([others[1] for _, others in rounds]))
+    lanes, matches = min(LANES, len(values)), min(MATCHES, left.matches)
+    rounds = [
+        (_series(left, values, lanes, matches, n), _series(right, [], lanes, matches, n)) for n in range(REPEATS + 1)
+    ][1:]
+    ratios = [one[0] / other[0] for one, other in rounds]
+    ours, others = (_mean([spent for _, spent in series]) for series in zip(*rounds, strict=True))
+    return Cost(ratios, ours, others, lanes, matches)
 
 
 def _series(
-    setting: Setting, values: Sequence[FeatureValues], lanes: int, repeat: int
+    setting: Setting, values: Sequence[FeatureValues], lanes: int, matches: int, repeat: int
 ) -> tuple[float, dict[str, float]]:
     """(wall seconds, microseconds per match by part) of one series; every repeat has random numbers of its own."""
     from ..games import load
@@ -49,7 +58,6 @@ def _series(
     from ..play.graph import Graph
 
     setting = replace(setting, seed=setting.seed + repeat)
-    matches = min(MATCHES, setting.matches)
     graph = Graph(load(setting.game))
     begin = time.perf_counter()
     series = play_series(

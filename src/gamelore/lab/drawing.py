@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ..errors import GameloreError
 from .trees import LEARNER, MEANINGS, OPPONENT, DrawnFeature, Node, feature_tree
 
 if TYPE_CHECKING:
@@ -29,10 +30,17 @@ Entry: TypeAlias = tuple[DrawnFeature, Node]
 def draw_features(features: Sequence[DrawnFeature], path: str | Path, *, title: str = "") -> list[Path]:
     """Draw the features and return the files written.
 
-    The suffix of `path` says PNG, SVG or another format of matplotlib's; without one, a PNG and an SVG.
+    The suffix of `path` says PNG, SVG or another format of matplotlib's; without one, a PNG and an SVG. Raises
+    GameloreError for a suffix that is no format.
     """
     figure = features_figure(features, title=title)
     chosen = Path(path)
+    known = figure.canvas.get_supported_filetypes()
+    if chosen.suffix and chosen.suffix[1:].lower() not in known:
+        raise GameloreError(
+            f"expected a picture as {', '.join(sorted(known))}; got '{chosen.suffix}'; "
+            "choose one of these, or leave the suffix out"
+        )
     files = [chosen] if chosen.suffix else [chosen.with_suffix(".png"), chosen.with_suffix(".svg")]
     for file in files:
         _save(figure, file)
@@ -170,6 +178,7 @@ def _draw_node(axes: Axes, kind: str, x: float, y: float) -> None:
 def _draw_legend(axes: Axes, rows: Sequence[Sequence[Entry]], width: float, y: float) -> None:
     found = {kind for row in rows for _, tree in row for kind in _kinds(tree)}
     shown = [(kind, meaning) for kind, meaning in MEANINGS.items() if kind in found]
+    shown += [(kind, "ends with this goal value") for kind in sorted(found - MEANINGS.keys())[:1]]
     axes.plot([MARGIN, width - MARGIN], [y - 0.2, y - 0.2], color=RULE, linewidth=0.8)
     lengths = [0.38 + 0.058 * len(meaning) for _, meaning in shown]
     x = (width - sum(lengths)) / 2 + SIDE

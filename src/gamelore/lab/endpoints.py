@@ -70,8 +70,7 @@ class Finding:
     adjusted: float | None
     verdict: Verdict
     settings: tuple[str, ...]
-    spread: float  # standard deviation over runs; 0 where nothing was sampled
-    wanted: int  # runs that the wanted half-width asks for, if new runs scatter as these do
+    wanted: int  # runs that the wanted half-width asks for, cautiously; 0 where nothing is sampled
 
 
 def evaluate(claims: Iterable[Claim], evidence: Evidence) -> list[Finding]:
@@ -119,13 +118,14 @@ def _finding(
     claim: Claim, samples: Samples, interval: Interval, settings: tuple[str, ...], p: float | None,
     adjusted: float | None,
 ) -> Finding:  # fmt: skip
-    spread = stats.spread(interval)
-    wanted = stats.runs_for(spread, claim.half_width) if claim.max_runs and claim.half_width else 0
-    return Finding(claim, interval, p, adjusted, _judge(claim, interval, adjusted), settings, spread, wanted)
+    wanted = 0
+    if claim.max_runs and claim.half_width:
+        wanted = stats.runs_for(stats.cautious_spread(interval), claim.half_width)
+    return Finding(claim, interval, p, adjusted, _judge(claim, interval, adjusted), settings, wanted)
 
 
 def _judge(claim: Claim, interval: Interval, adjusted: float | None) -> Verdict:
-    if np.isnan(interval.mean):
+    if np.isnan(interval.mean) or interval.few_that_agree:
         return "undecided"
     if claim.test == "within":
         return stats.judge_within(interval, *claim.target)

@@ -235,7 +235,9 @@ def write_rows(path: Path, header: Sequence[str], rows: Iterable[Sequence[object
     return path
 
 
-def _canvas(width: float, height: float, panels: int = 1, same_y: bool = True, same_x: bool = False) -> tuple[Figure, Any]:
+def _canvas(
+    width: float, height: float, panels: int = 1, same_y: bool = True, same_x: bool = False
+) -> tuple[Figure, Any]:
     """A figure and the axes of its panels."""
     from matplotlib.figure import Figure
 

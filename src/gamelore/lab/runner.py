@@ -9,15 +9,22 @@ With more than one worker, new processes start by importing the calling script a
 
 from __future__ import annotations
 
+import hashlib
+import os
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import metadata
 from itertools import groupby
 from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ExperimentError
@@ -85,6 +92,8 @@ def run_grid(
     """
     begin = time.perf_counter()
     store.check(grid, version())
+    if play is None:
+        store.check_rules(_rules(grid, store))
     todo = [trial for trial in grid.trials() if trial.key not in store.finished()]
     total = sum(trial.setting.matches for trial in todo)
     with _bar(label, total, progress and bool(todo)) as report, _pool(workers, play or play_batch) as pool:
@@ -95,6 +104,14 @@ def run_grid(
                 store.add(outcomes, version())
     total_found = sum(1 for _ in grid.trials()) - len(todo)
     return RunSummary(len(todo), total_found, time.perf_counter() - begin)
+
+
+def _rules(grid: Grid, store: TrialStore) -> dict[str, str]:
+    """Game -> hash of its rules as they are now, for the games of the grid that the store knows."""
+    from ..games import load
+
+    games = {setting.game for setting in grid.settings.values()} & store.rules().keys()
+    return {game: load(game).rules_hash for game in games}
 
 
 def batches(trials: Iterable[Trial], store: TrialStore, workers: int = 2) -> Iterator[Batch]:
@@ -194,15 +211,22 @@ def _pool(workers: int, play: Play) -> Iterator[Callable[[Sequence[Batch], Repor
         return
     context = get_context("spawn")
     counter = context.Value("q", 0)
-    pool = ProcessPoolExecutor(workers, context, _start_worker, (counter,))
+    theirs, ours = context.Pipe(duplex=False)
+    pool = ProcessPoolExecutor(workers, context, _start_worker, (counter, theirs))
     try:
         yield lambda todo, report: _collect(pool, play, todo, report, counter)
+    except BaseException:
+        ours.close()  # ends workers amidst a batch
+        raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+        ours.close()
+        theirs.close()
 
 
 def _collect(pool: ProcessPoolExecutor, play: Play, todo: Sequence[Batch], report: Report, counter: Any) -> _Done:
-    pending: set[Future[list[Outcome]]] = {pool.submit(_play_in_worker, play, batch) for batch in todo}
+    with _interrupts_wait():
+        pending: set[Future[list[Outcome]]] = {pool.submit(_play_in_worker, play, batch) for batch in todo}
     try:
         while pending:
             done, pending = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)
@@ -216,12 +240,35 @@ def _collect(pool: ProcessPoolExecutor, play: Play, todo: Sequence[Batch], repor
         ) from error
 
 
+@contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Ctrl-C is heard afterwards; and never by the processes that start inside, which would each complain of it."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 _counter: Any = None  # of this worker process, shared with the caller
 
 
-def _start_worker(counter: Any) -> None:
+def _start_worker(counter: Any, lifeline: Connection) -> None:
     global _counter
     _counter = counter
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # see _interrupts_wait; for Windows
+    threading.Thread(target=_end_with_the_caller, args=(lifeline,), daemon=True).start()
+
+
+def _end_with_the_caller(lifeline: Connection) -> None:
+    """Ends the worker when the caller's end of the pipe is closed: it is done, was interrupted, or was killed and so
+    cannot end its workers, which would wait for it for ever."""
+    with suppress(OSError):
+        lifeline.poll(None)
+    os._exit(1)
 
 
 def _play_in_worker(play: Play, batch: Batch) -> list[Outcome]:
@@ -254,8 +301,11 @@ def _bar(label: str, total: int, shown: bool) -> Iterator[Report]:
         yield lambda matches: bar.advance(task, matches)
 
 
+@lru_cache
 def version() -> str:
-    """Of this gamelore."""
-    from importlib import metadata
-
-    return metadata.version("gamelore")
+    """Of this gamelore, and of the code that a result depends on: `0.1.0+` and a hash of three rooms' sources."""
+    package = Path(__file__).parents[1]
+    code = hashlib.sha256()
+    for path in sorted(path for room in ("rules", "play", "learn") for path in (package / room).glob("*.py")):
+        code.update(path.read_bytes())
+    return f"{metadata.version('gamelore')}+{code.hexdigest()[:8]}"

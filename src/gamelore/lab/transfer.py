@@ -18,7 +18,7 @@ from .grid import Grid, Setting
 from .report import Block, Heading, Pictures, ReportPaths, Table, Text, machine, peak_memory, span, write_report
 from .runner import run_grid, version
 from .stats import Interval
-from .trials import TrialStore
+from .trials import STORE, TrialStore
 
 FOUR_GAMES = ("tictactoe", "connect3", "othello4", "capturego3")
 LEARNERS = ("baseline", "transfer", "lookahead")
@@ -126,7 +126,7 @@ def transfer(
     for plan in plans:
         if not plan.targets or len(set(plan.targets)) < len(plan.targets):
             raise ExperimentError(f"expected every target once, got {', '.join(plan.targets) or 'none'}; mend the list")
-    with TrialStore(folder / "results.db") as store:
+    with TrialStore(folder / STORE) as store:
         grid = Grid.of(setting for plan in plans for setting in plan.settings())
         run_grid(grid, store, workers=workers, progress=progress)
         gains = [_gain(plan, target, store) for plan in plans for target in plan.targets]
@@ -209,7 +209,7 @@ def _provenance(plan: TransferPlan, store: TrialStore, seconds: float) -> Table:
             f"{learner.gamma:g}, lambda {learner.lam:g}, explore with probability {learner.epsilon:g}; lookahead by "
             f"{learner.heuristic}",
         ),
-        ("trials", f"{totals['trials']} with {totals['matches']} matches, in `results.db`"),
+        ("trials", f"{totals['trials']} with {totals['matches']} matches, in `{STORE}`"),
         ("wall time", f"{seconds:.1f} s; peak memory {peak_memory()}"),
         ("machine", machine()),
         ("rules", ", ".join(f"{game} `{rules[:12]}`" for game, rules in store.rules().items())),
@@ -218,18 +218,25 @@ def _provenance(plan: TransferPlan, store: TrialStore, seconds: float) -> Table:
 
 
 def _headline(plans: Sequence[TransferPlan], gains: Sequence[Gain]) -> str:
-    """The differences of up to four pairs, else how many of them lie on which side."""
+    """The differences of up to four pairs, else how many of them lie on which side after Holm's correction."""
     plan, (_, (late, last)) = plans[0], windows(plans[0].matches)
     found = [gain for gain in gains if "baseline" in gain.late]
     words = [f"{span(gain.late['baseline'], sign=True)} from {gain.source} to {gain.target}" for gain in found]
     if len(found) > 4:
-        above = sum(gain.late["baseline"].low > 0 for gain in found)
-        below = sum(gain.late["baseline"].high < 0 for gain in found)
-        words = [f"the interval lies above 0 in {above} of {len(found)} pairs and below in {below}"]
+        above, below = _sides([gain.late["baseline"] for gain in found])
+        words = [f"above 0 in {above} of {len(found)} pairs and below in {below}"]
+    sure = "95 % intervals" if len(found) <= 4 else "p < 0.05 after Holm's correction over the pairs"
     return (
         f"Transfer minus baseline, mean reward of matches {late} to {last} against the {plan.opponent.kind} "
-        f"opponent ({plan.runs} runs, 95 % intervals): {'; '.join(words)}."
+        f"opponent ({plan.runs} runs, {sure}): {'; '.join(words)}."
     )
+
+
+def _sides(differences: Sequence[Interval]) -> tuple[int, int]:
+    """How many differences lie above 0, and how many below, by p after Holm's correction."""
+    adjusted = stats.holm([stats.interval_p_value(one, 0.0) for one in differences])
+    sure = [one.mean for one, p in zip(differences, adjusted, strict=True) if p < stats.ALPHA]
+    return sum(mean > 0 for mean in sure), sum(mean < 0 for mean in sure)
 
 
 def _gain_rows(gains: Sequence[Gain]) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:

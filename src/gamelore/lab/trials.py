@@ -14,7 +14,7 @@ from __future__ import annotations
 import csv
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -30,6 +30,7 @@ from ..learn.features import FeatureValues
 from .grid import Grid, Setting, Trial
 
 FORMAT = 1
+STORE = "results.db"  # in the folder of an experiment
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS trial (
     id TEXT NOT NULL, run INTEGER NOT NULL, settings TEXT NOT NULL, version TEXT NOT NULL,
@@ -39,8 +40,9 @@ CREATE TABLE IF NOT EXISTS trial (
 CREATE TABLE IF NOT EXISTS note (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 """
 _EXPORTED = (
-    "experiment", "run", "match", "reward", "length", "game", "role", "opponent", "filler", "learner",
-    "heuristic", "initialisation", "control", "source", "seed", "version",
+    "experiment", "run", "match", "reward", "length", "game", "role", "opponent", "filler", "opponent_epsilon",
+    "learner", "heuristic", "initialisation", "control", "alpha", "gamma", "lambda", "epsilon", "depth", "source",
+    "stage", "seed", "rules_hash", "engine", "version",
 )  # fmt: skip
 
 
@@ -64,8 +66,13 @@ class TrialStore:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._connection = sqlite3.connect(self.path, timeout=30)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(self.path, timeout=30)
+        except (OSError, sqlite3.OperationalError) as error:
+            raise ExperimentError(
+                f"expected a folder that can be written at {self.path.parent}, got: {error}; name another with --out"
+            ) from error
         try:
             self._check_format()
             self._connection.execute("PRAGMA journal_mode=WAL")
@@ -101,6 +108,16 @@ class TrialStore:
                     f"{self.path}; choose another folder with --out"
                 )
 
+    def check_rules(self, rules: Mapping[str, str]) -> None:
+        """Raises ExperimentError where trials of a game were played with rules of another hash."""
+        known = self.rules()
+        for game, found in rules.items():
+            if known.get(game, found) != found:
+                raise ExperimentError(
+                    f"expected the rules of {game} that {self.path} was made with, got "
+                    "others; choose another folder with --out"
+                )
+
     def finished(self) -> set[tuple[str, int]]:
         """(id, run) of every stored trial."""
         return set(self._connection.execute("SELECT id, run FROM trial").fetchall())
@@ -108,8 +125,9 @@ class TrialStore:
     def add(self, outcomes: Iterable[Outcome], version: str) -> None:
         """Stores finished trials, all or none. Raises ExperimentError where one is already there."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
+        outcomes = list(outcomes)
+        self.check_rules({outcome.trial.setting.game: outcome.rules_hash for outcome in outcomes})
         rows = [_row(outcome, version, now) for outcome in outcomes]
-        self._check_rules(rows)
         try:
             with self._connection:
                 self._connection.executemany(f"INSERT INTO trial VALUES ({', '.join('?' * 13)})", rows)
@@ -117,6 +135,10 @@ class TrialStore:
             raise ExperimentError(
                 f"expected trials that are not yet in {self.path}, got one that is: {error}; "
                 "is another process writing there?"
+            ) from error
+        except sqlite3.OperationalError as error:
+            raise ExperimentError(
+                f"expected to store finished trials in {self.path}, got: {error}; mend that and run again, it resumes"
             ) from error
 
     def runs(self, name: str) -> list[int]:
@@ -164,21 +186,24 @@ class TrialStore:
 
     def matches(self) -> Iterator[tuple[Any, ...]]:
         """Every match as a row, see `export_matches`."""
-        query = "SELECT id, run, settings, version, rewards, lengths FROM trial ORDER BY id, run"
-        for name, run, settings, version, rewards, lengths in self._connection.execute(query):
+        query = "SELECT id, run, rewards, lengths, settings, rules_hash, engine, version FROM trial ORDER BY id, run"
+        for name, run, rewards, lengths, settings, *made in self._connection.execute(query):
             where = _where(json.loads(settings))
             pairs = zip(np.frombuffer(rewards, "<f4"), np.frombuffer(lengths, "<i2"), strict=True)
             for number, (reward, length) in enumerate(pairs, 1):
-                yield (name, run, number, float(reward), int(length), *where, version)
+                yield (name, run, number, float(reward), int(length), *where, *made)
 
     def export_matches(self, path: Path) -> int:
-        """Writes every match as a row of a CSV file; how many."""
+        """Writes every match as a row of a CSV file, which is there once it is complete; how many."""
         count = 0
-        with path.open("w", newline="", encoding="utf-8") as file:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        begun = path.with_name(f"{path.name}.part")
+        with begun.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             writer.writerow(_EXPORTED)
             for count, row in enumerate(self.matches(), 1):  # noqa: B007
                 writer.writerow(row)
+        begun.replace(path)
         return count
 
     def _column(self, column: str, name: str, runs: int | None) -> list[Any]:
@@ -204,16 +229,6 @@ class TrialStore:
             )
         self._connection.execute(f"PRAGMA user_version = {FORMAT}")
 
-    def _check_rules(self, rows: list[tuple[Any, ...]]) -> None:
-        known = self.rules()
-        for row in rows:
-            game = json.loads(row[2])["game"]
-            if known.setdefault(game, row[4]) != row[4]:
-                raise ExperimentError(
-                    f"expected the rules of {game} that {self.path} was made with, got "
-                    "others; choose another folder with --out"
-                )
-
 
 def _row(outcome: Outcome, version: str, now: str) -> tuple[Any, ...]:
     setting: Setting = outcome.trial.setting
@@ -233,8 +248,10 @@ def _where(settings: dict[str, Any]) -> tuple[Any, ...]:
     learner, opponent = settings["learner"], settings["opponent"]
     source = settings["source"]["id"] if settings["source"] else "printed" if settings["printed"] else ""
     return (
-        settings["game"], settings["role"], opponent["kind"], opponent["filler"], learner["kind"],
-        learner["heuristic"], learner["initialisation"], learner["control"] or "", source, settings["seed"],
+        settings["game"], settings["role"], opponent["kind"], opponent["filler"], opponent["epsilon"],
+        learner["kind"], learner["heuristic"], learner["initialisation"], learner["control"] or "",
+        *(learner[name] for name in ("alpha", "gamma", "lam", "epsilon", "depth")),
+        source, settings["stage"], settings["seed"],
     )  # fmt: skip
 
 

@@ -2,20 +2,19 @@
 
     features.py     features as data: text, values, combining sources, equivalence of rewards (B&S 2007, section 3)
     table1.py       the features and values that the paper prints (Figure 2, Table 1)
-    values.py       afterstate values for a batch of learners; TD(lambda), Equation 2
-    afterstates.py  what a role's move leads to; the afterstates of a match
-    coalesce.py     game trees as integers
-    trees.py        finding features: below any afterstate, and in a whole game
-    initial.py      what an afterstate is worth before it was visited
-    settings.py     what a learner is made of, as data
-    kinds.py        what sets the three learners apart
-    scoring.py      the loops: score and choose, initialise, learn
-    learner.py      baseline, transfer and lookahead learners, as a player
-    transfer.py     series of matches; what a source game taught
     storefile.py    the knowledge store: its file,
     tables.py       its tables,
     knowledge.py    what is in it,
     exchange.py     and how it travels
+    afterstates.py  what a role's move leads to; the afterstates of a match
+    values.py       afterstate values for a batch of learners; TD(lambda), Equation 2
+    coalesce.py     game trees as integers
+    trees.py        finding features: below any afterstate, and in a whole game
+    settings.py     what a learner is made of, as data
+    initial.py      what an afterstate is worth before it was visited: what sets the three learners apart
+    scoring.py      the loops: score and choose, initialise, learn
+    learner.py      baseline, transfer and lookahead learners, as a player
+    transfer.py     series of matches; what a source game taught
     study.py        learning with the store: a killed process loses no finished match
 
 Nothing is imported here: numba costs half a second, and `import gamelore` does not pay it.

@@ -12,7 +12,7 @@ does there, `(does red (play 3))`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -48,30 +48,40 @@ def pair_origins(graph: Graph, role: int, pairs: Afterstates) -> tuple[NDArray[n
     return rows[found], (moves - starts[found]).astype(np.int32)
 
 
-def afterstate_facts(graph: Graph, role: int, afterstate: int) -> frozenset[str]:
-    """One afterstate as facts."""
-    if afterstate >= 0:
-        return graph.facts(afterstate)
-    rows, choices = pair_origins(graph, role, np.array([afterstate], np.int32))
-    row, choice = int(rows[0]), int(choices[0])
+def afterstate_facts(graph: Graph, role: int, afterstates: Afterstates) -> list[frozenset[str]]:
+    """Afterstates as facts."""
+    rows, pairs = afterstates.copy(), np.flatnonzero(afterstates < 0)
+    choices = np.full(len(rows), -1, np.int32)
+    if pairs.size:
+        rows[pairs], choices[pairs] = pair_origins(graph, role, afterstates[pairs])
+    found = zip(rows.tolist(), choices.tolist(), strict=True)
+    return [graph.facts(row) | (_does(graph, role, row, choice) if choice >= 0 else set()) for row, choice in found]
+
+
+def _does(graph: Graph, role: int, row: int, choice: int) -> set[str]:
     move = graph.game.move_text(role, int(graph.legal(row, role)[choice]))
-    return graph.facts(row) | {f"(does {graph.game.roles[role]} {move})"}
+    return {f"(does {graph.game.roles[role]} {move})"}
 
 
-def afterstate_of_facts(graph: Graph, role: int, facts: Iterable[str]) -> int:
-    """The number of an afterstate given as facts. Raises KnowledgeError for facts of another game."""
-    does = f"(does {graph.game.roles[role]} "
-    moves = [fact for fact in facts if fact.startswith("(does ")]
+def afterstates_of_facts(graph: Graph, role: int, facts: Sequence[frozenset[str]]) -> Afterstates:
+    """The numbers of afterstates given as facts. Raises KnowledgeError for those of another game."""
+    moves = [[fact for fact in one if fact.startswith("(does ")] for one in facts]
     try:
-        row = int(graph.intern(graph.game.state(set(facts) - set(moves))[None])[0])
-        if not moves:
-            return row
-        action = graph.game.action(role, moves[0].removeprefix(does)[:-1])
-        choice: int = graph.legal(row, role).tolist().index(action)
+        states = [graph.game.state(one.difference(own)) for one, own in zip(facts, moves, strict=True)]
+        found = graph.intern(np.array(states, np.uint64).reshape(-1, graph.game.num_words))
+        for i in (i for i, own in enumerate(moves) if own):
+            found[i] = _pair(graph, role, int(found[i]), moves[i][0])
     except ValueError as error:
         raise KnowledgeError(
-            f"expected an afterstate of {graph.game.name}, got another: {error}; was it learned with other rules?"
+            f"expected afterstates of {graph.game.name}, got others: {error}; were they learned with other rules?"
         ) from error
+    return found
+
+
+def _pair(graph: Graph, role: int, row: int, does: str) -> int:
+    """The number of the pair of a position and what the role does there; ValueError where it cannot."""
+    action = graph.game.action(role, does.removeprefix(f"(does {graph.game.roles[role]} ")[:-1])
+    choice: int = graph.legal(row, role).tolist().index(action)
     return ~(int(graph.move_start[row, role]) + choice)
 
 
@@ -86,24 +96,26 @@ def moves_alone(row: int, role: int, num_moves: NDArray[np.int32]) -> bool:
 
 @kernel(
     "Tuple((int64[::1], int32[::1], int32[::1]))(int32[:, ::1], int32[:, :, ::1], int32[::1], int64,"
-    " boolean[:, ::1], int32[:, ::1], int64[:, ::1])"
+    " boolean[::1], boolean[:, ::1], int32[:, ::1], int64[:, ::1])"
 )
 def trails(
     rows: NDArray[np.int32],
     choices: NDArray[np.int32],
     plies: NDArray[np.int32],
     role: int,
+    terminal: NDArray[np.bool_],
     acting: NDArray[np.bool_],
     num_moves: NDArray[np.int32],
     move_start: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], Afterstates, NDArray[np.int32]]:
     """The afterstates sigma_1 .. sigma_k of the role in finished matches.
 
-    rows, choices and plies are those of `play.player.Finished`. Where the last position is not an afterstate of the
-    role itself, the others having moved last, it is sigma_k (readings.md, B&S 6).
+    rows, choices and plies are those of `play.player.Finished`. A terminal position that is not an afterstate of the
+    role itself, the others having moved last, is sigma_k (readings.md, B&S 6). A match that came to no terminal
+    position has none: sigma_k is the role's last afterstate, and there may be no afterstate at all.
 
     Returns (offsets int64[n + 1], afterstates int32[total], the rows of the role's own turns int32[total], -1 for
-    an appended last position).
+    an appended terminal position).
     """
     offsets = np.zeros(plies.size + 1, np.int64)
     found = np.empty(plies.sum() + plies.size, np.int32)
@@ -119,7 +131,7 @@ def trails(
                 turns[size] = row
                 size += 1
         last = rows[i, plies[i]]
-        if size == offsets[i] or found[size - 1] != last:
+        if terminal[last] and (size == offsets[i] or found[size - 1] != last):
             found[size] = last
             size += 1
         offsets[i + 1] = size

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ..play.graph import joint_stride
 from ..play.kernel import kernel
 from ..play.streams import mix
 
@@ -44,21 +45,6 @@ class Sets:
         self.pool = np.concatenate([self.pool, np.empty(len(self.pool) + largest, np.int32)])
         self.slots = np.full(2 * len(self.slots), UNKNOWN, np.int32)
         _refill(self.num_sets, self.slots, self.starts, self.pool)
-
-
-@kernel("int32[::1](int32[::1], int32[::1], boolean[::1])")
-def unknown_rows(rows: Ids, level: Ids, terminal: NDArray[np.bool_]) -> Ids:
-    """Non-terminal rows without an id, each once."""
-    out = np.empty(rows.size, np.int32)
-    size = 0
-    for row in rows:
-        if not terminal[row] and level[row] == UNKNOWN:
-            level[row] = OPEN_ID  # a mark for rows that come twice
-            out[size] = row
-            size += 1
-    for i in range(size):
-        level[out[i]] = UNKNOWN
-    return out[:size]
 
 
 @kernel("int64(int32[::1], int32[::1], int64[::1], int32[::1])")
@@ -135,9 +121,7 @@ def coalesce(
     members = np.empty(largest, np.int32)
     for i in range(first, rows.size):
         row = rows[i]
-        stride = 1  # of the role's digit in the number of a joint move
-        for other in range(role + 1, num_moves.shape[1]):
-            stride *= num_moves[row, other]
+        stride = joint_stride(row, role, num_moves)
         size = 0
         for joint in range(num_joint[row]):
             if choices[i] >= 0 and joint // stride % num_moves[row, role] != choices[i]:

@@ -1,4 +1,8 @@
-"""What an afterstate is worth before it was ever visited: the default, a feature's value, or a lookahead's.
+"""What an afterstate is worth before it was ever visited; in nothing else do the three learners differ:
+
+baseline   the default
+lookahead  what a search below the afterstate finds
+transfer   the value of the feature that the afterstate matches; the true reward of a terminal one
 
 Whatever gives initial values puts afterstates into classes of equal worth, numbered
 
@@ -13,22 +17,26 @@ worth for every class; lanes with the same settings and feature values share it.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..errors import GameloreError
 from ..play.kernel import kernel
 from ..play.search import Heuristic, choice_values, lookahead
 from .afterstates import Afterstates, pair_origins
-from .coalesce import FIRST_SET
+from .coalesce import FIRST_SET, UNKNOWN
+from .features import Equivalence, FeatureValues
+from .settings import LearnerSettings
+from .trees import FeatureSpace, feature_space
 
 if TYPE_CHECKING:
     from ..play.graph import Graph
 
-UNKNOWN = -1
+NO_GROUP = -1
 
 
 class Space(Protocol):
@@ -104,7 +112,6 @@ class SpaceUse:
     num_afterstates: int = 0
 
 
-@dataclass
 class InitialValues:
     """The spaces and groups of a learner.
 
@@ -114,18 +121,17 @@ class InitialValues:
     worth        float64[groups, classes or more]
     """
 
-    graph: Graph
-    spaces: list[SpaceUse] = field(default_factory=list)
-    _space_numbers: dict[Hashable, int] = field(default_factory=dict)
-    _group_numbers: dict[Hashable, int] = field(default_factory=dict)
-    _worth_of: list[Callable[[int], float]] = field(default_factory=list)
-    _known_ids: list[int] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.spaces: list[SpaceUse] = []
         self.group_space = np.empty(0, np.int32)
         self.classes = np.empty((0, 0), np.int32)
         self.pair_classes = np.empty((0, 0), np.int32)
         self.worth = np.empty((0, 0))
+        self._space_numbers: dict[Hashable, int] = {}
+        self._group_numbers: dict[Hashable, int] = {}
+        self._worth_of: list[Callable[[int], float]] = []
+        self._known_ids: list[int] = []
 
     def space(self, space: Space, key: Hashable, label: str) -> int:
         """The number of the space with this key; the first one that comes with it is kept."""
@@ -203,3 +209,84 @@ def class_of(
         return classes[space, afterstate] if afterstate < classes.shape[1] else UNKNOWN
     move = ~afterstate
     return pair_classes[space, move] if move < pair_classes.shape[1] else UNKNOWN
+
+
+def initial_group(
+    initial: InitialValues,
+    graph: Graph,
+    role: int,
+    settings: LearnerSettings,
+    values: FeatureValues | None,
+    run: tuple[int, int],
+) -> int:
+    """The group of initial values of a learner, NO_GROUP for the default alone.
+
+    Raises GameloreError where a transfer learner has no feature values, or those of another depth.
+    """
+    if settings.kind == "lookahead":
+        return _lookahead_group(initial, graph, role, settings)
+    if settings.control == "terminal":
+        return _terminal_group(initial, graph, role, settings.default)
+    if settings.kind == "transfer":
+        return _transfer_group(initial, graph, role, settings, _checked(settings, values, run))
+    return NO_GROUP
+
+
+def _lookahead_group(initial: InitialValues, graph: Graph, role: int, settings: LearnerSettings) -> int:
+    depth, heuristic, default = how = (settings.depth, settings.heuristic, settings.default)
+    space = initial.space(LookaheadSpace(graph, role, *how), how, f"{heuristic} of depth {depth}")
+    looked = initial.spaces[space].space
+    assert isinstance(looked, LookaheadSpace)
+
+    def worth(number: int) -> float:
+        return looked.value(number) if number >= FIRST_SET else _reward(number, default)
+
+    return initial.group(space, (), worth)
+
+
+def _terminal_group(initial: InitialValues, graph: Graph, role: int, default: float) -> int:
+    space = _feature_space(initial, feature_space(graph, role, 0))
+    return initial.group(space, default, lambda number: _reward(number, default))
+
+
+def _transfer_group(
+    initial: InitialValues, graph: Graph, role: int, settings: LearnerSettings, values: FeatureValues
+) -> int:
+    equivalence = _equivalence(settings, graph.game.goal_values[role], values)
+    features = feature_space(graph, role, settings.depth, equivalence)
+    known = {text: equivalence.back(value) for text, (value, _) in values.items()}
+    default, sees_end = settings.default, settings.control != "features"
+
+    def worth(number: int) -> float:
+        if number < FIRST_SET:
+            return _reward(number, default) if sees_end else default
+        return known.get(features.feature(number) or "", default)
+
+    space = _feature_space(initial, features)
+    return initial.group(space, (default, sees_end, tuple(known.items())), worth)
+
+
+def _feature_space(initial: InitialValues, space: FeatureSpace) -> int:
+    depth = space.depth
+    return initial.space(space, space, f"features of depth {depth}" if depth else "terminal check")
+
+
+def _equivalence(settings: LearnerSettings, target: tuple[int, ...], values: FeatureValues) -> Equivalence:
+    if settings.equivalence is None:
+        return Equivalence.default(target, values.outcomes)
+    return Equivalence.given(dict(settings.equivalence), target)
+
+
+def _checked(settings: LearnerSettings, values: FeatureValues | None, run: tuple[int, int]) -> FeatureValues:
+    if values is None or values.depth != settings.depth:
+        found = f"those of depth {values.depth}" if values is not None else "none"
+        raise GameloreError(
+            f"expected feature values of depth {settings.depth} for a transfer learner, got {found}; learn them "
+            "in a source game, or set control to terminal"
+        )
+    return values.shuffled(*run) if settings.control == "shuffled" else values
+
+
+def _reward(number: int, default: float) -> float:
+    """The true reward of a class of terminal afterstates, the default of others."""
+    return float(number - 1) if 0 < number < FIRST_SET else default

@@ -162,6 +162,8 @@ class Knowledge:
         """
         if role not in game.roles:
             raise KnowledgeError(f"expected a role of {game.name} ({', '.join(game.roles)}), got {role}")
+        if not -(2**63) <= seed < 2**63:
+            raise KnowledgeError(f"expected a seed of 64 bits with sign, got {seed}; choose a smaller one")
         about = (role, opponent, tables.to_json(settings), seed)
         outcomes = game.goal_values[game.roles.index(role)]
         lists = (tables.to_json([source.origin for source in sources]), tables.to_json(outcomes))
@@ -241,7 +243,7 @@ class Knowledge:
             return [MatchRow(*row) for row in tables.get_matches(connection, learner.id)]
 
     def afterstates(self, learner: StoredLearner) -> list[Afterstate]:
-        """Every afterstate visited, in the order of the file."""
+        """Every afterstate that the learner has a value for, in the order of the file."""
         with self.reading() as connection:
             game_id, _ = tables.progress(connection, learner.id)
             return tables.get_afterstates(connection, game_id, learner.id)

@@ -1,7 +1,7 @@
 """The three learners of Banerjee & Stone (2007): baseline, transfer and lookahead.
 
 All three play greedily by the values of afterstates, explore at times, and learn from each match after it, as the
-paper does in the next match's startclock. They differ in the value of an afterstate that was never visited (kinds.py).
+paper does in the next match's startclock. They differ in the value of a new afterstate (initial.py).
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from ..errors import GameloreError
 from ..play.player import TERMINAL, Finished, Player, Turn
-from .afterstates import Afterstates, afterstate_facts, afterstate_of_facts, own_afterstates, trails
+from .afterstates import Afterstates, afterstate_facts, afterstates_of_facts, own_afterstates, trails
 from .features import FeatureValues
-from .initial import InitialValues
-from .kinds import initial_group
+from .initial import InitialValues, initial_group
 from .scoring import choose, initialise, lane_numbers, learn
 from .settings import LearnerSettings
 from .tables import Afterstate
@@ -105,6 +104,7 @@ class Learner(Player):
             np.ascontiguousarray(finished.choices),
             finished.plies,
             role,
+            graph.terminal,
             graph.acting,
             graph.num_moves,
             graph.move_start,
@@ -122,16 +122,14 @@ class Learner(Player):
         """What a lane's learner knows, as facts: all of it, or these afterstates. `load` takes it up again."""
         wanted = np.array(list(self.table.lane(lane)[0] if numbers is None else numbers), np.int32)
         q, visits = self.table.get(lane, wanted)
-        return [
-            Afterstate(afterstate_facts(self.graph, self.role, number), value, count)
-            for number, value, count in zip(wanted.tolist(), q.tolist(), visits.tolist(), strict=True)
-        ]
+        facts = afterstate_facts(self.graph, self.role, wanted)
+        return [Afterstate(*entry) for entry in zip(facts, q.tolist(), visits.tolist(), strict=True)]
 
     def load(self, lane: int, stored: Iterable[Afterstate]) -> None:
         """Lets a lane's learner go on with what another one knew. Raises KnowledgeError for another game's."""
-        entries = [(afterstate_of_facts(self.graph, self.role, one.facts), one.q, one.visits) for one in stored]
-        if entries:
-            self.table.load(lane, *zip(*entries, strict=True))
+        entries = list(stored)
+        numbers = afterstates_of_facts(self.graph, self.role, [one.facts for one in entries])
+        self.table.load(lane, numbers, [one.q for one in entries], [one.visits for one in entries])
 
     def _try(self, turn: Turn) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], Afterstates]:
         """See `scoring.choose`."""
@@ -198,11 +196,6 @@ class Learner(Player):
             if not unknown.size:
                 break
             initial.look_into(spaces, unknown)
-
-
-def count_missing(finished: Finished, role: int) -> NDArray[np.bool_]:
-    """bool[n]: matches that came to their end and gave the role no goal, or several."""
-    return np.asarray((finished.ends == TERMINAL) & (finished.goals[:, role] < 0))
 
 
 def missing_goals(finished: Finished, role: int) -> NDArray[np.bool_]:

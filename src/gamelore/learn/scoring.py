@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..play.kernel import kernel
+from ..play.search import draw_best
 from ..play.streams import EXPLORE, WHICH, below, unit
 from .afterstates import Afterstates, moves_alone
-from .initial import UNKNOWN, class_of
+from .coalesce import UNKNOWN
+from .initial import class_of
 from .settings import LearnerSettings
 from .values import entry_key, find_slot, td_update
 
@@ -108,7 +110,6 @@ def choose(
             closed[num_closed] = row
             num_closed += 1
             continue
-        best, ties = -np.inf, 0
         for move in range(moves):
             afterstate = successors[succ_start[row] + move] if alone else np.int32(~(move_start[row, role] + move))
             values[move], space = _score(
@@ -127,16 +128,8 @@ def choose(
             if space >= 0:
                 spaces[num_unknown], unknown[num_unknown] = space, afterstate
                 num_unknown += 1
-            if values[move] > best:
-                best, ties = values[move], 0
-            ties += values[move] == best
-        which = 0 if first[lane] or ties == 1 else below(stream_keys[i], ply, _WHICH, ties)
-        for move in range(moves):
-            if values[move] == best:
-                if which == 0:
-                    choices[i] = move
-                    break
-                which -= 1
+        own = values[:moves]
+        choices[i] = own.argmax() if first[lane] else draw_best(own, 0.0, stream_keys[i], ply)
     return choices, closed[:num_closed], spaces[:num_unknown], unknown[:num_unknown]
 
 

@@ -18,7 +18,6 @@ from .knowledge import Knowledge, StoredLearner
 from .settings import LearnerSettings
 
 if TYPE_CHECKING:
-    from ..play.graph import Graph
     from ..rules.game import Game
     from .transfer import FinishedMatch
 
@@ -58,48 +57,45 @@ def study(
     Every match is in the store before the next one begins; its features are there at the end. `progress` is told
     how many matches the learner has, first when it starts. Raises KnowledgeError where the sources teach nothing.
     """
-    from ..play.graph import Graph
-
     learner = enrol(knowledge, game, role, settings, opponent, seed=seed, sources=sources)
-    graph = Graph(game)
     if progress is not None:
         progress(learner.num_matches)
     if learner.num_matches < num_matches:
-        _play(knowledge, learner, graph, settings, opponent, num_matches, progress)
-    if learner.features_at != learner.num_matches:
-        refresh_features(knowledge, learner, graph)
+        _play(knowledge, game, learner, settings, opponent, num_matches, progress)
+    elif learner.features_at != learner.num_matches:
+        refresh_features(knowledge, learner)
     return learner
 
 
 def _play(
     knowledge: Knowledge,
+    game: Game,
     learner: StoredLearner,
-    graph: Graph,
     settings: LearnerSettings,
     opponent: OpponentSettings,
     num_matches: int,
     progress: Callable[[int], None] | None,
 ) -> None:
-    from .transfer import play_series
+    from .transfer import extract, play_series
 
     def keep(match: FinishedMatch) -> None:
         knowledge.record_match(learner, match.reward, match.length, match.afterstates)
         if progress is not None:
             progress(learner.num_matches)
 
-    play_series(
-        graph.game,
+    series = play_series(
+        game,
         learner.role,
         [settings],
         [knowledge.inherited(learner)],
         [opponent],
         num_matches - learner.num_matches,
         [(learner.seed, 0, STAGE)],
-        graph=graph,
         on_match=keep,
         first_match=learner.num_matches,
         stored=[knowledge.afterstates(learner)],
     )
+    knowledge.store_features(learner, extract(series, 0, learner.depth))
 
 
 def enrol(
@@ -112,7 +108,12 @@ def enrol(
     seed: int = 0,
     sources: Sources | None = None,
 ) -> StoredLearner:
-    """The stored learner of this description; a new one takes what its sources know now."""
+    """The stored learner of this description; a new one takes what its sources know now.
+
+    Raises KnowledgeError where a transfer learner has no sources, or they teach nothing.
+    """
+    if sources is None and settings.kind == "transfer" and settings.control != "terminal":
+        raise KnowledgeError("expected sources for a transfer learner, got none; name games that were learned before")
     against = opponent_text(opponent)
     described: dict[str, Any] = asdict(settings) | ({"sources": asdict(sources)} if sources else {})
     known = knowledge.learners(source=game.rules_hash, role=role, opponent=against)
@@ -150,20 +151,23 @@ def _taught(knowledge: Knowledge, teachers: Sequence[StoredLearner], rule: Rule)
     for teacher in teachers:
         if teacher.features_at != teacher.num_matches:
             refresh_features(knowledge, teacher)
-    return combine([knowledge.feature_values(teacher) for teacher in teachers], rule)
+    values = combine([knowledge.feature_values(teacher) for teacher in teachers], rule)
+    if not values:
+        games = ", ".join(sorted({teacher.game for teacher in teachers}))
+        raise KnowledgeError(
+            f"expected values of features from {games}, got none in {knowledge.path}; let more matches be learned there"
+        )
+    return values
 
 
-def refresh_features(knowledge: Knowledge, learner: StoredLearner, graph: Graph | None = None) -> None:
-    """Works out a learner's feature values from the afterstates in the store; no match is played.
-
-    `graph` may bring positions of its game that are worked out already.
-    """
+def refresh_features(knowledge: Knowledge, learner: StoredLearner) -> None:
+    """Works out a learner's feature values from the afterstates in the store; no match is played."""
     from ..games import load
     from ..play.graph import Graph
     from .learner import Learner
     from .transfer import learned_features
 
-    graph = graph or Graph(load(knowledge.rules(learner)))
+    graph = Graph(load(knowledge.rules(learner)))
     known = Learner(graph, graph.game.roles.index(learner.role), [LearnerSettings()])
     known.load(0, knowledge.afterstates(learner))
     knowledge.store_features(learner, learned_features(known, 0, learner.depth))
@@ -174,4 +178,4 @@ def opponent_text(opponent: OpponentSettings) -> str:
     if opponent.kind == "random":
         return "random"
     key = f",hash_key={opponent.hash_key}" if opponent.filler == "hashed" else ""
-    return f"{opponent.kind}:filler={opponent.filler},epsilon={opponent.epsilon:g}{key}"
+    return f"{opponent.kind}:filler={opponent.filler},epsilon={float(opponent.epsilon)}{key}"

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import GameloreError
 from .afterstates import Afterstates, own_afterstates, pair_origins, role_number
-from .coalesce import BAD_GOAL, FIRST_SET, NO_ROOM, OPEN_ID, UNKNOWN, Ids, Sets, coalesce, unknown_rows
+from .coalesce import BAD_GOAL, FIRST_SET, NO_ROOM, OPEN_ID, UNKNOWN, Ids, Sets, coalesce
 from .features import OPEN, Equivalence, Tree, outcomes_of, to_text
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class FeatureSpace:
         """Makes the ids of these rows known at a level, after those of their children one level down."""
         if depth == 0:
             return
-        fresh = unknown_rows(rows, self._level(depth), self.graph.terminal)
+        fresh = self.graph.distinct(rows[(self._level(depth)[rows] == UNKNOWN) & ~self.graph.terminal[rows]])
         if fresh.size:
             self._fill(self.graph.children(fresh), depth - 1)
             every = np.full(len(fresh), -1, np.int32)
@@ -161,6 +161,7 @@ class FeatureCensus:
     """The features of a game for one role, each with the number of afterstates that match it.
 
     `method` says which positions were looked at; `complete` is True where these are all that can be reached.
+    `num_positions` counts those that are not terminal, `num_afterstates` the role's different afterstates in them.
     """
 
     features: dict[str, int]
@@ -254,8 +255,8 @@ def _leaf_ids(equivalence: Equivalence | None) -> Ids:
     leaves = np.full(101, UNKNOWN, np.int32)
     for target, source in equivalence.pairs:
         leaves[target] = 1 + source
-    if leaves[0] < 0:
-        leaves[0] = leaves[leaves >= 0][:1].sum()
+    if 0 not in dict(equivalence.pairs) and equivalence.pairs:
+        leaves[0] = 1 + equivalence.pairs[0][1]
     return leaves
 
 

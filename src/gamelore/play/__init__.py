@@ -10,7 +10,6 @@
     roster.py      players by name: "egreedy:filler=first,epsilon=0.05"
     match.py       one match as a state machine; the match record
     lockstep.py    the play loop: many matches side by side
-    matches.py     matches between players given by name, and what came out of them
 
 Nothing is imported here: numba costs half a second, and `import gamelore` does not pay it.
 """

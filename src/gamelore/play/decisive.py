@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from .graph import joint_stride
 from .kernel import kernel
 from .statetable import longer
 
@@ -149,9 +150,7 @@ def _classify(
     """Fills the classes of the role's moves in the rows; see `MoveClasses`."""
     roles = num_moves.shape[1]
     for row in rows:
-        stride = 1  # of the role's digit in the number of a joint move
-        for other in range(role + 1, roles):
-            stride *= num_moves[row, other]
+        stride = joint_stride(row, role, num_moves)
         moves = num_moves[row, role]
         for move in range(moves):
             wins, loses, gives = True, False, False

@@ -136,6 +136,10 @@ class Graph:
         marks = self._columns["marks"]
         return _open_successors(rows, self.num_joint, self.succ_start, self.successors, self.terminal, marks)
 
+    def distinct(self, rows: ArrayLike) -> NDArray[np.int32]:
+        """These rows, each once, in the order of their first appearance."""
+        return _unmarked(_as_rows(rows), self._columns["marks"])
+
     def legal(self, row: int, role: int) -> NDArray[np.int32]:
         """The role's legal actions int32[moves] in this row, in action order."""
         self.list_moves([row])
@@ -298,6 +302,15 @@ def _open_successors(
     for i in range(size):
         marks[out[i]] = False
     return out[:size]
+
+
+@kernel("int64(int64, int64, int32[:, ::1])")
+def joint_stride(row: int, role: int, num_moves: NDArray[np.int32]) -> int:
+    """How far apart a position's joint moves lie that differ by one in the role's choice; for use inside kernels."""
+    stride = 1
+    for other in range(role + 1, num_moves.shape[1]):
+        stride *= num_moves[row, other]
+    return stride
 
 
 @kernel("Tuple((int32[::1], int32[:, ::1]))(int32[::1], int64[::1], int32[:, ::1], int64[:, ::1], int32[::1])")

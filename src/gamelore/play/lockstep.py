@@ -14,17 +14,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import GameloreError
+from . import roster
+from .graph import Graph
 from .kernel import kernel
-from .match import MAX_PLIES
+from .match import MAX_PLIES, MatchRecord, match_records
 from .player import CAP, STUCK, TERMINAL, Finished, Player, Started, Turn
 from .statetable import longer
-from .streams import mix
+from .streams import mix, stream
 
 if TYPE_CHECKING:
-    from .graph import Graph
+    from ..rules.game import Game
 
 EXPAND_UP_TO = 512  # joint moves of a position; with more, only the successors really played are worked out
+STAGE = "play"  # of the random streams of `play_matches`
 _FIRST_WIDTH = 64
+_SIDE_BY_SIDE = 256
+_TOO_MANY_ROWS = 2_000_000  # a graph beyond this is dropped between two batches; results do not depend on it
 
 
 def run_lockstep(
@@ -74,6 +79,42 @@ def _begin(seats: Sequence[Player], started: Started) -> None:
     if started.lanes.size:
         for role, player in enumerate(seats):
             player.begin(role, started)
+
+
+def play_matches(
+    game: Game,
+    players: Sequence[str],
+    num_matches: int,
+    seed: int = 0,
+    *,
+    max_plies: int = MAX_PLIES,
+    on_progress: Callable[[int], None] | None = None,
+) -> list[MatchRecord]:
+    """Records of matches between players given by name (roster.py), one for each role.
+
+    Match i has the streams (seed, 0, "play", i, role): it is the same however many are played. `on_progress` is told
+    how many are over. Raises GameloreError for an unknown player or a wrong number of players.
+    """
+    seats = [roster.player(spec) for spec in players]
+    prefix = stream(seed, 0, STAGE)
+    graph = Graph(game)
+    records: list[MatchRecord] = []
+    for begin in range(0, num_matches, _SIDE_BY_SIDE):
+        numbers = np.arange(begin, min(begin + _SIDE_BY_SIDE, num_matches))
+        ended: list[Finished] = []
+        keys = np.full(len(numbers), prefix)
+        run_lockstep(graph, seats, keys, 1, first_match=numbers, max_plies=max_plies, on_end=ended.append)
+        batch = [record for finished in ended for record in _records(finished, players, seed)]
+        records += sorted(batch, key=lambda record: int(record.key[-1]))
+        if on_progress is not None:
+            on_progress(len(records))
+        if graph.num_rows > _TOO_MANY_ROWS:
+            graph = Graph(game)
+    return records
+
+
+def _records(finished: Finished, players: Sequence[str], seed: int) -> list[MatchRecord]:
+    return match_records(finished, players, [(seed, 0, STAGE, match) for match in finished.matches.tolist()])
 
 
 class Lanes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,12 +26,9 @@ END_NAMES = ("terminal", "stuck", "cap")
 
 Kind = Literal["egreedy", "random", "weak"]
 Filler = Literal["random", "first", "hashed"]
-Reading = Literal["text", "figures"]
 
-_KINDS: tuple[Kind, ...] = ("egreedy", "random", "weak")
-_FILLERS: tuple[Filler, ...] = ("random", "first", "hashed")
-FILLER_OF_READING: dict[Reading, Filler] = {"text": "random", "figures": "first"}
-"""What an opponent does when no move is decisive (readings.md, B&S 2)."""
+_KINDS: tuple[Kind, ...] = get_args(Kind)
+_FILLERS: tuple[Filler, ...] = get_args(Filler)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +91,11 @@ class Player(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OpponentSettings:
-    """One opponent of B&S: `kind`, what it does when nothing is decisive (`filler`), how often it explores.
+    """One opponent of B&S: `kind`, what it does when nothing is decisive (`filler`), how often it explores (`epsilon`).
 
-    The random kind prefers nothing and always draws: filler, epsilon and hash_key do not matter to it.
-    `hash_key` picks one of the fixed pseudo-random orders of the filler "hashed".
+    filler "random" draws anew each time, "first" takes the first move in action order, "hashed" makes a fixed
+    pseudo-random choice in each position, another one for each `hash_key`: the paper leaves it open (readings.md,
+    B&S 2). The random kind prefers nothing and always draws; the other settings do not matter to it.
     """
 
     kind: Kind = "egreedy"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from ..errors import GameloreError
-from .player import FILLER_OF_READING, Kind, Opponent, OpponentSettings, Player
+from .player import Kind, Opponent, OpponentSettings, Player
 from .search import HEURISTICS, Heuristic, Lookahead
 
 
@@ -66,19 +66,11 @@ def _known(name: str, names: Mapping[str, object], what: str) -> str:
     return name
 
 
-def _opponent(kind: Kind, reading: str | None = None, **settings: object) -> Opponent:
-    if reading is not None:
-        settings.setdefault("filler", _FILLERS[_known(reading, _FILLERS, "reading")])
+def _opponent(kind: Kind, **settings: object) -> Opponent:
     return Opponent(OpponentSettings(kind, **settings))  # type: ignore[arg-type]
 
 
-_FILLERS: dict[str, str] = {str(reading): filler for reading, filler in FILLER_OF_READING.items()}
-_OPPONENT_OPTIONS: dict[str, Callable[[str], object]] = {
-    "filler": str,
-    "epsilon": float,
-    "hash_key": int,
-    "reading": str,
-}
+_OPPONENT_OPTIONS: dict[str, Callable[[str], object]] = {"filler": str, "epsilon": float, "hash_key": int}
 _ABOUT_OPPONENTS: dict[Kind, str] = {
     "egreedy": "takes a winning move, avoids giving one, explores a little (B&S 2007)",
     "random": "draws among its legal moves",

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import GameloreError
+from .graph import joint_stride
 from .kernel import kernel
 from .player import Player, Turn
 from .statetable import longer
@@ -87,18 +88,23 @@ class LookaheadValues:
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """See the function of this name."""
         _check(depth, 1, heuristic)
-        graph = self._graph
         self._fill(role, rows, depth, heuristic, default)  # and with it the level below, which is what counts here
+        return self._choices(role, rows, depth, heuristic, default)
+
+    def _choices(
+        self, role: int, rows: NDArray[np.int32], depth: int, heuristic: Heuristic, default: float
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """`choice_values`, where the level below is known."""
+        graph = self._graph
         offsets = np.zeros(len(rows) + 1, np.int64)
         np.cumsum(graph.num_moves[rows, role], out=offsets[1:])
         values = np.empty(offsets[-1])
-        table = self._table(role, depth - 1, heuristic, default)
         _value_choices(
             rows,
             role,
             HEURISTICS.index(heuristic),
             default,
-            table,
+            self._table(role, depth - 1, heuristic, default),
             graph.terminal,
             graph.goals,
             graph.num_moves,
@@ -114,24 +120,17 @@ class LookaheadValues:
         if depth == 0:
             return
         graph = self._graph
-        fresh = _unvalued(rows, self._table(role, depth, heuristic, default), graph.terminal)
+        unknown = np.isnan(self._table(role, depth, heuristic, default)[rows])
+        fresh = graph.distinct(rows[unknown & ~graph.terminal[rows]])
         if not fresh.size:
             return
         self._fill(role, graph.children(fresh), depth - 1, heuristic, default)
-        _back_up(
-            fresh,
-            role,
-            HEURISTICS.index(heuristic),
-            default,
-            self._table(role, depth - 1, heuristic, default),
-            graph.terminal,
-            graph.goals,
-            graph.num_moves,
-            graph.num_joint,
-            graph.succ_start,
-            graph.successors,
-            self._table(role, depth, heuristic, default),
-        )
+        table = self._table(role, depth, heuristic, default)
+        table[fresh] = default  # and stays so where a position is stuck
+        going_on = fresh[graph.num_joint[fresh] > 0]
+        if going_on.size:
+            offsets, values = self._choices(role, going_on, depth, heuristic, default)
+            table[going_on] = np.maximum.reduceat(values, offsets[:-1])
 
     def _table(self, role: int, depth: int, heuristic: Heuristic, default: float) -> NDArray[np.float64]:
         """float64[rows or more], NaN where not known; empty at depth 0, where nothing needs to be kept."""
@@ -162,7 +161,7 @@ class Lookahead(Player):
     def choose(self, turn: Turn) -> NDArray[np.int32]:
         """See `Player.choose`."""
         offsets, values = choice_values(turn.graph, turn.role, turn.rows, self.depth, self.heuristic, self.default)
-        return _pick_best(offsets, values, turn.keys, turn.plies)
+        return _draw_each(offsets, values, turn.keys, turn.plies)
 
 
 def _check(depth: int, least: int, heuristic: str) -> None:
@@ -179,21 +178,6 @@ def _as_rows(rows: ArrayLike) -> NDArray[np.int32]:
 _TOLERANCE = 1e-9  # means of the same numbers in another order may differ in the last bits
 _MINIMAX, _MAXMAX = 0, 1
 _WHICH = np.uint64(WHICH)
-
-
-@kernel("int32[::1](int32[::1], float64[::1], boolean[::1])")
-def _unvalued(rows: NDArray[np.int32], table: NDArray[np.float64], terminal: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """Non-terminal rows without a value, each once."""
-    out = np.empty(rows.size, np.int32)
-    size = 0
-    for row in rows:
-        if not terminal[row] and np.isnan(table[row]):
-            table[row] = 0.0  # a mark for rows that come twice
-            out[size] = row
-            size += 1
-    for i in range(size):
-        table[out[i]] = np.nan
-    return out[:size]
 
 
 @kernel("float64(int64, int64, float64, float64[::1], boolean[::1], int16[:, ::1])")
@@ -247,9 +231,7 @@ def _choice_value(
     """One own move: the minimum, maximum or mean over the others' joint moves."""
     if num_joint[row] == 0:
         return default
-    stride = 1  # of the role's digit in the number of a joint move
-    for other in range(role + 1, num_moves.shape[1]):
-        stride *= num_moves[row, other]
+    stride = joint_stride(row, role, num_moves)
     period = stride * num_moves[row, role]
     least, most, total, count = np.inf, -np.inf, 0.0, 0
     for begin in range(succ_start[row] + move * stride, succ_start[row] + num_joint[row], period):
@@ -300,48 +282,23 @@ def _value_choices(
             at += 1
 
 
-@kernel(
-    "void(int32[::1], int64, int64, float64, float64[::1], boolean[::1], int16[:, ::1],"
-    " int32[:, ::1], int64[::1], int64[::1], int32[::1], float64[::1])"
-)
-def _back_up(
-    rows: NDArray[np.int32],
-    role: int,
-    heuristic: int,
-    default: float,
-    table: NDArray[np.float64],
-    terminal: NDArray[np.bool_],
-    goals: NDArray[np.int16],
-    num_moves: NDArray[np.int32],
-    num_joint: NDArray[np.int64],
-    succ_start: NDArray[np.int64],
-    successors: NDArray[np.int32],
-    out: NDArray[np.float64],
-) -> None:
-    """The maximum over the role's own moves, into out[row]."""
-    for row in rows:
-        best = -np.inf if num_joint[row] else default
-        for move in range(num_moves[row, role]):
-            value = _choice_value(
-                row,
-                role,
-                move,
-                heuristic,
-                default,
-                table,
-                terminal,
-                goals,
-                num_moves,
-                num_joint,
-                succ_start,
-                successors,
-            )
-            best = max(best, value)
-        out[row] = best
+@kernel("int64(float64[::1], float64, uint64, uint64)")
+def draw_best(values: NDArray[np.float64], tolerance: float, key: np.uint64, counter: np.uint64) -> int:
+    """The place of a value at most `tolerance` below the best, drawn among them; for use inside kernels."""
+    least = values.max() - tolerance
+    ties = 0
+    for value in values:
+        ties += value >= least
+    which = below(key, counter, _WHICH, ties)
+    place = 0
+    while values[place] < least or which > 0:
+        which -= values[place] >= least
+        place += 1
+    return place
 
 
 @kernel("int32[::1](int64[::1], float64[::1], uint64[::1], int32[::1])")
-def _pick_best(
+def _draw_each(
     offsets: NDArray[np.int64],
     values: NDArray[np.float64],
     keys: NDArray[np.uint64],
@@ -350,15 +307,5 @@ def _pick_best(
     """For each row the position of a best move, drawn among equals."""
     out = np.empty(keys.size, np.int32)
     for i in range(keys.size):
-        own = values[offsets[i] : offsets[i + 1]]
-        best = own.max()
-        ties = 0
-        for value in own:
-            ties += value >= best - _TOLERANCE
-        which = below(keys[i], np.uint64(plies[i]), _WHICH, ties)
-        for move in range(own.size):
-            if own[move] >= best - _TOLERANCE:
-                if which == 0:
-                    out[i] = move
-                which -= 1
+        out[i] = draw_best(values[offsets[i] : offsets[i + 1]], _TOLERANCE, keys[i], np.uint64(plies[i]))
     return out

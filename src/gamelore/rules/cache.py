@@ -1,9 +1,9 @@
 """Compiled games on disk, so that a game that was loaded once starts at once.
 
 An entry is a file named by a hash of everything that its content depends on: the rules, the source of this package's
-rules room, LLVM, the CPU and its features. It holds machine code, so the folder is private; it is written beside its
-place and renamed, so two processes may write the same entry. An unreadable entry counts as absent, an unwritable
-folder as no cache.
+rules room, LLVM, the CPU and its features. It holds machine code, so the folder is private, and one that others may
+write to is not read; it is written beside its place and renamed, so two processes may write the same entry. An
+unreadable entry counts as absent, an unwritable folder as no cache. Nothing is ever removed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import json
 import os
 import tempfile
 import zipfile
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -33,9 +34,9 @@ def folder() -> Path:
     return Path(chosen) if chosen else platformdirs.user_cache_path("gamelore") / "compiled"
 
 
-def key(sheet: Rulesheet) -> str:
-    """What a compiled game depends on, hashed."""
-    return hashlib.sha256(f"{_machine()}\0{sheet}".encode()).hexdigest()
+def key(sheet: Rulesheet, literals: int) -> str:
+    """What a compiled game depends on, hashed; with the limit of ground literals, so that it holds on each load."""
+    return hashlib.sha256(f"{_machine()}\0{literals}\0{sheet}".encode()).hexdigest()
 
 
 @cache
@@ -50,18 +51,26 @@ def _machine() -> str:
 
 
 def load(key: str) -> tuple[list[GroundTerm], Circuit, ObjectCode] | None:
-    """Roles, circuit and code of a compiled game; None where there is no such entry."""
-    path = folder() / f"{key}.game"
+    """Roles, circuit and code of a compiled game; None where there is no such entry, or others may write there."""
+    place = folder()
     try:
-        with zipfile.ZipFile(path) as archive:
+        if not _is_private(place):
+            return None
+        with zipfile.ZipFile(place / f"{key}.game") as archive:
             data = json.loads(archive.read("circuit.json"))
             return (
                 _terms(data["roles"]),
                 _circuit(data),
                 ObjectCode(archive.read("code.o"), data["num_planes"]),
             )
-    except (OSError, zipfile.BadZipFile, KeyError, ValueError):
+    except Exception:  # a damaged archive raises nearly anything; the entry is then made again
         return None
+
+
+def _is_private(place: Path) -> bool:
+    """Whether only this user can write to a folder, and so put machine code there."""
+    status = place.stat()
+    return not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
 
 
 def store(key: str, roles: list[GroundTerm], circuit: Circuit, code: ObjectCode) -> None:
@@ -78,15 +87,15 @@ def store(key: str, roles: list[GroundTerm], circuit: Circuit, code: ObjectCode)
         "outputs": circuit.outputs,
         "num_planes": code.num_planes,
     }
-    try:
+    with suppress(OSError):
         place = folder()
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=place, delete=False) as file, zipfile.ZipFile(file, "w") as archive:
-            archive.writestr("circuit.json", json.dumps(data, separators=(",", ":")))
-            archive.writestr("code.o", code.data)
-        os.replace(file.name, place / f"{key}.game")
-    except OSError:
-        return
+        with tempfile.TemporaryDirectory(dir=place) as beside:
+            file = Path(beside) / "new.game"
+            with zipfile.ZipFile(file, "w") as archive:
+                archive.writestr("circuit.json", json.dumps(data, separators=(",", ":")))
+                archive.writestr("code.o", code.data)
+            file.replace(place / f"{key}.game")
 
 
 def _circuit(data: dict[str, Any]) -> Circuit:

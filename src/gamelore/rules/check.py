@@ -1,7 +1,8 @@
 """Well-formedness of a rulesheet: findings, each with its place, its rule and a remedy.
 
-`check` looks at the text only. What shows in play alone (a role without a move, a match without end) is not here, nor
-is negation inside a cycle of ground atoms, which the circuit builder refuses: between relations it is a warning.
+`check` looks at the text only. What shows in play alone (a role without a move, a match without end) is not here.
+Negation inside a cycle of relations is a warning; of ground atoms, where there is no perfect model, `game.findings`
+makes it an error.
 The definitions are those of Love, Hinrichs, Haley, Schkufza and Genesereth, "General Game Playing: Game Description
 Language Specification" (2008). Some that it holds for errors are warnings here: public rulesheets have them and play.
 """
@@ -76,6 +77,8 @@ CHECKS = (
     Check("parenthesised", "warning", False, flaws.parenthesised),
 )
 
+REFUSED = frozenset(check.code for check in CHECKS if check.refuses)
+
 
 def check(rulesheet: Rulesheet) -> list[Finding]:
     """Everything that can be seen wrong in the text of a rulesheet, in the order of the text."""
@@ -92,7 +95,7 @@ def check_text(text: str, path: Path | None = None) -> list[Finding]:
 
 def refuse(rulesheet: Rulesheet) -> None:
     """Raises GDLSemanticError at the first finding that leaves no perfect model or nothing to play."""
-    for found in _findings(rulesheet, [check for check in CHECKS if check.refuses])[:1]:
+    for found in _findings(rulesheet, [check for check in CHECKS if check.code in REFUSED])[:1]:
         raise GDLSemanticError(
             found.message, path=found.path, line=found.line, column=found.column, rule=found.rule, remedy=found.remedy
         )

@@ -13,9 +13,9 @@ Contract: the circuit is exact for states in which every role plays exactly one 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ MAX_FACTORED_TERMS = 300  # sums longer than this are not searched for common fa
 Node: TypeAlias = int
 GateLiteral: TypeAlias = int
 Product: TypeAlias = frozenset[GateLiteral]
+Key = TypeVar("Key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,9 +188,11 @@ class Builder:
         factor, occurrences = _most_frequent(terms)
         if occurrences == 1:
             return self.any_of(self.all_of(term) for term in terms)
-        quotient = [term - {factor} for term in terms if factor in term]
-        rest = [term for term in terms if factor not in term]
-        return self.disjunction(self.conjunction(factor, self._factored(quotient)), self._factored(rest))
+        having = [term for term in terms if factor in term]
+        common = frozenset[GateLiteral]().union(*having).intersection(*having)
+        quotient = self._factored([term - common for term in having])
+        rest = self._factored([term for term in terms if factor not in term])
+        return self.disjunction(self.conjunction(self.all_of(common), quotient), rest)
 
 
 def _most_frequent(terms: Sequence[Product]) -> tuple[GateLiteral, int]:
@@ -211,17 +214,21 @@ def build(program: GroundProgram) -> Circuit:
     for moves in actions:
         moves.sort()
     goal_values = [sorted({value for role, value in _goals(program) if role == roles[i]}) for i in range(len(roles))]
-    circuit = Circuit(facts, actions, goal_values, [fact in program.init for fact in facts])
+    circuit = Circuit(facts, actions, goal_values, [False] * len(facts))
     _Translation(program, circuit).run()
     return circuit
 
 
 def _goals(program: GroundProgram) -> Iterable[tuple[GroundTerm, int]]:
-    """Every (role, value) that a goal atom names; values that are no integers are left out (the check reports them)."""
-    for role, value in program.goal:
-        number = program.names.integer(value)
-        if number is not None:
-            yield role, number
+    """Every (role, value) that a goal atom names; what is no goal value is left out (the check reports it)."""
+    for role, term in program.goal:
+        value = program.names.goal_value(term)
+        if value is not None:
+            yield role, value
+
+
+def _known(atoms: Mapping[Key, int], key: Key) -> list[int]:
+    return [atoms[key]] if key in atoms else []
 
 
 class _Translation:
@@ -248,28 +255,40 @@ class _Translation:
 
     def run(self) -> None:
         outputs = self._output_atoms()
-        wanted = [atom for atoms in outputs.values() for atom in atoms if atom]
+        wanted = [atom for lists in outputs.values() for atoms in lists for atom in atoms]
         for component in components(wanted, self._dependencies):
             self._translate(component)
-        self.circuit.outputs = {
-            group: [self.literals.get(atom, FALSE) for atom in atoms] for group, atoms in outputs.items()
+        for group, lists in outputs.items():
+            self.circuit.outputs[group] = [
+                self.builder.any_of(self.literals.get(atom, FALSE) for atom in atoms) for atoms in lists
+            ]
+        self.circuit.initial = self._initial()
+        del self.circuit.outputs["init"]
+
+    def _output_atoms(self) -> dict[str, list[list[int]]]:
+        """The atoms of each output, of which one must hold; the goals 50 and 050 are two atoms of one value."""
+        program, circuit, roles = self.program, self.circuit, self.program.roles
+        goals: dict[tuple[GroundTerm, int | None], list[int]] = {}
+        for (role, term), atom in program.goal.items():
+            goals.setdefault((role, program.names.goal_value(term)), []).append(atom)
+        moves = [(role, move) for role, own in zip(roles, circuit.actions, strict=True) for move in own]
+        values = [(role, value) for role, own in zip(roles, circuit.goals, strict=True) for value in own]
+        return {
+            "legal": [_known(program.legal, move) for move in moves],
+            "terminal": [[program.terminal] if program.terminal else []],
+            "goal": [goals[value] for value in values],
+            "next": [_known(program.next, fact) for fact in circuit.facts],
+            "init": [_known(program.init, fact) for fact in circuit.facts],
         }
 
-    def _output_atoms(self) -> dict[str, list[int]]:
-        program, circuit, names = self.program, self.circuit, self.program.names
-        goal = {(role, names.integer(value)): atom for (role, value), atom in program.goal.items()}
-        return {
-            "legal": [
-                program.legal.get((role, move), 0)
-                for role, moves in zip(program.roles, circuit.actions, strict=True)
-                for move in moves
-            ],
-            "terminal": [program.terminal],
-            "goal": [
-                goal[role, value] for role, values in zip(program.roles, circuit.goals, strict=True) for value in values
-            ],
-            "next": [program.next.get(fact, 0) for fact in circuit.facts],
-        }
+    def _initial(self) -> list[bool]:
+        """Which facts hold at first: constants, where no negation in a cycle of relations leaves gates to evaluate."""
+        literals = self.circuit.outputs["init"]
+        if max(literals, default=FALSE) <= TRUE:
+            return [literal == TRUE for literal in literals]
+        anything = np.zeros((1, self.circuit.num_inputs), np.bool_)  # the first facts depend on no state
+        holds: list[bool] = evaluate(self.circuit, anything)["init"][0].tolist()
+        return holds
 
     def _dependencies(self, atom: int) -> list[int]:
         if atom in self.literals:
@@ -303,10 +322,9 @@ class _Translation:
             for body in self.bodies.get(atom, ()):
                 negated = [-literal for literal in body if -literal in members]
                 if negated:
-                    texts = self.program.texts
+                    text, other = self.program.texts[atom], self.program.texts[negated[0]]
                     raise GDLSemanticError(
-                        f"no perfect model: {texts[atom]} depends on not {texts[negated[0]]}, "
-                        f"which depends on {texts[atom]}",
+                        f"no perfect model: {text} depends on not {other}, which depends on {text}",
                         remedy="break the cycle: define one of the two without the other",
                     )
 

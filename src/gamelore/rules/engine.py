@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .circuit import Circuit
-from .gdl import Rulesheet
-from .ground import GroundTerm, Limits, Names
+from .gdl import Rulesheet, Variable
+from .ground import GroundTerm, Limits, Names, goal_value
 from .native import GROUPS, LoadedCode, NativeCode, ObjectCode, compile_playouts, layout_of
 from .planes import words
 from .playout import PlayoutRunner, Playouts
 from .reasoner import Answer, Facts, Joint, Reasoner
+from .relations import variables_of
 
 States: TypeAlias = NDArray[np.uint64]
 Progress: TypeAlias = Callable[[int], None]
@@ -122,7 +123,7 @@ class NativeEngine:
 
     def keys(self, states: States) -> NDArray[np.uint64]:
         """uint64[batch], see fact_key."""
-        rows = np.ascontiguousarray(states).view(np.uint8).reshape(len(states), -1)
+        rows = np.ascontiguousarray(states).view(np.uint8).reshape(len(states), 8 * self.num_words)
         total: NDArray[np.uint64] = self._byte_keys[np.arange(rows.shape[1]), rows].sum(axis=1, dtype=np.uint64)
         return total
 
@@ -147,11 +148,13 @@ class NativeEngine:
     @cached_property
     def _playout_runner(self) -> PlayoutRunner:
         code = compile_playouts(self.circuit)
-        self._playout_code = LoadedCode(code)
-        return PlayoutRunner(self._playout_code.address("playouts"), self.circuit, code.num_planes)
+        return PlayoutRunner(LoadedCode(code).address, self.circuit, code.num_planes)
 
     def playouts(self, n: int, seed: int, threads: int, progress: Progress | None) -> Playouts:
         """Random matches in planes, compiled at the first call."""
+        terminal, goals = self.evaluate(self.initial[None])
+        if terminal[0]:
+            return Playouts(n, 0, 0, tuple({None if goal == NO_GOAL else goal: n} for goal in goals[0].tolist()))
         return self._playout_runner.run(n, seed, threads, progress)
 
     def move(self, role: int, action: int) -> GroundTerm:
@@ -203,16 +206,16 @@ class ReasonerEngine:
         self.initial = np.array([self._number(self.reasoner.initial)], np.uint64)
 
     def _possible_goals(self, sheet: Rulesheet) -> list[set[int]]:
-        """Values that stand in heads of goal rules; where one is a variable, every value 0 .. 100 is possible."""
+        """Values that stand in heads of goal rules; where one is a variable, every value 0 .. 100 is possible.
+
+        The native engine knows better, from the ground rules: it lists only what some state may give.
+        """
         values: list[set[int]] = [set() for _ in self.roles]
-        for rule in sheet.rules:
-            if rule.head.name != "goal":
-                continue
-            text = str(rule.head.args[1])
-            found = {int(text)} if text.removeprefix("-").isdecimal() else set(range(101))
-            for role, known in enumerate(values):
-                name = self.names.text(self.roles[role])
-                if str(rule.head.args[0]).startswith("?") or str(rule.head.args[0]).lower() == name.lower():
+        for role, term in (rule.head.args for rule in sheet.rules if rule.head.name == "goal"):
+            value = goal_value(str(term))
+            found = set(range(101)) if isinstance(term, Variable) else set() if value is None else {value}
+            for place, known in enumerate(values):
+                if variables_of(role) or self.names.ground_term(role) == self.roles[place]:
                     known |= found
         return values
 

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import GDLSemanticError, GroundingError, IllegalMoveError
+from ..errors import GameloreError, GDLSemanticError, GDLSyntaxError, GroundingError, IllegalMoveError
 from . import cache, check
 from .circuit import Circuit, build
 from .engine import Engine, Legal, NativeEngine, ReasonerEngine, States
@@ -78,33 +78,44 @@ class Game:
 
     def holds(self, states: States, fact: str) -> NDArray[np.bool_]:
         """bool[batch]: in which states a fact holds."""
-        if fact not in self._terms:
-            self._terms[fact] = self._engine.names.ground_term(parse_term(fact))
-        return self._engine.holds(states, self._terms[fact])
+        return self._engine.holds(states, self._term(fact))
+
+    def _term(self, text: str) -> GroundTerm:
+        """A fact or a move as the engine knows it; parsed once."""
+        if text not in self._terms:
+            self._terms[text] = self._engine.names.ground_term(parse_term(text))
+        return self._terms[text]
 
     def facts(self, state: NDArray[np.uint64]) -> frozenset[str]:
         """The facts of one state, uint64[num_words], as text."""
         return frozenset(map(self._engine.names.text, self._engine.facts(state)))
 
     def state(self, facts: Iterable[str]) -> NDArray[np.uint64]:
-        """Packs facts, uint64[num_words]. Raises ValueError for a fact that no reachable state holds."""
-        terms = []
-        for fact in facts:
-            terms.append(self._engine.names.ground_term(parse_term(fact)))
+        """Packs facts, uint64[num_words].
+
+        Raises GDLSemanticError (a ValueError) for one with variables and, on the native engine, for one that no
+        reachable state holds; the reasoner takes any.
+        """
         try:
-            return self._engine.pack(terms)
+            return self._engine.pack([self._term(fact) for fact in facts])
         except KeyError as error:
             fact = self._engine.names.text(error.args[0])
-            raise ValueError(f"expected facts that {self.name} can reach, got {fact}; see game.facts") from None
+            raise GDLSemanticError(
+                f"expected facts that {self.name} can reach, got {fact}",
+                remedy="see game.facts(state) and position.facts for how they are written",
+            ) from None
 
     def move_text(self, role: int, action: int) -> str:
         """A move as text: `(mark 2 2)`."""
         return self._engine.names.text(self._engine.move(role, action))
 
     def action(self, role: int, move: str) -> int:
-        """The index of a move given as text. Raises IllegalMoveError for one that is never legal."""
+        """The index of a move given as text.
+
+        Raises IllegalMoveError for one that is never legal; the reasoner cannot know, and gives any move an index.
+        """
         try:
-            return self._engine.action(role, self._engine.names.ground_term(parse_term(move)))
+            return self._engine.action(role, self._term(move))
         except KeyError:
             raise IllegalMoveError(
                 f"expected a move of {self.roles[role]}, got {move}, which is never legal in {self.name}"
@@ -115,8 +126,12 @@ class Game:
     ) -> Playouts:
         """Exactly n uniformly random matches from the start; `progress` is told now and then how many are done.
 
-        The native engine's result does not depend on `threads`; the reasoner draws other numbers and uses one.
+        The native engine's result does not depend on `threads`; the reasoner draws other numbers and uses one. All
+        matches are played to their end: in a game that need not end, neither need this. Raises GameloreError for a
+        negative n or no thread.
         """
+        if n < 0 or threads < 1:
+            raise GameloreError(f"expected n >= 0 and threads >= 1, got n = {n} and threads = {threads}; raise them")
         return self._engine.playouts(n, seed, threads, progress)
 
     def start(self) -> Position:
@@ -200,26 +215,39 @@ class Position:
         if self.is_terminal:
             raise IllegalMoveError("the match is over: a terminal position has no legal moves; begin with game.start()")
         legal = self.legal[name]
+        choice = f"legal: {', '.join(legal) or 'none, the match is stuck here'}"
         if name not in moves:
-            raise IllegalMoveError(f"expected a move of every role, got none of {name}; legal: {', '.join(legal)}")
+            raise IllegalMoveError(f"expected a move of every role, got none of {name}; {choice}")
         unknown = set(moves) - set(self.game.roles)
         if unknown:
             raise IllegalMoveError(
                 f"expected moves of {', '.join(self.game.roles)}, got one of {', '.join(sorted(unknown))}"
             )
-        text = str(parse_term(moves[name])).lower()
+        text = _canonical(moves[name])
         for move in legal:
             if move.lower() == text:
                 return self.game.action(role, move)
-        raise IllegalMoveError(f"expected a legal move of {name}, got {moves[name]}; legal: {', '.join(legal)}")
+        raise IllegalMoveError(f"expected a legal move of {name}, got {moves[name]}; {choice}")
+
+
+def _canonical(move: str) -> str:
+    """A move in lower case with one space between its parts; what is no term stays as it is."""
+    try:
+        return str(parse_term(move)).lower()
+    except GDLSyntaxError:
+        return move
 
 
 def make(sheet: Rulesheet, name: str, engine: EngineName = "auto", limits: Limits | None = None) -> Game:
     """The game of a rulesheet.
 
     engine: "native" compiles and raises GroundingError over the limits; "reasoner" asks the rules each time; "auto"
-    is native where the limits allow it. Raises GDLSemanticError for a rulesheet that cannot be played.
+    is native where the limits allow it. Raises GDLSemanticError for a rulesheet that cannot be played, GameloreError
+    for another engine.
     """
+    if engine not in get_args(EngineName):
+        known = ", ".join(get_args(EngineName))
+        raise GameloreError(f"expected one of the engines {known}, got '{engine}'; choose one of them")
     check.refuse(sheet)
     if engine != "reasoner":
         try:
@@ -234,20 +262,24 @@ def findings(text: str, path: Path | None = None, limits: Limits | None = None) 
     """All that `check_text` sees, and more where negation stands in a cycle between relations.
 
     That is a warning, for many such sheets have a perfect model. So they are grounded, and where the cycle is one of
-    ground atoms, too, the warning becomes an error. Over the limits it stays a warning.
+    ground atoms, too, the warning becomes an error. Over the limits, or where loading refuses the sheet anyhow, it
+    stays a warning.
     """
     found = check.check_text(text, path)
-    if not any(finding.code == "negation-in-cycle" for finding in found):
+    codes = {finding.code for finding in found}
+    if "negation-in-cycle" not in codes or not codes.isdisjoint(check.REFUSED):
         return found
     sheet = parse(text, path)
     try:
-        _circuit(sheet, ground(sheet, limits))
+        program = ground(sheet, limits)
+    except (GroundingError, GDLSemanticError):
+        return found
+    try:
+        _circuit(sheet, program)
     except GDLSemanticError as error:
         lasting = [finding for finding in found if finding.code != "negation-in-cycle"]
         place = (sheet.path, error.line, error.column, error.rule, error.remedy)
         found = [*lasting, check.Finding("error", "no-perfect-model", error.message, *place)]
-    except GroundingError:
-        return found
     return sorted(found, key=lambda finding: (finding.line, finding.column))
 
 
@@ -259,7 +291,8 @@ def _circuit(sheet: Rulesheet, program: GroundProgram) -> Circuit:
 
 
 def _native(sheet: Rulesheet, limits: Limits | None) -> NativeEngine:
-    key = cache.key(sheet)
+    limits = limits or Limits()
+    key = cache.key(sheet, limits.literals)
     known = cache.load(key)
     if known is not None:
         return NativeEngine(Names(sheet), *known)

@@ -11,7 +11,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import chain, product
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -32,6 +33,7 @@ from .gdl import (
 )
 
 MAX_CONJUNCTIONS = 4096  # of one rule whose `or`s are multiplied out
+MAX_GOAL = 32767  # goals above 100 are a finding of the check, but play; they are kept in 16 bits
 
 GroundTerm: TypeAlias = tuple[int, tuple["GroundTerm", ...]]
 """A ground term: the number of its name, its arguments. Python's order on these tuples is the order of actions."""
@@ -84,8 +86,14 @@ class Names:
         return self.numbers[name]
 
     def ground_term(self, term: Term) -> GroundTerm:
-        """The numbered form of a term without variables."""
-        assert not isinstance(term, Variable), "a ground term has no variables"
+        """The numbered form of a term. Raises GDLSemanticError for one with variables."""
+        if isinstance(term, Variable):
+            raise GDLSemanticError(
+                f"expected a fact or a move without variables, got {term}",
+                line=term.location.line,
+                column=term.location.column,
+                remedy=f"put a term in the place of {term}",
+            )
         number = self.intern(term.name, term.spelling)
         arguments = term.args if isinstance(term, Function) else ()
         return number, tuple(self.ground_term(argument) for argument in arguments)
@@ -94,10 +102,9 @@ class Names:
         """Sorts roles by the order in which the sheet declares them; roles that a rule derives come last."""
         return self.declared_roles.get(role[0], len(self.declared_roles)), role
 
-    def integer(self, term: GroundTerm) -> int | None:
-        """The value of a term that is a whole number, as goals are."""
-        text = self.text(term)
-        return int(text) if text.removeprefix("-").isdecimal() else None
+    def goal_value(self, term: GroundTerm) -> int | None:
+        """The value of a term as a goal; None where it is no whole number from 0 to MAX_GOAL."""
+        return goal_value(self.text(term))
 
     def text(self, term: GroundTerm) -> str:
         """Canonical text in the sheet's spelling: `(cell 1 1 b)`."""
@@ -105,6 +112,13 @@ class Names:
         if not arguments:
             return self.spellings[number]
         return f"({self.spellings[number]} {' '.join(map(self.text, arguments))})"
+
+
+def goal_value(text: str) -> int | None:
+    """The goal that a text writes; None where it is no whole number from 0 to MAX_GOAL."""
+    digits = text.lstrip("0") or text[-1:]
+    fits = digits.isascii() and digits.isdecimal() and len(digits) <= len(str(MAX_GOAL))
+    return value if fits and (value := int(digits)) <= MAX_GOAL else None
 
 
 class _Pair(NamedTuple):
@@ -131,23 +145,33 @@ def conjunctions(rule: Rule, path: Path | None = None) -> list[tuple[Literal, ..
 
     Raises GDLSemanticError where that gives more than MAX_CONJUNCTIONS.
     """
-    bodies: list[tuple[Literal, ...]] = [()]
-    for condition in rule.body:
-        alternatives = _alternatives(condition, positive=True)
-        if len(bodies) * len(alternatives) > MAX_CONJUNCTIONS:
-            raise GDLSemanticError(
-                f"the `or`s of this rule multiply out to more than {MAX_CONJUNCTIONS} conjunctions",
-                path=path,
-                line=rule.location.line,
-                column=rule.location.column,
-                rule=str(rule),
-                remedy="give each `or` a relation of its own and use that in the body",
-            )
-        bodies = [body + alternative for body in bodies for alternative in alternatives]
-    return bodies
+    body = And(rule.body, rule.location)
+    if _num_alternatives(body, positive=True) > MAX_CONJUNCTIONS:
+        raise GDLSemanticError(
+            f"the `or`s of this rule multiply out to more than {MAX_CONJUNCTIONS} conjunctions",
+            path=path,
+            line=rule.location.line,
+            column=rule.location.column,
+            rule=str(rule),
+            remedy="give each `or` a relation of its own and use that in the body",
+        )
+    return _alternatives(body, positive=True)
+
+
+def _num_alternatives(condition: Condition, positive: bool) -> int:
+    """How many conjunctions `_alternatives` would give, without making them."""
+    match condition:
+        case Atom() | Distinct():
+            return 1
+        case Not(inner):
+            return _num_alternatives(inner, not positive)
+        case Or(parts) | And(parts):
+            numbers = [_num_alternatives(part, positive) for part in parts]
+            return sum(numbers) if isinstance(condition, Or) == positive else prod(numbers)
 
 
 def _alternatives(condition: Condition, positive: bool) -> list[tuple[Literal, ...]]:
+    """A condition, or its negation, as a disjunction of conjunctions of literals."""
     match condition:
         case Atom() | Distinct():
             return [(Literal(positive, condition),)]
@@ -157,7 +181,7 @@ def _alternatives(condition: Condition, positive: bool) -> list[tuple[Literal, .
             choices = [_alternatives(part, positive) for part in parts]
             if isinstance(condition, Or) == positive:
                 return [alternative for choice in choices for alternative in choice]
-            return [sum(combination, ()) for combination in product(*choices)]
+            return [tuple(chain(*combination)) for combination in product(*choices)]
 
 
 def _variable(name: str) -> str:
@@ -228,22 +252,22 @@ class Limits:
 class GroundProgram:
     """Ground rules over atoms 1..num_atoms; a body literal is an atom or minus an atom.
 
-    `facts`, `actions`, `legal`, `next`, `goals`, `terminal`, `init` say which atom stands for what; `facts` and the
-    actions of a role are in the order of actions. Atoms derived by no rule are false; `init` atoms are not rules.
+    `init`, `true`, `next` (fact -> atom), `does`, `legal` ((role, move) -> atom), `goal` ((role, value) -> atom) and
+    `terminal` (0 where nothing derives it) say which atom stands for what; `texts` gives any atom's text. Atoms that
+    no rule derives are false. Whether an atom holds is for its rules to say: the grounder lists what may hold.
     """
 
     names: Names
     heads: list[int] = field(default_factory=list)
     bodies: list[list[int]] = field(default_factory=list)
     roles: list[GroundTerm] = field(default_factory=list)
-    init: set[GroundTerm] = field(default_factory=set)
+    init: dict[GroundTerm, int] = field(default_factory=dict)
     true: dict[GroundTerm, int] = field(default_factory=dict)
     next: dict[GroundTerm, int] = field(default_factory=dict)
     does: dict[tuple[GroundTerm, GroundTerm], int] = field(default_factory=dict)
     legal: dict[tuple[GroundTerm, GroundTerm], int] = field(default_factory=dict)
     goal: dict[tuple[GroundTerm, GroundTerm], int] = field(default_factory=dict)
     terminal: int = 0
-    num_atoms: int = 0
     texts: dict[int, str] = field(default_factory=dict)
 
 
@@ -261,6 +285,7 @@ class Budget:
         self.literals_left = limits.literals
         self.limits = limits
         self.deadline = time.monotonic() + limits.seconds
+        self.num_rules = 0
         self.exceeded = ""
 
     def rule(self, choice: bool, head: Sequence[int], body: Sequence[int]) -> None:
@@ -268,7 +293,8 @@ class Budget:
         self.literals_left -= len(body) + 1
         if self.literals_left < 0:
             self.stop(f"{self.limits.literals} literals")
-        if not self.literals_left & 63 and time.monotonic() > self.deadline:
+        self.num_rules += 1
+        if not self.num_rules & 63 and time.monotonic() > self.deadline:
             self.stop(f"{self.limits.seconds:g} s")
 
     def stop(self, limit: str) -> None:
@@ -337,12 +363,11 @@ def _too_large(limit: str, control: Any, translator: Translator) -> str:
 
 def _read_atoms(control: Any, translator: Translator, program: GroundProgram) -> None:
     """Sorts clingo's atoms into the words of GDL."""
-    unary = {"true": program.true, "next": program.next}
+    unary = {"init": program.init, "true": program.true, "next": program.next}
     binary = {"does": program.does, "legal": program.legal, "goal": program.goal}
     term = translator.term_of
     for atom in control.symbolic_atoms:
         symbol, number = atom.symbol, atom.literal
-        program.num_atoms = max(program.num_atoms, number)
         name, arguments = symbol.name, symbol.arguments
         if name in unary:
             unary[name][term(arguments[0])] = number
@@ -350,8 +375,6 @@ def _read_atoms(control: Any, translator: Translator, program: GroundProgram) ->
             binary[name][term(arguments[0]), term(arguments[1])] = number
         elif name == "terminal":
             program.terminal = number
-        elif name == "init":
-            program.init.add(term(arguments[0]))
         elif name == "role":
             program.roles.append(term(arguments[0]))
     program.roles.sort(key=program.names.place_of_role)

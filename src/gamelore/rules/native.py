@@ -333,8 +333,16 @@ class NativeCode:
     def run(
         self, group: str, states: NDArray[np.uint64], actions: NDArray[np.uint64] | None = None
     ) -> NDArray[np.uint64]:
-        """The group's outputs, uint64[batch, output words], for states (and actions) of the same batch."""
-        batch = len(states)
+        """The group's outputs, uint64[batch, output words], for states (and actions) of the same batch.
+
+        Raises ValueError for states of another width, which the machine code would read past their end.
+        """
+        batch, width = len(states), words(self._layouts[group].num_facts)
+        if states.shape != (batch, width) or states.dtype != np.uint64:
+            raise ValueError(
+                f"expected states uint64[batch, {width}], got {states.dtype}{list(states.shape)}; "
+                "take them from this game, and one state as a batch of one: state[None]"
+            )
         blocks = -(-batch // LANES)
         rows = _padded(states, blocks * LANES)
         action_rows = rows if actions is None else _padded(actions, blocks * LANES)

@@ -16,6 +16,7 @@ import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from threading import Event
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,6 +109,9 @@ def _random_function() -> str:
 def _draw_function(role: int, first_output: int, first_action: int, num_actions: int) -> str:
     """`draw<role>(p, c, active)`: sets the role's action planes; gives the lanes in which it has no move."""
     write = _Writer()
+    signature = f"internal {VECTOR} @draw{role}(ptr %p, ptr %c, {VECTOR} %active)"
+    if not num_actions:
+        return write.function(signature, f"  ret {VECTOR} %active")
     legal = [write.load(first_output + i) for i in range(num_actions)]
     count: list[str] = []
     for number, plane in enumerate(legal, start=1):
@@ -132,7 +136,7 @@ def _draw_function(role: int, first_output: int, first_action: int, num_actions:
             hit = write.without(hit, digit)
         write.store(first_action + index, write.op("and", plane, hit))
         number_drawn = _minus(write, number_drawn, plane)
-    return write.function(f"internal {VECTOR} @draw{role}(ptr %p, ptr %c, {VECTOR} %active)", f"  ret {VECTOR} {none}")
+    return write.function(signature, f"  ret {VECTOR} {none}")
 
 
 def _minus(write: _Writer, digits: Sequence[str], borrow: str) -> list[str]:
@@ -302,49 +306,57 @@ def playout_code(circuit: Circuit, layout: Layout) -> str:
         draws.append(_draw_function(role, first_output, first_action, len(actions)))
         first_output += len(actions)
         first_action += len(actions)
-    parts = [
-        _random_function(),
-        *draws,
-        _REFILL,
-        _finish_function(circuit, layout),
-        _move_function(circuit, layout),
-    ]
-    return "\n".join([*parts, _DRIVER])
+    steps = [_finish_function(circuit, layout), _move_function(circuit, layout)]
+    return "\n".join([_random_function(), *draws, _REFILL, *steps, _DRIVER])
 
 
 class PlayoutRunner:
-    """Runs compiled playouts, block by block, on several threads."""
+    """Runs compiled playouts, block by block, on several threads.
 
-    def __init__(self, address: int, circuit: Circuit, num_planes: int) -> None:
-        self._function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(address)
+    `address_of` gives the address of a function of the loaded code. It is kept, and with it the code.
+    """
+
+    def __init__(self, address_of: Callable[[str], int], circuit: Circuit, num_planes: int) -> None:
+        prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+        self._address_of = address_of
+        self._function = prototype(address_of("playouts"))
         self._circuit, self._num_planes = circuit, num_planes
 
     def run(self, n: int, seed: int, threads: int = 1, progress: Callable[[int], None] | None = None) -> Playouts:
-        """Exactly n uniformly random playouts. `progress` is told the number of finished ones now and then."""
+        """Exactly n uniformly random playouts, from a first state that is not terminal.
+
+        `progress` is told the number of finished ones now and then, in the thread that finished them; where it
+        raises, or the caller is interrupted, the other threads stop too.
+        """
         num_blocks = min(MAX_BLOCKS, max(1, n // (8 * LANES)))
         quotas = np.full(num_blocks * GROUPS_PER_BLOCK, n // (num_blocks * GROUPS_PER_BLOCK), np.int64)
         quotas[: n - quotas.sum()] += 1
         words = np.random.SeedSequence(seed).generate_state(4 * len(quotas), np.uint64)
         streams = words.astype(np.uint64).reshape(len(quotas), 4)
-        done = np.zeros(num_blocks, np.int64)
+        left = quotas.reshape(num_blocks, GROUPS_PER_BLOCK).sum(axis=1)
+        stopped = Event()
 
         def block(index: int) -> NDArray[np.int64]:
             part = slice(index * GROUPS_PER_BLOCK, (index + 1) * GROUPS_PER_BLOCK)
-            for counters in self._block(quotas[part], streams[part]):
-                done[index] = counters[COUNTERS : COUNTERS + self._num_values(0)].sum()
+            for context in self._block(quotas[part], streams[part]):
+                left[index] = _unfinished(context)
                 if progress:
-                    progress(int(done.sum()))
+                    progress(n - int(left.sum()))
+                if stopped.is_set():
+                    break
+            counters: NDArray[np.int64] = context.view(np.int64).sum(axis=1)
             return counters
 
         with ThreadPoolExecutor(threads) as pool:
-            counters = sum(pool.map(block, range(num_blocks)), np.zeros(1, np.int64))
+            try:
+                counters = sum(pool.map(block, range(num_blocks)), np.zeros(1, np.int64))
+            except BaseException:
+                stopped.set()
+                raise
         return self._result(n, counters)
 
-    def _num_values(self, role: int) -> int:
-        return len(self._circuit.goals[role])
-
-    def _block(self, quotas: NDArray[np.int64], streams: NDArray[np.uint64]) -> Iterator[NDArray[np.int64]]:
-        """Yields the context's planes, summed over their words, after every call until all lanes are done."""
+    def _block(self, quotas: NDArray[np.int64], streams: NDArray[np.uint64]) -> Iterator[NDArray[np.uint64]]:
+        """Yields the context, uint64[planes, 8], after every call until all lanes are done."""
         planes = _aligned(self._num_planes)
         context = _aligned(COUNTERS + sum(map(len, self._circuit.goals)))
         context[RANDOM : RANDOM + 4] = streams.T
@@ -354,8 +366,8 @@ class PlayoutRunner:
         context[ACTIVE] = [full >> np.uint64(64 - lanes) if lanes else 0 for lanes in started.tolist()]
         planes[: self._circuit.num_facts] = np.where(self._circuit.initial, full, np.uint64(0))[:, None]
         while self._function(planes.ctypes.data, context.ctypes.data, STEPS_PER_CALL):
-            yield context.view(np.int64).sum(axis=1)
-        yield context.view(np.int64).sum(axis=1)
+            yield context
+        yield context
 
     def _result(self, n: int, counters: NDArray[np.int64]) -> Playouts:
         goals = []
@@ -368,6 +380,12 @@ class PlayoutRunner:
             goals.append({value: count for value, count in counts.items() if count})
             place += len(values)
         return Playouts(n, int(counters[STEPS]), int(counters[STUCK_COUNT]), tuple(goals))
+
+
+def _unfinished(context: NDArray[np.uint64]) -> int:
+    """The playouts of a block that are going on or not yet started."""
+    active: list[int] = context[ACTIVE].tolist()
+    return int(context[REMAINING].sum()) + sum(map(int.bit_count, active))
 
 
 def _aligned(planes: int) -> NDArray[np.uint64]:

@@ -62,7 +62,7 @@ class Reasoner:
                 continue  # a sentence about somebody who does not play; the check reports it
             if symbol.name == "legal":
                 answer.legal[role].append(value)
-            elif (goal := self.names.integer(value)) is not None:
+            elif (goal := self.names.goal_value(value)) is not None and goal not in answer.goals[role]:
                 answer.goals[role].append(goal)
         for answer in answers:
             for moves in answer.legal.values():

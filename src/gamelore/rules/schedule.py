@@ -18,18 +18,13 @@ class Step:
 
 def schedule(circuit: Circuit, literals: Sequence[GateLiteral]) -> list[Step]:
     """The gates that these outputs need, each after what it depends on; gates of a loop stand in that loop's step."""
-    members = _loop_members(circuit)
+    loops = _Loops(circuit)
     steps: list[Step] = []
     done: set[Node] = set()
     for literal in literals:
-        for unit in _units_before(circuit, literal >> 1, members, done):
+        for unit in _units_before(circuit, literal >> 1, loops, done):
             if isinstance(unit, Loop):
-                steps.append(
-                    Step(
-                        sorted(node for node in members if members[node] is unit and is_gate(circuit, node)),
-                        unit,
-                    )
-                )
+                steps.append(Step(loops.gates[unit.variables[0]], unit))
             elif steps and steps[-1].loop is None:
                 steps[-1].gates.append(unit)
             else:
@@ -42,18 +37,38 @@ def is_gate(circuit: Circuit, node: Node) -> bool:
     return circuit.left[node] >= 0
 
 
-def _loop_members(circuit: Circuit) -> dict[Node, Loop]:
-    """Variables, and gates between a loop's variables and its results."""
-    members: dict[Node, Loop] = {}
-    for loop in circuit.loops:
+class _Loops:
+    """Which nodes lie in which loop: its variables, and the gates between them and its results.
+
+    `of` gives the loop of a node, `gates` the gates of a loop in order, by its first variable.
+    """
+
+    def __init__(self, circuit: Circuit) -> None:
+        self.circuit = circuit
+        self.of: dict[Node, Loop] = {}
+        self.gates: dict[Node, list[Node]] = {}
+        for loop in circuit.loops:
+            inside = self._inside(loop)
+            self.of.update(dict.fromkeys(inside, loop))
+            self.gates[loop.variables[0]] = sorted(inside.difference(loop.variables))
+
+    def _inside(self, loop: Loop) -> set[Node]:
         inside = set(loop.variables)
-        first = min(loop.variables)
-        wanted = _cone(circuit, [literal >> 1 for literal in loop.results], first)
+        wanted = _cone(self.circuit, [literal >> 1 for literal in loop.results], min(loop.variables))
         for node in sorted(wanted):
-            if is_gate(circuit, node) and {circuit.left[node] >> 1, circuit.right[node] >> 1} & inside:
+            if is_gate(self.circuit, node) and not inside.isdisjoint(_operands(self.circuit, node)):
                 inside.add(node)
-        members.update(dict.fromkeys(inside, loop))
-    return members
+        return inside
+
+    def inputs(self, loop: Loop) -> list[Node]:
+        """The nodes outside that a loop reads."""
+        nodes = {node for gate in self.gates[loop.variables[0]] for node in _operands(self.circuit, gate)}
+        nodes |= {literal >> 1 for literal in loop.results}
+        return sorted(node for node in nodes if self.of.get(node) is not loop)
+
+
+def _operands(circuit: Circuit, gate: Node) -> tuple[Node, Node]:
+    return circuit.left[gate] >> 1, circuit.right[gate] >> 1
 
 
 def _cone(circuit: Circuit, roots: Sequence[Node], first: Node) -> set[Node]:
@@ -65,16 +80,16 @@ def _cone(circuit: Circuit, roots: Sequence[Node], first: Node) -> set[Node]:
         if node >= first and node not in found:
             found.add(node)
             if is_gate(circuit, node):
-                stack += (circuit.left[node] >> 1, circuit.right[node] >> 1)
+                stack += _operands(circuit, node)
     return found
 
 
-def _units_before(circuit: Circuit, root: Node, members: dict[Node, Loop], done: set[Node]) -> Iterator[Node | Loop]:
+def _units_before(circuit: Circuit, root: Node, loops: _Loops, done: set[Node]) -> Iterator[Node | Loop]:
     """Depth first, so that a gate stands close to its first use."""
     stack: list[tuple[Node, bool]] = [(root, False)]
     while stack:
         node, expanded = stack.pop()
-        loop = members.get(node)
+        loop = loops.of.get(node)
         if loop is not None:
             node = loop.variables[0]
         if node in done or (loop is None and not is_gate(circuit, node)):
@@ -84,13 +99,5 @@ def _units_before(circuit: Circuit, root: Node, members: dict[Node, Loop], done:
             yield loop or node
             continue
         stack.append((node, True))
-        stack += [(before, False) for before in _inputs(circuit, node, loop, members)]
-
-
-def _inputs(circuit: Circuit, node: Node, loop: Loop | None, members: dict[Node, Loop]) -> list[Node]:
-    if loop is None:
-        return [circuit.right[node] >> 1, circuit.left[node] >> 1]
-    inside = [member for member in members if members[member] is loop and is_gate(circuit, member)]
-    nodes = {literal >> 1 for member in inside for literal in (circuit.left[member], circuit.right[member])}
-    nodes |= {literal >> 1 for literal in loop.results}
-    return sorted(before for before in nodes if members.get(before) is not loop)
+        before = loops.inputs(loop) if loop else reversed(_operands(circuit, node))
+        stack += [(input_node, False) for input_node in before]

@@ -42,7 +42,7 @@ class Turns:
         if game.num_roles == 1:
             return np.ones((len(states), 1), np.bool_)
         if self.controls is not None:
-            return np.array([game.holds(states, fact) for fact in self.controls], np.bool_).T.reshape(len(states), -1)
+            return np.stack([game.holds(states, fact) for fact in self.controls], axis=1)
         return self._by_choice(game, states)
 
     def _by_choice(self, game: Game, states: States) -> NDArray[np.bool_]:

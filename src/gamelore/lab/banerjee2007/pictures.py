@@ -21,9 +21,10 @@ from ..figures import (
     write_rows,
 )
 from ..stats import Interval
-from ..trees import DrawnFeature
+from ..structure import feature_texts
+from ..trees import DrawnFeature, labels
 from .plan import FIGURES, NAMES, OPPONENTS, SOURCE, SWEPT_EPSILONS, SWEPT_MATCHES, TARGETS, TITLES, Figure, swept
-from .study import CONTROL_NAMES, CONTROLLED, Study
+from .study import CONTROL_NAMES, CONTROLLED, LATE, Study
 
 
 def curves(study: Study) -> Iterator[Picture]:
@@ -56,12 +57,22 @@ def figure2_picture(table: PrintedTable, values: dict[str, dict[str, float]], fo
         for letter, text in table.features.items()
     ]
     png, svg = draw_features(features, folder / "figure2")
-    rows = [(letter, text) for letter, text in table.features.items()]
+    rows = [(one.label, one.text, *one.values.values()) for one in features]
+    header = ("letter", "feature", *values)
     caption = (
         "Figure 2: the twelve features of tic-tac-toe for the first mover, with the values of Table 1 as printed. "
         "Which letter of a group (a, b, e, g), (c, d), (j, k, l) is which feature is a guess."
     )
-    return Picture("figure2", caption, png, svg, write_rows(folder / "figure2.csv", ("letter", "feature"), rows))
+    return Picture("figure2", caption, png, svg, write_rows(folder / "figure2.csv", header, rows))
+
+
+def second_mover_picture(folder: Path) -> Picture:
+    """The features of the role that the paper does not show."""
+    found = [DrawnFeature(label, text) for label, text in zip(labels(), feature_texts(SOURCE, 1), strict=False)]
+    png, svg = draw_features(found, folder / "figure2-second")
+    rows = write_rows(folder / "figure2-second.csv", ("letter", "feature"), [(one.label, one.text) for one in found])
+    caption = f"The {len(found)} features of tic-tac-toe for the second mover, which the paper does not show."
+    return Picture("figure2-second", caption, png, svg, rows)
 
 
 def table1_picture(study: Study) -> Picture:
@@ -77,7 +88,8 @@ def table1_picture(study: Study) -> Picture:
         panels.append((NAMES[opponent], dots))
     caption = (
         f"Table 1: values of the twelve features after {study.plan.reading.source_matches} matches of tic-tac-toe, "
-        f"reading {study.name}; mean over {study.plan.runs} runs with 95 % interval; diamonds: the paper."
+        f"reading {study.name}; mean over those of {study.plan.runs} runs that met the feature, with 95 % interval; "
+        "diamonds: the paper."
     )
     return dot_figure(f"table1-{study.name}", caption, panels, study.folder, xlabel="value", zero=50, same_x=True)
 
@@ -117,7 +129,7 @@ def controls_picture(study: Study) -> Picture:
         ]
         panels.append((TITLES[game], dots))
     caption = (
-        "What carries the gain: mean reward of matches 301 to 3000 minus the baseline's, ε-greedy opponent, reading "
+        f"What carries the gain: mean reward, {study.matches(LATE)}, minus the baseline's, ε-greedy opponent, reading "
         f"{study.name}, {study.plan.runs} runs, 95 % intervals of paired differences."
     )
     return dot_figure(f"controls-{study.name}", caption, panels, study.folder, xlabel="points over baseline", zero=0)

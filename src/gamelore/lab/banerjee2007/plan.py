@@ -62,10 +62,15 @@ class Reading:
             "hashed": "a fixed move order, another one in every run",
             "first": "the first legal move",
         }[self.filler]
+        when = {
+            "lazy": "after the match that visited it",
+            "siblings": "after the match in which it could have been chosen",
+            "eager": "when it is first looked at, which expands trees while choosing",
+        }[self.initialisation]
         return (
-            f"opponents without a decisive move play {filler} (ε = {self.opponent_epsilon}); values are "
-            f"initialised {self.initialisation}; the source run has {self.source_matches} matches of a learner that "
-            f"explores with probability {self.source_epsilon:g}"
+            f"opponents without a decisive move play {filler} (ε = {self.opponent_epsilon}); an afterstate gets its "
+            f"first value {when} (`{self.initialisation}`); the source run has {self.source_matches} "
+            f"matches of a learner that explores with probability {self.source_epsilon:g}"
         )
 
 

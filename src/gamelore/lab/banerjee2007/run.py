@@ -15,7 +15,7 @@ from ..endpoints import Evidence, Finding, evaluate
 from ..grid import Grid
 from ..report import ReportPaths, Table, machine, peak_memory, write_report
 from ..runner import RunSummary, run_grid, version
-from ..trials import TrialStore
+from ..trials import STORE, TrialStore
 from . import page, pictures, tables
 from .plan import READINGS, SEED, SOURCE, TARGETS, Plan
 from .study import Study
@@ -24,7 +24,6 @@ PARTS: dict[str, tuple[str, ...]] = {
     "text": ("core", "controls", "sweep"),
     "figures": ("core", "controls", "sensitivity", "sweep"),
 }
-STORE = "results.db"
 
 
 def reproduce(
@@ -106,11 +105,11 @@ def _verdict_grid(plans: Sequence[Plan], pilots: Sequence[Sequence[Finding]], ma
 def _write(studies: Sequence[Study], claims: Claims, verdicts: bool, provenance: Table) -> ReportPaths:
     folder, table = studies[0].folder, claims.table
     printed = {opponent: table.column(opponent) for opponent in OPPONENTS}
-    figure2 = pictures.figure2_picture(table, printed, folder)
+    features = [pictures.figure2_picture(table, printed, folder), pictures.second_mover_picture(folder)]
     tables.write_claims(studies, folder)
-    blocks = page.blocks(studies, figure2, verdicts, provenance)
+    blocks = page.blocks(studies, features, verdicts, provenance)
     title = "General Game Learning using Knowledge Transfer (Banerjee & Stone 2007), reproduced"
-    return write_report(title, page.headline(studies[0]), blocks, folder)
+    return write_report(title, page.headline(studies[0], verdicts), blocks, folder)
 
 
 def _provenance(

@@ -13,7 +13,7 @@ from ..endpoints import Evidence, Finding
 from ..stats import Interval
 from .plan import CONTROLS, Plan
 
-LATE, WHOLE, LAST = (301, 3000), (1, 3000), (2701, 3000)
+EARLY, LATE, WHOLE, LAST = (1, 300), (301, 3000), (1, 3000), (2701, 3000)
 CONTROL_NAMES = {
     "baseline": "nothing (baseline)",
     "terminal": "terminal check only",
@@ -50,6 +50,10 @@ class Study:
     def window(self, window: stats.Window) -> stats.Window:
         """The window of a series of 3000 matches, in one as long as this one's."""
         return stats.scaled(window, self.plan.matches)
+
+    def matches(self, window: stats.Window) -> str:
+        """Which matches these are here, in words."""
+        return "matches {}-{}".format(*self.window(window))
 
     def level(self, game: str, opponent: str, learner: str, window: stats.Window = LATE) -> Interval:
         """Mean reward per match."""

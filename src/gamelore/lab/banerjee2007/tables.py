@@ -8,23 +8,23 @@ from pathlib import Path
 import numpy as np
 
 from .. import stats
-from ..costs import LANES, MATCHES, PARTS, REPEATS
+from ..costs import PARTS, REPEATS
 from ..endpoints import Finding, column_rmse, rmse
 from ..figures import write_rows
 from ..report import Table, span
 from .plan import EXTRA, FIGURES, INITIALISATIONS, LEARNERS, NAMES, OPPONENTS, TARGETS, TITLES, Figure
-from .study import CONTROL_NAMES, CONTROLLED, LAST, LATE, WHOLE, Study
+from .study import CONTROL_NAMES, CONTROLLED, EARLY, LAST, LATE, WHOLE, Study
 
 
 def levels_table(study: Study) -> Table:
     """Every figure's learners: levels under both averages, and speed."""
     learners = [(figure, x) for figure in FIGURES for x in (*figure.learners, *EXTRA.get(figure.opponent, ()))]
     rows = [_levels(study, figure, learner) for figure, learner in learners]
-    windows = ["matches {}-{}".format(*study.window(window)) for window in (LATE, WHOLE, LAST)]
+    windows = [study.matches(window) for window in (LATE, WHOLE, LAST)]
     caption = (
-        "Mean reward with 95 % interval over runs. The first column is where a curve averaged from match 301 ends, the "
-        "second where one averaged from match 1 ends. Until 95: median over runs of the first match at which the mean "
-        "of the last 20 reaches 95."
+        "Mean reward with 95 % interval over runs. The first column is where a curve averaged from match "
+        f"{study.window(LATE)[0]} ends, the second where one averaged from match 1 ends. Until 95: median over runs of "
+        "the first match at which the mean of the last 20 reaches 95."
     )
     return Table(("figure", "learner", *windows, "until 95", "paper's axis"), rows, (2, 3, 4, 5, 6), caption)
 
@@ -44,7 +44,7 @@ def controls_table(study: Study) -> Table:
         for game in TARGETS
         for kind, learner in [("baseline", "baseline"), *CONTROLLED]
     ]
-    header = ("target", "initial values", "matches 301-3000", "minus baseline", "transfer minus this")
+    header = ("target", "initial values", study.matches(LATE), "minus baseline", "transfer minus this")
     caption = (
         "Paired differences with 95 % intervals. Where the last column lies right of 0, the values that the features "
         "have learned add to what this control has."
@@ -69,7 +69,8 @@ def initialisation_table(study: Study) -> Table:
         for when in INITIALISATIONS
         for learner in ("transfer", "lookahead")
     ]
-    header = ("target", "initialisation", "learner", "matches 301-3000", "minus baseline", "the same, matches 1-300")
+    late, early = study.matches(LATE), study.matches(EARLY)
+    header = ("target", "initialisation", "learner", late, "minus baseline", f"the same, {early}")
     caption = (
         "lazy: afterstates visited in the last match; siblings: all candidates of the visited states; eager: every "
         "candidate when it is first scored (which expands trees while choosing)."
@@ -79,7 +80,7 @@ def initialisation_table(study: Study) -> Table:
 
 def _initialised(study: Study, game: str, when: str, learner: str) -> tuple[str, ...]:
     name = learner if when == study.plan.reading.initialisation else f"{learner}~{when}"
-    late, early = (study.difference(game, "egreedy", name, "baseline", window) for window in (LATE, (1, 300)))
+    late, early = (study.difference(game, "egreedy", name, "baseline", window) for window in (LATE, EARLY))
     return (
         TITLES[game],
         when,
@@ -99,7 +100,10 @@ def sensitivity_table(study: Study) -> Table:
     title = f"{TITLES['capturego3']} against {NAMES['egreedy']}, suicide legal and losing"
     rows.append(_situation(study, title, "capturego3_suicide", "egreedy", LEARNERS))
     header = ("situation", *LEARNERS, "transfer - baseline", "transfer - lookahead")
-    caption = "Matches 301 to 3000. With the filler `first` every run meets the same opponent: the interval hides that."
+    caption = (
+        f"Mean reward, {study.matches(LATE)}. With the filler `first` every run meets the same opponent: the interval "
+        "hides that."
+    )
     return Table(header, rows, (1, 2, 3, 4, 5), caption)
 
 
@@ -120,10 +124,12 @@ def costs_table(study: Study) -> Table:
             numbers = [f"{parts[name]:.1f}" for name in PARTS]
             ratio = span(stats.mean_interval(cost.ratios)) if learner == "transfer" else ""
             rows.append((TITLES[game], learner, *numbers, f"{sum(parts.values()):.1f}", ratio))
+    sizes = {f"{cost.lanes} lanes of {cost.matches} matches" for cost in study.evidence.costs.values()}
     caption = (
-        f"Microseconds per match of {LANES} lanes of {MATCHES} matches, positions not worked out before: rules, "
-        "opponents and loop; the learner's choices; Equation 2; expanding and matching trees. Last: transfer's wall "
-        f"time over the baseline's, {REPEATS} repeats."
+        f"Microseconds per match of {' or '.join(sorted(sizes))}, positions not worked out before. Playing: rules, "
+        "opponents and loop, working out new positions included, so a learner that meets fewer of them pays less "
+        "there; choosing: the learner's choices; learning: Equation 2; initialising: expanding and matching trees. "
+        f"Ratio: transfer's wall time over the baseline's, mean and 95 % interval of {REPEATS} repeats."
     )
     return Table(("target", "learner", *PARTS, "together", "ratio"), rows, (2, 3, 4, 5, 6, 7), caption)
 
@@ -156,24 +162,27 @@ def rmse_words(study: Study) -> str:
 
 
 def claims_table(studies: Sequence[Study]) -> Table:
-    """Every claim, in every reading; what no learner was needed for stands once."""
+    """Every claim, in every reading; what was counted on the games alone stands once."""
     rows = []
     for findings in zip(*(study.findings for study in studies), strict=True):
-        sampled = bool(findings[0].settings)
+        sampled = bool(findings[0].settings) or findings[0].interval.num > 0
         for study, finding in list(zip(studies, findings, strict=True))[: None if sampled else 1]:
             rows.append(_claim_row(finding, study.name if sampled else "any"))
-    header = ("claim", "the paper's words and place", "reading", "paper", "claimed", "ours", "runs", "verdict")
-    return Table(header, rows, (5, 6))
+    header = ("claim", "the paper's words and place", "reading", "paper", "claimed", "ours", "runs", "p", "verdict")
+    return Table(header, rows, (5, 6, 7))
 
 
 def _claim_row(finding: Finding, reading: str) -> tuple[str, ...]:
     claim = finding.claim
     sign = {"above": ">", "below": "<", "within": "in", "equals": "="}[claim.test]
     claimed = f"{sign} {' to '.join(f'{number:g}' for number in claim.target)}"
+    if claim.directional and claim.margin:
+        claimed += f" (margin {claim.margin:g})"
     note = f" Here: {claim.note}." if claim.note else ""
     words = f"“{claim.quote}” ({claim.place}).{note}"
-    runs = str(finding.interval.num or "")
-    return f"`{claim.id}`", words, reading, claim.paper, claimed, span(finding.interval), runs, finding.verdict
+    ours, runs = span(finding.interval), str(finding.interval.num or "")
+    p = "" if finding.adjusted is None else "< 0.001" if finding.adjusted < 0.001 else f"{finding.adjusted:.3f}"
+    return f"`{claim.id}`", words, reading, claim.paper, claimed, ours, runs, p, finding.verdict
 
 
 def write_claims(studies: Sequence[Study], folder: Path) -> Path:
