@@ -249,10 +249,21 @@ def test_what_is_learned_is_listed_shown_exported_and_used(tmp_path: Path) -> No
     assert run_json("knowledge", "list", "--source", "connect3")[0]["sources"][0]["game"] == "tictactoe"
 
 
+def test_learn_takes_an_equivalence_and_a_control(store: Path) -> None:
+    run("learn", "tictactoe", "--opponent", "random", "--matches", 60)
+    transfer = ("learn", "tictactoe3p", "--learner", "transfer", "--source", "tictactoe", "--opponent", "random")
+    options = ("--equivalence", "0=0,33=50,100=100", "--control", "shuffled", "--matches", 20)
+    settings = run_json(*transfer, *options)["settings"]
+    assert settings["control"] == "shuffled"
+    assert settings["equivalence"] == [[0, 0], [33, 50], [100, 100]]
+
+
 def test_learn_refuses_what_does_not_fit() -> None:
     assert "expected --source GAME with --learner transfer" in run("learn", "tictactoe", "--source", "connect3", code=2)
     assert "expected an opponent (egreedy" in run("learn", "tictactoe", "--opponent", "minimax", code=2)
     assert "expected alpha from 0 to 1, got 7.0" in run("learn", "tictactoe", "--alpha", 7, code=2)
+    assert "as in 0=0,33=50,100=100, got '0=0,33'" in run("learn", "tictactoe", "--equivalence", "0=0,33", code=2)
+    assert "with the transfer learner only" in run("learn", "tictactoe", "--control", "shuffled", code=2)
     arguments = ("learn", "connect3", "--learner", "transfer", "--source", "tictactoe")
     assert "expected knowledge of tictactoe against egreedy" in run(*arguments, code=1)
     message = run("learn", "connect3", "--learner", "transfer", "--source", "tictactow", code=2)

@@ -106,6 +106,24 @@ def learn(
         Literal["visits", "mean", "first", "most"],
         typer.Option("--combine", help="How several sources become one.", rich_help_panel=SOURCE_OPTIONS),
     ] = "visits",
+    equivalence: Annotated[
+        str | None,
+        typer.Option(
+            "--equivalence",
+            metavar="PAIRS",
+            help="Which goal here counts as which there, as in 0=0,33=50,100=100.",
+            rich_help_panel=SOURCE_OPTIONS,
+            show_default="best as best, worst as worst, the rest as the middle",
+        ),
+    ] = None,
+    control: Annotated[
+        Literal["terminal", "shuffled", "features"] | None,
+        typer.Option(
+            "--control",
+            help="Take a part away: terminal states only, values shuffled, features only.",
+            rich_help_panel=SOURCE_OPTIONS,
+        ),
+    ] = None,
     knowledge: KnowledgeFile = None,
     engine: Engine = "auto",
     seed: Seed = 0,
@@ -123,7 +141,18 @@ def learn(
     rules = load_game(game, engine)
     chosen = known(role, rules.roles, f"a role of {rules.name}") if role else rules.roles[0]
     with usage():
-        settings = LearnerSettings(learner, heuristic, initialisation, alpha, gamma, lam, epsilon, depth)
+        settings = LearnerSettings(
+            learner,
+            heuristic,
+            initialisation,
+            alpha,
+            gamma,
+            lam,
+            epsilon,
+            depth,
+            equivalence=_pairs(equivalence),
+            control=control,
+        )
         against = opponent_settings(opponent)
     if (learner == "transfer") != bool(source):
         fail(f"expected --source GAME with --learner transfer, and only there; got --learner {learner}", USAGE)
@@ -150,6 +179,16 @@ def _look_for(sources: Sources | None, knowledge: Path | None) -> None:
     for name in sources.games:
         if name not in {learner.rules_hash for learner in learners}:
             known(name, learned, "a source that was learned or is shipped")
+
+
+def _pairs(text: str | None) -> dict[int, int] | None:
+    """`0=0,33=50,100=100` as a dictionary."""
+    if text is None:
+        return None
+    try:
+        return {int(here): int(there) for here, there in (pair.split("=") for pair in text.split(","))}
+    except ValueError:
+        fail(f"expected --equivalence as in 0=0,33=50,100=100, got '{text}'; write HERE=THERE for every goal", USAGE)
 
 
 @contextmanager

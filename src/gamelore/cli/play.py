@@ -12,10 +12,7 @@ from .console import GAME_HELP, USAGE, Engine, Json, Seed, command, emit, fail, 
 
 if TYPE_CHECKING:
     from ..play.match import MatchRecord
-    from ..play.player import Player
     from ..rules.game import Game
-
-LANES = 64  # matches side by side; the result does not depend on it
 
 
 def register(app: typer.Typer) -> None:
@@ -46,14 +43,16 @@ def play(
     json: Json = False,
 ) -> None:
     """Let players play matches, and count what they got."""
+    from ..play.lockstep import play_matches
     from ..play.roster import player
 
     rules = load_game(game, engine)
     with usage():
-        seats = [player(spec) for spec in players]
-    if len(seats) != rules.num_roles:
-        fail(f"expected {rules.num_roles} players, for {', '.join(rules.roles)}; got {len(seats)}", USAGE)
-    played = _play(rules, players, seats, matches, seed)
+        for spec in players:
+            player(spec)
+    if len(players) != rules.num_roles:
+        fail(f"expected {rules.num_roles} players, for {', '.join(rules.roles)}; got {len(players)}", USAGE)
+    played = play_matches(rules, players, matches, seed)
     if records is not None:
         records.parent.mkdir(parents=True, exist_ok=True)
         records.write_text("".join(f"{record.to_json()}\n" for record in played), encoding="utf-8")
@@ -62,28 +61,6 @@ def play(
         emit(summary)
     else:
         _show(summary, played[0] if matches == 1 else None)
-
-
-def _play(game: Game, players: list[str], seats: list[Player], num_matches: int, seed: int) -> list[MatchRecord]:
-    """The matches in their order; match i is the same whatever their number."""
-    import numpy as np
-
-    from ..play.graph import Graph
-    from ..play.lockstep import run_lockstep
-    from ..play.match import match_records
-    from ..play.player import Finished
-    from ..play.streams import stream
-
-    bounds = np.linspace(0, num_matches, min(num_matches, LANES) + 1).astype(np.int64)
-    played: list[MatchRecord] = []
-
-    def keep(finished: Finished) -> None:
-        keys = [(seed, 0, "play", match) for match in finished.matches.tolist()]
-        played.extend(match_records(finished, players, keys))
-
-    keys = np.full(len(bounds) - 1, stream(seed, 0, "play"))
-    run_lockstep(Graph(game), seats, keys, np.diff(bounds), first_match=bounds[:-1], on_end=keep)
-    return sorted(played, key=lambda record: record.key[-1])
 
 
 def _summary(game: Game, players: list[str], played: list[MatchRecord], seed: int) -> dict[str, Any]:
