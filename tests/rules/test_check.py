@@ -270,3 +270,15 @@ def test_recursion_without_end_stops_at_the_limits(engine):
 
     with pytest.raises(GroundingError, match="20000 literals"):
         play_once()
+
+
+def test_a_rule_that_does_not_parse_hides_no_other_finding():
+    text = PLAYABLE + "(goal white)\n(<= (p ?x) (not (q ?x)))\n(<= (not a))\n(goal white 200)\n(q"
+    assert [finding.code for finding in check_text(text)] == [
+        "syntax",
+        "unsafe-variable",
+        "syntax",
+        "goal-out-of-range",
+        "syntax",
+    ]
+    assert "never-used" in [finding.code for finding in check_text(PLAYABLE + "(q 1)")]

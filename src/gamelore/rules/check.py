@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
-from ..errors import GDLSemanticError, GDLSyntaxError
+from ..errors import GDLSemanticError
 from . import flaws
 from .flaws import Flaw, Sheet
-from .gdl import Rulesheet, parse
+from .gdl import Rulesheet, parse_around_errors
 
 Severity: TypeAlias = Literal["error", "warning"]
 
@@ -77,6 +77,7 @@ CHECKS = (
     Check("parenthesised", "warning", False, flaws.parenthesised),
 )
 
+OF_THE_WHOLE_SHEET = frozenset({"missing", "unknown-role", "never-derived", "never-used", "negation-in-cycle"})
 REFUSED = frozenset(check.code for check in CHECKS if check.refuses)
 
 
@@ -86,11 +87,17 @@ def check(rulesheet: Rulesheet) -> list[Finding]:
 
 
 def check_text(text: str, path: Path | None = None) -> list[Finding]:
-    """As `check`, and a text that does not parse is a finding too (code "syntax")."""
-    try:
-        return check(parse(text, path))
-    except GDLSyntaxError as error:
-        return [Finding("error", "syntax", error.message, path, error.line, error.column, error.rule, error.remedy)]
+    """As `check`, and every rule that does not parse is a finding too (code "syntax").
+
+    Where there is one, what can be seen in the whole sheet only is not looked for: the rule might be what is missing.
+    """
+    rulesheet, errors = parse_around_errors(text, path)
+    syntax = [
+        Finding("error", "syntax", error.message, path, error.line, error.column, error.rule, error.remedy)
+        for error in errors
+    ]
+    found = _findings(rulesheet, [check for check in CHECKS if not errors or check.code not in OF_THE_WHOLE_SHEET])
+    return sorted(syntax + found, key=lambda finding: (finding.line, finding.column))
 
 
 def refuse(rulesheet: Rulesheet) -> None:

@@ -203,6 +203,25 @@ def parse(text: str, path: Path | None = None) -> Rulesheet:
     return Rulesheet(_Parser(path).rules(text), text, path)
 
 
+def parse_around_errors(text: str, path: Path | None = None) -> tuple[Rulesheet, list[GDLSyntaxError]]:
+    """The rules that parse, and the first error of every other one, in the order of the text.
+
+    Where parentheses do not match, nothing behind them can be told apart, and that error is the last.
+    """
+    parser = _Parser(path)
+    rules: list[Rule] = []
+    errors: list[GDLSyntaxError] = []
+    try:
+        for expression in parser.expressions(text):
+            try:
+                rules.append(parser.rule(expression))
+            except GDLSyntaxError as error:
+                errors.append(error)
+    except GDLSyntaxError as error:
+        errors.append(error)
+    return Rulesheet(tuple(rules), text, path), errors
+
+
 def parse_term(text: str) -> Term:
     """Parses one term, `noop` or `(mark 2 2)`. Raises GDLSyntaxError."""
     parser = _Parser(None)
