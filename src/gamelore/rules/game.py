@@ -70,11 +70,11 @@ class Game:
 
     @cached_property
     def _turns(self) -> Turns:
-        return Turns.observe(self)
+        return Turns.observe(self._engine)
 
     def acting(self, states: States) -> NDArray[np.bool_]:
         """bool[batch, roles]: whose turn it is; see turns.py."""
-        return self._turns.acting(self, states)
+        return self._turns.acting(states)
 
     def holds(self, states: States, fact: str) -> NDArray[np.bool_]:
         """bool[batch]: in which states a fact holds."""
