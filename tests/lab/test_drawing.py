@@ -11,6 +11,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Rectangle
 
+from figure2 import TWELVE
 from gamelore.errors import GameloreError
 from gamelore.lab.drawing import COLOURS, draw_features, features_figure
 from gamelore.lab.trees import (
@@ -22,21 +23,6 @@ from gamelore.lab.trees import (
     feature_text,
     feature_tree,
     labels,
-)
-
-TWELVE = (
-    "L",
-    "L,{D}",
-    "L,{W}",
-    "L,{n}",
-    "L,{n,W}",
-    "L,{n},{n,W}",
-    "{D}",
-    "{D},{W}",
-    "{n},{n,W}",
-    "{W}",
-    "{n,W}",
-    "{n,W},{W}",
 )
 
 

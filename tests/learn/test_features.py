@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from figure2 import TWELVE
 from gamelore.errors import GameloreError
 from gamelore.learn.features import Equivalence, FeatureValues, canonical, combine, outcomes_of, parse, to_text
 from gamelore.learn.table1 import FIGURE_2, TABLE_1, printed_values
@@ -13,20 +14,6 @@ from gamelore.learn.table1 import FIGURE_2, TABLE_1, printed_values
 TREES = st.recursive(
     st.one_of(st.just("n"), st.integers(0, 100)), lambda trees: st.lists(trees, max_size=4).map(tuple), max_leaves=12
 )
-THE_TWELVE = [
-    "L",
-    "L,{D}",
-    "L,{W}",
-    "L,{n}",
-    "L,{n,W}",
-    "L,{n},{n,W}",
-    "{D}",
-    "{D},{W}",
-    "{n},{n,W}",
-    "{W}",
-    "{n,W}",
-    "{n,W},{W}",
-]
 
 
 @pytest.mark.parametrize(
@@ -46,7 +33,7 @@ def test_a_text_becomes_canonical(text: str, expected: str) -> None:
     assert canonical(text) == expected
 
 
-@pytest.mark.parametrize("text", THE_TWELVE)
+@pytest.mark.parametrize("text", TWELVE)
 def test_the_features_of_the_readings_are_canonical(text: str) -> None:
     assert canonical(text) == text
 
@@ -82,7 +69,7 @@ def test_values_are_a_mapping_with_canonical_texts() -> None:
 
 
 def test_shuffling_moves_values_and_keeps_them() -> None:
-    values = FeatureValues({text: (float(i), i) for i, text in enumerate(THE_TWELVE)})
+    values = FeatureValues({text: (float(i), i) for i, text in enumerate(TWELVE)})
     runs = [values.shuffled(1, run) for run in range(4)]
     assert all(sorted(run.values()) == sorted(values.values()) for run in runs)
     assert len({tuple(run.values()) for run in runs}) == 4
@@ -149,7 +136,7 @@ def test_an_equivalence_must_cover_the_target() -> None:
 
 
 def test_the_papers_letters_stand_for_the_twelve_features() -> None:
-    assert sorted(text for texts in FIGURE_2.values() for text in texts) == sorted(THE_TWELVE)
+    assert sorted(text for texts in FIGURE_2.values() for text in texts) == sorted(TWELVE)
     assert sorted("".join(FIGURE_2)) == list(TABLE_1) == list("abcdefghijkl")
 
 

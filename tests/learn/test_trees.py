@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from figure2 import TWELVE
 from gamelore import load
 from gamelore.errors import GameloreError
 from gamelore.learn.afterstates import afterstates_of_facts, own_afterstates
@@ -14,22 +15,7 @@ from gamelore.play.graph import Graph
 from learn.plain_learner import PlainGame
 from learn.small_games import COINS, PENNIES, TREE
 
-X_FEATURES = set(
-    [
-        "L",
-        "L,{D}",
-        "L,{W}",
-        "L,{n}",
-        "L,{n,W}",
-        "L,{n},{n,W}",
-        "{D}",
-        "{D},{W}",
-        "{n},{n,W}",
-        "{W}",
-        "{n,W}",
-        "{n,W},{W}",
-    ]
-)
+X_FEATURES = set(TWELVE)
 
 
 def test_tictactoe_has_the_papers_twelve_features_for_the_first_mover() -> None:
