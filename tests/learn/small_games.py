@@ -1,11 +1,14 @@
 """Games so small that what a learner makes of them can be worked out by hand."""
 
+from drawn_trees import WALKING
+
 # White moves first. Leaves carry white's goal; black's is 100 minus that.
 #     root -a-> A (black): -> loss, -> C (white): -> win, -> draw        feature of A: L,{D,W}
 #     root -b-> B (black): -> D (white): -> win                          feature of B: {W}
 #     root -c-> E (black): -> F (white): -> win                          feature of E: {W}
 #     root -d-> draw2                                                    terminal
-TREE = """
+TREE = (
+    """
 (role white) (role black)
 (init (at root)) (init (control white))
 (edge root a nodeA) (edge root b nodeB) (edge root c nodeE) (edge root d draw2)
@@ -15,15 +18,9 @@ TREE = """
 (edge nodeE l nodeF) (edge nodeF l win3)
 (leaf loss 0 100) (leaf draw 50 50) (leaf draw2 50 50)
 (leaf win 100 0) (leaf win2 100 0) (leaf win3 100 0)
-(other white black) (other black white)
-(<= (legal ?p (go ?e)) (true (control ?p)) (true (at ?n)) (edge ?n ?e ?m))
-(<= (legal ?p noop) (role ?p) (true (control ?q)) (distinct ?p ?q))
-(<= (next (at ?m)) (true (at ?n)) (does ?p (go ?e)) (edge ?n ?e ?m))
-(<= (next (control ?q)) (true (control ?p)) (other ?p ?q))
-(<= terminal (true (at ?n)) (leaf ?n ?v ?w))
-(<= (goal white ?v) (true (at ?n)) (leaf ?n ?v ?w))
-(<= (goal black ?w) (true (at ?n)) (leaf ?n ?v ?w))
 """
+    + WALKING
+)
 
 # Both choose at once, heads or tails; red wins where they are equal.
 PENNIES = """

@@ -8,6 +8,7 @@ from functools import cache
 import pytest
 
 import gamelore
+from drawn_trees import WALKING
 from gamelore.play.graph import Graph
 
 # Both choose at once: a wins whatever happens, b wins or loses, c never ends at once, d draws.
@@ -34,7 +35,8 @@ ONE_SHOT = """
 #     root -l-> p:  -> leaf 40, -> leaf 90
 #     root -m-> q:  -> leaf 0,  -> deep -> (white again) leaf 100 or leaf 10
 #     root -r-> leaf 30
-TREE = """
+TREE = (
+    """
 (role white) (role black)
 (init (at root)) (init (control white))
 (edge root l p) (edge root m q) (edge root r leaf30)
@@ -43,15 +45,9 @@ TREE = """
 (edge deep l leaf100) (edge deep r leaf10)
 (leaf leaf0 0 100) (leaf leaf10 10 90) (leaf leaf30 30 70) (leaf leaf40 40 60) (leaf leaf90 90 10)
 (leaf leaf100 100 0)
-(other white black) (other black white)
-(<= (legal ?p (go ?e)) (true (control ?p)) (true (at ?n)) (edge ?n ?e ?m))
-(<= (legal ?p noop) (role ?p) (true (control ?q)) (distinct ?p ?q))
-(<= (next (at ?m)) (true (at ?n)) (does ?p (go ?e)) (edge ?n ?e ?m))
-(<= (next (control ?q)) (true (control ?p)) (other ?p ?q))
-(<= terminal (true (at ?n)) (leaf ?n ?v ?w))
-(<= (goal white ?v) (true (at ?n)) (leaf ?n ?v ?w))
-(<= (goal black ?w) (true (at ?n)) (leaf ?n ?v ?w))
 """
+    + WALKING
+)
 
 # One player walks for ever (stay), into a dead end without being over (trap), or out, where no goal is given.
 WALK = """

@@ -169,10 +169,10 @@ class Graph:
 
     def _list(self, fresh: NDArray[np.int32]) -> None:
         legal = self.game.legal(self.states[fresh])
-        counts = np.diff(legal.offsets).reshape(len(fresh), -1)
+        starts, counts = legal.by_role(self.game.num_roles)
         begin = self._actions.append(legal.actions)
         self.num_moves[fresh] = counts
-        self.move_start[fresh] = begin + legal.offsets[:-1].reshape(counts.shape)
+        self.move_start[fresh] = begin + starts
         joint = np.prod(counts.astype(np.float64), axis=1)
         self.num_joint[fresh] = np.minimum(joint, 1e18).astype(np.int64)
         self.stuck[fresh] = (joint == 0) & ~self.terminal[fresh]

@@ -13,7 +13,7 @@ Contract: the circuit is exact for states in which every role plays exactly one 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
@@ -368,21 +368,20 @@ def components(roots: Iterable[int], dependencies: Callable[[int], Iterable[int]
     open_nodes: list[int] = []
     is_open: set[int] = set()
     found: list[list[int]] = []
+
+    def enter(node: int) -> tuple[int, Iterator[int]]:
+        index[node] = low[node] = len(index)
+        open_nodes.append(node)
+        is_open.add(node)
+        return node, iter(dependencies(node))
+
     for root in roots:
-        if root in index:
-            continue
-        path = [(root, iter(dependencies(root)))]
-        index[root] = low[root] = len(index)
-        open_nodes.append(root)
-        is_open.add(root)
+        path = [] if root in index else [enter(root)]
         while path:
             node, successors = path[-1]
             for successor in successors:
                 if successor not in index:
-                    index[successor] = low[successor] = len(index)
-                    open_nodes.append(successor)
-                    is_open.add(successor)
-                    path.append((successor, iter(dependencies(successor))))
+                    path.append(enter(successor))
                     break
                 if successor in is_open:
                     low[node] = min(low[node], index[successor])

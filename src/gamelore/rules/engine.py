@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, TypeAlias
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from .relations import variables_of
 
 States: TypeAlias = NDArray[np.uint64]
 Progress: TypeAlias = Callable[[int], None]
+Item = TypeVar("Item")
 NO_GOAL = -1
 REASONED_AT_ONCE = 256  # states in one call of clingo
 
@@ -36,6 +37,10 @@ class Legal:
 
     offsets: NDArray[np.int64]
     actions: NDArray[np.int32]
+
+    def by_role(self, num_roles: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where the moves of each (position, role) begin in `actions`, and how many: int64[batch, roles] each."""
+        return self.offsets[:-1].reshape(-1, num_roles), np.diff(self.offsets).reshape(-1, num_roles)
 
 
 class Engine(Protocol):
@@ -90,16 +95,16 @@ class NativeEngine:
         self._fact_index = {fact: i for i, fact in enumerate(circuit.facts)}
         self._byte_keys = _byte_keys(circuit.facts, 8 * self.num_words)
         self._goal_values = np.array([value for values in circuit.goals for value in values], np.int16)
-        self._goal_roles = np.repeat(np.arange(len(roles)), [len(values) for values in circuit.goals])
+        ends = np.cumsum([len(values) for values in circuit.goals]).tolist()
+        self._goal_slices = [slice(end - len(values), end) for end, values in zip(ends, circuit.goals, strict=True)]
 
     def evaluate(self, states: States) -> tuple[NDArray[np.bool_], NDArray[np.int16]]:
         """terminal: bool[batch]; goals: int16[batch, roles], NO_GOAL where not exactly one value holds."""
         bits = unpack_bits(self.code.run("evaluate", states), 1 + len(self._goal_values))
         goals = np.full((len(states), len(self.roles)), NO_GOAL, np.int16)
-        for role in range(len(self.roles)):
-            held = bits[:, 1:][:, self._goal_roles == role]
-            values = self._goal_values[self._goal_roles == role]
-            goals[:, role] = np.where(held.sum(axis=1) == 1, held @ values, NO_GOAL)
+        for role, part in enumerate(self._goal_slices):
+            held = bits[:, 1:][:, part]
+            goals[:, role] = np.where(held.sum(axis=1) == 1, held @ self._goal_values[part], NO_GOAL)
         return bits[:, 0].astype(np.bool_), goals
 
     def legal(self, states: States) -> Legal:
@@ -190,6 +195,21 @@ def _byte_keys(facts: Sequence[GroundTerm], num_bytes: int) -> NDArray[np.uint64
     return table
 
 
+class _Numbered(Generic[Item]):
+    """Numbers things from 0, in the order in which they are first met."""
+
+    def __init__(self) -> None:
+        self.items: list[Item] = []
+        self._numbers: dict[Item, int] = {}
+
+    def number(self, item: Item) -> int:
+        """The item's number, a new one for a new item."""
+        number = self._numbers.setdefault(item, len(self.items))
+        if number == len(self.items):
+            self.items.append(item)
+        return number
+
+
 class ReasonerEngine:
     """The plain reasoner. A state is one word, the number under which its set of facts was first met."""
 
@@ -198,12 +218,10 @@ class ReasonerEngine:
         self.names, self.roles = self.reasoner.names, self.reasoner.roles
         self.goal_values = [sorted(values) for values in self._possible_goals(sheet)]
         self.num_words = 1
-        self._sets: list[Facts] = []
-        self._numbers: dict[Facts, int] = {}
-        self._moves: list[GroundTerm] = []
-        self._actions: dict[GroundTerm, int] = {}
+        self._sets: _Numbered[Facts] = _Numbered()
+        self._moves: _Numbered[GroundTerm] = _Numbered()
         self._known: dict[int, Answer] = {}
-        self.initial = np.array([self._number(self.reasoner.initial)], np.uint64)
+        self.initial = np.array([self._sets.number(self.reasoner.initial)], np.uint64)
 
     def _possible_goals(self, sheet: Rulesheet) -> list[set[int]]:
         """Values that stand in heads of goal rules; where one is a variable, every value 0 .. 100 is possible.
@@ -219,14 +237,8 @@ class ReasonerEngine:
                     known |= found
         return values
 
-    def _number(self, facts: Facts) -> int:
-        number = self._numbers.setdefault(facts, len(self._sets))
-        if number == len(self._sets):
-            self._sets.append(facts)
-        return number
-
     def _states(self, states: States) -> list[Facts]:
-        return [self._sets[number] for number in states[:, 0].tolist()]
+        return [self._sets.items[number] for number in states[:, 0].tolist()]
 
     def _answers(self, states: States) -> list[Answer]:
         """Asks the rules once about each state, REASONED_AT_ONCE in one call."""
@@ -234,7 +246,9 @@ class ReasonerEngine:
         new = [number for number in dict.fromkeys(numbers) if number not in self._known]
         for start in range(0, len(new), REASONED_AT_ONCE):
             part = new[start : start + REASONED_AT_ONCE]
-            self._known.update(zip(part, self.reasoner.answers([self._sets[number] for number in part]), strict=True))
+            self._known.update(
+                zip(part, self.reasoner.answers([self._sets.items[number] for number in part]), strict=True)
+            )
         return [self._known[number] for number in numbers]
 
     def evaluate(self, states: States) -> tuple[NDArray[np.bool_], NDArray[np.int16]]:
@@ -250,21 +264,21 @@ class ReasonerEngine:
         moves = [[] if answer.terminal else list_ for answer in answers for list_ in answer.legal.values()]
         offsets = np.zeros(len(moves) + 1, np.int64)
         np.cumsum([len(list_) for list_ in moves], out=offsets[1:])
-        return Legal(offsets, np.array([self._action(move) for list_ in moves for move in list_], np.int32))
+        return Legal(offsets, np.array([self._moves.number(move) for list_ in moves for move in list_], np.int32))
 
     def next(self, states: States, joint: NDArray[np.int32]) -> States:
         """See NativeEngine.next."""
         if not len(states):
             return np.zeros((0, 1), np.uint64)
         joint_moves: list[Joint] = [
-            {role: self._moves[action] for role, action in zip(self.roles, actions, strict=True)}
+            {role: self._moves.items[action] for role, action in zip(self.roles, actions, strict=True)}
             for actions in joint.tolist()
         ]
         sets = self._states(states)
         numbers: list[list[int]] = []
         for start in range(0, len(sets), REASONED_AT_ONCE):
             part = slice(start, start + REASONED_AT_ONCE)
-            numbers += [[self._number(facts)] for facts in self.reasoner.successors(sets[part], joint_moves[part])]
+            numbers += [[self._sets.number(facts)] for facts in self.reasoner.successors(sets[part], joint_moves[part])]
         return np.array(numbers, np.uint64)
 
     def keys(self, states: States) -> NDArray[np.uint64]:
@@ -278,11 +292,11 @@ class ReasonerEngine:
 
     def facts(self, state: NDArray[np.uint64]) -> list[GroundTerm]:
         """The facts of one state, uint64[1]."""
-        return sorted(self._sets[int(state[0])])
+        return sorted(self._sets.items[int(state[0])])
 
     def pack(self, facts: Iterable[GroundTerm]) -> NDArray[np.uint64]:
         """One state from its facts."""
-        return np.array([self._number(frozenset(facts))], np.uint64)
+        return np.array([self._sets.number(frozenset(facts))], np.uint64)
 
     def playouts(self, n: int, seed: int, threads: int, progress: Progress | None) -> Playouts:
         """Random matches, all of them in lockstep."""
@@ -293,7 +307,7 @@ class ReasonerEngine:
         while len(states):
             terminal, values = self.evaluate(states)
             legal = self.legal(states)
-            counts = np.diff(legal.offsets).reshape(len(states), len(self.roles))
+            starts, counts = legal.by_role(len(self.roles))
             stuck = ~terminal & (counts == 0).any(axis=1)
             num_stuck += int(stuck.sum())
             for role, counter in enumerate(goals):
@@ -301,22 +315,16 @@ class ReasonerEngine:
                 counter[None] += int(stuck.sum())
             going = ~terminal & ~stuck
             num_steps += int(going.sum())
-            drawn = legal.offsets[:-1].reshape(counts.shape) + (rng.random(counts.shape) * counts).astype(np.int64)
+            drawn = starts + (rng.random(counts.shape) * counts).astype(np.int64)
             states = self.next(states[going], legal.actions[drawn[going]])
             if progress:
                 progress(n - len(states))
         return Playouts(n, num_steps, num_stuck, tuple(dict(+counter) for counter in goals))
 
-    def _action(self, move: GroundTerm) -> int:
-        number = self._actions.setdefault(move, len(self._moves))
-        if number == len(self._moves):
-            self._moves.append(move)
-        return number
-
     def move(self, role: int, action: int) -> GroundTerm:
         """The move that an action's index stands for."""
-        return self._moves[action]
+        return self._moves.items[action]
 
     def action(self, role: int, move: GroundTerm) -> int:
         """The index of a move."""
-        return self._action(move)
+        return self._moves.number(move)

@@ -250,7 +250,7 @@ class Limits:
 
 @dataclass(slots=True)
 class GroundProgram:
-    """Ground rules over atoms 1..num_atoms; a body literal is an atom or minus an atom.
+    """Ground rules over atoms, which are numbers from 1; a body literal is an atom or minus an atom.
 
     `init`, `true`, `next` (fact -> atom), `does`, `legal` ((role, move) -> atom), `goal` ((role, value) -> atom) and
     `terminal` (0 where nothing derives it) say which atom stands for what; `texts` gives any atom's text. Atoms that

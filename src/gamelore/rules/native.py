@@ -17,7 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .circuit import FALSE, Circuit, GateLiteral, Loop, Node
-from .planes import ATTRIBUTES, LANES, ONES, VECTOR, Instructions, Layout, entry_point, transposition, words
+from .planes import (
+    ATTRIBUTES,
+    LANES,
+    ONES,
+    VECTOR,
+    Instructions,
+    Layout,
+    entry_point,
+    transposition,
+    words,
+    zero_planes,
+)
 from .playout import playout_code
 from .schedule import Step, is_gate, schedule
 
@@ -95,8 +106,7 @@ class Program:
                 self.calls.append(self._emit_chunk(gates))
             return
         label = f"sweep{number}"
-        for node in step.loop.variables:
-            self.calls.append(self._store_plane(self._place(node), "zeroinitializer", f"z{node}"))
+        self.calls.append(self._emit_reset(number, step.loop))
         self.calls += [f"  br label %{label}", f"{label}:"]
         self.calls += [self._emit_chunk(gates) for gates in _chunks(step.gates)]
         commit = self._emit_commit(step.loop)
@@ -117,6 +127,15 @@ class Program:
         self.functions.append(chunk.function(name, "void", "  ret void"))
         return f"  call void @{name}(ptr %p)"
 
+    def _emit_reset(self, number: int, loop: Loop) -> str:
+        """Sets the variables to false."""
+        chunk = _Chunk(self)
+        for node in loop.variables:
+            chunk.store(self._place(node), "zeroinitializer")
+        name = f"{self.name}_reset{number}"
+        self.functions.append(chunk.function(name, "void", "  ret void"))
+        return f"  call void @{name}(ptr %p)"
+
     def _emit_commit(self, loop: Loop) -> str:
         """Sets the variables to the results; true where any lane of any of them changed."""
         chunk = _Chunk(self)
@@ -129,8 +148,7 @@ class Program:
         for node, new in zip(loop.variables, results, strict=True):
             chunk.store(self._place(node), new)
         self._release(number)
-        any_word = chunk.line(f"call i64 @llvm.vector.reduce.or.v8i64({VECTOR} {changes})")
-        again = chunk.line(f"icmp ne i64 {any_word}, 0")
+        again = chunk.any(changes)
         name = f"{self.name}_chunk{number}"
         self.functions.append(chunk.function(name, "i1", f"  ret i1 {again}"))
         return name
@@ -163,12 +181,6 @@ class Program:
         for node in self.expiring.pop(chunk, ()):
             self.free.append(self.places[node])
         self.num_chunks = chunk + 1
-
-    @staticmethod
-    def _store_plane(place: int, value: str, name: str) -> str:
-        return (
-            f"  %{name} = getelementptr {VECTOR}, ptr %p, i64 {place}\n  store {VECTOR} {value}, ptr %{name}, align 64"
-        )
 
 
 def _chunks(gates: Sequence[Node]) -> Iterator[Sequence[Node]]:
@@ -352,11 +364,10 @@ class NativeCode:
         return out[:batch]
 
     def _planes(self) -> int:
-        """The address of this thread's buffer of planes, aligned to a register."""
-        if not hasattr(self._buffers, "address"):
-            self._buffers.memory = np.zeros(8 * (self._num_planes + 1), np.uint64)
-            self._buffers.address = -(-self._buffers.memory.ctypes.data // 64) * 64
-        address: int = self._buffers.address
+        """The address of this thread's buffer of planes."""
+        if not hasattr(self._buffers, "planes"):
+            self._buffers.planes = zero_planes(self._num_planes)
+        address: int = self._buffers.planes.ctypes.data
         return address
 
 

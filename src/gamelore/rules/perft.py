@@ -50,13 +50,12 @@ def _successors(game: Game, states: States) -> tuple[NDArray[np.int64], States]:
 def _joint_moves(game: Game, states: States) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Every joint move of every state: the state's index, and the actions, int32[n, roles]."""
     legal = game.legal(states)
-    offsets = legal.offsets[:-1].reshape(len(states), game.num_roles)
-    counts = np.diff(legal.offsets).reshape(offsets.shape)
+    starts, counts = legal.by_role(game.num_roles)
     products = counts.prod(axis=1)
     parents = np.repeat(np.arange(len(states)), products)
     number = np.arange(len(parents)) - np.repeat(np.cumsum(products) - products, products)
     joints = np.empty((len(parents), game.num_roles), np.int32)
     for role in reversed(range(game.num_roles)):
         number, choice = np.divmod(number, counts[parents, role])
-        joints[:, role] = legal.actions[offsets[parents, role] + choice]
+        joints[:, role] = legal.actions[starts[parents, role] + choice]
     return parents, joints

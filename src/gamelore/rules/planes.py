@@ -13,6 +13,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from .circuit import Node
 
 LANES = 512
@@ -52,6 +55,13 @@ class Layout:
         return node - 1 if node <= self.num_facts else self.actions + node - 1 - self.num_facts
 
 
+def zero_planes(count: int) -> NDArray[np.uint64]:
+    """uint64[count, 8] of zeros whose address is a multiple of a register's size."""
+    memory = np.zeros(8 * count + 8, np.uint64)
+    skip = -memory.ctypes.data % 64 // 8
+    return memory[skip : skip + 8 * count].reshape(count, 8)
+
+
 class Instructions:
     """Instructions over planes in static single assignment; `%p` is the address of the buffer."""
 
@@ -76,6 +86,11 @@ class Instructions:
 
     def store(self, plane: int, value: str) -> None:
         self.lines.append(f"  store {VECTOR} {value}, ptr {self._address(plane)}, align 64")
+
+    def any(self, plane: str) -> str:
+        """Whether any lane of a plane is set, as an i1."""
+        word = self.line(f"call i64 @llvm.vector.reduce.or.v8i64({VECTOR} {plane})")
+        return self.line(f"icmp ne i64 {word}, 0")
 
     def _address(self, plane: int) -> str:
         return self.line(f"getelementptr {VECTOR}, ptr %p, i64 {plane}")

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .circuit import Circuit
-from .planes import LANES, ONES, VECTOR, Instructions, Layout
+from .planes import LANES, ONES, VECTOR, Instructions, Layout, zero_planes
 
 ZERO = "zeroinitializer"
 GROUPS_PER_BLOCK = 8  # of 64 lanes
@@ -65,10 +65,6 @@ class _Writer(Instructions):
         """Adds the number of set bits, for each 64 lanes, to a counter."""
         bits = self.line(f"call {VECTOR} @llvm.ctpop.v8i64({VECTOR} {plane})")
         self.set_context(index, self.op("add", self.context(index), bits))
-
-    def any(self, plane: str) -> str:
-        word = self.line(f"call i64 @llvm.vector.reduce.or.v8i64({VECTOR} {plane})")
-        return self.line(f"icmp ne i64 {word}, 0")
 
     def without(self, plane: str, removed: str) -> str:
         return self.op("and", plane, self.negated(removed))
@@ -357,8 +353,8 @@ class PlayoutRunner:
 
     def _block(self, quotas: NDArray[np.int64], streams: NDArray[np.uint64]) -> Iterator[NDArray[np.uint64]]:
         """Yields the context, uint64[planes, 8], after every call until all lanes are done."""
-        planes = _aligned(self._num_planes)
-        context = _aligned(COUNTERS + sum(map(len, self._circuit.goals)))
+        planes = zero_planes(self._num_planes)
+        context = zero_planes(COUNTERS + sum(map(len, self._circuit.goals)))
         context[RANDOM : RANDOM + 4] = streams.T
         started = np.minimum(quotas, 64)
         context[REMAINING] = quotas - started
@@ -386,10 +382,3 @@ def _unfinished(context: NDArray[np.uint64]) -> int:
     """The playouts of a block that are going on or not yet started."""
     active: list[int] = context[ACTIVE].tolist()
     return int(context[REMAINING].sum()) + sum(map(int.bit_count, active))
-
-
-def _aligned(planes: int) -> NDArray[np.uint64]:
-    """uint64[planes, 8] of zeros whose address is a multiple of a register's size."""
-    memory = np.zeros(8 * planes + 8, np.uint64)
-    skip = -memory.ctypes.data % 64 // 8
-    return memory[skip : skip + 8 * planes].reshape(planes, 8)

@@ -33,9 +33,9 @@ class Turns:
     def observe(cls, engine: Engine) -> Turns:
         """Reads it off NUM_MATCHES random matches."""
         states, legal = _random_states(engine)
-        counts = _num_moves(engine, legal)
+        _, counts = legal.by_role(len(engine.roles))
         facts = [frozenset(engine.facts(state)) for state in states]
-        return cls(engine, _controls(engine.roles, facts, counts), _idle_moves(legal, counts))
+        return cls(engine, _controls(engine.roles, facts, counts), _idle_moves(legal, len(engine.roles)))
 
     def acting(self, states: States) -> NDArray[np.bool_]:
         """bool[batch, roles]."""
@@ -47,17 +47,12 @@ class Turns:
 
     def _by_choice(self, states: States) -> NDArray[np.bool_]:
         legal = self.engine.legal(states)
-        counts = _num_moves(self.engine, legal)
+        starts, counts = legal.by_role(len(self.engine.roles))
         acting = counts > 1
         for lane, role in np.argwhere(counts == 1).tolist():
-            action = int(legal.actions[legal.offsets[lane * counts.shape[1] + role]])
+            action = int(legal.actions[starts[lane, role]])
             acting[lane, role] = (role, action) not in self.idle
         return acting
-
-
-def _num_moves(engine: Engine, legal: Legal) -> NDArray[np.int64]:
-    """int64[batch, roles]."""
-    return np.diff(legal.offsets).reshape(-1, len(engine.roles))
 
 
 def _random_states(engine: Engine) -> tuple[States, Legal]:
@@ -67,12 +62,11 @@ def _random_states(engine: Engine) -> tuple[States, Legal]:
     seen = []
     for _ in range(MAX_PLIES):
         legal = engine.legal(states)
-        counts = _num_moves(engine, legal)
+        starts, counts = legal.by_role(len(engine.roles))
         playing = counts.min(axis=1) > 0
         if not playing.any():
             break
-        choices = legal.offsets[:-1] + (rng.random(counts.size) * counts.ravel()).astype(np.int64)
-        choices = choices.reshape(counts.shape)[playing]
+        choices = (starts + (rng.random(counts.shape) * counts).astype(np.int64))[playing]
         seen.append(states[playing])
         states = engine.next(states[playing], legal.actions[choices])
     if not seen:
@@ -93,9 +87,10 @@ def _controls(
     return None
 
 
-def _idle_moves(legal: Legal, counts: NDArray[np.int64]) -> frozenset[tuple[int, int]]:
+def _idle_moves(legal: Legal, num_roles: int) -> frozenset[tuple[int, int]]:
+    starts, counts = legal.by_role(num_roles)
     idle = set()
     another_chooses = (counts > 1).any(axis=1, keepdims=True)
     for lane, role in np.argwhere((counts == 1) & another_chooses).tolist():
-        idle.add((role, int(legal.actions[legal.offsets[lane * counts.shape[1] + role]])))
+        idle.add((role, int(legal.actions[starts[lane, role]])))
     return frozenset(idle)
