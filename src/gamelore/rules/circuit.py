@@ -239,8 +239,9 @@ class _Translation:
         self.builder = Builder(circuit)
         self.literals: dict[int, GateLiteral] = {}
         self.bodies: dict[int, list[list[int]]] = {}
-        for head, body in zip(program.heads, program.bodies, strict=True):
-            self.bodies.setdefault(head, []).append(body)
+        literals, offsets = program.literals.tolist(), program.offsets.tolist()
+        for rule, head in enumerate(program.heads.tolist()):
+            self.bodies.setdefault(head, []).append(literals[offsets[rule] : offsets[rule + 1]])
         self._number_inputs()
 
     def _number_inputs(self) -> None:

@@ -9,12 +9,16 @@ Names are escaped here and nowhere else: constant and function number n becomes 
 from __future__ import annotations
 
 import time
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, product
 from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import GDLSemanticError, GroundingError
 from .gdl import (
@@ -252,14 +256,17 @@ class Limits:
 class GroundProgram:
     """Ground rules over atoms, which are numbers from 1; a body literal is an atom or minus an atom.
 
+    Rule i derives atom `heads[i]` from `literals[offsets[i]:offsets[i + 1]]`: int32[rules], int64[rules + 1],
+    int32[literals].
     `init`, `true`, `next` (fact -> atom), `does`, `legal` ((role, move) -> atom), `goal` ((role, value) -> atom) and
     `terminal` (0 where nothing derives it) say which atom stands for what; `texts` gives any atom's text. Atoms that
     no rule derives are false. Whether an atom holds is for its rules to say: the grounder lists what may hold.
     """
 
     names: Names
-    heads: list[int] = field(default_factory=list)
-    bodies: list[list[int]] = field(default_factory=list)
+    heads: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    offsets: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64))
+    literals: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     roles: list[GroundTerm] = field(default_factory=list)
     init: dict[GroundTerm, int] = field(default_factory=dict)
     true: dict[GroundTerm, int] = field(default_factory=dict)
@@ -306,15 +313,22 @@ class Budget:
 class _Recorder(Budget):
     """Keeps the rules."""
 
-    def __init__(self, program: GroundProgram, limits: Limits) -> None:
+    def __init__(self, limits: Limits) -> None:
         super().__init__(limits)
-        self.program = program
+        self.heads, self.lengths, self.literals = array("i"), array("i"), array("i")
 
     def rule(self, choice: bool, head: Sequence[int], body: Sequence[int]) -> None:
         super().rule(choice, head, body)
         if not choice:
-            self.program.heads.append(head[0])
-            self.program.bodies.append(list(body))
+            self.heads.append(head[0])
+            self.lengths.append(len(body))
+            self.literals.extend(body)
+
+    def write_to(self, program: GroundProgram) -> None:
+        """Hands the rules over."""
+        program.heads = np.array(self.heads, np.int32)
+        program.offsets = np.concatenate([[0], np.cumsum(np.array(self.lengths, np.int64))])
+        program.literals = np.array(self.literals, np.int32)
 
 
 def ground_within(control: Any, budget: Budget) -> bool:
@@ -335,11 +349,12 @@ def ground(sheet: Rulesheet, limits: Limits | None = None) -> GroundProgram:
     names = Names(sheet)
     translator = Translator(names)
     program = GroundProgram(names)
-    recorder = _Recorder(program, limits or Limits())
+    recorder = _Recorder(limits or Limits())
     control = clingo.Control(["--warn=none"], message_limit=0)
     control.add("base", [], "\n".join(translator.rules(sheet)) + CHOICES)
     if not ground_within(control, recorder):
         raise GroundingError(_too_large(recorder.exceeded, control, translator))
+    recorder.write_to(program)
     _read_atoms(control, translator, program)
     return program
 
