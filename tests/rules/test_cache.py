@@ -8,8 +8,8 @@ import pytest
 import gamelore
 from gamelore import games
 from gamelore.rules import cache, game
+from gamelore.rules.asp import Limits
 from gamelore.rules.gdl import parse
-from gamelore.rules.ground import Limits
 
 RULES = games.path("tictactoe").read_text()
 
@@ -32,18 +32,39 @@ def test_a_second_load_neither_grounds_nor_compiles(folder, monkeypatch):
 
     monkeypatch.setattr(game, "ground", never)
     assert moves() == expected
-    assert [path.suffix for path in folder.iterdir()] == [".game"]
+    assert len(list(folder.glob("*.game"))) == 1
     assert folder.stat().st_mode & 0o077 == 0
 
 
 @pytest.mark.parametrize("damage", [b"", b"not an archive", None])
 def test_a_damaged_entry_is_made_again(folder, damage):
     expected = moves()
-    (entry,) = folder.iterdir()
+    (entry,) = folder.glob("*.game")
     data = entry.read_bytes()
     entry.write_bytes(data[: len(data) // 2] if damage is None else damage)
     assert moves() == expected
     assert entry.read_bytes()[:2] == b"PK"
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_an_entry_cut_off_or_changed_anywhere_is_made_again(folder, part):
+    expected = moves()
+    (entry,) = folder.glob("*.game")
+    data = entry.read_bytes()
+    at = len(data) * part // 8
+    for damaged in (data[:at], data[:at] + bytes([data[at] ^ 255]) + data[at + 1 :], data[:at] + data[at + 8 :]):
+        entry.write_bytes(damaged)
+        assert moves() == expected
+
+
+def test_an_entry_of_another_game_is_not_taken(folder):
+    expected = moves()
+    (entry,) = folder.glob("*.game")
+    gamelore.load("connect3", engine="native")
+    (other,) = set(folder.glob("*.game")) - {entry}
+    entry.write_bytes(other.read_bytes())
+    assert cache.load(entry.stem) is None
+    assert moves() == expected
 
 
 def test_an_unwritable_place_is_no_cache(tmp_path, monkeypatch):
@@ -88,5 +109,24 @@ def test_several_processes_may_write_the_same_entry(folder):
     program = "import sys, gamelore; gamelore.load(sys.argv[1], engine='native')"
     children = [subprocess.Popen([sys.executable, "-c", program, RULES]) for _ in range(3)]
     assert [child.wait() for child in children] == [0, 0, 0]
-    assert [path.suffix for path in folder.iterdir()] == [".game"]
+    assert {path.suffix for path in folder.iterdir()} == {".game", ".kernel"}
     assert moves()["xplayer"] == ["noop"]
+
+
+def test_code_that_all_games_share_is_compiled_once_and_again_where_the_file_is_damaged(folder):
+    made = []
+
+    def make(text):
+        made.append(text)
+        return text.encode()
+
+    for _ in range(2):
+        assert cache.object_file("text", make) == b"text"
+    assert cache.object_file("other", make) == b"other"
+    assert made == ["text", "other"]
+    for file in folder.iterdir():
+        file.write_bytes(file.read_bytes()[:30])
+    assert cache.object_file("text", make) == b"text"
+    folder.chmod(0o777)
+    assert cache.object_file("text", make) == b"text"
+    assert made == ["text", "other", "text", "text"]

@@ -1,12 +1,15 @@
 """Circuits: random programs on which the naive evaluator, the reasoner, plain gates and machine code must agree."""
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import gamelore
+from gamelore import games
 from gamelore.rules import circuit as circuits
-from gamelore.rules.circuit import FALSE, TRUE, Builder, Circuit, components
+from gamelore.rules import translate
+from gamelore.rules.circuit import FALSE, TRUE, Builder, Circuit
 from gamelore.rules.engine import unpack_bits
 from gamelore.rules.gdl import parse
 from gamelore.rules.ground import ground
@@ -93,7 +96,7 @@ def seen_states(naive, limit=12):
 def test_plain_gates_and_machine_code_agree_on_any_input_with_one_action_each():
     for name in ("capturego3", "othello4", "goofspiel", "connectfour"):
         game = gamelore.load(name, engine="native")
-        circuit = circuits.build(ground(game.rulesheet))
+        circuit = translate.build(ground(game.rulesheet))
         rng = np.random.default_rng(0)
         facts = rng.random((700, circuit.num_facts)) < 0.4
         joint = np.stack([rng.integers(0, len(moves), 700) for moves in circuit.actions], axis=1)
@@ -126,7 +129,7 @@ def empty_builder(num_facts=4, actions=((1, 2, 3),)):
 
 def test_gates_are_shared_and_simplified():
     build = empty_builder()
-    a, b, c = 2, 4, 6
+    a, b = 2, 4
     ab = build.conjunction(a, b)
     assert build.conjunction(b, a) == ab
     assert build.conjunction(a, TRUE) == a
@@ -136,10 +139,16 @@ def test_gates_are_shared_and_simplified():
     assert build.conjunction(a ^ 1, ab) == FALSE
     assert build.conjunction(a ^ 1, ab ^ 1) == a ^ 1
     assert build.conjunction(a, ab ^ 1) == build.conjunction(a, b ^ 1)
-    gates = build.circuit.num_gates
-    factored = build.sum_of_products([frozenset({a, b}), frozenset({a, c})])
-    assert factored == build.conjunction(a, build.disjunction(b, c))
-    assert build.circuit.num_gates == gates + 2
+
+
+def test_long_sums_that_differ_in_one_place_share_what_they_have_in_common():
+    build = empty_builder(num_facts=65, actions=())
+    facts = list(range(2, 2 * 64, 2))
+    build.any_of(facts)
+    for missing in facts:
+        before = build.circuit.num_gates
+        build.any_of(set(facts) - {missing})
+        assert build.circuit.num_gates - before <= 6
 
 
 def test_more_than_half_of_a_roles_actions_become_the_complement_of_the_rest():
@@ -147,14 +156,24 @@ def test_more_than_half_of_a_roles_actions_become_the_complement_of_the_rest():
     first, second, third = 10, 12, 14
     assert build.any_of([first, second]) == third ^ 1
     assert build.any_of([first, second, third]) == TRUE
-    products = [frozenset({2, first}), frozenset({2, second}), frozenset({2, third})]
-    assert build.sum_of_products(products) == 2
 
 
-def test_components_come_after_what_they_depend_on():
-    edges = {1: [2], 2: [3, 4], 3: [2], 4: [5], 5: [], 6: [1]}
-    found = components([6], lambda node: edges[node])
-    assert [sorted(component) for component in found] == [[5], [4], [2, 3], [1], [6]]
+def test_a_union_of_sets_of_actions_is_the_complement_of_what_is_in_none_of_them():
+    build = empty_builder(actions=((1, 2, 3, 4, 5), (6, 7)))
+    first, second = range(10, 20, 2), (20, 22)
+    few, others = build.any_of(first[:2]), build.any_of(first[1:4])
+    assert build.any_of([few, others]) == first[4] ^ 1
+    assert build.any_of([few, first[3]]) == build.any_of([*first[:2], first[3]])
+    of_both = build.any_of([first[0], second[0]])
+    assert build.any_of([of_both, first[1], first[2], first[3]]) == build.disjunction(first[4] ^ 1, second[0])
+    assert build.any_of([of_both, second[1]]) == TRUE
+
+
+@pytest.mark.parametrize("name", games.names())
+def test_no_gate_is_left_that_nothing_needs(name):
+    circuit = translate.build(ground(parse(games.path(name).read_text())))
+    outputs = [literal for literals in circuit.outputs.values() for literal in literals]
+    assert circuits.needed_nodes(circuit, outputs)[circuit.num_inputs + 1 :].all()
 
 
 def test_a_chain_of_groups_needs_as_many_sweeps_as_it_is_long():
@@ -175,3 +194,32 @@ def test_a_chain_of_groups_needs_as_many_sweeps_as_it_is_long():
     assert start.goals == {"a": 100}
     assert start.play("(cut 7)").is_terminal
     assert not game.start().play("(cut 0)").is_terminal
+
+
+def test_a_cycle_through_negation_is_told_in_the_words_of_the_sheet_though_it_was_factored():
+    text = """
+    (role a) (init (f 1)) (init (g 1)) (init (h 1)) (legal a go) (goal a 0)
+    (<= (p ?x) (true (f ?x)) (not (q ?x)))
+    (<= (p ?x) (true (f ?x)) (r ?x))
+    (<= (r ?x) (true (g ?x)) (p ?x))
+    (<= (r ?x) (true (h ?x)) (p ?x))
+    (<= (q ?x) (true (f ?x)) (true (g ?x)) (r ?x))
+    (<= (next (f 1)) (p 1)) (<= (next (g 1)) (q 1)) (<= (next (h 1)) (r 1)) (<= terminal (p 1))
+    """
+    with pytest.raises(gamelore.GDLSemanticError, match=r"no perfect model: \(p 1\) depends on not \(q 1\)"):
+        translate.build(ground(parse(text)))
+
+
+def test_a_cycle_through_two_negations_is_one_though_one_of_them_is_all_of_a_rule():
+    text = """
+    (role a) (init (f 1)) (legal a go) (goal a 0)
+    (<= odd (true (f 1)) (not even)) (<= even (not odd)) (<= (next (f 1)) odd) (<= terminal even)
+    """
+    with pytest.raises(gamelore.GDLSemanticError, match=r"no perfect model: \(odd\) depends on not \(even\)"):
+        translate.build(ground(parse(text)))
+
+
+def test_a_circuit_that_would_be_too_large_is_refused(monkeypatch):
+    monkeypatch.setattr(translate, "MOST_LITERALS", 10)
+    with pytest.raises(gamelore.GroundingError, match="factor to at most 10 literals"):
+        translate.build(ground(parse(games.path("tictactoe").read_text())))

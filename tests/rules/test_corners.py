@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import gamelore
-from gamelore.rules.circuit import Builder, Circuit
 from gamelore.rules.game import findings
 from naive import Naive
 
@@ -234,9 +233,11 @@ def test_a_fact_that_no_state_holds_is_named():
 def test_a_wrong_engine_and_a_negative_number_are_refused():
     with pytest.raises(gamelore.GameloreError, match="engines auto, native, reasoner, got 'nativ'"):
         gamelore.load("tictactoe", engine="nativ")
-    for numbers in ({"n": -1}, {"n": 1, "threads": 0}):
-        with pytest.raises(gamelore.GameloreError, match="expected n >= 0 and threads >= 1"):
-            gamelore.load("tictactoe").playouts(**numbers)
+    game = gamelore.load("tictactoe")
+    with pytest.raises(gamelore.GameloreError, match="expected a number of playouts, got -1"):
+        game.playouts(-1)
+    with pytest.raises(gamelore.GameloreError, match="expected at least one thread, got 0"):
+        game.playouts(1, threads=0)
 
 
 def test_files_and_folders_beside_the_names(tmp_path, monkeypatch):
@@ -278,10 +279,3 @@ def test_branches_that_multiply_out_are_refused_before_they_are_made():
 def test_findings_of_a_sheet_that_loading_refuses_need_no_grounding():
     flawed = f"{CLOCK} (legal a go) (goal a 0) (<= p (true x) (not q)) (<= q (not p)) (<= (next z) (not (succ 0 ?x)))"
     assert {"negation-in-cycle", "unsafe-variable"} <= {finding.code for finding in findings(flawed)}
-
-
-def test_long_products_with_much_in_common_are_factored():
-    build = Builder(Circuit([(number, ()) for number in range(2002)], [[]], [[]], [False] * 2002))
-    shared = frozenset(range(2, 4002, 2))
-    result = build.sum_of_products([shared | {4002}, shared | {4004}])
-    assert result == build.conjunction(build.all_of(shared), build.disjunction(4002, 4004))

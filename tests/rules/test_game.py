@@ -7,7 +7,7 @@ import pytest
 
 import gamelore
 from gamelore import games
-from gamelore.rules.ground import Limits
+from gamelore.rules.asp import Limits
 
 ENGINES = ["native", "reasoner"]
 

@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import GameloreError
+from ..rules.asp import Limits
 from ..rules.game import EngineName, Game, make
 from ..rules.gdl import Rulesheet, parse
-from ..rules.ground import Limits
 
 _FOLDER = Path(__file__).parent
 

@@ -1,9 +1,10 @@
-"""Compiled games on disk, so that a game that was loaded once starts at once.
+"""Games and machine code on disk, so that a game that was loaded once starts at once.
 
-An entry is a file named by a hash of everything that its content depends on: the rules, the source of this package's
-rules room, LLVM, the CPU and its features. It holds machine code, so the folder is private, and one that others may
-write to is not read; it is written beside its place and renamed, so two processes may write the same entry. An
-unreadable entry counts as absent, an unwritable folder as no cache. Nothing is ever removed.
+An entry is a file named by a hash of everything that its content depends on: the rules or the code, the source of this
+package's rules room, LLVM, the CPU and its features. It holds machine code, or tapes, which may write anywhere just as
+well, so the folder is private, and one that others may write to is not read. An entry is written beside its place and
+renamed, so two processes may write the same one. What is damaged, or another game's, counts as absent, an unwritable
+folder as no cache. Nothing is ever removed.
 """
 
 from __future__ import annotations
@@ -13,15 +14,20 @@ import json
 import os
 import tempfile
 import zipfile
-from contextlib import suppress
+from array import array
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from .circuit import Circuit, Loop
 from .gdl import Rulesheet
-from .ground import GroundTerm
-from .native import ObjectCode
+from .names import GroundTerm
+from .planes import GROUPS
+from .tape import Tapes
 
 FOLDER_VARIABLE = "GAMELORE_CACHE"
 
@@ -50,19 +56,19 @@ def _machine() -> str:
     return "\0".join([source.hexdigest(), str(llvm.llvm_version_info), llvm.get_host_cpu_name(), features])
 
 
-def load(key: str) -> tuple[list[GroundTerm], Circuit, ObjectCode] | None:
-    """Roles, circuit and code of a compiled game; None where there is no such entry, or others may write there."""
+def load(key: str) -> tuple[list[GroundTerm], Circuit, Tapes] | None:
+    """Roles, circuit and tapes of a game; None where there is no such entry, or others may write there."""
     place = folder()
     try:
         if not _is_private(place):
             return None
         with zipfile.ZipFile(place / f"{key}.game") as archive:
-            data = json.loads(archive.read("circuit.json"))
-            return (
-                _terms(data["roles"]),
-                _circuit(data),
-                ObjectCode(archive.read("code.o"), data["num_planes"]),
-            )
+            data = json.loads(archive.read("game.json"))
+            if data["key"] != key:
+                return None
+            tapes = {name: np.frombuffer(archive.read(f"{name}.tape"), np.uint32) for name in GROUPS}
+            left, right = (array("i", archive.read(name)) for name in ("left", "right"))
+            return _terms(data["roles"]), _circuit(data, left, right), Tapes(tapes, data["num_planes"])
     except Exception:  # a damaged archive raises nearly anything; the entry is then made again
         return None
 
@@ -73,39 +79,68 @@ def _is_private(place: Path) -> bool:
     return not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
 
 
-def store(key: str, roles: list[GroundTerm], circuit: Circuit, code: ObjectCode) -> None:
+def store(key: str, roles: list[GroundTerm], circuit: Circuit, tapes: Tapes) -> None:
     """Writes an entry, if the folder can be written."""
     data = {
+        "key": key,
         "roles": roles,
         "facts": circuit.facts,
         "actions": circuit.actions,
         "goals": circuit.goals,
         "initial": circuit.initial,
-        "left": circuit.left,
-        "right": circuit.right,
         "loops": [[loop.variables, loop.results] for loop in circuit.loops],
         "outputs": circuit.outputs,
-        "num_planes": code.num_planes,
+        "num_planes": tapes.num_planes,
     }
-    with suppress(OSError):
-        place = folder()
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=place) as beside:
-            file = Path(beside) / "new.game"
-            with zipfile.ZipFile(file, "w") as archive:
-                archive.writestr("circuit.json", json.dumps(data, separators=(",", ":")))
-                archive.writestr("code.o", code.data)
-            file.replace(place / f"{key}.game")
+    with suppress(OSError), _new_file(f"{key}.game") as file, zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("game.json", json.dumps(data, separators=(",", ":")))
+        archive.writestr("left", circuit.left.tobytes())
+        archive.writestr("right", circuit.right.tobytes())
+        for name, words in tapes.words.items():
+            archive.writestr(f"{name}.tape", words.tobytes())
 
 
-def _circuit(data: dict[str, Any]) -> Circuit:
+def fingerprint(circuit: Circuit) -> str:
+    """What the machine code of a circuit depends on, hashed."""
+    loops = [(loop.variables, loop.results) for loop in circuit.loops]
+    digest = hashlib.sha256(repr((circuit.num_facts, circuit.num_actions, loops, circuit.outputs)).encode())
+    digest.update(circuit.left)
+    digest.update(circuit.right)
+    return digest.hexdigest()
+
+
+def object_file(text: str, make: Callable[[str], bytes]) -> bytes:
+    """The object file that `make` gives for this IR on this machine; made where it is not on disk."""
+    name = hashlib.sha256(f"{_machine()}\0{text}".encode()).hexdigest() + ".kernel"
+    with suppress(OSError, zipfile.BadZipFile, KeyError):
+        if _is_private(folder()):
+            with zipfile.ZipFile(folder() / name) as archive:
+                return archive.read("code.o")
+    data = make(text)
+    with suppress(OSError), _new_file(name) as file, zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("code.o", data)
+    return data
+
+
+@contextmanager
+def _new_file(name: str) -> Iterator[Path]:
+    """A path to write to; the file takes its place at once when it is complete."""
+    place = folder()
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=place) as beside:
+        file = Path(beside) / "new"
+        yield file
+        file.replace(place / name)
+
+
+def _circuit(data: dict[str, Any], left: array[int], right: array[int]) -> Circuit:
     return Circuit(
         facts=_terms(data["facts"]),
         actions=[_terms(moves) for moves in data["actions"]],
         goals=data["goals"],
         initial=data["initial"],
-        left=data["left"],
-        right=data["right"],
+        left=left,
+        right=right,
         loops=[Loop(tuple(variables), tuple(results)) for variables, results in data["loops"]],
         outputs=data["outputs"],
     )

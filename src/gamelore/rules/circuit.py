@@ -1,35 +1,32 @@
-"""Ground rules to gates.
+"""Circuits of gates: their parts, how they are built, and their plain evaluation.
 
 A circuit is an and-inverter graph. Node 0 is the constant false; nodes 1..num_facts are the facts of a state, the next
 num_actions the actions of all roles (role by role); all later nodes are AND gates of two literals or *loop variables*.
-A *literal* is `2 * node + negated`, so literal 0 is false and 1 is true.
+A *literal* is `2 * node + negated`, so literal 0 is false and 1 is true. A gate reads only nodes before it.
 
-Positive recursion within a state is a strongly connected component of atoms: each becomes a `Loop`, whose variables
-start false and are set to its results, again and again, until nothing changes (the least fixpoint). Recursion through
-negation has no perfect model and is refused.
+A `Loop` is recursion within a state: its variables start false and are set to its results, again and again, until
+nothing changes (the least fixpoint).
 
 Contract: the circuit is exact for states in which every role plays exactly one of its actions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import GDLSemanticError
-from .ground import GroundProgram, GroundTerm
+from .names import GroundTerm
 
 FALSE, TRUE = 0, 1
-MAX_FACTORED_TERMS = 300  # sums longer than this are not searched for common factors
+BEYOND = 1 << 62  # larger than any literal
 
 Node: TypeAlias = int
 GateLiteral: TypeAlias = int
-Product: TypeAlias = frozenset[GateLiteral]
-Key = TypeVar("Key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +49,8 @@ class Circuit:
     actions: list[list[GroundTerm]]
     goals: list[list[int]]
     initial: list[bool]
-    left: list[int] = field(default_factory=list)
-    right: list[int] = field(default_factory=list)
+    left: array[int] = field(default_factory=lambda: array("i"))
+    right: array[int] = field(default_factory=lambda: array("i"))
     loops: list[Loop] = field(default_factory=list)
     outputs: dict[str, list[GateLiteral]] = field(default_factory=dict)
 
@@ -71,7 +68,7 @@ class Circuit:
 
     @property
     def num_gates(self) -> int:
-        return sum(left >= 0 for left in self.left)
+        return int(np.count_nonzero(np.array(self.left) >= 0))
 
 
 class Builder:
@@ -80,17 +77,12 @@ class Builder:
     def __init__(self, circuit: Circuit) -> None:
         self.circuit = circuit
         self.left, self.right = circuit.left, circuit.right
-        self.shared: dict[tuple[int, int], Node] = {}
+        self.shared: dict[int, GateLiteral] = {}
         for _ in range(circuit.num_inputs + 1):
             self.new_node()
-        self.role_actions: list[frozenset[GateLiteral]] = []
-        self.role_of: dict[GateLiteral, int] = {}
-        first = circuit.num_facts + 1
-        for role, actions in enumerate(circuit.actions):
-            literals = frozenset(2 * node for node in range(first, first + len(actions)))
-            self.role_actions.append(literals)
-            self.role_of.update(dict.fromkeys(literals, role))
-            first += len(actions)
+        self.first_action = 2 * (circuit.num_facts + 1)
+        self.roles = _sets_in_a_row([len(actions) for actions in circuit.actions])
+        self.known_actions: dict[GateLiteral, int] = {}  # literals that say that one of these is played
 
     def new_node(self, left: int = -1, right: int = -1) -> Node:
         self.left.append(left)
@@ -100,19 +92,20 @@ class Builder:
     def conjunction(self, a: GateLiteral, b: GateLiteral) -> GateLiteral:
         if a > b:
             a, b = b, a
-        if a == FALSE or a == b ^ 1:
-            return FALSE
-        if a in (TRUE, b):
-            return b
-        simpler = self._absorbed(a, b)
-        if simpler is None:
-            simpler = self._absorbed(b, a)
-        if simpler is not None:
-            return simpler
-        key = (a, b)
-        if key not in self.shared:
-            self.shared[key] = self.new_node(a, b)
-        return 2 * self.shared[key]
+        if a <= TRUE:
+            return b if a else FALSE
+        if a ^ b <= 1:
+            return a if a == b else FALSE
+        key = a << 32 | b
+        result = self.shared.get(key)
+        if result is None:
+            result = self._absorbed(a, b)
+            if result is None:
+                result = self._absorbed(b, a)
+            if result is None:
+                result = 2 * self.new_node(a, b)
+            self.shared[key] = result
+        return result
 
     def _absorbed(self, a: GateLiteral, b: GateLiteral) -> GateLiteral | None:
         """a AND b where b is a gate that already says something about a."""
@@ -133,201 +126,122 @@ class Builder:
         return self.conjunction(a ^ 1, b ^ 1) ^ 1
 
     def all_of(self, literals: Iterable[GateLiteral]) -> GateLiteral:
-        result = TRUE
-        for literal in sorted(literals):
-            result = self.conjunction(result, literal)
+        """AND of any number, as a tree that splits them where their highest bits differ.
+
+        Two ANDs of many literals then share the gates of each part of the tree in which they agree.
+        """
+        ordered = sorted(set(literals))
+        if len(ordered) <= 2:
+            return self.conjunction(ordered[0], ordered[-1]) if ordered else TRUE
+        conjunction = self.conjunction
+        values, differences = [ordered[0]], [BEYOND]
+        for i in range(1, len(ordered)):
+            value = ordered[i]
+            difference = value ^ ordered[i - 1]
+            while differences[-1] < difference:
+                differences.pop()
+                last = values.pop()
+                values[-1] = conjunction(values[-1], last)
+            values.append(value)
+            differences.append(difference)
+        result = values.pop()
+        while values:
+            result = conjunction(values.pop(), result)
         return result
 
     def any_of(self, literals: Iterable[GateLiteral]) -> GateLiteral:
-        return self.all_of(literal ^ 1 for literal in self._complement_actions(set(literals))) ^ 1
+        """OR of any number. More than half of a role's actions become NOT of the rest: it plays exactly one of them.
 
-    def _complement_actions(self, literals: set[GateLiteral]) -> set[GateLiteral]:
-        """Replaces more than half of a role's actions by NOT of the rest: it plays exactly one of them."""
-        for actions in self.role_actions:
-            played = actions & literals
-            if 2 * len(played) > len(actions):
-                rest = self.all_of(literal ^ 1 for literal in actions - played)
-                literals = (literals - played) | {rest}
-        return literals
+        Sets of actions, here and in `known_actions`, have bit i for action i of the circuit.
+        """
+        played = 0
+        others: list[GateLiteral] = []
+        saying: list[GateLiteral] = []
+        for literal in sorted(set(literals)):
+            actions = self._actions(literal)
+            played |= actions
+            (saying if actions else others).append(literal)
+        if any(2 * (played & role).bit_count() > role.bit_count() for role in self.roles):
+            saying = [self._any_action(played & role, role) for role in self.roles]
+        result = self.all_of([literal ^ 1 for literal in (*others, *saying)]) ^ 1
+        if not others:
+            self.known_actions[result] = played
+        return result
 
-    def sum_of_products(self, products: Iterable[Product]) -> GateLiteral:
-        """OR of ANDs, with common factors taken out."""
-        terms = {term for product in products if (term := self._simplified(product)) is not None}
-        for role in range(len(self.role_actions)):
-            terms = self._merge_actions(terms, role)
-        return self._factored(sorted(terms, key=sorted))
+    def _actions(self, literal: GateLiteral) -> int:
+        """The actions of which a literal says that one of them is played; none if it says something else."""
+        action = (literal - self.first_action) >> 1
+        if 0 <= action < self.circuit.num_actions and not literal & 1:
+            return 1 << action
+        return self.known_actions.get(literal, 0)
 
-    def _simplified(self, product: Product) -> Product | None:
-        """The product without true literals; None where it is false."""
-        product = product - {TRUE}
-        if FALSE in product or any(literal ^ 1 in product for literal in product):
-            return None
-        return product
+    def _any_action(self, actions: int, role: int) -> GateLiteral:
+        """That one of these actions of a role is played."""
+        if 2 * actions.bit_count() > role.bit_count():
+            return self._any_action(role & ~actions, role) ^ 1
+        return self.all_of([self.first_action + 2 * action ^ 1 for action in _members(actions)]) ^ 1
 
-    def _merge_actions(self, terms: set[Product], role: int) -> set[Product]:
-        """(x AND a1) OR (x AND a2) OR .. -> x AND (one of the actions a1, a2, ..), for one role's actions."""
-        actions_of: dict[Product, set[GateLiteral]] = {}
-        merged = set()
-        for term in terms:
-            actions = [literal for literal in term if self.role_of.get(literal) == role]
-            if len(actions) == 1:
-                actions_of.setdefault(term - {actions[0]}, set()).add(actions[0])
-            elif not actions:
-                merged.add(term)
-        for context, played in actions_of.items():
-            simplified = self._simplified(context | {self.any_of(played)})
-            if simplified is not None:
-                merged.add(simplified)
-        return merged
-
-    def _factored(self, terms: Sequence[Product]) -> GateLiteral:
-        if any(not term for term in terms):
-            return TRUE
-        if len(terms) <= 1 or len(terms) > MAX_FACTORED_TERMS:
-            return self.any_of(self.all_of(term) for term in terms)
-        factor, occurrences = _most_frequent(terms)
-        if occurrences == 1:
-            return self.any_of(self.all_of(term) for term in terms)
-        having = [term for term in terms if factor in term]
-        common = frozenset[GateLiteral]().union(*having).intersection(*having)
-        quotient = self._factored([term - common for term in having])
-        rest = self._factored([term for term in terms if factor not in term])
-        return self.disjunction(self.conjunction(self.all_of(common), quotient), rest)
+    def sum_of_products(self, products: Iterable[Iterable[GateLiteral]]) -> GateLiteral:
+        """OR of ANDs."""
+        sums = [self.all_of(product) for product in products]
+        return self.any_of(sums) if len(sums) != 1 else sums[0]
 
 
-def _most_frequent(terms: Sequence[Product]) -> tuple[GateLiteral, int]:
-    counts: dict[GateLiteral, int] = {}
-    for term in terms:
-        for literal in term:
-            counts[literal] = counts.get(literal, 0) + 1
-    best = min(counts, key=lambda literal: (-counts[literal], literal))
-    return best, counts[best]
+def _sets_in_a_row(sizes: Iterable[int]) -> list[int]:
+    """Sets of so many numbers, as bits, each beginning where the one before ends."""
+    sets, first = [], 0
+    for size in sizes:
+        sets.append((1 << size) - 1 << first)
+        first += size
+    return sets
 
 
-def build(program: GroundProgram) -> Circuit:
-    """The circuit of a ground program. Raises GDLSemanticError for recursion through negation."""
-    facts = sorted(program.true)
-    roles = program.roles
-    actions: list[list[GroundTerm]] = [[] for _ in roles]
-    for role, move in program.does:
-        actions[roles.index(role)].append(move)
-    for moves in actions:
-        moves.sort()
-    goal_values = [sorted({value for role, value in _goals(program) if role == roles[i]}) for i in range(len(roles))]
-    circuit = Circuit(facts, actions, goal_values, [False] * len(facts))
-    _Translation(program, circuit).run()
-    return circuit
+def _members(numbers: int) -> Iterator[int]:
+    """The numbers of the bits of a set."""
+    while numbers:
+        lowest = numbers & -numbers
+        yield lowest.bit_length() - 1
+        numbers ^= lowest
 
 
-def _goals(program: GroundProgram) -> Iterable[tuple[GroundTerm, int]]:
-    """Every (role, value) that a goal atom names; what is no goal value is left out (the check reports it)."""
-    for role, term in program.goal:
-        value = program.names.goal_value(term)
-        if value is not None:
-            yield role, value
+def needed_nodes(circuit: Circuit, literals: Sequence[GateLiteral]) -> NDArray[np.bool_]:
+    """bool[nodes]: what the literals depend on; all of a loop, where they depend on one of its variables."""
+    operands = np.array([circuit.left, circuit.right], np.int64) >> 1
+    loop_of = {node: loop for loop in circuit.loops for node in loop.variables}
+    is_variable = np.zeros(len(circuit.left), np.bool_)
+    is_variable[list(loop_of)] = True
+    needed = np.zeros(len(circuit.left), np.bool_)
+    found = np.unique(np.asarray(literals, np.int64) >> 1)
+    while len(found):
+        needed[found] = True
+        read = operands[:, found].ravel()
+        loops = {loop.variables: loop for loop in map(loop_of.__getitem__, found[is_variable[found]].tolist())}
+        inside = [node for loop in loops.values() for node in (*loop.variables, *(a >> 1 for a in loop.results))]
+        read = np.concatenate([read[read >= 0], np.array(inside, np.int64)])
+        found = np.unique(read[~needed[read]])
+    return needed
 
 
-def _known(atoms: Mapping[Key, int], key: Key) -> list[int]:
-    return [atoms[key]] if key in atoms else []
+def drop_dead(circuit: Circuit) -> None:
+    """Drops the gates and loops that no output depends on."""
+    kept = needed_nodes(circuit, [literal for literals in circuit.outputs.values() for literal in literals])
+    kept[: circuit.num_inputs + 1] = True
+    number = np.cumsum(kept) - 1
 
+    def renumbered(literals: Iterable[GateLiteral]) -> list[GateLiteral]:
+        old = np.array(list(literals), np.int64)
+        new: list[GateLiteral] = (2 * number[old >> 1] + (old & 1)).tolist()
+        return new
 
-class _Translation:
-    """Atoms to literals, component by component in the order of dependency."""
-
-    def __init__(self, program: GroundProgram, circuit: Circuit) -> None:
-        self.program, self.circuit = program, circuit
-        self.builder = Builder(circuit)
-        self.literals: dict[int, GateLiteral] = {}
-        self.bodies: dict[int, list[list[int]]] = {}
-        literals, offsets = program.literals.tolist(), program.offsets.tolist()
-        for rule, head in enumerate(program.heads.tolist()):
-            self.bodies.setdefault(head, []).append(literals[offsets[rule] : offsets[rule + 1]])
-        self._number_inputs()
-
-    def _number_inputs(self) -> None:
-        node = 1
-        for fact in self.circuit.facts:
-            self.literals[self.program.true[fact]] = 2 * node
-            node += 1
-        for role, moves in zip(self.program.roles, self.circuit.actions, strict=True):
-            for move in moves:
-                self.literals[self.program.does[role, move]] = 2 * node
-                node += 1
-
-    def run(self) -> None:
-        outputs = self._output_atoms()
-        wanted = [atom for lists in outputs.values() for atoms in lists for atom in atoms]
-        for component in components(wanted, self._dependencies):
-            self._translate(component)
-        for group, lists in outputs.items():
-            self.circuit.outputs[group] = [
-                self.builder.any_of(self.literals.get(atom, FALSE) for atom in atoms) for atoms in lists
-            ]
-        self.circuit.initial = self._initial()
-        del self.circuit.outputs["init"]
-
-    def _output_atoms(self) -> dict[str, list[list[int]]]:
-        """The atoms of each output, of which one must hold; the goals 50 and 050 are two atoms of one value."""
-        program, circuit, roles = self.program, self.circuit, self.program.roles
-        goals: dict[tuple[GroundTerm, int | None], list[int]] = {}
-        for (role, term), atom in program.goal.items():
-            goals.setdefault((role, program.names.goal_value(term)), []).append(atom)
-        moves = [(role, move) for role, own in zip(roles, circuit.actions, strict=True) for move in own]
-        values = [(role, value) for role, own in zip(roles, circuit.goals, strict=True) for value in own]
-        return {
-            "legal": [_known(program.legal, move) for move in moves],
-            "terminal": [[program.terminal] if program.terminal else []],
-            "goal": [goals[value] for value in values],
-            "next": [_known(program.next, fact) for fact in circuit.facts],
-            "init": [_known(program.init, fact) for fact in circuit.facts],
-        }
-
-    def _initial(self) -> list[bool]:
-        """Which facts hold at first: constants, where no negation in a cycle of relations leaves gates to evaluate."""
-        literals = self.circuit.outputs["init"]
-        if max(literals, default=FALSE) <= TRUE:
-            return [literal == TRUE for literal in literals]
-        anything = np.zeros((1, self.circuit.num_inputs), np.bool_)  # the first facts depend on no state
-        holds: list[bool] = evaluate(self.circuit, anything)["init"][0].tolist()
-        return holds
-
-    def _dependencies(self, atom: int) -> list[int]:
-        if atom in self.literals:
-            return []
-        return [abs(literal) for body in self.bodies.get(atom, ()) for literal in body]
-
-    def _translate(self, component: list[int]) -> None:
-        members = set(component)
-        if len(component) == 1 and component[0] not in self._dependencies(component[0]):
-            (atom,) = component
-            if atom not in self.literals:
-                self.literals[atom] = self._definition(atom)
-            return
-        self._refuse_negation(members)
-        variables = tuple(self.builder.new_node() for _ in component)
-        self.literals.update(zip(component, (2 * node for node in variables), strict=True))
-        results = tuple(self._definition(atom) for atom in component)
-        self.circuit.loops.append(Loop(variables, results))
-
-    def _definition(self, atom: int) -> GateLiteral:
-        return self.builder.sum_of_products(
-            frozenset(self._literal(literal) for literal in body) for body in self.bodies.get(atom, ())
-        )
-
-    def _literal(self, literal: int) -> GateLiteral:
-        value = self.literals.get(abs(literal), FALSE)
-        return value ^ (literal < 0)
-
-    def _refuse_negation(self, members: set[int]) -> None:
-        for atom in members:
-            for body in self.bodies.get(atom, ()):
-                negated = [-literal for literal in body if -literal in members]
-                if negated:
-                    text, other = self.program.texts[atom], self.program.texts[negated[0]]
-                    raise GDLSemanticError(
-                        f"no perfect model: {text} depends on not {other}, which depends on {text}",
-                        remedy="break the cycle: define one of the two without the other",
-                    )
+    for side in (circuit.left, circuit.right):
+        old = np.array(side, np.int64)[kept]
+        side[:] = array("i", np.where(old < 0, -1, 2 * number[old >> 1] + (old & 1)).astype(np.intc).tobytes())
+    circuit.loops = [
+        Loop(tuple(number[list(loop.variables)].tolist()), tuple(renumbered(loop.results)))
+        for loop in circuit.loops
+        if kept[loop.variables[0]]
+    ]
+    circuit.outputs = {name: renumbered(literals) for name, literals in circuit.outputs.items()}
 
 
 def evaluate(circuit: Circuit, inputs: NDArray[np.bool_]) -> dict[str, NDArray[np.bool_]]:
@@ -360,41 +274,3 @@ def evaluate(circuit: Circuit, inputs: NDArray[np.bool_]) -> dict[str, NDArray[n
         group: np.array([value(literal) for literal in literals], np.bool_).reshape(-1, len(inputs)).T
         for group, literals in circuit.outputs.items()
     }
-
-
-def components(roots: Iterable[int], dependencies: Callable[[int], Iterable[int]]) -> list[list[int]]:
-    """Strongly connected components of what the roots depend on, dependencies first (Tarjan 1972)."""
-    index: dict[int, int] = {}
-    low: dict[int, int] = {}
-    open_nodes: list[int] = []
-    is_open: set[int] = set()
-    found: list[list[int]] = []
-
-    def enter(node: int) -> tuple[int, Iterator[int]]:
-        index[node] = low[node] = len(index)
-        open_nodes.append(node)
-        is_open.add(node)
-        return node, iter(dependencies(node))
-
-    for root in roots:
-        path = [] if root in index else [enter(root)]
-        while path:
-            node, successors = path[-1]
-            for successor in successors:
-                if successor not in index:
-                    path.append(enter(successor))
-                    break
-                if successor in is_open:
-                    low[node] = min(low[node], index[successor])
-            else:
-                path.pop()
-                if path:
-                    parent = path[-1][0]
-                    low[parent] = min(low[parent], low[node])
-                if low[node] == index[node]:
-                    component: list[int] = []
-                    while not component or component[-1] != node:
-                        component.append(open_nodes.pop())
-                        is_open.discard(component[-1])
-                    found.append(component)
-    return found

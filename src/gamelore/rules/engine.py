@@ -12,19 +12,25 @@ from typing import Generic, Protocol, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from .asp import Limits
 from .circuit import Circuit
 from .gdl import Rulesheet, Variable
-from .ground import GroundTerm, Limits, Names, goal_value
-from .native import GROUPS, LoadedCode, NativeCode, ObjectCode, compile_playouts, layout_of
+from .interpreter import TapedCode
+from .kernels import compiled
+from .names import GroundTerm, Names, goal_value
 from .planes import words
-from .playout import PlayoutRunner, Playouts
+from .playout import PlayoutRunner, Playouts, Rollouts
 from .reasoner import Answer, Facts, Joint, Reasoner
 from .relations import variables_of
+from .rewrite import rewrite_for_a_state
+from .rows import Rows
+from .tape import Tapes
 
 States: TypeAlias = NDArray[np.uint64]
 Progress: TypeAlias = Callable[[int], None]
 Item = TypeVar("Item")
 NO_GOAL = -1
+COMPILED_GATES = 20_000  # for playouts: one or two seconds, once on a machine, for up to twice the speed
 REASONED_AT_ONCE = 256  # states in one call of clingo
 
 
@@ -32,11 +38,13 @@ REASONED_AT_ONCE = 256  # states in one call of clingo
 class Legal:
     """Legal moves of a batch: of position i and role r `actions[offsets[k]:offsets[k + 1]]` with k = i * roles + r.
 
-    offsets: int64[batch * roles + 1]; actions: int32, in the order of actions.
+    offsets: int64[batch * roles + 1]; actions: int32, in the order of actions; terminal: bool[batch], where the match
+    is over, and no moves are.
     """
 
     offsets: NDArray[np.int64]
     actions: NDArray[np.int32]
+    terminal: NDArray[np.bool_]
 
     def by_role(self, num_roles: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Where the moves of each (position, role) begin in `actions`, and how many: int64[batch, roles] each."""
@@ -60,7 +68,9 @@ class Engine(Protocol):
 
     def keys(self, states: States) -> NDArray[np.uint64]: ...
 
-    def playouts(self, n: int, seed: int, threads: int, progress: Progress | None) -> Playouts: ...
+    def playouts(self, n: int, seed: int, threads: int | None, progress: Progress | None) -> Playouts: ...
+
+    def rollouts(self, states: States, seed: int, threads: int | None, max_steps: int) -> Rollouts: ...
 
     def holds(self, states: States, fact: GroundTerm) -> NDArray[np.bool_]: ...
 
@@ -81,12 +91,13 @@ def fact_key(fact: GroundTerm) -> int:
 class NativeEngine:
     """Compiled circuits. A state is the bits of its facts, fact i in bit i % 64 of word i // 64."""
 
-    def __init__(self, names: Names, roles: list[GroundTerm], circuit: Circuit, code: ObjectCode) -> None:
+    def __init__(self, names: Names, roles: list[GroundTerm], circuit: Circuit, tapes: Tapes) -> None:
         self.names, self.roles, self.circuit = names, roles, circuit
         self.goal_values = circuit.goals
         self.num_words = words(circuit.num_facts)
         self.initial = pack_bits(np.array([circuit.initial]), self.num_words)[0]
-        self.code = NativeCode(code, {group: layout_of(circuit, group) for group in GROUPS})
+        self._code = TapedCode(tapes)
+        self._rows = Rows(self._code.address, circuit, tapes.num_planes)
         self.moves = [move for moves in circuit.actions for move in moves]
         self.role_of = np.repeat(np.arange(len(roles)), [len(moves) for moves in circuit.actions])
         self._index = {
@@ -100,31 +111,20 @@ class NativeEngine:
 
     def evaluate(self, states: States) -> tuple[NDArray[np.bool_], NDArray[np.int16]]:
         """terminal: bool[batch]; goals: int16[batch, roles], NO_GOAL where not exactly one value holds."""
-        bits = unpack_bits(self.code.run("evaluate", states), 1 + len(self._goal_values))
+        held = unpack_bits(self._rows.ask("goal", states), len(self._goal_values))
         goals = np.full((len(states), len(self.roles)), NO_GOAL, np.int16)
         for role, part in enumerate(self._goal_slices):
-            held = bits[:, 1:][:, part]
-            goals[:, role] = np.where(held.sum(axis=1) == 1, held @ self._goal_values[part], NO_GOAL)
-        return bits[:, 0].astype(np.bool_), goals
+            own = held[:, part]
+            goals[:, role] = np.where(own.sum(axis=1) == 1, own @ self._goal_values[part], NO_GOAL)
+        return self._rows.ask("terminal", states)[:, 0].astype(np.bool_), goals
 
     def legal(self, states: States) -> Legal:
         """Legal moves; none in terminal states."""
-        bits = unpack_bits(self.code.run("legal", states), len(self.moves) + 1)
-        legal = bits[:, :-1] & (bits[:, -1:] ^ 1)
-        lanes, actions = np.nonzero(legal)
-        counts = np.bincount(lanes * len(self.roles) + self.role_of[actions], minlength=len(states) * len(self.roles))
-        offsets = np.zeros(len(counts) + 1, np.int64)
-        np.cumsum(counts, out=offsets[1:])
-        return Legal(offsets, actions.astype(np.int32))
+        return Legal(*self._rows.moves(self._rows.ask("legal", states)))
 
     def next(self, states: States, joint: NDArray[np.int32]) -> States:
         """Successors for joint moves int32[batch, roles]; legality is not looked at."""
-        bits = np.zeros((len(states), words(len(self.moves))), np.uint64)
-        lanes = np.arange(len(states))
-        for role in range(len(self.roles)):
-            actions = joint[:, role]
-            bits[lanes, actions >> 6] |= np.uint64(1) << (actions & 63).astype(np.uint64)
-        return self.code.run("next", states, bits)
+        return self._rows.ask("next", states, joint)
 
     def keys(self, states: States) -> NDArray[np.uint64]:
         """uint64[batch], see fact_key."""
@@ -152,15 +152,17 @@ class NativeEngine:
 
     @cached_property
     def _playout_runner(self) -> PlayoutRunner:
-        code = compile_playouts(self.circuit)
-        return PlayoutRunner(LoadedCode(code).address, self.circuit, code.num_planes)
+        code = compiled(self.circuit) if self.circuit.num_gates <= COMPILED_GATES else self._code
+        return PlayoutRunner(code.address, self.circuit, code.num_planes)
 
-    def playouts(self, n: int, seed: int, threads: int, progress: Progress | None) -> Playouts:
-        """Random matches in planes, compiled at the first call."""
-        terminal, goals = self.evaluate(self.initial[None])
-        if terminal[0]:
-            return Playouts(n, 0, 0, tuple({None if goal == NO_GOAL else goal: n} for goal in goals[0].tolist()))
-        return self._playout_runner.run(n, seed, threads, progress)
+    def playouts(self, n: int, seed: int, threads: int | None, progress: Progress | None) -> Playouts:
+        """Random matches in planes."""
+        return self._playout_runner.playouts(n, seed, threads, progress)
+
+    def rollouts(self, states: States, seed: int, threads: int | None, max_steps: int) -> Rollouts:
+        """Random matches in planes, one from each state."""
+        self._rows.check(states)
+        return self._playout_runner.rollouts(states, seed, threads, max_steps)
 
     def move(self, role: int, action: int) -> GroundTerm:
         """The move that an action's index stands for."""
@@ -210,11 +212,24 @@ class _Numbered(Generic[Item]):
         return number
 
 
+@dataclass(frozen=True, slots=True)
+class _Played:
+    """What became of random matches: goals int16[n, roles], steps int32[n], stuck bool[n]."""
+
+    goals: NDArray[np.int16]
+    steps: NDArray[np.int32]
+    stuck: NDArray[np.bool_]
+
+    @classmethod
+    def none(cls, n: int, num_roles: int) -> _Played:
+        return cls(np.full((n, num_roles), NO_GOAL, np.int16), np.zeros(n, np.int32), np.zeros(n, np.bool_))
+
+
 class ReasonerEngine:
     """The plain reasoner. A state is one word, the number under which its set of facts was first met."""
 
     def __init__(self, sheet: Rulesheet, limits: Limits | None = None) -> None:
-        self.reasoner = Reasoner(sheet, limits)
+        self.reasoner = Reasoner(rewrite_for_a_state(sheet), limits, Names(sheet))
         self.names, self.roles = self.reasoner.names, self.reasoner.roles
         self.goal_values = [sorted(values) for values in self._possible_goals(sheet)]
         self.num_words = 1
@@ -264,7 +279,8 @@ class ReasonerEngine:
         moves = [[] if answer.terminal else list_ for answer in answers for list_ in answer.legal.values()]
         offsets = np.zeros(len(moves) + 1, np.int64)
         np.cumsum([len(list_) for list_ in moves], out=offsets[1:])
-        return Legal(offsets, np.array([self._moves.number(move) for list_ in moves for move in list_], np.int32))
+        actions = np.array([self._moves.number(move) for list_ in moves for move in list_], np.int32)
+        return Legal(offsets, actions, np.array([answer.terminal for answer in answers], np.bool_))
 
     def next(self, states: States, joint: NDArray[np.int32]) -> States:
         """See NativeEngine.next."""
@@ -298,28 +314,43 @@ class ReasonerEngine:
         """One state from its facts."""
         return np.array([self._sets.number(frozenset(facts))], np.uint64)
 
-    def playouts(self, n: int, seed: int, threads: int, progress: Progress | None) -> Playouts:
+    def playouts(self, n: int, seed: int, threads: int | None, progress: Progress | None) -> Playouts:
         """Random matches, all of them in lockstep."""
+
+        def tell(unfinished: int) -> None:
+            if progress:
+                progress(n - unfinished)
+
+        played = self._play(np.repeat(self.initial[None], n, axis=0), seed, 0, tell)
+        counts = [Counter(None if goal == NO_GOAL else goal for goal in column) for column in played.goals.T.tolist()]
+        return Playouts(n, int(played.steps.sum()), int(played.stuck.sum()), tuple(map(dict, counts)))
+
+    def rollouts(self, states: States, seed: int, threads: int | None, max_steps: int) -> Rollouts:
+        """Random matches in lockstep, one from each state."""
+        played = self._play(states, seed, max_steps, lambda unfinished: None)
+        return Rollouts(played.goals, played.steps)
+
+    def _play(self, states: States, seed: int, max_steps: int, tell: Progress) -> _Played:
+        """One random match from each state; `tell` is told how many go on, after each step."""
         rng = np.random.default_rng(seed)
-        states = np.repeat(self.initial[None], n, axis=0)
-        num_steps = num_stuck = 0
-        goals: list[Counter[int | None]] = [Counter() for _ in self.roles]
-        while len(states):
-            terminal, values = self.evaluate(states)
+        played = _Played.none(len(states), len(self.roles))
+        matches = np.arange(len(states))
+        while len(matches):
+            terminal, goals = self.evaluate(states)
             legal = self.legal(states)
             starts, counts = legal.by_role(len(self.roles))
             stuck = ~terminal & (counts == 0).any(axis=1)
-            num_stuck += int(stuck.sum())
-            for role, counter in enumerate(goals):
-                counter.update(None if value == NO_GOAL else value for value in values[terminal, role].tolist())
-                counter[None] += int(stuck.sum())
+            played.goals[matches[terminal]] = goals[terminal]
+            played.stuck[matches[stuck]] = True
             going = ~terminal & ~stuck
-            num_steps += int(going.sum())
+            if max_steps:
+                going &= played.steps[matches] < max_steps
             drawn = starts + (rng.random(counts.shape) * counts).astype(np.int64)
             states = self.next(states[going], legal.actions[drawn[going]])
-            if progress:
-                progress(n - len(states))
-        return Playouts(n, num_steps, num_stuck, tuple(dict(+counter) for counter in goals))
+            matches = matches[going]
+            played.steps[matches] += 1
+            tell(len(matches))
+        return played
 
     def move(self, role: int, action: int) -> GroundTerm:
         """The move that an action's index stands for."""

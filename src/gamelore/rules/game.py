@@ -14,12 +14,18 @@ from numpy.typing import NDArray
 
 from ..errors import GameloreError, GDLSemanticError, GDLSyntaxError, GroundingError, IllegalMoveError
 from . import cache, check
-from .circuit import Circuit, build
+from .asp import Limits
+from .circuit import Circuit
+from .clauses import clauses
 from .engine import Engine, Legal, NativeEngine, ReasonerEngine, States
 from .gdl import Rulesheet, parse, parse_term
-from .ground import GroundProgram, GroundTerm, Limits, Names, ground
-from .native import compile_circuit
-from .playout import Playouts
+from .ground import GroundProgram, ground
+from .names import GroundTerm, Names
+from .persistence import persistent
+from .playout import Playouts, Rollouts
+from .rewrite import rewrite
+from .tape import record_circuit
+from .translate import build
 from .turns import Turns
 
 EngineName: TypeAlias = Literal["auto", "native", "reasoner"]
@@ -29,15 +35,19 @@ class Game:
     """The rules of a game, ready to be played.
 
     States are `uint64[batch, num_words]`; only the game reads them. Actions are integers of one role's moves in this
-    game.
+    game. `engine_reason` says why the reasoner plays, where it does; `circuit` is what the native engine runs.
     """
 
-    def __init__(self, sheet: Rulesheet, name: str, engine: Engine, engine_name: Literal["native", "reasoner"]) -> None:
+    def __init__(self, sheet: Rulesheet, name: str, engine: NativeEngine | ReasonerEngine, why: str = "") -> None:
         self.rulesheet = sheet
         self.name = name
-        self.engine: Literal["native", "reasoner"] = engine_name
-        self._engine = engine
+        self.engine: Literal["native", "reasoner"] = "native" if isinstance(engine, NativeEngine) else "reasoner"
+        self.engine_reason = why
+        self._engine: Engine = engine
+        self.circuit: Circuit | None = engine.circuit if isinstance(engine, NativeEngine) else None
         self._terms: dict[str, GroundTerm] = {}
+        self._actions: dict[tuple[int, str], int] = {}
+        self._texts: dict[tuple[int, int], str] = {}
         self.roles = tuple(map(engine.names.text, engine.roles))
         self.num_roles = len(self.roles)
         self.num_words = engine.num_words
@@ -94,10 +104,12 @@ class Game:
         """Packs facts, uint64[num_words].
 
         Raises GDLSemanticError (a ValueError) for one with variables and, on the native engine, for one that no
-        reachable state holds; the reasoner takes any.
+        reachable state holds and where facts that never change are others than at the start; the reasoner takes any.
         """
+        terms = [self._term(fact) for fact in facts]
+        self._refuse_changes(terms)
         try:
-            return self._engine.pack([self._term(fact) for fact in facts])
+            return self._engine.pack(terms)
         except KeyError as error:
             fact = self._engine.names.text(error.args[0])
             raise GDLSemanticError(
@@ -105,34 +117,70 @@ class Game:
                 remedy="see game.facts(state) and position.facts for how they are written",
             ) from None
 
+    @cached_property
+    def _persistent(self) -> tuple[frozenset[tuple[int, int]], frozenset[GroundTerm]]:
+        """Facts that never change, constants of the circuit: their names and numbers of arguments; these facts."""
+        numbers = self._engine.names.numbers
+        shapes = frozenset((numbers[name], arity) for name, arity in persistent(clauses(self.rulesheet)))
+        return shapes, frozenset(fact for fact in self._engine.facts(self.initial) if (fact[0], len(fact[1])) in shapes)
+
+    def _refuse_changes(self, facts: Iterable[GroundTerm]) -> None:
+        if self.engine == "native":
+            shapes, kept = self._persistent
+            changed = kept ^ {fact for fact in facts if (fact[0], len(fact[1])) in shapes}
+            if changed:
+                raise GDLSemanticError(
+                    f"expected the facts that never change in {self.name} as they are at the start, "
+                    f"got a difference in {self._engine.names.text(min(changed))}",
+                    remedy='take those of game.start().facts, or load the game with engine="reasoner"',
+                )
+
     def move_text(self, role: int, action: int) -> str:
         """A move as text: `(mark 2 2)`."""
-        return self._engine.names.text(self._engine.move(role, action))
+        text = self._texts.get((role, action))
+        if text is None:
+            text = self._texts[role, action] = self._engine.names.text(self._engine.move(role, action))
+        return text
 
     def action(self, role: int, move: str) -> int:
         """The index of a move given as text.
 
         Raises IllegalMoveError for one that is never legal; the reasoner cannot know, and gives any move an index.
         """
-        try:
-            return self._engine.action(role, self._term(move))
-        except KeyError:
-            raise IllegalMoveError(
-                f"expected a move of {self.roles[role]}, got {move}, which is never legal in {self.name}"
-            ) from None
+        action = self._actions.get((role, move))
+        if action is None:
+            try:
+                action = self._actions[role, move] = self._engine.action(role, self._term(move))
+            except KeyError:
+                raise IllegalMoveError(
+                    f"expected a move of {self.roles[role]}, got {move}, which is never legal in {self.name}"
+                ) from None
+        return action
 
     def playouts(
-        self, n: int, seed: int = 0, *, threads: int = 1, progress: Callable[[int], None] | None = None
+        self, n: int, seed: int = 0, *, threads: int | None = None, progress: Callable[[int], None] | None = None
     ) -> Playouts:
         """Exactly n uniformly random matches from the start; `progress` is told now and then how many are done.
 
-        The native engine's result does not depend on `threads`; the reasoner draws other numbers and uses one. All
-        matches are played to their end: in a game that need not end, neither need this. Raises GameloreError for a
-        negative n or no thread.
+        threads: None for one on each core; the native engine's result does not depend on it, and the reasoner uses
+        one. All matches are played to their end: in a game that need not end, neither need this. Raises GameloreError
+        for a negative n or no thread.
         """
-        if n < 0 or threads < 1:
-            raise GameloreError(f"expected n >= 0 and threads >= 1, got n = {n} and threads = {threads}; raise them")
-        return self._engine.playouts(n, seed, threads, progress)
+        if n < 0:
+            raise GameloreError(f"expected a number of playouts, got {n}; ask for 0 or more")
+        return self._engine.playouts(n, seed, _some_threads(threads), progress)
+
+    def rollouts(
+        self, states: States, seed: int = 0, *, threads: int | None = None, max_steps: int | None = None
+    ) -> Rollouts:
+        """One uniformly random match from each of the states uint64[n, num_words], which need not differ.
+
+        A match that goes on after max_steps joint moves is cut, and has no goals. threads: see `playouts`. Raises
+        GameloreError for no thread or a negative number of steps.
+        """
+        if max_steps is not None and max_steps < 1:
+            raise GameloreError(f"expected at least one step, got max_steps = {max_steps}; leave it out for no limit")
+        return self._engine.rollouts(states, seed, _some_threads(threads), max_steps or 0)
 
     def start(self) -> Position:
         """The first position."""
@@ -141,6 +189,12 @@ class Game:
     def position(self, facts: Iterable[str]) -> Position:
         """The position in which exactly these facts hold."""
         return Position(self, self.state(facts))
+
+
+def _some_threads(threads: int | None) -> int | None:
+    if threads is not None and threads < 1:
+        raise GameloreError(f"expected at least one thread, got {threads}; leave it out for one on each core")
+    return threads
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,30 +221,33 @@ class Position:
     @cached_property
     def legal(self) -> dict[str, list[str]]:
         """Role -> its legal moves in the order of actions; empty lists in a terminal position."""
-        legal = self.game.legal(self.state[None])
+        text = self.game.move_text
         return {
-            name: [
-                self.game.move_text(role, action)
-                for action in legal.actions[legal.offsets[role] : legal.offsets[role + 1]].tolist()
-            ]
+            name: [text(role, action) for action in self._actions(role).tolist()]
             for role, name in enumerate(self.game.roles)
         }
 
     @cached_property
-    def _evaluation(self) -> tuple[bool, dict[str, int | None]]:
-        terminal, goals = self.game.evaluate(self.state[None])
-        values = {role: int(goal) if goal >= 0 else None for role, goal in zip(self.game.roles, goals[0], strict=True)}
-        return bool(terminal[0]), values
+    def _legal(self) -> Legal:
+        return self.game.legal(self.state[None])
+
+    def _actions(self, role: int) -> NDArray[np.int32]:
+        """The legal actions of a role, int32."""
+        offsets = self._legal.offsets
+        return self._legal.actions[offsets[role] : offsets[role + 1]]
 
     @property
     def is_terminal(self) -> bool:
         """Whether the match is over."""
-        return self._evaluation[0]
+        return bool(self._legal.terminal[0])
 
-    @property
+    @cached_property
     def goals(self) -> dict[str, int | None]:
         """Role -> its goal value; None where the rules give none, or several."""
-        return self._evaluation[1]
+        _, goals = self.game.evaluate(self.state[None])
+        return {
+            role: goal if goal >= 0 else None for role, goal in zip(self.game.roles, goals[0].tolist(), strict=True)
+        }
 
     def play(self, moves: Mapping[str, str] | Sequence[str] | str) -> Position:
         """The position after a joint move: role -> move, moves in the order of roles, or the move of a single player.
@@ -201,7 +258,8 @@ class Position:
             moves = (moves,)
         if not isinstance(moves, Mapping):
             moves = self._by_role(moves)
-        joint = [self._action(role, name, moves) for role, name in enumerate(self.game.roles)]
+        self._check_roles(moves)
+        joint = [self._action(role, moves[name]) for role, name in enumerate(self.game.roles)]
         return Position(self.game, self.game.next(self.state[None], np.array([joint], np.int32))[0])
 
     def _by_role(self, moves: Sequence[str]) -> dict[str, str]:
@@ -211,31 +269,31 @@ class Position:
             )
         return dict(zip(self.game.roles, moves, strict=True))
 
-    def _action(self, role: int, name: str, moves: Mapping[str, str]) -> int:
+    def _check_roles(self, moves: Mapping[str, str]) -> None:
+        """Raises IllegalMoveError where moves are not those of the roles, or there are none."""
         if self.is_terminal:
             raise IllegalMoveError("the match is over: a terminal position has no legal moves; begin with game.start()")
-        legal = self.legal[name]
-        choice = f"legal: {', '.join(legal) or 'none, the match is stuck here'}"
-        if name not in moves:
-            raise IllegalMoveError(f"expected a move of every role, got none of {name}; {choice}")
-        unknown = set(moves) - set(self.game.roles)
-        if unknown:
-            raise IllegalMoveError(
-                f"expected moves of {', '.join(self.game.roles)}, got one of {', '.join(sorted(unknown))}"
-            )
-        text = _canonical(moves[name])
-        for move in legal:
-            if move.lower() == text:
-                return self.game.action(role, move)
-        raise IllegalMoveError(f"expected a legal move of {name}, got {moves[name]}; {choice}")
+        for role, name in enumerate(self.game.roles):
+            if name not in moves:
+                raise IllegalMoveError(f"expected a move of every role, got none of {name}; {self._choice(role)}")
+        if len(moves) > self.game.num_roles:
+            roles, unknown = ", ".join(self.game.roles), ", ".join(sorted(set(moves) - set(self.game.roles)))
+            raise IllegalMoveError(f"expected moves of {roles}, got one of {unknown}")
 
+    def _action(self, role: int, move: str) -> int:
+        """The action of a legal move."""
+        try:
+            action = self.game.action(role, move)
+            if (self._actions(role) == action).any():
+                return action
+        except (GDLSyntaxError, GDLSemanticError, IllegalMoveError):
+            pass  # no term, or none that is ever a move
+        name = self.game.roles[role]
+        raise IllegalMoveError(f"expected a legal move of {name}, got {move}; {self._choice(role)}")
 
-def _canonical(move: str) -> str:
-    """A move in lower case with one space between its parts; what is no term stays as it is."""
-    try:
-        return str(parse_term(move)).lower()
-    except GDLSyntaxError:
-        return move
+    def _choice(self, role: int) -> str:
+        legal = self.legal[self.game.roles[role]]
+        return f"legal: {', '.join(legal) or 'none, the match is stuck here'}"
 
 
 def make(sheet: Rulesheet, name: str, engine: EngineName = "auto", limits: Limits | None = None) -> Game:
@@ -249,13 +307,15 @@ def make(sheet: Rulesheet, name: str, engine: EngineName = "auto", limits: Limit
         known = ", ".join(get_args(EngineName))
         raise GameloreError(f"expected one of the engines {known}, got '{engine}'; choose one of them")
     check.refuse(sheet)
+    why = "asked for"
     if engine != "reasoner":
         try:
-            return Game(sheet, name, _native(sheet, limits), "native")
-        except GroundingError:
+            return Game(sheet, name, _native(sheet, limits))
+        except GroundingError as error:
             if engine == "native":
                 raise
-    return Game(sheet, name, ReasonerEngine(sheet, limits), "reasoner")
+            why = str(error)
+    return Game(sheet, name, ReasonerEngine(sheet, limits), why)
 
 
 def findings(text: str, path: Path | None = None, limits: Limits | None = None) -> list[check.Finding]:
@@ -296,8 +356,8 @@ def _native(sheet: Rulesheet, limits: Limits | None) -> NativeEngine:
     known = cache.load(key)
     if known is not None:
         return NativeEngine(Names(sheet), *known)
-    program = ground(sheet, limits)
+    program = ground(rewrite(sheet), limits, Names(sheet))
     circuit = _circuit(sheet, program)
-    code = compile_circuit(circuit)
-    cache.store(key, program.roles, circuit, code)
-    return NativeEngine(program.names, program.roles, circuit, code)
+    tapes = record_circuit(circuit)
+    cache.store(key, program.roles, circuit, tapes)
+    return NativeEngine(program.names, program.roles, circuit, tapes)

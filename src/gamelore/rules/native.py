@@ -7,30 +7,13 @@ plane changes in any lane.
 
 from __future__ import annotations
 
-import ctypes
-import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from ctypes import c_int64
+from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from .circuit import FALSE, Circuit, GateLiteral, Loop, Node
-from .planes import (
-    ATTRIBUTES,
-    LANES,
-    ONES,
-    VECTOR,
-    Instructions,
-    Layout,
-    entry_point,
-    transposition,
-    words,
-    zero_planes,
-)
-from .playout import playout_code
-from .schedule import Step, is_gate, schedule
+from .circuit import Circuit, GateLiteral, Loop, Node
+from .planes import ATTRIBUTES, GROUPS, ONES, VECTOR, Instructions, Layout, layout_of
+from .schedule import schedule
 
 CHUNK = 60
 DECLARATIONS = f"""
@@ -40,6 +23,13 @@ declare {VECTOR} @llvm.fshl.v8i64({VECTOR}, {VECTOR}, {VECTOR})
 attributes #0 = {{ {ATTRIBUTES} }}
 """
 LEVEL_1_GATES = 8000  # larger circuits are compiled at level 0
+
+
+class _Step(NamedTuple):
+    """A step of the schedule, as Python reads it fastest."""
+
+    gates: list[Node]
+    loop: Loop | None
 
 
 class Program:
@@ -54,7 +44,7 @@ class Program:
         self.expiring: dict[int, list[Node]] = {}  # chunk number -> the nodes whose places are free after it
         self.num_planes = layout.temporaries
         self.num_chunks = 0
-        self.steps = schedule(circuit, literals)
+        self.steps = [_Step(step.gates.tolist(), step.loop) for step in schedule(circuit, literals)]
         self.inverted = self._polarity()
         self.last_use = self._last_uses()
 
@@ -64,7 +54,7 @@ class Program:
             self._emit_step(number, step)
         self._emit_outputs()
         body = "\n".join(self.calls)
-        self.functions.append(f"define internal void @{self.name}(ptr %p) #0 {{\nentry:\n{body}\n  ret void\n}}\n")
+        self.functions.append(f"define void @{self.name}(ptr %p) #0 {{\nentry:\n{body}\n  ret void\n}}\n")
         return "\n".join(self.functions)
 
     def _polarity(self) -> set[Node]:
@@ -73,7 +63,7 @@ class Program:
         read = [literal for step in self.steps for gate in step.gates for literal in self._operands(gate)]
         for literal in (*read, *self.literals):
             balance[literal >> 1] = balance.get(literal >> 1, 0) + (1 if literal & 1 else -1)
-        return {node for node, surplus in balance.items() if surplus > 0 and is_gate(self.circuit, node)}
+        return {node for node, surplus in balance.items() if surplus > 0 and self.circuit.left[node] >= 0}
 
     def _operands(self, gate: Node) -> tuple[GateLiteral, GateLiteral]:
         return self.circuit.left[gate], self.circuit.right[gate]
@@ -100,7 +90,7 @@ class Program:
             last[literal >> 1] = chunk
         return last
 
-    def _emit_step(self, number: int, step: Step) -> None:
+    def _emit_step(self, number: int, step: _Step) -> None:
         if step.loop is None:
             for gates in _chunks(step.gates):
                 self.calls.append(self._emit_chunk(gates))
@@ -154,12 +144,11 @@ class Program:
         return name
 
     def _emit_outputs(self) -> None:
-        """Copies the outputs to their place and clears the padding, which becomes the unused bits of the rows."""
-        padded = [*self.literals, *[FALSE] * (64 * words(len(self.literals)) - len(self.literals))]
-        for part in _chunks(list(range(len(padded)))):
+        """Copies the outputs to their place."""
+        for part in _chunks(range(len(self.literals))):
             chunk = _Chunk(self)
             for index in part:
-                chunk.store(self.layout.outputs + index, chunk.literal(padded[index]))
+                chunk.store(self.layout.outputs + index, chunk.literal(self.literals[index]))
             name = f"{self.name}_outputs{part[0]}"
             self.functions.append(chunk.function(name, "void", "  ret void"))
             self.calls.append(f"  call void @{name}(ptr %p)")
@@ -235,62 +224,20 @@ class _Chunk(Instructions):
         return "\n".join([f"define internal {returns} @{name}(ptr %p) #0 {{", *self.lines, last, "}", ""])
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Outputs compiled together: the names of the circuit's output lists, and whether actions are read."""
-
-    outputs: tuple[str, ...]
-    takes_actions: bool = False
-
-
-GROUPS = {
-    "evaluate": Group(("terminal", "goal")),
-    "legal": Group(("legal", "terminal")),
-    "next": Group(("next",), takes_actions=True),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectCode:
-    """Compiled groups, as an object file of this machine; `num_planes` is the size of the largest buffer."""
-
-    data: bytes
-    num_planes: int
-
-
-def compile_circuit(circuit: Circuit) -> ObjectCode:
-    """Compiles the three groups, for packed states in and out."""
-    groups, num_planes = _group_functions(circuit)
-    entries = [entry_point(name, layout_of(circuit, name), group.takes_actions) for name, group in GROUPS.items()]
-    return ObjectCode(assemble("\n".join([transposition(), *groups, *entries]), _level(circuit)), num_planes)
-
-
-def compile_playouts(circuit: Circuit) -> ObjectCode:
-    """Compiles the three groups and the loop of random playouts around them."""
-    groups, num_planes = _group_functions(circuit)
-    code = playout_code(circuit, layout_of(circuit, "evaluate"))
-    return ObjectCode(assemble("\n".join([*groups, code]), _level(circuit)), num_planes)
+def compile_circuit(circuit: Circuit) -> bytes:
+    """An object file with a function for each group, which takes the address of the planes."""
+    texts, num_planes = [], 0
+    for name, outputs in GROUPS.items():
+        literals = [literal for output in outputs for literal in circuit.outputs[output]]
+        program = Program(circuit, name, literals, layout_of(circuit, name))
+        texts.append(program.text())
+        num_planes = max(num_planes, program.num_planes)
+    return assemble("\n".join([*texts, f"@num_planes = constant i64 {num_planes}"]), _level(circuit))
 
 
 def _level(circuit: Circuit) -> int:
     """Level 1 compiles for about twice the time of level 0 and runs a third faster: worth it while that is short."""
     return 1 if circuit.num_gates < LEVEL_1_GATES else 0
-
-
-def layout_of(circuit: Circuit, group: str) -> Layout:
-    """The layout of a group's planes; facts, actions and the beginning of the outputs are at the same place in all."""
-    num_outputs = sum(len(circuit.outputs[output]) for output in GROUPS[group].outputs)
-    return Layout(circuit.num_facts, circuit.num_actions, num_outputs)
-
-
-def _group_functions(circuit: Circuit) -> tuple[list[str], int]:
-    texts, num_planes = [], 0
-    for name, group in GROUPS.items():
-        literals = [literal for output in group.outputs for literal in circuit.outputs[output]]
-        program = Program(circuit, name, literals, layout_of(circuit, name))
-        texts.append(program.text())
-        num_planes = max(num_planes, program.num_planes)
-    return texts, num_planes
 
 
 def assemble(text: str, level: int) -> bytes:
@@ -316,11 +263,11 @@ def target_machine(level: int) -> Any:
 class LoadedCode:
     """Object code in executable memory, as long as this object lives."""
 
-    def __init__(self, code: ObjectCode) -> None:
+    def __init__(self, object_file: bytes) -> None:
         import llvmlite.binding as llvm
 
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine(0))
-        self._engine.add_object_file(llvm.ObjectFileRef.from_data(code.data))
+        self._engine.add_object_file(llvm.ObjectFileRef.from_data(object_file))
         self._engine.finalize_object()
 
     def address(self, function: str) -> int:
@@ -328,52 +275,12 @@ class LoadedCode:
         address: int = self._engine.get_function_address(function)
         return address
 
+    @property
+    def num_planes(self) -> int:
+        """The size of the largest buffer that the functions of a compiled circuit need."""
+        return c_int64.from_address(self.address_of_data("num_planes")).value
 
-class NativeCode:
-    """The compiled groups: packed rows in, packed rows out. Safe to call from several threads."""
-
-    def __init__(self, code: ObjectCode, layouts: dict[str, Layout]) -> None:
-        self._loaded = LoadedCode(code)
-        self._buffers = threading.local()
-        self._num_planes = code.num_planes
-        self._layouts = layouts
-        prototype = ctypes.CFUNCTYPE(
-            None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p
-        )
-        self._functions = {name: prototype(self._loaded.address(f"{name}_rows")) for name in GROUPS}
-
-    def run(
-        self, group: str, states: NDArray[np.uint64], actions: NDArray[np.uint64] | None = None
-    ) -> NDArray[np.uint64]:
-        """The group's outputs, uint64[batch, output words], for states (and actions) of the same batch.
-
-        Raises ValueError for states of another width, which the machine code would read past their end.
-        """
-        batch, width = len(states), words(self._layouts[group].num_facts)
-        if states.shape != (batch, width) or states.dtype != np.uint64:
-            raise ValueError(
-                f"expected states uint64[batch, {width}], got {states.dtype}{list(states.shape)}; "
-                "take them from this game, and one state as a batch of one: state[None]"
-            )
-        blocks = -(-batch // LANES)
-        rows = _padded(states, blocks * LANES)
-        action_rows = rows if actions is None else _padded(actions, blocks * LANES)
-        out = np.empty((blocks * LANES, words(self._layouts[group].num_outputs)), np.uint64)
-        if blocks:
-            self._functions[group](rows.ctypes.data, action_rows.ctypes.data, blocks, out.ctypes.data, self._planes())
-        return out[:batch]
-
-    def _planes(self) -> int:
-        """The address of this thread's buffer of planes."""
-        if not hasattr(self._buffers, "planes"):
-            self._buffers.planes = zero_planes(self._num_planes)
-        address: int = self._buffers.planes.ctypes.data
+    def address_of_data(self, name: str) -> int:
+        """Where a global variable lies."""
+        address: int = self._engine.get_global_value_address(name)
         return address
-
-
-def _padded(rows: NDArray[np.uint64], length: int) -> NDArray[np.uint64]:
-    if len(rows) == length and rows.flags.c_contiguous:
-        return rows
-    padded = np.zeros((length, rows.shape[1]), np.uint64)
-    padded[: len(rows)] = rows
-    return padded

@@ -1,36 +1,36 @@
-"""Random playouts in planes: 512 matches at a time, from the first state to the end, without leaving machine code.
+"""Random playouts and rollouts in planes, on all cores.
 
-Each step asks for terminal and goals, counts the finished lanes' goals, starts the next playouts in them, asks for
-legal moves, draws one uniformly for each role, and applies them. Exactly n playouts are started and all finish:
-stopping at the first n that finish would favour short ones. Every 64 lanes have their own quota and their own random
-stream, so the result depends neither on the width of a plane nor on the number of threads.
-
-A draw, for one role and all lanes at once: the legal planes are added up bit by bit (d = number of legal moves - 1);
-a random number is drawn under the mask of d's highest bit, again where it is larger than d; then the legal moves are
-walked through, counting the number down, and the one at zero is taken.
+Exactly n playouts are started and all finish: stopping at the first n that finish would favour short ones. Every 64
+lanes have their own quota and their own random stream, so the result depends neither on the width of a plane nor on
+the number of threads.
 """
 
 from __future__ import annotations
 
-import ctypes
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from ctypes import CFUNCTYPE, Array, addressof, c_int64, c_void_p
 from dataclasses import dataclass
 from threading import Event
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .block import ACTIVE, COUNTERS, NUM_STEPS, NUM_STUCK, RANDOM, REMAINING, Block, Seat, block_code
 from .circuit import Circuit
-from .planes import LANES, ONES, VECTOR, Instructions, Layout, zero_planes
+from .draw import STATE, draw_code, num_digits
+from .kernels import kernel
+from .planes import LANES, Layout, zero_planes
 
-ZERO = "zeroinitializer"
-GROUPS_PER_BLOCK = 8  # of 64 lanes
-STEPS_PER_CALL = 4096
-MAX_BLOCKS = 64
-
-# The context that a block carries from call to call, in planes before the goal counters.
-RANDOM, REMAINING, ACTIVE, STUCK, STEPS, STUCK_COUNT, COUNTERS = 0, 4, 5, 6, 7, 8, 9
+GROUPS = 8  # of 64 lanes, in a block
+PLAYED_PER_BLOCK = 8 * LANES  # in fewer, lanes without a match would be too many towards the end
+MOST_BLOCKS = 64  # of playouts, whose number of matches is not limited
+GATES_PER_CALL = 200_000_000  # about a tenth of a second, in which nothing is told and nothing can be stopped
+FULL = np.uint64(2**64 - 1)
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,336 +49,203 @@ class Playouts:
         return sum(value * count for value, count in counts.items()) / total if total else float("nan")
 
 
-class _Writer(Instructions):
-    """Adds the context, at `%c`, and random planes."""
+@dataclass(frozen=True, slots=True)
+class Rollouts:
+    """Outcome of one random match from each of some states.
 
-    def context(self, index: int) -> str:
-        return self.line(f"load {VECTOR}, ptr {self._context_address(index)}, align 64")
+    goals: int16[states, roles], -1 where the rules give none or several, and where the match was stuck or cut.
+    steps: int32[states], how many joint moves each took.
+    """
 
-    def set_context(self, index: int, value: str) -> None:
-        self.lines.append(f"  store {VECTOR} {value}, ptr {self._context_address(index)}, align 64")
-
-    def _context_address(self, index: int) -> str:
-        return self.line(f"getelementptr {VECTOR}, ptr %c, i64 {index}")
-
-    def count_into(self, index: int, plane: str) -> None:
-        """Adds the number of set bits, for each 64 lanes, to a counter."""
-        bits = self.line(f"call {VECTOR} @llvm.ctpop.v8i64({VECTOR} {plane})")
-        self.set_context(index, self.op("add", self.context(index), bits))
-
-    def without(self, plane: str, removed: str) -> str:
-        return self.op("and", plane, self.negated(removed))
-
-    def chosen(self, mask: str, yes: str, no: str) -> str:
-        """Bitwise: yes where the mask is set, else no."""
-        difference = self.op("xor", yes, no)
-        return self.op("xor", no, self.op("and", difference, mask))
-
-    def rotated(self, value: str, distance: int) -> str:
-        amount = "<" + ", ".join([f"i64 {distance}"] * 8) + ">"
-        return self.line(f"call {VECTOR} @llvm.fshl.v8i64({VECTOR} {value}, {VECTOR} {value}, {VECTOR} {amount})")
-
-    def function(self, signature: str, last: str) -> str:
-        return "\n".join([f"define {signature} #0 {{", "entry:", *self.lines, last, "}", ""])
+    goals: NDArray[np.int16]
+    steps: NDArray[np.int32]
 
 
-def _random_function() -> str:
-    """One random plane (xoshiro256++, Blackman & Vigna 2021); words that `%need` does not mention do not advance."""
-    write = _Writer()
-    s0, s1, s2, s3 = (write.context(RANDOM + i) for i in range(4))
-    result = write.op("add", write.rotated(write.op("add", s0, s3), 23), s0)
-    shift = "<" + ", ".join(["i64 17"] * 8) + ">"
-    t = write.op("shl", s1, shift)
-    s2 = write.op("xor", s2, s0)
-    s3 = write.op("xor", s3, s1)
-    s1 = write.op("xor", s1, s2)
-    s0 = write.op("xor", s0, s3)
-    s2 = write.op("xor", s2, t)
-    s3 = write.rotated(s3, 45)
-    needed = write.line(f"icmp ne {VECTOR} %need, {ZERO}")
-    for index, value in enumerate((s0, s1, s2, s3)):
-        old = write.context(RANDOM + index)
-        write.set_context(RANDOM + index, write.line(f"select <8 x i1> {needed}, {VECTOR} {value}, {VECTOR} {old}"))
-    return write.function(f"internal {VECTOR} @random_plane(ptr %c, {VECTOR} %need)", f"  ret {VECTOR} {result}")
+@dataclass(frozen=True, slots=True)
+class _Shares:
+    """How matches are dealt: `quotas`, int64[blocks, GROUPS], and random `streams`, uint64[blocks, STATE, GROUPS]."""
+
+    quotas: NDArray[np.int64]
+    streams: NDArray[np.uint64]
+
+    @classmethod
+    def deal(cls, n: int, num_blocks: int, seed: int) -> _Shares:
+        groups = num_blocks * GROUPS
+        quotas = np.full(groups, n // groups, np.int64)
+        quotas[: n % groups] += 1
+        drawn = np.random.SeedSequence(seed).generate_state(STATE * groups, np.uint64).astype(np.uint64)
+        streams = drawn.reshape(num_blocks, GROUPS, STATE).transpose(0, 2, 1)
+        return cls(quotas.reshape(num_blocks, GROUPS), streams)
+
+    def first_rows(self) -> NDArray[np.int64]:
+        """int64[blocks, GROUPS]: where each group begins when matches are dealt in order."""
+        return (np.cumsum(self.quotas) - self.quotas.ravel()).reshape(self.quotas.shape)
 
 
-def _draw_function(role: int, first_output: int, first_action: int, num_actions: int) -> str:
-    """`draw<role>(p, c, active)`: sets the role's action planes; gives the lanes in which it has no move."""
-    write = _Writer()
-    signature = f"internal {VECTOR} @draw{role}(ptr %p, ptr %c, {VECTOR} %active)"
-    if not num_actions:
-        return write.function(signature, f"  ret {VECTOR} %active")
-    legal = [write.load(first_output + i) for i in range(num_actions)]
-    count: list[str] = []
-    for number, plane in enumerate(legal, start=1):
-        carry = plane
-        for i, digit in enumerate(count):
-            count[i] = write.op("xor", digit, carry)
-            carry = write.op("and", digit, carry)
-        if number.bit_length() > len(count):
-            count.append(carry)
-    some = count[0]
-    for digit in count[1:]:
-        some = write.op("or", some, digit)
-    none = write.without("%active", some)
-    rest = _minus(write, count, some)
-    bits = (num_actions - 1).bit_length()
-    number_drawn = _draw_number(write, rest[:bits], write.op("and", "%active", some)) if bits else []
-    # One more digit keeps a number that was counted down past zero from coming back to it.
-    number_drawn.append(ZERO)
-    for index, plane in enumerate(legal):
-        hit = write.negated(number_drawn[0])
-        for digit in number_drawn[1:]:
-            hit = write.without(hit, digit)
-        write.store(first_action + index, write.op("and", plane, hit))
-        number_drawn = _minus(write, number_drawn, plane)
-    return write.function(signature, f"  ret {VECTOR} {none}")
+class _Place:
+    """Memory in which one block after the other is played; none reads what an earlier one left.
 
+    `block` tells the machine code where all of it lies.
+    """
 
-def _minus(write: _Writer, digits: Sequence[str], borrow: str) -> list[str]:
-    """A number in planes, least digit first, less one where `borrow` is set."""
-    result = []
-    for digit in digits:
-        result.append(write.op("xor", digit, borrow))
-        borrow = write.without(borrow, digit)
-    return result
+    def __init__(self, circuit: Circuit, num_planes: int, draws: Sequence[int]) -> None:
+        layout = Layout(circuit.num_facts, circuit.num_actions, 0)
+        self.lanes = zero_planes(COUNTERS + sum(map(len, circuit.goals)))
+        self.next_rows = np.zeros(GROUPS, np.int64)
+        self._memory: dict[str, NDArray[Any]] = {
+            "planes": zero_planes(num_planes),
+            "waiting": zero_planes(num_planes),
+            "num_values": np.array([len(values) for values in circuit.goals], np.int64),
+            "values": np.array([value for values in circuit.goals for value in values], np.int16),
+            "lanes": self.lanes,
+            "next_rows": self.next_rows,
+            **{name: zero_planes(LANES // 8) for name in ("rows", "starts", "waiting_rows")},
+        }
+        self._seats = self._new_seats(circuit, layout, draws)
+        self.block = Block(
+            num_facts=circuit.num_facts,
+            outputs=layout.outputs,
+            terminal=layout.outputs + circuit.num_actions,
+            num_roles=len(circuit.actions),
+            seats=addressof(self._seats),
+            **{name: array.ctypes.data for name, array in self._memory.items()},
+        )
 
+    def _new_seats(self, circuit: Circuit, layout: Layout, draws: Sequence[int]) -> Array[Seat]:
+        self._sums = zero_planes(max(map(len, circuit.actions), default=0) // 2)
+        self._used = [np.zeros(len(moves) // 8, np.uint8) for moves in circuit.actions]
+        seats, first = (Seat * len(circuit.actions))(), 0
+        for seat, draw, moves, used in zip(seats, draws, circuit.actions, self._used, strict=True):
+            seat.draw, seat.num_moves, seat.used, seat.sums = draw, len(moves), used.ctypes.data, self._sums.ctypes.data
+            seat.first_output, seat.first_action = layout.outputs + first, layout.actions + first
+            first += len(moves)
+        return seats
 
-def _draw_number(write: _Writer, most: Sequence[str], lanes: str) -> list[str]:
-    """A uniform number 0 .. most in each of the lanes, by rejection; anything below 2^digits in the others."""
-    masks = list(most)
-    for i in reversed(range(len(masks) - 1)):
-        masks[i] = write.op("or", masks[i], masks[i + 1])
-    write.lines += ["  br label %try", "try:"]
-    width = len(most)
-    need = write.line(f"phi {VECTOR} [ {lanes}, %entry ], [ %rejected, %try ]")
-    old = [write.line(f"phi {VECTOR} [ {ZERO}, %entry ], [ %kept{i}, %try ]") for i in range(width)]
-    drawn = []
-    for i in range(width):
-        plane = write.line(f"call {VECTOR} @random_plane(ptr %c, {VECTOR} {need})")
-        drawn.append(write.op("and", plane, masks[i]))
-    greater, equal = ZERO, ONES
-    for i in reversed(range(width)):
-        above = write.without(drawn[i], most[i])
-        greater = write.op("or", greater, write.op("and", equal, above))
-        equal = write.without(equal, write.op("xor", drawn[i], most[i]))
-    for i in range(width):
-        kept = write.chosen(need, drawn[i], old[i])
-        write.lines.append(f"  %kept{i} = or {VECTOR} {kept}, {ZERO}")
-    write.lines.append(f"  %rejected = and {VECTOR} {need}, {greater}")
-    again = write.any("%rejected")
-    write.lines += [f"  br i1 {again}, label %try, label %taken", "taken:"]
-    return [f"%kept{i}" for i in range(width)]
-
-
-def _finish_function(circuit: Circuit, layout: Layout) -> str:
-    """`finish(p, c)`: counts finished lanes' goals, starts new playouts there; true while a lane is active."""
-    write = _Writer()
-    active, stuck = write.context(ACTIVE), write.context(STUCK)
-    ended = write.op("and", active, write.op("or", write.load(layout.outputs), stuck))
-    going = write.any(active)
-    write.lines += [f"  br i1 {write.any(ended)}, label %some, label %none", "none:"]
-    write.lines += [f"  ret i1 {going}", "some:"]
-    write.count_into(STUCK_COUNT, write.op("and", ended, stuck))
-    clear = write.without(ended, stuck)
-    plane, counter = layout.outputs + 1, COUNTERS
-    for values in circuit.goals:
-        goals = [write.load(plane + i) for i in range(len(values))]
-        exact = write.op("and", clear, _exactly_one(write, goals))
-        for goal in goals:
-            write.count_into(counter, write.op("and", goal, exact))
-            counter += 1
-        plane += len(values)
-    fresh = write.line(f"call {VECTOR} @refill(ptr %c, {VECTOR} {ended})")
-    now_active = write.op("or", write.without(active, ended), fresh)
-    write.set_context(ACTIVE, now_active)
-    for fact, holds in enumerate(circuit.initial):
-        value = write.load(fact)
-        write.store(fact, write.op("or", value, fresh) if holds else write.without(value, fresh))
-    return write.function("internal i1 @finish(ptr %p, ptr %c)", f"  ret i1 {write.any(now_active)}")
-
-
-def _exactly_one(write: _Writer, planes: Sequence[str]) -> str:
-    seen, twice = ZERO, ZERO
-    for plane in planes:
-        twice = write.op("or", twice, write.op("and", seen, plane))
-        seen = write.op("or", seen, plane)
-    return write.without(seen, twice)
-
-
-_REFILL = f"""
-define internal {VECTOR} @refill(ptr %c, {VECTOR} %ended) #0 {{
-entry:
-  %place = getelementptr {VECTOR}, ptr %c, i64 {REMAINING}
-  %remaining = load {VECTOR}, ptr %place, align 64
-  %count = call {VECTOR} @llvm.ctpop.v8i64({VECTOR} %ended)
-  %enough = icmp ule {VECTOR} %count, %remaining
-  %mask = bitcast <8 x i1> %enough to i8
-  %all = icmp eq i8 %mask, -1
-  br i1 %all, label %simple, label %word
-simple:
-  %left = sub {VECTOR} %remaining, %count
-  store {VECTOR} %left, ptr %place, align 64
-  ret {VECTOR} %ended
-word:
-  %w = phi i64 [ 0, %entry ], [ %w1, %next ]
-  %fresh = phi {VECTOR} [ zeroinitializer, %entry ], [ %fresh1, %next ]
-  %counts = phi {VECTOR} [ %remaining, %entry ], [ %counts1, %next ]
-  %bits0 = extractelement {VECTOR} %ended, i64 %w
-  %quota0 = extractelement {VECTOR} %counts, i64 %w
-  br label %bit
-bit:
-  %bits = phi i64 [ %bits0, %word ], [ %bits1, %take ]
-  %quota = phi i64 [ %quota0, %word ], [ %quota1, %take ]
-  %kept = phi i64 [ 0, %word ], [ %kept1, %take ]
-  %b = icmp ne i64 %bits, 0
-  %q = icmp ne i64 %quota, 0
-  %more = and i1 %b, %q
-  br i1 %more, label %take, label %next
-take:
-  %minus = sub i64 0, %bits
-  %lowest = and i64 %bits, %minus
-  %bits1 = xor i64 %bits, %lowest
-  %kept1 = or i64 %kept, %lowest
-  %quota1 = sub i64 %quota, 1
-  br label %bit
-next:
-  %fresh1 = insertelement {VECTOR} %fresh, i64 %kept, i64 %w
-  %counts1 = insertelement {VECTOR} %counts, i64 %quota, i64 %w
-  %w1 = add i64 %w, 1
-  %again = icmp ult i64 %w1, 8
-  br i1 %again, label %word, label %done
-done:
-  store {VECTOR} %counts1, ptr %place, align 64
-  ret {VECTOR} %fresh1
-}}
-"""
-
-
-def _move_function(circuit: Circuit, layout: Layout) -> str:
-    """`move(p, c)`: draws and applies a joint move in the active lanes."""
-    write = _Writer()
-    active = write.context(ACTIVE)
-    write.lines.append("  call void @legal(ptr %p)")
-    stuck = ZERO
-    for role in range(len(circuit.actions)):
-        none = write.line(f"call {VECTOR} @draw{role}(ptr %p, ptr %c, {VECTOR} {active})")
-        stuck = write.op("or", stuck, none)
-    write.set_context(STUCK, stuck)
-    write.count_into(STEPS, write.without(active, stuck))
-    write.lines.append("  call void @next(ptr %p)")
-    for fact in range(circuit.num_facts):
-        write.store(fact, write.load(layout.outputs + fact))
-    return write.function("internal void @move(ptr %p, ptr %c)", "  ret void")
-
-
-_DRIVER = """
-define i64 @playouts(ptr %p, ptr %c, i64 %steps) #0 {
-entry:
-  br label %step
-step:
-  %i = phi i64 [ 0, %entry ], [ %i1, %go ]
-  call void @evaluate(ptr %p)
-  %on = call i1 @finish(ptr %p, ptr %c)
-  br i1 %on, label %go, label %over
-go:
-  call void @move(ptr %p, ptr %c)
-  %i1 = add i64 %i, 1
-  %more = icmp ult i64 %i1, %steps
-  br i1 %more, label %step, label %pause
-pause:
-  ret i64 1
-over:
-  ret i64 0
-}
-"""
-
-
-def playout_code(circuit: Circuit, layout: Layout) -> str:
-    """IR of `playouts(planes, context, steps)`; calls the functions of the three groups."""
-    draws = []
-    first_output, first_action = layout.outputs, layout.actions
-    for role, actions in enumerate(circuit.actions):
-        draws.append(_draw_function(role, first_output, first_action, len(actions)))
-        first_output += len(actions)
-        first_action += len(actions)
-    steps = [_finish_function(circuit, layout), _move_function(circuit, layout)]
-    return "\n".join([_random_function(), *draws, _REFILL, *steps, _DRIVER])
+    def unfinished(self) -> int:
+        """The matches that go on or have not begun."""
+        return int(self.lanes[REMAINING].sum()) + sum(map(int.bit_count, self.lanes[ACTIVE].tolist()))
 
 
 class PlayoutRunner:
-    """Runs compiled playouts, block by block, on several threads.
+    """Random matches of a compiled circuit.
 
     `address_of` gives the address of a function of the loaded code. It is kept, and with it the code.
     """
 
     def __init__(self, address_of: Callable[[str], int], circuit: Circuit, num_planes: int) -> None:
-        prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
         self._address_of = address_of
-        self._function = prototype(address_of("playouts"))
         self._circuit, self._num_planes = circuit, num_planes
+        code = kernel(block_code())
+        self._begin = CFUNCTYPE(None, c_void_p)(code.address("begin"))
+        self._play = CFUNCTYPE(c_int64, c_void_p, c_int64)(code.address("play"))
+        self._draws = [kernel(draw_code(num_digits(len(moves)))).address("draw") for moves in circuit.actions]
+        self._steps_per_call = max(1, GATES_PER_CALL // (LANES + circuit.num_gates))
+        self._initial = np.where(circuit.initial, FULL, np.uint64(0))
+        self._no_facts = np.zeros_like(self._initial)
+        self._free: list[_Place] = []
 
-    def run(self, n: int, seed: int, threads: int = 1, progress: Callable[[int], None] | None = None) -> Playouts:
-        """Exactly n uniformly random playouts, from a first state that is not terminal.
+    def playouts(
+        self, n: int, seed: int, threads: int | None = None, progress: Callable[[int], None] | None = None
+    ) -> Playouts:
+        """Exactly n uniformly random playouts from the first state.
 
         `progress` is told the number of finished ones now and then, in the thread that finished them; where it
         raises, or the caller is interrupted, the other threads stop too.
         """
-        num_blocks = min(MAX_BLOCKS, max(1, n // (8 * LANES)))
-        quotas = np.full(num_blocks * GROUPS_PER_BLOCK, n // (num_blocks * GROUPS_PER_BLOCK), np.int64)
-        quotas[: n - quotas.sum()] += 1
-        words = np.random.SeedSequence(seed).generate_state(4 * len(quotas), np.uint64)
-        streams = words.astype(np.uint64).reshape(len(quotas), 4)
-        left = quotas.reshape(num_blocks, GROUPS_PER_BLOCK).sum(axis=1)
-        stopped = Event()
+        shares = _Shares.deal(n, min(MOST_BLOCKS, max(1, n // PLAYED_PER_BLOCK)), seed)
+        left = shares.quotas.sum(axis=1)
 
-        def block(index: int) -> NDArray[np.int64]:
-            part = slice(index * GROUPS_PER_BLOCK, (index + 1) * GROUPS_PER_BLOCK)
-            for context in self._block(quotas[part], streams[part]):
-                left[index] = _unfinished(context)
-                if progress:
-                    progress(n - int(left.sum()))
-                if stopped.is_set():
-                    break
-            counters: NDArray[np.int64] = context.view(np.int64).sum(axis=1)
-            return counters
+        def play(index: int, stopped: Event) -> NDArray[np.int64]:
+            with self._place() as place:
+                place.block.states, place.block.max_steps = 0, 0
+                place.block.initial = self._initial.ctypes.data
+                for unfinished in self._played(place, shares, index):
+                    left[index] = unfinished
+                    if progress:
+                        progress(n - int(left.sum()))
+                    if stopped.is_set():
+                        break
+                counted: NDArray[np.int64] = place.lanes.view(np.int64).sum(axis=1)
+                return counted
 
-        with ThreadPoolExecutor(threads) as pool:
-            try:
-                counters = sum(pool.map(block, range(num_blocks)), np.zeros(1, np.int64))
-            except BaseException:
-                stopped.set()
-                raise
-        return self._result(n, counters)
+        return self._counted(n, sum(_in_threads(play, len(left), threads), np.zeros(1, np.int64)))
 
-    def _block(self, quotas: NDArray[np.int64], streams: NDArray[np.uint64]) -> Iterator[NDArray[np.uint64]]:
-        """Yields the context, uint64[planes, 8], after every call until all lanes are done."""
-        planes = zero_planes(self._num_planes)
-        context = zero_planes(COUNTERS + sum(map(len, self._circuit.goals)))
-        context[RANDOM : RANDOM + 4] = streams.T
-        started = np.minimum(quotas, 64)
-        context[REMAINING] = quotas - started
-        full = np.uint64(2**64 - 1)
-        context[ACTIVE] = [full >> np.uint64(64 - lanes) if lanes else 0 for lanes in started.tolist()]
-        planes[: self._circuit.num_facts] = np.where(self._circuit.initial, full, np.uint64(0))[:, None]
-        while self._function(planes.ctypes.data, context.ctypes.data, STEPS_PER_CALL):
-            yield context
-        yield context
+    def rollouts(
+        self, states: NDArray[np.uint64], seed: int, threads: int | None = None, max_steps: int = 0
+    ) -> Rollouts:
+        """One uniformly random match from each of the states, uint64[n, words]; max_steps: 0 for no limit."""
+        states = np.ascontiguousarray(states)
+        shares = _Shares.deal(len(states), max(1, len(states) // PLAYED_PER_BLOCK), seed)
+        first_rows = shares.first_rows()
+        goals = np.full((len(states), len(self._draws)), -1, np.int16)
+        steps = np.zeros(len(states), np.int32)
 
-    def _result(self, n: int, counters: NDArray[np.int64]) -> Playouts:
+        def play(index: int, stopped: Event) -> None:
+            with self._place() as place:
+                place.next_rows[:] = first_rows[index]
+                block = place.block
+                block.states, block.state_words = states.ctypes.data, states.shape[1]
+                block.goals, block.lengths = goals.ctypes.data, steps.ctypes.data
+                block.initial, block.max_steps = self._no_facts.ctypes.data, max_steps
+                for _ in self._played(place, shares, index):
+                    if stopped.is_set():
+                        break
+
+        _in_threads(play, len(first_rows), threads)
+        return Rollouts(goals, steps)
+
+    def _played(self, place: _Place, shares: _Shares, index: int) -> Iterator[int]:
+        """Plays a block's share; yields how many matches are unfinished, now and then and at the end."""
+        place.lanes[:] = 0
+        place.lanes[RANDOM : RANDOM + STATE] = shares.streams[index]
+        place.lanes[REMAINING] = shares.quotas[index]
+        place.block.now = -1
+        address = addressof(place.block)
+        self._begin(address)
+        while self._play(address, self._steps_per_call):
+            yield place.unfinished()
+        yield 0
+
+    @contextmanager
+    def _place(self) -> Iterator[_Place]:
+        """A place that nobody else uses."""
+        place = self._free.pop() if self._free else self._new_place()
+        yield place
+        self._free.append(place)
+
+    def _new_place(self) -> _Place:
+        place = _Place(self._circuit, self._num_planes, self._draws)
+        for function in ("legal", "goal", "next"):
+            setattr(place.block, function, self._address_of(function))
+        return place
+
+    def _counted(self, n: int, numbers: NDArray[np.int64]) -> Playouts:
         goals = []
         place = COUNTERS
         for values in self._circuit.goals:
             counts: dict[int | None, int] = {
-                value: int(count) for value, count in zip(values, counters[place : place + len(values)], strict=True)
+                value: int(count) for value, count in zip(values, numbers[place : place + len(values)], strict=True)
             }
             counts[None] = n - sum(counts.values())
             goals.append({value: count for value, count in counts.items() if count})
             place += len(values)
-        return Playouts(n, int(counters[STEPS]), int(counters[STUCK_COUNT]), tuple(goals))
+        return Playouts(n, int(numbers[NUM_STEPS]), int(numbers[NUM_STUCK]), tuple(goals))
 
 
-def _unfinished(context: NDArray[np.uint64]) -> int:
-    """The playouts of a block that are going on or not yet started."""
-    active: list[int] = context[ACTIVE].tolist()
-    return int(context[REMAINING].sum()) + sum(map(int.bit_count, active))
+def _in_threads(play: Callable[[int, Event], Result], count: int, threads: int | None) -> list[Result]:
+    """What `play` gives for 0 .. count - 1; with an event that is set when the others shall stop."""
+    stopped = Event()
+    threads = min(count, threads or _num_cores())
+    if threads == 1:
+        return [play(index, stopped) for index in range(count)]
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            return list(pool.map(play, range(count), [stopped] * count))
+        except BaseException:
+            stopped.set()
+            raise
+
+
+def _num_cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

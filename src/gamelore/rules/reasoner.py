@@ -1,8 +1,8 @@
 """The plain reasoner: moves, goals and successors straight from the rules, by clingo. Any game; slow; the oracle.
 
-It shares the parser and the names with the circuit, and nothing else. A whole batch is answered by one clingo call:
-every relation that depends on `true` or `does` gets one more argument in front, the number of the state that it
-speaks of.
+It shares the parser and the names with the circuit, and nothing else, where it is given the rules as they are written:
+then it is the oracle. On rules that are rewritten for a state it is fast enough to play what is too large to compile.
+Relations that depend on `true` or `does` get one more argument in front, the number of the state that they speak of.
 """
 
 from __future__ import annotations
@@ -12,11 +12,15 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ..errors import GDLSemanticError, GroundingError
+from .asp import Budget, Limits, Translator, control, ground_within
+from .clauses import Literal, conjunctions
 from .gdl import Atom, Rulesheet
-from .ground import Budget, GroundTerm, Limits, Literal, Names, Translator, conjunctions, ground_within
+from .names import GroundTerm, Names
 
 Facts: TypeAlias = frozenset[GroundTerm]
 Joint: TypeAlias = Mapping[GroundTerm, GroundTerm]
+AT_ONCE = 64  # states that one clingo program answers for, one after the other or together
+STATE = "state"
 
 
 @dataclass(slots=True)
@@ -29,21 +33,28 @@ class Answer:
 
 
 class Reasoner:
-    """`answers` and `successors` of states, given as sets of ground terms."""
+    """`answers` and `successors` of states, given as sets of ground terms.
 
-    def __init__(self, sheet: Rulesheet, limits: Limits | None = None) -> None:
-        self.sheet = sheet
+    names: those of the rules as somebody wrote them, where the sheet is rewritten; they decide the order of moves.
+    """
+
+    def __init__(self, sheet: Rulesheet, limits: Limits | None = None, names: Names | None = None) -> None:
         self.limits = limits or Limits()
-        self.names = Names(sheet)
-        self.translator = _BatchTranslator(self.names, _dynamic_relations(sheet))
-        self.state_rules = "\n".join(self.translator.rules_for(sheet, {"legal", "goal", "terminal"}))
-        self.next_rules = "\n".join(self.translator.rules_for(sheet, {"next"}))
-        self.roles, self.initial = self._start()
+        self.names = names or Names(sheet)
+        self.names.add_relations(sheet)
+        self.translator = _StateTranslator(self.names, _dynamic_relations(sheet))
+        self.roles, self.initial = self._start(sheet)
+        self._of_states = self._questions(sheet, {"legal": 3, "goal": 3, "terminal": 1})
+        self._of_moves = self._questions(sheet, {"next": 2})
 
-    def _start(self) -> tuple[list[GroundTerm], Facts]:
-        rules = "\n".join(self.translator.rules_for(self.sheet, {"role", "init"}))
+    def _questions(self, sheet: Rulesheet, shown: Mapping[str, int]) -> _Questions:
+        fixed, of_a_state = self.translator.programs(sheet, set(shown))
+        return _Questions(fixed, of_a_state, shown, self.limits)
+
+    def _start(self, sheet: Rulesheet) -> tuple[list[GroundTerm], Facts]:
+        fixed, _ = self.translator.programs(sheet, {"role", "init"})
         found: dict[str, list[GroundTerm]] = {"role": [], "init": []}
-        for symbol in _solve(rules, {"role": 1, "init": 1}, self.limits):
+        for symbol in _Questions(fixed, "", {"role": 1, "init": 1}, self.limits).fixed():
             found[symbol.name].append(self.translator.term_of(symbol.arguments[0]))
         return sorted(found["role"], key=self.names.place_of_role), frozenset(found["init"])
 
@@ -51,9 +62,8 @@ class Reasoner:
         """Legal moves (in the order of actions), goals and end of each state."""
         answers = [Answer({role: [] for role in self.roles}, {role: [] for role in self.roles}) for _ in states]
         term = self.translator.term_of
-        program = self.state_rules + self._given(states)
-        for symbol in _solve(program, {"legal": 3, "goal": 3, "terminal": 1}, self.limits.times(len(states))):
-            answer = answers[symbol.arguments[0].number]
+        for place, symbol in self._of_states.answers(list(map(self._given, states))):
+            answer = answers[place]
             if symbol.name == "terminal":
                 answer.terminal = True
                 continue
@@ -71,27 +81,89 @@ class Reasoner:
 
     def successors(self, states: Sequence[Facts], joint_moves: Sequence[Joint]) -> list[Facts]:
         """The state after each joint move; legality is not looked at."""
-        does = (
-            f"does({number},{self.translator.ground(role)},{self.translator.ground(move)})."
-            for number, joint in enumerate(joint_moves)
-            for role, move in joint.items()
-        )
+        given = [self._given(facts) + self._moves(joint) for facts, joint in zip(states, joint_moves, strict=True)]
         following: list[set[GroundTerm]] = [set() for _ in states]
-        program = self.next_rules + self._given(states) + "\n".join(does)
-        for symbol in _solve(program, {"next": 2}, self.limits.times(len(states))):
-            following[symbol.arguments[0].number].add(self.translator.term_of(symbol.arguments[1]))
+        for place, symbol in self._of_moves.answers(given):
+            following[place].add(self.translator.term_of(symbol.arguments[1]))
         return [frozenset(facts) for facts in following]
 
-    def _given(self, states: Sequence[Facts]) -> str:
-        facts = (
-            f"true({number},{self.translator.ground(fact)})."
-            for number, facts in enumerate(states)
-            for fact in sorted(facts)
-        )
-        return f"\nstate(0..{len(states) - 1}).\n" + "\n".join(facts) + "\n"
+    def _given(self, facts: Facts) -> str:
+        return "".join(f"true({STATE},{self.translator.ground(fact)})." for fact in sorted(facts))
+
+    def _moves(self, joint: Joint) -> str:
+        moves = ((self.translator.ground(role), self.translator.ground(move)) for role, move in joint.items())
+        return "".join(f"does({STATE},{role},{move})." for role, move in moves)
 
 
-class _BatchTranslator(Translator):
+class _Questions:
+    """One clingo program, asked about state after state: rules that depend on none are worked out once.
+
+    `of_a_state` is a program part whose parameter is the state's number; `shown` are the relations that answer.
+    """
+
+    def __init__(self, fixed: str, of_a_state: str, shown: Mapping[str, int], limits: Limits) -> None:
+        shows = "\n".join(f"#show {name}/{arity}." for name, arity in shown.items())
+        self.program = f"{fixed}\n#show.\n{shows}\n#program rules({STATE}).\n{of_a_state}\n"
+        self.limits = limits
+        self.num_asked = AT_ONCE
+
+    def answers(self, given: Sequence[str]) -> Iterator[tuple[int, Any]]:
+        """The shown atoms, each with the place of the text of facts that it follows from.
+
+        Raises GDLSemanticError where there is no model or more than one, GroundingError over the limits.
+        """
+        for start in range(0, len(given), AT_ONCE):
+            part = given[start : start + AT_ONCE]
+            first = self._ground(part)
+            for symbol in self._model():
+                place = symbol.arguments[0].number - first
+                if place >= 0:
+                    yield start + place, symbol
+
+    def fixed(self) -> list[Any]:
+        """The shown atoms that depend on no state."""
+        self._ground([])
+        return self._model()
+
+    def _ground(self, given: Sequence[str]) -> int:
+        """Grounds the rules for these facts; gives the number of the first state."""
+        if self.num_asked + max(1, len(given)) > AT_ONCE:
+            self._begin()
+        first, self.num_asked = self.num_asked, AT_ONCE  # should this fail, the control is of no use any more
+        self.budget.renew(self.limits.times(max(1, len(given))))
+        parts: list[tuple[str, Sequence[Any]]] = [] if first else [("base", ())]
+        for number, facts in enumerate(given, start=first):
+            self.control.add(f"facts{number}", [STATE], facts)
+            parts += [(f"facts{number}", (self._number(number),)), ("rules", (self._number(number),))]
+        if not ground_within(self.control, self.budget, parts):
+            raise GroundingError(
+                f"expected the rules to be worked out within {self.budget.exceeded} in a state, but they go on. "
+                "Remedy: bound the terms that a recursive rule builds (`gamelore check` names it), or raise the limit"
+            )
+        self.num_asked = first + len(given)
+        return first
+
+    def _begin(self) -> None:
+        import clingo
+
+        self.budget = Budget(self.limits)
+        self.control = control(self.program, self.budget, "--models=2")
+        self._number = clingo.Number
+        self.num_asked = 0
+
+    def _model(self) -> list[Any]:
+        models: list[list[Any]] = []
+        self.control.solve(on_model=lambda model: models.append(list(model.symbols(shown=True))))
+        if len(models) != 1:
+            self.num_asked = AT_ONCE
+            raise GDLSemanticError(
+                "no perfect model: a relation depends on its own negation in this state",
+                remedy="break the cycle; `gamelore check` names it",
+            )
+        return models[0]
+
+
+class _StateTranslator(Translator):
     """Puts the number of the state before the arguments of relations that depend on it."""
 
     def __init__(self, names: Names, dynamic: set[str]) -> None:
@@ -101,20 +173,16 @@ class _BatchTranslator(Translator):
     def atom(self, atom: Atom) -> str:
         if atom.name not in self.dynamic:
             return super().atom(atom)
-        return f"{self.relation(atom.name)}({','.join(['State', *map(self.term, atom.args)])})"
+        return f"{self.relation(atom.name)}({','.join([STATE, *map(self.term, atom.args)])})"
 
-    def rules_for(self, sheet: Rulesheet, wanted: set[str]) -> Iterator[str]:
-        """The rules that the wanted relations depend on."""
+    def programs(self, sheet: Rulesheet, wanted: set[str]) -> tuple[str, str]:
+        """The rules that the wanted relations depend on: those that hold in every state, and those of one."""
         needed = _depending(sheet, wanted, downwards=True)
+        texts: dict[bool, list[str]] = {False: [], True: []}
         for rule in sheet.rules:
-            if rule.head.name not in needed:
-                continue
-            for body in conjunctions(rule, sheet.path):
-                conditions = [self.literal(literal) for literal in body]
-                if rule.head.name in self.dynamic:
-                    conditions.append("state(State)")
-                head = self.atom(rule.head)
-                yield f"{head} :- {', '.join(conditions)}." if conditions else f"{head}."
+            if rule.head.name in needed:
+                texts[rule.head.name in self.dynamic] += self.of_rule(rule, sheet.path)
+        return "\n".join(texts[False]), "\n".join(texts[True])
 
 
 def _dynamic_relations(sheet: Rulesheet) -> set[str]:
@@ -144,29 +212,3 @@ def _names_in(literals: Iterable[Literal]) -> Iterator[str]:
     for literal in literals:
         if isinstance(literal.sentence, Atom):
             yield literal.sentence.name
-
-
-def _solve(program: str, shown: Mapping[str, int], limits: Limits) -> list[Any]:
-    """The shown atoms of the only model.
-
-    Raises GDLSemanticError where there is none or more than one, GroundingError over the limits.
-    """
-    import clingo
-
-    control = clingo.Control(["--warn=none", "--models=2"], message_limit=0)
-    shows = "\n".join(f"#show {name}/{arity}." for name, arity in shown.items())
-    control.add("base", [], f"{program}\n#show.\n{shows}\n")
-    budget = Budget(limits)
-    if not ground_within(control, budget):
-        raise GroundingError(
-            f"expected the rules to be worked out within {budget.exceeded} in a state, but they go on. Remedy: "
-            "bound the terms that a recursive rule builds (`gamelore check` names it), or raise the limit"
-        )
-    models: list[list[Any]] = []
-    control.solve(on_model=lambda model: models.append(list(model.symbols(shown=True))))
-    if len(models) != 1:
-        raise GDLSemanticError(
-            "no perfect model: a relation depends on its own negation in this state",
-            remedy="break the cycle; `gamelore check` names it",
-        )
-    return models[0]

@@ -1,103 +1,74 @@
-"""The order in which the gates of a circuit are evaluated: each after what it depends on, close to its first use."""
+"""The order in which the gates of a circuit are evaluated: each after what it depends on.
+
+That is the order in which they were built, close to what uses them; where the circuit has loops, in phases: what lies
+in loop k belongs to phase 2 k + 1, what depends on it and on no later loop to phase 2 k + 2.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .circuit import Circuit, GateLiteral, Loop, Node
+import numpy as np
+from numpy.typing import NDArray
+
+from .circuit import Circuit, GateLiteral, Loop, needed_nodes
+
+Nodes = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Gates to evaluate in this order; with a loop, again and again until its variables are stable."""
+    """Gates to evaluate in this order, int64[gates]; with a loop, again and again until its variables are stable."""
 
-    gates: list[Node]
+    gates: Nodes
     loop: Loop | None = None
 
 
 def schedule(circuit: Circuit, literals: Sequence[GateLiteral]) -> list[Step]:
     """The gates that these outputs need, each after what it depends on; gates of a loop stand in that loop's step."""
-    loops = _Loops(circuit)
-    steps: list[Step] = []
-    done: set[Node] = set()
-    for literal in literals:
-        for unit in _units_before(circuit, literal >> 1, loops, done):
-            if isinstance(unit, Loop):
-                steps.append(Step(loops.gates[unit.variables[0]], unit))
-            elif steps and steps[-1].loop is None:
-                steps[-1].gates.append(unit)
-            else:
-                steps.append(Step([unit]))
-    return steps
+    needed = needed_nodes(circuit, literals)
+    gates = np.flatnonzero(needed & (np.array(circuit.left) >= 0))
+    loops = [(number, loop) for number, loop in enumerate(circuit.loops) if needed[loop.variables[0]]]
+    if not loops:
+        return [Step(gates)] if len(gates) else []
+    phases = _phases(circuit, gates.tolist())
+    steps = {phase: Step(part) for phase, part in _split(gates, phases[gates])}
+    steps.update({2 * k + 1: Step(steps.get(2 * k + 1, Step(gates[:0])).gates, loop) for k, loop in loops})
+    return [steps[phase] for phase in sorted(steps)]
 
 
-def is_gate(circuit: Circuit, node: Node) -> bool:
-    """Whether a node is an AND gate, not an input, a loop variable or the constant."""
-    return circuit.left[node] >= 0
+def _phases(circuit: Circuit, gates: Sequence[int]) -> Nodes:
+    """int64[nodes]: the phase of each of the gates and of the loops' variables; 0 elsewhere."""
+    left, right = circuit.left, circuit.right
+    phases = [0] * len(left)
+    inside = [0] * len(left)
+    for number, loop in enumerate(circuit.loops):
+        for node in (*loop.variables, *_between(circuit, loop)):
+            inside[node] = phases[node] = 2 * number + 1
+    for gate in gates:
+        if not inside[gate]:
+            phases[gate] = max(phases[left[gate] >> 1] + 1, phases[right[gate] >> 1] + 1) // 2 * 2
+    return np.array(phases)
 
 
-class _Loops:
-    """Which nodes lie in which loop: its variables, and the gates between them and its results.
-
-    `of` gives the loop of a node, `gates` the gates of a loop in order, by its first variable.
-    """
-
-    def __init__(self, circuit: Circuit) -> None:
-        self.circuit = circuit
-        self.of: dict[Node, Loop] = {}
-        self.gates: dict[Node, list[Node]] = {}
-        for loop in circuit.loops:
-            inside = self._inside(loop)
-            self.of.update(dict.fromkeys(inside, loop))
-            self.gates[loop.variables[0]] = sorted(inside.difference(loop.variables))
-
-    def _inside(self, loop: Loop) -> set[Node]:
-        inside = set(loop.variables)
-        wanted = _cone(self.circuit, [literal >> 1 for literal in loop.results], min(loop.variables))
-        for node in sorted(wanted):
-            if is_gate(self.circuit, node) and not inside.isdisjoint(_operands(self.circuit, node)):
-                inside.add(node)
-        return inside
-
-    def inputs(self, loop: Loop) -> list[Node]:
-        """The nodes outside that a loop reads."""
-        nodes = {node for gate in self.gates[loop.variables[0]] for node in _operands(self.circuit, gate)}
-        nodes |= {literal >> 1 for literal in loop.results}
-        return sorted(node for node in nodes if self.of.get(node) is not loop)
+def _between(circuit: Circuit, loop: Loop) -> list[int]:
+    """The gates that depend on a loop's variables and that its results depend on."""
+    left, right = circuit.left, circuit.right
+    first, last = min(loop.variables), max(literal >> 1 for literal in loop.results)
+    dependent, wanted = set(loop.variables), {literal >> 1 for literal in loop.results}
+    for gate in range(first, last + 1):
+        if left[gate] >= 0 and (left[gate] >> 1 in dependent or right[gate] >> 1 in dependent):
+            dependent.add(gate)
+    for gate in range(last, first, -1):
+        if gate in wanted and left[gate] >= 0:
+            wanted |= {left[gate] >> 1, right[gate] >> 1}
+    return sorted(dependent & wanted - set(loop.variables))
 
 
-def _operands(circuit: Circuit, gate: Node) -> tuple[Node, Node]:
-    return circuit.left[gate] >> 1, circuit.right[gate] >> 1
-
-
-def _cone(circuit: Circuit, roots: Sequence[Node], first: Node) -> set[Node]:
-    """All gates from node `first` on that the roots depend on."""
-    found: set[Node] = set()
-    stack = list(roots)
-    while stack:
-        node = stack.pop()
-        if node >= first and node not in found:
-            found.add(node)
-            if is_gate(circuit, node):
-                stack += _operands(circuit, node)
-    return found
-
-
-def _units_before(circuit: Circuit, root: Node, loops: _Loops, done: set[Node]) -> Iterator[Node | Loop]:
-    """Depth first, so that a gate stands close to its first use."""
-    stack: list[tuple[Node, bool]] = [(root, False)]
-    while stack:
-        node, expanded = stack.pop()
-        loop = loops.of.get(node)
-        if loop is not None:
-            node = loop.variables[0]
-        if node in done or (loop is None and not is_gate(circuit, node)):
-            continue
-        if expanded:
-            done.add(node)
-            yield loop or node
-            continue
-        stack.append((node, True))
-        before = loops.inputs(loop) if loop else reversed(_operands(circuit, node))
-        stack += [(input_node, False) for input_node in before]
+def _split(gates: Nodes, phases: Nodes) -> list[tuple[int, Nodes]]:
+    """The gates of each phase, in their order."""
+    order = np.argsort(phases, kind="stable")
+    values, starts = np.unique(phases[order], return_index=True)
+    ends = np.append(starts[1:], len(gates))[: len(starts)]
+    return [(int(value), gates[order[i:j]]) for value, i, j in zip(values, starts, ends, strict=True)]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .engine import Engine, Legal, States
-from .ground import GroundTerm
+from .names import GroundTerm
 
 NUM_MATCHES = 32
 MAX_PLIES = 100

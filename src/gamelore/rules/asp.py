@@ -1,0 +1,131 @@
+"""Rules as the text of an answer-set program, and clingo at work on it within limits.
+
+Names are escaped here and nowhere else: constant and function number n becomes `c<n>`, relation number n `r<n>`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .clauses import Literal, conjunctions
+from .gdl import KEYWORD_ARITY, Atom, Distinct, Function, Rule, Rulesheet, Term, Variable
+from .names import GroundTerm, Names
+
+
+def _variable(name: str) -> str:
+    return "V" + "".join(
+        character if character.isalnum() and character.isascii() else f"_{ord(character)}_" for character in name
+    )
+
+
+class Translator:
+    """Rules to the text of an answer-set program, and clingo's symbols back to terms."""
+
+    def __init__(self, names: Names) -> None:
+        self.names = names
+
+    def term(self, term: Term) -> str:
+        if isinstance(term, Variable):
+            return _variable(term.name)
+        number = self.names.numbers[term.name]
+        if isinstance(term, Function):
+            return f"c{number}({','.join(map(self.term, term.args))})"
+        return f"c{number}"
+
+    def ground(self, term: GroundTerm) -> str:
+        number, arguments = term
+        return f"c{number}({','.join(map(self.ground, arguments))})" if arguments else f"c{number}"
+
+    def relation(self, name: str) -> str:
+        return name if name in KEYWORD_ARITY else f"r{self.names.relations[name]}"
+
+    def atom(self, atom: Atom) -> str:
+        name = self.relation(atom.name)
+        return f"{name}({','.join(map(self.term, atom.args))})" if atom.args else name
+
+    def literal(self, literal: Literal) -> str:
+        match literal.sentence:
+            case Distinct(left, right):
+                return f"{self.term(left)}{'!=' if literal.positive else '='}{self.term(right)}"
+            case atom:
+                return ("" if literal.positive else "not ") + self.atom(atom)
+
+    def rules(self, sheet: Rulesheet) -> Iterator[str]:
+        for rule in sheet.rules:
+            yield from self.of_rule(rule, sheet.path)
+
+    def of_rule(self, rule: Rule, path: Path | None) -> Iterator[str]:
+        head = self.atom(rule.head)
+        for body in conjunctions(rule, path):
+            yield f"{head} :- {', '.join(map(self.literal, body))}." if body else f"{head}."
+
+    def term_of(self, symbol: Any) -> GroundTerm:
+        """A clingo symbol as a numbered term."""
+        return int(symbol.name[1:]), tuple(self.term_of(argument) for argument in symbol.arguments)
+
+    def relation_spelling(self, name: str) -> str:
+        return name if name in KEYWORD_ARITY else self.names.relation_spellings[int(name[1:])]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Budgets of grounding: wall-clock seconds, and literals of ground rules (about 100 bytes each)."""
+
+    seconds: float = 25.0
+    literals: int = 6_000_000
+
+    def times(self, number: int) -> Limits:
+        """Budgets for so many states at once."""
+        return Limits(self.seconds * number, self.literals * number)
+
+
+class Budget:
+    """Counts the ground rules that clingo tells it of; raising here is what stops a grounding that goes on for ever."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.num_rules = 0
+        self.renew(limits)
+
+    def renew(self, limits: Limits) -> None:
+        """Begins to count anew."""
+        self.limits, self.literals_left = limits, limits.literals
+        self.deadline = time.monotonic() + limits.seconds
+        self.exceeded = ""
+
+    def rule(self, choice: bool, head: Sequence[int], body: Sequence[int]) -> None:
+        """Called by clingo for every ground rule."""
+        self.literals_left -= len(body) + 1
+        if self.literals_left < 0:
+            self.stop(f"{self.limits.literals} literals")
+        self.num_rules += 1
+        if not self.num_rules & 63 and time.monotonic() > self.deadline:
+            self.stop(f"{self.limits.seconds:g} s")
+
+    def stop(self, limit: str) -> None:
+        """Stops the grounding and keeps which limit it was."""
+        self.exceeded = limit
+        raise RuntimeError(limit)
+
+
+def control(program: str, budget: Budget, *options: str) -> Any:
+    """A clingo control with a program, which tells the budget of every ground rule."""
+    import clingo
+
+    made: Any = clingo.Control(["--warn=none", *options], message_limit=0)
+    made.add("base", [], program)
+    made.register_observer(budget)
+    return made
+
+
+def ground_within(control: Any, budget: Budget, parts: Sequence[tuple[str, Sequence[Any]]] = (("base", ()),)) -> bool:
+    """Lets clingo ground; False where the budget stopped it."""
+    try:
+        control.ground(parts)
+    except RuntimeError:
+        if not budget.exceeded:
+            raise
+    return not budget.exceeded

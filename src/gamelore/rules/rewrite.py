@@ -1,0 +1,45 @@
+"""Rules to equivalent rules that ground smaller: long bodies cut, large relations derived where they are asked for.
+
+What is large depends on who asks. To compile a game is to ground its rules for every fact that some state may hold;
+to reason about one state, for the facts of that state. So there are two ways to rewrite, with the same answers in
+every reachable state; the second has them in any state at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .clauses import Clause, clauses
+from .demand import Demand
+from .domains import Domains
+from .gdl import Rulesheet
+from .persistence import without_persistent_facts
+from .projection import Projection
+from .statics import Statics, statics
+
+LARGE, LARGE_IN_A_STATE = 20_000, 200  # atoms of a relation that may be worth a guard
+
+
+def rewrite(sheet: Rulesheet) -> Rulesheet:
+    """Rules to compile: small where every reachable fact may hold."""
+    rules = without_persistent_facts(clauses(sheet))
+    return _rewritten(sheet, rules, statics(rules), LARGE, must_pay=True)
+
+
+def rewrite_for_a_state(sheet: Rulesheet) -> Rulesheet:
+    """Rules to reason with: small where a state's facts and one move of each role are given."""
+    rules = clauses(sheet)
+    known = statics(rules)
+    num_facts = sum(rule.head.name == "init" for rule in rules)
+    num_roles = known.sizes.get(("role", 1), 1)
+    given = {("true", 1): num_facts, ("does", 2): num_roles}
+    return _rewritten(sheet, rules, replace(known, sizes=known.sizes | given), LARGE_IN_A_STATE, must_pay=False)
+
+
+def _rewritten(sheet: Rulesheet, rules: list[Clause], known: Statics, large: float, must_pay: bool) -> Rulesheet:
+    domains = Domains(rules, known)
+    projection = Projection(domains, "part:")
+    rules = [part for rule in rules for part in projection.of(rule)]
+    demand = Demand(rules, domains, large, must_pay)
+    rules = [*demand.guarded(), *(part for guard in demand.guards() for part in projection.of(guard))]
+    return Rulesheet(tuple(rule.rule for rule in rules), sheet.text, sheet.path)
