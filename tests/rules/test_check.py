@@ -7,10 +7,10 @@ import pytest
 
 from gamelore import games, load
 from gamelore.errors import GDLSemanticError, GDLSyntaxError, GroundingError
+from gamelore.rules.asp import Limits
 from gamelore.rules.check import CHECKS, check, check_text, refuse
 from gamelore.rules.game import findings
-from gamelore.rules.gdl import parse
-from gamelore.rules.ground import Limits
+from gamelore.rules.gdl import Rulesheet, parse
 
 MALFORMED = Path(__file__).parent / "malformed"
 EXPECTED = tomllib.loads((MALFORMED / "expected.toml").read_text(encoding="utf-8"))
@@ -270,6 +270,28 @@ def test_recursion_without_end_stops_at_the_limits(engine):
 
     with pytest.raises(GroundingError, match="20000 literals"):
         play_once()
+
+
+def test_rules_without_their_text_are_checked_too():
+    text = PLAYABLE + "(<= (legal ?R wait) (role ?r) (true (step (3)))) (unused)"
+    assert [finding.code for finding in check(parse(text))] == [
+        "several-spellings",
+        "parenthesised",
+        "never-used",
+        "parenthesised",
+    ]
+    assert [finding.code for finding in check(Rulesheet(parse(text).rules, ""))] == ["never-used"]
+
+
+def test_variables_may_be_spelled_otherwise_in_another_rule():
+    assert codes("(<= (next (s ?X)) (succ ?X 2)) (<= (next (s ?x)) (succ ?x 3))") == []
+    assert codes("(<= (next (s ?Xy)) (succ ?xY 2) (succ ?xy 3))") == ["several-spellings"] * 2
+
+
+def test_a_relation_that_only_its_own_cycle_uses_is_not_used():
+    assert codes("(<= (a ?x) (b ?x)) (<= (b ?x) (a ?x)) (<= (b ?x) (succ ?x 1))") == ["never-used"] * 2
+    assert codes("(<= (a ?x) (b ?x)) (<= (b ?x) (a ?x)) (<= (b ?x) (succ ?x 1)) (<= (next n) (a 1))") == []
+    assert codes("(<= (c ?x) (d ?x)) (d 1)") == ["never-used"]  # d is used, by c
 
 
 def test_a_rule_that_does_not_parse_hides_no_other_finding():

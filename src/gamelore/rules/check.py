@@ -1,6 +1,6 @@
 """Well-formedness of a rulesheet: findings, each with its place, its rule and a remedy.
 
-`check` looks at the text only. What shows in play alone (a role without a move, a match without end) is not here.
+`check` looks at the text only; what shows in play alone (a role without a move, a match without end) `playcheck` finds.
 Negation inside a cycle of relations is a warning; of ground atoms, where there is no perfect model, `game.findings`
 makes it an error.
 The definitions are those of Love, Hinrichs, Haley, Schkufza and Genesereth, "General Game Playing: Game Description
@@ -9,22 +9,29 @@ Language Specification" (2008). Some that it holds for errors are warnings here:
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from ..errors import GDLSemanticError
-from . import flaws
+from . import flaws, spelling
 from .flaws import Flaw, Sheet
 from .gdl import Rulesheet, parse_around_errors
 
 Severity: TypeAlias = Literal["error", "warning"]
+Moves: TypeAlias = tuple[tuple[str, ...], ...]
+"""Joint moves from the start; of each the moves of the roles, in their order."""
+SHOWN_MOVES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something wrong at a place: `line` and `column` from 1, `rule` the text of the rule or empty."""
+    """Something wrong at a place: `line` and `column` from 1, `rule` the text of the rule or empty.
+
+    witness: the moves that lead to it, of what shows in play only.
+    """
 
     severity: Severity
     code: str
@@ -34,11 +41,23 @@ class Finding:
     column: int
     rule: str
     remedy: str
+    witness: Moves | None = None
 
     def __str__(self) -> str:
         place = f"{self.path or '<text>'}:{self.line}:{self.column}"
         in_rule = f"\n  in {self.rule}" if self.rule else ""
-        return f"{place}: {self.severity}: {self.message} [{self.code}]{in_rule}\n  remedy: {self.remedy}"
+        after = "" if self.witness is None else f"\n  {_after(self.witness)}"
+        return f"{place}: {self.severity}: {self.message} [{self.code}]{in_rule}{after}\n  remedy: {self.remedy}"
+
+
+def _after(moves: Moves) -> str:
+    """The moves on one line, as `gamelore show` takes them; of many the first and the last."""
+    if not moves:
+        return "at the start"
+    joint = [f"--play {shlex.quote(' '.join(move))}" for move in moves]
+    if len(joint) > SHOWN_MOVES:
+        joint[SHOWN_MOVES // 2 : -SHOWN_MOVES // 2] = [f".. {len(joint) - SHOWN_MOVES} more .."]
+    return f"after {len(moves)} move{'s' * (len(moves) != 1)}: {' '.join(joint)}"
 
 
 class Check(NamedTuple):
@@ -58,23 +77,23 @@ CHECKS = (
     Check("unsafe-variable", "error", True, flaws.unsafe),
     Check("variable-in-fact", "error", True, flaws.variable_in_fact),
     Check("output-in-body", "error", False, flaws.output_in_body),
-    Check("keyword-as-name", "error", False, flaws.keyword_as_name),
+    Check("keyword-as-name", "error", False, spelling.keyword_as_name),
     Check("not-a-sentence", "error", False, flaws.not_a_sentence),
     Check("unlimited-recursion", "error", False, flaws.unlimited_recursion),
     Check("goal-out-of-range", "error", False, flaws.goal_out_of_range),
     Check("unknown-role", "error", False, flaws.unknown_role),
-    Check("several-spellings", "error", False, flaws.several_spellings),
-    Check("several-arities", "warning", False, flaws.several_arities),
+    Check("several-spellings", "error", False, spelling.several_spellings),
+    Check("several-arities", "warning", False, spelling.several_arities),
     Check("negation-in-cycle", "warning", False, flaws.negation_in_cycle),
-    Check("unusual-character", "warning", False, flaws.unusual_characters),
+    Check("unusual-character", "warning", False, spelling.unusual_characters),
     Check("never-derived", "warning", False, flaws.used_but_never_derived),
     Check("never-used", "warning", False, flaws.derived_but_never_used),
-    Check("relation-and-function", "warning", False, flaws.relation_and_function),
+    Check("relation-and-function", "warning", False, spelling.relation_and_function),
     Check("few-branches", "warning", False, flaws.few_branches),
     Check("and", "warning", False, flaws.and_word),
     Check("not-distinct", "warning", False, flaws.not_distinct),
     Check("empty-body", "warning", False, flaws.empty_body),
-    Check("parenthesised", "warning", False, flaws.parenthesised),
+    Check("parenthesised", "warning", False, spelling.parenthesised),
 )
 
 OF_THE_WHOLE_SHEET = frozenset({"missing", "unknown-role", "never-derived", "never-used", "negation-in-cycle"})

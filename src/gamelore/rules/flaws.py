@@ -1,4 +1,5 @@
-"""What can be wrong with a rulesheet: one function for each kind of flaw, `check` has the table of them.
+"""What can be wrong with a rulesheet: one function for each kind of flaw, `check` has the table of them; those of names
+alone are in `spelling`.
 
 Each takes a `Sheet` and yields a `Flaw` for every place (or the first place of every name), in the order of the text.
 """
@@ -13,7 +14,6 @@ from typing import NamedTuple
 from . import relations
 from .gdl import (
     KEYWORD_ARITY,
-    LOGICAL_WORDS,
     And,
     Atom,
     Constant,
@@ -36,7 +36,6 @@ NEEDED = {
     "terminal": "(<= terminal (true done))",
 }
 GDL_II_WORDS = frozenset({"sees", "random"})
-USUAL_NAME = re.compile(r"[A-Za-z0-9_+.-]+")
 GOAL = re.compile(r"0*(100|[0-9]{1,2})")
 
 
@@ -63,10 +62,18 @@ class Sheet:
     def lines(self) -> list[str]:
         return lines(self.text)
 
+    def at(self, location: Location) -> str:
+        """The rest of the line from a place on; empty where the rulesheet was not parsed from its text."""
+        return self.lines[location.line - 1][location.column - 1 :] if location.line <= len(self.lines) else ""
+
     def opens(self, location: Location) -> bool:
-        """Whether a parenthesis stands at a place; not where the rulesheet was not parsed from its text."""
-        line = self.lines[location.line - 1] if location.line <= len(self.lines) else ""
-        return line.startswith("(", location.column - 1)
+        """Whether a parenthesis stands at a place."""
+        return self.at(location).startswith("(")
+
+    def written(self, variable: Variable) -> str:
+        """A variable as it is spelled, with its question mark."""
+        spelling = self.at(variable.location)[: len(str(variable))]
+        return spelling if spelling.lower() == str(variable) else str(variable)
 
     def atoms(self) -> Iterator[tuple[Rule, Atom]]:
         """Every atom, heads included, with its rule."""
@@ -137,16 +144,6 @@ def fixed_depends_on_state(sheet: Sheet) -> Iterator[Flaw]:
 def state_depends_on_moves(sheet: Sheet) -> Iterator[Flaw]:
     remedy = "it is asked before anybody moves: keep what was done in a fact by 'next', and use 'true' here"
     yield from _depends(sheet, frozenset({"terminal", "legal", "goal"}), "does", remedy)
-
-
-def keyword_as_name(sheet: Sheet) -> Iterator[Flaw]:
-    seen: set[str] = set()
-    for rule, term in sheet.names():
-        if term.name in KEYWORD_ARITY.keys() | LOGICAL_WORDS and term.name not in seen:
-            seen.add(term.name)
-            what = "function" if isinstance(term, Function) else "constant"
-            remedy = "rename it, or close the parenthesis before it"
-            yield Flaw(term.location, f"the word '{term.name}' of GDL as a {what}", remedy, rule)
 
 
 def not_a_sentence(sheet: Sheet) -> Iterator[Flaw]:
@@ -256,57 +253,6 @@ def negation_in_cycle(sheet: Sheet) -> Iterator[Flaw]:
                 )
 
 
-def several_arities(sheet: Sheet) -> Iterator[Flaw]:
-    uses = [(rule, "relation", atom.name, len(atom.args), atom.location) for rule, atom in sheet.atoms()]
-    for rule, term in sheet.names():
-        if isinstance(term, Function):
-            uses.append((rule, "function", term.name, len(term.args), term.location))
-    arities: dict[tuple[str, str], list[int]] = {}
-    for rule, what, name, arity, location in uses:
-        known = arities.setdefault((what, name), [arity])
-        if arity not in known:
-            known.append(arity)
-            message = f"the {what} '{name}' with {_arguments(arity)} here and {_arguments(known[0])} before"
-            remedy = "add or remove arguments, or rename one of them: they never match each other"
-            yield Flaw(location, message, remedy, rule)
-
-
-def _arguments(number: int) -> str:
-    return f"{number} argument{'s' * (number != 1)}"
-
-
-def several_spellings(sheet: Sheet) -> Iterator[Flaw]:
-    spellings: dict[str, list[str]] = {}
-    for rule in sheet.rules:
-        for name, spelling, location in _written_names(rule):
-            known = spellings.setdefault(name, [spelling])
-            if spelling not in known and name not in KEYWORD_ARITY:
-                known.append(spelling)
-                message = f"'{spelling}' here and '{known[0]}' before: one name in several capitalisations"
-                remedy = "write it the same everywhere; other systems may tell them apart, gamelore does not"
-                yield Flaw(location, message, remedy, rule)
-
-
-def _written_names(rule: Rule) -> Iterator[tuple[str, str, Location]]:
-    for sentence in relations.sentences(rule):
-        if isinstance(sentence, Atom):
-            yield sentence.name, sentence.spelling, sentence.location
-        for term in relations.terms(sentence):
-            if not isinstance(term, Variable):
-                yield term.name, term.spelling, term.location
-
-
-def unusual_characters(sheet: Sheet) -> Iterator[Flaw]:
-    seen: set[str] = set()
-    for rule in sheet.rules:
-        for name, spelling, location in _written_names(rule):
-            if name not in seen and not USUAL_NAME.fullmatch(spelling):
-                seen.add(name)
-                unusual = USUAL_NAME.sub("", spelling)[0]
-                remedy = "use letters, digits, '_', '-', '+' and '.'; other systems may not read the rest"
-                yield Flaw(location, f"the unusual character {unusual!r} in the name {spelling}", remedy, rule)
-
-
 def used_but_never_derived(sheet: Sheet) -> Iterator[Flaw]:
     seen = sheet.heads | relations.GIVEN
     for rule in sheet.rules:
@@ -318,22 +264,19 @@ def used_but_never_derived(sheet: Sheet) -> Iterator[Flaw]:
 
 
 def derived_but_never_used(sheet: Sheet) -> Iterator[Flaw]:
-    seen = sheet.used | KEYWORD_ARITY.keys() | GDL_II_WORDS
+    """Relations that no other relation asks for: what only its own recursion uses is not used."""
+    groups = sheet.dependencies.groups
+    asked = {
+        groups[use] for head, uses in sheet.dependencies.bodies.items() for use in uses if groups[use] != groups[head]
+    }
+    seen = KEYWORD_ARITY.keys() | GDL_II_WORDS
+    kept = {groups[word] for word in seen if word in groups}
     for rule in sheet.rules:
-        if rule.head.name not in seen:
-            seen.add(rule.head.name)
-            message = f"the relation '{rule.head.name}' is derived but never used"
+        name = rule.head.name
+        if name not in seen and groups[name] not in asked | kept:
+            seen.add(name)
+            message = f"the relation '{name}' is derived but never used"
             yield Flaw(rule.head.location, message, "remove its rules, or correct its name", rule)
-
-
-def relation_and_function(sheet: Sheet) -> Iterator[Flaw]:
-    seen: set[str] = set()
-    relation_names = sheet.heads | sheet.used
-    for rule, term in sheet.names():
-        if isinstance(term, Function) and term.name in relation_names - KEYWORD_ARITY.keys() and term.name not in seen:
-            seen.add(term.name)
-            remedy = "rename one of them; inside true, next and does it is a function, as a condition a relation"
-            yield Flaw(term.location, f"the name '{term.name}' is both a function and a relation", remedy, rule)
 
 
 def few_branches(sheet: Sheet) -> Iterator[Flaw]:
@@ -366,12 +309,3 @@ def empty_body(sheet: Sheet) -> Iterator[Flaw]:
     for rule in sheet.rules:
         if rule.arrow and not rule.body:
             yield Flaw(rule.location, "a rule with an empty body", f"write the fact {rule.head}", rule)
-
-
-def parenthesised(sheet: Sheet) -> Iterator[Flaw]:
-    seen: set[str] = set()
-    for rule, atom in sheet.atoms():
-        if not atom.args and atom.name not in seen and sheet.opens(atom.location):
-            seen.add(atom.name)
-            remedy = f"write {atom}: some systems hold the two for different relations"
-            yield Flaw(atom.location, f"parentheses around the proposition {atom}", remedy, rule)

@@ -168,7 +168,9 @@ class Rulesheet:
         return "\n".join(map(str, self.rules))
 
 
-class _Token(NamedTuple):
+class Token(NamedTuple):
+    """A parenthesis, a word, or a comment, which begins with `;` and goes to the end of its line."""
+
     text: str
     location: Location
 
@@ -185,7 +187,7 @@ class _List:
         return f"({' '.join(map(str, self.items))})"
 
 
-_Expression: TypeAlias = _Token | _List
+_Expression: TypeAlias = Token | _List
 _OpenList: TypeAlias = tuple[Location, list[_Expression]]
 
 _TOKEN = re.compile(r"[()]|[^\s\ufeff();]+")  # a byte order mark in joined files is space
@@ -233,11 +235,14 @@ def parse_term(text: str) -> Term:
     return parser.term(expressions[0])
 
 
-def _tokens(text: str) -> Iterator[_Token]:
+def tokens(text: str, *, comments: bool = False) -> Iterator[Token]:
+    """The tokens of a text in their order, the comments among them where asked for."""
     for number, line in enumerate(lines(text), start=1):
-        code = line.partition(";")[0]
+        code, mark, comment = line.partition(";")
         for match in _TOKEN.finditer(code):
-            yield _Token(match.group(), Location(number, match.start() + 1))
+            yield Token(match.group(), Location(number, match.start() + 1))
+        if mark and comments:
+            yield Token(mark + comment, Location(number, len(code) + 1))
 
 
 class _Parser:
@@ -254,7 +259,7 @@ class _Parser:
     def expressions(self, text: str) -> Iterator[_Expression]:
         """Yields the top-level expressions; parentheses are matched here."""
         open_lists: list[_OpenList] = []
-        for token in _tokens(text):
+        for token in tokens(text):
             if token.text == "(":
                 self.nesting(len(open_lists), token.location)
                 open_lists.append((token.location, []))
@@ -354,7 +359,7 @@ class _Parser:
         return Atom(word, terms, name.text, expression.location)
 
     def term(self, expression: _Expression, context: str = "") -> Term:
-        if isinstance(expression, _Token):
+        if isinstance(expression, Token):
             if expression.text.startswith("?"):
                 return self.variable(expression, context)
             return Constant(expression.text.lower(), expression.text, expression.location)
@@ -364,7 +369,7 @@ class _Parser:
         terms = tuple(self.term(item, context) for item in arguments)
         return Function(name.text.lower(), terms, name.text, expression.location)
 
-    def variable(self, token: _Token, context: str) -> Variable:
+    def variable(self, token: Token, context: str) -> Variable:
         if token.text == "?":
             self.fail(
                 "expected the name of a variable after '?', got none",
@@ -374,9 +379,9 @@ class _Parser:
             )
         return Variable(token.text[1:].lower(), token.location)
 
-    def application(self, expression: _Expression, what: str, context: str) -> tuple[_Token, tuple[_Expression, ...]]:
+    def application(self, expression: _Expression, what: str, context: str) -> tuple[Token, tuple[_Expression, ...]]:
         """Splits `name` or `(name argument ..)`."""
-        if isinstance(expression, _Token):
+        if isinstance(expression, Token):
             items: tuple[_Expression, ...] = (expression,)
         else:
             items = expression.items
@@ -408,7 +413,7 @@ class _Parser:
 def _first_word(expression: _Expression) -> str:
     if isinstance(expression, _List):
         first = expression.items[0] if expression.items else None
-        return first.text.lower() if isinstance(first, _Token) else ""
+        return first.text.lower() if isinstance(first, Token) else ""
     return expression.text.lower()
 
 

@@ -3,7 +3,9 @@ numbers agree on every move and every end that was counted."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import count, islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +17,16 @@ BATCH = 1 << 16  # successors worked out at once
 
 
 @dataclass(frozen=True, slots=True)
+class Level:
+    """What is `depth` joint moves from the start: sequences, those that end a match there, and distinct positions."""
+
+    depth: int
+    sequences: int
+    complete: int
+    positions: int
+
+
+@dataclass(frozen=True, slots=True)
 class Perft:
     """`sequences[d]`: sequences of exactly d joint moves, d = 0 ..; `complete[d]`: those that end a match there."""
 
@@ -23,31 +35,44 @@ class Perft:
 
 
 def perft(game: Game, depth: int) -> Perft:
-    """Counts to the given depth, or to where all matches have ended; equal positions are followed once."""
+    """Counts to the given depth, or to where all matches have ended."""
+    counted = list(islice(levels(game), depth + 1))
+    return Perft(tuple(level.sequences for level in counted), tuple(level.complete for level in counted))
+
+
+def levels(game: Game, progress: Callable[[int, int], None] | None = None) -> Iterator[Level]:
+    """Counts depth by depth, from 0 to where all matches have ended; equal positions are followed once.
+
+    `progress` is told now and then how many of how many successors the next depth has.
+    """
     states, counts = game.initial[None], np.array([1], object)
-    sequences, complete = [1], [int(game.evaluate(states)[0].sum())]
-    for _ in range(depth):
-        parents, states = _successors(game, states)
+    for depth in count():
+        terminal = game.evaluate(states)[0]
+        yield Level(depth, int(counts.sum()), int(counts[terminal].sum()), len(states))
+        parents, states = _successors(game, states, progress)
         if not len(states):
-            break
+            return
         states, place = np.unique(states, axis=0, return_inverse=True)
         reached = np.zeros(len(states), object)
         np.add.at(reached, place.ravel(), counts[parents])
         counts = reached
-        sequences.append(int(counts.sum()))
-        complete.append(int(counts[game.evaluate(states)[0]].sum()))
-    return Perft(tuple(sequences), tuple(complete))
 
 
-def _successors(game: Game, states: States) -> tuple[NDArray[np.int64], States]:
+def _successors(
+    game: Game, states: States, progress: Callable[[int, int], None] | None
+) -> tuple[NDArray[np.int64], States]:
     """All successors, uint64[n, words], and the index of the state each comes from, int64[n]."""
-    parents, joints = _joint_moves(game, states)
-    parts = [slice(start, start + BATCH) for start in range(0, len(parents), BATCH)]
-    following = [game.next(states[parents[part]], joints[part]) for part in parts]
-    return parents, np.concatenate([np.zeros((0, game.num_words), np.uint64), *following])
+    parents, joints = joint_moves(game, states)
+    following = [np.zeros((0, game.num_words), np.uint64)]
+    for start in range(0, len(parents), BATCH):
+        part = slice(start, start + BATCH)
+        following.append(game.next(states[parents[part]], joints[part]))
+        if progress:
+            progress(min(start + BATCH, len(parents)), len(parents))
+    return parents, np.concatenate(following)
 
 
-def _joint_moves(game: Game, states: States) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def joint_moves(game: Game, states: States) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Every joint move of every state: the state's index, and the actions, int32[n, roles]."""
     legal = game.legal(states)
     starts, counts = legal.by_role(game.num_roles)

@@ -1,0 +1,256 @@
+"""check: what is wrong with rulesheets."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .console import FAILED, INTERRUPTED, OK, USAGE, Engine, Json, Seed, emit, fail, say, status
+
+if TYPE_CHECKING:
+    from ..rules.asp import Limits
+    from ..rules.check import Finding
+    from ..rules.playcheck import PlayReport
+    from ..rules.tryout import Effort
+
+NOT_PLAYED = frozenset({"syntax", "no-perfect-model"})  # errors, besides those for which loading refuses
+
+
+def check(
+    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Rulesheets, or names of shipped games.")],
+    strict: Annotated[bool, typer.Option("--strict", help="Warnings, too, make the exit code 1.")] = False,
+    play: Annotated[bool, typer.Option("--play", help="Also find what shows in play only.")] = False,
+    seconds: Annotated[
+        float | None,
+        typer.Option("--seconds", min=0, help="Play each so long.", show_default="5, or no limit with --matches"),
+    ] = None,
+    matches: Annotated[int | None, typer.Option("--matches", min=0, help="Play so many random matches.")] = None,
+    max_steps: Annotated[
+        int | None, typer.Option("--max-steps", min=1, help="Cut matches that are longer.", show_default="1000")
+    ] = None,
+    max_states: Annotated[
+        int | None,
+        typer.Option(
+            "--max-states",
+            min=0,
+            help="See all reachable states where they are no more than this.",
+            show_default="10000, or 300 on the reasoner",
+        ),
+    ] = None,
+    seed: Seed = 0,
+    engine: Engine = "auto",
+    ground_seconds: Annotated[
+        float | None,
+        typer.Option("--ground-seconds", min=0, help="Compile only what grounds in this time.", show_default="25"),
+    ] = None,
+    ground_literals: Annotated[
+        int | None,
+        typer.Option(
+            "--ground-literals",
+            min=0,
+            help="Compile only what grounds to so many literals, about 100 bytes each.",
+            show_default="4000000",
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Say what is wrong with rulesheets: every finding with its line, column, rule and remedy.
+
+    The text shows most of it. With --play the states nearest the start are visited, and unless these are all there are,
+    random matches are played: this finds a role without a legal move, no or several goals at the end, goals outside
+    0..100, facts outside 'base' and moves outside 'input' (errors), and matches that need not end (a warning), each
+    with the moves that lead there. It also says on which engine the game plays, and why.
+
+    The exit code is 1 where there is an error (with --strict also where there is a warning), 2 where a file cannot be
+    read, 0 otherwise.
+    """
+    options = {"--seconds": seconds, "--matches": matches, "--max-steps": max_steps, "--max-states": max_states}
+    given = [name for name, value in options.items() if value is not None]
+    if given and not play:
+        fail(f"expected --play together with {', '.join(given)}; add it", USAGE)
+    limits = _limits(ground_seconds, ground_literals)
+    effort = _effort(seconds, matches, max_steps, max_states, seed) if play else None
+
+    def checked(path: Path, text: str) -> _Checked:
+        return _check(path, text, effort, engine, limits)
+
+    result = _check_all(files, checked, quiet=json)
+    found = [finding for one in result.checked for finding in one.findings]
+    if not json:
+        typer.echo(_total(found, len(result.checked)))
+    elif play:
+        emit({"findings": [asdict(finding) for finding in found], "played": list(map(_played, result.checked))})
+    else:
+        emit([asdict(finding) for finding in found])
+    raise typer.Exit(result.exit_code(strict))
+
+
+@dataclass
+class _Checked:
+    """One file: its findings, and what was played, or why nothing was; whether Ctrl-C ended it."""
+
+    path: Path
+    findings: list[Finding] = field(default_factory=list)
+    report: PlayReport | None = None
+    not_played: str = ""
+    interrupted: bool = False
+
+
+@dataclass
+class _Result:
+    """All files; whether one could not be read."""
+
+    checked: list[_Checked] = field(default_factory=list)
+    unreadable: bool = False
+
+    def exit_code(self, strict: bool) -> int:
+        if any(one.interrupted for one in self.checked):
+            return INTERRUPTED
+        if self.unreadable:
+            return USAGE
+        bad = any(strict or finding.severity == "error" for one in self.checked for finding in one.findings)
+        return FAILED if bad else OK
+
+
+def _limits(seconds: float | None, literals: int | None) -> Limits:
+    from ..rules.asp import Limits
+
+    default = Limits()
+    return Limits(default.seconds if seconds is None else seconds, default.literals if literals is None else literals)
+
+
+def _effort(
+    seconds: float | None, matches: int | None, max_steps: int | None, max_states: int | None, seed: int
+) -> Effort:
+    from ..rules.tryout import Effort
+
+    default = Effort()
+    if seconds is None and matches is None:
+        seconds = default.seconds
+    return Effort(seconds, matches, max_steps or default.max_steps, max_states, seed)
+
+
+def _check_all(files: Sequence[str], checked: Callable[[Path, str], _Checked], quiet: bool) -> _Result:
+    """Checks files one after the other, and prints each one's findings at once unless `quiet`."""
+    result = _Result()
+    with status() as progress:
+        for number, name in enumerate(files, 1):
+            source = _read(name)
+            if source is None:
+                result.unreadable = True
+                continue
+            progress(f"{number} of {len(files)}: {source[0]}")
+            one = checked(*source)
+            result.checked.append(one)
+            progress("")
+            if not quiet:
+                _show(one)
+            if one.interrupted:
+                say(f"interrupted at {one.path}; what was found until then is kept")
+                break
+    return result
+
+
+def _read(name: str) -> tuple[Path, str] | None:
+    """A rulesheet's place and text; None, and a message, where it cannot be read."""
+    from .. import games as shipped
+
+    path = shipped.path(name) if name in shipped.names() else Path(name)
+    try:
+        return path, path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        say(f"error: expected a rulesheet to read, got: {error}")
+        return None
+
+
+def _check(path: Path, text: str, effort: Effort | None, engine: Any, limits: Limits) -> _Checked:
+    from ..rules.check import REFUSED
+    from ..rules.game import findings
+
+    checked = _Checked(path)
+    try:
+        checked.findings = findings(text, path, limits)
+        if any(found.severity == "error" and found.code in REFUSED | NOT_PLAYED for found in checked.findings):
+            checked.not_played = "it has errors to be put right first"
+        elif effort is not None:
+            _play(checked, text, effort, engine, limits)
+    except KeyboardInterrupt:
+        checked.interrupted, checked.not_played = True, "it was interrupted"
+    return checked
+
+
+def _play(checked: _Checked, text: str, effort: Effort, engine: Any, limits: Limits) -> None:
+    from ..errors import GameloreError
+    from ..rules.gdl import parse
+    from ..rules.playcheck import play_check, unplayable
+
+    try:
+        checked.report = play_check(parse(text, checked.path), checked.path.stem, effort, engine, limits)
+        found, checked.interrupted = checked.report.findings, checked.report.interrupted
+    except GameloreError as error:
+        found, checked.not_played = [unplayable(error, checked.path)], "it cannot be loaded"
+    checked.findings = sorted([*checked.findings, *found], key=lambda finding: (finding.line, finding.column))
+
+
+def _played(checked: _Checked) -> dict[str, Any]:
+    """What was played with one file, for JSON; the findings are elsewhere."""
+    if checked.report is None:
+        return {"path": str(checked.path), "engine": None, "reason": f"not played: {checked.not_played}"}
+    data = asdict(checked.report) | {"size": checked.report.size and checked.report.size._asdict()}
+    del data["findings"]
+    return {"path": str(checked.path), **data}
+
+
+def _show(checked: _Checked) -> None:
+    for finding in checked.findings:
+        typer.echo(finding)
+    if checked.report:
+        typer.echo("\n  ".join([f"{checked.path}: {_engine(checked.report)}", *_figures(checked.report)]))
+    elif checked.not_played:
+        typer.echo(f"{checked.path}: not played: {checked.not_played}")
+
+
+def _engine(report: PlayReport) -> str:
+    """Which engine, why, and how large the game is."""
+    if report.size:
+        size = f"{report.size.num_facts} facts, {report.size.num_actions} actions, {report.size.num_gates} gates"
+        return f"native engine, made in {report.make_seconds:.1f} s: {size}"
+    return f"{report.engine}, because {report.reason}"
+
+
+def _figures(report: PlayReport) -> list[str]:
+    """What was played."""
+    states = f"all {report.num_states} reachable states" if report.all_states else _number(report.num_states, "state")
+    matches = _number(report.num_matches, "random match", "random matches")
+    lines = [f"visited {states}, played {matches}{_ends(report)}"]
+    if report.mean_length is not None:
+        means = (
+            f"{role} {'none' if goal is None else format(goal, '.1f')}" for role, goal in report.mean_goals.items()
+        )
+        lines.append(f"on average {report.mean_length:.1f} moves; goals {', '.join(means)}")
+    if report.longest_match is not None:
+        lines.append(f"every match ends within {_number(report.longest_match, 'move')}")
+    return lines + report.remarks
+
+
+def _ends(report: PlayReport) -> str:
+    """What became of matches that did not end in a terminal state."""
+    unfinished = report.num_matches - report.num_ended - report.num_stuck - report.num_cut
+    ends = {"stuck": report.num_stuck, "cut": report.num_cut, "unfinished when time was up": unfinished}
+    told = ", ".join(f"{count} {end}" for end, count in ends.items() if count)
+    return f" ({told})" if told else ""
+
+
+def _total(findings: Sequence[Finding], num_files: int) -> str:
+    counts = Counter(finding.severity for finding in findings)
+    errors, warnings = _number(counts["error"], "error"), _number(counts["warning"], "warning")
+    return f"{errors} and {warnings} in {_number(num_files, 'rulesheet')}"
+
+
+def _number(count: int, what: str, several: str = "") -> str:
+    return f"{count} {what if count == 1 else several or f'{what}s'}"
