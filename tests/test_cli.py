@@ -59,6 +59,10 @@ def test_all_commands_are_there() -> None:
     assert {" ".join(path) for path in COMMANDS} == {
         "games",
         "check",
+        "fmt",
+        "show",
+        "perft",
+        "bench",
         "play",
         "learn",
         "features",
@@ -80,7 +84,7 @@ def test_every_command_has_help_with_examples_and_json(path: tuple[str, ...]) ->
     assert "Examples:" in text
     assert "--json" in text
     assert all(parameter.help for parameter in command.params)
-    with_chance = {"play", "learn", "features", "transfer", "reproduce", "demo"}
+    with_chance = {"check", "show", "bench", "play", "learn", "features", "transfer", "reproduce", "demo"}
     assert ("--seed" in text) == (path[0] in with_chance)
 
 

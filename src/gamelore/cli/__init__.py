@@ -2,6 +2,9 @@
 
     console.py    what all commands share
     rules.py      games, check
+    fmt.py        fmt
+    inspect.py    show, perft
+    bench.py      bench
     play.py       play
     features.py   features
     learn.py      learn
@@ -17,7 +20,7 @@ from typing import Annotated
 
 import typer
 
-from . import features, knowledge, lab, learn, play, rules
+from . import bench, features, fmt, inspect, knowledge, lab, learn, play, rules
 
 app = typer.Typer(
     name="gamelore",
@@ -28,7 +31,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group in (rules, play, features, learn):
+for group in (rules, fmt, inspect, bench, play, features, learn):
     group.register(app)
 app.add_typer(knowledge.app, name="knowledge")
 lab.register(app)

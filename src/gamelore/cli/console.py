@@ -96,6 +96,20 @@ def say(message: str) -> None:
 
 
 @contextmanager
+def status() -> Iterator[Callable[[str], None]]:
+    """Shows lines on standard error, where that is a terminal, each in the place of the last; gone at the end."""
+
+    def show(text: str) -> None:
+        if sys.stderr.isatty():
+            typer.echo(f"\r{text}\033[K", err=True, nl=False)
+
+    try:
+        yield show
+    finally:
+        show("")
+
+
+@contextmanager
 def usage() -> Iterator[None]:
     """Mistakes found inside are the caller's: exit code 2."""
     try:

@@ -22,6 +22,7 @@ def register(app: typer.Typer) -> None:
         "play",
         "play tictactoe egreedy random",
         "play othello4 minimax:depth=4 egreedy:filler=first,epsilon=0.05 --matches 1000 --seed 7",
+        "play connectfour uct:simulations=5000 egreedy",
         "play connect3 weak random --matches 100 --records matches.jsonl --json",
     )(play)
 
@@ -31,7 +32,7 @@ def play(
     players: Annotated[
         list[str],
         typer.Argument(
-            metavar="PLAYER", help="One for each role: egreedy, random, weak, minimax, .. with :option=value,.."
+            metavar="PLAYER", help="One for each role: egreedy, random, weak, minimax, uct, .. with :option=value,.."
         ),
     ],
     matches: Annotated[int, typer.Option("--matches", min=1, help="How many; one is shown move by move.")] = 1,

@@ -1,0 +1,252 @@
+"""show and perft: one position of a game, and how many there are."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .console import (
+    GAME_HELP,
+    INTERRUPTED,
+    USAGE,
+    Engine,
+    Json,
+    Seed,
+    command,
+    emit,
+    fail,
+    load_game,
+    say,
+    show_width,
+    status,
+    usage,
+)
+
+if TYPE_CHECKING:
+    from ..rules.board import Drawing
+    from ..rules.game import Game, Position
+
+MOVE_LINES = 6  # of one role's legal moves, unless all are asked for
+WIDTH = 18  # of a column of counts
+SHORTEST = 1e-4  # seconds of which a rate is worth telling
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands of this module."""
+    command(
+        app,
+        "show",
+        "show connectfour",
+        'show tictactoe --state --play "(mark 2 2)" --play "(mark 1 1)"',
+        "show othello4 --random 6 --seed 3 --matrix",
+        'show tictactoe --facts "(cell 1 1 x) (control oplayer)" --json',
+    )(show)
+    command(app, "perft", "perft connectfour --depth 7", "perft tictactoe --json")(perft)
+
+
+def show(
+    game: Annotated[str, typer.Argument(metavar="GAME", help=GAME_HELP)],
+    state: Annotated[bool, typer.Option("--state", help="The state alone, no moves and goals.")] = False,
+    facts: Annotated[
+        str | None,
+        typer.Option("--facts", metavar="FACTS", help="Begin at these facts.", show_default="the first state"),
+    ] = None,
+    play: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--play",
+            metavar="MOVES",
+            help="Then play a move of every role, or of every one that has a choice; once for each ply.",
+        ),
+    ] = None,
+    random: Annotated[int, typer.Option("--random", metavar="N", min=0, help="Then play N random plies.")] = 0,
+    matrix: Annotated[bool, typer.Option("--matrix", help="Draw x as rows downwards, y as columns.")] = False,
+    all_moves: Annotated[bool, typer.Option("--all", help="All legal moves, however many there are.")] = False,
+    engine: Engine = "auto",
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Show a position of a game: its board, its other facts, and the legal moves of every role.
+
+    A board is drawn of facts with two coordinates such as (cell 1 1 b): the first to the right, the second upwards.
+    """
+    rules = load_game(game, engine)
+    with usage():
+        position, plies = _reached(rules, facts, play or [])
+    position, random_plies = _at_random(position, random, seed)
+    plies += random_plies
+    drawing = _drawn(position, matrix)
+    if json:
+        emit(_described(position, plies, drawing))
+    else:
+        typer.echo("\n".join(_lines(position, plies, drawing, state, all_moves)))
+
+
+def _reached(game: Game, facts: str | None, plies: Sequence[str]) -> tuple[Position, list[list[str]]]:
+    """The position after the plies from these facts or the first state, and the moves of every role in each."""
+    position = game.start() if facts is None else game.position(_terms(facts, "facts"))
+    played = []
+    for ply in plies:
+        moves = _joint_move(position, _terms(ply, "moves"))
+        position = position.play(moves)
+        played.append(moves)
+    return position, played
+
+
+def _terms(text: str, what: str) -> list[str]:
+    """The terms that stand in a text; `(true fact)` is the fact."""
+    from ..rules.gdl import parse
+
+    heads = [rule.head for rule in parse(text).rules if not rule.arrow]
+    if len(heads) != len(parse(text).rules):
+        fail(f"expected {what}, got a rule in {text!r}; write them one behind the other, such as (a 1) (b 2)", USAGE)
+    return [str(head.args[0]) if head.name == "true" else str(head) for head in heads]
+
+
+def _joint_move(position: Position, moves: list[str]) -> list[str]:
+    """One move of every role, as the game writes it; that of a role that has no choice may be left out."""
+    choosing = [role for role, legal in position.legal.items() if len(legal) != 1]
+    if len(moves) == len(choosing):
+        chosen = dict(zip(choosing, moves, strict=True))
+        moves = [chosen.get(role) or legal[0] for role, legal in position.legal.items()]
+    spelling = {move.lower(): move for legal in position.legal.values() for move in legal}
+    return [spelling.get(move.lower(), move) for move in moves]
+
+
+def _at_random(position: Position, num_plies: int, seed: int) -> tuple[Position, list[list[str]]]:
+    """Plays so many random plies, or as many as there are until the match ends or is stuck."""
+    import numpy as np
+
+    rng = np.random.default_rng(seed)
+    played: list[list[str]] = []
+    while len(played) < num_plies and not position.is_terminal and all(position.legal.values()):
+        moves = [legal[rng.integers(len(legal))] for legal in position.legal.values()]
+        position = position.play(moves)
+        played.append(moves)
+    return position, played
+
+
+def _drawn(position: Position, matrix: bool) -> Drawing:
+    from ..rules.board import Boards
+
+    boards = Boards(position.game.rulesheet, position.game.start().facts)
+    return boards.draw(position.facts, matrix=matrix, width=show_width())
+
+
+def _described(position: Position, plies: list[list[str]], drawing: Drawing) -> dict[str, Any]:
+    return {
+        "game": position.game.name,
+        "rules_hash": position.game.rules_hash,
+        "engine": position.game.engine,
+        "roles": position.game.roles,
+        "plies": plies,
+        "facts": sorted(position.facts),
+        "boards": drawing.boards,
+        "terminal": position.is_terminal,
+        "goals": position.goals,
+        "legal": position.legal,
+    }
+
+
+def _lines(position: Position, plies: list[list[str]], drawing: Drawing, state: bool, all_moves: bool) -> list[str]:
+    game = position.game
+    title = f"{game.name}: {', '.join(game.roles)}; {game.engine} engine"
+    if plies:
+        title += f"; after {_number(len(plies), 'ply', 'plies')}, the last {' '.join(plies[-1])}"
+    parts = [[title], *(board.split("\n") for board in drawing.boards), _columns(drawing.others)]
+    if not state:
+        parts += [_moves(role, legal, all_moves) for role, legal in position.legal.items() if legal]
+        parts.append([_verdict(position)])
+    return [line for part in parts if part for line in ("", *part)][1:]
+
+
+def _moves(role: str, legal: Sequence[str], all_moves: bool) -> list[str]:
+    """A role's legal moves, the first of them where there are many."""
+    if len(legal) == 1:
+        return [f"{role} can only play {legal[0]}"]
+    lines = _columns(legal, indent=2)
+    if len(lines) > MOVE_LINES and not all_moves:
+        lines = [*lines[: MOVE_LINES - 1], "  .. (--all shows them all)"]
+    return [f"{role} has {len(legal)} legal moves:", *lines]
+
+
+def _verdict(position: Position) -> str:
+    goals = ", ".join(f"{role} {'none' if goal is None else goal}" for role, goal in position.goals.items())
+    if position.is_terminal:
+        return f"The match is over; goals: {goals}"
+    stuck = [role for role, legal in position.legal.items() if not legal]
+    return f"The match is {f'stuck, {stuck[0]} has no legal move' if stuck else 'not over'}; goals here: {goals}"
+
+
+def _number(count: int, what: str, several: str = "") -> str:
+    return f"{count} {what if count == 1 else several or f'{what}s'}"
+
+
+def _columns(texts: Sequence[str], indent: int = 0) -> list[str]:
+    """Texts in columns, row by row."""
+    if not texts:
+        return []
+    size = max(map(len, texts)) + 2
+    number = max(1, (show_width() - indent + 2) // size)
+    rows = (texts[start : start + number] for start in range(0, len(texts), number))
+    return [" " * indent + "".join(text.ljust(size) for text in row).rstrip() for row in rows]
+
+
+def perft(
+    game: Annotated[str, typer.Argument(metavar="GAME", help=GAME_HELP)],
+    depth: Annotated[
+        int | None,
+        typer.Option("--depth", metavar="N", min=0, help="How deep.", show_default="until all matches have ended"),
+    ] = None,
+    engine: Engine = "auto",
+    json: Json = False,
+) -> None:
+    """Count the sequences of joint moves from the start, depth by depth, and those of them that end a match.
+
+    Equal positions, also counted, are followed once. A depth is shown as soon as it is done; the seconds are CPU time.
+    """
+    rules = load_game(game, engine)
+    rows: list[dict[str, Any]] = []
+    if not json:
+        typer.echo(
+            f"depth{'sequences':>{WIDTH}}{'complete':>{WIDTH}}{'positions':>{WIDTH}}{'CPU s':>12}{'sequences/s':>16}"
+        )
+    try:
+        _count(rules, depth, rows, quiet=json)
+    except KeyboardInterrupt:
+        say(f"interrupted; counted to depth {len(rows) - 1}" if rows else "interrupted; nothing was counted")
+        raise typer.Exit(INTERRUPTED) from None
+    except MemoryError:
+        fail(f"expected memory for the positions of depth {len(rows)}, got none; lower --depth")
+    finally:
+        if json:
+            emit({"game": rules.name, "rules_hash": rules.rules_hash, "engine": rules.engine, "depths": rows})
+    if not json and rows[-1]["sequences"] == rows[-1]["complete"]:
+        typer.echo(f"all matches have ended: {sum(row['complete'] for row in rows):,}")
+
+
+def _count(game: Game, depth: int | None, rows: list[dict[str, Any]], quiet: bool) -> None:
+    """Adds a row for each depth, and shows it unless `quiet`."""
+    from ..rules.perft import levels
+
+    with status() as doing:
+        begin = time.process_time()
+        counting = levels(game, lambda done, total: doing(f"depth {len(rows)}: {done:,} of {total:,} moves"))
+        for level in islice(counting, None if depth is None else depth + 1):
+            seconds, begin = time.process_time() - begin, time.process_time()
+            rows.append({**asdict(level), "seconds": seconds})
+            doing("")
+            if not quiet:
+                typer.echo(_row(rows[-1]))
+
+
+def _row(counted: dict[str, Any]) -> str:
+    numbers = "".join(f"{counted[column]:>{WIDTH},}" for column in ("sequences", "complete", "positions"))
+    seconds = counted["seconds"]
+    rate = f"{counted['sequences'] / seconds:,.0f}" if seconds > SHORTEST else ""
+    return f"{counted['depth']:>5}{numbers}{seconds:>12.3f}{rate:>16}".rstrip()
