@@ -10,6 +10,7 @@ from functools import partial
 from ..errors import GameloreError
 from .player import Kind, Opponent, OpponentSettings, Player
 from .search import HEURISTICS, Heuristic, Lookahead
+from .uct import UCT, SearchSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,10 @@ def _opponent(kind: Kind, **settings: object) -> Opponent:
     return Opponent(OpponentSettings(kind, **settings))  # type: ignore[arg-type]
 
 
+def _uct(**settings: object) -> UCT:
+    return UCT(SearchSettings(**settings))  # type: ignore[arg-type]
+
+
 _OPPONENT_OPTIONS: dict[str, Callable[[str], object]] = {"filler": str, "epsilon": float, "hash_key": int}
 _ABOUT_OPPONENTS: dict[Kind, str] = {
     "egreedy": "takes a winning move, avoids giving one, explores a little (B&S 2007)",
@@ -93,3 +98,11 @@ for _heuristic in HEURISTICS:
             partial(Lookahead, _heuristic),
         ),
     )
+enlist(
+    "uct",
+    Entry(
+        "searches by random playouts, 1000 `simulations` a move or so many `seconds` (UCT)",
+        {"simulations": int, "seconds": float, "exploration": float, "leaves": int, "playouts": int, "max_plies": int},
+        _uct,
+    ),
+)

@@ -10,6 +10,8 @@ maximum over the role's own moves of what the others' simultaneous moves make of
 
 Where the role only waits this is the minimum (maximum, mean) over the moves of whoever acts. B&S 2007,
 section 4, use minimax two plies below an afterstate and name the other two.
+
+Lookahead by simulations, UCT, is in uct.py.
 """
 
 from __future__ import annotations
@@ -161,7 +163,7 @@ class Lookahead(Player):
     def choose(self, turn: Turn) -> NDArray[np.int32]:
         """See `Player.choose`."""
         offsets, values = choice_values(turn.graph, turn.role, turn.rows, self.depth, self.heuristic, self.default)
-        return _draw_each(offsets, values, turn.keys, turn.plies)
+        return draw_each(offsets, values, turn.keys, turn.plies)
 
 
 def _check(depth: int, least: int, heuristic: str) -> None:
@@ -298,13 +300,13 @@ def draw_best(values: NDArray[np.float64], tolerance: float, key: np.uint64, cou
 
 
 @kernel("int32[::1](int64[::1], float64[::1], uint64[::1], int32[::1])")
-def _draw_each(
+def draw_each(
     offsets: NDArray[np.int64],
     values: NDArray[np.float64],
     keys: NDArray[np.uint64],
     plies: NDArray[np.int32],
 ) -> NDArray[np.int32]:
-    """For each row the position of a best move, drawn among equals."""
+    """For each i the place of a best value within `values[offsets[i] : offsets[i + 1]]`, drawn among equals."""
     out = np.empty(keys.size, np.int32)
     for i in range(keys.size):
         out[i] = draw_best(values[offsets[i] : offsets[i + 1]], _TOLERANCE, keys[i], np.uint64(plies[i]))
