@@ -4,7 +4,7 @@ BIN := .venv/bin
 CODE := $(wildcard src tests benchmarks examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench clean .venv
+.PHONY: help demo test fuzz bench clean .venv
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z.]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -17,6 +17,9 @@ test: .venv/installed  ## format, lint, types and the whole suite
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy --strict
 	$(BIN)/pytest -n 2
+
+fuzz: .venv/installed  ## look for bugs with random examples: MINUTES=10 for each fuzzer, FUZZERS="programs parser", SEED=1
+	PYTHONPATH=tests $(BIN)/python -m fuzz $(FUZZERS) --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
 
 bench: .venv/installed-bench  ## speed, side by side with OpenSpiel
 	$(BIN)/python benchmarks/speed.py

@@ -11,6 +11,7 @@ a tuple: `(true (cell 1 ?y b))` is ("true", ("cell", "1", "?y", "b")).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import chain, product
@@ -85,8 +86,10 @@ class Naive:
     def goals(self, state: frozenset[str]) -> dict[str, int | None]:
         """The goal of each role, None where not exactly one value holds."""
         found = self._ask("goal", self._at(state))
-        values = {role: [int(value) for _, r, value in found if _text(r) == role] for role in self.roles}
-        return {role: given[0] if len(given) == 1 else None for role, given in values.items()}
+        values = {
+            role: {int(value) for _, r, value in found if _text(r) == role and _is_goal(value)} for role in self.roles
+        }
+        return {role: min(given) if len(given) == 1 else None for role, given in values.items()}
 
     def _at(self, state: frozenset[str]) -> Tables:
         """What is known about a state; that of the last one is kept, since one asks several things about it."""
@@ -135,6 +138,11 @@ class Naive:
                 atoms = [_fill(head, binding) for binding in _solutions(body, {}, known, against)]
                 changed |= any([new[head[0]].add(atom) for atom in atoms])
         return new
+
+
+def _is_goal(value: Term) -> bool:
+    """Whether a term is a whole number that fits into 16 bits; all else is no goal."""
+    return isinstance(value, str) and bool(re.fullmatch("0*[0-9]{1,5}", value)) and int(value) < 1 << 15
 
 
 @lru_cache(maxsize=100_000)

@@ -18,12 +18,18 @@ SOURCE = Path(gamelore.__file__).parent
 # entered here at its place; `room` stands for the `__init__` of a room, `gamelore` for that of the package.
 FROM_TOP_TO_BOTTOM = """
     errors
-    rules rules.gdl rules.relations rules.flaws rules.check rules.ground rules.reasoner rules.circuit rules.schedule
-    rules.planes rules.playout rules.native rules.engine rules.cache rules.turns rules.game rules.perft
+    rules rules.gdl rules.layout rules.relations rules.flaws rules.spelling rules.check
+    rules.clauses rules.stratification rules.names rules.asp rules.statics rules.domains rules.persistence
+    rules.projection rules.demand rules.rewrite rules.ground rules.reasoner
+    rules.groundrules rules.factor rules.cycles rules.circuit rules.translate rules.schedule rules.planes rules.wide
+    rules.tape rules.native rules.cache rules.ir rules.kernels rules.interpreter rules.rows rules.draw rules.block
+    rules.playout
+    rules.engine rules.turns rules.board rules.game rules.perft rules.speed
+    rules.query rules.watch rules.reach rules.tryout rules.playcheck
     games
     gamelore
-    play play.kernel play.streams play.statetable play.graph play.decisive play.player play.search play.roster
-    play.match play.lockstep
+    play play.kernel play.streams play.statetable play.graph play.decisive play.player play.search play.playouts
+    play.forest play.uct play.roster play.match play.lockstep
     learn learn.features learn.table1 learn.storefile learn.tables learn.knowledge learn.exchange learn.afterstates
     learn.values learn.coalesce learn.trees learn.settings learn.initial learn.scoring learn.learner learn.transfer
     learn.study
@@ -31,7 +37,8 @@ FROM_TOP_TO_BOTTOM = """
     lab lab.stats lab.trees lab.drawing lab.structure lab.grid lab.trials lab.claims lab.costs lab.endpoints lab.runner
     lab.figures lab.report lab.transfer lab.banerjee2007.plan lab.banerjee2007.study lab.banerjee2007.tables
     lab.banerjee2007.pictures lab.banerjee2007.page lab.banerjee2007.run lab.banerjee2007 lab.demo
-    cli.console cli.rules cli.play cli.learn cli.features cli.knowledge cli.lab cli
+    cli.console cli.check cli.rules cli.fmt cli.inspect cli.bench cli.play cli.learn cli.features cli.knowledge
+    cli.lab cli
 """
 ORDER = FROM_TOP_TO_BOTTOM.split()
 

@@ -1,0 +1,65 @@
+"""Running a fuzzer, in a process of its own, until its time is over or an example fails."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+import time
+from itertools import count
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+
+from evaluators import Unfit
+from fuzz.fuzzers import FUZZERS, store
+
+TOLD_EVERY = 30  # seconds
+
+
+def fuzz(name: str, minutes: float, seed: int, beside: Path) -> None:
+    """Draws and checks examples until the time is over or one fails; ends the process with status 1 then."""
+    fuzzer = FUZZERS[name]
+    begin = told = time.monotonic()
+    unfit = 0
+    for number in count():
+        now = time.monotonic()
+        if now - told > TOLD_EVERY or now - begin > 60 * minutes:
+            told = now
+            tell(name, seed, number, unfit, now - begin)
+            if now - begin > 60 * minutes:
+                return
+        beside.write_text(str(seed + number))
+        try:
+            fuzzer.check(fuzzer.draw(Random(seed + number)))
+        except Unfit:
+            unfit += 1
+        except Exception as error:
+            report(name, seed + number, error)
+
+
+def tell(name: str, seed: int, number: int, unfit: int, seconds: float) -> None:
+    rate = number / max(seconds, 1e-9)
+    print(f"{name:9} seeds {seed} to {seed + number - 1}: {number} examples, {rate:.1f}/s, {unfit} unfit", flush=True)
+
+
+def report(name: str, seed: int, error: Exception) -> None:
+    """Says what was found, cuts it down, stores it and ends."""
+    print(f"{name:9} seed {seed}: {type(error).__name__}: {str(error)[:500]}\n{name:9} cutting it down ..", flush=True)
+    fuzzer = FUZZERS[name]
+    place = store(name, fuzzer.reduced(fuzzer.draw(Random(seed))), f"seed{seed}")
+    print(f"{name:9} found: {place}", flush=True)
+    sys.exit(1)
+
+
+def run(name: str, minutes: float, seed: int) -> bool:
+    """Runs a fuzzer in a process of its own, which machine code may bring down; whether it found nothing."""
+    with TemporaryDirectory() as folder:
+        beside = Path(folder) / "seed"
+        process = multiprocessing.get_context("spawn").Process(target=fuzz, args=(name, minutes, seed, beside))
+        process.start()
+        process.join()
+        if process.exitcode is not None and process.exitcode < 0:
+            last = int(beside.read_text())
+            place = store(name, FUZZERS[name].draw(Random(last)), f"seed{last}")
+            print(f"{name:9} seed {last} ends the process with signal {-process.exitcode}: {place}", flush=True)
+    return process.exitcode == 0

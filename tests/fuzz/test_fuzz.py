@@ -1,0 +1,182 @@
+"""A few examples of every fuzzer, new ones each time, and all that `make fuzz` ever found."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+import mutants
+import scrambling
+from agreement import assert_agreement, walk
+from evaluators import Gates, Make, Plainly, Unfit, eagerly, program_of
+from fuzz import running
+from fuzz.fuzzers import FOUND, FUZZERS, Fuzzer, load, store, texts
+from gamelore import games
+from gamelore.rules import gdl, relations
+from gamelore.rules.circuit import Builder
+from gamelore.rules.rewrite import rewrite, rewrite_for_a_state
+from parsing import assert_work_grows_with_size
+from random_programs import rulesheet
+from reducing import reduced, reduced_sheet
+
+EXAMPLES = {"programs": 8, "mutants": 5, "matches": 10, "circuits": 3, "parser": 25, "names": 5, "order": 8}
+
+
+@pytest.mark.parametrize("name", FUZZERS)
+def test_a_few_examples(name: str) -> None:
+    @settings(max_examples=EXAMPLES[name], deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+    @given(st.integers(0, 2**32 - 1))
+    def holds(seed: int) -> None:
+        """`make fuzz FUZZERS=name SEED=seed` cuts down an example that fails."""
+        with suppress(Unfit):
+            FUZZERS[name].check(FUZZERS[name].draw(Random(seed)))
+
+    holds()
+
+
+@pytest.mark.parametrize("path", sorted(FOUND.rglob("*.*")), ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_what_was_found(path: Path) -> None:
+    FUZZERS[path.parent.name].check(load(path))
+
+
+@pytest.mark.parametrize("name", games.names())
+def test_names_and_order_of_shipped_games_do_not_matter(name: str) -> None:
+    text = games.path(name).read_text(encoding="utf-8")
+    scrambling.assert_names_do_not_matter(text, scrambling.scrambled(text, Random(name)))
+    scrambling.assert_order_does_not_matter(text, scrambling.shuffled(text, Random(name)))
+
+
+def test_names_do_not_matter_to_the_reasoner() -> None:
+    text = games.path("tictactoe").read_text(encoding="utf-8")
+    scrambling.assert_names_do_not_matter(text, scrambling.scrambled(text, Random(1)), engine="reasoner", most=500)
+
+
+# ---- the fuzzers find what is planted ------------------------------------------------------------------------------
+
+
+def without_first_test(sheet: gdl.Rulesheet) -> gdl.Rulesheet:
+    """A rewriting gone wrong: the first `distinct` of the sheet is lost."""
+    for place, rule in enumerate(sheet.rules):
+        body = tuple(part for part in rule.body if not isinstance(part, gdl.Distinct))
+        if len(body) < len(rule.body):
+            changed = gdl.Rule(rule.head, body, rule.location, bool(body))
+            return gdl.Rulesheet((*sheet.rules[:place], changed, *sheet.rules[place + 1 :]), sheet.text)
+    return sheet
+
+
+def first_found(fuzzer: Fuzzer) -> Any:
+    """The first example that fails, cut down."""
+    drawn = (fuzzer.draw(Random(seed)) for seed in range(200))
+    return fuzzer.reduced(next(filter(fuzzer.fails, drawn)))
+
+
+def test_a_wrong_rewriting_is_found_and_cut_down() -> None:
+    wrong: dict[str, Make] = {"gates, wrong": lambda sheet: Gates(program_of(sheet, without_first_test(sheet)))}
+    small = gdl.parse(first_found(Fuzzer(rulesheet, lambda text: assert_agreement(text, wrong), reduced_sheet)))
+    assert 1 <= len(small.rules) <= 12
+    assert sum(isinstance(part, gdl.Distinct) for rule in small.rules for part in rule.body) == 1
+
+
+def test_a_wrong_gate_is_found_and_cut_down() -> None:
+    def wrong(builder: Builder, a: int, b: int) -> int:
+        return builder.conjunction(a, b)
+
+    with patch.object(Builder, "disjunction", wrong):
+        small = first_found(FUZZERS["circuits"])
+    assert 1 <= len(small["steps"]) <= 3
+    assert "or" in {step["kind"] for step in small["steps"]}
+    FUZZERS["circuits"].check(small)
+
+
+def test_a_game_of_other_counts_is_not_the_same() -> None:
+    text, other = (games.path(name).read_text(encoding="utf-8") for name in ("tictactoe", "connect3"))
+    with pytest.raises(AssertionError):
+        scrambling.assert_order_does_not_matter(text, other)
+
+
+def test_reading_a_text_again_and_again_is_found() -> None:
+    plain = gdl.parse_around_errors
+
+    def slow(text: str) -> Any:
+        return [plain(text[:end]) for end in range(0, len(text), 100)][-1]
+
+    assert_work_grows_with_size("(role a) (init b)")
+    with patch.object(gdl, "parse_around_errors", slow), pytest.raises(AssertionError):
+        assert_work_grows_with_size("(role a) (init b)")
+
+
+def test_what_is_found_is_stored_and_replayed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def fails_on_long(text: str) -> None:
+        assert len(text) < 3, "too long"
+
+    def shorter(text: str, fails: Callable[[Any], bool]) -> str:
+        return "".join(reduced(text, lambda parts: fails("".join(parts))))
+
+    fuzzer = Fuzzer(lambda random: "x" * random.randint(0, 9), fails_on_long, shorter)
+    monkeypatch.setitem(FUZZERS, "planted", fuzzer)
+    monkeypatch.setattr("fuzz.fuzzers.FOUND", tmp_path)
+    with pytest.raises(SystemExit):
+        running.fuzz("planted", 1, seed=0, beside=tmp_path / "seed")
+    (found,) = (tmp_path / "planted").iterdir()
+    assert load(found) == "xxx"
+
+
+@pytest.mark.parametrize("example", ["(p)\r\n(q) \ufeff", {"text": "é\n", "seed": [1, None]}])
+def test_what_is_stored_is_read_as_it_was(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, example: Any) -> None:
+    monkeypatch.setattr("fuzz.fuzzers.FOUND", tmp_path)
+    assert load(store("any", example, "name")) == example
+
+
+# ---- the generators draw what they shall -------------------------------------------------------------------------
+
+
+def test_random_rulesheets_have_everything_that_rules_may_have() -> None:
+    drawn = [rulesheet(Random(seed)) for seed in range(120)]
+    for part in ("(or ", "(and ", "(not ", "(distinct ", "(not (or", "(not (not", "(player a)", "nobody", "(true ?f"):
+        assert any(part in text for text in drawn), part
+    sheets = list(map(gdl.parse, drawn))
+    dependencies = [relations.Dependencies(sheet) for sheet in sheets]
+    for word in ("legal", "goal"):
+        assert any(word in found.toward(word) for found in dependencies), f"no recursion in {word}"
+    assert any(len(rule.body) >= 8 for sheet in sheets for rule in sheet.rules)
+    assert {len({rule.head for rule in sheet.rules if rule.head.name == "role"}) for sheet in sheets} == {1, 2, 3}
+
+
+def test_random_rulesheets_are_played() -> None:
+    walks = [walk(Plainly(gdl.parse(rulesheet(Random(seed))))) for seed in range(40)]
+    assert sum(len(walked.states) > 1 for walked in walks) > 20
+    assert sum(len(walked.steps) for walked in walks) > 150
+
+
+@pytest.mark.parametrize("rewriting", [rewrite, rewrite_for_a_state])
+def test_eager_rewriting_leaves_its_mark(rewriting: Callable[[gdl.Rulesheet], gdl.Rulesheet]) -> None:
+    """What keeps rewriting from small sheets must be what `eagerly` changes."""
+    new: Counter[str] = Counter()
+    for seed in range(15):
+        sheet = gdl.parse(rulesheet(Random(seed)))
+        known = {atom.name for rule in sheet.rules for atom in (rule.head, *relations.body_atoms(rule))}
+        new.update({rule.head.name[:4] for rule in eagerly(rewriting, sheet).rules if rule.head.name not in known})
+    (_, cuts), (_, guards) = new.most_common(2)
+    assert cuts > 5
+    assert guards > 5
+
+
+def test_a_text_is_its_tokens() -> None:
+    for text in texts(3_000):
+        assert "".join(mutants.tokens(text)) == text
+        printed = "\n".join(map(mutants.printed, mutants.expressions(text)))
+        assert gdl.parse(printed).rules == gdl.parse(text).rules
+
+
+@pytest.mark.parametrize("needed", [{3}, {0, 7}, set(), {2, 3, 4, 9}])
+def test_reducing_keeps_what_is_needed(needed: set[int]) -> None:
+    assert list(reduced(range(10), lambda parts: needed <= set(parts))) == sorted(needed)

@@ -1,0 +1,77 @@
+"""What must hold of the parser and the checker on any text whatever."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from gamelore.errors import GDLSyntaxError
+from gamelore.rules import gdl
+from gamelore.rules.check import check, check_text
+
+
+def assert_sound(text: str) -> None:
+    """A text is a rulesheet or an error at a place inside it; printed it is the same; checking finds places inside."""
+    around, errors = gdl.parse_around_errors(text)
+    if errors:
+        with pytest.raises(GDLSyntaxError) as caught:
+            gdl.parse(text)
+        assert str(caught.value) in map(str, errors)
+    else:
+        assert gdl.parse(text).rules == around.rules
+    assert_fixpoint(around)
+    for error in errors:
+        assert_inside(text, error.line, error.column)
+        assert error.message
+        assert error.remedy
+    findings = check_text(text)
+    for finding in findings:
+        assert_inside(text, finding.line, finding.column)
+    assert [(f.line, f.column) for f in findings] == sorted((f.line, f.column) for f in findings)
+    assert len([finding for finding in findings if finding.code == "syntax"]) == len(errors)
+    assert_work_grows_with_size(text)
+
+
+def assert_inside(text: str, line: int, column: int) -> None:
+    """A place is in the text, or at the very beginning of an empty one."""
+    lines = gdl.lines(text)
+    assert (line, column) == (1, 1) or (1 <= line <= len(lines) and 1 <= column <= len(lines[line - 1])), (line, column)
+
+
+def assert_fixpoint(sheet: gdl.Rulesheet) -> None:
+    """What is printed is read as the same, and printed again as the same."""
+    again = gdl.parse(str(sheet))
+    assert again.rules == sheet.rules
+    assert [rule.arrow for rule in again.rules] == [rule.arrow for rule in sheet.rules]
+    assert str(again) == str(sheet)
+    assert _flaws(again) == _flaws(sheet)
+
+
+def _flaws(sheet: gdl.Rulesheet) -> list[tuple[str, str]]:
+    """What is found wrong, wherever it stands, but for what printing makes uniform: `(p)`, and `?X` beside `?x`."""
+    findings = [found for found in check(sheet) if found.code not in ("parenthesised", "several-spellings")]
+    return sorted((found.code, found.message.lower()) for found in findings)
+
+
+def assert_work_grows_with_size(text: str) -> None:
+    """Twice the text takes about twice the calls: nothing in the parser goes over the text again and again."""
+    some, twice = text[:300] * 4, text[:300] * 8
+    assert _calls(twice) <= 2.2 * _calls(some) + 500
+
+
+def _calls(text: str) -> int:
+    """How many functions are called to read a text."""
+    number = 0
+
+    def count(frame: Any, event: str, argument: Any) -> None:
+        nonlocal number
+        number += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        gdl.parse_around_errors(text)
+    finally:
+        sys.setprofile(None)
+    return number
