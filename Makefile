@@ -4,10 +4,10 @@ BIN := .venv/bin
 CODE := $(wildcard src tests benchmarks examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz bench clean .venv
+.PHONY: help demo test fuzz bench bench-peers clean .venv
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z.]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z.-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 demo: .venv/installed  ## learn one game, play the next ones better: about two minutes, ends with a report
 	@$(BIN)/gamelore demo
@@ -23,6 +23,9 @@ fuzz: .venv/installed  ## look for bugs with random examples: MINUTES=10 for eac
 
 bench: .venv/installed-bench  ## speed, side by side with OpenSpiel
 	$(BIN)/python benchmarks/speed.py
+
+bench-peers: .venv/installed-bench  ## playouts of eleven games beside OpenSpiel and quoted systems; ARGS="reversi --seconds 1"
+	$(BIN)/python benchmarks/peers.py $(ARGS)
 
 clean:  ## remove .venv and everything else that was built
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -12,12 +12,10 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pyspiel
 from open_spiel.python import rl_environment
 from open_spiel.python.algorithms import random_agent, tabular_qlearner
 
@@ -26,16 +24,10 @@ from gamelore.learn.settings import LearnerSettings
 from gamelore.learn.transfer import play_series
 from gamelore.play.graph import Graph
 from gamelore.play.player import OpponentSettings
+from sidebyside import in_turn, their_playouts
 
 REPEATS = 5
 LANES = 1024
-
-
-def cpu_rate(work: Callable[[], int]) -> float:
-    """Units of work per second of this process's CPU time."""
-    start = time.process_time()
-    units = work()
-    return units / (time.process_time() - start)
 
 
 def our_playouts(name: str, n: int) -> Callable[[], int]:
@@ -44,20 +36,6 @@ def our_playouts(name: str, n: int) -> Callable[[], int]:
 
     def run() -> int:
         return game.playouts(n, seed=1).num_playouts
-
-    return run
-
-
-def their_playouts(name: str, n: int) -> Callable[[], int]:
-    """OpenSpiel's C++ rollouts: one simulation of its MCTS, evaluated by n of them."""
-    game = pyspiel.load_game(name)
-    evaluator = pyspiel.RandomRolloutEvaluator(n, 1)
-    bot = pyspiel.MCTSBot(game, evaluator, 2.0, 1, 100, False, 1, False)
-    state = game.new_initial_state()
-
-    def run() -> int:
-        bot.mcts_search(state)
-        return n
 
     return run
 
@@ -107,7 +85,7 @@ def their_matches(name: str, episodes: int) -> Callable[[], int]:
 def compare(what: str, wanted: float, ours: Callable[[], int], theirs: Callable[[], int]) -> dict[str, object]:
     ours()
     theirs()
-    pairs = [(cpu_rate(ours), cpu_rate(theirs)) for _ in range(REPEATS)]
+    pairs = in_turn(ours, theirs, REPEATS)
     ratios = [mine / other for mine, other in pairs]
     row = {
         "what": what,

@@ -184,15 +184,15 @@ def within_limits() -> Iterator[None]:
         raise Unfit(str(error)) from error
 
 
-def program_of(sheet: gdl.Rulesheet, rewritten: gdl.Rulesheet | None = None) -> GroundProgram:
-    """The ground rules of a sheet, or of what it was rewritten to, with its own order of actions."""
-    return ground(rewritten or sheet, LIMITS, Names(sheet))
+def program_of(sheet: gdl.Rulesheet, *, rewrite: bool = False) -> GroundProgram:
+    """The ground rules of a sheet, or of what it is rewritten to, in its own order of actions."""
+    return ground(rewriting.rewrite(sheet) if rewrite else sheet, LIMITS, Names(sheet))
 
 
 def native_game(sheet: gdl.Rulesheet) -> Game:
     """The game on the native engine, compiled anew: the cache on disk would only grow."""
-    program = program_of(sheet, rewriting.rewrite(sheet))
-    return Game(sheet, "random", native_engine(build(program), program.names, program.roles), "native")
+    program = program_of(sheet, rewrite=True)
+    return Game(sheet, "random", native_engine(build(program), program.names, program.roles))
 
 
 def native_engine(gates: circuit.Circuit, names: Names, roles: list[GroundTerm]) -> NativeEngine:
@@ -200,9 +200,9 @@ def native_engine(gates: circuit.Circuit, names: Names, roles: list[GroundTerm])
     return NativeEngine(names, roles, gates, record_circuit(gates))
 
 
-def reasoned_game(sheet: gdl.Rulesheet) -> Game:
-    """The game on the reasoner, with these rules and no others."""
-    return Game(sheet, "random", ReasonerEngine(sheet, LIMITS), "reasoner")
+def reasoned_game(sheet: gdl.Rulesheet, *, rewrite: bool = True) -> Game:
+    """The game on the reasoner."""
+    return Game(sheet, "random", ReasonerEngine(sheet, LIMITS, rewrite))
 
 
 def _eager_demand(rules: Sequence[clauses.Clause], domains: Domains, *_: Any) -> demand.Demand:
@@ -223,44 +223,31 @@ EAGERLY: dict[Any, dict[str, Any]] = {
 }
 
 
-def eagerly(rewrite: Callable[[gdl.Rulesheet], gdl.Rulesheet], sheet: gdl.Rulesheet) -> gdl.Rulesheet:
-    """The sheet with everything rewritten that can be, however small it is."""
-    with ExitStack() as stack:
+@contextmanager
+def eagerly() -> Iterator[None]:
+    """Everything is rewritten that can be, however small it is; what becomes too large by it is no example."""
+    with ExitStack() as stack, within_limits():
         for module, constants in EAGERLY.items():
             for constant, value in constants.items():
                 stack.enter_context(patch.object(module, constant, value))
-        return rewrite(sheet)
-
-
-class InOrderOf:
-    """Moves in the order of actions of another sheet: rewriting hands on the names of the sheet that it was given."""
-
-    def __init__(self, sheet: gdl.Rulesheet, evaluator: Evaluator) -> None:
-        self.order = order_of_terms(sheet)
-        self.evaluator = evaluator
-        self.roles, self.initial, self.successors = evaluator.roles, evaluator.initial, evaluator.successors
-
-    def answers(self, states: Sequence[State]) -> list[Answer]:
-        return [
-            answer._replace(legal={role: sorted(moves, key=self.order) for role, moves in answer.legal.items()})
-            for answer in self.evaluator.answers(states)
-        ]
-
-
-EVALUATORS: dict[str, Make] = {
-    "reasoner": lambda sheet: Played(reasoned_game(sheet)),
-    "gates": lambda sheet: Gates(program_of(sheet)),
-    "native": lambda sheet: Played(native_game(sheet)),
-    "gates, eagerly rewritten": lambda sheet: _eager_gates(sheet),
-    "reasoner, rewritten": lambda sheet: _reasoned(sheet, rewriting.rewrite_for_a_state(sheet)),
-    "reasoner, eagerly rewritten": lambda sheet: _reasoned(sheet, eagerly(rewriting.rewrite_for_a_state, sheet)),
-}
+        yield
 
 
 def _eager_gates(sheet: gdl.Rulesheet) -> Evaluator:
-    with within_limits():
-        return Gates(program_of(sheet, eagerly(rewriting.rewrite, sheet)))
+    with eagerly():
+        return Gates(program_of(sheet, rewrite=True))
 
 
-def _reasoned(sheet: gdl.Rulesheet, rewritten: gdl.Rulesheet) -> Evaluator:
-    return InOrderOf(sheet, Played(reasoned_game(rewritten)))
+def _eager_reasoner(sheet: gdl.Rulesheet) -> Evaluator:
+    with eagerly():
+        return Played(reasoned_game(sheet))
+
+
+EVALUATORS: dict[str, Make] = {
+    "reasoner": lambda sheet: Played(reasoned_game(sheet, rewrite=False)),
+    "reasoner, rewritten": lambda sheet: Played(reasoned_game(sheet)),
+    "reasoner, eagerly rewritten": _eager_reasoner,
+    "gates": lambda sheet: Gates(program_of(sheet)),
+    "gates, eagerly rewritten": _eager_gates,
+    "native": lambda sheet: Played(native_game(sheet)),
+}

@@ -51,9 +51,10 @@ def fact_sets(game, states):
     return [game.facts(state) for state in states]
 
 
+@pytest.mark.parametrize("rewrite", [False, True])
 @pytest.mark.parametrize("name", games.names())
-def test_both_engines_agree_on_random_matches(name):
-    native, reasoner = gamelore.load(name, engine="native"), gamelore.load(name, engine="reasoner")
+def test_both_engines_agree_on_random_matches(name, rewrite):
+    native, reasoner = gamelore.load(name, engine="native"), gamelore.load(name, engine="reasoner", rewrite=rewrite)
     assert native.roles == reasoner.roles
     assert native.facts(native.initial) == reasoner.facts(reasoner.initial)
     steps, joints, ends = random_steps(native, NUM_MATCHES, seed=1)

@@ -71,17 +71,20 @@ def counts(name: str) -> Counts:
     return Counts(sequences, positions, totals.get("complete"), totals.get("reachable"))
 
 
-def load(source: str | Path, engine: EngineName = "auto", limits: Limits | None = None) -> Game:
+def load(
+    source: str | Path, engine: EngineName = "auto", limits: Limits | None = None, *, rewrite: bool = True
+) -> Game:
     """A game from a shipped name, a path or GDL text.
 
     engine: "native" compiles and raises GroundingError over the limits; "reasoner" asks the rules each time; "auto" is
-    native where the limits allow it. limits: budgets of grounding, `Limits()` unless told. A source with a parenthesis
-    is text, but for a path that ends in ".kif"; a shipped name goes before a file of that name. Raises GDLError for a
+    native where the limits allow it. limits: budgets of grounding, `Limits()` unless told. rewrite: False to take the
+    rules as they are written (see rules/rewrite.py), the oracle for tests. A source with a parenthesis is text, but for
+    a path that ends in ".kif"; a shipped name goes before a file of that name. Raises GDLError for a
     rulesheet that cannot be played, GameloreError for an unknown name or engine, OSError for a file that cannot be
     read.
     """
     sheet, name = read(source)
-    return make(sheet, name, engine, limits)
+    return make(sheet, name, engine, limits, rewrite)
 
 
 def read(source: str | Path) -> tuple[Rulesheet, str]:

@@ -40,9 +40,9 @@ def folder() -> Path:
     return Path(chosen) if chosen else platformdirs.user_cache_path("gamelore") / "compiled"
 
 
-def key(sheet: Rulesheet, literals: int) -> str:
+def key(sheet: Rulesheet, literals: int, rewrite: bool = True) -> str:
     """What a compiled game depends on, hashed; with the limit of ground literals, so that it holds on each load."""
-    return hashlib.sha256(f"{_machine()}\0{literals}\0{sheet}".encode()).hexdigest()
+    return hashlib.sha256(f"{_machine()}\0{literals}\0{rewrite}\0{sheet}".encode()).hexdigest()
 
 
 @cache

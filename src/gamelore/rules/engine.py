@@ -228,8 +228,8 @@ class _Played:
 class ReasonerEngine:
     """The plain reasoner. A state is one word, the number under which its set of facts was first met."""
 
-    def __init__(self, sheet: Rulesheet, limits: Limits | None = None) -> None:
-        self.reasoner = Reasoner(rewrite_for_a_state(sheet), limits, Names(sheet))
+    def __init__(self, sheet: Rulesheet, limits: Limits | None = None, rewrite: bool = True) -> None:
+        self.reasoner = Reasoner(rewrite_for_a_state(sheet) if rewrite else sheet, limits, Names(sheet))
         self.names, self.roles = self.reasoner.names, self.reasoner.roles
         self.goal_values = [sorted(values) for values in self._possible_goals(sheet)]
         self.num_words = 1

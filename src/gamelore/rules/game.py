@@ -23,7 +23,7 @@ from .ground import GroundProgram, ground
 from .names import GroundTerm, Names
 from .persistence import persistent
 from .playout import Playouts, Rollouts
-from .rewrite import rewrite
+from .rewrite import rewrite as rewritten
 from .tape import record_circuit
 from .translate import build
 from .turns import Turns
@@ -125,7 +125,7 @@ class Game:
         return shapes, frozenset(fact for fact in self._engine.facts(self.initial) if (fact[0], len(fact[1])) in shapes)
 
     def _refuse_changes(self, facts: Iterable[GroundTerm]) -> None:
-        if self.engine == "native":
+        if self.engine == "native":  # compiled from rewritten rules, as a rule
             shapes, kept = self._persistent
             changed = kept ^ {fact for fact in facts if (fact[0], len(fact[1])) in shapes}
             if changed:
@@ -296,12 +296,15 @@ class Position:
         return f"legal: {', '.join(legal) or 'none, the match is stuck here'}"
 
 
-def make(sheet: Rulesheet, name: str, engine: EngineName = "auto", limits: Limits | None = None) -> Game:
+def make(
+    sheet: Rulesheet, name: str, engine: EngineName = "auto", limits: Limits | None = None, rewrite: bool = True
+) -> Game:
     """The game of a rulesheet.
 
     engine: "native" compiles and raises GroundingError over the limits; "reasoner" asks the rules each time; "auto"
-    is native where the limits allow it. Raises GDLSemanticError for a rulesheet that cannot be played, GameloreError
-    for another engine.
+    is native where the limits allow it. rewrite: False to take the rules as they are written, which is slow, and the
+    oracle that everything else is held against. Raises GDLSemanticError for a rulesheet that cannot be played,
+    GameloreError for another engine.
     """
     if engine not in get_args(EngineName):
         known = ", ".join(get_args(EngineName))
@@ -310,12 +313,12 @@ def make(sheet: Rulesheet, name: str, engine: EngineName = "auto", limits: Limit
     why = "asked for"
     if engine != "reasoner":
         try:
-            return Game(sheet, name, _native(sheet, limits))
+            return Game(sheet, name, _native(sheet, limits or Limits(), rewrite))
         except GroundingError as error:
             if engine == "native":
                 raise
             why = str(error)
-    return Game(sheet, name, ReasonerEngine(sheet, limits), why)
+    return Game(sheet, name, ReasonerEngine(sheet, limits, rewrite), why)
 
 
 def findings(text: str, path: Path | None = None, limits: Limits | None = None) -> list[check.Finding]:
@@ -350,13 +353,12 @@ def _circuit(sheet: Rulesheet, program: GroundProgram) -> Circuit:
         raise check.placed(error, sheet, "negation-in-cycle") from None
 
 
-def _native(sheet: Rulesheet, limits: Limits | None) -> NativeEngine:
-    limits = limits or Limits()
-    key = cache.key(sheet, limits.literals)
+def _native(sheet: Rulesheet, limits: Limits, rewrite: bool) -> NativeEngine:
+    key = cache.key(sheet, limits.literals, rewrite)
     known = cache.load(key)
     if known is not None:
         return NativeEngine(Names(sheet), *known)
-    program = ground(rewrite(sheet), limits, Names(sheet))
+    program = ground(rewritten(sheet) if rewrite else sheet, limits, Names(sheet))
     circuit = _circuit(sheet, program)
     tapes = record_circuit(circuit)
     cache.store(key, program.roles, circuit, tapes)
