@@ -29,6 +29,7 @@ REPEATS = 3
 SECONDS = 2.0
 REASONED = 10  # times the seconds, for a game that the reasoner plays; it is stopped after three times that
 ROLLOUTS = 4  # OpenSpiel's fewest at once
+FIRST = 16 * SIDE_BY_SIDE  # our first playouts, which tell how many steps one has
 SHEETS = Path(__file__).parents[2] / "shared" / "games"
 
 
@@ -148,7 +149,7 @@ def measure_compiled(row: Row, game: gamelore.Game, theirs: Work | None, seconds
     def ours_of(n: int) -> Work:
         return lambda: game.playouts(n, seed=1, threads=1).num_playouts
 
-    first = game.playouts(SIDE_BY_SIDE, threads=1)  # compiles, too
+    first = game.playouts(FIRST, threads=1)  # compiles, too
     ours = lasting(ours_of, seconds, SIDE_BY_SIDE)
     if theirs is None:
         rates = [cpu_rate(ours) for _ in range(REPEATS)]

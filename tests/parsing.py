@@ -1,4 +1,4 @@
-"""What must hold of the parser and the checker on any text whatever."""
+"""What must hold of the parser, the checker and the layout on any text whatever."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from gamelore.errors import GDLSyntaxError
 from gamelore.rules import gdl
 from gamelore.rules.check import check, check_text
+from gamelore.rules.layout import formatted
 
 
 def assert_sound(text: str) -> None:
@@ -21,6 +22,7 @@ def assert_sound(text: str) -> None:
         assert str(caught.value) in map(str, errors)
     else:
         assert gdl.parse(text).rules == around.rules
+        assert_layout_keeps_everything(text)
     assert_fixpoint(around)
     for error in errors:
         assert_inside(text, error.line, error.column)
@@ -47,6 +49,18 @@ def assert_fixpoint(sheet: gdl.Rulesheet) -> None:
     assert [rule.arrow for rule in again.rules] == [rule.arrow for rule in sheet.rules]
     assert str(again) == str(sheet)
     assert _flaws(again) == _flaws(sheet)
+
+
+def assert_layout_keeps_everything(text: str) -> None:
+    """Laid out, the text has the same words and comments, and is not changed by doing it again."""
+    after = formatted(text)
+    assert _words_and_comments(after) == _words_and_comments(text)
+    assert formatted(after) == after
+
+
+def _words_and_comments(text: str) -> tuple[list[str], list[str]]:
+    found = [token.text.rstrip() for token in gdl.tokens(text, comments=True)]
+    return [word for word in found if word[0] != ";"], sorted(word for word in found if word[0] == ";")
 
 
 def _flaws(sheet: gdl.Rulesheet) -> list[tuple[str, str]]:

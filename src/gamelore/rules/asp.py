@@ -6,7 +6,7 @@ Names are escaped here and nowhere else: constant and function number n becomes 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,9 +59,15 @@ class Translator:
             yield from self.of_rule(rule, sheet.path)
 
     def of_rule(self, rule: Rule, path: Path | None) -> Iterator[str]:
+        """The rule; with an `or`, one rule for each way to hold."""
         head = self.atom(rule.head)
         for body in conjunctions(rule, path):
-            yield f"{head} :- {', '.join(map(self.literal, body))}." if body else f"{head}."
+            conditions = self.conditions(rule, body)
+            yield f"{head} :- {', '.join(conditions)}." if conditions else f"{head}."
+
+    def conditions(self, rule: Rule, body: Iterable[Literal]) -> list[str]:
+        """The conditions of one such way."""
+        return list(map(self.literal, body))
 
     def term_of(self, symbol: Any) -> GroundTerm:
         """A clingo symbol as a numbered term."""

@@ -14,13 +14,13 @@ from typing import Any, TypeAlias
 from ..errors import GDLSemanticError, GroundingError
 from .asp import Budget, Limits, Translator, control, ground_within
 from .clauses import Literal, conjunctions
-from .gdl import Atom, Rulesheet
+from .gdl import Atom, Rule, Rulesheet
 from .names import GroundTerm, Names
 
 Facts: TypeAlias = frozenset[GroundTerm]
 Joint: TypeAlias = Mapping[GroundTerm, GroundTerm]
-AT_ONCE = 64  # states that one clingo program answers for, one after the other or together
-STATE = "state"
+AT_ONCE = 256  # states that one call of clingo answers for
+REUSED = 64  # states after which a clingo program, which keeps all that it has derived, is begun anew
 
 
 @dataclass(slots=True)
@@ -88,24 +88,25 @@ class Reasoner:
         return [frozenset(facts) for facts in following]
 
     def _given(self, facts: Facts) -> str:
-        return "".join(f"true({STATE},{self.translator.ground(fact)})." for fact in sorted(facts))
+        return "".join(f"true(state,{self.translator.ground(fact)})." for fact in sorted(facts))
 
     def _moves(self, joint: Joint) -> str:
         moves = ((self.translator.ground(role), self.translator.ground(move)) for role, move in joint.items())
-        return "".join(f"does({STATE},{role},{move})." for role, move in moves)
+        return "".join(f"does(state,{role},{move})." for role, move in moves)
 
 
 class _Questions:
     """One clingo program, asked about state after state: rules that depend on none are worked out once.
 
-    `of_a_state` is a program part whose parameter is the state's number; `shown` are the relations that answer.
+    `of_a_state` is a program part that is grounded once for all states `State` that are asked about in a batch;
+    `shown` are the relations that answer.
     """
 
     def __init__(self, fixed: str, of_a_state: str, shown: Mapping[str, int], limits: Limits) -> None:
         shows = "\n".join(f"#show {name}/{arity}." for name, arity in shown.items())
-        self.program = f"{fixed}\n#show.\n{shows}\n#program rules({STATE}).\n{of_a_state}\n"
+        self.program = f"{fixed}\n#show.\n{shows}\n#program rules(batch).\n{of_a_state}\n"
         self.limits = limits
-        self.num_asked = AT_ONCE
+        self.num_asked = REUSED
 
     def answers(self, given: Sequence[str]) -> Iterator[tuple[int, Any]]:
         """The shown atoms, each with the place of the text of facts that it follows from.
@@ -127,14 +128,16 @@ class _Questions:
 
     def _ground(self, given: Sequence[str]) -> int:
         """Grounds the rules for these facts; gives the number of the first state."""
-        if self.num_asked + max(1, len(given)) > AT_ONCE:
+        if self.num_asked >= REUSED:
             self._begin()
-        first, self.num_asked = self.num_asked, AT_ONCE  # should this fail, the control is of no use any more
+        first, self.num_asked = self.num_asked, REUSED  # should this fail, the control is of no use any more
         self.budget.renew(self.limits.times(max(1, len(given))))
         parts: list[tuple[str, Sequence[Any]]] = [] if first else [("base", ())]
         for number, facts in enumerate(given, start=first):
-            self.control.add(f"facts{number}", [STATE], facts)
-            parts += [(f"facts{number}", (self._number(number),)), ("rules", (self._number(number),))]
+            self.control.add(f"facts{number}", ["state"], f"asked({first},state).{facts}")
+            parts.append((f"facts{number}", (self._number(number),)))
+        if given:
+            parts.append(("rules", (self._number(first),)))
         if not ground_within(self.control, self.budget, parts):
             raise GroundingError(
                 f"expected the rules to be worked out within {self.budget.exceeded} in a state, but they go on. "
@@ -155,7 +158,7 @@ class _Questions:
         models: list[list[Any]] = []
         self.control.solve(on_model=lambda model: models.append(list(model.symbols(shown=True))))
         if len(models) != 1:
-            self.num_asked = AT_ONCE
+            self.num_asked = REUSED
             raise GDLSemanticError(
                 "no perfect model: a relation depends on its own negation in this state",
                 remedy="break the cycle; `gamelore check` names it",
@@ -173,7 +176,11 @@ class _StateTranslator(Translator):
     def atom(self, atom: Atom) -> str:
         if atom.name not in self.dynamic:
             return super().atom(atom)
-        return f"{self.relation(atom.name)}({','.join([STATE, *map(self.term, atom.args)])})"
+        return f"{self.relation(atom.name)}({','.join(['State', *map(self.term, atom.args)])})"
+
+    def conditions(self, rule: Rule, body: Iterable[Literal]) -> list[str]:
+        asked = ["asked(batch,State)"] if rule.head.name in self.dynamic else []
+        return asked + super().conditions(rule, body)
 
     def programs(self, sheet: Rulesheet, wanted: set[str]) -> tuple[str, str]:
         """The rules that the wanted relations depend on: those that hold in every state, and those of one."""
