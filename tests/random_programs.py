@@ -186,9 +186,14 @@ class Writer:
         here = [*fixed, *["true"] * len(fixed)]
         here += 2 * self.counters_of_a_state()
         here += 2 * self.relations("d", here, self.number(0, 3))
+        here += self.tangle(here) if self.chance(30) else []
         here += self.words(here)
         given = [*here, *["does"] * len(fixed)]
-        self.following([*given, *self.relations("e", given, self.number(0, 2))])
+        given += self.relations("e", given, self.number(0, 2))
+        for name in dict.fromkeys(given):
+            if name not in ("true", "does") and self.chance(50 if name[0] in "dez" else 10):
+                self.observe(name)
+        self.following(given)
         if self.chance(20) and "nobody" not in self.terms["r"]:
             self.bounds()
         return "\n".join(self.shuffled(self.lines) if self.chance(10) else self.lines)
@@ -246,6 +251,14 @@ class Writer:
                 self.rules(name, [*usable, *found, *names], [*usable, *found], self.number(1, 3))
             found += names
         return found
+
+    def tangle(self, usable: Sequence[str]) -> list[str]:
+        """Small relations that rest on each other in many ways."""
+        names = [f"z{number}" for number in range(self.number(3, 6))]
+        self.sorts.update({name: self.choose(["", "n", "n"]) for name in names})
+        for name in names:
+            self.rules(name, [*names, *names, *names, "true"], usable, self.number(2, 3))
+        return names
 
     def rules(self, name: str, usable: Sequence[str], negatable: Sequence[str], number: int) -> None:
         for _ in range(number):
@@ -335,6 +348,20 @@ class Writer:
                 self.rule(f"(next {fact})", usable, usable)
         if self.chance(15):
             self.frame("?f1", usable)
+
+    def observe(self, name: str) -> None:
+        """Keeps some atoms of a relation in the next state, or that one is missing: what nobody reads tests nothing."""
+        if self.chance(20):
+            missing = f"lacks_{name.replace('/', '_')}"
+            self.terms["f"] = [*self.terms["f"], missing]
+            self.lines.append(f"(<= (next {missing}) (not {self.atom(name, self.ground)}))")
+            return
+        atom = self.atom(name, self.pattern)
+        shown = variables(atom)
+        words = [f"saw_{name.replace('/', '_')}", *shown]
+        fact = f"({' '.join(words)})" if shown else words[0]
+        self.lines.append(f"(<= (next {fact}) {atom})")
+        self.terms["f"] = [*self.terms["f"], re.sub(r"\?(\w)\w*", r"{\1}", fact)]
 
     def frame(self, fact: str, usable: Sequence[str]) -> None:
         """What holds stays: always, if a condition on the moves holds, or if anything else does."""

@@ -6,7 +6,6 @@ import pytest
 
 import gamelore
 from gamelore.rules.clauses import clauses
-from gamelore.rules.demand import is_guard
 from gamelore.rules.domains import Domains, Estimate
 from gamelore.rules.gdl import parse
 from gamelore.rules.ground import ground
@@ -109,7 +108,17 @@ def test_guards_bring_no_negation_into_a_cycle():
     """
     for rewritten in (rewrite(parse(text)), rewrite_for_a_state(parse(text))):
         assert not Dependencies(clauses(rewritten)).negative_cycles()
-    assert any(is_guard(rule.head.name) for rule in rewrite(parse(text)).rules)
+    assert rewrite(parse(text)).guards == {"wanted:big"}
+
+
+def test_names_that_somebody_has_taken():
+    text = (
+        COUNTER + "(wanted:sum 3 4) (wanted:: 1) (part:1 2) (always:at 7) (<= (next (on ?x)) (part:1 ?x) (wanted:: ?y))"
+    )
+    sheet = rewrite(parse(text))
+    assert sheet.guards == {"wanted:::sum"}
+    assert rules_for("wanted:sum", sheet) == ["(wanted:sum 3 4)"]
+    assert "(on 2)" in gamelore.load(text, engine="native").start().play("stay").facts
 
 
 WALLS = GAME + "(init (wall 1)) (init (wall 2)) (<= (next (wall ?x)) (true (wall ?x)))"

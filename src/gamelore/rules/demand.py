@@ -22,13 +22,6 @@ from .gdl import KEYWORD_ARITY, Atom
 from .relations import variables_of
 from .stratification import Dependencies
 
-WANTED = "wanted:"
-
-
-def is_guard(relation: str) -> bool:
-    """Whether a relation's name is that of a guard."""
-    return relation.startswith(WANTED)
-
 
 @dataclass(frozen=True, slots=True)
 class _Call:
@@ -45,12 +38,12 @@ class _Call:
 class Demand:
     """Finds which relations to guard and by which arguments, and writes the guards.
 
-    large: the atoms of a relation that may be worth a guard; must_pay: only where clauses ask for it with fewer
-    bindings than it has atoms, by the estimates.
+    prefix: of the names of guards. large: the atoms of a relation that may be worth a guard. must_pay: only where
+    clauses ask for it with fewer bindings than it has atoms, by the estimates.
     """
 
-    def __init__(self, rules: Sequence[Clause], domains: Domains, large: float, must_pay: bool) -> None:
-        self.rules, self.domains, self.large, self.must_pay = rules, domains, large, must_pay
+    def __init__(self, rules: Sequence[Clause], domains: Domains, prefix: str, *, large: float, must_pay: bool) -> None:
+        self.rules, self.domains, self.prefix, self.large, self.must_pay = rules, domains, prefix, large, must_pay
         self.untrusted: frozenset[Signature] = frozenset()  # relations that no guard may depend on
         self.dependencies = Dependencies(rules)
         self.below: dict[Signature, set[Signature]] = {}
@@ -172,7 +165,7 @@ class Demand:
         if not places:
             return None
         arguments = tuple(term for place, term in enumerate(atom.args) if place in places)
-        guard = Atom(f"{WANTED}{atom.name}", arguments, f"{WANTED}{atom.spelling}", atom.location)
+        guard = Atom(f"{self.prefix}{atom.name}", arguments, f"{self.prefix}{atom.spelling}", atom.location)
         self.domains.of[signature(guard)] = [
             terms for place, terms in enumerate(self.domains.of[signature(atom)]) if place in places
         ]

@@ -8,7 +8,7 @@ instantiates every rule that any reachable state could need (and perhaps more: r
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from ..errors import GroundingError
 from .asp import Budget, Limits, Translator, control, ground_within
-from .demand import is_guard
 from .gdl import Rulesheet
 from .names import GroundTerm, Names
+from .rewrite import Rewritten
 
 
 @dataclass(slots=True)
@@ -92,15 +92,16 @@ def ground(sheet: Rulesheet, limits: Limits | None = None, names: Names | None =
     clingo = control("\n".join(translator.rules(sheet)) + CHOICES, recorder)
     if not ground_within(clingo, recorder):
         raise GroundingError(_too_large(recorder.exceeded, clingo, translator))
-    program = recorder.program(names, _guards(clingo, translator))
+    guards = sheet.guards if isinstance(sheet, Rewritten) else ()
+    program = recorder.program(names, _atoms(clingo, map(translator.relation, guards)))
     _read_atoms(clingo, translator, program)
     return program
 
 
-def _guards(clingo: Any, translator: Translator) -> NDArray[np.int32]:
-    """The atoms that say what is wanted (see demand.py)."""
-    relations = {translator.relation(name) for name in translator.names.relations if is_guard(name)}
-    signatures = (found for found in clingo.symbolic_atoms.signatures if found[0] in relations)
+def _atoms(clingo: Any, relations: Iterable[str]) -> NDArray[np.int32]:
+    """All atoms of some relations."""
+    chosen = set(relations)
+    signatures = (found for found in clingo.symbolic_atoms.signatures if found[0] in chosen)
     atoms = (atom.literal for name, arity, _ in signatures for atom in clingo.symbolic_atoms.by_signature(name, arity))
     return np.fromiter(atoms, np.int32)
 

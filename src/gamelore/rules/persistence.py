@@ -13,16 +13,14 @@ from collections.abc import Iterator, Sequence
 from .clauses import Clause, Literal, Signature
 from .gdl import Atom, Function, Term, Variable
 
-ALWAYS = "always:"
 
-
-def without_persistent_facts(rules: Sequence[Clause]) -> list[Clause]:
-    """Clauses that read facts that never change from the first state, under a relation of their own."""
+def without_persistent_facts(rules: Sequence[Clause], prefix: str) -> list[Clause]:
+    """Clauses that read facts that never change from the first state, under a relation whose name has the prefix."""
     shapes = persistent(rules)
     if not shapes:
         return list(rules)
-    kept = [rule if _only_keeps(rule) else _reading(rule, shapes) for rule in rules]
-    return [*kept, *_definitions(rules, shapes)]
+    kept = [rule if _only_keeps(rule) else _reading(rule, shapes, prefix) for rule in rules]
+    return [*kept, *_definitions(rules, shapes, prefix)]
 
 
 def _fact(atom: Atom) -> Term:
@@ -60,9 +58,9 @@ def _keeps_all(rule: Clause) -> bool:
     return _only_keeps(rule) and len(rule.body) == 1 and len(free) == len(arguments) and not isinstance(fact, Variable)
 
 
-def _reading(rule: Clause, persistent: set[Signature]) -> Clause:
+def _reading(rule: Clause, persistent: set[Signature], prefix: str) -> Clause:
     body = tuple(
-        Literal(literal.positive, _always(literal.sentence))
+        Literal(literal.positive, _always(literal.sentence, prefix))
         if isinstance(literal.sentence, Atom) and _is_of(literal.sentence, persistent)
         else literal
         for literal in rule.body
@@ -74,15 +72,15 @@ def _is_of(atom: Atom, persistent: set[Signature]) -> bool:
     return atom.name == "true" and _shape(_fact(atom)) in persistent
 
 
-def _always(atom: Atom) -> Atom:
+def _always(atom: Atom, prefix: str) -> Atom:
     fact = _fact(atom)
     assert not isinstance(fact, Variable)
     arguments = fact.args if isinstance(fact, Function) else ()
-    return Atom(f"{ALWAYS}{fact.name}", arguments, f"{ALWAYS}{fact.spelling}", atom.location)
+    return Atom(f"{prefix}{fact.name}", arguments, f"{prefix}{fact.spelling}", atom.location)
 
 
-def _definitions(rules: Sequence[Clause], persistent: set[Signature]) -> Iterator[Clause]:
+def _definitions(rules: Sequence[Clause], persistent: set[Signature], prefix: str) -> Iterator[Clause]:
     """The relations of these facts, defined as the first state is."""
     for rule in rules:
         if rule.head.name == "init" and _shape(_fact(rule.head)) in persistent:
-            yield Clause(_always(rule.head), rule.body, rule.location)
+            yield Clause(_always(rule.head, prefix), rule.body, rule.location)

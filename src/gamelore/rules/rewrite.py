@@ -7,7 +7,8 @@ every reachable state; the second has them in any state at all.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from .clauses import Clause, clauses
 from .demand import Demand
@@ -17,16 +18,25 @@ from .persistence import without_persistent_facts
 from .projection import Projection
 from .statics import Statics, statics
 
+
+@dataclass(frozen=True, slots=True)
+class Rewritten(Rulesheet):
+    """Rewritten rules; `guards` are the relations that say what is wanted, see demand.py."""
+
+    guards: frozenset[str] = frozenset()
+
+
 LARGE, LARGE_IN_A_STATE = 20_000, 200  # atoms of a relation that may be worth a guard
 
 
-def rewrite(sheet: Rulesheet) -> Rulesheet:
+def rewrite(sheet: Rulesheet) -> Rewritten:
     """Rules to compile: small where every reachable fact may hold."""
-    rules = without_persistent_facts(clauses(sheet))
+    rules = clauses(sheet)
+    rules = without_persistent_facts(rules, _fresh("always", rules))
     return _rewritten(sheet, rules, statics(rules), LARGE, must_pay=True)
 
 
-def rewrite_for_a_state(sheet: Rulesheet) -> Rulesheet:
+def rewrite_for_a_state(sheet: Rulesheet) -> Rewritten:
     """Rules to reason with: small where a state's facts and one move of each role are given."""
     rules = clauses(sheet)
     known = statics(rules)
@@ -36,10 +46,20 @@ def rewrite_for_a_state(sheet: Rulesheet) -> Rulesheet:
     return _rewritten(sheet, rules, replace(known, sizes=known.sizes | given), LARGE_IN_A_STATE, must_pay=False)
 
 
-def _rewritten(sheet: Rulesheet, rules: list[Clause], known: Statics, large: float, must_pay: bool) -> Rulesheet:
+def _rewritten(sheet: Rulesheet, rules: list[Clause], known: Statics, large: float, must_pay: bool) -> Rewritten:
     domains = Domains(rules, known)
-    projection = Projection(domains, "part:")
+    projection = Projection(domains, _fresh("part", rules))
     rules = [part for rule in rules for part in projection.of(rule)]
-    demand = Demand(rules, domains, large, must_pay)
-    rules = [*demand.guarded(), *(part for guard in demand.guards() for part in projection.of(guard))]
-    return Rulesheet(tuple(rule.rule for rule in rules), sheet.text, sheet.path)
+    demand = Demand(rules, domains, _fresh("wanted", rules), large=large, must_pay=must_pay)
+    guards = list(demand.guards())
+    rules = [*demand.guarded(), *(part for guard in guards for part in projection.of(guard))]
+    names = frozenset(guard.head.name for guard in guards)
+    return Rewritten(tuple(rule.rule for rule in rules), sheet.text, sheet.path, names)
+
+
+def _fresh(word: str, rules: Iterable[Clause]) -> str:
+    """A prefix that no relation of the rules has."""
+    prefix = f"{word}:"
+    while any(rule.head.name.startswith(prefix) for rule in rules):
+        prefix += ":"
+    return prefix
