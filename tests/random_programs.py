@@ -118,7 +118,9 @@ class Writer:
 
     def pattern(self, sort: str) -> str:
         """A term that may bind variables."""
-        return f"?{sort}{self.choose([1, 1, 2, 2, 3])}" if not self.chance(20) else self.fill(sort, self.pattern)
+        if self.chance(70 if sort == "f" else 20):
+            return self.fill(sort, self.pattern)
+        return f"?{sort}{self.choose([1, 1, 2, 2, 3])}"
 
     def known(self, bound: Sequence[str]) -> Fill:
         """Terms with no variables but bound ones."""
@@ -190,10 +192,10 @@ class Writer:
         here += self.words(here)
         given = [*here, *["does"] * len(fixed)]
         given += self.relations("e", given, self.number(0, 2))
+        self.following(given)
         for name in dict.fromkeys(given):
             if name not in ("true", "does") and self.chance(50 if name[0] in "dez" else 10):
                 self.observe(name)
-        self.following(given)
         if self.chance(20) and "nobody" not in self.terms["r"]:
             self.bounds()
         return "\n".join(self.shuffled(self.lines) if self.chance(10) else self.lines)
@@ -257,7 +259,10 @@ class Writer:
         names = [f"z{number}" for number in range(self.number(3, 6))]
         self.sorts.update({name: self.choose(["", "n", "n"]) for name in names})
         for name in names:
-            self.rules(name, [*names, *names, *names, "true"], usable, self.number(2, 3))
+            self.rule(self.head(name), usable, usable, f"(true {self.fill('f', self.pattern)})", short=True)
+            for _ in range(self.number(1, 3)):
+                first = self.atom(self.choose(names), self.pattern)
+                self.rule(self.head(name), [*names, "succ", "true"], usable, first, short=True)
         return names
 
     def rules(self, name: str, usable: Sequence[str], negatable: Sequence[str], number: int) -> None:
