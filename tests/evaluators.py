@@ -205,8 +205,8 @@ def reasoned_game(sheet: gdl.Rulesheet, *, rewrite: bool = True) -> Game:
     return Game(sheet, "random", ReasonerEngine(sheet, LIMITS, rewrite))
 
 
-def _eager_demand(rules: Sequence[clauses.Clause], domains: Domains, *_: Any) -> demand.Demand:
-    return demand.Demand(rules, domains, large=1, must_pay=False)
+def _eager_demand(rules: Sequence[clauses.Clause], domains: Domains, prefix: str, **_: Any) -> demand.Demand:
+    return demand.Demand(rules, domains, prefix, large=1, must_pay=False)
 
 
 class _Arbitrary(Estimate):

@@ -61,10 +61,13 @@ class _Recorder(Budget):
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits)
         self.heads, self.lengths, self.literals = array("i"), array("i"), array("i")
+        self.given: set[int] = set()  # the atoms that the state and the players choose
 
     def rule(self, choice: bool, head: Sequence[int], body: Sequence[int]) -> None:
         super().rule(choice, head, body)
-        if not choice:
+        if choice:
+            self.given.update(head)
+        else:
             self.heads.append(head[0])
             self.lengths.append(len(body))
             self.literals.extend(body)
@@ -94,7 +97,7 @@ def ground(sheet: Rulesheet, limits: Limits | None = None, names: Names | None =
         raise GroundingError(_too_large(recorder.exceeded, clingo, translator))
     guards = sheet.guards if isinstance(sheet, Rewritten) else ()
     program = recorder.program(names, _atoms(clingo, map(translator.relation, guards)))
-    _read_atoms(clingo, translator, program)
+    _read_atoms(clingo, translator, program, recorder.given)
     return program
 
 
@@ -123,14 +126,16 @@ def _too_large(limit: str, clingo: Any, translator: Translator) -> str:
     )
 
 
-def _read_atoms(clingo: Any, translator: Translator, program: GroundProgram) -> None:
-    """Sorts clingo's atoms into the words of GDL."""
+def _read_atoms(clingo: Any, translator: Translator, program: GroundProgram, given: set[int]) -> None:
+    """Sorts clingo's atoms into the words of GDL; a fact or move that is only ever negated is none."""
     unary = {"init": program.init, "true": program.true, "next": program.next}
     binary = {"does": program.does, "legal": program.legal, "goal": program.goal}
     term = translator.term_of
     for atom in clingo.symbolic_atoms:
         symbol, number = atom.symbol, atom.literal
         name, arguments = symbol.name, symbol.arguments
+        if name in ("true", "does") and number not in given:
+            continue
         if name in unary:
             unary[name][term(arguments[0])] = number
         elif name in binary:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ..errors import GDLSemanticError, GroundingError
+from . import relations
 from .asp import Budget, Limits, Translator, control, ground_within
-from .clauses import Literal, conjunctions
+from .clauses import Literal, Signature, signature
 from .gdl import Atom, Rule, Rulesheet
 from .names import GroundTerm, Names
 
@@ -44,15 +45,15 @@ class Reasoner:
         self.names.add_relations(sheet)
         self.translator = _StateTranslator(self.names, _dynamic_relations(sheet))
         self.roles, self.initial = self._start(sheet)
-        self._of_states = self._questions(sheet, {"legal": 3, "goal": 3, "terminal": 1})
-        self._of_moves = self._questions(sheet, {"next": 2})
+        self._of_states = self._questions(sheet, {"legal": 2, "goal": 2, "terminal": 0})
+        self._of_moves = self._questions(sheet, {"next": 1})
 
     def _questions(self, sheet: Rulesheet, shown: Mapping[str, int]) -> _Questions:
-        fixed, of_a_state = self.translator.programs(sheet, set(shown))
-        return _Questions(fixed, of_a_state, shown, self.limits)
+        fixed, of_a_state = self.translator.programs(sheet, set(shown.items()))
+        return _Questions(fixed, of_a_state, {name: arity + 1 for name, arity in shown.items()}, self.limits)
 
     def _start(self, sheet: Rulesheet) -> tuple[list[GroundTerm], Facts]:
-        fixed, _ = self.translator.programs(sheet, {"role", "init"})
+        fixed, _ = self.translator.programs(sheet, {("role", 1), ("init", 1)})
         found: dict[str, list[GroundTerm]] = {"role": [], "init": []}
         for symbol in _Questions(fixed, "", {"role": 1, "init": 1}, self.limits).fixed():
             found[symbol.name].append(self.translator.term_of(symbol.arguments[0]))
@@ -169,53 +170,47 @@ class _Questions:
 class _StateTranslator(Translator):
     """Puts the number of the state before the arguments of relations that depend on it."""
 
-    def __init__(self, names: Names, dynamic: set[str]) -> None:
+    def __init__(self, names: Names, dynamic: set[Signature]) -> None:
         super().__init__(names)
         self.dynamic = dynamic
 
     def atom(self, atom: Atom) -> str:
-        if atom.name not in self.dynamic:
+        if signature(atom) not in self.dynamic:
             return super().atom(atom)
         return f"{self.relation(atom.name)}({','.join(['State', *map(self.term, atom.args)])})"
 
     def conditions(self, rule: Rule, body: Iterable[Literal]) -> list[str]:
-        asked = ["asked(batch,State)"] if rule.head.name in self.dynamic else []
+        asked = ["asked(batch,State)"] if signature(rule.head) in self.dynamic else []
         return asked + super().conditions(rule, body)
 
-    def programs(self, sheet: Rulesheet, wanted: set[str]) -> tuple[str, str]:
+    def programs(self, sheet: Rulesheet, wanted: set[Signature]) -> tuple[str, str]:
         """The rules that the wanted relations depend on: those that hold in every state, and those of one."""
         needed = _depending(sheet, wanted, downwards=True)
         texts: dict[bool, list[str]] = {False: [], True: []}
         for rule in sheet.rules:
-            if rule.head.name in needed:
-                texts[rule.head.name in self.dynamic] += self.of_rule(rule, sheet.path)
+            if signature(rule.head) in needed:
+                texts[signature(rule.head) in self.dynamic] += self.of_rule(rule, sheet.path)
         return "\n".join(texts[False]), "\n".join(texts[True])
 
 
-def _dynamic_relations(sheet: Rulesheet) -> set[str]:
+def _dynamic_relations(sheet: Rulesheet) -> set[Signature]:
     """Relations that depend on the state; the words of GDL that speak of one always do."""
-    spoken = {"true", "does", "legal", "goal", "terminal", "next"}
-    return spoken | _depending(sheet, {"true", "does"}, downwards=False)
+    spoken = {("true", 1), ("does", 2), ("legal", 2), ("goal", 2), ("terminal", 0), ("next", 1)}
+    return _depending(sheet, spoken, downwards=False)
 
 
-def _depending(sheet: Rulesheet, relations: set[str], downwards: bool) -> set[str]:
+def _depending(sheet: Rulesheet, names: set[Signature], downwards: bool) -> set[Signature]:
     """What the relations depend on (downwards), or what depends on them; themselves included."""
-    edges: dict[str, set[str]] = {}
+    edges: dict[Signature, set[Signature]] = {}
     for rule in sheet.rules:
-        for name in _names_in(literal for body in conjunctions(rule, sheet.path) for literal in body):
-            source, target = (rule.head.name, name) if downwards else (name, rule.head.name)
-            edges.setdefault(source, set()).add(target)
-    found: set[str] = set()
-    stack = list(relations)
+        for atom in relations.body_atoms(rule):
+            source, target = signature(rule.head), signature(atom)
+            edges.setdefault(source if downwards else target, set()).add(target if downwards else source)
+    found: set[Signature] = set()
+    stack = list(names)
     while stack:
         name = stack.pop()
         if name not in found:
             found.add(name)
             stack += edges.get(name, ())
     return found
-
-
-def _names_in(literals: Iterable[Literal]) -> Iterator[str]:
-    for literal in literals:
-        if isinstance(literal.sentence, Atom):
-            yield literal.sentence.name
