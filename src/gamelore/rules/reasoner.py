@@ -15,7 +15,7 @@ from ..errors import GDLSemanticError, GroundingError
 from . import relations
 from .asp import Budget, Limits, Translator, control, ground_within
 from .clauses import Literal, Signature, signature
-from .gdl import Atom, Rule, Rulesheet
+from .gdl import KEYWORD_ARITY, Atom, Rule, Rulesheet
 from .names import GroundTerm, Names
 
 Facts: TypeAlias = frozenset[GroundTerm]
@@ -177,7 +177,10 @@ class _StateTranslator(Translator):
     def atom(self, atom: Atom) -> str:
         if signature(atom) not in self.dynamic:
             return super().atom(atom)
-        return f"{self.relation(atom.name)}({','.join(['State', *map(self.term, atom.args)])})"
+        name = self.relation(atom.name)
+        if atom.name not in KEYWORD_ARITY:
+            name = f"state_{name}"  # r(a) of a state is not r(a,b) of all states
+        return f"{name}({','.join(['State', *map(self.term, atom.args)])})"
 
     def conditions(self, rule: Rule, body: Iterable[Literal]) -> list[str]:
         asked = ["asked(batch,State)"] if signature(rule.head) in self.dynamic else []
