@@ -1,7 +1,7 @@
 """gamelore against OpenSpiel, side by side in one run, one thread, process CPU time; `make bench`.
 
-Every figure is the median of REPEATS; ratios are taken pair by pair, ours and theirs in turn. Also timed, each in a
-fresh process: `import gamelore`, and from text to the first legal moves with an empty and a filled cache.
+Every figure is the median of REPEATS; ratios are taken pair by pair, ours and theirs in turn. Also timed, on the clock
+and each in a fresh process: `import gamelore`, and from text to the first legal moves with an empty and a filled cache.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,23 +24,25 @@ from gamelore.learn.settings import LearnerSettings
 from gamelore.learn.transfer import play_series
 from gamelore.play.graph import Graph
 from gamelore.play.player import OpponentSettings
-from sidebyside import in_turn, their_playouts
+from sidebyside import Work, in_turn, lasting, their_playouts
 
 REPEATS = 5
+SECONDS = 0.5  # of each measurement of playouts
 LANES = 1024
 
 
-def our_playouts(name: str, n: int) -> Callable[[], int]:
+def our_playouts(name: str) -> Work:
+    """About SECONDS of random playouts from GDL."""
     game = gamelore.load(name, engine="native")
-    game.playouts(1000)
+    game.playouts(1)  # compiles
 
-    def run() -> int:
-        return game.playouts(n, seed=1).num_playouts
+    def ours(n: int) -> Work:
+        return lambda: game.playouts(n, seed=1, threads=1).num_playouts
 
-    return run
+    return lasting(ours, SECONDS, 1000)
 
 
-def our_matches(name: str, lanes: int, matches: int) -> Callable[[], int]:
+def our_matches(name: str, lanes: int, matches: int) -> Work:
     """The baseline learner against the random opponent, learning after every match."""
     game = gamelore.load(name, engine="native")
     graph = Graph(game)
@@ -61,7 +63,7 @@ def our_matches(name: str, lanes: int, matches: int) -> Callable[[], int]:
     return run
 
 
-def their_matches(name: str, episodes: int) -> Callable[[], int]:
+def their_matches(name: str, episodes: int) -> Work:
     """OpenSpiel's Python tabular Q-learner against its random agent."""
     environment = rl_environment.Environment(name)
     num_actions = environment.action_spec()["num_actions"]
@@ -82,7 +84,7 @@ def their_matches(name: str, episodes: int) -> Callable[[], int]:
     return run
 
 
-def compare(what: str, wanted: float, ours: Callable[[], int], theirs: Callable[[], int]) -> dict[str, object]:
+def compare(what: str, wanted: float, ours: Work, theirs: Work) -> dict[str, object]:
     ours()
     theirs()
     pairs = in_turn(ours, theirs, REPEATS)
@@ -117,7 +119,7 @@ print(time.perf_counter() - start)
 def starts(name: str, wanted: float) -> list[dict[str, object]]:
     rows = []
     for kind, limit in (("empty cache", wanted), ("filled cache", 0.15)):
-        times = []
+        times: list[float] = []
         with tempfile.TemporaryDirectory() as folder:
             for _ in range(REPEATS):
                 place = Path(folder) / (str(len(times)) if kind == "empty cache" else "same")
@@ -145,14 +147,14 @@ def main() -> None:
         compare(
             "random playouts, tic-tac-toe (GDL / C++)",
             5,
-            our_playouts("tictactoe", 2_000_000),
-            their_playouts("tic_tac_toe", 100_000),
+            our_playouts("tictactoe"),
+            lasting(partial(their_playouts, "tic_tac_toe"), SECONDS, 1000),
         ),
         compare(
             "random playouts, connect four 7x6 (GDL / C++)",
             12,
-            our_playouts("connectfour", 1_000_000),
-            their_playouts("connect_four", 20_000),
+            our_playouts("connectfour"),
+            lasting(partial(their_playouts, "connect_four"), SECONDS, 1000),
         ),
         compare(
             f"learning matches, tic-tac-toe, {LANES} lanes",

@@ -58,8 +58,12 @@ def our_speed(name: str, lanes: int, playouts: int) -> None:
     start = time.process_time()
     search(game, states, keys, SearchSettings(simulations=SIMULATIONS, playouts=playouts))
     rate = lanes * SIMULATIONS / (time.process_time() - start)
-    title = f"{name}: {lanes} trees at once, {playouts} playouts a simulation"
+    title = f"{name}: {_number(lanes, 'tree')} at once, {_number(playouts, 'playout')} a simulation"
     print(f"{title:64} {rate:,.0f} simulations/s, {playouts * rate:,.0f} playouts/s", flush=True)
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"
 
 
 def their_speed(name: str) -> None:

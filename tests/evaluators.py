@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gamelore.errors import GroundingError
-from gamelore.rules import circuit, clauses, demand, gdl, projection, relations
+from gamelore.rules import circuit, clauses, demand, gdl, projection, relations, unique
 from gamelore.rules import rewrite as rewriting
 from gamelore.rules.asp import Limits
 from gamelore.rules.domains import Domains, Estimate
@@ -220,6 +220,7 @@ class _Arbitrary(Estimate):
 EAGERLY: dict[Any, dict[str, Any]] = {
     projection: {"SMALL": 0, "LARGE": 0, "GAIN": 1, "UNFOLDING_GAIN": 1, "Estimate": _Arbitrary},
     rewriting: {"Demand": _eager_demand},
+    unique: {"LARGE": 0, "GAIN": 1},
 }
 
 

@@ -52,6 +52,15 @@ COUNTERS_OF_A_STATE = {
 }
 
 
+# How the king moves; the first two let there be one.
+KINGS = (
+    "(<= (next (king ?y)) (true (king ?x)) (succ ?x ?y)) (<= (next (king {first})) (true (king {last})))",
+    "(<= (next (king ?y)) (does {role} (go ?y))) (<= (next (king ?x)) (true (king ?x)) (does {role} noop))",
+    "(<= (next (king ?y)) (does ?r (go ?y))) (<= (next (king ?x)) (true (king ?x)) (does {role} noop))",
+    "(<= (next (king ?x)) (true (king ?x))) (<= (next (king ?y)) (true (king ?x)) (succ ?x ?y))",
+)
+
+
 class Positive(NamedTuple):
     """A condition that binds variables, and which."""
 
@@ -189,6 +198,7 @@ class Writer:
         here += 2 * self.counters_of_a_state()
         here += 2 * self.relations("d", here, self.number(0, 3))
         here += self.tangle(here) if self.chance(30) else []
+        here += self.sole(here) if self.chance(40) else []
         here += self.words(here)
         given = [*here, *["does"] * len(fixed)]
         given += self.relations("e", given, self.number(0, 2))
@@ -264,6 +274,18 @@ class Writer:
                 first = self.atom(self.choose(names), self.pattern)
                 self.rule(self.head(name), [*names, "succ", "true"], usable, first, short=True)
         return names
+
+    def sole(self, usable: Sequence[str]) -> list[str]:
+        """A fact of which one holds at most, unless chance has it otherwise, and a relation that asks about it."""
+        numbers, role = self.terms["n"], self.terms["r"][0]
+        self.lines += dict.fromkeys(f"(init (king {self.choose(numbers)}))" for _ in range(self.choose([1, 1, 1, 2])))
+        self.lines.append(self.choose(KINGS).format(role=role, first=numbers[0], last=numbers[-1]))
+        if self.chance(20):
+            self.terms["f"] = [*self.terms["f"], "(king {n})"]
+        self.sorts["asked"] = "nc"
+        for _ in range(3):
+            self.rule(self.head("asked"), usable, usable, "(true (king ?n1))")
+        return ["asked"]
 
     def rules(self, name: str, usable: Sequence[str], negatable: Sequence[str], number: int) -> None:
         for _ in range(number):

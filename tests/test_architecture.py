@@ -19,7 +19,7 @@ SOURCE = Path(gamelore.__file__).parent
 FROM_TOP_TO_BOTTOM = """
     errors
     rules rules.gdl rules.layout rules.relations rules.flaws rules.spelling rules.check
-    rules.clauses rules.stratification rules.names rules.asp rules.statics rules.domains rules.persistence
+    rules.clauses rules.stratification rules.names rules.asp rules.statics rules.domains rules.persistence rules.chase rules.unique
     rules.projection rules.demand rules.rewrite rules.ground rules.reasoner
     rules.groundrules rules.factor rules.cycles rules.circuit rules.translate rules.schedule rules.planes rules.wide
     rules.tape rules.native rules.cache rules.ir rules.kernels rules.interpreter rules.rows rules.draw rules.block
@@ -37,7 +37,7 @@ FROM_TOP_TO_BOTTOM = """
     lab lab.stats lab.trees lab.drawing lab.structure lab.grid lab.trials lab.claims lab.costs lab.endpoints lab.runner
     lab.figures lab.report lab.transfer lab.banerjee2007.plan lab.banerjee2007.study lab.banerjee2007.tables
     lab.banerjee2007.pictures lab.banerjee2007.page lab.banerjee2007.run lab.banerjee2007 lab.demo
-    cli.console cli.check cli.rules cli.fmt cli.inspect cli.bench cli.play cli.learn cli.features cli.knowledge
+    cli.console cli.games cli.check cli.fmt cli.inspect cli.bench cli.play cli.learn cli.features cli.knowledge
     cli.lab cli
 """
 ORDER = FROM_TOP_TO_BOTTOM.split()

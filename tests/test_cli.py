@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from typer.testing import CliRunner
 from gamelore.cli import app
 from gamelore.lab.report import ReportPaths
 from gamelore.learn.knowledge import Knowledge
+from gamelore.play.uct import SearchSettings
 
 ROOT: Any = typer.main.get_command(app)  # of click's classes, which typer brings along under various names
 
@@ -64,6 +66,7 @@ def test_all_commands_are_there() -> None:
         "perft",
         "bench",
         "play",
+        "players",
         "learn",
         "features",
         "knowledge list",
@@ -156,6 +159,21 @@ def test_play_shows_a_single_match_move_by_move() -> None:
     assert "50: 1" in text
 
 
+def test_players_are_those_that_play_takes() -> None:
+    listed = {kind["name"]: kind for kind in run_json("players")}
+    assert run("play", "tictactoe", "zzz", "random", code=2).startswith(f"error: expected player: {', '.join(listed)};")
+    assert listed["uct"]["options"] == [field.name for field in fields(SearchSettings)]
+    assert "1000 `simulations` a move" in run("players")
+
+
+def test_uct_plays_by_either_budget_and_any_number_of_roles() -> None:
+    won = run_json("play", "tictactoe", "uct:simulations=200", "weak", "--matches", 5)["players"][0]
+    assert won["goals"] == {"100": 5}
+    assert run_json("play", "goofspiel", "uct:seconds=0.01", "random", "--matches", 2)["ends"] == {"terminal": 2}
+    three = run_json("play", "tictactoe3p", *["uct:simulations=50"] * 3)
+    assert [player["player"] for player in three["players"]] == ["uct:simulations=50"] * 3
+
+
 def test_play_counts_goals_and_depends_on_the_seed_alone(tmp_path: Path) -> None:
     arguments = ("play", "tictactoe", "egreedy", "random", "--matches", 130)
     summary = run_json(*arguments, "--seed", 3, "--records", tmp_path / "r.jsonl")
@@ -188,7 +206,7 @@ def test_check_gives_places_and_an_exit_code(tmp_path: Path) -> None:
     shown = CliRunner().invoke(app, ["check", str(tmp_path / "bad.kif")])
     assert f"{tmp_path / 'bad.kif'}:2:" in shown.stdout
     assert shown.exit_code == 1
-    assert "expected a rulesheet to read" in run("check", tmp_path / "none.kif", code=2)
+    assert "there is no such file" in run("check", tmp_path / "none.kif", code=2)
 
 
 def test_check_takes_warnings_as_findings_where_asked(tmp_path: Path) -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from gamelore.cli import app
+import commands
 from gamelore.rules import playcheck
+from gamelore.rules.asp import Limits
 from gamelore.rules.watch import Watch
 
 STUCK = """(role white) (init (n 0)) (succ 0 1) (succ 1 2)
@@ -30,14 +31,8 @@ PUZZLE = """(role white) (init off)
 """
 
 
-def run(*arguments: object, code: int = 0) -> Any:
-    result = CliRunner().invoke(app, ["check", *map(str, arguments)])
-    assert result.exit_code == code, (result.stdout, result.stderr, result.exception)
-    return result
-
-
-def run_json(*arguments: object, code: int = 0) -> Any:
-    return json.loads(run(*arguments, "--json", code=code).stdout)
+run = partial(commands.run, "check")
+run_json = partial(commands.run_json, "check")
 
 
 @pytest.fixture
@@ -109,8 +104,7 @@ def test_the_moves_can_be_given_to_show(puzzle: Path) -> None:
     moves = next(line for line in shown.splitlines() if line.startswith("  after "))
     arguments = shlex.split(moves.partition(": ")[2])
     assert arguments == ["--play", "wait"]
-    result = CliRunner().invoke(app, ["show", str(puzzle), *arguments, "--json"])
-    assert json.loads(result.stdout)["facts"] == ["off"]
+    assert commands.run_json("show", puzzle, *arguments)["facts"] == ["off"]
 
 
 def test_many_moves_are_not_all_told(puzzle: Path) -> None:
@@ -156,8 +150,28 @@ def test_a_file_that_cannot_be_played_does_not_stop_the_others(tmp_path: Path, s
     assert [finding["code"] for finding in data["findings"]] == ["unsafe-variable", "syntax", "no-legal-move"]
     assert [(Path(one["path"]).stem, one["engine"]) for one in data["played"]] == [("bad", None), ("stuck", "native")]
     assert data["played"][0]["reason"] == "not played: it has errors to be put right first"
-    assert "expected a rulesheet to read, got: " in result.stderr
-    assert "Traceback" not in result.stderr
+    assert result.stderr == (
+        f"error: expected a shipped game or the path of a rulesheet, got {str(files[1])!r}; there is no such file\n"
+    )
+
+
+def test_what_is_not_there_is_told_with_what_may_have_been_meant(tmp_path: Path, stuck: Path) -> None:
+    assert "got 'tictacto'; did you mean tictactoe or " in run("tictacto", code=2).stderr
+    assert f"did you mean {stuck}?" in run(tmp_path / "stuk.kif", code=2).stderr
+    assert f"that is a folder: name its files, as in {tmp_path / '*.kif'}" in run(tmp_path, code=2).stderr
+    assert "shipped are capturego3, " in run("zzz", code=2).stderr
+
+
+def test_without_play_nothing_is_said_of_playing(tmp_path: Path) -> None:
+    (tmp_path / "bad.kif").write_text("(role a")
+    assert "not played" not in run(tmp_path / "bad.kif", code=1).stdout
+    assert "not played: it has errors" in run(tmp_path / "bad.kif", "--play", code=1).stdout
+
+
+def test_the_limits_are_those_of_the_library() -> None:
+    told = " ".join(commands.run("check", "--help").stdout.replace("│", " ").split())
+    assert f"[default: {Limits().seconds}]" in told
+    assert f"[default: {Limits().literals}]" in told
 
 
 def test_options_of_playing_need_play(stuck: Path) -> None:

@@ -11,25 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
+from commands import run, run_json
 from gamelore import games
-from gamelore.cli import app, bench
+from gamelore.cli import bench
+from gamelore.rules.asp import Limits
 
 UNTIDY = "; a game\n(role   x)\n\n\n(init (p 1)) ; one\n"
 TIDY = "; a game\n(role x)\n\n(init (p 1))  ; one\n"
 BAD = "(role x)\n(init (p 1)\n"
-
-
-def run(*arguments: object, code: int = 0, input: str | bytes | None = None) -> Any:
-    """What a command that leaves with this exit code printed."""
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=input)
-    assert result.exit_code == code, (result.stdout, result.stderr, result.exception)
-    return result
-
-
-def run_json(*arguments: object, code: int = 0) -> Any:
-    return json.loads(run(*arguments, "--json", code=code).stdout)
 
 
 @pytest.fixture
@@ -87,7 +77,7 @@ def test_a_bad_file_is_left_alone_and_stops_no_other(sheet: Path) -> None:
     assert (bad.read_text(), sheet.read_text()) == (BAD, TIDY)
     result = run("fmt", missing, sheet.parent, sheet, code=2)
     assert f"did you mean {sheet}?" in result.stderr
-    assert f"name its files: {sheet.parent / '*.kif'}" in result.stderr
+    assert f"name its files, as in {sheet.parent / '*.kif'}" in result.stderr
     assert result.stdout == "1 already formatted, 2 not formatted\n"
 
 
@@ -221,6 +211,27 @@ def test_perft_ends_with_the_matches() -> None:
     assert counted["engine"] == "native"
 
 
+def test_perft_tells_matches_that_ended_from_stuck_ones(tmp_path: Path) -> None:
+    sheet = tmp_path / "ways.kif"
+    sheet.write_text(
+        "(role r) (init (at a)) (arc a end) (arc a trap) (<= (legal r (to ?y)) (true (at ?x)) (arc ?x ?y))\n"
+        "(<= (next (at ?y)) (does r (to ?y))) (<= terminal (true (at end))) (goal r 1)"
+    )
+    assert (
+        run("perft", sheet).stdout.splitlines()[-1].startswith("no match goes on: 1 have ended, the others are stuck")
+    )
+    assert run("perft", sheet, "--depth", 1).stdout.splitlines()[-1].split()[:3] == ["1", "2", "1"]
+
+
+def test_a_game_that_will_be_slow_is_called_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(games, "load", lambda name, engine: games.make(*games.read(name), engine, Limits(literals=50)))
+    told = run("perft", "tictactoe", "--depth", 1).stderr
+    assert told.startswith(
+        "tictactoe plays on the reasoner, which is slow, because expected the rules to ground within 50"
+    )
+    assert run("perft", "tictactoe", "--depth", 1, "--engine", "reasoner").stderr == ""
+
+
 def test_perft_on_the_other_engine() -> None:
     counted = run_json("perft", "tictactoe", "--depth", 2, "--engine", "reasoner")
     assert (counted["engine"], [row["sequences"] for row in counted["depths"]]) == ("reasoner", [1, 9, 72])
@@ -264,7 +275,7 @@ def test_bench_measures_each_and_goes_on_after_a_failure(tmp_path: Path) -> None
     result = run("bench", bad, "tictactoe", "--seconds", 0.01, "--json", code=1)
     failed, measured = json.loads(result.stdout)
     assert failed["error"].startswith(f"{bad}:2:1: ")
-    assert result.stderr == f"error: {bad}: {failed['error']}\n"
+    assert result.stderr == f"error: {failed['error']}\n"
     assert (measured["game"], measured["engine"], measured["error"]) == ("tictactoe", "native", None)
     assert (measured["num_facts"], measured["num_actions"]) == (29, 20)
     assert measured["playouts_per_s"] == pytest.approx(measured["num_playouts"] / measured["cpu_s"])
@@ -277,12 +288,20 @@ def test_bench_as_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
         return {**request, **figures, "error": "too slow" if request["game"] == "bad" else None}
 
     monkeypatch.setattr(bench, "_in_fresh_process", answer)
+    monkeypatch.setattr(bench, "rulesheet_path", Path)
     result = run("bench", "games/chess.kif", "bad", "tictactoe", code=1)
     header, first, second = result.stdout.splitlines()
     assert header.split()[:4] == ["game", "engine", "playouts/s", "steps/s"]
     assert first.split() == ["chess", "native", *["1,234"] * 5, "-", "0.0123", "0.0123", "1,234", "1,234"]
     assert len(header) == len(first) == len(second)
     assert result.stderr == "error: bad: too slow\n"
+
+
+def test_bench_measures_nothing_where_a_game_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(bench, "_in_fresh_process")
+    result = run("bench", "tictactoe", "conect3", code=2)
+    assert result.stdout == ""
+    assert "got 'conect3'; did you mean connect3" in result.stderr
 
 
 def test_bench_gives_up_what_takes_too_long_and_what_dies(monkeypatch: pytest.MonkeyPatch) -> None:

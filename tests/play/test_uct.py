@@ -198,7 +198,7 @@ def test_the_budget_of_time_is_kept(load, monkeypatch) -> None:
     done = [simulations_in(game, seconds=seconds) for seconds in (0, 30, 300)]
     assert done[0] == 0  # what was under way when the time was up counts for nothing
     assert 0 < done[1] < done[2]
-    assert all(number % 4 == 0 for number in done)
+    assert all(number % 4 == 3 for number in done[1:])  # 1, 2 and then 4 leaves at once
     assert simulations_in(game, seconds=300, simulations=4) == 4  # whichever is over first
     assert simulations_in(game, seconds=30, simulations=4000) == done[1]
 

@@ -17,7 +17,7 @@ RULES = games.path("tictactoe").read_text()
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("GAMELORE_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache"
+    return tmp_path / "cache" / "compiled"
 
 
 def moves():
@@ -57,6 +57,21 @@ def test_an_entry_cut_off_or_changed_anywhere_is_made_again(folder, part):
         assert moves() == expected
 
 
+def test_machine_code_that_was_changed_anywhere_is_made_again(folder):
+    assert cache.object_file("text", str.encode) == b"text"
+    (entry,) = folder.glob("*.kernel")
+    data = entry.read_bytes()
+    for at in range(len(data)):
+        entry.write_bytes(data[:at] + bytes([data[at] ^ 255]) + data[at + 1 :])
+        assert cache.object_file("text", str.encode) == b"text"
+
+
+def test_another_machine_has_keys_of_its_own(monkeypatch):
+    key = cache.key(parse(RULES), 1000)
+    monkeypatch.setattr(cache, "_machine", lambda: "another")
+    assert cache.key(parse(RULES), 1000) != key
+
+
 def test_an_entry_of_another_game_is_not_taken(folder):
     expected = moves()
     (entry,) = folder.glob("*.game")
@@ -94,6 +109,13 @@ def test_a_folder_that_others_may_write_to_is_not_read(folder, monkeypatch):
     assert cache.load(cache.key(parse(RULES), Limits().literals)) is not None
     folder.chmod(0o777)
     assert cache.load(cache.key(parse(RULES), Limits().literals)) is None
+
+
+def test_a_cache_inside_a_folder_that_others_may_write_to(folder):
+    folder.parent.mkdir(mode=0o775)
+    folder.parent.chmod(0o775)
+    moves()
+    assert cache.load(cache.key(parse(RULES), Limits().literals)) is not None
 
 
 def test_an_entry_that_cannot_be_written_leaves_nothing_behind(folder, monkeypatch):

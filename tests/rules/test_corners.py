@@ -28,6 +28,14 @@ SHEETS = {
     (<= (linked ?x) (start ?x)) (<= (linked ?y) (linked ?x) (succ ?x ?y)) (<= (linked ?x) (linked ?x) (odd ?x))
     (<= (init (mark ?x)) (odd ?x)) (<= (next (mark ?x)) (true (mark ?x)) (linked ?x))
     """,
+    "first facts by a ring that is entered far from where all begins": CLOCK
+    + f"""
+    (legal a go) (goal a 100) (linked 0) {" ".join(f"(chain {x} {x + 1})" for x in range(40))}
+    (<= (arc ?x ?y) (chain ?x ?y)) (arc 40 41) (arc 41 42) (arc 42 40)
+    (<= (odd ?y) (chain ?x ?y) (linked ?x) (not (odd ?x)))
+    (<= (linked ?y) (linked ?x) (arc ?x ?y) (or (odd ?x) (not (odd ?x))))
+    (<= (init (mark ?x)) (linked ?x) (not (odd ?x))) (<= (next (mark ?x)) (true (mark ?x)) (linked ?x))
+    """,
     "no first fact": """
     (role a) (legal a go) (<= (next (n 1)) (not (true (n 1)))) (<= terminal (true (n 1))) (goal a 100)
     """,
@@ -126,6 +134,7 @@ def test_a_role_without_any_move_is_stuck(engine):
         game.start().play({"a": "go"})
     result = game.playouts(700, seed=0)
     assert (result.num_stuck, result.num_steps) == (700, 0)
+    assert result.goals == ({None: 700}, {None: 700}), "the goals of a stuck match are none, whatever the rules say"
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -8,6 +8,9 @@ import pytest
 import gamelore
 from gamelore import games
 from gamelore.rules.asp import Limits
+from gamelore.rules.gdl import parse
+from gamelore.rules.ground import ground
+from gamelore.rules.names import Names
 
 ENGINES = ["native", "reasoner"]
 
@@ -34,6 +37,9 @@ def test_the_first_position_of_tictactoe(engine):
     assert position.legal["xplayer"] == [f"(mark {x} {y})" for x in "123" for y in "123"]
     assert position.legal["oplayer"] == ["noop"]
     assert not position.is_terminal
+    game, first = position.game, position.state[None]
+    assert [game.holds(first, fact).tolist() for fact in ("(cell 1 1 b)", "(cell 9 9 b)")] == [[True], [False]]
+    assert repr(game) == f"<Game tictactoe: roles xplayer, oplayer; engine {engine}>"
 
 
 def test_a_match_to_its_end(engine):
@@ -165,6 +171,30 @@ def test_a_counter_without_bound_is_refused_natively_and_played_by_the_reasoner(
         position = position.play("up")
     assert position.is_terminal
     assert position.goals == {"a": 100}
+
+
+GRID = " ".join(f"(e {x} {y})" for x in range(30) for y in range(30))
+CUT = f"""
+(role a) (init (n 0)) (legal a go) (goal a 0) (<= terminal (q 1)) {GRID}
+(<= (p ?x) (e ?x ?y) (e ?y ?z) (e ?z ?w) (true (n ?w)) (not (q ?w)))
+(<= (next (n ?x)) (p ?x))
+"""
+
+
+@pytest.mark.parametrize(("big", "named"), [("q", "`q`"), ("part:1", "a part of the rule at line 4")])
+def test_what_is_too_large_is_named_in_the_words_of_the_sheet(big, named):
+    """Of two relations of a rewritten sheet one is that of the rules as somebody wrote them, and one was made."""
+    numbers = " ".join(f"(e {x})" for x in range(100))
+    rules = f"(role a) (legal a go) (<= terminal (q 0 0)) {numbers}\n"
+    rewritten = parse(f"{rules}\n\n(<= ({big} ?x ?y) (e ?x) (e ?y)) (<= (next ?x) ({big} ?x ?y))")
+    with pytest.raises(gamelore.GroundingError, match=f"the largest relation is {named}, with [0-9]+ atoms so far"):
+        ground(rewritten, Limits(literals=5000), Names(parse(rules)))
+
+
+def test_a_cycle_through_a_part_of_a_rule_is_told_by_its_line():
+    cycle = CUT + "(<= (q ?x) (p ?x) (true (n 0)))"
+    with pytest.raises(gamelore.GDLSemanticError, match=r"a part of the rule at line 3 depends on not \(q 0\)"):
+        gamelore.load(cycle, engine="native")
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -1,10 +1,13 @@
 """Random playouts and rollouts: exactly as many as asked for, the same on any number of threads, and fair."""
 
+from threading import get_ident
+
 import numpy as np
 import pytest
 
 import gamelore
 from gamelore import games
+from gamelore.rules import engine as engines
 
 ENGINES = ["native", "reasoner"]
 SIZES = [1, 2, 63, 64, 65, 130]
@@ -80,6 +83,36 @@ def test_progress_is_told_and_may_stop(threads):
     with pytest.raises(KeyboardInterrupt):
         game.playouts(20_000, threads=threads, progress=stop)
     assert game.playouts(20_000, threads=threads) == game.playouts(20_000)
+
+
+ENDLESS = "(role a) (init x) (legal a go) (<= (next x) (true x)) (<= terminal (not (true x))) (goal a 0)"
+
+
+def test_progress_never_falls_and_any_thread_may_stop_all(monkeypatch):
+    game, told, threads = gamelore.load("connect3", engine="native"), [], []
+    monkeypatch.setattr(game._engine._playout_runner, "_steps_per_call", 1)
+    game.playouts(20_000, threads=4, progress=told.append)
+    assert told == sorted(told)
+    assert told[-1] == 20_000
+    assert len(told) > 40
+
+    def stop_another(_):
+        threads.append(get_ident())
+        if threads[-1] != threads[0]:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):  # though the first thread, whose result is waited for, would never end
+        gamelore.load(ENDLESS, engine="native").playouts(10_000, threads=2, progress=stop_another)
+
+
+def test_the_reasoner_forgets_answers_not_states(monkeypatch):
+    game = gamelore.load("tictactoe", engine="reasoner")
+    expected = game.playouts(20, seed=4)
+    monkeypatch.setattr(engines, "MOST_ANSWERS", 10)
+    again = gamelore.load("tictactoe", engine="reasoner")
+    assert again.playouts(20, seed=4) == expected
+    assert len(again._engine._known) < len(game._engine._known)
+    assert again.facts(again.initial) == game.facts(game.initial)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -113,12 +113,19 @@ def test_guards_bring_no_negation_into_a_cycle():
 
 def test_names_that_somebody_has_taken():
     text = (
-        COUNTER + "(wanted:sum 3 4) (wanted:: 1) (part:1 2) (always:at 7) (<= (next (on ?x)) (part:1 ?x) (wanted:: ?y))"
+        COUNTER
+        + "(wanted:sum 3 4) (wanted:: 1) (part:1 2) (always:at 7)"
+        + "(<= (next (on ?x)) (part:1 ?x) (wanted:: ?y) (wanted:sum 3 ?z))"
     )
     sheet = rewrite(parse(text))
     assert sheet.guards == {"wanted:::sum"}
     assert rules_for("wanted:sum", sheet) == ["(wanted:sum 3 4)"]
     assert "(on 2)" in gamelore.load(text, engine="native").start().play("stay").facts
+
+
+def test_what_the_game_does_not_depend_on_is_left_out():
+    sheet = rewrite(parse(GAME + "(base (at 1 1)) (idle 1) (<= (busy ?x) (idle ?x) (true (at ?x ?x)))"))
+    assert not [rule for name in ("base", "idle", "busy") for rule in rules_for(name, sheet)]
 
 
 WALLS = GAME + "(init (wall 1)) (init (wall 2)) (<= (next (wall ?x)) (true (wall ?x)))"

@@ -1,5 +1,7 @@
 """What is measured of a game adds up; that it is fast is no matter of tests."""
 
+from types import SimpleNamespace
+
 import pytest
 
 import gamelore
@@ -37,6 +39,17 @@ def test_trials_grow_until_one_takes_half_of_the_time(monkeypatch):
     measured = playout_speed(gamelore.load("tictactoe", engine="native"), 1.0)
     assert asked == [1, 512, 2048, 8192]
     assert (measured.num_playouts, measured.playouts_per_s) == (8192, pytest.approx(10_000))
+
+
+def test_one_thread_plays():
+    class Recorded:
+        engine = "native"
+
+        def playouts(self, n, seed, threads, progress):
+            assert threads == 1
+            return SimpleNamespace(num_playouts=n, num_steps=n)
+
+    assert speed._timed(Recorded(), 7, 1.0, 0).num_playouts == 7
 
 
 def test_of_a_match_that_does_not_end_the_reasoner_tells_the_steps():

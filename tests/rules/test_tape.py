@@ -152,6 +152,18 @@ def test_places_are_used_again():
     assert_tape_says_what_gates_say(builder.circuit, [total])
 
 
+def test_thousands_of_places_become_free():
+    """Each pair is read again when all of them are known."""
+    builder = Builder(empty_circuit(80))
+    facts = range(2, 162, 2)
+    pairs = [builder.conjunction(a, b) for a in facts for b in facts if a < b]
+    known = builder.any_of(pairs)
+    literals = [builder.any_of([builder.conjunction(known, pair) for pair in pairs])]
+    layout = Layout(80, 0, 1)
+    assert len(pairs) < record(builder.circuit, literals, layout).num_planes - layout.temporaries < 1.2 * len(pairs)
+    assert_tape_says_what_gates_say(builder.circuit, literals)
+
+
 @pytest.mark.parametrize("name", games.names())
 def test_tapes_and_machine_code_give_the_same_bits_and_the_same_playouts(name):
     circuit = gamelore.load(name, engine="native")._engine.circuit

@@ -1,11 +1,12 @@
 """The command line, thin over the library: every command is a few calls that a program could make as well.
 
     console.py    what all commands share
-    rules.py      games, check
+    games.py      games
+    check.py      check
     fmt.py        fmt
     inspect.py    show, perft
     bench.py      bench
-    play.py       play
+    play.py       play, players
     features.py   features
     learn.py      learn
     knowledge.py  knowledge list | show | export | import
@@ -20,7 +21,7 @@ from typing import Annotated
 
 import typer
 
-from . import bench, features, fmt, inspect, knowledge, lab, learn, play, rules
+from . import bench, check, features, fmt, games, inspect, knowledge, lab, learn, play
 
 app = typer.Typer(
     name="gamelore",
@@ -31,7 +32,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group in (rules, fmt, inspect, bench, play, features, learn):
+for group in (games, check, fmt, inspect, bench, play, features, learn):
     group.register(app)
 app.add_typer(knowledge.app, name="knowledge")
 lab.register(app)

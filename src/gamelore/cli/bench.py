@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import GameloreError
-from .console import FAILED, INTERRUPTED, Engine, Json, Seed, command, emit, say, status
+from .console import FAILED, INTERRUPTED, Engine, Json, Seed, command, emit, rulesheet_path, say, status, usage
 
 COLUMNS = {
     "engine": "engine",
@@ -56,8 +56,12 @@ def bench(
     rulesheet to the first legal moves with an empty cache, 'cached' the same again, 'compile' the first playout, and
     'peak' the most memory that was in use.
 
-    The exit code is 1 where a game could not be measured; that stops no other.
+    The exit code is 1 where a game could not be measured; that stops no other. Where there is no such game, it is 2 and
+    nothing is measured.
     """
+    with usage():
+        for name in games:
+            rulesheet_path(name)
     rows: list[dict[str, Any]] = []
     size = max(len(Path(name).stem) for name in games)
     if not json:
@@ -116,7 +120,7 @@ def measure_here() -> None:
     request = json_text.loads(sys.argv[1])
     try:
         game, start_s = started(lambda: load(request["game"], request["engine"]))
-        answer: dict[str, Any] = {"engine": game.engine, **size(game), "start_s": start_s}
+        answer: dict[str, Any] = {"engine": game.engine, "reason": game.engine_reason, **size(game), "start_s": start_s}
         if request["seconds"]:
             speed = playout_speed(game, request["seconds"], request["seed"])
             answer |= asdict(speed) | {name: getattr(speed, name) for name in RATES} | {"peak_mb": _peak_mb()}
@@ -137,9 +141,12 @@ def _peak_mb() -> float | None:
 
 def _show(row: dict[str, Any], size: int, json: bool) -> None:
     if row["error"]:
-        say(f"error: {row['game']}: {row['error']}")
+        at = "" if row["error"].startswith(row["game"]) else f"{row['game']}: "
+        say(f"error: {at}{row['error']}")
     elif not json:
         typer.echo(_line(Path(row["game"]).stem, [_cell(row[column]) for column in COLUMNS], size))
+        if row.get("reason"):
+            say(f"{row['game']} plays on the reasoner, because {row['reason']}")
 
 
 def _line(name: str, cells: Sequence[str], size: int) -> str:

@@ -10,15 +10,44 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .console import FAILED, INTERRUPTED, OK, USAGE, Engine, Json, Seed, emit, fail, say, status
+from ..errors import GameloreError
+from ..rules.asp import Limits
+from .console import (
+    FAILED,
+    INTERRUPTED,
+    OK,
+    USAGE,
+    Engine,
+    Json,
+    Seed,
+    command,
+    counted,
+    emit,
+    fail,
+    rulesheet_path,
+    say,
+    status,
+)
 
 if TYPE_CHECKING:
-    from ..rules.asp import Limits
     from ..rules.check import Finding
     from ..rules.playcheck import PlayReport
     from ..rules.tryout import Effort
 
 NOT_PLAYED = frozenset({"syntax", "no-perfect-model"})  # errors, besides those for which loading refuses
+LIMITS = Limits()
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command of this module."""
+    command(
+        app,
+        "check",
+        "check mygame.kif",
+        "check games/*.kif --json",
+        "check mygame.kif --play",
+        "check games/*.kif --play --matches 100 --max-steps 500 --json",
+    )(check)
 
 
 def check(
@@ -45,18 +74,14 @@ def check(
     seed: Seed = 0,
     engine: Engine = "auto",
     ground_seconds: Annotated[
-        float | None,
-        typer.Option("--ground-seconds", min=0, help="Compile only what grounds in this time.", show_default="25"),
-    ] = None,
+        float, typer.Option("--ground-seconds", min=0, help="Compile only what grounds in so much processor time.")
+    ] = LIMITS.seconds,
     ground_literals: Annotated[
-        int | None,
+        int,
         typer.Option(
-            "--ground-literals",
-            min=0,
-            help="Compile only what grounds to so many literals, about 100 bytes each.",
-            show_default="4000000",
+            "--ground-literals", min=0, help="Compile only what grounds to so many literals, about 100 bytes each."
         ),
-    ] = None,
+    ] = LIMITS.literals,
     json: Json = False,
 ) -> None:
     """Say what is wrong with rulesheets: every finding with its line, column, rule and remedy.
@@ -66,6 +91,8 @@ def check(
     0..100, facts outside 'base' and moves outside 'input' (errors), and matches that need not end (a warning), each
     with the moves that lead there. It also says on which engine the game plays, and why.
 
+    With --json: a list of findings; with --play, too, an object of these 'findings' and of what was 'played'.
+
     The exit code is 1 where there is an error (with --strict also where there is a warning), 2 where a file cannot be
     read, 0 otherwise.
     """
@@ -73,7 +100,7 @@ def check(
     given = [name for name, value in options.items() if value is not None]
     if given and not play:
         fail(f"expected --play together with {', '.join(given)}; add it", USAGE)
-    limits = _limits(ground_seconds, ground_literals)
+    limits = Limits(ground_seconds, ground_literals)
     effort = _effort(seconds, matches, max_steps, max_states, seed) if play else None
 
     def checked(path: Path, text: str) -> _Checked:
@@ -117,13 +144,6 @@ class _Result:
         return FAILED if bad else OK
 
 
-def _limits(seconds: float | None, literals: int | None) -> Limits:
-    from ..rules.asp import Limits
-
-    default = Limits()
-    return Limits(default.seconds if seconds is None else seconds, default.literals if literals is None else literals)
-
-
 def _effort(
     seconds: float | None, matches: int | None, max_steps: int | None, max_states: int | None, seed: int
 ) -> Effort:
@@ -158,14 +178,14 @@ def _check_all(files: Sequence[str], checked: Callable[[Path, str], _Checked], q
 
 def _read(name: str) -> tuple[Path, str] | None:
     """A rulesheet's place and text; None, and a message, where it cannot be read."""
-    from .. import games as shipped
-
-    path = shipped.path(name) if name in shipped.names() else Path(name)
     try:
+        path = rulesheet_path(name)
         return path, path.read_text(encoding="utf-8", errors="replace")
+    except GameloreError as error:
+        say(f"error: {error}")
     except OSError as error:
         say(f"error: expected a rulesheet to read, got: {error}")
-        return None
+    return None
 
 
 def _check(path: Path, text: str, effort: Effort | None, engine: Any, limits: Limits) -> _Checked:
@@ -175,9 +195,11 @@ def _check(path: Path, text: str, effort: Effort | None, engine: Any, limits: Li
     checked = _Checked(path)
     try:
         checked.findings = findings(text, path, limits)
+        if effort is None:
+            return checked
         if any(found.severity == "error" and found.code in REFUSED | NOT_PLAYED for found in checked.findings):
             checked.not_played = "it has errors to be put right first"
-        elif effort is not None:
+        else:
             _play(checked, text, effort, engine, limits)
     except KeyboardInterrupt:
         checked.interrupted, checked.not_played = True, "it was interrupted"
@@ -185,7 +207,6 @@ def _check(path: Path, text: str, effort: Effort | None, engine: Any, limits: Li
 
 
 def _play(checked: _Checked, text: str, effort: Effort, engine: Any, limits: Limits) -> None:
-    from ..errors import GameloreError
     from ..rules.gdl import parse
     from ..rules.playcheck import play_check, unplayable
 
@@ -218,15 +239,16 @@ def _show(checked: _Checked) -> None:
 def _engine(report: PlayReport) -> str:
     """Which engine, why, and how large the game is."""
     if report.size:
-        size = f"{report.size.num_facts} facts, {report.size.num_actions} actions, {report.size.num_gates} gates"
+        numbers = zip(report.size, ("fact", "action", "gate"), strict=True)
+        size = ", ".join(counted(number, what) for number, what in numbers)
         return f"native engine, made in {report.make_seconds:.1f} s: {size}"
     return f"{report.engine}, because {report.reason}"
 
 
 def _figures(report: PlayReport) -> list[str]:
     """What was played."""
-    states = f"all {report.num_states} reachable states" if report.all_states else _number(report.num_states, "state")
-    matches = _number(report.num_matches, "random match", "random matches")
+    states = f"all {report.num_states} reachable states" if report.all_states else counted(report.num_states, "state")
+    matches = counted(report.num_matches, "random match", "random matches")
     lines = [f"visited {states}, played {matches}{_ends(report)}"]
     if report.mean_length is not None:
         means = (
@@ -234,7 +256,7 @@ def _figures(report: PlayReport) -> list[str]:
         )
         lines.append(f"on average {report.mean_length:.1f} moves; goals {', '.join(means)}")
     if report.longest_match is not None:
-        lines.append(f"every match ends within {_number(report.longest_match, 'move')}")
+        lines.append(f"every match ends within {counted(report.longest_match, 'move')}")
     return lines + report.remarks
 
 
@@ -248,9 +270,5 @@ def _ends(report: PlayReport) -> str:
 
 def _total(findings: Sequence[Finding], num_files: int) -> str:
     counts = Counter(finding.severity for finding in findings)
-    errors, warnings = _number(counts["error"], "error"), _number(counts["warning"], "warning")
-    return f"{errors} and {warnings} in {_number(num_files, 'rulesheet')}"
-
-
-def _number(count: int, what: str, several: str = "") -> str:
-    return f"{count} {what if count == 1 else several or f'{what}s'}"
+    errors, warnings = counted(counts["error"], "error"), counted(counts["warning"], "warning")
+    return f"{errors} and {warnings} in {counted(num_files, 'rulesheet')}"

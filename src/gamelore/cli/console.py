@@ -128,6 +128,11 @@ def known(name: str, names: Iterable[str], what: str) -> str:
     fail(f"expected {what}: {', '.join(names) or 'none'}; got {name!r}; {remedy}", USAGE)
 
 
+def counted(count: int, what: str, several: str = "") -> str:
+    """1 match, 2 matches; an s makes several unless told otherwise."""
+    return f"{count} {what if count == 1 else several or f'{what}s'}"
+
+
 def emit(value: Any) -> None:
     """A result as JSON on standard output."""
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str))
@@ -153,14 +158,48 @@ def show_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, numb
     typer.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))
 
 
-def load_game(name: str, engine: Literal["auto", "native", "reasoner"] = "auto") -> Game:
-    """A game by its name or path; out with the nearest names where there is none."""
+def rulesheet_path(name: str, shipped: bool = True) -> Path:
+    """The rulesheet of a shipped game (unless these do not count), or at a path.
+
+    Raises GameloreError, with the nearest right names, where there is none.
+    """
     from .. import games
+
+    names = games.names() if shipped else ()
+    path = Path(name)
+    if name in names:
+        return games.path(name)
+    if path.exists() and not path.is_dir():
+        return path
+    what = "a shipped game or the path of a rulesheet" if shipped else "the path of a rulesheet"
+    raise GameloreError(f"expected {what}, got {name!r}; {_instead(path, names)}")
+
+
+def _instead(path: Path, names: Sequence[str]) -> str:
+    """What may have been meant by a path where there is no file."""
+    if path.is_dir():
+        return f"that is a folder: name its files, as in {path / '*.kif'}"
+    names = names if path.name == str(path) else ()  # a shipped game is in no folder
+    files = {place.stem: str(place) for place in path.parent.glob("*.kif")}
+    near = difflib.get_close_matches(path.stem, names, n=3, cutoff=0.5)
+    near += [files[stem] for stem in difflib.get_close_matches(path.stem, files)]
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    return f"shipped are {', '.join(names)}" if names else "there is no such file"
+
+
+def load_game(name: str, engine: Literal["auto", "native", "reasoner"] = "auto") -> Game:
+    """A game by its name or path, with a remark where it will be slow; out where there is none, naming the nearest."""
     from ..games import load
 
-    if not Path(name).is_file():
-        known(name, games.names(), "a shipped game or the path of a rulesheet, shipped are")
-    return load(name, engine)
+    with usage():
+        rulesheet_path(name)
+    with status() as doing:
+        doing(f"loading {name}")
+        game = load(name, engine)
+    if engine == "auto" and game.engine == "reasoner":
+        say(f"{name} plays on the reasoner, which is slow, because {game.engine_reason}")
+    return game
 
 
 def opponent_settings(spec: str) -> OpponentSettings:

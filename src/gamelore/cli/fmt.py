@@ -16,8 +16,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ..errors import GDLSyntaxError
-from .console import FAILED, OK, USAGE, Json, command, emit, say
+from ..errors import GameloreError, GDLSyntaxError
+from .console import FAILED, OK, USAGE, Json, command, emit, rulesheet_path, say
 
 ENCODING = "utf-8", "surrogateescape"  # bytes that are no UTF-8, in comments of old sheets, stay as they are
 STANDARD_INPUT = "-"
@@ -91,22 +91,16 @@ def _read(name: str) -> _Sheet:
     """Reads and formats a file, or standard input."""
     from ..rules.layout import formatted
 
-    path = None if name == STANDARD_INPUT else Path(name)
     try:
+        path = None if name == STANDARD_INPUT else rulesheet_path(name, shipped=False)
         text = (path.read_bytes() if path else sys.stdin.buffer.read()).decode(*ENCODING)
         return _Sheet(name, text, formatted(text, path))
     except OSError as error:
-        return _Sheet(name, error=f"expected a rulesheet to read, got: {error}{_near(Path(name))}", code=USAGE)
+        return _Sheet(name, error=f"expected a rulesheet to read, got: {error}", code=USAGE)
     except GDLSyntaxError as error:
         return _Sheet(name, text, error=str(error), code=FAILED)
-
-
-def _near(path: Path) -> str:
-    """Names of rulesheets that may have been meant."""
-    if path.is_dir():
-        return f"; name its files: {path / '*.kif'}"
-    near = difflib.get_close_matches(path.name, [place.name for place in path.parent.glob("*.kif")])
-    return f"; did you mean {' or '.join(str(path.with_name(name)) for name in near)}?" if near else ""
+    except GameloreError as error:
+        return _Sheet(name, error=str(error), code=USAGE)
 
 
 def _written(sheet: _Sheet) -> _Sheet:

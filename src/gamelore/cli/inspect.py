@@ -18,6 +18,7 @@ from .console import (
     Json,
     Seed,
     command,
+    counted,
     emit,
     fail,
     load_game,
@@ -44,7 +45,7 @@ def register(app: typer.Typer) -> None:
         "show connectfour",
         'show tictactoe --state --play "(mark 2 2)" --play "(mark 1 1)"',
         "show othello4 --random 6 --seed 3 --matrix",
-        'show tictactoe --facts "(cell 1 1 x) (control oplayer)" --json',
+        'show tictactoe --facts "(cell 1 1 x) (cell 2 2 b) (control oplayer)"',
     )(show)
     command(app, "perft", "perft connectfour --depth 7", "perft tictactoe --json")(perft)
 
@@ -157,7 +158,7 @@ def _lines(position: Position, plies: list[list[str]], drawing: Drawing, state: 
     game = position.game
     title = f"{game.name}: {', '.join(game.roles)}; {game.engine} engine"
     if plies:
-        title += f"; after {_number(len(plies), 'ply', 'plies')}, the last {' '.join(plies[-1])}"
+        title += f"; after {counted(len(plies), 'ply', 'plies')}, the last {' '.join(plies[-1])}"
     parts = [[title], *(board.split("\n") for board in drawing.boards), _columns(drawing.others)]
     if not state:
         parts += [_moves(role, legal, all_moves) for role, legal in position.legal.items() if legal]
@@ -181,10 +182,6 @@ def _verdict(position: Position) -> str:
         return f"The match is over; goals: {goals}"
     stuck = [role for role, legal in position.legal.items() if not legal]
     return f"The match is {f'stuck, {stuck[0]} has no legal move' if stuck else 'not over'}; goals here: {goals}"
-
-
-def _number(count: int, what: str, several: str = "") -> str:
-    return f"{count} {what if count == 1 else several or f'{what}s'}"
 
 
 def _columns(texts: Sequence[str], indent: int = 0) -> list[str]:
@@ -226,8 +223,12 @@ def perft(
     finally:
         if json:
             emit({"game": rules.name, "rules_hash": rules.rules_hash, "engine": rules.engine, "depths": rows})
-    if not json and rows[-1]["sequences"] == rows[-1]["complete"]:
-        typer.echo(f"all matches have ended: {sum(row['complete'] for row in rows):,}")
+    if not json:
+        ended = sum(row["complete"] for row in rows)
+        if rows[-1]["sequences"] == rows[-1]["complete"]:
+            typer.echo(f"all matches have ended: {ended:,}")
+        elif depth is None or len(rows) <= depth:
+            typer.echo(f"no match goes on: {ended:,} have ended, the others are stuck (see `gamelore check --play`)")
 
 
 def _count(game: Game, depth: int | None, rows: list[dict[str, Any]], quiet: bool) -> None:

@@ -1,4 +1,4 @@
-"""play: matches between players of any kind."""
+"""play and players: matches between players of any kind, and which kinds there are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .console import GAME_HELP, USAGE, Engine, Json, Seed, command, emit, fail, load_game, show_table, usage
+from .console import (
+    GAME_HELP,
+    USAGE,
+    Engine,
+    Json,
+    Seed,
+    command,
+    counted,
+    emit,
+    fail,
+    load_game,
+    show_table,
+    status,
+    usage,
+)
 
 if TYPE_CHECKING:
     from ..play.match import MatchRecord
@@ -16,15 +30,17 @@ if TYPE_CHECKING:
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the command of this module."""
+    """Adds the commands of this module."""
     command(
         app,
         "play",
         "play tictactoe egreedy random",
         "play othello4 minimax:depth=4 egreedy:filler=first,epsilon=0.05 --matches 1000 --seed 7",
         "play connectfour uct:simulations=5000 egreedy",
+        "play connectfour uct:seconds=0.5 uct:simulations=1000,leaves=8",
         "play connect3 weak random --matches 100 --records matches.jsonl --json",
     )(play)
+    command(app, "players", "players", "players --json")(players)
 
 
 def play(
@@ -32,7 +48,8 @@ def play(
     players: Annotated[
         list[str],
         typer.Argument(
-            metavar="PLAYER", help="One for each role: egreedy, random, weak, minimax, uct, .. with :option=value,.."
+            metavar="PLAYER",
+            help="One for each role: egreedy, random, uct, .. (see `gamelore players`), with :option=value,..",
         ),
     ],
     matches: Annotated[int, typer.Option("--matches", min=1, help="How many; one is shown move by move.")] = 1,
@@ -43,7 +60,11 @@ def play(
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Let players play matches, and count what they got."""
+    """Let players play matches, and count what they got.
+
+    The strongest is uct: 1000 simulations a move unless told otherwise, as in uct:simulations=5000 or uct:seconds=0.5.
+    The seconds are for one move of all matches that are played side by side.
+    """
     from ..play.lockstep import play_matches
     from ..play.roster import player
 
@@ -53,7 +74,15 @@ def play(
             player(spec)
     if len(players) != rules.num_roles:
         fail(f"expected {rules.num_roles} players, for {', '.join(rules.roles)}; got {len(players)}", USAGE)
-    played = play_matches(rules, players, matches, seed)
+    with status() as doing:
+        doing(f"playing {counted(matches, 'match', 'matches')}")
+        played = play_matches(
+            rules,
+            players,
+            matches,
+            seed,
+            on_progress=lambda over: doing(f"{over} of {counted(matches, 'match', 'matches')} are over"),
+        )
     if records is not None:
         records.parent.mkdir(parents=True, exist_ok=True)
         records.write_text("".join(f"{record.to_json()}\n" for record in played), encoding="utf-8")
@@ -110,6 +139,17 @@ def _show(summary: dict[str, Any], match: MatchRecord | None) -> None:
     plies = summary["plies"]
     ends = ", ".join(f"{count} {end}" for end, count in summary["ends"].items())
     typer.echo(
-        f"\n{summary['matches']} matches ({ends}) of {plies['least']} to {plies['most']} plies, "
+        f"\n{counted(summary['matches'], 'match', 'matches')} ({ends}) of {plies['least']} to {plies['most']} plies, "
         f"{plies['mean']:.1f} on average; {summary['engine']} engine, seed {summary['seed']}"
     )
+
+
+def players(json: Json = False) -> None:
+    """List the players that `gamelore play` takes, and what can be set of each: name:option=value,option=value."""
+    from ..play.roster import ROSTER
+
+    rows = [(name, list(entry.options), entry.about) for name, entry in ROSTER.items()]
+    if json:
+        emit([dict(zip(("name", "options", "about"), row, strict=True)) for row in rows])
+    else:
+        show_table(("player", "about", "options"), [(name, about, ", ".join(options)) for name, options, about in rows])

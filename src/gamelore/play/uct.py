@@ -37,7 +37,8 @@ class SearchSettings:
 
     simulations  of a tree; 1000 where there is no budget at all
     seconds      for all lanes that are asked at once together; with both, whichever is over first. A search with a
-                 clock is not repeatable
+                 clock is not repeatable, and begins with few leaves, so that something is found out where playouts
+                 take long; where not one is over in time, the move is drawn
     exploration  the factor of the square root in UCB1, for goals scaled to 0 .. 1; sqrt(2) as in UCB1 itself
     leaves       simulations of a tree under way at once: they are evaluated in one batch, but none knows yet what the
                  others will find. In connect four 32 play as well as 16 or 8 do with as many simulations, and
@@ -89,7 +90,7 @@ def search(game: Game, states: NDArray[np.uint64], keys: NDArray[np.uint64], set
     limit = np.inf if settings.simulations is None else settings.simulations
     done = 0
     while done < limit and (not done or deadline is None or monotonic() < deadline):
-        leaves = int(min(settings.leaves, limit - done))
+        leaves = int(min(settings.leaves, limit - done, np.inf if deadline is None else done + 1))
         streams = extend(keys, done)
         walks = extend(extend(streams, SELECTION)[:, None], np.arange(leaves)).ravel()
         ends = forest.select(np.repeat(np.arange(len(states)), leaves), walks)

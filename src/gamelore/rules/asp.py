@@ -77,12 +77,15 @@ class Translator:
         return name if name in KEYWORD_ARITY else self.names.relation_spellings[int(name[1:])]
 
 
+RULES_BETWEEN_CHECKS = 64
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Budgets of grounding: wall-clock seconds, and literals of ground rules (about 100 bytes each)."""
+    """Budgets of grounding: seconds of processor time, and literals of ground rules (about 100 bytes each)."""
 
     seconds: float = 25.0
-    literals: int = 6_000_000
+    literals: int = 16_000_000
 
     def times(self, number: int) -> Limits:
         """Budgets for so many states at once."""
@@ -93,22 +96,26 @@ class Budget:
     """Counts the ground rules that clingo tells it of; raising here is what stops a grounding that goes on for ever."""
 
     def __init__(self, limits: Limits) -> None:
-        self.num_rules = 0
         self.renew(limits)
 
     def renew(self, limits: Limits) -> None:
         """Begins to count anew."""
-        self.limits, self.literals_left = limits, limits.literals
-        self.deadline = time.monotonic() + limits.seconds
+        self.limits, self.num_rules, self.num_literals = limits, 0, 0
+        self.deadline = time.thread_time() + limits.seconds
         self.exceeded = ""
 
-    def rule(self, choice: bool, head: Sequence[int], body: Sequence[int]) -> None:
+    def rule(self, choice: bool, head: list[int], body: list[int]) -> None:
         """Called by clingo for every ground rule."""
-        self.literals_left -= len(body) + 1
-        if self.literals_left < 0:
-            self.stop(f"{self.limits.literals} literals")
+        self.num_literals += len(body) + 1
         self.num_rules += 1
-        if not self.num_rules & 63 and time.monotonic() > self.deadline:
+        if not self.num_rules % RULES_BETWEEN_CHECKS:
+            self.check(self.num_literals)
+
+    def check(self, num_literals: int) -> None:
+        """Stops where this is too much, or the time is over."""
+        if num_literals > self.limits.literals:
+            self.stop(f"{self.limits.literals} literals")
+        if time.thread_time() > self.deadline:
             self.stop(f"{self.limits.seconds:g} s")
 
     def stop(self, limit: str) -> None:
@@ -117,13 +124,13 @@ class Budget:
         raise RuntimeError(limit)
 
 
-def control(program: str, budget: Budget, *options: str) -> Any:
-    """A clingo control with a program, which tells the budget of every ground rule."""
+def control(program: str, budget: Budget, *options: str, solves: bool = False) -> Any:
+    """A clingo control with a program, which tells the budget of every ground rule; its solver too if that is wanted."""
     import clingo
 
     made: Any = clingo.Control(["--warn=none", *options], message_limit=0)
     made.add("base", [], program)
-    made.register_observer(budget)
+    made.register_observer(budget, replace=not solves)
     return made
 
 

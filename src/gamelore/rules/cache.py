@@ -1,10 +1,10 @@
 """Games and machine code on disk, so that a game that was loaded once starts at once.
 
 An entry is a file named by a hash of everything that its content depends on: the rules or the code, the source of this
-package's rules room, LLVM, the CPU and its features. It holds machine code, or tapes, which may write anywhere just as
-well, so the folder is private, and one that others may write to is not read. An entry is written beside its place and
-renamed, so two processes may write the same one. What is damaged, or another game's, counts as absent, an unwritable
-folder as no cache. Nothing is ever removed.
+package's rules room, clingo, LLVM, the CPU and its features. It holds machine code, or tapes, which may write anywhere
+just as well, so the folder is private, and one that others may write to is not read. An entry is written beside its
+place and renamed, so two processes may write the same one. What is damaged, or another game's, counts as absent, an
+unwritable folder as no cache. Nothing is ever removed.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from array import array
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +34,14 @@ FOLDER_VARIABLE = "GAMELORE_CACHE"
 
 
 def folder() -> Path:
-    """`$GAMELORE_CACHE`, else the user's cache folder of this system."""
+    """`compiled` in `$GAMELORE_CACHE`, else in the user's cache folder of this system.
+
+    It is made to be the user's alone; the folder around it need not be.
+    """
     import platformdirs
 
     chosen = os.environ.get(FOLDER_VARIABLE)
-    return Path(chosen) if chosen else platformdirs.user_cache_path("gamelore") / "compiled"
+    return (Path(chosen) if chosen else platformdirs.user_cache_path("gamelore")) / "compiled"
 
 
 def key(sheet: Rulesheet, literals: int, rewrite: bool = True) -> str:
@@ -50,10 +54,11 @@ def _machine() -> str:
     import llvmlite.binding as llvm
 
     source = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
         source.update(path.read_bytes())
-    features = llvm.get_host_cpu_features().flatten()
-    return "\0".join([source.hexdigest(), str(llvm.llvm_version_info), llvm.get_host_cpu_name(), features])
+    versions = [*(found.version for found in distributions(name="clingo")), str(llvm.llvm_version_info)]
+    processor = [llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()]
+    return "\0".join([source.hexdigest(), *versions, *processor])
 
 
 def load(key: str) -> tuple[list[GroundTerm], Circuit, Tapes] | None:
@@ -85,6 +90,7 @@ def store(key: str, roles: list[GroundTerm], circuit: Circuit, tapes: Tapes) -> 
         "key": key,
         "roles": roles,
         "facts": circuit.facts,
+        "unique": circuit.unique,
         "actions": circuit.actions,
         "goals": circuit.goals,
         "initial": circuit.initial,
@@ -112,7 +118,7 @@ def fingerprint(circuit: Circuit) -> str:
 def object_file(text: str, make: Callable[[str], bytes]) -> bytes:
     """The object file that `make` gives for this IR on this machine; made where it is not on disk."""
     name = hashlib.sha256(f"{_machine()}\0{text}".encode()).hexdigest() + ".kernel"
-    with suppress(OSError, zipfile.BadZipFile, KeyError):
+    with suppress(Exception):  # see load
         if _is_private(folder()):
             with zipfile.ZipFile(folder() / name) as archive:
                 return archive.read("code.o")
@@ -143,6 +149,7 @@ def _circuit(data: dict[str, Any], left: array[int], right: array[int]) -> Circu
         right=right,
         loops=[Loop(tuple(variables), tuple(results)) for variables, results in data["loops"]],
         outputs=data["outputs"],
+        unique=[_terms(facts) for facts in data["unique"]],
     )
 
 

@@ -42,7 +42,7 @@ class Circuit:
     """See the module. `left[i]`, `right[i]` are the literals of node i, -1 for inputs and loop variables.
 
     `outputs` maps each group to its literals: "legal" one for each action, "terminal" one, "goal" one for each
-    (role, value), "next" one for each fact.
+    (role, value), "next" one for each fact. Of the facts in each list of `unique` no two hold in a state.
     """
 
     facts: list[GroundTerm]
@@ -53,6 +53,7 @@ class Circuit:
     right: array[int] = field(default_factory=lambda: array("i"))
     loops: list[Loop] = field(default_factory=list)
     outputs: dict[str, list[GateLiteral]] = field(default_factory=dict)
+    unique: list[list[GroundTerm]] = field(default_factory=list)
 
     @property
     def num_facts(self) -> int:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, product
+from itertools import chain, count, product
 from math import prod
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -108,13 +108,13 @@ def clauses(sheet: Rulesheet) -> list[Clause]:
     found = []
     for rule in sheet.rules:
         for body in conjunctions(rule, sheet.path):
-            clause = _without_comparisons(Clause(rule.head, body, rule.location))
+            clause = without_comparisons(Clause(rule.head, body, rule.location))
             if clause is not None:
                 found.append(clause)
     return found
 
 
-def _without_comparisons(clause: Clause) -> Clause | None:
+def without_comparisons(clause: Clause) -> Clause | None:
     """Puts `(not (distinct ?x t))` in, drops comparisons that always hold; None where one never does."""
     for literal in clause.body:
         if not isinstance(literal.sentence, Distinct):
@@ -126,28 +126,42 @@ def _without_comparisons(clause: Clause) -> Clause | None:
         if left == right or not (relations.variables_of(left) or relations.variables_of(right)):
             if literal.positive == (left == right):
                 return None
-            return _without_comparisons(Clause(clause.head, rest, clause.location))
+            return without_comparisons(Clause(clause.head, rest, clause.location))
         if not literal.positive and isinstance(left, Variable) and left.name not in relations.variables_of(right):
-            return _without_comparisons(substituted(Clause(clause.head, rest, clause.location), {left.name: right}))
+            return without_comparisons(substituted(Clause(clause.head, rest, clause.location), {left.name: right}))
     return clause
 
 
 def unfolded(clause: Clause, atom: Atom, definition: Clause) -> Clause | None:
     """The clause with the body of a definition in the place of an atom; None where the two do not fit together."""
-    apart = {
-        name: Variable(f"{name}'{atom.name}", atom.location)
-        for name in variables([definition.head, *sentences(definition.body)])
-    }
-    fresh = substituted(definition, apart)
+    if not all(_alike(mine, theirs) for mine, theirs in zip(atom.args, definition.head.args, strict=True)):
+        return None
+    fresh = apart(definition, clause)
     terms: dict[str, Term] = {}
     if not all(_unified(mine, theirs, terms) for mine, theirs in zip(atom.args, fresh.head.args, strict=True)):
         return None
     rest = tuple(literal for literal in clause.body if literal.sentence is not atom)
-    joined = substituted(
-        Clause(clause.head, (*rest, *fresh.body), clause.location),
-        {name: _resolved(term, terms) for name, term in terms.items()},
-    )
-    return _without_comparisons(joined)
+    joined = Clause(clause.head, (*rest, *fresh.body), clause.location)
+    return without_comparisons(_put_in(joined, terms))
+
+
+def equated(clause: Clause, left: Term, right: Term) -> Clause | None:
+    """The clause where two terms are the same one; None where they cannot be."""
+    terms: dict[str, Term] = {}
+    return _put_in(clause, terms) if _unified(left, right, terms) else None
+
+
+def apart(clause: Clause, other: Clause) -> Clause:
+    """The clause with variables that the other does not have."""
+    taken = variables_in(other)
+    terms: dict[str, Term] = {}
+    for name in variables_in(clause):
+        terms[name] = Variable(next(new for n in count() if (new := f"{name}'{n}") not in taken), clause.location)
+    return substituted(clause, terms)
+
+
+def _put_in(clause: Clause, terms: Mapping[str, Term]) -> Clause:
+    return substituted(clause, {name: _resolved(term, terms) for name, term in terms.items()})
 
 
 def _unified(left: Term, right: Term, terms: dict[str, Term]) -> bool:
@@ -171,6 +185,14 @@ def _unified(left: Term, right: Term, terms: dict[str, Term]) -> bool:
     return False
 
 
+def _alike(left: Term, right: Term) -> bool:
+    """Whether two terms might be made equal, seen from afar: no constant or function in the place of another."""
+    if isinstance(left, Function) and isinstance(right, Function):
+        same = (left.name, len(left.args)) == (right.name, len(right.args))
+        return same and all(_alike(mine, theirs) for mine, theirs in zip(left.args, right.args, strict=True))
+    return isinstance(left, Variable) or isinstance(right, Variable) or left == right
+
+
 def _resolved(term: Term, terms: Mapping[str, Term]) -> Term:
     """The term with everything put in."""
     while True:
@@ -188,8 +210,7 @@ def substituted(clause: Clause, terms: Mapping[str, Term]) -> Clause:
     return Clause(head, body, clause.location)
 
 
-def renamed(literal: Literal, names: Mapping[str, str]) -> Literal:
-    """The literal with other names for its variables."""
+def _renamed(literal: Literal, names: Mapping[str, str]) -> Literal:
     terms = {old: Variable(new, literal.sentence.location) for old, new in names.items()}
     return Literal(literal.positive, _sentence(literal.sentence, terms))
 
@@ -211,9 +232,23 @@ def _term(term: Term, terms: Mapping[str, Term]) -> Term:
             return term
 
 
+def canonical(body: Iterable[Literal], outer: Sequence[str]) -> str:
+    """The same text for conditions that differ in the names of variables alone; `outer` are those that are seen."""
+    body = list(body)
+    numbers = {name: str(number) for number, name in enumerate(outer)}
+    for name in variables(sentences(body)):
+        numbers.setdefault(name, str(len(numbers)))
+    return f"{len(outer)}: {' '.join(sorted(str(_renamed(literal, numbers).condition) for literal in body))}"
+
+
 def variables(sentences: Iterable[Atom | Distinct]) -> dict[str, None]:
     """The names of the variables of sentences, in the order in which they first stand there."""
     return dict.fromkeys(variable.name for variable in relations.variables(*sentences))
+
+
+def variables_in(clause: Clause) -> dict[str, None]:
+    """The names of the variables of a clause."""
+    return variables([clause.head, *sentences(clause.body)])
 
 
 def sentences(body: Iterable[Literal]) -> Iterator[Atom | Distinct]:

@@ -33,7 +33,7 @@ def components(roots: Iterable[int], dependencies: Callable[[int], Iterable[int]
                     component = _popped(open_nodes, node)
                     low.update(dict.fromkeys(component, closed))
                     yield component
-                elif path:
+                else:  # the first node of a path always closes a component
                     parent = path[-1][0]
                     low[parent] = min(low[parent], low[node])
 

@@ -13,14 +13,17 @@ wanted in every state (as `ground` does) gets the same answers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from .clauses import Clause, Literal, Signature, all_atoms, signature, variables
 from .domains import Domains, Estimate
 from .gdl import KEYWORD_ARITY, Atom
 from .relations import variables_of
 from .stratification import Dependencies
+
+FEW = 8  # bindings, of which one is hardly wanted without the others
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +61,19 @@ class Demand:
             self._settle()
 
     def _candidates(self) -> Iterator[Signature]:
-        """Large derived relations that the first state and the roles do not depend on."""
+        """Derived relations whose clauses have many instances, and those that use them, which say what is wanted there.
+
+        Not those on which the first state and the roles depend.
+        """
+        num_instances: dict[Signature, float] = {}
+        for rule in self.rules:
+            if rule.body:
+                number = Estimate(self.domains, rule.positive).join(rule.positive)
+                num_instances[signature(rule.head)] = num_instances.get(signature(rule.head), 0) + number
+        large = {name for name, number in num_instances.items() if number >= self.large}
         fixed = self.dependencies.below(("init", 1), ("role", 1))
-        for name in {signature(rule.head): None for rule in self.rules if rule.body}:
-            if name[0] not in KEYWORD_ARITY and name not in fixed and self.domains.size(name) >= self.large:
+        for name in num_instances.keys() & self.domains.of.keys() - fixed:
+            if name[0] not in KEYWORD_ARITY and not large.isdisjoint(self.dependencies.below(name)):
                 yield name
 
     def guarded(self) -> list[Clause]:
@@ -77,7 +89,16 @@ class Demand:
         self.places = {name: frozenset(range(name[1])) for name in self.candidates} if new else {}
 
     def _settle(self) -> None:
-        """Keeps the relations for which a guard pays, and of their arguments those that are bound wherever one asks."""
+        """Keeps the relations for which a guard pays. Those that drop out bind arguments of the others, as any atom
+        does that is not guarded: so it begins anew without them."""
+        self._keep_what_pays()
+        while self.places.keys() < self.candidates:
+            self.candidates = frozenset(self.places)
+            self.places = {name: frozenset(range(name[1])) for name in self.candidates}
+            self._keep_what_pays()
+
+    def _keep_what_pays(self) -> None:
+        """Leaves the relations for which a guard pays, and of their arguments those that are bound wherever one asks."""
         settled: dict[Signature, frozenset[int]] | None = None
         while settled != self.places:
             settled = self.places
@@ -85,7 +106,9 @@ class Demand:
             if self.must_pay:
                 asked = self._num_bindings()
                 self.places = {
-                    name: kept for name, kept in self.places.items() if asked[name] <= self.domains.size(name)
+                    name: kept
+                    for name, kept in self.places.items()
+                    if asked[name] <= self.domains.size(name) and self._product(name, kept) >= FEW
                 }
 
     def _bind(self) -> None:
@@ -107,7 +130,11 @@ class Demand:
                 guard = self._guard(call.atom)
                 assert guard is not None
                 found[signature(call.atom)] += Estimate(self.domains, rule.positive).instances(guard, call.context)
-        return found
+        return {name: min(number, self._product(name, self.places[name])) for name, number in found.items()}
+
+    def _product(self, name: Signature, places: Iterable[int]) -> float:
+        """How many bindings there are of some arguments."""
+        return prod(self.domains.of[name][place].size for place in places)
 
     def _calls(self, rule: Clause) -> Iterator[_Call]:
         """Who is asked for when the conditions of a clause are taken one by one, in the order of their rank."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .ir import ZERO, Code, Variable
-from .planes import ONES, VECTOR
+from .planes import ONES, VECTOR, splat
 
 EIGHT = 8  # moves that are walked through together
 DIGITS_OF_EIGHT = 4  # of the number of legal ones among them
@@ -154,18 +154,14 @@ def _random_digits(code: Code, state: Sequence[Variable], need: str, masks: Sequ
 def _xoshiro(code: Code, s0: str, s1: str, s2: str, s3: str) -> tuple[str, list[str]]:
     """A random plane and the next state: xoshiro256++ (Blackman & Vigna 2021), a generator in each word."""
     plane = code.op("add", _rotated(code, code.op("add", s0, s3), 23), s0)
-    shifted = code.op("shl", s1, _splat(17))
+    shifted = code.op("shl", s1, splat(17))
     s2, s3 = code.op("xor", s2, s0), code.op("xor", s3, s1)
     s1, s0 = code.op("xor", s1, s2), code.op("xor", s0, s3)
     return plane, [s0, s1, code.op("xor", s2, shifted), _rotated(code, s3, 45)]
 
 
 def _rotated(code: Code, plane: str, distance: int) -> str:
-    return code.line(f"call {VECTOR} @llvm.fshl.v8i64({VECTOR} {plane}, {VECTOR} {plane}, {VECTOR} {_splat(distance)})")
-
-
-def _splat(value: int) -> str:
-    return "<" + ", ".join([f"i64 {value}"] * 8) + ">"
+    return code.line(f"call {VECTOR} @llvm.fshl.v8i64({VECTOR} {plane}, {VECTOR} {plane}, {VECTOR} {splat(distance)})")
 
 
 def _walk_eight(code: Code, index: str, number: Sequence[Variable], pending: Variable) -> None:

@@ -32,6 +32,7 @@ Item = TypeVar("Item")
 NO_GOAL = -1
 COMPILED_GATES = 20_000  # for playouts: one or two seconds, once on a machine, for up to twice the speed
 REASONED_AT_ONCE = 256  # states in one call of clingo
+MOST_ANSWERS = 10_000  # that the reasoner keeps: 8 KB each in chess
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,6 @@ class NativeEngine:
             (int(role), move): i for i, (role, move) in enumerate(zip(self.role_of, self.moves, strict=True))
         }
         self._fact_index = {fact: i for i, fact in enumerate(circuit.facts)}
-        self._byte_keys = _byte_keys(circuit.facts, 8 * self.num_words)
         self._goal_values = np.array([value for values in circuit.goals for value in values], np.int16)
         ends = np.cumsum([len(values) for values in circuit.goals]).tolist()
         self._goal_slices = [slice(end - len(values), end) for end, values in zip(ends, circuit.goals, strict=True)]
@@ -125,6 +125,10 @@ class NativeEngine:
     def next(self, states: States, joint: NDArray[np.int32]) -> States:
         """Successors for joint moves int32[batch, roles]; legality is not looked at."""
         return self._rows.ask("next", states, joint)
+
+    @cached_property
+    def _byte_keys(self) -> NDArray[np.uint64]:
+        return _byte_keys(self.circuit.facts, 8 * self.num_words)
 
     def keys(self, states: States) -> NDArray[np.uint64]:
         """uint64[batch], see fact_key."""
@@ -226,7 +230,10 @@ class _Played:
 
 
 class ReasonerEngine:
-    """The plain reasoner. A state is one word, the number under which its set of facts was first met."""
+    """The plain reasoner. A state is one word, the number under which its set of facts was first met.
+
+    The sets are kept as long as the engine: about 10 KB a state in chess.
+    """
 
     def __init__(self, sheet: Rulesheet, limits: Limits | None = None, rewrite: bool = True) -> None:
         self.reasoner = Reasoner(rewrite_for_a_state(sheet) if rewrite else sheet, limits, Names(sheet))
@@ -234,9 +241,10 @@ class ReasonerEngine:
         self.goal_values = [sorted(values) for values in self._possible_goals(sheet)]
         self.num_words = 1
         self._sets: _Numbered[Facts] = _Numbered()
+        self._facts: dict[GroundTerm, GroundTerm] = {}
         self._moves: _Numbered[GroundTerm] = _Numbered()
         self._known: dict[int, Answer] = {}
-        self.initial = np.array([self._sets.number(self.reasoner.initial)], np.uint64)
+        self.initial = self.pack(self.reasoner.initial)
 
     def _possible_goals(self, sheet: Rulesheet) -> list[set[int]]:
         """Values that stand in heads of goal rules; where one is a variable, every value 0 .. 100 is possible.
@@ -258,6 +266,8 @@ class ReasonerEngine:
     def _answers(self, states: States) -> list[Answer]:
         """Asks the rules once about each state, REASONED_AT_ONCE in one call."""
         numbers = states[:, 0].tolist()
+        if len(self._known) > MOST_ANSWERS:
+            self._known.clear()
         new = [number for number in dict.fromkeys(numbers) if number not in self._known]
         for start in range(0, len(new), REASONED_AT_ONCE):
             part = new[start : start + REASONED_AT_ONCE]
@@ -294,7 +304,7 @@ class ReasonerEngine:
         numbers: list[list[int]] = []
         for start in range(0, len(sets), REASONED_AT_ONCE):
             part = slice(start, start + REASONED_AT_ONCE)
-            numbers += [[self._sets.number(facts)] for facts in self.reasoner.successors(sets[part], joint_moves[part])]
+            numbers += [[self._number(facts)] for facts in self.reasoner.successors(sets[part], joint_moves[part])]
         return np.array(numbers, np.uint64)
 
     def keys(self, states: States) -> NDArray[np.uint64]:
@@ -312,7 +322,12 @@ class ReasonerEngine:
 
     def pack(self, facts: Iterable[GroundTerm]) -> NDArray[np.uint64]:
         """One state from its facts."""
-        return np.array([self._sets.number(frozenset(facts))], np.uint64)
+        return np.array([self._number(facts)], np.uint64)
+
+    def _number(self, facts: Iterable[GroundTerm]) -> int:
+        """The number of a set of facts; of equal facts only one is kept."""
+        known = self._facts.setdefault
+        return self._sets.number(frozenset(known(fact, fact) for fact in facts))
 
     def playouts(self, n: int, seed: int, threads: int | None, progress: Progress | None) -> Playouts:
         """Random matches, all of them in lockstep."""

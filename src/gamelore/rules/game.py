@@ -104,10 +104,14 @@ class Game:
         """Packs facts, uint64[num_words].
 
         Raises GDLSemanticError (a ValueError) for one with variables and, on the native engine, for one that no
-        reachable state holds and where facts that never change are others than at the start; the reasoner takes any.
+        reachable state holds, where facts that never change are others than at the start, and for two facts of which
+        the rules never let both hold, where the circuit relies on that; the reasoner takes any.
         """
         terms = [self._term(fact) for fact in facts]
-        self._refuse_changes(terms)
+        if self.circuit is not None:
+            self._refuse_changes(terms)
+            for unique in self.circuit.unique:
+                self._refuse_two(terms, unique)
         try:
             return self._engine.pack(terms)
         except KeyError as error:
@@ -125,15 +129,25 @@ class Game:
         return shapes, frozenset(fact for fact in self._engine.facts(self.initial) if (fact[0], len(fact[1])) in shapes)
 
     def _refuse_changes(self, facts: Iterable[GroundTerm]) -> None:
-        if self.engine == "native":  # compiled from rewritten rules, as a rule
-            shapes, kept = self._persistent
-            changed = kept ^ {fact for fact in facts if (fact[0], len(fact[1])) in shapes}
-            if changed:
-                raise GDLSemanticError(
-                    f"expected the facts that never change in {self.name} as they are at the start, "
-                    f"got a difference in {self._engine.names.text(min(changed))}",
-                    remedy='take those of game.start().facts, or load the game with engine="reasoner"',
-                )
+        """A circuit, compiled from rewritten rules as a rule, relies on facts that never change."""
+        shapes, kept = self._persistent
+        changed = kept ^ {fact for fact in facts if (fact[0], len(fact[1])) in shapes}
+        if changed:
+            raise GDLSemanticError(
+                f"expected the facts that never change in {self.name} as they are at the start, "
+                f"got a difference in {self._engine.names.text(min(changed))}",
+                remedy='take those of game.start().facts, or load the game with engine="reasoner"',
+            )
+
+    def _refuse_two(self, facts: Iterable[GroundTerm], unique: Iterable[GroundTerm]) -> None:
+        """It also relies on facts of which at most one holds."""
+        both = sorted(set(facts).intersection(unique))[:2]
+        if len(both) == 2:
+            raise GDLSemanticError(
+                f"expected at most one of the facts of which {self.name} has one at most, "
+                f"got {' and '.join(map(self._engine.names.text, both))}",
+                remedy='leave out all but one, or load the game with engine="reasoner"',
+            )
 
     def move_text(self, role: int, action: int) -> str:
         """A move as text: `(mark 2 2)`."""
@@ -153,7 +167,8 @@ class Game:
                 action = self._actions[role, move] = self._engine.action(role, self._term(move))
             except KeyError:
                 raise IllegalMoveError(
-                    f"expected a move of {self.roles[role]}, got {move}, which is never legal in {self.name}"
+                    f"expected a move of {self.roles[role]}, got {move}, which is never legal in {self.name}; "
+                    "see position.legal for those that are"
                 ) from None
         return action
 

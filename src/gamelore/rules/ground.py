@@ -8,7 +8,8 @@ instantiates every rule that any reachable state could need (and perhaps more: r
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import GroundingError
-from .asp import Budget, Limits, Translator, control, ground_within
-from .gdl import Rulesheet
+from .asp import RULES_BETWEEN_CHECKS, Budget, Limits, Translator, control, ground_within
+from .chase import Group
+from .gdl import KEYWORD_ARITY, Rulesheet
 from .names import GroundTerm, Names
 from .rewrite import Rewritten
 
@@ -29,7 +31,8 @@ class GroundProgram:
     Rule i derives atom `heads[i]` from `literals[offsets[i]:offsets[i + 1]]`: int32[rules], int64[rules + 1],
     int32[literals].
     `init`, `true`, `next` (fact -> atom), `does`, `legal` ((role, move) -> atom), `goal` ((role, value) -> atom) and
-    `terminal` (0 where nothing derives it) say which atom stands for what; `texts` gives any atom's text. Atoms that
+    `terminal` (0 where nothing derives it) say which atom stands for what; `texts` gives any atom's text. Of each list of
+    facts in `unique` the rules rely on no two to hold in a state. Atoms that
     no rule derives are false. Whether an atom holds is for its rules to say: the grounder lists what may hold.
     """
 
@@ -45,6 +48,7 @@ class GroundProgram:
     legal: dict[tuple[GroundTerm, GroundTerm], int] = field(default_factory=dict)
     goal: dict[tuple[GroundTerm, GroundTerm], int] = field(default_factory=dict)
     terminal: int = 0
+    unique: list[list[GroundTerm]] = field(default_factory=list)
     texts: dict[int, str] = field(default_factory=dict)
 
 
@@ -63,14 +67,15 @@ class _Recorder(Budget):
         self.heads, self.lengths, self.literals = array("i"), array("i"), array("i")
         self.given: set[int] = set()  # the atoms that the state and the players choose
 
-    def rule(self, choice: bool, head: Sequence[int], body: Sequence[int]) -> None:
-        super().rule(choice, head, body)
+    def rule(self, choice: bool, head: list[int], body: list[int]) -> None:
         if choice:
             self.given.update(head)
-        else:
-            self.heads.append(head[0])
-            self.lengths.append(len(body))
-            self.literals.extend(body)
+            return
+        self.heads.append(head[0])
+        self.lengths.append(len(body))
+        self.literals.fromlist(body)
+        if not len(self.heads) % RULES_BETWEEN_CHECKS:
+            self.check(len(self.heads) + len(self.literals))
 
     def program(self, names: Names, guards: NDArray[np.int32]) -> GroundProgram:
         """The rules. Guards, which say what is wanted, are taken to hold: they only had to bound the grounding."""
@@ -89,15 +94,23 @@ def ground(sheet: Rulesheet, limits: Limits | None = None, names: Names | None =
     names: those of the rules as somebody wrote them, where the sheet is rewritten; they decide the order of actions.
     """
     names = names or Names(sheet)
+    written = set(names.relations)
     names.add_relations(sheet)
     translator = Translator(names)
+    made = {  # by rewriting; the user knows them as the line of a rule
+        translator.relation(rule.head.name): rule.location.line
+        for rule in reversed(sheet.rules)
+        if rule.head.name not in written
+    }
     recorder = _Recorder(limits or Limits())
     clingo = control("\n".join(translator.rules(sheet)) + CHOICES, recorder)
     if not ground_within(clingo, recorder):
-        raise GroundingError(_too_large(recorder.exceeded, clingo, translator))
-    guards = sheet.guards if isinstance(sheet, Rewritten) else ()
-    program = recorder.program(names, _atoms(clingo, map(translator.relation, guards)))
+        raise GroundingError(_too_large(recorder.exceeded, clingo, translator, made))
+    rewritten = sheet if isinstance(sheet, Rewritten) else Rewritten(sheet.rules, sheet.text)
+    program = recorder.program(names, _atoms(clingo, map(translator.relation, rewritten.guards)))
     _read_atoms(clingo, translator, program, recorder.given)
+    program.unique = [_facts(group, program) for group in sorted(rewritten.unique)]
+    program.texts = _LazyTexts(clingo, translator, made)
     return program
 
 
@@ -109,21 +122,21 @@ def _atoms(clingo: Any, relations: Iterable[str]) -> NDArray[np.int32]:
     return np.fromiter(atoms, np.int32)
 
 
-def _too_large(limit: str, clingo: Any, translator: Translator) -> str:
-    sizes: dict[str, int] = {}
-    for atom in clingo.symbolic_atoms:
-        name = atom.symbol.name
-        sizes[name] = sizes.get(name, 0) + 1
-    largest = max(sizes, key=sizes.__getitem__, default="")
-    relation = (
-        f"; the largest relation is `{translator.relation_spelling(largest)}` with {sizes[largest]} atoms so far"
-        if largest
-        else ""
-    )
+def _too_large(limit: str, clingo: Any, translator: Translator, made: Mapping[str, int]) -> str:
+    """made: the relations that rewriting made, with the line of the rule that each is a part of."""
+    sizes = Counter(atom.symbol.name for atom in clingo.symbolic_atoms)
+    largest = ""
+    for name, size in sizes.most_common(1):
+        relation = _part(made[name]) if name in made else f"`{translator.relation_spelling(name)}`"
+        largest = f"; the largest relation is {relation}, with {size} atoms so far"
     return (
-        f"expected the rules to ground within {limit}, but they go on{relation}. "
+        f"expected the rules to ground within {limit}, but they go on{largest}. "
         'Remedy: bound that relation, raise the limit, or use engine="reasoner", which grounds one state at a time'
     )
+
+
+def _part(line: int) -> str:
+    return f"a part of the rule at line {line}"
 
 
 def _read_atoms(clingo: Any, translator: Translator, program: GroundProgram, given: set[int]) -> None:
@@ -131,33 +144,46 @@ def _read_atoms(clingo: Any, translator: Translator, program: GroundProgram, giv
     unary = {"init": program.init, "true": program.true, "next": program.next}
     binary = {"does": program.does, "legal": program.legal, "goal": program.goal}
     term = translator.term_of
-    for atom in clingo.symbolic_atoms:
-        symbol, number = atom.symbol, atom.literal
-        name, arguments = symbol.name, symbol.arguments
-        if name in ("true", "does") and number not in given:
-            continue
-        if name in unary:
-            unary[name][term(arguments[0])] = number
-        elif name in binary:
-            binary[name][term(arguments[0]), term(arguments[1])] = number
-        elif name == "terminal":
-            program.terminal = number
-        elif name == "role":
-            program.roles.append(term(arguments[0]))
+    for name in unary.keys() | binary.keys() | {"role", "terminal"}:
+        for atom in clingo.symbolic_atoms.by_signature(name, KEYWORD_ARITY[name]):
+            number, arguments = atom.literal, atom.symbol.arguments
+            if name in ("true", "does") and number not in given:
+                continue
+            if name in unary:
+                unary[name][term(arguments[0])] = number
+            elif name in binary:
+                binary[name][term(arguments[0]), term(arguments[1])] = number
+            elif name == "terminal":
+                program.terminal = number
+            else:
+                program.roles.append(term(arguments[0]))
     program.roles.sort(key=program.names.place_of_role)
-    program.texts = _LazyTexts(clingo, translator)
+
+
+def _facts(group: Group, program: GroundProgram) -> list[GroundTerm]:
+    """The facts of a group."""
+    numbers = program.names.numbers
+    name, arity = numbers[group.fact[0]], group.fact[1]
+    fixed = [(place, (numbers[constant], ())) for place, constant in group.fixed]
+    return sorted(
+        (number, terms)
+        for number, terms in program.true
+        if number == name and len(terms) == arity and all(terms[place] == term for place, term in fixed)
+    )
 
 
 class _LazyTexts(dict[int, str]):
     """Atom number to text, made when an error message asks for it."""
 
-    def __init__(self, control: Any, translator: Translator) -> None:
+    def __init__(self, control: Any, translator: Translator, made: Mapping[str, int]) -> None:
         super().__init__()
-        self.control, self.translator = control, translator
+        self.control, self.translator, self.made = control, translator, made
 
     def __missing__(self, number: int) -> str:
         for atom in self.control.symbolic_atoms:
             if atom.literal == number:
+                if atom.symbol.name in self.made:
+                    return _part(self.made[atom.symbol.name])
                 arguments = [self.translator.names.text(self.translator.term_of(a)) for a in atom.symbol.arguments]
                 return f"({' '.join([self.translator.relation_spelling(atom.symbol.name), *arguments])})"
         return f"atom {number}"

@@ -1,7 +1,7 @@
 """LLVM IR written with variables, loops and branches: how the code is made that is the same for every game.
 
 A value is its name in the IR: of a *plane* (512 lanes), of a 64-bit number, of an address or of a condition (i1). A
-variable lies in memory until LLVM makes a register of it (`optimised`), so that no phi node has to be written.
+variable lies in memory until LLVM makes a register of it (kernels.py), so that no phi node has to be written.
 """
 
 from __future__ import annotations

@@ -18,8 +18,6 @@ from .schedule import schedule
 CHUNK = 60
 DECLARATIONS = f"""
 declare i64 @llvm.vector.reduce.or.v8i64({VECTOR})
-declare {VECTOR} @llvm.ctpop.v8i64({VECTOR})
-declare {VECTOR} @llvm.fshl.v8i64({VECTOR}, {VECTOR}, {VECTOR})
 attributes #0 = {{ {ATTRIBUTES} }}
 """
 LEVEL_1_GATES = 8000  # larger circuits are compiled at level 0

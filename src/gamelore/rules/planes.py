@@ -20,9 +20,17 @@ from .circuit import Circuit, Node
 
 LANES = 512
 VECTOR = "<8 x i64>"
-ONES = "<" + ", ".join(["i64 -1"] * 8) + ">"
 # Without these attributes LLVM keeps to half registers on CPUs that once clocked down for wide ones.
 ATTRIBUTES = 'nounwind "min-legal-vector-width"="512" "prefer-vector-width"="512"'
+
+
+def splat(word: int) -> str:
+    """A constant plane of eight times the same word, -2^63 to 2^64 - 1."""
+    signed = word - (1 << 64) if word >> 63 > 0 else word
+    return "<" + ", ".join([f"i64 {signed}"] * 8) + ">"
+
+
+ONES = splat(-1)
 
 
 def words(bits: int) -> int:

@@ -8,6 +8,7 @@
     error    outside-base       a fact that `base` does not name, where the sheet has `base`
     error    outside-input      a legal move that `input` does not name, where the sheet has `input`
     error    no-perfect-model   a relation depends on its own negation in some state
+    error    unplayable         it cannot even be loaded, on the engine that was asked for
     warning  no-end             a match need not end, or did not within the largest number of steps
     warning  too-large          what holds in some state is more than the limits allow to work out
 

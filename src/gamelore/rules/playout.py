@@ -1,8 +1,8 @@
 """Random playouts and rollouts in planes, on all cores.
 
 Exactly n playouts are started and all finish: stopping at the first n that finish would favour short ones. Every 64
-lanes have their own quota and their own random stream, so the result depends neither on the width of a plane nor on
-the number of threads.
+lanes have their own quota and their own random stream, so the result depends neither on the width of the machine's
+registers nor on the number of threads.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from ctypes import CFUNCTYPE, Array, addressof, c_int64, c_void_p
 from dataclasses import dataclass
-from threading import Event
+from threading import Event, Lock
 from typing import Any, TypeVar
 
 import numpy as np
@@ -149,26 +149,25 @@ class PlayoutRunner:
     ) -> Playouts:
         """Exactly n uniformly random playouts from the first state.
 
-        `progress` is told the number of finished ones now and then, in the thread that finished them; where it
-        raises, or the caller is interrupted, the other threads stop too.
+        `progress` is told the number of finished ones now and then, in the thread that finished them, by one thread at
+        a time; where it raises, or the caller is interrupted, all threads stop.
         """
         shares = _Shares.deal(n, min(MOST_BLOCKS, max(1, n // PLAYED_PER_BLOCK)), seed)
-        left = shares.quotas.sum(axis=1)
+        left, telling = shares.quotas.sum(axis=1), Lock()
 
         def play(index: int, stopped: Event) -> NDArray[np.int64]:
             with self._place() as place:
                 place.block.states, place.block.max_steps = 0, 0
                 place.block.initial = self._initial.ctypes.data
-                for unfinished in self._played(place, shares, index):
-                    left[index] = unfinished
-                    if progress:
-                        progress(n - int(left.sum()))
-                    if stopped.is_set():
-                        break
+                for unfinished in self._played(place, shares, index, stopped):
+                    with telling:
+                        left[index] = unfinished
+                        if progress and not stopped.is_set():
+                            progress(n - int(left.sum()))
                 counted: NDArray[np.int64] = place.lanes.view(np.int64).sum(axis=1)
                 return counted
 
-        return self._counted(n, sum(_in_threads(play, len(left), threads), np.zeros(1, np.int64)))
+        return self._counted(n, np.sum(_in_threads(play, len(left), threads), axis=0))
 
     def rollouts(
         self, states: NDArray[np.uint64], seed: int, threads: int | None = None, max_steps: int = 0
@@ -187,29 +186,32 @@ class PlayoutRunner:
                 block.states, block.state_words = states.ctypes.data, states.shape[1]
                 block.goals, block.lengths = goals.ctypes.data, steps.ctypes.data
                 block.initial, block.max_steps = self._no_facts.ctypes.data, max_steps
-                for _ in self._played(place, shares, index):
-                    if stopped.is_set():
-                        break
+                for _ in self._played(place, shares, index, stopped):
+                    pass
 
         _in_threads(play, len(first_rows), threads)
         return Rollouts(goals, steps)
 
-    def _played(self, place: _Place, shares: _Shares, index: int) -> Iterator[int]:
-        """Plays a block's share; yields how many matches are unfinished, now and then and at the end."""
+    def _played(self, place: _Place, shares: _Shares, index: int, stopped: Event) -> Iterator[int]:
+        """Plays a block's share, until stopped; yields how many matches are unfinished, now and then and at the end."""
         place.lanes[:] = 0
         place.lanes[RANDOM : RANDOM + STATE] = shares.streams[index]
         place.lanes[REMAINING] = shares.quotas[index]
         place.block.now = -1
         address = addressof(place.block)
         self._begin(address)
-        while self._play(address, self._steps_per_call):
+        going = True
+        while going and not stopped.is_set():
+            going = bool(self._play(address, self._steps_per_call))
             yield place.unfinished()
-        yield 0
 
     @contextmanager
     def _place(self) -> Iterator[_Place]:
-        """A place that nobody else uses."""
-        place = self._free.pop() if self._free else self._new_place()
+        """A place that nobody else uses; lost where something is raised meanwhile."""
+        try:
+            place = self._free.pop()  # to look first whether there is one would be a race between threads
+        except IndexError:
+            place = self._new_place()
         yield place
         self._free.append(place)
 
@@ -220,30 +222,39 @@ class PlayoutRunner:
         return place
 
     def _counted(self, n: int, numbers: NDArray[np.int64]) -> Playouts:
-        goals = []
-        place = COUNTERS
+        goals, first = [], COUNTERS
         for values in self._circuit.goals:
             counts: dict[int | None, int] = {
-                value: int(count) for value, count in zip(values, numbers[place : place + len(values)], strict=True)
+                value: int(count) for value, count in zip(values, numbers[first : first + len(values)], strict=True)
             }
             counts[None] = n - sum(counts.values())
             goals.append({value: count for value, count in counts.items() if count})
-            place += len(values)
+            first += len(values)
         return Playouts(n, int(numbers[NUM_STEPS]), int(numbers[NUM_STUCK]), tuple(goals))
 
 
 def _in_threads(play: Callable[[int, Event], Result], count: int, threads: int | None) -> list[Result]:
-    """What `play` gives for 0 .. count - 1; with an event that is set when the others shall stop."""
+    """What `play` gives for 0 .. count - 1.
+
+    The event that it is given is set where one of them raises, or the caller is interrupted: then all shall stop.
+    """
     stopped = Event()
+
+    def stopping(index: int) -> Result:
+        try:
+            return play(index, stopped)
+        except BaseException:
+            stopped.set()  # at once, though the caller waits for the results in their order
+            raise
+
     threads = min(count, threads or _num_cores())
     if threads == 1:
         return [play(index, stopped) for index in range(count)]
     with ThreadPoolExecutor(threads) as pool:
         try:
-            return list(pool.map(play, range(count), [stopped] * count))
-        except BaseException:
+            return list(pool.map(stopping, range(count)))
+        finally:
             stopped.set()
-            raise
 
 
 def _num_cores() -> int:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
-from .clauses import Clause, Literal, renamed, sentences, signature, unfolded, variables
+from .clauses import Clause, Literal, canonical, sentences, signature, unfolded, variables
 from .domains import Domains, Estimate
 from .gdl import Atom, Variable
 
@@ -84,10 +84,7 @@ class Projection:
 
     def _part(self, inner: Sequence[Literal], outer: Sequence[str], clause: Clause) -> tuple[Atom, bool]:
         """The atom of the new relation in this clause; whether its clause is still to be written."""
-        numbers = {name: str(number) for number, name in enumerate(outer)}
-        for name in variables(sentences(inner)):
-            numbers.setdefault(name, str(len(numbers)))
-        text = f"{len(outer)}: {_renamed(inner, numbers)}"
+        text = canonical(inner, outer)
         arguments = tuple(Variable(name, clause.location) for name in outer)
         known = self.parts.get(text)
         name = known.name if known else f"{self.prefix}{len(self.parts) + 1}"
@@ -96,10 +93,6 @@ class Projection:
             self.parts[text] = atom
             self.domains.declare(atom, _atoms(inner))
         return atom, known is None
-
-
-def _renamed(literals: Iterable[Literal], names: dict[str, str]) -> str:
-    return " ".join(sorted(str(renamed(literal, names).condition) for literal in literals))
 
 
 def _atoms(literals: Iterable[Literal]) -> list[Atom]:

@@ -48,7 +48,7 @@ def _needed(sheet: Rulesheet, words: Collection[str]) -> Iterator[Rule]:
 
 def _only_model(program: str, limits: Limits) -> list[Any]:
     budget = Budget(limits)
-    clingo = control(program, budget, "--models=2")
+    clingo = control(program, budget, "--models=2", solves=True)
     if not ground_within(clingo, budget):
         raise GroundingError(f"expected an answer within {budget.exceeded}, but the rules go on; raise the limit")
     models: list[list[Any]] = []

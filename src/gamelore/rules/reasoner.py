@@ -151,7 +151,7 @@ class _Questions:
         import clingo
 
         self.budget = Budget(self.limits)
-        self.control = control(self.program, self.budget, "--models=2")
+        self.control = control(self.program, self.budget, "--models=2", solves=True)
         self._number = clingo.Number
         self.num_asked = 0
 

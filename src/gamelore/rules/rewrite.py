@@ -10,20 +10,25 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from .clauses import Clause, clauses
+from .chase import Group
+from .clauses import Clause, clauses, signature
 from .demand import Demand
 from .domains import Domains
 from .gdl import Rulesheet
 from .persistence import without_persistent_facts
 from .projection import Projection
 from .statics import Statics, statics
+from .stratification import Dependencies
+from .unique import Unique
 
 
 @dataclass(frozen=True, slots=True)
 class Rewritten(Rulesheet):
-    """Rewritten rules; `guards` are the relations that say what is wanted, see demand.py."""
+    """Rewritten rules. `guards` are the relations that say what is wanted, see demand.py; of each group of facts in
+    `unique` the rules rely on no two to hold, see unique.py."""
 
     guards: frozenset[str] = frozenset()
+    unique: frozenset[Group] = frozenset()
 
 
 LARGE, LARGE_IN_A_STATE = 20_000, 200  # atoms of a relation that may be worth a guard
@@ -33,7 +38,9 @@ def rewrite(sheet: Rulesheet) -> Rewritten:
     """Rules to compile: small where every reachable fact may hold."""
     rules = clauses(sheet)
     rules = without_persistent_facts(rules, _fresh("always", rules))
-    return _rewritten(sheet, rules, statics(rules), LARGE, must_pay=True)
+    known = statics(rules)
+    unique = Unique(rules, known, _fresh("some", rules))
+    return replace(_rewritten(sheet, unique.rules, known, LARGE, must_pay=True), unique=frozenset(unique.groups))
 
 
 def rewrite_for_a_state(sheet: Rulesheet) -> Rewritten:
@@ -50,11 +57,20 @@ def _rewritten(sheet: Rulesheet, rules: list[Clause], known: Statics, large: flo
     domains = Domains(rules, known)
     projection = Projection(domains, _fresh("part", rules))
     rules = [part for rule in rules for part in projection.of(rule)]
+    rules = _needed(rules)
     demand = Demand(rules, domains, _fresh("wanted", rules), large=large, must_pay=must_pay)
     guards = list(demand.guards())
     rules = [*demand.guarded(), *(part for guard in guards for part in projection.of(guard))]
     names = frozenset(guard.head.name for guard in guards)
     return Rewritten(tuple(rule.rule for rule in rules), sheet.text, sheet.path, names)
+
+
+def _needed(rules: list[Clause]) -> list[Clause]:
+    """The clauses of relations that the game depends on."""
+    needed = Dependencies(rules).below(
+        ("role", 1), ("init", 1), ("next", 1), ("legal", 2), ("goal", 2), ("terminal", 0)
+    )
+    return [rule for rule in rules if signature(rule.head) in needed]
 
 
 def _fresh(word: str, rules: Iterable[Clause]) -> str:

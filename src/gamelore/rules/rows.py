@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from .circuit import Circuit
 from .ir import NUMBER, Code, Variable
 from .kernels import kernel
-from .planes import LANES, Layout, words, zero_planes
+from .planes import LANES, Layout, splat, words, zero_planes
 
 Words: TypeAlias = NDArray[np.uint64]
 GROUP = 64  # rows, and planes, that one transposition takes
@@ -64,18 +64,13 @@ def _transpose() -> str:
 
 def _exchange(code: Code, values: list[str], distance: int, step: int) -> None:
     """Between planes `distance` apart: the high bits of one with the low bits of the other, in fields of as many."""
-    mask = _splat(sum(1 << bit for bit in range(64) if not bit & distance))
-    shift = _splat(distance)
+    mask = splat(sum(1 << bit for bit in range(64) if not bit & distance))
+    shift = splat(distance)
     for low in (place for place in range(8) if not place & step):
         a, b = values[low], values[low + step]
         changed = code.op("and", code.op("xor", code.op("lshr", a, shift), b), mask)
         values[low + step] = code.op("xor", b, changed)
         values[low] = code.op("xor", a, code.op("shl", changed, shift))
-
-
-def _splat(value: int) -> str:
-    signed = value - (1 << 64) if value >> 63 else value
-    return "<" + ", ".join([f"i64 {signed}"] * 8) + ">"
 
 
 def _place(code: Code, lane: str) -> str:
@@ -290,9 +285,8 @@ class Rows:
         states = np.ascontiguousarray(states)
         out = np.empty((len(states), words(job.num_outputs)), np.uint64)
         job.num_rows, job.states, job.out = len(states), states.ctypes.data, out.ctypes.data
-        if joint is not None:
-            joint = np.ascontiguousarray(joint)
-            job.joint = joint.ctypes.data
+        joint = None if joint is None else np.ascontiguousarray(joint)
+        job.joint = 0 if joint is None else joint.ctypes.data
         self._run(addressof(job))
         if job.fault:
             job.fault = 0

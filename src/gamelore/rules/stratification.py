@@ -33,6 +33,10 @@ class Dependencies:
                 stack += self.uses.get(name, ())
         return found
 
+    def recursive(self) -> set[Signature]:
+        """The relations that depend on themselves."""
+        return {name for name, uses in self.uses.items() if name in self.below(*uses)}
+
     def negated_below(self, root: Signature) -> set[Signature]:
         """Everything that a relation depends on by way of at least one negation."""
         return self.below(*(negated for name in self.below(root) for negated in self.negates.get(name, ())))

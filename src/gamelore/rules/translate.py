@@ -36,7 +36,7 @@ def build(program: GroundProgram) -> Circuit:
     for moves in actions:
         moves.sort()
     goal_values = [sorted({value for role, value in _goals(program) if role == roles[i]}) for i in range(len(roles))]
-    circuit = Circuit(facts, actions, goal_values, [False] * len(facts))
+    circuit = Circuit(facts, actions, goal_values, [False] * len(facts), unique=program.unique)
     _Translation(program, circuit).run()
     return circuit
 

@@ -1,4 +1,4 @@
-"""games: which rulesheets there are; check is in check.py."""
+"""games: which rulesheets there are."""
 
 from __future__ import annotations
 
@@ -7,21 +7,12 @@ from typing import Any
 
 import typer
 
-from .check import check
 from .console import Json, command, emit, show_table
 
 
 def register(app: typer.Typer) -> None:
-    """Adds these commands."""
+    """Adds the command of this module."""
     command(app, "games", "games", "games --json")(games)
-    command(
-        app,
-        "check",
-        "check mygame.kif",
-        "check games/*.kif --json",
-        "check mygame.kif --play",
-        "check games/*.kif --play --matches 100 --max-steps 500 --json",
-    )(check)
 
 
 def games(json: Json = False) -> None:

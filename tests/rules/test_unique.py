@@ -1,0 +1,167 @@
+"""Facts of which at most one holds: refuting conditions, proving groups, and rules that rely on them; all by hand."""
+
+import pytest
+
+import gamelore
+from gamelore.rules import unique as uniqueness
+from gamelore.rules.chase import Chase, Group
+from gamelore.rules.clauses import clauses
+from gamelore.rules.gdl import parse
+from gamelore.rules.rewrite import rewrite
+from gamelore.rules.statics import statics
+from gamelore.rules.unique import unique
+
+KING, KINGS = Group(("at", 2), ((1, "king"),)), Group(("at", 2))
+TURN = Group(("turn", 1))
+WALK = """
+(role red) (role blue) (init (at 1 king)) (init (at 4 rook)) (init (turn red))
+(next_to 1 2) (next_to 2 3) (next_to 3 4) (next_to 4 5) (owns red king) (owns blue rook)
+(<= (step ?x ?y) (next_to ?x ?y)) (<= (step ?x ?y) (next_to ?y ?x))
+(<= (legal ?r (move ?p ?x ?y)) (true (turn ?r)) (owns ?r ?p) (true (at ?x ?p)) (step ?x ?y))
+(<= (legal red wait) (true (turn blue))) (<= (legal blue wait) (true (turn red)))
+(<= (next (at ?y ?p)) (does ?r (move ?p ?x ?y)))
+(<= (next (at ?x ?p)) (true (at ?x ?p)) (does ?r (move ?q ?y ?z)) (distinct ?x ?y))
+(<= (next (turn red)) (true (turn blue))) (<= (next (turn blue)) (true (turn red)))
+(<= (walks ?x ?y) (true (at ?x ?p)) (step ?x ?y)) (<= (walks ?x ?y) (true (at ?y ?p)) (step ?y ?x))
+(<= terminal (true (at ?x king)) (true (at ?x rook))) (goal red 50) (goal blue 50)
+"""
+
+
+def chase(text, *groups):
+    rules = clauses(parse(text))
+    return Chase(rules, statics(rules), groups)
+
+
+def refuted(text, conditions, *groups):
+    (question,) = clauses(parse(f"(<= (question) {conditions})"))
+    return chase(text, *groups).refutes(question.body)
+
+
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        "(does ?r (move king ?x ?y)) (does ?r wait)",  # a role plays one move
+        "(does red (move ?p ?x ?y)) (does red (move ?q ?u ?v)) (distinct ?x ?u)",
+        "(does red (move rook ?x ?y))",  # no clause makes that legal
+        "(does green wait)",
+        "(owns ?r king) (owns ?r rook)",  # one row fits both
+        "(owns blue ?p) (distinct ?p rook)",
+        "(true (at 1 king)) (not (true (at 1 king)))",
+        "(true (at 1 king)) (not (next_to 1 2))",
+        "(next_to ?x ?y) (next_to ?x ?z) (distinct ?y ?z)",  # rows that agree in ?x
+        "(step ?x ?x)",
+        "(walks ?x ?x)",  # in either of the two ways
+        "(flies ?x)",
+    ],
+)
+def test_what_never_holds_is_refuted(conditions):
+    assert refuted(WALK, conditions)
+
+
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        "(does ?r (move king ?x ?y)) (does ?s wait)",
+        "(owns ?r ?p) (distinct ?p rook)",
+        "(step ?x ?y) (step ?x ?z) (distinct ?y ?z)",
+        "(true (at ?x king)) (true (at ?y king)) (distinct ?x ?y)",  # not without an induction
+        "(not (true (at ?x king))) (true (at ?y king))",
+    ],
+)
+def test_what_may_hold_is_not(conditions):
+    assert not refuted(WALK, conditions)
+
+
+def test_of_a_group_one_fact_holds():
+    two = "(true (at ?x king)) (true (at ?y king)) (distinct ?x ?y)"
+    assert refuted(WALK, two, KING)
+    assert not refuted(WALK, two.replace("king", "rook"), KING)
+    assert not refuted(WALK, two.replace("king", "?p"), KING)
+
+
+def test_a_chase_that_has_no_cases_left_refutes_nothing():
+    (question,) = clauses(parse("(<= (question) (walks ?x ?x))"))
+    rules = clauses(parse(WALK))
+    assert Chase(rules, statics(rules), cases=3).refutes(question.body)
+    assert not Chase(rules, statics(rules), cases=2).refutes(question.body)
+
+
+def proved(text, *candidates):
+    rules = clauses(parse(text))
+    return unique(rules, statics(rules), candidates)
+
+
+def test_the_king_is_one_and_whose_turn_it_is_one_role():
+    rook = Group(("at", 2), ((1, "rook"),))
+    assert proved(WALK, KING, KINGS, TURN, rook) == {KING, TURN, rook}
+
+
+def test_without_the_turn_it_cannot_be_proved():
+    """Both could move then, as far as the proof sees, and the king stay where the rook does not stand."""
+    assert proved(WALK, KING) == set()
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "(init (at 2 king))",
+        "(<= (next (at 3 king)) (true (at 4 rook)))",
+        "(<= (next (at ?x king)) (does blue (move rook ?x ?y)))",
+        "(<= (next (at ?x king)) (true (at ?x rook)))",
+        "(<= (next ?f) (true ?f) (true (at 3 rook)))",
+    ],
+)
+def test_a_second_king_is_not_overlooked(more):
+    assert KING not in proved(WALK + more, KING, TURN)
+
+
+THREAT = """
+(<= (threatened ?x ?y) (true (at ?z rook)) (step ?x ?z) (step ?z ?y))
+(<= (threatened ?x ?y) (true (at ?y rook)) (next_to ?x ?z))
+(<= (next (safe ?y)) (true (at ?x king)) (next_to ?y ?z) (not (threatened ?x ?y)))
+"""
+
+
+@pytest.fixture
+def everything_is_large(monkeypatch):
+    monkeypatch.setattr(uniqueness, "LARGE", 1)
+    monkeypatch.setattr(uniqueness, "GAIN", 2)
+
+
+def test_a_relation_is_asked_about_the_one_king(everything_is_large):
+    rules = clauses(parse(WALK + THREAT))
+    changed = uniqueness.Unique(rules, statics(rules), "some:")
+    texts = [str(rule) for rule in changed.rules]
+    assert changed.groups == {KING}
+    assert "(<= (next (safe ?y)) (true (at ?x king)) (next_to ?y ?z) (not (some:1 ?y)))" in texts
+    assert [text for text in texts if text.startswith("(<= (some:1")] == [
+        "(<= (some:1 ?y) (true (at ?x king)) (true (at ?z'0 rook)) (step ?x ?z'0) (step ?z'0 ?y))",
+        "(<= (some:1 ?y) (true (at ?x king)) (true (at ?y rook)) (next_to ?x ?z'0))",
+    ]
+
+
+def test_it_means_the_same(everything_is_large):
+    assert rewrite(parse(WALK + THREAT)).unique == {KING}
+    native = gamelore.load(WALK + THREAT, engine="native")
+    plain = gamelore.load(WALK + THREAT, engine="reasoner", rewrite=False)
+    mine, theirs = native.start(), plain.start()
+    for moves in (["(move king 1 2)", "wait"], ["wait", "(move rook 4 5)"], ["(move king 2 3)", "wait"]):
+        mine, theirs = mine.play(moves), theirs.play(moves)
+        assert mine.facts == theirs.facts
+        assert mine.legal == theirs.legal
+    assert any(fact.startswith("(safe") for fact in mine.facts)
+
+
+def test_a_made_up_state_has_one_king(everything_is_large):
+    game = gamelore.load(WALK + THREAT, engine="native")
+    facts = game.start().facts
+    assert game.position(facts - {"(at 1 king)"}).facts == facts - {"(at 1 king)"}
+    with pytest.raises(gamelore.GDLSemanticError, match=r"at most one .* got \(at 1 king\) and \(at 2 king\)"):
+        game.position(facts | {"(at 2 king)"})
+
+
+def test_small_relations_are_left_alone():
+    rules = clauses(parse(WALK + THREAT))
+    assert [str(rule) for rule in uniqueness.Unique(rules, statics(rules), "some:").rules] == list(map(str, rules))
+
+
