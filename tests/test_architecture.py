@@ -19,7 +19,8 @@ SOURCE = Path(gamelore.__file__).parent
 FROM_TOP_TO_BOTTOM = """
     errors
     rules rules.gdl rules.layout rules.relations rules.flaws rules.spelling rules.check
-    rules.clauses rules.stratification rules.names rules.asp rules.statics rules.domains rules.persistence rules.chase rules.unique
+    rules.clauses rules.stratification rules.names rules.asp rules.statics rules.domains rules.persistence
+    rules.chase rules.unique
     rules.projection rules.demand rules.rewrite rules.ground rules.reasoner
     rules.groundrules rules.factor rules.cycles rules.circuit rules.translate rules.schedule rules.planes rules.wide
     rules.tape rules.native rules.cache rules.ir rules.kernels rules.interpreter rules.rows rules.draw rules.block

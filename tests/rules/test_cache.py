@@ -152,3 +152,27 @@ def test_code_that_all_games_share_is_compiled_once_and_again_where_the_file_is_
     folder.chmod(0o777)
     assert cache.object_file("text", make) == b"text"
     assert made == ["text", "other", "text", "text"]
+
+
+COUNTER = (
+    "(role r) (legal r go) (init (n z)) (<= (next (n (s ?x))) (true (n ?x))) (goal r 0) (<= terminal (true (n ?x)))"
+)
+
+
+def test_a_game_that_is_too_large_is_not_tried_again(folder, monkeypatch):
+    limits = Limits(seconds=60, literals=1000)
+    with pytest.raises(gamelore.GroundingError, match="1000 literals") as first:
+        gamelore.load(COUNTER, engine="native", limits=limits)
+    monkeypatch.setattr(game, "ground", None)
+    with pytest.raises(gamelore.GroundingError) as second:
+        gamelore.load(COUNTER, engine="native", limits=limits)
+    assert str(second.value) == str(first.value)
+    assert gamelore.load(COUNTER, limits=limits).engine_reason == str(first.value)
+
+
+def test_what_took_too_long_is_tried_again(folder):
+    limits = Limits(seconds=0, literals=10**6)
+    with pytest.raises(gamelore.GroundingError, match="within 0 s") as error:
+        gamelore.load(COUNTER, engine="native", limits=limits)
+    assert error.value.by_time
+    assert not list(folder.glob("*.refused"))

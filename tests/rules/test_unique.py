@@ -163,5 +163,3 @@ def test_a_made_up_state_has_one_king(everything_is_large):
 def test_small_relations_are_left_alone():
     rules = clauses(parse(WALK + THREAT))
     assert [str(rule) for rule in uniqueness.Unique(rules, statics(rules), "some:").rules] == list(map(str, rules))
-
-

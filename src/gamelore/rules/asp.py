@@ -102,7 +102,7 @@ class Budget:
         """Begins to count anew."""
         self.limits, self.num_rules, self.num_literals = limits, 0, 0
         self.deadline = time.thread_time() + limits.seconds
-        self.exceeded = ""
+        self.exceeded, self.is_late = "", False
 
     def rule(self, choice: bool, head: list[int], body: list[int]) -> None:
         """Called by clingo for every ground rule."""
@@ -115,7 +115,8 @@ class Budget:
         """Stops where this is too much, or the time is over."""
         if num_literals > self.limits.literals:
             self.stop(f"{self.limits.literals} literals")
-        if time.thread_time() > self.deadline:
+        self.is_late = time.thread_time() > self.deadline
+        if self.is_late:
             self.stop(f"{self.limits.seconds:g} s")
 
     def stop(self, limit: str) -> None:
@@ -125,7 +126,7 @@ class Budget:
 
 
 def control(program: str, budget: Budget, *options: str, solves: bool = False) -> Any:
-    """A clingo control with a program, which tells the budget of every ground rule; its solver too if that is wanted."""
+    """A clingo control with a program, which tells the budget of every ground rule, and its solver where it `solves`."""
     import clingo
 
     made: Any = clingo.Control(["--warn=none", *options], message_limit=0)

@@ -106,6 +106,19 @@ def store(key: str, roles: list[GroundTerm], circuit: Circuit, tapes: Tapes) -> 
             archive.writestr(f"{name}.tape", words.tobytes())
 
 
+def refusal(key: str) -> str | None:
+    """Why a game has no entry: what `refuse` was told."""
+    with suppress(OSError, UnicodeDecodeError):
+        return (folder() / f"{key}.refused").read_text(encoding="utf-8")
+    return None
+
+
+def refuse(key: str, why: str) -> None:
+    """Writes down why a game cannot have an entry, so that nobody tries again."""
+    with suppress(OSError), _new_file(f"{key}.refused") as file:
+        file.write_text(why, encoding="utf-8")
+
+
 def fingerprint(circuit: Circuit) -> str:
     """What the machine code of a circuit depends on, hashed."""
     loops = [(loop.variables, loop.results) for loop in circuit.loops]

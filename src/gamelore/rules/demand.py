@@ -98,7 +98,7 @@ class Demand:
             self._keep_what_pays()
 
     def _keep_what_pays(self) -> None:
-        """Leaves the relations for which a guard pays, and of their arguments those that are bound wherever one asks."""
+        """Leaves the relations for which a guard pays, and of their arguments those that are bound in every call."""
         settled: dict[Signature, frozenset[int]] | None = None
         while settled != self.places:
             settled = self.places

@@ -373,8 +373,16 @@ def _native(sheet: Rulesheet, limits: Limits, rewrite: bool) -> NativeEngine:
     known = cache.load(key)
     if known is not None:
         return NativeEngine(Names(sheet), *known)
-    program = ground(rewritten(sheet) if rewrite else sheet, limits, Names(sheet))
-    circuit = _circuit(sheet, program)
+    refusal = cache.refusal(key)
+    if refusal is not None:
+        raise GroundingError(refusal)
+    try:
+        program = ground(rewritten(sheet) if rewrite else sheet, limits, Names(sheet))
+        circuit = _circuit(sheet, program)
+    except GroundingError as error:
+        if not error.by_time:
+            cache.refuse(key, str(error))
+        raise
     tapes = record_circuit(circuit)
     cache.store(key, program.roles, circuit, tapes)
     return NativeEngine(program.names, program.roles, circuit, tapes)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -31,9 +32,9 @@ class GroundProgram:
     Rule i derives atom `heads[i]` from `literals[offsets[i]:offsets[i + 1]]`: int32[rules], int64[rules + 1],
     int32[literals].
     `init`, `true`, `next` (fact -> atom), `does`, `legal` ((role, move) -> atom), `goal` ((role, value) -> atom) and
-    `terminal` (0 where nothing derives it) say which atom stands for what; `texts` gives any atom's text. Of each list of
-    facts in `unique` the rules rely on no two to hold in a state. Atoms that
-    no rule derives are false. Whether an atom holds is for its rules to say: the grounder lists what may hold.
+    `terminal` (0 where nothing derives it) say which atom stands for what; `texts` gives any atom's text. Atoms that
+    no rule derives are false. Whether an atom holds is for its rules to say: the grounder lists what may hold. Of each
+    list of facts in `unique`, the rules rely on no two to hold in a state.
     """
 
     names: Names
@@ -57,6 +58,9 @@ CHOICES = """
 {true(F)} :- next(F).
 {does(R,M)} :- legal(R,M), role(R).
 """
+
+
+COUNTED = 100_000  # atoms of a relation that an error message counts
 
 
 class _Recorder(Budget):
@@ -105,7 +109,7 @@ def ground(sheet: Rulesheet, limits: Limits | None = None, names: Names | None =
     recorder = _Recorder(limits or Limits())
     clingo = control("\n".join(translator.rules(sheet)) + CHOICES, recorder)
     if not ground_within(clingo, recorder):
-        raise GroundingError(_too_large(recorder.exceeded, clingo, translator, made))
+        raise GroundingError(_too_large(recorder.exceeded, clingo, translator, made), recorder.is_late)
     rewritten = sheet if isinstance(sheet, Rewritten) else Rewritten(sheet.rules, sheet.text)
     program = recorder.program(names, _atoms(clingo, map(translator.relation, rewritten.guards)))
     _read_atoms(clingo, translator, program, recorder.given)
@@ -124,11 +128,15 @@ def _atoms(clingo: Any, relations: Iterable[str]) -> NDArray[np.int32]:
 
 def _too_large(limit: str, clingo: Any, translator: Translator, made: Mapping[str, int]) -> str:
     """made: the relations that rewriting made, with the line of the rule that each is a part of."""
-    sizes = Counter(atom.symbol.name for atom in clingo.symbolic_atoms)
+    atoms = clingo.symbolic_atoms
+    sizes: Counter[str] = Counter()
+    for name, arity, _ in atoms.signatures:
+        sizes[name] += sum(1 for _ in islice(atoms.by_signature(name, arity), COUNTED))
     largest = ""
     for name, size in sizes.most_common(1):
         relation = _part(made[name]) if name in made else f"`{translator.relation_spelling(name)}`"
-        largest = f"; the largest relation is {relation}, with {size} atoms so far"
+        number = f"{size} atoms" if size < COUNTED else f"{COUNTED} atoms or more"
+        largest = f"; the largest relation is {relation}, with {number} so far"
     return (
         f"expected the rules to ground within {limit}, but they go on{largest}. "
         'Remedy: bound that relation, raise the limit, or use engine="reasoner", which grounds one state at a time'

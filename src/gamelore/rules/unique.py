@@ -4,7 +4,8 @@
 
 needs `threatened` for every square. Where there is one king at most, it is the same to say that no king is threatened:
 
-    (true (cell ?x ?y king)) (not (some:1 ?u ?v))    (<= (some:1 ?u ?v) (true (cell ?x ?y king)) (threatened ?x ?y ?u ?v))
+    (true (cell ?x ?y king)) (not (some:1 ?u ?v))
+    (<= (some:1 ?u ?v) (true (cell ?x ?y king)) (threatened ?x ?y ?u ?v))
 
 Then ?x and ?y can be projected out of the rules for `threatened`. That at most one holds is proved by induction: at the
 start no two do, and no joint move leads from a state without two to one with two.
