@@ -11,6 +11,7 @@ import pytest
 
 from gamelore import games
 from gamelore.errors import GameloreError
+from gamelore.rules.layout import formatted
 from naive import Naive
 from pictures import State, naive, random_states
 
@@ -34,6 +35,12 @@ def test_a_wrong_name_gets_the_nearest_right_ones() -> None:
         games.path("tictactow")
     with pytest.raises(GameloreError, match=r"choose one of capturego3, .*tictactoe3p"):
         games.perft("zzz")
+
+
+@pytest.mark.parametrize("name", games.names())
+def test_rulesheets_are_in_canonical_form(name: str) -> None:
+    text = games.path(name).read_text(encoding="utf-8")
+    assert formatted(text) == text
 
 
 @pytest.mark.parametrize("name", games.names())

@@ -126,7 +126,7 @@ class Budget:
 
 
 def control(program: str, budget: Budget, *options: str, solves: bool = False) -> Any:
-    """A clingo control with a program, which tells the budget of every ground rule, and its solver where it `solves`."""
+    """A clingo control with a program, which tells the budget of every ground rule; its solver too, if it `solves`."""
     import clingo
 
     made: Any = clingo.Control(["--warn=none", *options], message_limit=0)
