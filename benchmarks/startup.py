@@ -1,6 +1,6 @@
 """How long games take to start, and in how much memory: `python benchmarks/startup.py ../shared/games`.
 
-Each rulesheet is loaded twice, each time by a process of its own, with a cache folder that is empty at first. Counted is
+Each rulesheet is loaded twice, each time by a new process, with a cache folder that is empty at first. Counted is
 the clock from the text to the first legal moves: with what gamelore imports on the way, without `import gamelore` and
 the start of Python. Memory is the peak of the process. `--csv FILE` writes every row.
 """
