@@ -117,7 +117,7 @@ def test_imports_point_upwards():
     assert not against_the_order()
 
 
-@pytest.mark.parametrize("room", ["play", "learn"])
+@pytest.mark.parametrize("room", ["rules", "play", "learn"])
 def test_a_room_tells_its_reading_order(room):
     told = re.findall(r"^ *(\w+)\.py ", MODULES[room].read_text(encoding="utf-8"), re.MULTILINE)
     assert [f"{room}.{name}" for name in told] == [name for name in ORDER if name.startswith(f"{room}.")]
