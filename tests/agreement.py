@@ -27,6 +27,7 @@ from gamelore.rules.ground import ground
 
 FIT = Limits(seconds=600, literals=30_000)  # of rules that are an example
 MAX_JOINT_MOVES = 40  # of one state, where all of them are followed
+MAX_FOLLOWED = 2_000  # joint moves of all states of one sheet
 
 
 class Walk(NamedTuple):
@@ -118,7 +119,7 @@ class Ends:
     """How matches can end: the goals of all roles, -1 for none, and the number of steps."""
 
     def __init__(self, game: Plainly) -> None:
-        self.game = game
+        self.game, self.num_followed = game, 0
         self.known: dict[tuple[State, int], set[tuple[tuple[int, ...], int]]] = {}
 
     def of(self, state: State, max_steps: int) -> set[tuple[tuple[int, ...], int]]:
@@ -133,7 +134,9 @@ class Ends:
             return {(tuple(-1 if goal is None else goal for goal in answer.goals.values()), 0)}
         if not max_steps or not all(answer.legal.values()):
             return {((-1,) * len(self.game.roles), 0)}
-        if prod(map(len, answer.legal.values())) > MAX_JOINT_MOVES:
+        num_joint = prod(map(len, answer.legal.values()))
+        self.num_followed += num_joint
+        if num_joint > MAX_JOINT_MOVES or self.num_followed > MAX_FOLLOWED:
             raise Unfit("too many joint moves to follow them all")
         joints = (dict(zip(answer.legal, moves, strict=True)) for moves in product(*answer.legal.values()))
         after = {self.game.naive.next(state, joint) for joint in joints}

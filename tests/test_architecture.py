@@ -21,11 +21,11 @@ FROM_TOP_TO_BOTTOM = """
     rules rules.gdl rules.layout rules.relations rules.flaws rules.spelling rules.check
     rules.clauses rules.stratification rules.names rules.asp rules.statics rules.domains rules.persistence
     rules.chase rules.unique
-    rules.projection rules.demand rules.rewrite rules.ground rules.reasoner
+    rules.projection rules.demand rules.rewrite rules.bounds rules.ground rules.reasoner
     rules.groundrules rules.factor rules.cycles rules.circuit rules.translate rules.schedule rules.planes rules.wide
     rules.tape rules.native rules.cache rules.ir rules.kernels rules.interpreter rules.rows rules.draw rules.block
     rules.playout
-    rules.engine rules.turns rules.board rules.game rules.perft rules.speed
+    rules.engine rules.promises rules.bounded rules.turns rules.board rules.game rules.perft rules.speed
     rules.query rules.watch rules.reach rules.tryout rules.playcheck
     games
     gamelore

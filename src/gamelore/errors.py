@@ -62,14 +62,7 @@ class GDLSemanticError(GDLError):
 
 
 class GroundingError(GameloreError):
-    """Grounding went over a limit; the message names the limit and the largest relation.
-
-    by_time: whether it was the limit of seconds, which another try, or another machine, may keep.
-    """
-
-    def __init__(self, message: str, by_time: bool = False) -> None:
-        super().__init__(message)
-        self.by_time = by_time
+    """Grounding went over a limit; the message names the limit and the largest relation."""
 
 
 class IllegalMoveError(GameloreError, ValueError):

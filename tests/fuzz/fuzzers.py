@@ -21,6 +21,7 @@ from gamelore import games
 from gamelore.errors import GDLError
 from gamelore.rules import gdl
 from gamelore.rules.check import check
+from proofs import assert_proofs_hold
 from random_circuits import Recipe
 from random_programs import rulesheet
 from reducing import reduced, reduced_recipe, reduced_sheet
@@ -166,6 +167,7 @@ FUZZERS = {
     "programs": Fuzzer(rulesheet, assert_agreement, reduced_sheet),
     "mutants": Fuzzer(_mutant, _assert_mutant_agrees, reduced_sheet),
     "matches": Fuzzer(rulesheet, assert_possible_matches, reduced_sheet),
+    "proofs": Fuzzer(rulesheet, assert_proofs_hold, reduced_sheet),
     "circuits": Fuzzer(_recipe, _assert_recipe_means, _reduced_recipe),
     "parser": Fuzzer(_wild_text, parsing.assert_sound, _reduced_text),
     "names": Fuzzer(_renamed, _assert_renamed_alike, _reduced_renamed),

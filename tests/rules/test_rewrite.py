@@ -1,18 +1,21 @@
 """Rewriting the rules: what becomes of them, by hand; that they mean the same is for test_engines and the fuzzers."""
 
+from math import inf
 from pathlib import Path
 
 import pytest
 
 import gamelore
+from gamelore.rules.asp import Limits
 from gamelore.rules.clauses import clauses
+from gamelore.rules.demand import Demand
 from gamelore.rules.domains import Domains, Estimate
 from gamelore.rules.gdl import parse
 from gamelore.rules.ground import ground
 from gamelore.rules.names import Names
 from gamelore.rules.relations import bound, variables
 from gamelore.rules.rewrite import rewrite, rewrite_for_a_state
-from gamelore.rules.statics import statics
+from gamelore.rules.statics import Statics, statics
 from gamelore.rules.stratification import Dependencies
 
 SHARED = Path(__file__).parents[3] / "shared" / "games"
@@ -111,6 +114,37 @@ def test_guards_bring_no_negation_into_a_cycle():
     assert rewrite(parse(text)).guards == {"wanted:big"}
 
 
+def test_guards_that_bring_negation_into_a_cycle_are_given_up():
+    """To ask `plus` where `safe` holds would be to ask it by what its own guard decides; `elem` is never derived."""
+    text = f"""
+    {GAME} (num 0) (succ 0 1)
+    (<= (plus 0 ?x ?x) (num ?x))
+    (<= (plus ?y ?z ?w) (succ ?x ?y) (plus ?x ?z ?v) (succ ?v ?w))
+    (<= (safe ?y) (succ ?x ?y) (not (safe ?x)))
+    (<= (asked ?x ?c) (plus ?x 3 ?z) (safe ?z) (elem ?c) (true (at ?z ?z)))
+    (<= (goal robot 50) (true (at ?x ?c)) (asked ?y ?c) (plus 3 ?x 3))
+    """
+    rules = clauses(parse(text))
+    dependencies = Dependencies(rules)
+    demand = Demand(rules, Domains(rules, statics(rules)), "wanted:", large=1, must_pay=False)
+    changed = [*demand.guarded(), *demand.guards()]
+    assert demand.doubted == set(dependencies.uses)
+    assert Dependencies(changed).negative_cycles() <= dependencies.negative_cycles()
+
+
+REACH = f"""
+{GAME} {numbers("number", 120)} {successors(120)}
+(<= (reach king ?x ?y) (succ ?x ?y))
+(<= (reach rook ?x ?y) (number ?x) (number ?y))
+(<= (next (at ?y ?z)) (true (at ?x ?z)) (reach king ?x ?y))
+(<= (next (at ?x ?y)) (does robot stay) (number ?x) (number ?y))
+"""
+
+
+def test_a_definition_takes_the_place_of_a_relation_where_that_is_smaller():
+    assert "(<= (next (at ?y ?z)) (true (at ?x ?z)) (succ ?x ?y))" in rules_for("next", rewrite(parse(REACH)))
+
+
 def test_names_that_somebody_has_taken():
     text = (
         COUNTER
@@ -121,6 +155,25 @@ def test_names_that_somebody_has_taken():
     assert sheet.guards == {"wanted:::sum"}
     assert rules_for("wanted:sum", sheet) == ["(wanted:sum 3 4)"]
     assert "(on 2)" in gamelore.load(text, engine="native").start().play("stay").facts
+
+
+def test_names_that_somebody_asks_about_without_a_rule():
+    text = WALLS + OPEN + "(<= (next odd) (not (always:wall 1)) (not (part:1 1)))"
+    assert rules_for("always::wall", rewrite(parse(text))) == ["(always::wall 1)", "(always::wall 2)"]
+    assert "odd" in gamelore.load(text, engine="native").start().play("stay").facts
+
+
+def test_demand_builds_no_terms():
+    """From below these clauses take terms apart; asked from above they would build them, and never end."""
+    text = f"""
+    {GAME} {numbers("number", 40)}
+    (<= (made (f (f ?x)) ?y) (number ?x) (number ?y))
+    (<= (made ?x ?y) (made (f ?x) ?y) (number ?y))
+    (<= (next (at ?x ?y)) (true (at ?x ?y)) (made ?x ?y))
+    """
+    assert rules_for("wanted:made", rewrite_for_a_state(parse(text))) == ["(<= (wanted:made ?y) (true (at ?x ?y)))"]
+    shrinking = text.replace("(made (f ?x) ?y)", "(made ?z ?y) (number ?z) (number ?x)")
+    assert "(wanted:made ?x ?y)" in " ".join(rules_for("wanted:made", rewrite_for_a_state(parse(shrinking))))
 
 
 def test_what_the_game_does_not_depend_on_is_left_out():
@@ -137,6 +190,11 @@ def test_facts_that_never_change_are_read_from_the_first_state():
     assert rules_for("always:wall", sheet) == ["(always:wall 1)", "(always:wall 2)"]
     assert "(<= (next (at ?y ?y)) (true (at ?x ?x)) (succ ?x ?y) (not (always:wall ?y)))" in rules_for("next", sheet)
     assert "(<= (next (wall ?x)) (true (wall ?x)))" in rules_for("next", sheet)
+
+
+def test_what_stays_only_where_something_never_changes():
+    stays = "(<= (next ?f) (true ?f) (true (wall 2)))"
+    assert "(<= (next ?f) (true ?f) (always:wall 2))" in rules_for("next", rewrite(parse(WALLS + stays)))
 
 
 @pytest.mark.parametrize(
@@ -179,6 +237,27 @@ def test_domains_follow_the_rules():
     assert domains.size(("nothing", 1)) == 0
 
 
+def test_terms_that_nest_ever_deeper_may_be_any():
+    domains = domains_of(GAME + "(init (count z)) (<= (next (count (s ?x))) (true (count ?x)))")
+    assert domains.product(("true", 1)) == inf
+    assert domains.product(("role", 1)) == 1
+
+
+def test_relations_too_large_to_derive_are_left_out(monkeypatch):
+    text = f"""
+    {numbers("number", 20)} (<= (pair ?x ?y) (number ?x) (number ?y)) (<= (same ?x) (pair ?x ?x))
+    (<= (low ?x) (number ?x) (not (same ?x))) (<= (few ?x) (number ?x) (distinct ?x 1))
+    (<= (often ?x) (number ?x) (true (at ?x ?x)))
+    """
+    rules = clauses(parse(text))
+    assert statics(rules).sizes.keys() == {("number", 1), ("pair", 2), ("same", 1), ("low", 1), ("few", 1)}
+    monkeypatch.setattr("gamelore.rules.statics.LIMITS", Limits(60, 200))
+    assert statics(rules).sizes == {("number", 1): 20, ("few", 1): 19}
+    monkeypatch.setattr("gamelore.rules.statics.LIMITS", Limits(60, 10))
+    monkeypatch.setattr("gamelore.rules.statics.ATTEMPTS", 1)
+    assert statics(rules) == Statics()
+
+
 def test_estimates_of_a_join():
     rules = clauses(parse(numbers("a", 10) + numbers("b", 4) + "(<= (p ?x ?y) (a ?x) (a ?y) (b ?x))"))
     domains = Domains(rules, statics(rules))
@@ -189,7 +268,7 @@ def test_estimates_of_a_join():
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="no ../shared/games beside the project")
-@pytest.mark.parametrize("path", sorted(SHARED.glob("[a-l]*.kif"))[::3], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(SHARED.glob("[a-l]*.kif"))[1::3], ids=lambda path: path.stem)
 def test_rewritten_public_sheets_are_safe_and_as_stratified_as_before(path):
     sheet = parse(path.read_text(errors="replace"))
     before = Dependencies(clauses(sheet)).negative_cycles()

@@ -1,17 +1,24 @@
 """Facts of which at most one holds: refuting conditions, proving groups, and rules that rely on them; all by hand."""
 
+from contextlib import suppress
+from random import Random
+
 import pytest
 
 import gamelore
+from evaluators import Unfit
 from gamelore.rules import unique as uniqueness
 from gamelore.rules.chase import Chase, Group
 from gamelore.rules.clauses import clauses
+from gamelore.rules.domains import Domains
 from gamelore.rules.gdl import parse
 from gamelore.rules.rewrite import rewrite
 from gamelore.rules.statics import statics
 from gamelore.rules.unique import unique
+from proofs import assert_proofs_hold
+from random_programs import rulesheet
 
-KING, KINGS = Group(("at", 2), ((1, "king"),)), Group(("at", 2))
+KING, ROOK, KINGS = Group(("at", 2), ((1, "king"),)), Group(("at", 2), ((1, "rook"),)), Group(("at", 2))
 TURN = Group(("turn", 1))
 WALK = """
 (role red) (role blue) (init (at 1 king)) (init (at 4 rook)) (init (turn red))
@@ -82,18 +89,59 @@ def test_of_a_group_one_fact_holds():
 def test_a_chase_that_has_no_cases_left_refutes_nothing():
     (question,) = clauses(parse("(<= (question) (walks ?x ?x))"))
     rules = clauses(parse(WALK))
-    assert Chase(rules, statics(rules), cases=3).refutes(question.body)
-    assert not Chase(rules, statics(rules), cases=2).refutes(question.body)
+    assert Chase(rules, statics(rules), cases=5).refutes(question.body)
+    assert not Chase(rules, statics(rules), cases=4).refutes(question.body)
 
 
-def proved(text, *candidates):
+@pytest.mark.parametrize("certain", [True, False])
+def test_what_waits_for_a_solver_is_not_taken_for_certain(certain):
+    """`won` is possible everywhere for all that grounding knows; it holds of 2, where the way ends, and not of 1."""
+    won = "(<= (won ?x) (next_to ?x ?y) (not (won ?y)))"
+    table = "(won 2) (won 4)"
+    assert refuted(WALK + (table if certain else won), "(not (won 2))") == certain
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_rules_bear_out_what_is_proved_of_them(seed):
+    with suppress(Unfit):
+        assert_proofs_hold(rulesheet(Random(seed)))
+
+
+@pytest.mark.parametrize("method", ["_same_row", "_always", "refutes"])
+def test_a_false_proof_is_noticed(monkeypatch, method):
+    monkeypatch.setattr(Chase, method, lambda self, *_: True)
+    with pytest.raises(AssertionError, match=r"^\("):
+        assert_proofs_hold(WALK)
+
+
+def test_a_group_of_two_is_noticed(monkeypatch):
+    monkeypatch.setattr("proofs.unique", lambda rules, known, groups: groups)
+    monkeypatch.setattr("proofs._questions", lambda rules, random: [])
+    with pytest.raises(AssertionError, match=r"\(at .* in "):
+        assert_proofs_hold(WALK)
+
+
+def proofs(text, *candidates):
     rules = clauses(parse(text))
     return unique(rules, statics(rules), candidates)
 
 
+def proved(text, *candidates):
+    return set(proofs(text, *candidates))
+
+
+def changed_rules(text):
+    rules = clauses(parse(text))
+    known = statics(rules)
+    return uniqueness.Unique(rules, known, Domains(rules, known), "some:")
+
+
 def test_the_king_is_one_and_whose_turn_it_is_one_role():
-    rook = Group(("at", 2), ((1, "rook"),))
-    assert proved(WALK, KING, KINGS, TURN, rook) == {KING, TURN, rook}
+    assert proved(WALK, KING, KINGS, TURN, ROOK) == {KING, TURN, ROOK}
+
+
+def test_a_proof_says_what_it_relies_on():
+    assert proofs(WALK, KING, TURN) == {KING: {KING, TURN}, TURN: {TURN}}
 
 
 def test_without_the_turn_it_cannot_be_proved():
@@ -109,6 +157,9 @@ def test_without_the_turn_it_cannot_be_proved():
         "(<= (next (at ?x king)) (does blue (move rook ?x ?y)))",
         "(<= (next (at ?x king)) (true (at ?x rook)))",
         "(<= (next ?f) (true ?f) (true (at 3 rook)))",
+        "(<= (next (at ?1' ?0')) (does blue wait) (step 1 ?1') (owns red ?0'))",  # as a proof might name variables
+        "(<= (next ?at) (does blue wait) (after ?at)) (after (at 3 king))",
+        "(<= (next (at 3 ?p)) (or (true (at 4 ?p)) (owns red ?p)))",
     ],
 )
 def test_a_second_king_is_not_overlooked(more):
@@ -129,10 +180,9 @@ def everything_is_large(monkeypatch):
 
 
 def test_a_relation_is_asked_about_the_one_king(everything_is_large):
-    rules = clauses(parse(WALK + THREAT))
-    changed = uniqueness.Unique(rules, statics(rules), "some:")
+    changed = changed_rules(WALK + THREAT)
     texts = [str(rule) for rule in changed.rules]
-    assert changed.groups == {KING}
+    assert changed.groups == {KING, TURN}
     assert "(<= (next (safe ?y)) (true (at ?x king)) (next_to ?y ?z) (not (some:1 ?y)))" in texts
     assert [text for text in texts if text.startswith("(<= (some:1")] == [
         "(<= (some:1 ?y) (true (at ?x king)) (true (at ?z'0 rook)) (step ?x ?z'0) (step ?z'0 ?y))",
@@ -140,8 +190,46 @@ def test_a_relation_is_asked_about_the_one_king(everything_is_large):
     ]
 
 
+def test_the_same_question_has_one_relation(everything_is_large):
+    again = "(<= (next (free ?y)) (true (at ?z king)) (next_to ?y ?u) (not (threatened ?z ?y)) (true (at ?y rook)))"
+    texts = [str(rule) for rule in changed_rules(WALK + THREAT + again).rules]
+    assert "(<= (next (free ?y)) (true (at ?z king)) (next_to ?y ?u) (not (some:1 ?y)) (true (at ?y rook)))" in texts
+
+
+def test_the_question_keeps_what_tells_which_fact_is_meant(everything_is_large):
+    meant = THREAT.replace("(next_to ?y ?z) (not", "(next_to ?y ?x) (not")
+    some = "(true (at ?x king)) (next_to ?y ?x) (true (at ?y rook)) (next_to ?x ?z'0)"
+    texts = [str(rule) for rule in changed_rules(WALK + meant).rules]
+    assert f"(<= (some:1 ?y) {some})" in texts
+
+
+def test_the_groups_of_a_fact_are_those_of_every_constant_that_it_may_have(everything_is_large):
+    whoever = THREAT.replace("(true (at ?x king))", "(true (at ?x ?p))")
+    changed = changed_rules(WALK + whoever)
+    assert changed.groups == {KING, ROOK, TURN}
+    assert "(<= (next (safe ?y)) (true (at ?x ?p)) (next_to ?y ?z) (not (some:1 ?p ?y)))" in map(str, changed.rules)
+
+
+@pytest.mark.parametrize(
+    "clause",
+    [
+        "(<= (next (safe ?y)) (true ?f) (next_to ?y ?z) (not (bad ?f ?y)))",  # of whatever shape
+        "(<= (next (safe ?y)) (true (at ?x ?y)) (next_to ?y ?z) (not (far ?x ?z)))",  # ?y is a number, or king or rook
+        "(<= (next (safe ?x)) (true (seen (of ?x king))) (not (far ?x ?x)))",  # not an argument by itself
+        "(<= (next (safe ?x)) (true (seen (of ?x ?y))) (true (at ?y ?p)) (not (far ?y ?p)))",
+    ],
+)
+def test_other_facts_are_asked_about_one_by_one(everything_is_large, clause):
+    more = """
+    (<= (bad ?f ?y) (true ?f) (next_to ?y ?z) (true (at ?y king)))
+    (<= (far ?x ?y) (true (at ?x king)) (next_to ?y ?z)) (<= (far ?x king) (true (at ?x rook)))
+    (<= (next (seen (of ?x ?p))) (true (at ?x ?p)))
+    """
+    assert not changed_rules(WALK + more + clause).groups
+
+
 def test_it_means_the_same(everything_is_large):
-    assert rewrite(parse(WALK + THREAT)).unique == {KING}
+    assert rewrite(parse(WALK + THREAT)).unique == {KING, TURN}
     native = gamelore.load(WALK + THREAT, engine="native")
     plain = gamelore.load(WALK + THREAT, engine="reasoner", rewrite=False)
     mine, theirs = native.start(), plain.start()
@@ -160,6 +248,14 @@ def test_a_made_up_state_has_one_king(everything_is_large):
         game.position(facts | {"(at 2 king)"})
 
 
+def test_a_made_up_state_is_nobodys_turn_twice(everything_is_large):
+    """Both would move then, and the king might be two of the next state."""
+    game = gamelore.load(WALK + THREAT, engine="native")
+    with pytest.raises(gamelore.GDLSemanticError, match=r"at most one .* got \(turn red\) and \(turn blue\)"):
+        game.position(game.start().facts | {"(turn blue)"})
+
+
 def test_small_relations_are_left_alone():
-    rules = clauses(parse(WALK + THREAT))
-    assert [str(rule) for rule in uniqueness.Unique(rules, statics(rules), "some:").rules] == list(map(str, rules))
+    changed = changed_rules(WALK + THREAT)
+    assert list(map(str, changed.rules)) == list(map(str, clauses(parse(WALK + THREAT))))
+    assert not changed.groups

@@ -146,7 +146,8 @@ def _show(row: dict[str, Any], size: int, json: bool) -> None:
     elif not json:
         typer.echo(_line(Path(row["game"]).stem, [_cell(row[column]) for column in COLUMNS], size))
         if row.get("reason"):
-            say(f"{row['game']} plays on the reasoner, because {row['reason']}")
+            how = "natively" if row["engine"] == "native" else "on the reasoner, because"
+            say(f"{row['game']} plays {how} {row['reason']}")
 
 
 def _line(name: str, cells: Sequence[str], size: int) -> str:

@@ -241,7 +241,8 @@ def _engine(report: PlayReport) -> str:
     if report.size:
         numbers = zip(report.size, ("fact", "action", "gate"), strict=True)
         size = ", ".join(counted(number, what) for number, what in numbers)
-        return f"native engine, made in {report.make_seconds:.1f} s: {size}"
+        how = f"native engine {report.reason}\n  made" if report.reason else "native engine, made"
+        return f"{how} in {report.make_seconds:.1f} s: {size}"
     return f"{report.engine}, because {report.reason}"
 
 

@@ -21,6 +21,7 @@ rules to rules that ground smaller
     projection.py      long bodies cut in two
     demand.py          relations derived where they are asked for
     rewrite.py         all of this, for compiling and for reasoning
+    bounds.py          rules held within `base` and `input`
 
 rules to answers: the plain reasoner
     ground.py          rules to ground rules over integer atoms
@@ -48,6 +49,8 @@ ground rules to a circuit to machine code
 
 the simulator, and tools that play it
     engine.py          the two engines, natively and by the reasoner
+    promises.py        what a circuit takes for granted of a state
+    bounded.py         both engines as one: natively within bounds, by the reasoner outside
     turns.py           whose turn it is
     board.py           a state as boards
     game.py            Game and Position: what everybody else sees

@@ -5,6 +5,7 @@ Names are escaped here and nowhere else: constant and function number n becomes 
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from typing import Any
 from .clauses import Literal, conjunctions
 from .gdl import KEYWORD_ARITY, Atom, Distinct, Function, Rule, Rulesheet, Term, Variable
 from .names import GroundTerm, Names
+
+TOKEN = re.compile(r"\d+|[()]")
 
 
 def _variable(name: str) -> str:
@@ -69,12 +72,31 @@ class Translator:
         """The conditions of one such way."""
         return list(map(self.literal, body))
 
-    def term_of(self, symbol: Any) -> GroundTerm:
-        """A clingo symbol as a numbered term."""
-        return int(symbol.name[1:]), tuple(self.term_of(argument) for argument in symbol.arguments)
-
     def relation_spelling(self, name: str) -> str:
         return name if name in KEYWORD_ARITY else self.names.relation_spellings[int(name[1:])]
+
+
+def terms_of(symbol: Any) -> tuple[GroundTerm, ...]:
+    """The arguments of one of clingo's atoms as numbered terms; a number is a term of that number.
+
+    By the atom's text, for each part of a symbol that one asks clingo for costs more than all of this.
+    """
+    text = str(symbol)
+    begin = text.find("(")
+    if begin < 0:
+        return ()
+    open_: list[list[GroundTerm]] = [[]]
+    for token in TOKEN.findall(text, begin):
+        if token == "(":
+            open_.append([])
+        elif token == ")":
+            arguments, outer = tuple(open_.pop()), open_[-1]
+            if not outer:
+                return arguments
+            outer[-1] = outer[-1][0], arguments
+        else:
+            open_[-1].append((int(token), ()))
+    raise AssertionError(f"expected an atom, got {text}")
 
 
 RULES_BETWEEN_CHECKS = 64
@@ -102,7 +124,7 @@ class Budget:
         """Begins to count anew."""
         self.limits, self.num_rules, self.num_literals = limits, 0, 0
         self.deadline = time.thread_time() + limits.seconds
-        self.exceeded, self.is_late = "", False
+        self.exceeded = ""
 
     def rule(self, choice: bool, head: list[int], body: list[int]) -> None:
         """Called by clingo for every ground rule."""
@@ -115,8 +137,7 @@ class Budget:
         """Stops where this is too much, or the time is over."""
         if num_literals > self.limits.literals:
             self.stop(f"{self.limits.literals} literals")
-        self.is_late = time.thread_time() > self.deadline
-        if self.is_late:
+        if time.thread_time() > self.deadline:
             self.stop(f"{self.limits.seconds:g} s")
 
     def stop(self, limit: str) -> None:

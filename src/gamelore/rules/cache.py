@@ -106,16 +106,16 @@ def store(key: str, roles: list[GroundTerm], circuit: Circuit, tapes: Tapes) -> 
             archive.writestr(f"{name}.tape", words.tobytes())
 
 
-def refusal(key: str) -> str | None:
+def refusal(key: str, seconds: float) -> str | None:
     """Why a game has no entry: what `refuse` was told."""
     with suppress(OSError, UnicodeDecodeError):
-        return (folder() / f"{key}.refused").read_text(encoding="utf-8")
+        return (folder() / f"{key}.{seconds:g}.refused").read_text(encoding="utf-8")
     return None
 
 
-def refuse(key: str, why: str) -> None:
-    """Writes down why a game cannot have an entry, so that nobody tries again."""
-    with suppress(OSError), _new_file(f"{key}.refused") as file:
+def refuse(key: str, seconds: float, why: str) -> None:
+    """Writes down why a game cannot have an entry, so that nobody tries again with as many seconds."""
+    with suppress(OSError), _new_file(f"{key}.{seconds:g}.refused") as file:
         file.write_text(why, encoding="utf-8")
 
 

@@ -19,7 +19,7 @@ from .stratification import Dependencies
 
 NOWHERE = Location(0, 0)
 NOTHING = Atom("", (), "", NOWHERE)  # the head of conditions that derive nothing
-PLAYED = "does, legally"  # no name of a sheet has a comma
+PLAYED = "does legally"  # no name of a sheet has a space
 MAX_DEPTH = 12  # of cases within cases
 MAX_CASES = 2_000  # of one question
 MAX_ROWS = 4  # of a known relation that are taken one by one
@@ -42,11 +42,11 @@ class Group(NamedTuple):
         )
 
     def pattern(self) -> Function:
-        """The facts as one term, with a variable in every place that is free; no rule can have such names."""
+        """The facts as one term, with a variable that no sheet can have, for its space, in every place that is free."""
         name, arity = self.fact
         fixed = dict(self.fixed)
         terms = (
-            _constant(fixed[place]) if place in fixed else Variable(f"{place}'", NOWHERE) for place in range(arity)
+            _constant(fixed[place]) if place in fixed else Variable(f"at {place}", NOWHERE) for place in range(arity)
         )
         return Function(name, tuple(terms), name, NOWHERE)
 
@@ -54,13 +54,15 @@ class Group(NamedTuple):
 class Chase:
     """Refutes conditions by the rules, by known relations, and by groups of which at most one fact holds.
 
-    cases: how many may be looked into for all questions together; after that, nothing more is refuted.
+    cases: how many may be looked at for all questions together, taken up or not; after that, nothing more is refuted.
+    `used` collects the groups that were relied on.
     """
 
     def __init__(
-        self, rules: Sequence[Clause], known: Statics, groups: Collection[Group] = (), cases: int = 10_000
+        self, rules: Sequence[Clause], known: Statics, groups: Collection[Group] = (), cases: int = 40_000
     ) -> None:
         self.groups = sorted(groups)
+        self.used: set[Group] = set()
         self.rows = {name: rows for name, rows in known.rows.items() if all(None not in row for row in rows)}
         self.cases_left, self._cases_left_now = cases, 0
         self._index: dict[tuple[Signature, tuple[int, ...]], dict[Row, list[Row]]] = {}
@@ -78,7 +80,7 @@ class Chase:
         return refuted
 
     def _refuted(self, conditions: Clause, depth: int) -> bool:
-        if not self._cases_left_now:
+        if self._cases_left_now <= 0:
             return False
         self._cases_left_now -= 1
         closed = self._closed(_with_legal(conditions))
@@ -117,7 +119,9 @@ class Chase:
         facts = [atom.args[0] for atom in atoms if atom.name == "true"]
         for group in self.groups:
             mine = [fact for fact in facts if group.holds(fact)]
-            yield from _different(mine[:-1], mine[1:])
+            for pair in _different(mine[:-1], mine[1:]):
+                self.used.add(group)
+                yield pair
         yield from self._by_rows([atom for atom in atoms if signature(atom) in self.rows])
 
     def _by_rows(self, known: Sequence[Atom]) -> Iterator[Equality]:
@@ -202,6 +206,9 @@ class Chase:
             return None
         else:
             definitions = self.clauses_of.get(signature(atom), [])
+        self._cases_left_now -= len(definitions)
+        if self._cases_left_now <= 0:
+            return None
         cases = (unfolded(conditions, atom, definition) for definition in definitions)
         return [case for case in cases if case is not None]
 

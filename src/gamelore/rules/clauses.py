@@ -53,6 +53,11 @@ class Clause:
         """The atoms that must hold."""
         return tuple(s for positive, s in self.body if positive and isinstance(s, Atom))
 
+    @cached_property
+    def variables(self) -> dict[str, None]:
+        """The names of the variables, in the order in which they first stand there."""
+        return variables([self.head, *sentences(self.body)])
+
 
 def signature(atom: Atom) -> Signature:
     """Tells relations apart; some sheets use one name with several arities."""
@@ -153,10 +158,10 @@ def equated(clause: Clause, left: Term, right: Term) -> Clause | None:
 
 def apart(clause: Clause, other: Clause) -> Clause:
     """The clause with variables that the other does not have."""
-    taken = variables_in(other)
     terms: dict[str, Term] = {}
-    for name in variables_in(clause):
-        terms[name] = Variable(next(new for n in count() if (new := f"{name}'{n}") not in taken), clause.location)
+    for name in clause.variables:
+        fresh = next(new for n in count() if (new := f"{name}'{n}") not in other.variables)
+        terms[name] = Variable(fresh, clause.location)
     return substituted(clause, terms)
 
 
@@ -204,6 +209,8 @@ def _resolved(term: Term, terms: Mapping[str, Term]) -> Term:
 
 def substituted(clause: Clause, terms: Mapping[str, Term]) -> Clause:
     """The clause with terms in the place of variables."""
+    if not terms:
+        return clause
     body = tuple(Literal(literal.positive, _sentence(literal.sentence, terms)) for literal in clause.body)
     head = _sentence(clause.head, terms)
     assert isinstance(head, Atom)
@@ -244,11 +251,6 @@ def canonical(body: Iterable[Literal], outer: Sequence[str]) -> str:
 def variables(sentences: Iterable[Atom | Distinct]) -> dict[str, None]:
     """The names of the variables of sentences, in the order in which they first stand there."""
     return dict.fromkeys(variable.name for variable in relations.variables(*sentences))
-
-
-def variables_in(clause: Clause) -> dict[str, None]:
-    """The names of the variables of a clause."""
-    return variables([clause.head, *sentences(clause.body)])
 
 
 def sentences(body: Iterable[Literal]) -> Iterator[Atom | Distinct]:

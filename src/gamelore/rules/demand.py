@@ -16,26 +16,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import TypeAlias
 
 from .clauses import Clause, Literal, Signature, all_atoms, signature, variables
 from .domains import Domains, Estimate
-from .gdl import KEYWORD_ARITY, Atom
-from .relations import variables_of
+from .gdl import KEYWORD_ARITY, Atom, Function, Term
+from .relations import terms, variables_of
 from .stratification import Dependencies
 
 FEW = 8  # bindings, of which one is hardly wanted without the others
 
+_Asked: TypeAlias = tuple[frozenset[int] | None, frozenset[Signature]]
+"""What the calls of a clause hang on: the guarded places of its head, the guarded relations in its body."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A clause asks for an atom when the atoms of `context` hold; they bind the variables `bound`."""
+    """A clause asks for an atom when the atoms of `context` hold; they bind the arguments at `places`."""
 
     atom: Atom
     context: tuple[Atom, ...]
-    bound: frozenset[str]
-
-    def bound_places(self) -> frozenset[int]:
-        return frozenset(place for place, term in enumerate(self.atom.args) if variables_of(term) <= self.bound)
+    places: frozenset[int]
 
 
 class Demand:
@@ -51,6 +52,7 @@ class Demand:
         self.dependencies = Dependencies(rules)
         self.below: dict[Signature, set[Signature]] = {}
         self.negated: dict[Signature, set[Signature]] = {}
+        self._known_calls: dict[Clause, tuple[_Asked, list[_Call]]] = {}
         self.candidates = frozenset(self._candidates())
         self.doubted = self.candidates  # relations whose negation a guard must not depend on where it leads to them
         self.places = {name: frozenset(range(name[1])) for name in self.candidates}
@@ -85,7 +87,7 @@ class Demand:
         everything = frozenset(self.dependencies.uses)
         new = self.doubted != everything or bool(broken - self.untrusted)
         self.untrusted |= broken if self.doubted == everything else set()
-        self.doubted, self.below = everything, {}
+        self.doubted, self._known_calls = everything, {}
         self.places = {name: frozenset(range(name[1])) for name in self.candidates} if new else {}
 
     def _settle(self) -> None:
@@ -119,7 +121,7 @@ class Demand:
             places = dict(settled)
             for rule in self.rules:
                 for call in self._calls(rule):
-                    places[signature(call.atom)] &= call.bound_places()
+                    places[signature(call.atom)] &= call.places
             self.places = {name: bound for name, bound in places.items() if bound}
 
     def _num_bindings(self) -> dict[Signature, float]:
@@ -136,10 +138,19 @@ class Demand:
         """How many bindings there are of some arguments."""
         return prod(self.domains.of[name][place].size for place in places)
 
-    def _calls(self, rule: Clause) -> Iterator[_Call]:
+    def _calls(self, rule: Clause) -> list[_Call]:
+        """Whom a clause asks for; found out anew only where guards of its head or for its body came or went."""
+        guarded = frozenset(name for atom in all_atoms(rule.body) if (name := signature(atom)) in self.places)
+        if not guarded:
+            return []
+        asked = self.places.get(signature(rule.head)), guarded
+        known = self._known_calls.get(rule)
+        if known is None or known[0] != asked:
+            known = self._known_calls[rule] = asked, list(self._calls_in_order(rule))
+        return known[1]
+
+    def _calls_in_order(self, rule: Clause) -> Iterator[_Call]:
         """Who is asked for when the conditions of a clause are taken one by one, in the order of their rank."""
-        if not any(signature(atom) in self.places for atom in all_atoms(rule.body)):
-            return
         estimate = Estimate(self.domains, rule.positive)
         guard = self._guard(rule.head)
         context = [guard] if guard else []
@@ -149,7 +160,7 @@ class Demand:
             atom = min(left, key=lambda atom: self._rank(atom, estimate, bound))
             left.remove(atom)
             if signature(atom) in self.places:
-                yield self._call(atom, context)
+                yield self._call(rule, atom, context)
             context.append(atom)
             bound |= variables([atom]).keys()
         for literal in rule.body:
@@ -158,16 +169,20 @@ class Demand:
                 and isinstance(literal.sentence, Atom)
                 and signature(literal.sentence) in self.places
             ):
-                yield self._call(literal.sentence, context)
+                yield self._call(rule, literal.sentence, context)
 
-    def _call(self, atom: Atom, context: Sequence[Atom]) -> _Call:
+    def _call(self, rule: Clause, atom: Atom, context: Sequence[Atom]) -> _Call:
         """The call, with what of the context may lead to it."""
         name = signature(atom)
-        below = self.below.get(name)
-        if below is None:
-            below = self.below[name] = self.dependencies.below(name) & self.doubted
-        kept = tuple(other for other in context if self._admissible(signature(other), below))
-        return _Call(atom, kept, frozenset(variables(kept)))
+        if name not in self.below:
+            self.below[name] = self.dependencies.below(name)
+        below = self.below[name]
+        doubted = below & self.doubted
+        kept = tuple(other for other in context if self._admissible(signature(other), doubted))
+        guard = self._guard(rule.head) if signature(rule.head) in below else None
+        bound = variables(kept).keys()
+        places = (place for place, term in enumerate(atom.args) if variables_of(term) <= bound)
+        return _Call(atom, kept, frozenset(place for place in places if not _grows(atom.args[place], guard, kept)))
 
     def _admissible(self, other: Signature, below: set[Signature]) -> bool:
         """Whether a guard may depend on a relation: not where that depends on the negation of what is guarded."""
@@ -213,6 +228,19 @@ class Demand:
                 if str(clause) not in written and head not in clause.positive:
                     written.add(str(clause))
                     yield clause
+
+
+def _grows(term: Term, guard: Atom | None, context: Sequence[Atom]) -> bool:
+    """Whether a recursive call wants a larger term than its clause is wanted with, which might go on for ever.
+
+        (<= (p ?x) (p (f ?x)))
+
+    Bottom up, such a clause takes terms apart; asked from above it would build them. What other conditions bind is
+    finite, and so is what is built from it once.
+    """
+    if guard is None or not isinstance(term, Function) or term in terms(guard):
+        return False
+    return not variables_of(term) <= variables([atom for atom in context if atom != guard]).keys()
 
 
 def _needed(context: Sequence[Atom], head: Atom) -> list[Atom]:

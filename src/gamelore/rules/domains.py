@@ -99,6 +99,9 @@ class Domains:
         self.clauses_of: dict[Signature, list[Clause]] = {}
         self._sizes: dict[Signature, float] = dict(known.sizes)
         self._rows = known.rows
+        self._columns = {
+            name: [{row[place] for row in rows} for place in range(name[1])] for name, rows in known.rows.items()
+        }
         readers: dict[Signature, list[Clause]] = {}
         for rule in rules:
             self.clauses_of.setdefault(signature(rule.head), []).append(rule)
@@ -146,13 +149,15 @@ class Domains:
         rows = self._rows.get(signature(atom))
         if rows is None or len(atom.args) < 2:
             return True
+        columns = self._columns[signature(atom)]
         sets = [_instances(term, found) for term in atom.args]
         for place, terms in enumerate(sets):
-            if not terms.any and not terms.functions:
+            if not (terms.any or terms.functions or columns[place] <= terms.constants):
                 rows = [row for row in rows if row[place] is None or row[place] in terms.constants]
-        for place, term in enumerate(atom.args):
-            column = {row[place] for row in rows}
-            if isinstance(term, Variable) and None not in column and len(column) < sets[place].size:
+        if len(rows) < len(self._rows[signature(atom)]):
+            columns = [{row[place] for row in rows} for place in range(len(atom.args))]
+        for term, terms, column in zip(atom.args, sets, columns, strict=True):
+            if isinstance(term, Variable) and None not in column and len(column) < terms.size:
                 found[term.name] = Terms({name for name in column if name is not None})
         return bool(rows)
 

@@ -27,6 +27,7 @@ from .rows import Rows
 from .tape import Tapes
 
 States: TypeAlias = NDArray[np.uint64]
+Lanes: TypeAlias = NDArray[np.intp]
 Progress: TypeAlias = Callable[[int], None]
 Item = TypeVar("Item")
 NO_GOAL = -1
@@ -111,12 +112,16 @@ class NativeEngine:
 
     def evaluate(self, states: States) -> tuple[NDArray[np.bool_], NDArray[np.int16]]:
         """terminal: bool[batch]; goals: int16[batch, roles], NO_GOAL where not exactly one value holds."""
+        return self._rows.ask("terminal", states)[:, 0].astype(np.bool_), self.goals(states)
+
+    def goals(self, states: States) -> NDArray[np.int16]:
+        """As `evaluate` gives them."""
         held = unpack_bits(self._rows.ask("goal", states), len(self._goal_values))
         goals = np.full((len(states), len(self.roles)), NO_GOAL, np.int16)
         for role, part in enumerate(self._goal_slices):
             own = held[:, part]
             goals[:, role] = np.where(own.sum(axis=1) == 1, own @ self._goal_values[part], NO_GOAL)
-        return self._rows.ask("terminal", states)[:, 0].astype(np.bool_), goals
+        return goals
 
     def legal(self, states: States) -> Legal:
         """Legal moves; none in terminal states."""
@@ -216,17 +221,19 @@ class _Numbered(Generic[Item]):
         return number
 
 
-@dataclass(frozen=True, slots=True)
-class _Played:
-    """What became of random matches: goals int16[n, roles], steps int32[n], stuck bool[n]."""
+def possible_goals(sheet: Rulesheet, names: Names, roles: Sequence[GroundTerm]) -> list[set[int]]:
+    """For each role the values in heads of goal rules; where one is a variable, every value 0 .. 100 is possible.
 
-    goals: NDArray[np.int16]
-    steps: NDArray[np.int32]
-    stuck: NDArray[np.bool_]
-
-    @classmethod
-    def none(cls, n: int, num_roles: int) -> _Played:
-        return cls(np.full((n, num_roles), NO_GOAL, np.int16), np.zeros(n, np.int32), np.zeros(n, np.bool_))
+    The native engine knows better, from the ground rules: it lists only what some state may give.
+    """
+    values: list[set[int]] = [set() for _ in roles]
+    for role, term in (rule.head.args for rule in sheet.rules if rule.head.name == "goal"):
+        value = goal_value(str(term))
+        found = set(range(101)) if isinstance(term, Variable) else set() if value is None else {value}
+        for known, of in zip(values, roles, strict=True):
+            if variables_of(role) or names.ground_term(role) == of:
+                known |= found
+    return values
 
 
 class ReasonerEngine:
@@ -235,30 +242,18 @@ class ReasonerEngine:
     The sets are kept as long as the engine: about 10 KB a state in chess.
     """
 
-    def __init__(self, sheet: Rulesheet, limits: Limits | None = None, rewrite: bool = True) -> None:
-        self.reasoner = Reasoner(rewrite_for_a_state(sheet) if rewrite else sheet, limits, Names(sheet))
+    def __init__(
+        self, sheet: Rulesheet, limits: Limits | None = None, rewrite: bool = True, names: Names | None = None
+    ) -> None:
+        self.reasoner = Reasoner(rewrite_for_a_state(sheet) if rewrite else sheet, limits, names or Names(sheet))
         self.names, self.roles = self.reasoner.names, self.reasoner.roles
-        self.goal_values = [sorted(values) for values in self._possible_goals(sheet)]
+        self.goal_values = [sorted(values) for values in possible_goals(sheet, self.names, self.roles)]
         self.num_words = 1
         self._sets: _Numbered[Facts] = _Numbered()
         self._facts: dict[GroundTerm, GroundTerm] = {}
         self._moves: _Numbered[GroundTerm] = _Numbered()
         self._known: dict[int, Answer] = {}
         self.initial = self.pack(self.reasoner.initial)
-
-    def _possible_goals(self, sheet: Rulesheet) -> list[set[int]]:
-        """Values that stand in heads of goal rules; where one is a variable, every value 0 .. 100 is possible.
-
-        The native engine knows better, from the ground rules: it lists only what some state may give.
-        """
-        values: list[set[int]] = [set() for _ in self.roles]
-        for role, term in (rule.head.args for rule in sheet.rules if rule.head.name == "goal"):
-            value = goal_value(str(term))
-            found = set(range(101)) if isinstance(term, Variable) else set() if value is None else {value}
-            for place, known in enumerate(values):
-                if variables_of(role) or self.names.ground_term(role) == self.roles[place]:
-                    known |= found
-        return values
 
     def _states(self, states: States) -> list[Facts]:
         return [self._sets.items[number] for number in states[:, 0].tolist()]
@@ -330,42 +325,14 @@ class ReasonerEngine:
         return self._sets.number(frozenset(known(fact, fact) for fact in facts))
 
     def playouts(self, n: int, seed: int, threads: int | None, progress: Progress | None) -> Playouts:
-        """Random matches, all of them in lockstep."""
-
-        def tell(unfinished: int) -> None:
-            if progress:
-                progress(n - unfinished)
-
-        played = self._play(np.repeat(self.initial[None], n, axis=0), seed, 0, tell)
-        counts = [Counter(None if goal == NO_GOAL else goal for goal in column) for column in played.goals.T.tolist()]
-        return Playouts(n, int(played.steps.sum()), int(played.stuck.sum()), tuple(map(dict, counts)))
+        """Random matches, step by step."""
+        states = np.repeat(self.initial[None], n, axis=0)
+        return play_stepwise(self, states, seed, 0, lambda going, _: progress and progress(n - len(going))).counted()
 
     def rollouts(self, states: States, seed: int, threads: int | None, max_steps: int) -> Rollouts:
-        """Random matches in lockstep, one from each state."""
-        played = self._play(states, seed, max_steps, lambda unfinished: None)
+        """Random matches, step by step, one from each state."""
+        played = play_stepwise(self, states, seed, max_steps, lambda going, _: None)
         return Rollouts(played.goals, played.steps)
-
-    def _play(self, states: States, seed: int, max_steps: int, tell: Progress) -> _Played:
-        """One random match from each state; `tell` is told how many go on, after each step."""
-        rng = np.random.default_rng(seed)
-        played = _Played.none(len(states), len(self.roles))
-        matches = np.arange(len(states))
-        while len(matches):
-            terminal, goals = self.evaluate(states)
-            legal = self.legal(states)
-            starts, counts = legal.by_role(len(self.roles))
-            stuck = ~terminal & (counts == 0).any(axis=1)
-            played.goals[matches[terminal]] = goals[terminal]
-            played.stuck[matches[stuck]] = True
-            going = ~terminal & ~stuck
-            if max_steps:
-                going &= played.steps[matches] < max_steps
-            drawn = starts + (rng.random(counts.shape) * counts).astype(np.int64)
-            states = self.next(states[going], legal.actions[drawn[going]])
-            matches = matches[going]
-            played.steps[matches] += 1
-            tell(len(matches))
-        return played
 
     def move(self, role: int, action: int) -> GroundTerm:
         """The move that an action's index stands for."""
@@ -374,3 +341,57 @@ class ReasonerEngine:
     def action(self, role: int, move: GroundTerm) -> int:
         """The index of a move."""
         return self._moves.number(move)
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What became of random matches: goals int16[n, roles], steps int32[n], stuck bool[n]."""
+
+    goals: NDArray[np.int16]
+    steps: NDArray[np.int32]
+    stuck: NDArray[np.bool_]
+
+    @classmethod
+    def none(cls, n: int, num_roles: int) -> Played:
+        """Before they begin."""
+        return cls(np.full((n, num_roles), NO_GOAL, np.int16), np.zeros(n, np.int32), np.zeros(n, np.bool_))
+
+    def put(self, places: Lanes, others: Played, their_places: Lanes) -> None:
+        """Takes what became of others in the place of some of these."""
+        self.goals[places] = others.goals[their_places]
+        self.steps[places] = others.steps[their_places]
+        self.stuck[places] = others.stuck[their_places]
+
+    def counted(self) -> Playouts:
+        """All of them together."""
+        counts = [Counter(None if goal == NO_GOAL else goal for goal in column) for column in self.goals.T.tolist()]
+        return Playouts(len(self.steps), int(self.steps.sum()), int(self.stuck.sum()), tuple(map(dict, counts)))
+
+
+def play_stepwise(
+    engine: Engine, states: States, seed: int | Sequence[int], max_steps: int, see: Callable[[Lanes, States], object]
+) -> Played:
+    """One random match from each state, all of them in lockstep: an engine's answer to one step of all at once.
+
+    max_steps: 0 for no limit. `see` is told, after each step, which matches were in which states.
+    """
+    rng = np.random.default_rng(seed)
+    played = Played.none(len(states), len(engine.roles))
+    matches = np.arange(len(states))
+    while len(matches):
+        legal = engine.legal(states)
+        terminal = legal.terminal
+        starts, counts = legal.by_role(len(engine.roles))
+        stuck = ~terminal & (counts == 0).any(axis=1)
+        if terminal.any():
+            played.goals[matches[terminal]] = engine.evaluate(states[terminal])[1]
+        played.stuck[matches[stuck]] = True
+        going = ~terminal & ~stuck
+        if max_steps:
+            going &= played.steps[matches] < max_steps
+        drawn = starts + (rng.random(counts.shape) * counts).astype(np.int64)
+        states = engine.next(states[going], legal.actions[drawn[going]])
+        matches = matches[going]
+        played.steps[matches] += 1
+        see(matches, states)
+    return played

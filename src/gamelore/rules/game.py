@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
@@ -15,36 +15,42 @@ from numpy.typing import NDArray
 from ..errors import GameloreError, GDLSemanticError, GDLSyntaxError, GroundingError, IllegalMoveError
 from . import cache, check
 from .asp import Limits
+from .bounded import BoundedEngine
+from .bounds import within_bounds
 from .circuit import Circuit
-from .clauses import clauses
 from .engine import Engine, Legal, NativeEngine, ReasonerEngine, States
 from .gdl import Rulesheet, parse, parse_term
 from .ground import GroundProgram, ground
 from .names import GroundTerm, Names
-from .persistence import persistent
 from .playout import Playouts, Rollouts
+from .promises import Promises
 from .rewrite import rewrite as rewritten
 from .tape import record_circuit
 from .translate import build
 from .turns import Turns
 
 EngineName: TypeAlias = Literal["auto", "native", "reasoner"]
+WITHIN_BOUNDS = 0.5  # of the seconds for grounding are for another try, within `base` and `input`
 
 
 class Game:
     """The rules of a game, ready to be played.
 
     States are `uint64[batch, num_words]`; only the game reads them. Actions are integers of one role's moves in this
-    game. `engine_reason` says why the reasoner plays, where it does; `circuit` is what the native engine runs.
+    game. `engine_reason` says why the reasoner plays, where it does, all of the game or what is outside of `base` and
+    `input` (then the game `is_bounded`); `circuit` is what the native engine runs.
     """
 
-    def __init__(self, sheet: Rulesheet, name: str, engine: NativeEngine | ReasonerEngine, why: str = "") -> None:
+    def __init__(
+        self, sheet: Rulesheet, name: str, engine: NativeEngine | BoundedEngine | ReasonerEngine, why: str = ""
+    ) -> None:
         self.rulesheet = sheet
         self.name = name
-        self.engine: Literal["native", "reasoner"] = "native" if isinstance(engine, NativeEngine) else "reasoner"
+        self.engine: Literal["native", "reasoner"] = "reasoner" if isinstance(engine, ReasonerEngine) else "native"
+        self.is_bounded = isinstance(engine, BoundedEngine)
         self.engine_reason = why
         self._engine: Engine = engine
-        self.circuit: Circuit | None = engine.circuit if isinstance(engine, NativeEngine) else None
+        self.circuit: Circuit | None = None if isinstance(engine, ReasonerEngine) else engine.circuit
         self._terms: dict[str, GroundTerm] = {}
         self._actions: dict[tuple[int, str], int] = {}
         self._texts: dict[tuple[int, int], str] = {}
@@ -108,10 +114,8 @@ class Game:
         the rules never let both hold, where the circuit relies on that; the reasoner takes any.
         """
         terms = [self._term(fact) for fact in facts]
-        if self.circuit is not None:
-            self._refuse_changes(terms)
-            for unique in self.circuit.unique:
-                self._refuse_two(terms, unique)
+        if self._promises:
+            self._promises.refuse_broken(terms, self.name)
         try:
             return self._engine.pack(terms)
         except KeyError as error:
@@ -122,32 +126,11 @@ class Game:
             ) from None
 
     @cached_property
-    def _persistent(self) -> tuple[frozenset[tuple[int, int]], frozenset[GroundTerm]]:
-        """Facts that never change, constants of the circuit: their names and numbers of arguments; these facts."""
-        numbers = self._engine.names.numbers
-        shapes = frozenset((numbers[name], arity) for name, arity in persistent(clauses(self.rulesheet)))
-        return shapes, frozenset(fact for fact in self._engine.facts(self.initial) if (fact[0], len(fact[1])) in shapes)
-
-    def _refuse_changes(self, facts: Iterable[GroundTerm]) -> None:
-        """A circuit, compiled from rewritten rules as a rule, relies on facts that never change."""
-        shapes, kept = self._persistent
-        changed = kept ^ {fact for fact in facts if (fact[0], len(fact[1])) in shapes}
-        if changed:
-            raise GDLSemanticError(
-                f"expected the facts that never change in {self.name} as they are at the start, "
-                f"got a difference in {self._engine.names.text(min(changed))}",
-                remedy='take those of game.start().facts, or load the game with engine="reasoner"',
-            )
-
-    def _refuse_two(self, facts: Iterable[GroundTerm], unique: Iterable[GroundTerm]) -> None:
-        """It also relies on facts of which at most one holds."""
-        both = sorted(set(facts).intersection(unique))[:2]
-        if len(both) == 2:
-            raise GDLSemanticError(
-                f"expected at most one of the facts of which {self.name} has one at most, "
-                f"got {' and '.join(map(self._engine.names.text, both))}",
-                remedy='leave out all but one, or load the game with engine="reasoner"',
-            )
+    def _promises(self) -> Promises | None:
+        """What the engine takes for granted of a state; None where it answers for any."""
+        if self.circuit is None or self.is_bounded:
+            return None
+        return Promises(self.rulesheet, self._engine.names, self.circuit)
 
     def move_text(self, role: int, action: int) -> str:
         """A move as text: `(mark 2 2)`."""
@@ -316,10 +299,10 @@ def make(
 ) -> Game:
     """The game of a rulesheet.
 
-    engine: "native" compiles and raises GroundingError over the limits; "reasoner" asks the rules each time; "auto"
-    is native where the limits allow it. rewrite: False to take the rules as they are written, which is slow, and the
-    oracle that everything else is held against. Raises GDLSemanticError for a rulesheet that cannot be played,
-    GameloreError for another engine.
+    engine: "native" compiles, within `base` and `input` where else it is over the limits, and raises GroundingError
+    where that is, too; "reasoner" asks the rules each time; "auto" is native where the limits allow it. rewrite: False
+    to take the rules as they are written, which is slow, and the oracle that everything else is held against. Raises
+    GDLSemanticError for a rulesheet that cannot be played, GameloreError for another engine.
     """
     if engine not in get_args(EngineName):
         known = ", ".join(get_args(EngineName))
@@ -328,7 +311,7 @@ def make(
     why = "asked for"
     if engine != "reasoner":
         try:
-            return Game(sheet, name, _native(sheet, limits or Limits(), rewrite))
+            return Game(sheet, name, *_compiled(sheet, limits or Limits(), rewrite))
         except GroundingError as error:
             if engine == "native":
                 raise
@@ -368,20 +351,39 @@ def _circuit(sheet: Rulesheet, program: GroundProgram) -> Circuit:
         raise check.placed(error, sheet, "negation-in-cycle") from None
 
 
-def _native(sheet: Rulesheet, limits: Limits, rewrite: bool) -> NativeEngine:
-    key = cache.key(sheet, limits.literals, rewrite)
+def _compiled(sheet: Rulesheet, limits: Limits, rewrite: bool) -> tuple[NativeEngine | BoundedEngine, str]:
+    """The native engine, within the bounds that the sheet declares where it is too large without; and why."""
+    try:
+        return _native(sheet, sheet, limits, rewrite), ""
+    except GroundingError as error:
+        refused = GroundingError(str(error))  # without its traceback, which holds all that was ground
+    inside = within_bounds(sheet)
+    if inside is None:
+        raise refused
+    try:
+        native = _native(inside, sheet, replace(limits, seconds=WITHIN_BOUNDS * limits.seconds), rewrite)
+    except GroundingError:
+        raise refused from None
+    too_large, _, _ = str(refused).partition(". Remedy:")
+    why = f"within `base` and `input`, with the reasoner for what is outside, for without them: {too_large}"
+    reasoner = partial(ReasonerEngine, sheet, limits, rewrite, native.names)
+    return BoundedEngine(sheet, native, reasoner), why
+
+
+def _native(rules: Rulesheet, sheet: Rulesheet, limits: Limits, rewrite: bool) -> NativeEngine:
+    """The native engine of some rules, which are those of the sheet or made of them."""
+    key = cache.key(rules, limits.literals, rewrite)
     known = cache.load(key)
     if known is not None:
-        return NativeEngine(Names(sheet), *known)
-    refusal = cache.refusal(key)
-    if refusal is not None:
-        raise GroundingError(refusal)
+        return NativeEngine(Names(rules), *known)
+    refused = cache.refusal(key, limits.seconds)
+    if refused is not None:
+        raise GroundingError(refused)
     try:
-        program = ground(rewritten(sheet) if rewrite else sheet, limits, Names(sheet))
+        program = ground(rewritten(rules) if rewrite else rules, limits, Names(rules))
         circuit = _circuit(sheet, program)
     except GroundingError as error:
-        if not error.by_time:
-            cache.refuse(key, str(error))
+        cache.refuse(key, limits.seconds, str(error))
         raise
     tapes = record_circuit(circuit)
     cache.store(key, program.roles, circuit, tapes)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import GroundingError
-from .asp import RULES_BETWEEN_CHECKS, Budget, Limits, Translator, control, ground_within
+from .asp import RULES_BETWEEN_CHECKS, Budget, Limits, Translator, control, ground_within, terms_of
 from .chase import Group
 from .gdl import KEYWORD_ARITY, Rulesheet
 from .names import GroundTerm, Names
@@ -109,10 +109,10 @@ def ground(sheet: Rulesheet, limits: Limits | None = None, names: Names | None =
     recorder = _Recorder(limits or Limits())
     clingo = control("\n".join(translator.rules(sheet)) + CHOICES, recorder)
     if not ground_within(clingo, recorder):
-        raise GroundingError(_too_large(recorder.exceeded, clingo, translator, made), recorder.is_late)
+        raise GroundingError(_too_large(recorder.exceeded, clingo, translator, made))
     rewritten = sheet if isinstance(sheet, Rewritten) else Rewritten(sheet.rules, sheet.text)
     program = recorder.program(names, _atoms(clingo, map(translator.relation, rewritten.guards)))
-    _read_atoms(clingo, translator, program, recorder.given)
+    _read_atoms(clingo, program, recorder.given)
     program.unique = [_facts(group, program) for group in sorted(rewritten.unique)]
     program.texts = _LazyTexts(clingo, translator, made)
     return program
@@ -147,24 +147,24 @@ def _part(line: int) -> str:
     return f"a part of the rule at line {line}"
 
 
-def _read_atoms(clingo: Any, translator: Translator, program: GroundProgram, given: set[int]) -> None:
+def _read_atoms(clingo: Any, program: GroundProgram, given: set[int]) -> None:
     """Sorts clingo's atoms into the words of GDL; a fact or move that is only ever negated is none."""
     unary = {"init": program.init, "true": program.true, "next": program.next}
     binary = {"does": program.does, "legal": program.legal, "goal": program.goal}
-    term = translator.term_of
     for name in unary.keys() | binary.keys() | {"role", "terminal"}:
         for atom in clingo.symbolic_atoms.by_signature(name, KEYWORD_ARITY[name]):
-            number, arguments = atom.literal, atom.symbol.arguments
+            number = atom.literal
             if name in ("true", "does") and number not in given:
                 continue
+            terms = terms_of(atom.symbol)
             if name in unary:
-                unary[name][term(arguments[0])] = number
+                unary[name][terms[0]] = number
             elif name in binary:
-                binary[name][term(arguments[0]), term(arguments[1])] = number
+                binary[name][terms[0], terms[1]] = number
             elif name == "terminal":
                 program.terminal = number
             else:
-                program.roles.append(term(arguments[0]))
+                program.roles.append(terms[0])
     program.roles.sort(key=program.names.place_of_role)
 
 
@@ -192,6 +192,6 @@ class _LazyTexts(dict[int, str]):
             if atom.literal == number:
                 if atom.symbol.name in self.made:
                     return _part(self.made[atom.symbol.name])
-                arguments = [self.translator.names.text(self.translator.term_of(a)) for a in atom.symbol.arguments]
+                arguments = map(self.translator.names.text, terms_of(atom.symbol))
                 return f"({' '.join([self.translator.relation_spelling(atom.symbol.name), *arguments])})"
         return f"atom {number}"

@@ -8,7 +8,7 @@ made up by somebody, with other walls, it does not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
 from .clauses import Clause, Literal, Signature
 from .gdl import Atom, Function, Term, Variable
@@ -19,8 +19,8 @@ def without_persistent_facts(rules: Sequence[Clause], prefix: str) -> list[Claus
     shapes = persistent(rules)
     if not shapes:
         return list(rules)
-    kept = [rule if _only_keeps(rule) else _reading(rule, shapes, prefix) for rule in rules]
-    return [*kept, *_definitions(rules, shapes, prefix)]
+    changed = (rule if _keeps_one_of(rule, shapes) else _reading(rule, shapes, prefix) for rule in rules)
+    return [*changed, *_definitions(rules, shapes, prefix)]
 
 
 def _fact(atom: Atom) -> Term:
@@ -48,6 +48,11 @@ def _only_keeps(rule: Clause) -> bool:
     return rule.head.name == "next" and any(
         atom.name == "true" and _fact(atom) == _fact(rule.head) for atom in rule.positive
     )
+
+
+def _keeps_one_of(rule: Clause, shapes: Set[Signature]) -> bool:
+    """Whether a rule says that such facts stay."""
+    return rule.head.name == "next" and _shape(_fact(rule.head)) in shapes
 
 
 def _keeps_all(rule: Clause) -> bool:

@@ -34,7 +34,7 @@ class Projection:
         self.parts: dict[str, Atom] = {}
 
     def of(self, clause: Clause, depth: int = MAX_UNFOLDED) -> Iterator[Clause]:
-        """The clause, or the clauses that replace it."""
+        """The clause, or the clauses that replace it; `depth`: of definitions in definitions that are looked into."""
         cost, cut = self._plan(clause)
         unfolded = self._unfolded(clause, cost) if depth else None
         if unfolded is not None:
@@ -43,13 +43,14 @@ class Projection:
         elif cut is None:
             yield clause
         else:
-            yield from self._cut(clause, *cut)
+            yield from self._cut(clause, cut, depth)
 
-    def _cut(self, clause: Clause, inner: tuple[Literal, ...], rest: tuple[Literal, ...]) -> Iterator[Clause]:
+    def _cut(self, clause: Clause, cut: Cut, depth: int) -> Iterator[Clause]:
+        inner, rest = cut
         part, is_new = self._part(inner, _shared(clause, inner, rest), clause)
         if is_new:
-            yield from self.of(Clause(part, inner, clause.location))
-        yield from self.of(Clause(clause.head, (Literal(True, part), *rest), clause.location))
+            yield from self.of(Clause(part, inner, clause.location), depth)
+        yield from self.of(Clause(clause.head, (Literal(True, part), *rest), clause.location), depth)
 
     def _plan(self, clause: Clause, depth: int = 2) -> tuple[float, Cut | None]:
         """How many instances the clause has, or what the best way to cut it leaves of them."""

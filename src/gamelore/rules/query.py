@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any, TypeAlias
 
 from ..errors import GDLSemanticError, GroundingError
-from .asp import Budget, Limits, Translator, control, ground_within
+from .asp import Budget, Limits, Translator, control, ground_within, terms_of
 from .gdl import KEYWORD_ARITY, Rule, Rulesheet, parse_term
 from .names import Names
 from .relations import Dependencies
@@ -33,7 +33,7 @@ def sentences(
     program = "\n".join((*translator.rules(needed), *given, "#show.", *shown))
     found: dict[str, list[tuple[Any, ...]]] = {word: [] for word in words}
     for symbol in _only_model(program, limits or Limits()):
-        found[symbol.name].append(tuple(map(translator.term_of, symbol.arguments)))
+        found[symbol.name].append(terms_of(symbol))
     return {word: [tuple(map(names.text, terms)) for terms in sorted(rows)] for word, rows in found.items()}
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from ..errors import GDLSemanticError, GroundingError
 from . import relations
-from .asp import Budget, Limits, Translator, control, ground_within
+from .asp import Budget, Limits, Translator, control, ground_within, terms_of
 from .clauses import Literal, Signature, signature
 from .gdl import KEYWORD_ARITY, Atom, Rule, Rulesheet
 from .names import GroundTerm, Names
@@ -56,22 +56,21 @@ class Reasoner:
         fixed, _ = self.translator.programs(sheet, {("role", 1), ("init", 1)})
         found: dict[str, list[GroundTerm]] = {"role": [], "init": []}
         for symbol in _Questions(fixed, "", {"role": 1, "init": 1}, self.limits).fixed():
-            found[symbol.name].append(self.translator.term_of(symbol.arguments[0]))
+            found[symbol.name].append(terms_of(symbol)[0])
         return sorted(found["role"], key=self.names.place_of_role), frozenset(found["init"])
 
     def answers(self, states: Sequence[Facts]) -> list[Answer]:
         """Legal moves (in the order of actions), goals and end of each state."""
         answers = [Answer({role: [] for role in self.roles}, {role: [] for role in self.roles}) for _ in states]
-        term = self.translator.term_of
-        for place, symbol in self._of_states.answers(list(map(self._given, states))):
+        for place, name, terms in self._of_states.answers(list(map(self._given, states))):
             answer = answers[place]
-            if symbol.name == "terminal":
+            if name == "terminal":
                 answer.terminal = True
                 continue
-            role, value = term(symbol.arguments[1]), term(symbol.arguments[2])
+            role, value = terms
             if role not in answer.legal:
                 continue  # a sentence about somebody who does not play; the check reports it
-            if symbol.name == "legal":
+            if name == "legal":
                 answer.legal[role].append(value)
             elif (goal := self.names.goal_value(value)) is not None and goal not in answer.goals[role]:
                 answer.goals[role].append(goal)
@@ -84,8 +83,8 @@ class Reasoner:
         """The state after each joint move; legality is not looked at."""
         given = [self._given(facts) + self._moves(joint) for facts, joint in zip(states, joint_moves, strict=True)]
         following: list[set[GroundTerm]] = [set() for _ in states]
-        for place, symbol in self._of_moves.answers(given):
-            following[place].add(self.translator.term_of(symbol.arguments[1]))
+        for place, _, (fact,) in self._of_moves.answers(given):
+            following[place].add(fact)
         return [frozenset(facts) for facts in following]
 
     def _given(self, facts: Facts) -> str:
@@ -109,8 +108,8 @@ class _Questions:
         self.limits = limits
         self.num_asked = REUSED
 
-    def answers(self, given: Sequence[str]) -> Iterator[tuple[int, Any]]:
-        """The shown atoms, each with the place of the text of facts that it follows from.
+    def answers(self, given: Sequence[str]) -> Iterator[tuple[int, str, list[GroundTerm]]]:
+        """The shown atoms: the place of the text of facts that each follows from, its name, its other arguments.
 
         Raises GDLSemanticError where there is no model or more than one, GroundingError over the limits.
         """
@@ -118,9 +117,9 @@ class _Questions:
             part = given[start : start + AT_ONCE]
             first = self._ground(part)
             for symbol in self._model():
-                place = symbol.arguments[0].number - first
-                if place >= 0:
-                    yield start + place, symbol
+                (number, _), *terms = terms_of(symbol)
+                if number >= first:
+                    yield start + number - first, symbol.name, terms
 
     def fixed(self) -> list[Any]:
         """The shown atoms that depend on no state."""

@@ -46,7 +46,9 @@ def variables(*sentences: Sentence) -> Iterator[Variable]:
 
 def variables_of(term: Term) -> set[str]:
     """The names of the variables in a term."""
-    return {inner.name for inner in _inside((term,)) if isinstance(inner, Variable)}
+    if isinstance(term, Function):
+        return {inner.name for inner in _inside(term.args) if isinstance(inner, Variable)}
+    return {term.name} if isinstance(term, Variable) else set()
 
 
 def sentences(rule: Rule) -> Iterator[Sentence]:

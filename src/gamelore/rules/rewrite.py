@@ -11,13 +11,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from .chase import Group
-from .clauses import Clause, clauses, signature
+from .clauses import Clause, all_atoms, clauses, signature
 from .demand import Demand
 from .domains import Domains
 from .gdl import Rulesheet
 from .persistence import without_persistent_facts
 from .projection import Projection
-from .statics import Statics, statics
+from .statics import statics
 from .stratification import Dependencies
 from .unique import Unique
 
@@ -39,8 +39,11 @@ def rewrite(sheet: Rulesheet) -> Rewritten:
     rules = clauses(sheet)
     rules = without_persistent_facts(rules, _fresh("always", rules))
     known = statics(rules)
-    unique = Unique(rules, known, _fresh("some", rules))
-    return replace(_rewritten(sheet, unique.rules, known, LARGE, must_pay=True), unique=frozenset(unique.groups))
+    domains = Domains(rules, known)
+    unique = Unique(rules, known, domains, _fresh("some", rules))
+    if unique.groups:
+        domains = Domains(unique.rules, known)
+    return replace(_rewritten(sheet, unique.rules, domains, LARGE, must_pay=True), unique=frozenset(unique.groups))
 
 
 def rewrite_for_a_state(sheet: Rulesheet) -> Rewritten:
@@ -50,17 +53,20 @@ def rewrite_for_a_state(sheet: Rulesheet) -> Rewritten:
     num_facts = sum(rule.head.name == "init" for rule in rules)
     num_roles = known.sizes.get(("role", 1), 1)
     given = {("true", 1): num_facts, ("does", 2): num_roles}
-    return _rewritten(sheet, rules, replace(known, sizes=known.sizes | given), LARGE_IN_A_STATE, must_pay=False)
+    domains = Domains(rules, replace(known, sizes=known.sizes | given))
+    return _rewritten(sheet, rules, domains, LARGE_IN_A_STATE, must_pay=False)
 
 
-def _rewritten(sheet: Rulesheet, rules: list[Clause], known: Statics, large: float, must_pay: bool) -> Rewritten:
-    domains = Domains(rules, known)
+def _rewritten(sheet: Rulesheet, rules: list[Clause], domains: Domains, large: float, must_pay: bool) -> Rewritten:
     projection = Projection(domains, _fresh("part", rules))
     rules = [part for rule in rules for part in projection.of(rule)]
     rules = _needed(rules)
     demand = Demand(rules, domains, _fresh("wanted", rules), large=large, must_pay=must_pay)
     guards = list(demand.guards())
-    rules = [*demand.guarded(), *(part for guard in guards for part in projection.of(guard))]
+    # They speak of relations as these now are, some only derived where others want it: no part of a rule, and no
+    # definition from before, may stand for what they ask.
+    parts = Projection(domains, _fresh("asked", rules))
+    rules = [*demand.guarded(), *(part for guard in guards for part in parts.of(guard, depth=0))]
     names = frozenset(guard.head.name for guard in guards)
     return Rewritten(tuple(rule.rule for rule in rules), sheet.text, sheet.path, names)
 
@@ -74,8 +80,9 @@ def _needed(rules: list[Clause]) -> list[Clause]:
 
 
 def _fresh(word: str, rules: Iterable[Clause]) -> str:
-    """A prefix that no relation of the rules has."""
+    """A prefix that no relation has which the rules derive or ask about."""
+    names = {atom.name for rule in rules for atom in (rule.head, *all_atoms(rule.body))}
     prefix = f"{word}:"
-    while any(rule.head.name.startswith(prefix) for rule in rules):
+    while any(name.startswith(prefix) for name in names):
         prefix += ":"
     return prefix

@@ -22,7 +22,7 @@ Row: TypeAlias = tuple[str | None, ...]
 
 @dataclass(slots=True)
 class Statics:
-    """`sizes`: the number of atoms; `rows`: the atoms themselves, of relations with no more than MAX_KNOWN."""
+    """`sizes`: the number of atoms, or more; `rows`: exactly the atoms, of relations with no more than MAX_KNOWN."""
 
     sizes: dict[Signature, int] = field(default_factory=dict)
     rows: dict[Signature, list[Row]] = field(default_factory=dict)
@@ -49,10 +49,10 @@ def _derived(rules: Iterable[Clause], relations: Collection[Signature]) -> tuple
     complete = ground_within(clingo, budget)
     found = Statics()
     spelled = list(names.numbers)
-    for name, arity in relations:
+    for name, arity in sorted(relations):
         atoms = list(clingo.symbolic_atoms.by_signature(translator.relation(name), arity))
         found.sizes[name, arity] = len(atoms)
-        if len(atoms) <= MAX_KNOWN:
+        if len(atoms) <= MAX_KNOWN and all(atom.is_fact for atom in atoms):  # others wait for a solver to decide them
             rows = ([_constant(term, spelled) for term in atom.symbol.arguments] for atom in atoms)
             found.rows[name, arity] = list(map(tuple, rows))
     return found, complete

@@ -40,19 +40,24 @@ class Asked(NamedTuple):
     groups: frozenset[Group]
 
 
-def unique(rules: Sequence[Clause], known: Statics, candidates: Collection[Group]) -> set[Group]:
+def unique(rules: Sequence[Clause], known: Statics, candidates: Collection[Group]) -> dict[Group, set[Group]]:
     """The groups of facts of which at most one holds in every reachable state, as far as that can be proved.
 
-    They are assumed of a state all together and proved of the next; what fails is dropped, until nothing does.
+    They are assumed of a state all together and proved of the next; what fails is dropped, until nothing does. Each
+    comes with the groups that its own proof relies on.
     """
     at_the_start = Chase(rules, known)
-    kept = {group for group in candidates if _at_most_one(group, "init", rules, at_the_start)}
-    while True:
+    kept = {group for group in sorted(candidates) if _at_most_one(group, "init", rules, at_the_start)}
+    proofs: dict[Group, set[Group]] = {}
+    while unsure := sorted(group for group in kept if group not in proofs or not proofs[group] <= kept):
         step = Chase(rules, known, kept)
-        proved = {group for group in kept if _at_most_one(group, "next", rules, step)}
-        if proved == kept:
-            return kept
-        kept = proved
+        for group in unsure:
+            step.used = set()
+            if _at_most_one(group, "next", rules, step):
+                proofs[group] = step.used
+            else:
+                kept.remove(group)
+    return {group: proofs[group] for group in kept}
 
 
 def _at_most_one(group: Group, head: str, rules: Sequence[Clause], chase: Chase) -> bool:
@@ -75,14 +80,18 @@ def _deriving(group: Group, head: str, rules: Sequence[Clause]) -> Iterator[Clau
 
 
 class Unique:
-    """Rules in which large relations are asked about facts of which one holds at most; `groups` are those facts."""
+    """Rules in which large relations are asked about facts of which one holds at most.
 
-    def __init__(self, rules: Sequence[Clause], known: Statics, prefix: str) -> None:
-        self.known, self.domains, self.prefix = known, Domains(rules, known), prefix
+    `groups` are those facts, and those that the proofs rely on: a state where no two of a group hold is followed by
+    such states alone.
+    """
+
+    def __init__(self, rules: Sequence[Clause], known: Statics, domains: Domains, prefix: str) -> None:
+        self.known, self.domains, self.prefix = known, domains, prefix
         self.recursive = Dependencies(rules).recursive()
         found = [asked for rule in rules for asked in self._asked(rule)]
         wanted = frozenset[Group]().union(*(asked.groups for asked in found))
-        self.proved = unique(rules, known, wanted | _single(rules)) if wanted else set[Group]()
+        self.proved = unique(rules, known, wanted | _single(rules)) if wanted else {}
         self.groups: set[Group] = set()
         self.some: dict[str, Atom] = {}
         self.rules = [new for rule in rules for new in self._rewritten(rule)]
@@ -94,7 +103,7 @@ class Unique:
         of = self.domains.variables(rule.positive) if large else None
         if of is not None:
             for fact, atom in product((atom for atom in rule.positive if atom.name == "true"), large):
-                values = tuple(variables([fact]).keys() & variables([atom]).keys())
+                values = tuple(name for name in variables([fact]) if name in variables([atom]))
                 num_values = prod(of[name].size for name in values)
                 groups = _groups(fact.args[0], values, of) if num_values >= GAIN else frozenset()
                 if groups:
@@ -106,18 +115,24 @@ class Unique:
 
     def _rewritten(self, rule: Clause) -> Iterator[Clause]:
         asked = max(
-            (asked for asked in self._asked(rule) if asked.groups <= self.proved),
+            (asked for asked in self._asked(rule) if asked.groups <= self.proved.keys()),
             key=lambda asked: asked.num_values,
             default=None,
         )
         if asked is None:
             yield rule
             return
-        self.groups |= asked.groups
+        self._rely_on(asked.groups)
         some, definitions = self._some(rule, asked)
         body = (Literal(False, some) if literal.sentence is asked.negated else literal for literal in rule.body)
         yield from definitions
         yield from self._rewritten(Clause(rule.head, tuple(body), rule.location))
+
+    def _rely_on(self, groups: Collection[Group]) -> None:
+        for group in groups:
+            if group not in self.groups:
+                self.groups.add(group)
+                self._rely_on(self.proved[group])
 
     def _some(self, rule: Clause, asked: Asked) -> tuple[Atom, list[Clause]]:
         """The atom that says that the relation holds of one of the facts; its clauses, the first time."""

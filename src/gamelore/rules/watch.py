@@ -160,7 +160,7 @@ class Watch:
 
     def _facts_of(self, states: States) -> Iterable[str]:
         """The facts of states; of a compiled game, whose states are bits, only those that were not asked for before."""
-        if self.game.engine != "native":
+        if self.game.engine != "native" or self.game.is_bounded:
             return (fact for state in np.unique(states, axis=0) for fact in self.game.facts(state))
         new = np.bitwise_or.reduce(states, axis=0, initial=np.uint64(0)) & ~self._bits
         self._bits |= new
