@@ -27,7 +27,7 @@ from gamelore.rules.ground import ground
 
 FIT = Limits(seconds=600, literals=30_000)  # of rules that are an example
 MAX_JOINT_MOVES = 40  # of one state, where all of them are followed
-MAX_FOLLOWED = 2_000  # joint moves of all states of one sheet
+MAX_FOLLOWED = 300  # joint moves of all states of one sheet
 
 
 class Walk(NamedTuple):
