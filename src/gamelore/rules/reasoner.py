@@ -7,6 +7,8 @@ Relations that depend on `true` or `does` get one more argument in front, the nu
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -21,7 +23,6 @@ from .names import GroundTerm, Names
 Facts: TypeAlias = frozenset[GroundTerm]
 Joint: TypeAlias = Mapping[GroundTerm, GroundTerm]
 AT_ONCE = 256  # states that one call of clingo answers for
-REUSED = 64  # states after which a clingo program, which keeps all that it has derived, is begun anew
 
 
 @dataclass(slots=True)
@@ -98,6 +99,9 @@ class Reasoner:
 class _Questions:
     """One clingo program, asked about state after state: rules that depend on none are worked out once.
 
+    It keeps all that it has derived, and gets slower by that. So it is begun anew when this has cost as much time as
+    beginning does. What it answers does not depend on that.
+
     `of_a_state` is a program part that is grounded once for all states `State` that are asked about in a batch;
     `shown` are the relations that answer.
     """
@@ -106,7 +110,8 @@ class _Questions:
         shows = "\n".join(f"#show {name}/{arity}." for name, arity in shown.items())
         self.program = f"{fixed}\n#show.\n{shows}\n#program rules(batch).\n{of_a_state}\n"
         self.limits = limits
-        self.num_asked = REUSED
+        self.begun_in, self.first_in = 0.0, math.inf  # seconds, for the first answer those of one state
+        self.lost = math.inf  # seconds that later ones took longer
 
     def answers(self, given: Sequence[str]) -> Iterator[tuple[int, str, list[GroundTerm]]]:
         """The shown atoms: the place of the text of facts that each follows from, its name, its other arguments.
@@ -115,50 +120,58 @@ class _Questions:
         """
         for start in range(0, len(given), AT_ONCE):
             part = given[start : start + AT_ONCE]
-            first = self._ground(part)
-            for symbol in self._model():
+            if self.lost >= self.begun_in:
+                self._begin()
+            first = self.num_asked
+            for symbol in self._answer(part):
                 (number, _), *terms = terms_of(symbol)
                 if number >= first:
                     yield start + number - first, symbol.name, terms
 
     def fixed(self) -> list[Any]:
         """The shown atoms that depend on no state."""
-        self._ground([])
+        self._begin()
         return self._model()
 
-    def _ground(self, given: Sequence[str]) -> int:
-        """Grounds the rules for these facts; gives the number of the first state."""
-        if self.num_asked >= REUSED:
-            self._begin()
-        first, self.num_asked = self.num_asked, REUSED  # should this fail, the control is of no use any more
-        self.budget.renew(self.limits.times(max(1, len(given))))
-        parts: list[tuple[str, Sequence[Any]]] = [] if first else [("base", ())]
-        for number, facts in enumerate(given, start=first):
-            self.control.add(f"facts{number}", ["state"], f"asked({first},state).{facts}")
+    def _begin(self) -> None:
+        import clingo
+
+        start = time.thread_time()
+        self.budget = Budget(self.limits)
+        self.control = control(self.program, self.budget, "--models=2", solves=True)
+        self._number = clingo.Number
+        self._ground([("base", ())])
+        self.begun_in, self.first_in = time.thread_time() - start, math.inf
+        self.lost, self.num_asked = 0.0, 0
+
+    def _answer(self, given: Sequence[str]) -> list[Any]:
+        """The shown atoms of the states asked about since it was begun, these now being the last of them."""
+        start, lost = time.thread_time(), self.lost
+        self.lost = math.inf  # should this fail, the control is of no use any more
+        self.budget.renew(self.limits.times(len(given)))
+        parts: list[tuple[str, Sequence[Any]]] = []
+        for number, facts in enumerate(given, start=self.num_asked):
+            self.control.add(f"facts{number}", ["state"], f"asked({self.num_asked},state).{facts}")
             parts.append((f"facts{number}", (self._number(number),)))
-        if given:
-            parts.append(("rules", (self._number(first),)))
+        self._ground([*parts, ("rules", (self._number(self.num_asked),))])
+        self.num_asked += len(given)
+        model = self._model()
+        seconds = (time.thread_time() - start) / len(given)
+        self.first_in = min(seconds, self.first_in)
+        self.lost = lost + (seconds - self.first_in) * len(given)
+        return model
+
+    def _ground(self, parts: Sequence[tuple[str, Sequence[Any]]]) -> None:
         if not ground_within(self.control, self.budget, parts):
             raise GroundingError(
                 f"expected the rules to be worked out within {self.budget.exceeded} in a state, but they go on. "
                 "Remedy: bound the terms that a recursive rule builds (`gamelore check` names it), or raise the limit"
             )
-        self.num_asked = first + len(given)
-        return first
-
-    def _begin(self) -> None:
-        import clingo
-
-        self.budget = Budget(self.limits)
-        self.control = control(self.program, self.budget, "--models=2", solves=True)
-        self._number = clingo.Number
-        self.num_asked = 0
 
     def _model(self) -> list[Any]:
         models: list[list[Any]] = []
         self.control.solve(on_model=lambda model: models.append(list(model.symbols(shown=True))))
         if len(models) != 1:
-            self.num_asked = REUSED
             raise GDLSemanticError(
                 "no perfect model: a relation depends on its own negation in this state",
                 remedy="break the cycle; `gamelore check` names it",
