@@ -17,6 +17,7 @@ from .gdl import KEYWORD_ARITY, Atom, Distinct, Function, Rule, Rulesheet, Term,
 from .names import GroundTerm, Names
 
 TOKEN = re.compile(r"\d+|[()]")
+RULES_BETWEEN_CHECKS = 64
 
 
 def _variable(name: str) -> str:
@@ -26,7 +27,7 @@ def _variable(name: str) -> str:
 
 
 class Translator:
-    """Rules to the text of an answer-set program, and clingo's symbols back to terms."""
+    """Rules to the text of an answer-set program."""
 
     def __init__(self, names: Names) -> None:
         self.names = names
@@ -97,9 +98,6 @@ def terms_of(symbol: Any) -> tuple[GroundTerm, ...]:
         else:
             open_[-1].append((int(token), ()))
     raise AssertionError(f"expected an atom, got {text}")
-
-
-RULES_BETWEEN_CHECKS = 64
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from .clauses import Signature
-from .gdl import And, Atom, Condition, Constant, Distinct, Function, Location, Not, Or, Rule, Rulesheet, Term, Variable
+from .gdl import (
+    NOWHERE,
+    And,
+    Atom,
+    Condition,
+    Constant,
+    Distinct,
+    Function,
+    Not,
+    Or,
+    Rule,
+    Rulesheet,
+    Term,
+    Variable,
+)
 from .names import MAX_GOAL, goal_value
 from .relations import Dependencies, body_atoms, named_terms
 
@@ -30,7 +44,6 @@ BOUNDS = {"next": "base", "legal": "input"}
 # No name of a sheet has a space.
 WITHIN = {"base": "within base", "init": "within base", "input": "within input"}
 AS_WRITTEN = {"terminal": "terminal as written", "goal": "goal as written"}
-NOWHERE = Location(0, 0)
 OUTSIDE_FACT = Constant("outside of base", "outside of base", NOWHERE)
 OUTSIDE = Atom("is outside", (), "is outside", NOWHERE)
 

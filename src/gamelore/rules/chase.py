@@ -13,11 +13,10 @@ from itertools import combinations
 from typing import NamedTuple, TypeAlias
 
 from .clauses import Clause, Literal, Signature, equated, signature, unfolded, without_comparisons
-from .gdl import Atom, Constant, Distinct, Function, Location, Term, Variable
+from .gdl import NOWHERE, Atom, Constant, Distinct, Function, Term, Variable
 from .statics import Row, Statics
 from .stratification import Dependencies
 
-NOWHERE = Location(0, 0)
 NOTHING = Atom("", (), "", NOWHERE)  # the head of conditions that derive nothing
 PLAYED = "does legally"  # no name of a sheet has a space
 MAX_DEPTH = 12  # of cases within cases

@@ -239,13 +239,27 @@ def _term(term: Term, terms: Mapping[str, Term]) -> Term:
             return term
 
 
-def canonical(body: Iterable[Literal], outer: Sequence[str]) -> str:
+def _canonical(body: Iterable[Literal], outer: Sequence[str]) -> str:
     """The same text for conditions that differ in the names of variables alone; `outer` are those that are seen."""
     body = list(body)
     numbers = {name: str(number) for number, name in enumerate(outer)}
     for name in variables(sentences(body)):
         numbers.setdefault(name, str(len(numbers)))
     return f"{len(outer)}: {' '.join(sorted(str(_renamed(literal, numbers).condition) for literal in body))}"
+
+
+class NewRelations:
+    """Relations made of conditions, `<prefix>1` and on: one for conditions that differ in names of variables alone."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix, self._names = prefix, dict[str, str]()
+
+    def atom(self, body: Iterable[Literal], outer: Sequence[str], location: Location) -> tuple[Atom, bool]:
+        """The relation of these conditions, applied to their variables `outer`; whether it is new."""
+        text = _canonical(body, outer)
+        is_new = text not in self._names
+        name = self._names.setdefault(text, f"{self.prefix}{len(self._names) + 1}")
+        return Atom(name, tuple(Variable(variable, location) for variable in outer), name, location), is_new
 
 
 def variables(sentences: Iterable[Atom | Distinct]) -> dict[str, None]:

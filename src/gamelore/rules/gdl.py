@@ -43,6 +43,10 @@ class Location(NamedTuple):
     column: int
 
 
+NOWHERE = Location(0, 0)
+"""Of what no text has, but a program made."""
+
+
 @dataclass(frozen=True, slots=True)
 class Constant:
     """A name without arguments; `name` is lower case, `spelling` as written here."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
-from .clauses import Clause, Literal, canonical, sentences, signature, unfolded, variables
+from .clauses import Clause, Literal, NewRelations, sentences, signature, unfolded, variables
 from .domains import Domains, Estimate
 from .gdl import Atom, Variable
 
@@ -30,8 +30,7 @@ class Projection:
     """Cuts clauses; parts that several of them share are made once."""
 
     def __init__(self, domains: Domains, prefix: str) -> None:
-        self.domains, self.prefix = domains, prefix
-        self.parts: dict[str, Atom] = {}
+        self.domains, self.parts = domains, NewRelations(prefix)
 
     def of(self, clause: Clause, depth: int = MAX_UNFOLDED) -> Iterator[Clause]:
         """The clause, or the clauses that replace it; `depth`: of definitions in definitions that are looked into."""
@@ -85,15 +84,10 @@ class Projection:
 
     def _part(self, inner: Sequence[Literal], outer: Sequence[str], clause: Clause) -> tuple[Atom, bool]:
         """The atom of the new relation in this clause; whether its clause is still to be written."""
-        text = canonical(inner, outer)
-        arguments = tuple(Variable(name, clause.location) for name in outer)
-        known = self.parts.get(text)
-        name = known.name if known else f"{self.prefix}{len(self.parts) + 1}"
-        atom = Atom(name, arguments, name, clause.location)
-        if known is None:
-            self.parts[text] = atom
+        atom, is_new = self.parts.atom(inner, outer, clause.location)
+        if is_new:
             self.domains.declare(atom, _atoms(inner))
-        return atom, known is None
+        return atom, is_new
 
 
 def _atoms(literals: Iterable[Literal]) -> list[Atom]:

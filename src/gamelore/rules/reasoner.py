@@ -19,6 +19,7 @@ from .asp import Budget, Limits, Translator, control, ground_within, terms_of
 from .clauses import Literal, Signature, signature
 from .gdl import KEYWORD_ARITY, Atom, Rule, Rulesheet
 from .names import GroundTerm, Names
+from .stratification import reachable
 
 Facts: TypeAlias = frozenset[GroundTerm]
 Joint: TypeAlias = Mapping[GroundTerm, GroundTerm]
@@ -221,11 +222,4 @@ def _depending(sheet: Rulesheet, names: set[Signature], downwards: bool) -> set[
         for atom in relations.body_atoms(rule):
             source, target = signature(rule.head), signature(atom)
             edges.setdefault(source if downwards else target, set()).add(target if downwards else source)
-    found: set[Signature] = set()
-    stack = list(names)
-    while stack:
-        name = stack.pop()
-        if name not in found:
-            found.add(name)
-            stack += edges.get(name, ())
-    return found
+    return reachable(edges, names)

@@ -10,6 +10,18 @@ from .gdl import Atom
 Edges = Mapping[Signature, Iterable[Signature]]
 
 
+def reachable(edges: Edges, roots: Iterable[Signature]) -> set[Signature]:
+    """Everything that the edges lead to from the roots, themselves included."""
+    found: set[Signature] = set()
+    stack = list(roots)
+    while stack:
+        name = stack.pop()
+        if name not in found:
+            found.add(name)
+            stack += edges.get(name, ())
+    return found
+
+
 class Dependencies:
     """`uses`: relation -> those in the bodies of its clauses; `negates`: those that stand there negated."""
 
@@ -24,14 +36,7 @@ class Dependencies:
 
     def below(self, *roots: Signature) -> set[Signature]:
         """Everything that these relations depend on, themselves included."""
-        found: set[Signature] = set()
-        stack = list(roots)
-        while stack:
-            name = stack.pop()
-            if name not in found:
-                found.add(name)
-                stack += self.uses.get(name, ())
-        return found
+        return reachable(self.uses, roots)
 
     def recursive(self) -> set[Signature]:
         """The relations that depend on themselves."""

@@ -18,10 +18,10 @@ from itertools import combinations_with_replacement, product
 from math import prod
 from typing import NamedTuple
 
-from .chase import NOWHERE, Chase, Group
-from .clauses import Clause, Literal, Signature, apart, canonical, equated, signature, unfolded, variables
+from .chase import Chase, Group
+from .clauses import Clause, Literal, NewRelations, Signature, apart, equated, signature, unfolded, variables
 from .domains import Domains, Terms
-from .gdl import KEYWORD_ARITY, Atom, Constant, Distinct, Function, Term, Variable
+from .gdl import KEYWORD_ARITY, NOWHERE, Atom, Constant, Distinct, Function, Term, Variable
 from .statics import Statics
 from .stratification import Dependencies
 
@@ -87,13 +87,13 @@ class Unique:
     """
 
     def __init__(self, rules: Sequence[Clause], known: Statics, domains: Domains, prefix: str) -> None:
-        self.known, self.domains, self.prefix = known, domains, prefix
+        self.known, self.domains = known, domains
         self.recursive = Dependencies(rules).recursive()
         found = [asked for rule in rules for asked in self._asked(rule)]
         wanted = frozenset[Group]().union(*(asked.groups for asked in found))
         self.proved = unique(rules, known, wanted | _single(rules)) if wanted else {}
         self.groups: set[Group] = set()
-        self.some: dict[str, Atom] = {}
+        self.some = NewRelations(prefix)
         self.rules = [new for rule in rules for new in self._rewritten(rule)]
 
     def _asked(self, rule: Clause) -> Iterator[Asked]:
@@ -139,14 +139,11 @@ class Unique:
         names = variables([asked.fact, asked.negated])
         inner = (asked.fact, *self._context(rule, asked.fact, set(names)), asked.negated)
         outer = [name for name in names if name not in asked.values]
-        text = canonical([Literal(True, atom) for atom in inner], outer)
-        known = self.some.get(text)
-        name = known.name if known else f"{self.prefix}{len(self.some) + 1}"
-        some = Atom(name, tuple(Variable(name, rule.location) for name in outer), name, rule.location)
-        if known:
+        body = tuple(Literal(True, atom) for atom in inner)
+        some, is_new = self.some.atom(body, outer, rule.location)
+        if not is_new:
             return some, []
-        self.some[text] = some
-        whole = Clause(some, tuple(Literal(True, atom) for atom in inner), rule.location)
+        whole = Clause(some, body, rule.location)
         definitions = self.domains.clauses_of.get(signature(asked.negated), [])
         cases = (unfolded(whole, asked.negated, definition) for definition in definitions)
         return some, [case for case in cases if case is not None]
