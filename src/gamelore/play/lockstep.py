@@ -18,7 +18,7 @@ from . import roster
 from .graph import Graph
 from .kernel import kernel
 from .match import MAX_PLIES, MatchRecord, match_records
-from .player import CAP, STUCK, TERMINAL, Finished, Player, Started, Turn
+from .player import CAP, STUCK, TERMINAL, Finished, MatchLog, Player, Started, Turn
 from .statetable import longer
 from .streams import mix, stream
 
@@ -88,12 +88,13 @@ def play_matches(
     seed: int = 0,
     *,
     max_plies: int = MAX_PLIES,
+    on_end: Callable[[Finished], None] | None = None,
     on_progress: Callable[[int], None] | None = None,
 ) -> list[MatchRecord]:
     """Records of matches between players given by name (roster.py), one for each role.
 
-    Match i has the streams (seed, 0, "play", i, role): it is the same however many are played. `on_progress` is told
-    how many are over. Raises GameloreError for an unknown player or a wrong number of players.
+    Match i has the streams (seed, 0, "play", i, role): it is the same however many are played. `on_end` is told of
+    matches as they end, `on_progress` how many are over. Raises GameloreError for an unknown player or a wrong number of players.
     """
     seats = [roster.player(spec) for spec in players]
     prefix = stream(seed, 0, STAGE)
@@ -106,6 +107,9 @@ def play_matches(
         run_lockstep(graph, seats, keys, 1, first_match=numbers, max_plies=max_plies, on_end=ended.append)
         batch = [record for finished in ended for record in _records(finished, players, seed)]
         records += sorted(batch, key=lambda record: int(record.key[-1]))
+        if on_end is not None:
+            for finished in ended:
+                on_end(finished)
         if on_progress is not None:
             on_progress(len(records))
         if graph.num_rows > _TOO_MANY_ROWS:
@@ -185,7 +189,7 @@ class Lanes:
         lanes, rows, keys, plies = _ask(
             self.active, self._rows, self._keys, self._plies, role, graph.acting, graph.num_moves
         )
-        return Turn(graph, role, lanes, rows, keys, plies)
+        return Turn(graph, role, lanes, rows, keys, plies, MatchLog(self._row_log, self._choice_log))
 
     def submit(self, role: int, lanes: NDArray[np.int64], choices: NDArray[np.int32]) -> None:
         """Takes the role's choices; where it is not asked its choice is 0, its only move."""

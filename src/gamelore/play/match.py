@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..errors import GameloreError, GDLError, IllegalMoveError
 from .graph import Graph
-from .player import CAP, END_NAMES, STUCK, TERMINAL, Finished, Started, Turn
+from .player import CAP, END_NAMES, STUCK, TERMINAL, Finished, MatchLog, Started, Turn
 
 if TYPE_CHECKING:
     from ..rules.game import Game
@@ -184,6 +184,7 @@ class MatchState:
             np.array([self.row], np.int32),
             np.array([key], np.uint64),
             np.array([self.ply], np.int32),
+            MatchLog(np.array([self._rows], np.int32), self._choice_array()),
         )
 
     def started(self, match: int = 0) -> Started:
@@ -201,7 +202,7 @@ class MatchState:
             matches=np.array([match], np.int64),
             plies=np.array([self.ply], np.int32),
             rows=np.array([self._rows], np.int32),
-            choices=np.array([self._choices], np.int32).reshape(1, self.ply, self.graph.game.num_roles),
+            choices=self._choice_array(),
             goals=np.array([goals], np.int16),
             ends=np.array([END_NAMES.index(self.end)], np.uint8),
         )
@@ -211,6 +212,10 @@ class MatchState:
     ) -> MatchRecord:
         """The record. Raises GameloreError while the match runs."""
         return match_records(self.finished(), players, [tuple(key)], settings, tuple(self.events))[0]
+
+    def _choice_array(self) -> NDArray[np.int32]:
+        """int32[1, plies, roles]: the choices so far."""
+        return np.array([self._choices], np.int32).reshape(1, self.ply, self.graph.game.num_roles)
 
     def _position(self, role: int, move: int | str) -> int:
         """A move's position within the legal ones."""

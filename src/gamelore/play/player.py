@@ -32,10 +32,22 @@ _FILLERS: tuple[Filler, ...] = get_args(Filler)
 
 
 @dataclass(frozen=True, slots=True)
+class MatchLog:
+    """The matches so far: that of lane i went through `rows[i, : ply + 1]` by `choices[i, :ply]`.
+
+    rows: int32[lanes, any]; choices: int32[lanes, any, roles], positions within the legal moves.
+    """
+
+    rows: NDArray[np.int32]
+    choices: NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """One role is asked for a move in some lanes; the rows are listed, and expanded only if someone did it.
 
     The arrays are good for the call only. A role is asked where it is its turn or where it has several moves.
+    `log` is for players who need to know what was played before; None where positions are asked about out of a match.
     """
 
     graph: Graph
@@ -44,6 +56,7 @@ class Turn:
     rows: NDArray[np.int32]  # [n]
     keys: NDArray[np.uint64]  # [n], of the streams (seed, run, stage, match, role)
     plies: NDArray[np.int32]  # [n], counter of those streams
+    log: MatchLog | None = None
 
 
 @dataclass(frozen=True, slots=True)

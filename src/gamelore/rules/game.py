@@ -106,6 +106,17 @@ class Game:
         """The facts of one state, uint64[num_words], as text."""
         return frozenset(map(self._engine.names.text, self._engine.facts(state)))
 
+    def fact_text(self, bit: int) -> str:
+        """The fact of a bit of the native engine's states: bit i % 64 of word i // 64 is number i."""
+        if self.circuit is None:
+            raise GameloreError(f"expected a game that is compiled, got {self.name}, which is not: {self.engine_reason}")
+        return self._engine.names.text(self.circuit.facts[bit])
+
+    @property
+    def role_terms(self) -> tuple[GroundTerm, ...]:
+        """The roles as ground terms, such as the circuit and the ground rules have."""
+        return tuple(self._engine.roles)
+
     def state(self, facts: Iterable[str]) -> NDArray[np.uint64]:
         """Packs facts, uint64[num_words].
 

@@ -1,0 +1,350 @@
+"""SeqLearner on matches written by hand, and beside a plain one on many."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+import pytest
+
+import gamelore
+from gamelore.errors import GameloreError
+from gamelore.learn.contexts import ContextPairs, Record
+from gamelore.learn.excerpts import DUET, KIND_NAMES, SOLO, Excerpts, excerpts, turns
+from gamelore.learn.patterns import Patterns
+from gamelore.learn.seqtable import SeqTable
+from gamelore.learn.sequences import SeqLearner, SequenceSettings, results
+from gamelore.learn.weighing import WEIGHTS
+from gamelore.play import roster
+from gamelore.play.graph import Graph
+from gamelore.play.lockstep import run_lockstep
+from gamelore.play.match import MatchState
+from gamelore.play.player import Finished
+from gamelore.play.streams import stream
+from gamelore.rules.symmetry import Symmetries
+from learn.plain_sequences import EIGHT, Facts, PlainLearner, Ply, image
+
+
+@cache
+def game_of(name: str) -> gamelore.Game:
+    return gamelore.load(name)
+
+
+def played(graph: Graph, moves: Sequence[str]) -> Finished:
+    """A match of a game in which the roles take turns, by its moves; stopped behind them where it is not over."""
+    match = MatchState(graph, max_plies=len(moves))
+    for move in moves:
+        actor = int(np.flatnonzero(graph.acting[match.row])[0])
+        for role in match.pending():
+            match.submit(role, move if role == actor else 0)
+    return match.finished()
+
+
+def marks(places: Sequence[int]) -> list[str]:
+    """Moves on the 3x3 board by the paper's numbers, row by row from 1."""
+    return [f"(mark {(place - 1) // 3 + 1} {(place - 1) % 3 + 1})" for place in places]
+
+
+def all_of(finished: Finished) -> np.ndarray:
+    return np.ones(finished.goals.shape, np.bool_)
+
+
+def texts(graph: Graph, moves: np.ndarray) -> list[str]:
+    patterns = Patterns(graph.game)
+    return [patterns.move_text(move)[1] for move in moves.tolist() if move >= 0]
+
+
+DRAWN = marks([1, 2, 3, 5, 4, 6, 8, 7, 9])  # tic-tac-toe without a line
+
+
+# ---- sequences in matches
+
+
+def test_duets_and_solos_of_a_match_written_by_hand() -> None:
+    graph = Graph(game_of("tictactoe"))
+    finished = played(graph, marks([1, 5, 2, 6, 3]))  # x wins
+    found = excerpts(finished, np.array([[True, False]]), [3])
+    listed = [(KIND_NAMES[kind], texts(graph, moves)) for kind, moves in zip(found.kinds, found.moves, strict=True)]
+    assert listed == [
+        ("duet", marks([1, 5, 2])),
+        ("solo", marks([1, 2, 3])),
+        ("duet", marks([2, 6, 3])),
+    ]
+    assert found.roles.tolist() == [0, 0, 0]
+    assert found.rows.tolist() == finished.rows[0, [0, 0, 2]].tolist()
+
+
+def random_match(name: str) -> Finished:
+    graph = Graph(game_of(name))
+    ended: list[Finished] = []
+    seats = [roster.player("random")] * graph.game.num_roles
+    run_lockstep(graph, seats, [stream(3, name)], 1, on_end=ended.append)
+    return ended[0]
+
+
+def test_alone_there_are_solos_only() -> None:
+    finished = random_match("pegsolitaire")
+    found = excerpts(finished, all_of(finished), [2])
+    assert set(found.kinds.tolist()) == {SOLO}
+    assert len(found.roles) == finished.plies[0] - 1
+
+
+def test_who_was_not_successful_teaches_nothing() -> None:
+    finished = random_match("tictactoe")
+    assert not len(excerpts(finished, ~all_of(finished), [2]).roles)
+
+
+def test_at_the_same_time_the_contestants_own_move_comes_first() -> None:
+    finished = random_match("goofspiel")
+    graph = finished.graph
+    found = excerpts(finished, all_of(finished), [2])
+    first = {role: np.flatnonzero((found.roles == role) & (found.kinds == DUET))[0] for role in (0, 1)}
+    choices, start = finished.choices[0, 0], graph.start
+    own = [2 * int(graph.legal(start, role)[choices[role]]) + role for role in (0, 1)]
+    assert found.moves[first[0]].tolist() == own
+    assert found.moves[first[1]].tolist() == own[::-1]
+
+
+def test_turns_are_all_moves_in_order() -> None:
+    graph = Graph(game_of("tictactoe"))
+    made = turns(played(graph, marks([1, 5, 2, 6, 3])))
+    assert made.roles.tolist() == [0, 1, 0, 1, 0]
+    assert texts(graph, made.moves) == marks([1, 5, 2, 6, 3])
+
+
+def test_results_by_role() -> None:
+    graph = Graph(game_of("tictactoe"))
+    assert results(played(graph, marks([1, 5, 2, 6, 3]))).tolist() == [[1.0, 0.0]]
+    assert results(played(graph, DRAWN)).tolist() == [[0.5, 0.5]]
+
+
+# ---- the table
+
+
+def test_a_match_and_its_images_are_one() -> None:
+    """Each sequence of a match and of its seven images is stored once, with one context."""
+    game = game_of("losetictactoe")
+    graph, patterns = Graph(game), Patterns(game)
+    assert patterns.symmetries.num == 8
+    once = SeqLearner(patterns)
+    once.watch(played(graph, DRAWN), np.ones((1, 2), np.bool_))
+    eightfold = SeqLearner(patterns)
+    for symmetry in EIGHT:
+        finished = played(graph, [symmetry(move) for move in DRAWN])
+        eightfold.watch(finished, np.ones((1, 2), np.bool_))
+    one, eight = once.table.entries, eightfold.table.entries
+    assert len(once.table) == len(eightfold.table) > 5
+    assert (one.moves == eight.moves).all()
+    assert (one.contexts == eight.contexts).all()
+    assert (8 * one.encounters == eight.encounters).all()
+    assert not eight.several.any()
+    eightfold.extract()
+    assert int(np.diff(eightfold.pairs.starts).sum()) == len(once.table)
+
+
+def test_the_context_of_figure_3() -> None:
+    """What <X to 1, O to 3, X to 7> has in common: blank at 1, 3 and 7, X at 5, O at 9 (Figure 3's example)."""
+    game = game_of("losetictactoe")
+    graph = Graph(game)
+    patterns = Patterns(game, Symmetries.trivial(game))
+    table = SeqTable(patterns, 3)
+    for first, second in ((2, 4), (6, 8), (4, 2)):
+        finished = played(graph, marks([5, 9, first, second, 1, 3, 7]))
+        met = excerpts(finished, all_of(finished), [3])
+        wanted = (met.kinds == DUET) & np.array([texts(graph, moves) == marks([1, 3, 7]) for moves in met.moves])
+        part = Excerpts(met.roles[wanted], met.kinds[wanted], met.rows[wanted], met.moves[wanted])
+        table.add(part, patterns.of(graph, part.rows))
+    entries = table.entries
+    assert entries.encounters.tolist() == [3]
+    assert entries.several.tolist() == [True]
+    assert patterns.facts(entries.contexts[0]) == {
+        "(cell 1 1 b)", "(cell 1 3 b)", "(cell 2 2 x)", "(cell 3 1 b)", "(cell 3 3 o)", "(control xplayer)",
+    }  # fmt: skip
+
+
+def test_a_table_goes_on_where_another_stopped() -> None:
+    game = game_of("losetictactoe")
+    graph, patterns = Graph(game), Patterns(game)
+    matches = [played(graph, marks(places)) for places in ([5, 1, 9, 2, 8], [5, 2, 8, 1, 3], [1, 5, 9, 2, 4])]
+    whole, first, second = (SeqLearner(patterns) for _ in range(3))
+    for finished in matches:
+        take(whole, finished)
+    take(first, matches[0])
+    second.table.restore(first.table.entries)
+    for finished in matches[1:]:
+        take(second, finished)
+    for one, other in zip(columns(whole), columns(second), strict=True):
+        assert (one == other).all()
+
+
+def take(learner: SeqLearner, finished: Finished) -> None:
+    met = excerpts(finished, all_of(finished), [3])
+    learner.table.add(met, learner.patterns.of(finished.graph, met.rows))
+
+
+def columns(learner: SeqLearner) -> tuple[np.ndarray, ...]:
+    entries = learner.table.entries
+    return entries.kinds, entries.roles, entries.moves, entries.contexts, entries.encounters, entries.several
+
+
+# ---- context pairs
+
+
+def test_sequences_of_one_context_become_a_tree() -> None:
+    """Figure 2: <X to 1, O to 2, X to 8>, <X to 1, O to 2, X to 7> and <X to 1, O to 4, X to 6> in one context."""
+    game = game_of("losetictactoe")
+    patterns = Patterns(game, Symmetries.trivial(game))
+    moves = [marks(places) for places in ([1, 2, 8], [1, 2, 7], [1, 4, 6], [3, 4, 6])]
+    rows = np.array([[patterns.move_number(i % 2, move) for i, move in enumerate(one)] for one in moves], np.int32)
+    context = patterns.pack(["(cell 2 2 x)", "(control xplayer)"])
+    arguments = (np.zeros(4, np.int8), np.zeros(4, np.int8), rows, np.tile(context, (4, 1)))
+    pairs = ContextPairs.form(patterns, *arguments)
+    assert pairs.starts.tolist() == [0, 4]
+    by_first = ContextPairs.form(patterns, *arguments, trees="first")
+    assert np.diff(by_first.starts).tolist() == [3, 1]
+    starts, firsts = pairs.first_moves
+    assert starts.tolist() == [0, 2]
+    assert [patterns.move_text(move) for move in firsts.tolist()] == [(0, move) for move in marks([1, 3])]
+
+
+def test_pairs_that_stay_keep_their_record() -> None:
+    game = game_of("tictactoe")
+    patterns = Patterns(game, Symmetries.trivial(game))
+    move = patterns.move_number(0, "(mark 1 1)")
+    contexts = np.stack([patterns.pack([fact]) for fact in ("(cell 1 1 b)", "(cell 2 2 b)")])
+    moves = np.full((2, 1), move, np.int32)
+    nobody = np.zeros(2, np.int8)
+    both = ContextPairs.form(patterns, nobody, nobody, moves, contexts)
+    both.record.comments[:] = [3, 4]
+    later = ContextPairs.form(patterns, nobody[:1], nobody[:1], moves[:1], contexts[1:]).inheriting(both)
+    place = both.keys.tolist().index(later.keys[0].tolist())
+    assert later.record.comments.tolist() == [both.record.comments[place]]
+    assert both.chosen(np.array([1, 0])).record.comments.tolist() == [4, 3]
+
+
+# ---- weights
+
+
+def record(comments: float, agreements: float, tries: float, successes: float) -> Record:
+    return Record(*(np.array([value]) for value in (comments, agreements, tries, successes)))
+
+
+@pytest.mark.parametrize(
+    ("formula", "weight"),
+    [("agreement", 3 / 4 * 4 / 10), ("laplace", 4 / 6), ("plain", 3 / 4), ("results", 4.5 / 6 * 6 / 10)],
+)
+def test_weights_by_hand(formula: str, weight: float) -> None:
+    assert WEIGHTS[formula](record(4, 3, 6, 4.5))[0] == pytest.approx(weight)
+
+
+def test_nothing_known_weighs_nothing_or_half() -> None:
+    found = {name: float(weighting(record(0, 0, 0, 0))[0]) for name, weighting in WEIGHTS.items()}
+    assert found == {"agreement": 0.0, "laplace": 0.5, "plain": 0.0, "results": 0.0}
+
+
+def test_many_comments_are_trusted_fully() -> None:
+    assert WEIGHTS["agreement"](record(40, 30, 0, 0))[0] == 0.75
+
+
+# ---- beside a plain learner
+
+
+def orbit(facts: Facts, branches: set[tuple[str, tuple[tuple[int, str], ...]]]) -> frozenset[object]:
+    """A context with its branches, in whatever image it stands."""
+    return frozenset(
+        (
+            image(symmetry, facts),
+            frozenset((kind, tuple((by, symmetry(move)) for by, move in moves)) for kind, moves in branches),
+        )
+        for symmetry in EIGHT
+    )
+
+
+def plies_of(finished: Finished, i: int) -> list[Ply]:
+    graph, game = finished.graph, finished.graph.game
+    plies: list[Ply] = []
+    for ply in range(int(finished.plies[i])):
+        row = int(finished.rows[i, ply])
+        actors = [role for role in range(game.num_roles) if graph.acting[row, role] or graph.num_moves[row, role] > 1]
+        legal = {role: [game.move_text(role, action) for action in graph.legal(row, role).tolist()] for role in actors}
+        moves = {role: legal[role][finished.choices[i, ply, role]] for role in actors}
+        plies.append((graph.facts(row), moves, legal))
+    return plies
+
+
+def orbit_of_pair(pairs: ContextPairs, i: int) -> frozenset[object]:
+    patterns = pairs.patterns
+    branches = {
+        (KIND_NAMES[pairs.kinds[b]], tuple(patterns.move_text(move) for move in pairs.moves[b].tolist() if move >= 0))
+        for b in range(int(pairs.starts[i]), int(pairs.starts[i + 1]))
+    }
+    return orbit(patterns.facts(pairs.contexts[i]), branches)
+
+
+@pytest.mark.parametrize("lengths", [(3,), (2, 4)])
+@pytest.mark.parametrize("repeated", ["encounters", "origins"])
+def test_it_learns_what_a_plain_learner_learns(lengths: tuple[int, ...], repeated: str) -> None:
+    game = game_of("losetictactoe")
+    graph = Graph(game)
+    learner = SeqLearner(Patterns(game), SequenceSettings(lengths=lengths, repeated=repeated))  # type: ignore[arg-type]
+    patterns = learner.patterns
+    plain = PlainLearner(
+        lengths,
+        EIGHT,
+        lambda facts: tuple(patterns.pack(facts).tolist()),
+        lambda move: patterns.move_number(*move),
+    )
+    experts = np.array([True, False])
+    for tournament in range(3):
+        ended: list[Finished] = []
+        seats = [roster.player("minimax:depth=4"), roster.player("random")]
+        keys = np.full(6, stream(1, tournament))
+        run_lockstep(graph, seats, keys, 1, first_match=np.arange(6), on_end=ended.append)
+        for finished in ended:
+            outcomes = results(finished)
+            learner.watch(finished, np.tile(experts, (len(outcomes), 1)))
+            for i in range(len(outcomes)):
+                plain.watch(plies_of(finished, i), outcomes[i].tolist(), experts.tolist())
+        learner.extract()
+        plain.extract(repeated)
+    assert len(learner.table) == len(plain.met)
+    pairs = learner.pairs
+    columns = (pairs.record.comments, pairs.record.agreements, pairs.record.tries, pairs.record.successes)
+    found = Counter(
+        (int(pairs.roles[i]), orbit_of_pair(pairs, i), *(float(column[i]) for column in columns))
+        for i in range(len(pairs))
+    )
+    expected = Counter(
+        (role, orbit(context, branches), float(r.comments), float(r.agreements), float(r.tries), float(r.successes))
+        for (role, context), (branches, r) in plain.pairs.items()
+    )
+    assert found == expected
+    assert sum(pairs.record.comments) > 0
+
+
+def test_both_engines_learn_the_same() -> None:
+    """By the reasoner facts get their bits as they are met; without symmetries all is as on the native engine."""
+    found = []
+    for engine in ("native", "reasoner"):
+        game = gamelore.load("losetictactoe", engine=engine)  # type: ignore[arg-type]
+        patterns = Patterns(game, Symmetries.trivial(game))
+        learner = SeqLearner(patterns, SequenceSettings(lengths=(2,)))
+        graph = Graph(game)
+        for places in ([5, 1, 9, 2, 8, 3], [5, 1, 9, 4, 8, 7], [5, 3, 7, 2, 4, 1]):
+            learner.watch(played(graph, marks(places)), np.ones((1, 2), np.bool_))
+            learner.extract()
+        pairs = learner.pairs
+        found.append({orbit_of_pair(pairs, i): float(pairs.record.comments[i]) for i in range(len(pairs))})
+    assert found[0] == found[1]
+    assert found[0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "word"),
+    [({"lengths": ()}, "lengths"), ({"lengths": (0,)}, "lengths"), ({"weighting": "best"}, "weighting agreement")],
+)
+def test_settings_that_make_no_sense(settings: dict[str, object], word: str) -> None:
+    with pytest.raises(GameloreError, match=word):
+        SequenceSettings(**settings)  # type: ignore[arg-type]
