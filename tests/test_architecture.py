@@ -18,27 +18,31 @@ SOURCE = Path(gamelore.__file__).parent
 # entered here at its place; `room` stands for the `__init__` of a room, `gamelore` for that of the package.
 FROM_TOP_TO_BOTTOM = """
     errors
-    rules rules.gdl rules.layout rules.relations rules.flaws rules.spelling rules.check
+    rules rules.gdl rules.options rules.layout rules.relations rules.flaws rules.spelling rules.check
     rules.clauses rules.stratification rules.names rules.asp rules.statics rules.domains rules.persistence
     rules.chase rules.unique
     rules.projection rules.demand rules.rewrite rules.bounds rules.ground rules.reasoner
     rules.groundrules rules.factor rules.cycles rules.circuit rules.translate rules.schedule rules.planes rules.wide
     rules.tape rules.native rules.cache rules.ir rules.kernels rules.interpreter rules.rows rules.draw rules.block
     rules.playout
-    rules.engine rules.promises rules.bounded rules.turns rules.board rules.game rules.perft rules.speed
-    rules.query rules.watch rules.reach rules.tryout rules.playcheck
+    rules.engine rules.promises rules.bounded rules.turns rules.board rules.game
+    rules.counter rules.colouring rules.automorphisms rules.tallies rules.rulegraph rules.symmetry
+    rules.perft rules.speed rules.query rules.watch rules.reach rules.tryout rules.playcheck
     games
     gamelore
     play play.kernel play.streams play.statetable play.graph play.decisive play.player play.search play.playouts
-    play.forest play.uct play.roster play.match play.lockstep
+    play.forest play.uct play.canonical play.retrograde play.turntaking play.sampling play.expansion play.solutionfile
+    play.solve play.perfect play.reasonable play.bestline play.regret play.roster play.match play.lockstep
+    play.expectation
     learn learn.features learn.table1 learn.storefile learn.tables learn.knowledge learn.exchange learn.afterstates
     learn.values learn.coalesce learn.trees learn.settings learn.initial learn.scoring learn.learner learn.transfer
     learn.study
     net
-    lab lab.stats lab.trees lab.drawing lab.structure lab.grid lab.trials lab.claims lab.costs lab.endpoints lab.runner
+    lab lab.stats lab.trees lab.drawing lab.layout lab.effects lab.pairs lab.marks lab.boards lab.structure
+    lab.grid lab.trials lab.claims lab.costs lab.endpoints lab.workers lab.runner
     lab.figures lab.report lab.transfer lab.banerjee2007.plan lab.banerjee2007.study lab.banerjee2007.tables
     lab.banerjee2007.pictures lab.banerjee2007.page lab.banerjee2007.run lab.banerjee2007 lab.demo
-    cli.console cli.games cli.check cli.fmt cli.inspect cli.bench cli.play cli.learn cli.features cli.knowledge
+    cli.console cli.games cli.check cli.fmt cli.inspect cli.bench cli.solve cli.play cli.learn cli.features cli.knowledge
     cli.lab cli
 """
 ORDER = FROM_TOP_TO_BOTTOM.split()

@@ -64,6 +64,7 @@ def test_all_commands_are_there() -> None:
         "fmt",
         "show",
         "perft",
+        "symmetries",
         "bench",
         "play",
         "players",

@@ -82,6 +82,7 @@ def test_json_has_the_witness_and_the_figures(stuck: Path) -> None:
     assert size.keys() == {"num_facts", "num_gates"}
     assert played == {
         "path": str(stuck),
+        "game": "stuck",
         "engine": "native",
         "reason": "",
         "num_states": 3,
@@ -159,7 +160,7 @@ def test_what_is_not_there_is_told_with_what_may_have_been_meant(tmp_path: Path,
     assert "got 'tictacto'; did you mean tictactoe or " in run("tictacto", code=2).stderr
     assert f"did you mean {stuck}?" in run(tmp_path / "stuk.kif", code=2).stderr
     assert f"that is a folder: name its files, as in {tmp_path / '*.kif'}" in run(tmp_path, code=2).stderr
-    assert "shipped are capturego3, " in run("zzz", code=2).stderr
+    assert "shipped are breakthrough, " in run("zzz", code=2).stderr
 
 
 def test_without_play_nothing_is_said_of_playing(tmp_path: Path) -> None:

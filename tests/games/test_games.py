@@ -33,7 +33,7 @@ def test_every_game_has_its_counts_and_its_line_in_the_docstring() -> None:
 def test_a_wrong_name_gets_the_nearest_right_ones() -> None:
     with pytest.raises(GameloreError, match="got 'tictactow'; did you mean tictactoe"):
         games.path("tictactow")
-    with pytest.raises(GameloreError, match=r"choose one of capturego3, .*tictactoe3p"):
+    with pytest.raises(GameloreError, match=r"choose one of breakthrough, .*tictactoe3p"):
         games.perft("zzz")
 
 

@@ -226,9 +226,9 @@ def foreign_database(path: Path, application_id: int, user_version: int) -> None
         (
             storefile.APPLICATION_ID,
             storefile.FORMAT + 1,
-            "expected knowledge of format 1, got format 2, .* newer",
+            "expected knowledge of format 2 or before, got format 3, .* newer",
         ),
-        (storefile.APPLICATION_ID, 0, "expected knowledge of format 1, got format 0, .* older .* export it"),
+        (storefile.APPLICATION_ID, 0, "expected knowledge of format 2 or before, got format 0, .* name another file"),
     ],
 )
 def test_a_foreign_or_other_format_is_refused_and_left_alone(
@@ -361,8 +361,8 @@ def test_another_learner_of_the_same_name_is_refused_whole(path: Path, tmp_path:
         ("{", "expected JSON, got: .*; import what `export` wrote"),
         ("[]", 'expected JSON with "format": "gamelore-knowledge"'),
         (
-            '{"format": "gamelore-knowledge", "version": 2}',
-            "expected version 1, got 2; use the gamelore that wrote it",
+            '{"format": "gamelore-knowledge", "version": 3}',
+            "expected version 2 or before, got 3; use the gamelore that wrote it",
         ),
         (
             '{"format": "gamelore-knowledge", "version": 1, "games": []}',

@@ -11,11 +11,12 @@ from gamelore.rules.perft import perft
 from naive import Naive
 
 NUM_MATCHES = {"as written": 200, "rewritten": 40}
+MOST_STEPS = 1000  # for matches may be long
 NUM_NAIVE_STATES = 40
 
 
 def random_steps(game, num_matches, seed):
-    """Distinct steps of random matches, uint64[n, words] and int32[n, roles], and the ends, uint64[m, words]."""
+    """Some distinct steps of random matches, uint64[n, words] and int32[n, roles], and the ends, uint64[m, words]."""
     rng = np.random.default_rng(seed)
     states = np.repeat(game.initial[None], num_matches, axis=0)
     steps, joints, ends = [], [], []
@@ -33,7 +34,8 @@ def random_steps(game, num_matches, seed):
         states = game.next(states, joint)
     steps, joints, ends = np.concatenate(steps), np.concatenate(joints), np.concatenate(ends)
     _, first = np.unique(np.hstack([steps, joints.astype(np.uint64)]), axis=0, return_index=True)
-    return steps[first], joints[first], np.unique(ends, axis=0)
+    some = rng.permutation(first)[:MOST_STEPS]
+    return steps[some], joints[some], np.unique(ends, axis=0)
 
 
 def legal_texts(game, states):

@@ -4,10 +4,12 @@
     games.py      games
     check.py      check
     fmt.py        fmt
-    inspect.py    show, perft
+    inspect.py    show, perft, symmetries
     bench.py      bench
+    solve.py      solve
     play.py       play, players
     features.py   features
+    sequences.py  learn --learner sequences
     learn.py      learn
     knowledge.py  knowledge list | show | export | import
     lab.py        transfer, reproduce, demo, matches
@@ -21,7 +23,7 @@ from typing import Annotated
 
 import typer
 
-from . import bench, check, features, fmt, games, inspect, knowledge, lab, learn, play
+from . import bench, check, features, fmt, games, inspect, knowledge, lab, learn, play, solve
 
 app = typer.Typer(
     name="gamelore",
@@ -32,7 +34,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group in (games, check, fmt, inspect, bench, play, features, learn):
+for group in (games, check, fmt, inspect, bench, solve, play, features, learn):
     group.register(app)
 app.add_typer(knowledge.app, name="knowledge")
 lab.register(app)

@@ -8,13 +8,13 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import typer
 
 from ..errors import GameloreError
+from ..games import title
 from .console import FAILED, INTERRUPTED, Engine, Json, Seed, command, emit, rulesheet_path, say, status, usage
 
 COLUMNS = {
@@ -63,7 +63,7 @@ def bench(
         for name in games:
             rulesheet_path(name)
     rows: list[dict[str, Any]] = []
-    size = max(len(Path(name).stem) for name in games)
+    size = max(len(title(name)) for name in games)
     if not json:
         typer.echo(_line("game", list(COLUMNS.values()), size))
     try:
@@ -144,7 +144,7 @@ def _show(row: dict[str, Any], size: int, json: bool) -> None:
         at = "" if row["error"].startswith(row["game"]) else f"{row['game']}: "
         say(f"error: {at}{row['error']}")
     elif not json:
-        typer.echo(_line(Path(row["game"]).stem, [_cell(row[column]) for column in COLUMNS], size))
+        typer.echo(_line(title(row["game"]), [_cell(row[column]) for column in COLUMNS], size))
         if row.get("reason"):
             how = "natively" if row["engine"] == "native" else "on the reasoner, because"
             say(f"{row['game']} plays {how} {row['reason']}")

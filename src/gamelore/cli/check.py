@@ -51,7 +51,10 @@ def register(app: typer.Typer) -> None:
 
 
 def check(
-    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Rulesheets, or names of shipped games.")],
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE", help="Rulesheets, or names of shipped games; :option=value,.. behind either."),
+    ],
     strict: Annotated[bool, typer.Option("--strict", help="Warnings, too, make the exit code 1.")] = False,
     play: Annotated[bool, typer.Option("--play", help="Also find what shows in play only.")] = False,
     seconds: Annotated[
@@ -103,8 +106,8 @@ def check(
     limits = Limits(ground_seconds, ground_literals)
     effort = _effort(seconds, matches, max_steps, max_states, seed) if play else None
 
-    def checked(path: Path, text: str) -> _Checked:
-        return _check(path, text, effort, engine, limits)
+    def checked(path: Path, text: str, game: str) -> _Checked:
+        return _check(_Checked(path, game), text, effort, engine, limits)
 
     result = _check_all(files, checked, quiet=json)
     found = [finding for one in result.checked for finding in one.findings]
@@ -119,13 +122,23 @@ def check(
 
 @dataclass
 class _Checked:
-    """One file: its findings, and what was played, or why nothing was; whether Ctrl-C ended it."""
+    """One file: its findings, and what was played, or why nothing was; whether Ctrl-C ended it.
+
+    game: its name, with the options that were chosen.
+    """
 
     path: Path
+    game: str
     findings: list[Finding] = field(default_factory=list)
     report: PlayReport | None = None
     not_played: str = ""
     interrupted: bool = False
+
+    @property
+    def title(self) -> str:
+        """The path, and the options behind it."""
+        _, colon, options = self.game.partition(":")
+        return f"{self.path}{colon}{options}"
 
 
 @dataclass
@@ -155,7 +168,7 @@ def _effort(
     return Effort(seconds, matches, max_steps or default.max_steps, max_states, seed)
 
 
-def _check_all(files: Sequence[str], checked: Callable[[Path, str], _Checked], quiet: bool) -> _Result:
+def _check_all(files: Sequence[str], checked: Callable[[Path, str, str], _Checked], quiet: bool) -> _Result:
     """Checks files one after the other, and prints each one's findings at once unless `quiet`."""
     result = _Result()
     with status() as progress:
@@ -171,16 +184,18 @@ def _check_all(files: Sequence[str], checked: Callable[[Path, str], _Checked], q
             if not quiet:
                 _show(one)
             if one.interrupted:
-                say(f"interrupted at {one.path}; what was found until then is kept")
+                say(f"interrupted at {one.title}; what was found until then is kept")
                 break
     return result
 
 
-def _read(name: str) -> tuple[Path, str] | None:
-    """A rulesheet's place and text; None, and a message, where it cannot be read."""
+def _read(name: str) -> tuple[Path, str, str] | None:
+    """A rulesheet's place, text and name; None, and a message, where it cannot be read."""
+    from ..games import sheet
+
     try:
-        path = rulesheet_path(name)
-        return path, path.read_text(encoding="utf-8", errors="replace")
+        rulesheet_path(name)
+        return sheet(name)
     except GameloreError as error:
         say(f"error: {error}")
     except OSError as error:
@@ -188,13 +203,12 @@ def _read(name: str) -> tuple[Path, str] | None:
     return None
 
 
-def _check(path: Path, text: str, effort: Effort | None, engine: Any, limits: Limits) -> _Checked:
+def _check(checked: _Checked, text: str, effort: Effort | None, engine: Any, limits: Limits) -> _Checked:
     from ..rules.check import REFUSED
     from ..rules.game import findings
 
-    checked = _Checked(path)
     try:
-        checked.findings = findings(text, path, limits)
+        checked.findings = findings(text, checked.path, limits)
         if effort is None:
             return checked
         if any(found.severity == "error" and found.code in REFUSED | NOT_PLAYED for found in checked.findings):
@@ -211,7 +225,7 @@ def _play(checked: _Checked, text: str, effort: Effort, engine: Any, limits: Lim
     from ..rules.playcheck import play_check, unplayable
 
     try:
-        checked.report = play_check(parse(text, checked.path), checked.path.stem, effort, engine, limits)
+        checked.report = play_check(parse(text, checked.path), checked.game, effort, engine, limits)
         found, checked.interrupted = checked.report.findings, checked.report.interrupted
     except GameloreError as error:
         found, checked.not_played = [unplayable(error, checked.path)], "it cannot be loaded"
@@ -221,19 +235,24 @@ def _play(checked: _Checked, text: str, effort: Effort, engine: Any, limits: Lim
 def _played(checked: _Checked) -> dict[str, Any]:
     """What was played with one file, for JSON; the findings are elsewhere."""
     if checked.report is None:
-        return {"path": str(checked.path), "engine": None, "reason": f"not played: {checked.not_played}"}
+        return {
+            "path": str(checked.path),
+            "game": checked.game,
+            "engine": None,
+            "reason": f"not played: {checked.not_played}",
+        }
     data = asdict(checked.report) | {"size": checked.report.size and checked.report.size._asdict()}
     del data["findings"]
-    return {"path": str(checked.path), **data}
+    return {"path": str(checked.path), "game": checked.game, **data}
 
 
 def _show(checked: _Checked) -> None:
     for finding in checked.findings:
         typer.echo(finding)
     if checked.report:
-        typer.echo("\n  ".join([f"{checked.path}: {_engine(checked.report)}", *_figures(checked.report)]))
+        typer.echo("\n  ".join([f"{checked.title}: {_engine(checked.report)}", *_figures(checked.report)]))
     elif checked.not_played:
-        typer.echo(f"{checked.path}: not played: {checked.not_played}")
+        typer.echo(f"{checked.title}: not played: {checked.not_played}")
 
 
 def _engine(report: PlayReport) -> str:

@@ -39,7 +39,7 @@ Engine = Annotated[
     Literal["auto", "native", "reasoner"],
     typer.Option("--engine", help="Compile the rules, ask them each time, or whichever works."),
 ]
-GAME_HELP = "A shipped game (see `gamelore games`) or the path of a rulesheet."
+GAME_HELP = "A shipped game (see `gamelore games`) or the path of a rulesheet; :option=value,.. behind either."
 
 
 def command(
@@ -110,6 +110,19 @@ def status() -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
+def progress_bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A bar on standard error, with the remaining time; told how many there are."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("left:"), TimeRemainingColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda completed: bar.update(task, completed=completed)
+
+
+@contextmanager
 def usage() -> Iterator[None]:
     """Mistakes found inside are the caller's: exit code 2."""
     try:
@@ -159,20 +172,21 @@ def show_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, numb
 
 
 def rulesheet_path(name: str, shipped: bool = True) -> Path:
-    """The rulesheet of a shipped game (unless these do not count), or at a path.
+    """The rulesheet of a shipped game (unless these and options do not count), or at a path.
 
-    Raises GameloreError, with the nearest right names, where there is none.
+    Raises GameloreError, with the nearest right names, where there is none, or no such option.
     """
     from .. import games
 
+    base, settings = games.split(name) if shipped else (name, "")
     names = games.names() if shipped else ()
-    path = Path(name)
-    if name in names:
-        return games.path(name)
+    path = games.path(base) if base in names else Path(base)
     if path.exists() and not path.is_dir():
+        if settings:
+            games.sheet(name)  # which looks at them
         return path
     what = "a shipped game or the path of a rulesheet" if shipped else "the path of a rulesheet"
-    raise GameloreError(f"expected {what}, got {name!r}; {_instead(path, names)}")
+    raise GameloreError(f"expected {what}, got {base!r}; {_instead(path, names)}")
 
 
 def _instead(path: Path, names: Sequence[str]) -> str:

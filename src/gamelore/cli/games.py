@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ def register(app: typer.Typer) -> None:
 
 
 def games(json: Json = False) -> None:
-    """List the games that gamelore ships."""
+    """List the games that gamelore ships, and the options that some of them have."""
     from .. import games as shipped
 
     rows = [_about(shipped.path(name)) for name in shipped.names()]
@@ -24,12 +25,26 @@ def games(json: Json = False) -> None:
         emit(rows)
     else:
         show_table(("game", "roles", "about"), [(row["name"], ", ".join(row["roles"]), row["about"]) for row in rows])
+        typer.echo("\nSome have options, chosen as in fivemensmorris:cap=80,flying=yes\n")
+        show_table(("game", "option", "default", "values"), [line for row in rows for line in _options(row)])
+
+
+def _options(row: dict[str, Any]) -> list[tuple[str, ...]]:
+    """The options of a game for the table."""
+    return [(row["name"], option["name"], option["value"], ", ".join(option["choices"])) for option in row["options"]]
 
 
 def _about(path: Path) -> dict[str, Any]:
-    """A shipped game's name, roles, title (the first line of its comment) and place."""
+    """A shipped game's name, roles, title (the first line of its comment), options and place."""
     from ..rules.gdl import parse
+    from ..rules.options import options
 
     text = path.read_text(encoding="utf-8")
-    roles = [str(rule.head.args[0]) for rule in parse(text, path).rules if rule.head.name == "role"]
-    return {"name": path.stem, "roles": roles, "about": text.splitlines()[0].lstrip("; "), "path": str(path)}
+    rules = parse(text, path).rules
+    return {
+        "name": path.stem,
+        "roles": [str(rule.head.args[0]) for rule in rules if rule.head.name == "role"],
+        "about": text.splitlines()[0].lstrip("; "),
+        "options": [asdict(option) for option in options(rules).values()],
+        "path": str(path),
+    }

@@ -1,4 +1,4 @@
-"""show and perft: one position of a game, and how many there are."""
+"""show, perft and symmetries: one position of a game, how many there are, and what its rules do not tell apart."""
 
 from __future__ import annotations
 
@@ -23,18 +23,24 @@ from .console import (
     fail,
     load_game,
     say,
+    show_table,
     show_width,
     status,
     usage,
 )
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from ..rules.board import Drawing
+    from ..rules.counter import StepCounter
     from ..rules.game import Game, Position
+    from ..rules.symmetry import Symmetries
 
 MOVE_LINES = 6  # of one role's legal moves, unless all are asked for
 WIDTH = 18  # of a column of counts
 SHORTEST = 1e-4  # seconds of which a rate is worth telling
+SYMMETRY_LINES = 48  # of a list of symmetries, unless all are asked for
 
 
 def register(app: typer.Typer) -> None:
@@ -48,6 +54,7 @@ def register(app: typer.Typer) -> None:
         'show tictactoe --facts "(cell 1 1 x) (cell 2 2 b) (control oplayer)"',
     )(show)
     command(app, "perft", "perft connectfour --depth 7", "perft tictactoe --json")(perft)
+    command(app, "symmetries", "symmetries tictactoe", "symmetries fivemensmorris --json")(symmetries)
 
 
 def show(
@@ -251,3 +258,124 @@ def _row(counted: dict[str, Any]) -> str:
     seconds = counted["seconds"]
     rate = f"{counted['sequences'] / seconds:,.0f}" if seconds > SHORTEST else ""
     return f"{counted['depth']:>5}{numbers}{seconds:>12.3f}{rate:>16}".rstrip()
+
+
+def symmetries(
+    game: Annotated[str, typer.Argument(metavar="GAME", help=GAME_HELP)],
+    show_all: Annotated[bool, typer.Option("--all", help="All symmetries, however many there are.")] = False,
+    json: Json = False,
+) -> None:
+    """Show the symmetries of a game, and its step counter if it has one.
+
+    A symmetry changes facts and moves such that the rules stay as they are, with all roles, goals and the first
+    state. It is written as cycles: in (a b c), a becomes b, b becomes c, and c becomes a. Here they are those of facts,
+    the ones that hold at first before others.
+
+    A step counter counts the plies, and nothing but the end depends on it.
+    """
+    from ..rules.counter import step_counter
+    from ..rules.symmetry import symmetries as symmetries_of
+
+    rules = load_game(game)
+    found, counter = symmetries_of(rules), step_counter(rules)
+    if json:
+        emit(
+            {
+                "game": rules.name,
+                "rules_hash": rules.rules_hash,
+                "num": found.num,
+                "why": found.why,
+                "symmetries": [_images(found, s) for s in range(found.num)],
+                "step_counter": _count_described(rules, counter),
+            }
+        )
+        return
+    typer.echo(f"{rules.name}: {counted(found.num, 'symmetry', 'symmetries')}, the identity included")
+    if found.why:
+        say(f"there may be more: {found.why}")
+    shown = found.num if show_all else SYMMETRY_LINES
+    if found.num > 1:
+        show_table(
+            ["", "order", "facts", "moves", "cycles"],
+            (_symmetry_row(found, s) for s in range(1, min(shown, found.num))),
+            numbers=range(4),
+        )
+    if found.num > shown:
+        typer.echo(f".. {found.num - shown} more (--all shows them)")
+    typer.echo(_count_line(rules, counter))
+
+
+def _images(found: Symmetries, s: int) -> dict[str, Any]:
+    """What a symmetry moves: from -> to."""
+    game, actions = found.game, found.actions[s].tolist()
+    moves = {
+        role: {game.move_text(number, a): game.move_text(number, actions[a]) for a in own if actions[a] != a}
+        for number, (role, own) in enumerate(zip(game.roles, _actions_by_role(game), strict=True))
+    }
+    facts = {game.fact_text(f): game.fact_text(to) for f, to in enumerate(found.facts[s].tolist()) if f != to}
+    return {"facts": facts, "moves": moves}
+
+
+def _actions_by_role(game: Game) -> list[range]:
+    """The actions of each role; none where the game is not compiled."""
+    ranges, first = [], 0
+    for moves in game.circuit.actions if game.circuit else [[]] * game.num_roles:
+        ranges.append(range(first, first + len(moves)))
+        first += len(moves)
+    return ranges
+
+
+def _symmetry_row(found: Symmetries, s: int) -> list[object]:
+    """Number, order, how many facts and moves it moves, and as many of its cycles as fit on a line."""
+    from math import lcm
+
+    facts, actions = _cycles(found.facts[s]), _cycles(found.actions[s])
+    order = lcm(*(len(cycle) for cycle in (*facts, *actions)))
+    initial = found.game.circuit.initial if found.game.circuit else []
+    facts.sort(key=lambda cycle: not initial[cycle[0]])
+    texts = [f"({' '.join(map(found.game.fact_text, cycle))})" for cycle in facts]
+    return [s, order, sum(map(len, facts)), sum(map(len, actions)), _as_fits(texts, show_width() - 30)]
+
+
+def _cycles(permutation: NDArray[Any]) -> list[list[int]]:
+    """The cycles of a permutation, each from its smallest number on, without those of one."""
+    images = permutation.tolist()
+    cycles, seen = [], set()
+    for first in range(len(images)):
+        cycle = [first]
+        while first not in seen and images[cycle[-1]] != first:
+            cycle.append(images[cycle[-1]])
+        if len(cycle) > 1:
+            cycles.append(cycle)
+        seen.update(cycle)
+    return cycles
+
+
+def _as_fits(texts: Sequence[str], width: int) -> str:
+    """The first texts, as many as fit, at least one, and dots for the others."""
+    line = "".join(texts[:1])
+    for text in texts[1:]:
+        if len(line) + len(text) + len(" ..") > width:
+            return f"{line} .."
+        line += text
+    return line
+
+
+def _count_described(game: Game, counter: StepCounter | None) -> dict[str, Any] | None:
+    if counter is None:
+        return None
+    return {
+        "facts": list(map(game.fact_text, counter.facts)),
+        "first": sorted(game.facts(counter.first)),
+        "last": sorted(game.facts(counter.last)),
+        "plies": counter.length,
+        "ends_the_match": counter.ends,
+    }
+
+
+def _count_line(game: Game, counter: StepCounter | None) -> str:
+    if counter is None:
+        return "no step counter"
+    first, last = (" ".join(sorted(game.facts(bits))) or "none" for bits in (counter.first, counter.last))
+    end = "where the match ends" if counter.ends else "where it stands still"
+    return f"step counter: from {first} to {last}, {counted(counter.length, 'ply', 'plies')} later, {end}"

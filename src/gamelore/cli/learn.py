@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from . import sequences
 from .console import (
     GAME_HELP,
     USAGE,
@@ -22,9 +23,24 @@ from .console import (
     known,
     load_game,
     opponent_settings,
+    progress_bar,
     say,
     show_table,
     usage,
+)
+from .sequences import (
+    PAPERS_EXPERT,
+    Against,
+    Cycles,
+    Draws,
+    Expert,
+    Length,
+    Locality,
+    Repeated,
+    Symmetry,
+    Tests,
+    Trees,
+    Weighting,
 )
 
 if TYPE_CHECKING:
@@ -36,6 +52,41 @@ if TYPE_CHECKING:
 LEARNER_OPTIONS = "What the learner is made of"
 SOURCE_OPTIONS = "What a transfer learner begins with"
 LAST = 100  # matches of the second mean
+MATCHES = 100
+OF_VALUES = [
+    "role",
+    "opponent",
+    "initialisation",
+    "heuristic",
+    "depth",
+    "alpha",
+    "gamma",
+    "lam",
+    "epsilon",
+    "source",
+    "source_role",
+    "source_opponent",
+    "combine",
+    "equivalence",
+    "control",
+]
+OF_SEQUENCES = [
+    "length",
+    "weighting",
+    "repeated",
+    "trees",
+    "draws",
+    "locality",
+    "symmetry",
+    "expert",
+    "against",
+    "cycles",
+    "tests",
+]
+INSTEAD = {
+    "role": "it learns what all roles do",
+    "opponent": "say whom it watches with --expert and --against",
+}
 
 
 def register(app: typer.Typer) -> None:
@@ -47,22 +98,32 @@ def register(app: typer.Typer) -> None:
         "learn tictactoe --role oplayer --opponent weak:filler=first --matches 500 --seed 3",
         "learn connect3 --learner transfer --source tictactoe --initialisation eager --matches 1000",
         "learn othello4 --learner lookahead --heuristic maxmax --opponent weak --matches 300 --json",
+        "learn losetictactoe --learner sequences",
+        "learn fivemensmorris --learner sequences --length 3 --length 5 --matches 40",
+        "learn tictactoe3p --learner sequences --expert uct:simulations=200 --against random,egreedy",
         kept="every finished match is in the knowledge store; the same command goes on from there",
     )(learn)
 
 
 def learn(
+    context: typer.Context,
     game: Annotated[str, typer.Argument(metavar="GAME", help=GAME_HELP)],
     role: Annotated[str | None, typer.Option("--role", help="Who learns.", show_default="the first role")] = None,
     opponent: Annotated[
         str, typer.Option("--opponent", help="egreedy, random or weak, with :filler=random|first|hashed,epsilon=..")
     ] = "egreedy",
     matches: Annotated[
-        int, typer.Option("--matches", min=1, help="How many the learner is to have behind it, earlier ones included.")
-    ] = 100,
+        int | None,
+        typer.Option(
+            "--matches",
+            min=1,
+            help="How many the learner is to have behind it, earlier ones included; of sequences: in a tournament.",
+            show_default=f"{MATCHES}; {sequences.MATCHES} in a tournament",
+        ),
+    ] = None,
     learner: Annotated[
-        Literal["baseline", "transfer", "lookahead"],
-        typer.Option("--learner", help="Where first values come from.", rich_help_panel=LEARNER_OPTIONS),
+        Literal["baseline", "transfer", "lookahead", "sequences"],
+        typer.Option("--learner", help="Of values, by where first values come from, or of sequences of moves."),
     ] = "baseline",
     initialisation: Annotated[
         Literal["lazy", "siblings", "eager"],
@@ -124,24 +185,46 @@ def learn(
             rich_help_panel=SOURCE_OPTIONS,
         ),
     ] = None,
+    length: Length = None,
+    weighting: Weighting = "agreement",
+    repeated: Repeated = "encounters",
+    trees: Trees = "context",
+    draws: Draws = "count",
+    locality: Locality = "none",
+    symmetry: Symmetry = "all",
+    expert: Expert = PAPERS_EXPERT,
+    against: Against = None,
+    cycles: Cycles = 2,
+    tests: Tests = 50,
     knowledge: KnowledgeFile = None,
     engine: Engine = "auto",
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Let a learner of Banerjee & Stone (2007) play, and keep what it learns.
+    """Let a learner of Banerjee & Stone (2007) play, or one of Lock & Epstein (2004) watch, and keep what it learns.
 
-    Every finished match is in the store at once. Interrupted or killed, the same command goes on where it was, and
-    comes to the same values as if it had never stopped.
+    Every finished match is in the store at once; of --learner sequences, every finished tournament. Interrupted or
+    killed, the same command goes on where it was, and comes to the same values as if it had never stopped.
+
+    A learner of sequences watches an expert play against others, --matches in each of --cycles tournaments with each
+    of --against. The perfect expert needs a game that can be solved; for others name one, such as uct:simulations=200.
     """
     from ..learn.knowledge import Knowledge
     from ..learn.settings import LearnerSettings
     from ..learn.study import Sources, study
 
+    _check_options(context, learner)
     rules = load_game(game, engine)
+    if learner == "sequences":
+        with usage():
+            settings = sequences.settings(length, weighting, repeated, trees, draws, locality)
+            watched = sequences.curriculum(expert, against, cycles, matches or sequences.MATCHES)
+        sequences.learn(rules, settings, watched, symmetry, knowledge=knowledge, seed=seed, tests=tests, json=json)
+        return
+    matches = matches or MATCHES
     chosen = known(role, rules.roles, f"a role of {rules.name}") if role else rules.roles[0]
     with usage():
-        settings = LearnerSettings(
+        made_of = LearnerSettings(
             learner,
             heuristic,
             initialisation,
@@ -153,17 +236,34 @@ def learn(
             equivalence=_pairs(equivalence),
             control=control,
         )
-        against = opponent_settings(opponent)
+        opponent_of = opponent_settings(opponent)
     if (learner == "transfer") != bool(source):
         fail(f"expected --source GAME with --learner transfer, and only there; got --learner {learner}", USAGE)
     sources = Sources(tuple(source), source_opponent, source_role, combine) if source else None
     _look_for(sources, knowledge)
-    with Knowledge(knowledge) as store, _progress(matches) as bar, _interrupted_between_matches(bar) as progress:
-        found = study(store, rules, chosen, settings, against, matches, seed=seed, sources=sources, progress=progress)
+    with (
+        Knowledge(knowledge) as store,
+        progress_bar("matches", matches) as bar,
+        _interrupted_between_matches(bar) as progress,
+    ):
+        found = study(
+            store, rules, chosen, made_of, opponent_of, matches, seed=seed, sources=sources, progress=progress
+        )
         report = _report(store, found)
     if found.num_matches > matches:
         say(f"it had {found.num_matches} matches behind it before, none were added")
     emit(report) if json else _show(report)
+
+
+def _check_options(context: typer.Context, learner: str) -> None:
+    """Out where an option is given that this learner does not have."""
+    others = OF_VALUES if learner == "sequences" else OF_SEQUENCES
+    flags = {parameter.name: parameter.opts[0] for parameter in context.command.params}
+    for name in others:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            instead = INSTEAD.get(name, "leave it out, or choose another --learner")
+            fail(f"expected options of --learner {learner}, got {flags[name]}; {instead}", USAGE)
 
 
 def _look_for(sources: Sources | None, knowledge: Path | None) -> None:
@@ -212,19 +312,6 @@ def _interrupted_between_matches(told: Callable[[int], None]) -> Iterator[Callab
         yield tell
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[int], None]]:
-    """A bar on standard error, with the remaining time; told how many matches there are."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("matches"), BarColumn(), MofNCompleteColumn(), TextColumn("left:"), TimeRemainingColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task("matches", total=total)
-        yield lambda completed: bar.update(task, completed=completed)
 
 
 def _report(store: Knowledge, learner: StoredLearner) -> dict[str, Any]:

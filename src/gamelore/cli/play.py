@@ -23,6 +23,7 @@ from .console import (
     status,
     usage,
 )
+from .solve import solved
 
 if TYPE_CHECKING:
     from ..play.match import MatchRecord
@@ -39,6 +40,8 @@ def register(app: typer.Typer) -> None:
         "play connectfour uct:simulations=5000 egreedy",
         "play connectfour uct:seconds=0.5 uct:simulations=1000,leaves=8",
         "play connect3 weak random --matches 100 --records matches.jsonl --json",
+        "play losetictactoe expert random --matches 1000 --regret",
+        "play losetictactoe seqplayer perfect --matches 100",
     )(play)
     command(app, "players", "players", "players --json")(players)
 
@@ -56,6 +59,9 @@ def play(
     records: Annotated[
         Path | None, typer.Option("--records", metavar="FILE", help="Write every match as a line of JSON.")
     ] = None,
+    regret: Annotated[
+        bool, typer.Option("--regret", help="Also how many points a move of each loses against best play.")
+    ] = False,
     engine: Engine = "auto",
     seed: Seed = 0,
     json: Json = False,
@@ -64,9 +70,15 @@ def play(
 
     The strongest is uct: 1000 simulations a move unless told otherwise, as in uct:simulations=5000 or uct:seconds=0.5.
     The seconds are for one move of all matches that are played side by side.
+
+    The players perfect, xreasonable, expert and novice, and --regret, need the game to be solved, see `gamelore solve`;
+    that is done first. A step counter that it leaves out is unknown to them, too.
     """
+    from ..learn.players import player
     from ..play.lockstep import play_matches
-    from ..play.roster import player
+    from ..play.perfect import Perfect
+    from ..play.reasonable import XReasonable
+    from ..play.regret import RegretCount
 
     rules = load_game(game, engine)
     with usage():
@@ -74,6 +86,9 @@ def play(
             player(spec)
     if len(players) != rules.num_roles:
         fail(f"expected {rules.num_roles} players, for {', '.join(rules.roles)}; got {len(players)}", USAGE)
+    losses = RegretCount(rules.num_roles) if regret else None
+    if regret or any(isinstance(player(spec), Perfect | XReasonable) for spec in players):
+        solved(rules)
     with status() as doing:
         doing(f"playing {counted(matches, 'match', 'matches')}")
         played = play_matches(
@@ -81,12 +96,16 @@ def play(
             players,
             matches,
             seed,
+            on_end=losses.add if losses else None,
             on_progress=lambda over: doing(f"{over} of {counted(matches, 'match', 'matches')} are over"),
         )
     if records is not None:
         records.parent.mkdir(parents=True, exist_ok=True)
         records.write_text("".join(f"{record.to_json()}\n" for record in played), encoding="utf-8")
     summary = _summary(rules, players, played, seed)
+    if losses:
+        for result, mean in zip(summary["players"], losses.per_move, strict=True):
+            result["regret"] = mean
     if json:
         emit(summary)
     else:
@@ -131,11 +150,13 @@ def _show(summary: dict[str, Any], match: MatchRecord | None) -> None:
             result["role"],
             result["player"],
             f"{result['mean_goal']:.2f}",
+            *([f"{result['regret']:.2f}"] if "regret" in result else []),
             "  ".join(f"{goal}: {count}" for goal, count in result["goals"].items()),
         )
         for result in summary["players"]
     ]
-    show_table(("role", "player", "mean goal", "goals"), rows, numbers=[2])
+    regret = ("regret per move",) if "regret" in summary["players"][0] else ()
+    show_table(("role", "player", "mean goal", *regret, "goals"), rows, numbers=range(2, 3 + len(regret)))
     plies = summary["plies"]
     ends = ", ".join(f"{count} {end}" for end, count in summary["ends"].items())
     typer.echo(
@@ -146,7 +167,7 @@ def _show(summary: dict[str, Any], match: MatchRecord | None) -> None:
 
 def players(json: Json = False) -> None:
     """List the players that `gamelore play` takes, and what can be set of each: name:option=value,option=value."""
-    from ..play.roster import ROSTER
+    from ..learn.players import ROSTER
 
     rows = [(name, list(entry.options), entry.about) for name, entry in ROSTER.items()]
     if json:

@@ -10,16 +10,27 @@
     capturego3_suicide   the same with suicide legal and losing
     goofspiel            two players bid at the same time for five prizes
     pegsolitaire         one player, fifteen holes in a triangle, goals by the pegs left
+    fivemensmorris       place and move five pieces, three in a line remove one; options cap, flying, removal
+    breakthrough         pawns on 4x5 or a larger board, the first in the last row wins; options width, height, rows
 
 A game is `NAME.kif`, commented GDL, and `NAME.perft`, its counts. (The word is from chess: a performance test that
 walks all moves to a fixed depth.) A line of a perft file is `depth sequences positions`: the joint-move sequences of
 exactly that length from the start, where a match that has ended goes no further, and the distinct positions (sets of
 facts) that they lead to. Where a game was counted to its end, `complete N` gives the number of its complete games and
 `reachable N` its distinct positions over all depths. `#` begins a comment.
+
+A sheet may have options, of which any are chosen behind a game's name or the path of its sheet:
+
+    load("fivemensmorris:cap=80,flying=yes")     load("my/game.kif:width=6")
+
+Which there are, and their values, `gamelore games` lists; how a sheet states them is told in rules/options.py. The
+game's name says what was chosen, in the order of the sheet; its rules, and so its hash, are those with these values.
+Perft files count the game as it is without choosing.
 """
 
 from __future__ import annotations
 
+import re
 from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
@@ -28,6 +39,7 @@ from ..errors import GameloreError
 from ..rules.asp import Limits
 from ..rules.game import EngineName, Game, make
 from ..rules.gdl import Rulesheet, parse
+from ..rules.options import choose
 
 _FOLDER = Path(__file__).parent
 
@@ -79,9 +91,9 @@ def load(
     engine: "native" compiles and raises GroundingError over the limits; "reasoner" asks the rules each time; "auto" is
     native where the limits allow it. limits: budgets of grounding, `Limits()` unless told. rewrite: False to take the
     rules as they are written (see rules/rewrite.py), the oracle for tests. A source with a parenthesis is text, but for
-    a path that ends in ".kif"; a shipped name goes before a file of that name. Raises GDLError for a
-    rulesheet that cannot be played, GameloreError for an unknown name or engine, OSError for a file that cannot be
-    read.
+    a path that ends in ".kif"; a shipped name goes before a file of that name. Behind a name or a path there may be
+    options, as in "fivemensmorris:cap=80,flying=yes". Raises GDLError for a rulesheet that cannot be played,
+    GameloreError for an unknown name, option or engine, OSError for a file that cannot be read.
     """
     sheet, name = read(source)
     return make(sheet, name, engine, limits, rewrite)
@@ -89,12 +101,58 @@ def load(
 
 def read(source: str | Path) -> tuple[Rulesheet, str]:
     """Parses a shipped name, a path or GDL text; also gives the game's name. Raises as `load` does."""
-    place = Path(source)
-    if isinstance(source, str) and "(" in source and ("\n" in source or place.suffix != ".kif"):
+    if isinstance(source, str) and _is_text(source):
         return parse(source), "unnamed"
-    if source in names() or not (place.suffix or place.is_file()):
-        place = path(str(source))
-    return parse(place.read_text(encoding="utf-8", errors="replace"), place), place.stem
+    place, text, name = sheet(source)
+    return parse(text, place), name
+
+
+def sheet(source: str | Path) -> tuple[Path, str, str]:
+    """Where the rulesheet of a shipped name or a path is, its text with the chosen options, and the game's name.
+
+    Raises GameloreError for an unknown name or option, OSError for a file that cannot be read.
+    """
+    base, settings = split(source)
+    is_path = base not in names() and (Path(base).suffix or (Path(base).exists() and not Path(base).is_dir()))
+    place = Path(base) if is_path else path(base)
+    text = place.read_text(encoding="utf-8", errors="replace")
+    chosen = _chosen(settings, str(source))
+    if not chosen:
+        return place, text, place.stem
+    text, values = choose(text, chosen, place.stem)
+    return place, text, f"{place.stem}:{','.join(map('='.join, values.items()))}"
+
+
+def split(source: str | Path) -> tuple[str, str]:
+    """A shipped name or a path, and the options behind it: ("connect3", ""), ("my/game.kif", "cap=80,flying=yes")."""
+    base, colon, settings = str(source).rpartition(":")
+    has_options = colon and ("=" in settings or base in names() or base.endswith(".kif"))
+    if not has_options or any(mark in settings for mark in "/\\") or Path(source).is_file():
+        return str(source), ""
+    return base, settings
+
+
+def title(source: str | Path) -> str:
+    """A short name for tables, without looking at the rulesheet: the options as given, but no folder, no `.kif`."""
+    base, settings = split(source)
+    return ":".join(filter(None, (Path(base).stem, settings)))
+
+
+def _is_text(source: str) -> bool:
+    return "(" in source and ("\n" in source or not re.search(r"\.kif(:[^()]*)?$", source))
+
+
+def _chosen(settings: str, source: str) -> dict[str, str]:
+    """The options in `flying=yes,cap=80`."""
+    chosen: dict[str, str] = {}
+    for part in filter(None, map(str.strip, settings.split(","))):
+        name, equals, value = (word.strip() for word in part.partition("="))
+        if not equals:
+            raise GameloreError(f"expected option=value, got {part!r} in {source!r}; write name:option=value,..")
+        if name.lower() in chosen:
+            raise GameloreError(f"expected the option {name} once, got it again in {source!r}; leave one out")
+        chosen[name.lower()] = value
+    return chosen
 
 
 def _suggestion(name: str) -> str:

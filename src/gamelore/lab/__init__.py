@@ -3,6 +3,11 @@
     stats.py            rewards -> means, intervals, verdicts
     trees.py            features as small trees, and those trees in a terminal
     drawing.py          features as pictures
+    layout.py           where the facts of a game lie: boards, points with lines between them
+    effects.py          what a move does to the places of a board
+    pairs.py            sequences of moves with their contexts, and whole positions, in a terminal
+    marks.py            pieces and moves drawn on a board
+    boards.py           pairs and positions as pictures
     structure.py        what can be counted on the games themselves
     grid.py             what is to be run: settings, and the seeds that follow from them
     trials.py           what was run: every finished trial, in one SQLite file

@@ -7,7 +7,7 @@ of an id is an ExperimentError that names the entry.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, permutations, product
 from pathlib import Path
@@ -88,21 +88,35 @@ class Claims:
 
 
 def load_claims(path: Path = BANERJEE2007) -> Claims:
-    """Reads a file of claims; raises ExperimentError where it is not one."""
+    """Reads a file of claims that has a table; raises ExperimentError where it is not one."""
+    data = _read(path, {"format", "table1", "claim"})
+    table, entries = _table(data["table1"])
+    return Claims(_by_id([*map(_claim, data["claim"]), *entries]), table, path)
+
+
+def read_claims(path: Path) -> dict[str, Claim]:
+    """Reads a file of claims alone, by id; raises ExperimentError where it is not one."""
+    return _by_id(map(_claim, _read(path, {"format", "claim"})["claim"]))
+
+
+def _read(path: Path, keys: set[str]) -> dict[str, Any]:
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ExperimentError(f"expected a file of claims at {path}, got: {error}") from error
-    _keys(data, {"format", "table1", "claim"}, set(), "the file")
+    _keys(data, keys, set(), "the file")
     if data["format"] != FORMAT:
         raise ExperimentError(f"expected claims of format {FORMAT} in {path}, got {data['format']!r}")
-    table, entries = _table(data["table1"])
+    return data
+
+
+def _by_id(entries: Iterable[Claim]) -> dict[str, Claim]:
     claims: dict[str, Claim] = {}
-    for entry in (*map(_claim, data["claim"]), *entries):
+    for entry in entries:
         if entry.id in claims:
             raise ExperimentError(f"expected every claim once, got {entry.id} twice; rename one")
         claims[entry.id] = entry
-    return Claims(claims, table, path)
+    return claims
 
 
 _REQUIRED = {"id", "place", "quote", "measure", "of", "test", "target", "max_runs"}

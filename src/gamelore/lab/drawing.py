@@ -33,7 +33,11 @@ def draw_features(features: Sequence[DrawnFeature], path: str | Path, *, title: 
     The suffix of `path` says PNG, SVG or another format of matplotlib's; without one, a PNG and an SVG. Raises
     GameloreError for a suffix that is no format.
     """
-    figure = features_figure(features, title=title)
+    return save(features_figure(features, title=title), path)
+
+
+def save(figure: Figure, path: str | Path) -> list[Path]:
+    """Writes a picture as its suffix says, as PNG and SVG without one; returns the files. Raises GameloreError."""
     chosen = Path(path)
     known = figure.canvas.get_supported_filetypes()
     if chosen.suffix and chosen.suffix[1:].lower() not in known:
@@ -52,7 +56,7 @@ def _save(figure: Figure, path: Path) -> None:
 
     path.parent.mkdir(parents=True, exist_ok=True)
     metadata = {"Date": None} if path.suffix == ".svg" else None
-    with matplotlib.rc_context({"svg.hashsalt": "gamelore"}):  # the same features, the same bytes
+    with matplotlib.rc_context({"svg.hashsalt": "gamelore"}):  # the same picture, the same bytes
         figure.savefig(path, dpi=200, metadata=metadata)
 
 

@@ -2,36 +2,27 @@
 
 A worker keeps the positions of the last game it played (`Graph`), so that its next batch finds them worked out. Only
 the calling process writes to the store, at once when a batch is done; a run that was killed goes on where it stopped.
-
-With more than one worker, new processes start by importing the calling script anew ("spawn"): a script that calls
-`run_grid` needs the usual `if __name__ == "__main__":`.
+A script that calls `run_grid` with more than one worker needs the usual `if __name__ == "__main__":` (workers.py).
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import metadata
 from itertools import groupby
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
-from ..errors import ExperimentError
 from ..learn.features import FeatureValues
 from ..learn.table1 import printed_values
+from . import workers as processes
 from .grid import Grid, Setting, Stage, Trial
 from .trials import Outcome, TrialStore
+from .workers import Report
 
 if TYPE_CHECKING:
     from ..play.graph import Graph
@@ -62,9 +53,7 @@ class Batch:
         return self.matches * len(self.lanes)
 
 
-Report = Callable[[int], None]
-"""Told how many more matches have been played."""
-Play = Callable[[Batch, Report], list[Outcome]]
+Play: TypeAlias = processes.Play[Batch, list[Outcome]]
 
 
 @dataclass(frozen=True)
@@ -96,7 +85,8 @@ def run_grid(
         store.check_rules(_rules(grid, store))
     todo = [trial for trial in grid.trials() if trial.key not in store.finished()]
     total = sum(trial.setting.matches for trial in todo)
-    with _bar(label, total, progress and bool(todo)) as report, _pool(workers, play or play_batch) as pool:
+    shown = progress and bool(todo)
+    with processes.bar(label, total, shown) as report, processes.pool(workers, play or play_batch) as pool:
         for settings in grid.stages():
             names = {setting.id for setting in settings}
             trials = [trial for trial in todo if trial.setting.id in names]
@@ -198,107 +188,6 @@ def _graph(game: str) -> Graph:
     from ..play.graph import Graph
 
     return Graph(load(game))
-
-
-_Done = Iterator[list[Outcome]]
-
-
-@contextmanager
-def _pool(workers: int, play: Play) -> Iterator[Callable[[Sequence[Batch], Report], _Done]]:
-    """Something that plays batches and yields their outcomes as they are done."""
-    if workers <= 1:
-        yield lambda todo, report: (play(batch, report) for batch in todo)
-        return
-    context = get_context("spawn")
-    counter = context.Value("q", 0)
-    theirs, ours = context.Pipe(duplex=False)
-    pool = ProcessPoolExecutor(workers, context, _start_worker, (counter, theirs))
-    try:
-        yield lambda todo, report: _collect(pool, play, todo, report, counter)
-    except BaseException:
-        ours.close()  # ends workers amidst a batch
-        raise
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-        ours.close()
-        theirs.close()
-
-
-def _collect(pool: ProcessPoolExecutor, play: Play, todo: Sequence[Batch], report: Report, counter: Any) -> _Done:
-    with _interrupts_wait():
-        pending: set[Future[list[Outcome]]] = {pool.submit(_play_in_worker, play, batch) for batch in todo}
-    try:
-        while pending:
-            done, pending = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)
-            report(_take(counter))
-            for future in done:
-                yield future.result()
-    except BrokenProcessPool as error:
-        raise ExperimentError(
-            "expected the workers to finish, got one that died, perhaps for want of memory; "
-            "run again with fewer --workers, finished trials are kept"
-        ) from error
-
-
-@contextmanager
-def _interrupts_wait() -> Iterator[None]:
-    """Ctrl-C is heard afterwards; and never by the processes that start inside, which would each complain of it."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-_counter: Any = None  # of this worker process, shared with the caller
-
-
-def _start_worker(counter: Any, lifeline: Connection) -> None:
-    global _counter
-    _counter = counter
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # see _interrupts_wait; for Windows
-    threading.Thread(target=_end_with_the_caller, args=(lifeline,), daemon=True).start()
-
-
-def _end_with_the_caller(lifeline: Connection) -> None:
-    """Ends the worker when the caller's end of the pipe is closed: it is done, was interrupted, or was killed and so
-    cannot end its workers, which would wait for it for ever."""
-    with suppress(OSError):
-        lifeline.poll(None)
-    os._exit(1)
-
-
-def _play_in_worker(play: Play, batch: Batch) -> list[Outcome]:
-    return play(batch, _count)
-
-
-def _count(matches: int) -> None:
-    with _counter.get_lock():
-        _counter.value += matches
-
-
-def _take(counter: Any) -> int:
-    with counter.get_lock():
-        taken, counter.value = counter.value, 0
-    return int(taken)
-
-
-@contextmanager
-def _bar(label: str, total: int, shown: bool) -> Iterator[Report]:
-    """A progress bar with the remaining time, on standard error."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("left:"),
-        TimeRemainingColumn(),
-    )  # fmt: skip
-    with Progress(*columns, console=Console(stderr=True), disable=not shown) as bar:
-        task = bar.add_task(label, total=total)
-        yield lambda matches: bar.advance(task, matches)
 
 
 @lru_cache

@@ -135,6 +135,29 @@ def interval_p_value(interval: Interval, null: float) -> float:
     return float(2 * stats.t.sf(abs(interval.mean - null) * quantile / interval.half_width, interval.num - 1))
 
 
+def welch(left: ArrayLike, right: ArrayLike, level: float = LEVEL) -> tuple[Interval, float]:
+    """(interval of mean(left) - mean(right), two-sided p), of independent samples with variances of their own.
+
+    Welch (1947), Biometrika 34:28. `num` is the size of the smaller sample. Unbounded and 1 where one of them is a
+    single number; where neither scatters, p is the smallest that a permutation test can have.
+    """
+    from scipy import stats
+
+    a, b = (np.asarray(samples, np.float64) for samples in (left, right))
+    difference, num = float(a.mean() - b.mean()), min(a.size, b.size)
+    if num < 2:
+        return Interval(difference, -math.inf, math.inf, num), 1.0
+    parts = [float(samples.var(ddof=1)) / samples.size for samples in (a, b)]
+    error = math.sqrt(sum(parts))
+    if error == 0:
+        p = min(1.0, 2.0 / math.comb(a.size + b.size, a.size)) if difference else 1.0
+        return Interval(difference, difference, difference, num), p
+    freedom = sum(parts) ** 2 / sum(part**2 / (n - 1) for part, n in zip(parts, (a.size, b.size), strict=True))
+    half = float(stats.t.ppf((1 + level) / 2, freedom)) * error
+    p = float(2 * stats.t.sf(abs(difference) / error, freedom))
+    return Interval(difference, difference - half, difference + half, num), p
+
+
 def jackknife(values: Array, estimate: Callable[[Array], float], level: float = LEVEL) -> Interval:
     """Interval of an estimate from values [runs, ..], by leaving out one run at a time (Quenouille, Tukey)."""
     from scipy import stats

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ExperimentError
+from ..games import title
 from ..learn.transfer import LearnerSettings
 from ..play.player import OpponentSettings
 from . import stats
@@ -250,7 +251,7 @@ def _gain_rows(gains: Sequence[Gain]) -> tuple[tuple[str, ...], list[tuple[objec
 
 def _place(game: str, role: int) -> str:
     """A game, and the role where it is not the first: a path is named by its file."""
-    name = Path(game).stem if game.endswith((".kif", ".gdl")) else game
+    name = title(game)
     return name if role == 0 else f"{name}.role{role + 1}"
 
 

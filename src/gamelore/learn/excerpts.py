@@ -43,6 +43,10 @@ class Excerpts:
     rows: NDArray[np.int32]
     moves: NDArray[np.int32]
 
+    def chosen(self, which: NDArray[np.bool_]) -> Excerpts:
+        """Those for which it is true."""
+        return Excerpts(self.roles[which], self.kinds[which], self.rows[which], self.moves[which])
+
 
 @dataclass(frozen=True, slots=True)
 class Turns:

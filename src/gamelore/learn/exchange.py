@@ -1,12 +1,16 @@
 """Knowledge as JSON: to carry it to another machine, to keep it for good, to read it with anything.
 
-    {"format": "gamelore-knowledge", "version": 1, "gamelore": "0.1.0",
+    {"format": "gamelore-knowledge", "version": 2, "gamelore": "0.1.0",
      "games": [{"rules_hash", "name", "roles", "rules", "facts": [text ..]} ..],
      "learners": [{"game": rules_hash, "role", "opponent", "settings": {..}, "seed", "gamelore", "created",
                    "sources": [..], "outcomes": [goal value ..], "inherited": [[feature, value, visits] ..],
                    "matches": [[reward, length] ..],
                    "afterstates": [[[fact ..], q, visits] ..],       fact: an index into the game's facts
-                   "features": [[feature, value, visits] ..], "features_at": matches} ..]}
+                   "features": [[feature, value, visits] ..], "features_at": matches,
+                   "sequences": [[role, kind, [move ..], [fact ..], encounters, several] ..],     move: one, too
+                   "pairs": [[role, [first move], [fact ..], comments, agreements, tries, successes] ..]} ..]}
+
+Version 1 had no sequences and pairs, and is read as well.
 
 A learner is the same in every store by its identity (game, role, opponent, settings, seed). Importing it
 where it is already known keeps whichever of the two has played on; two that differ in a match they both
@@ -27,10 +31,10 @@ from typing import Any
 from ..errors import KnowledgeError
 from . import tables
 from .knowledge import Knowledge, StoredLearner
-from .tables import Afterstate, FeatureTable
+from .tables import Afterstate, FeatureTable, PairRow, SequenceRow
 
 NAME = "gamelore-knowledge"
-VERSION = 1
+VERSION = 2
 
 
 def export_learners(knowledge: Knowledge, path: Path, ids: Sequence[int] | None = None) -> int:
@@ -63,6 +67,7 @@ def _learner(connection: sqlite3.Connection, learner: StoredLearner) -> dict[str
     }
     query = "SELECT state, q, visits FROM afterstate WHERE learner = ? ORDER BY state"
     afterstates = connection.execute(query, [learner.id]).fetchall()
+    sequences, pairs = (_terms(connection, table, learner) for table in ("sequence", "pair"))
     return {
         "game": learner.rules_hash,
         **about,
@@ -72,7 +77,16 @@ def _learner(connection: sqlite3.Connection, learner: StoredLearner) -> dict[str
         "afterstates": [[tables.fact_numbers(state), q, visits] for state, q, visits in afterstates],
         "features": _rows(tables.get_values(connection, "feature", learner.id)),
         "features_at": learner.features_at,
+        "sequences": sequences,
+        "pairs": pairs,
     }
+
+
+def _terms(connection: sqlite3.Connection, table: str, learner: StoredLearner) -> list[list[Any]]:
+    """The rows of `sequence` or `pair`, with facts and moves as lists of numbers."""
+    query = f"SELECT * FROM {table} WHERE learner = ? ORDER BY number"
+    rows = connection.execute(query, [learner.id])
+    return [[tables.fact_numbers(cell) if isinstance(cell, bytes) else cell for cell in row[2:]] for row in rows]
 
 
 def _rows(values: FeatureTable) -> list[tuple[str, float, int]]:
@@ -115,9 +129,10 @@ def _read(path: Path) -> dict[str, Any]:
         raise KnowledgeError(f"{path}: expected JSON, got: {error}; import what `export` wrote") from error
     if not isinstance(content, dict) or content.get("format") != NAME:
         raise KnowledgeError(f'{path}: expected JSON with "format": "{NAME}"; import what `export` wrote')
-    if content.get("version") != VERSION:
-        found = content.get("version")
-        raise KnowledgeError(f"{path}: expected version {VERSION}, got {found}; use the gamelore that wrote it")
+    found = content.get("version")
+    if found not in range(1, VERSION + 1):
+        wanted = f"version {VERSION} or before"
+        raise KnowledgeError(f"{path}: expected {wanted}, got {found}; use the gamelore that wrote it")
     return content
 
 
@@ -131,7 +146,18 @@ class _Game:
 
     def afterstate(self, row: tuple[list[int], float, int]) -> Afterstate:
         facts, q, visits = row
-        return Afterstate(frozenset(self.facts[fact] for fact in facts), q, visits)
+        return Afterstate(frozenset(self._texts(facts)), q, visits)
+
+    def sequence(self, row: tuple[str, str, list[int], list[int], int, bool]) -> SequenceRow:
+        role, kind, moves, context, encounters, several = row
+        return SequenceRow(role, kind, self._texts(moves), frozenset(self._texts(context)), encounters, bool(several))
+
+    def pair(self, row: tuple[str, list[int], list[int], float, float, float, float]) -> PairRow:
+        role, first, context, *record = row
+        return PairRow(role, self._texts(first), frozenset(self._texts(context)), *record)
+
+    def _texts(self, numbers: list[int]) -> tuple[str, ...]:
+        return tuple(self.facts[number] for number in numbers)
 
 
 def _take(connection: sqlite3.Connection, numbers: tables.FactNumbers, game: _Game, learner: dict[str, Any]) -> bool:
@@ -161,6 +187,8 @@ def _take(connection: sqlite3.Connection, numbers: tables.FactNumbers, game: _Ga
     connection.execute("DELETE FROM afterstate WHERE learner = ?", [found])
     numbers.put(connection, game.id, found, map(game.afterstate, learner["afterstates"]))
     tables.put_features(connection, found, _values(learner["features"]), learner["features_at"])
+    sequences, pairs = map(game.sequence, learner.get("sequences", [])), map(game.pair, learner.get("pairs", []))
+    tables.put_sequences(connection, numbers, game.id, found, sequences, pairs)
     return True
 
 

@@ -1,15 +1,20 @@
 """What was learned, from which game, against whom: kept in one SQLite file, safe to share and to kill.
 
     game        rules_hash, name, roles, rules         a game is its rules: two names of one hash are one game
-    fact        game, number, text                     the facts of its states, numbered 0, 1, .. in this file
+    fact        game, number, text                     facts and moves, numbered 0, 1, .. in this file
     learner     game, role, opponent, settings, seed   these five are a learner's identity
     inherited   learner, feature, value, visits        what it brought from other games when it began
     match       learner, number, reward, length        every finished match; numbered from 0, without a gap
     afterstate  learner, state, q, visits              state: the sorted numbers of its facts, <u4 each
     feature     learner, feature, value, visits        Table 1 of B&S 2007, as of `features_at` matches
+    sequence    learner, number, role, kind, moves,    the SeqTable of L&E 2004 in the order of first encounters;
+                context, encounters, several           moves, context: numbers of moves and of facts, <u4 each
+    pair        learner, number, role, first, context, what is known of the advice of its context pairs
+                comments, agreements, tries, successes
 
-A finished match is one short transaction: its row and all values it changed, or nothing of it. Nothing here
-depends on an engine: what one process learned with machine code, another takes up with the plain reasoner.
+A finished match, or a finished tournament of a learner of sequences, is one short transaction: all that it changed, or
+nothing of it. Nothing here depends on an engine: what one process learned with machine code, another takes up with the
+plain reasoner. A learner of sequences watches all roles; in the place of a role it has ALL_ROLES.
 """
 
 from __future__ import annotations
@@ -17,8 +22,8 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -31,8 +36,11 @@ from . import tables
 from .features import STANDARD, FeatureValues
 from .storefile import StoreFile
 from .tables import Afterstate as Afterstate
+from .tables import PairRow as PairRow
+from .tables import SequenceRow as SequenceRow
 
 DEPTH = 2  # of features, unless a learner's settings say another; B&S 2007, section 3
+ALL_ROLES = "all roles"  # in the place of a role; with its space it is none of GDL's
 IDENTITY = ("game", "rules_hash", "role", "opponent", "settings", "seed")
 
 
@@ -52,7 +60,7 @@ class KnownGame(Protocol):
 
 
 class MatchRow(NamedTuple):
-    """A finished match: the learner's reward, and its length in joint moves."""
+    """A finished match: the learner's reward (of a learner of sequences: its expert's), its length in joint moves."""
 
     reward: float
     length: int
@@ -72,8 +80,9 @@ class FeatureRow(NamedTuple):
 
 @dataclass
 class StoredLearner:
-    """Who learned. `record_match` and `store_features` move the two counts on; the rest never changes.
+    """Who learned. `record_..` and `store_features` move the two counts on; the rest never changes.
 
+    role      ALL_ROLES of a learner of sequences
     sources   the `origin` of every learner whose features this one began with
     outcomes  every goal value that a match can pay this role, ascending
     """
@@ -98,6 +107,11 @@ class StoredLearner:
         return {key: getattr(self, key) for key in (*IDENTITY, "outcomes", "num_matches")}
 
     @property
+    def has_sequences(self) -> bool:
+        """Whether it learns sequences, and not values of features."""
+        return self.role == ALL_ROLES
+
+    @property
     def depth(self) -> int:
         """Of its features: plies below an afterstate."""
         return int(self.settings.get("depth", DEPTH))
@@ -120,7 +134,7 @@ class Knowledge:
 
     def __init__(self, path: str | Path | None = None, *, create: bool = True) -> None:
         self.path = Path(path) if path is not None else default_path()
-        self._file = StoreFile(self.path, tables.SCHEMA, create=create)
+        self._file = StoreFile(self.path, tables.SCHEMAS, create=create)
         self._numbers = tables.FactNumbers()
 
     def __enter__(self) -> Self:
@@ -157,15 +171,17 @@ class Knowledge:
     ) -> StoredLearner:
         """The learner of this identity, made where it is new; one that exists goes on where it stopped.
 
-        `inherited` and the `sources` it came from are kept when the learner is made and do not change after,
-        so that it goes on as it began, whatever its sources have learned since; `inherited()` reads them.
+        `role` is one of the game's, or ALL_ROLES. `inherited` and the `sources` it came from are kept when the learner
+        is made and do not change after, so that it goes on as it began, whatever its sources have learned since;
+        `inherited()` reads them.
         """
-        if role not in game.roles:
+        if role not in (*game.roles, ALL_ROLES):
             raise KnowledgeError(f"expected a role of {game.name} ({', '.join(game.roles)}), got {role}")
         if not -(2**63) <= seed < 2**63:
             raise KnowledgeError(f"expected a seed of 64 bits with sign, got {seed}; choose a smaller one")
         about = (role, opponent, tables.to_json(settings), seed)
-        outcomes = game.goal_values[game.roles.index(role)]
+        values = zip(game.roles, game.goal_values, strict=True)
+        outcomes = sorted({goal for own, goals in values if role in (own, ALL_ROLES) for goal in goals})
         lists = (tables.to_json([source.origin for source in sources]), tables.to_json(outcomes))
         made = (version("gamelore"), _now(), *lists)
         with self.writing() as connection:
@@ -219,17 +235,39 @@ class Knowledge:
 
         Raises KnowledgeError where another process has gone on with the same learner meanwhile.
         """
+        with self._going_on(learner, [MatchRow(reward, length)]) as (connection, game_id):
+            self._numbers.put(connection, game_id, learner.id, afterstates)
+
+    def record_tournament(
+        self,
+        learner: StoredLearner,
+        matches: Sequence[MatchRow],
+        sequences: Iterable[SequenceRow],
+        pairs: Iterable[PairRow],
+    ) -> None:
+        """Store the next matches of a learner of sequences, and all that it knows now in the place of what it knew.
+
+        Raises KnowledgeError as `record_match` does.
+        """
+        with self._going_on(learner, matches) as (connection, game_id):
+            tables.put_sequences(connection, self._numbers, game_id, learner.id, sequences, pairs)
+
+    @contextmanager
+    def _going_on(
+        self, learner: StoredLearner, matches: Sequence[MatchRow]
+    ) -> Iterator[tuple[sqlite3.Connection, int]]:
+        """One transaction of a learner's next matches and what is written inside: the connection and the game's id."""
         try:
             with self.writing() as connection:
                 game_id, stored = tables.progress(connection, learner.id)
                 if stored != learner.num_matches:
                     raise KnowledgeError(self._taken(learner, stored))
-                tables.put_matches(connection, learner.id, stored, [(reward, length)])
-                self._numbers.put(connection, game_id, learner.id, afterstates)
+                tables.put_matches(connection, learner.id, stored, matches)
+                yield connection, game_id
         except BaseException:
             self._numbers.forget()
             raise
-        learner.num_matches = stored + 1
+        learner.num_matches = stored + len(matches)
 
     def _taken(self, learner: StoredLearner, stored: int) -> str:
         return (
@@ -247,6 +285,15 @@ class Knowledge:
         with self.reading() as connection:
             game_id, _ = tables.progress(connection, learner.id)
             return tables.get_afterstates(connection, game_id, learner.id)
+
+    def sequences(self, learner: StoredLearner) -> tuple[list[SequenceRow], list[PairRow]]:
+        """What a learner of sequences has met, in that order, and what is known of its pairs."""
+        with self.reading() as connection:
+            game_id, _ = tables.progress(connection, learner.id)
+            return (
+                tables.get_sequences(connection, game_id, learner.id),
+                tables.get_pairs(connection, game_id, learner.id),
+            )
 
     # features
 

@@ -7,6 +7,7 @@ contestants into the SeqTable, and extracts the pairs anew.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
@@ -14,6 +15,8 @@ from numpy.typing import NDArray
 
 from ..errors import GameloreError
 from ..play.player import TERMINAL
+from ..rules.engine import pack_bits
+from ..rules.vicinity import Vicinity
 from .contexts import ContextPairs, Trees
 from .excerpts import excerpts, turns
 from .seqtable import Entries, SeqTable
@@ -94,17 +97,25 @@ class SeqLearner:
         )
         successful = outcomes == 1.0 if self.settings.draws == "lose" else outcomes >= 0.5
         met = excerpts(finished, successful, self.settings.lengths)
+        if self.settings.locality in ("moves", "both"):
+            met = met.chosen(self._vicinity.close_together(met.moves // finished.graph.game.num_roles))
         self.table.add(met, self.patterns.of(finished.graph, met.rows))
         self.num_matches += len(finished.lanes)
 
     def extract(self) -> None:
         """Sweeps through the SeqTable for contexts; pairs that stay keep their record."""
         found = self.repeated
-        pairs = ContextPairs.form(
-            self.patterns, found.roles, found.kinds, found.moves, found.contexts, self.settings.trees
-        )
+        contexts = found.contexts
+        if self.settings.locality in ("contexts", "both"):
+            actions = found.moves // self.patterns.game.num_roles
+            contexts = contexts & pack_bits(self._vicinity.around(actions), contexts.shape[1])
+        pairs = ContextPairs.form(self.patterns, found.roles, found.kinds, found.moves, contexts, self.settings.trees)
         pairs.inheriting(self.pairs)
         self.pairs = pairs.weighed(WEIGHTS[self.settings.weighting](pairs.record))
+
+    @cached_property
+    def _vicinity(self) -> Vicinity:
+        return Vicinity.of(self.patterns.game)
 
     @property
     def repeated(self) -> Entries:

@@ -2,7 +2,8 @@
 
 SQLite in WAL mode with synchronous=NORMAL: a process that is killed loses no transaction that was committed;
 a power cut may cost the last ones, never the file. A file that is not ours is told by its `application_id`,
-one of another format by its `user_version`, and neither is ever written to.
+one of a newer format by its `user_version`, and neither is ever written to. One of an older format gets the tables that
+came after it when it is opened; what is in it stays as it is.
 """
 
 from __future__ import annotations
@@ -11,26 +12,29 @@ import json
 import sqlite3
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from ..errors import KnowledgeError
 
 APPLICATION_ID = 0x676C6F72  # "glor"; SQLite keeps it in bytes 68-71 of the file
-FORMAT = 1  # user_version; raised whenever the tables change their meaning
+FORMAT = 2  # user_version; raised whenever there are more tables
 BUSY_SECONDS = 30.0  # how long a writer waits for the others
 
 
 class StoreFile:
-    """An open file with the tables of `schema`, made where there is none (unless `create` is False).
+    """An open file with the tables of `schemas`, made where there is none (unless `create` is False).
 
-    Raises KnowledgeError where the file is no store of this format, is damaged, missing or not writable.
+    schemas  by format, from 1 on: the statements that make the tables which came with it
+
+    Raises KnowledgeError where the file is no store of these formats, is damaged, missing or not writable.
     """
 
-    def __init__(self, path: Path, schema: str, *, create: bool) -> None:
+    def __init__(self, path: Path, schemas: Sequence[str], *, create: bool) -> None:
+        assert len(schemas) == FORMAT
         self.path = path
-        self._schema = schema
+        self._schemas = schemas
         if create:
             self._make_folder()
         elif not path.exists():
@@ -56,44 +60,41 @@ class StoreFile:
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA cell_size_check = ON")  # a damaged page is reported, not decoded
-        fresh = self._is_fresh(connection)
+        found = self._format(connection)
         _switch_to_wal(connection)
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA foreign_keys = ON")
-        if fresh:
+        if found < FORMAT:
             self._make_tables(connection)
 
-    def _is_fresh(self, connection: sqlite3.Connection) -> bool:
-        """True for an empty file, False for a store of this format; raises for anything else."""
+    def _format(self, connection: sqlite3.Connection) -> int:
+        """Of a store, 1 .. FORMAT; 0 for an empty file. Raises for anything else."""
         application, version, tables = connection.execute(
             "SELECT * FROM pragma_application_id, pragma_user_version, (SELECT count(*) FROM sqlite_master)"
         ).fetchone()
         if application == version == tables == 0:
-            return True
+            return 0
         if application != APPLICATION_ID:
             raise KnowledgeError(
                 f"{self.path}: expected a gamelore knowledge store, got an SQLite file of another "
                 f"application (application_id {application:#x}); name another file"
             )
-        if version != FORMAT:
+        if not 1 <= version <= FORMAT:
             raise KnowledgeError(self._other_format(version))
-        return False
+        return int(version)
 
     def _other_format(self, version: int) -> str:
-        found = f"{self.path}: expected knowledge of format {FORMAT}, got format {version}"
+        found = f"{self.path}: expected knowledge of format {FORMAT} or before, got format {version}"
         if version > FORMAT:
             return f"{found}, which a newer gamelore wrote; update gamelore (pip install -U gamelore)"
-        return (
-            f"{found}, which an older gamelore wrote; export it with that version "
-            "(gamelore knowledge export) and import the JSON into a new file"
-        )
+        return f"{found}, which no gamelore wrote; name another file"
 
     def _make_tables(self, connection: sqlite3.Connection) -> None:
         with _transaction(connection, "IMMEDIATE"):
-            if not self._is_fresh(connection):
-                return  # another process was first
-            for statement in self._schema.split(";\n"):
-                connection.execute(statement)
+            found = self._format(connection)  # asked again: another process may have been first
+            for schema in self._schemas[found:]:
+                for statement in schema.split(";\n"):
+                    connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {FORMAT}")
 

@@ -1,7 +1,7 @@
 """The tables of a knowledge store, and how rows get in and out.
 
-Every function works inside its caller's transaction. `knowledge` tells what the tables mean. Whatever changes
-here raises `storefile.FORMAT`.
+Every function works inside its caller's transaction. `knowledge` tells what the tables mean. New tables make a new
+schema, and raise `storefile.FORMAT`.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import sqlite3
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from ..errors import KnowledgeError
 
-SCHEMA = """
+_AFTERSTATES = """
 CREATE TABLE game (
     id INTEGER PRIMARY KEY, rules_hash TEXT NOT NULL UNIQUE, name TEXT NOT NULL, roles TEXT NOT NULL,
     rules TEXT NOT NULL);
@@ -41,6 +41,20 @@ CREATE TABLE feature (
     visits INTEGER NOT NULL, PRIMARY KEY (learner, feature)) WITHOUT ROWID;
 """
 
+_SEQUENCES = """
+CREATE TABLE sequence (
+    learner INTEGER NOT NULL REFERENCES learner, number INTEGER NOT NULL, role TEXT NOT NULL, kind TEXT NOT NULL,
+    moves BLOB NOT NULL, context BLOB NOT NULL, encounters INTEGER NOT NULL, several INTEGER NOT NULL,
+    PRIMARY KEY (learner, number)) WITHOUT ROWID;
+CREATE TABLE pair (
+    learner INTEGER NOT NULL REFERENCES learner, number INTEGER NOT NULL, role TEXT NOT NULL, first BLOB NOT NULL,
+    context BLOB NOT NULL, comments REAL NOT NULL, agreements REAL NOT NULL, tries REAL NOT NULL,
+    successes REAL NOT NULL, PRIMARY KEY (learner, number)) WITHOUT ROWID;
+"""
+
+SCHEMAS = (_AFTERSTATES, _SEQUENCES)
+"""By format, from 1 on: the tables that came with it."""
+
 FeatureTable: TypeAlias = Mapping[str, tuple[float, int]]
 """Feature text -> (value in units of reward, visits)."""
 
@@ -53,8 +67,39 @@ class Afterstate(NamedTuple):
     visits: int
 
 
+class SequenceRow(NamedTuple):
+    """A sequence in a SeqTable: its moves in order, what its origins have in common, how often it was met.
+
+    kind     "duet" or "solo"
+    moves    as terms, (does ROLE MOVE)
+    several  whether its origins were different states
+    """
+
+    role: str
+    kind: str
+    moves: tuple[str, ...]
+    context: frozenset[str]
+    encounters: int
+    several: bool
+
+
+class PairRow(NamedTuple):
+    """What is known of the advice of a context pair; see `contexts.Record`.
+
+    first: its first move as in `SequenceRow.moves`, where that tells it from others of its context, else nothing.
+    """
+
+    role: str
+    first: tuple[str, ...]
+    context: frozenset[str]
+    comments: float
+    agreements: float
+    tries: float
+    successes: float
+
+
 class FactNumbers:
-    """Facts as numbers, game by game: 0, 1, .. in the order in which the store first met them."""
+    """Facts and moves as numbers, game by game: 0, 1, .. in the order in which the store first met them."""
 
     def __init__(self) -> None:
         self._known: dict[int, dict[str, int]] = {}
@@ -65,11 +110,17 @@ class FactNumbers:
 
     def encode(self, connection: sqlite3.Connection, game: int, facts: frozenset[str]) -> bytes:
         """The sorted numbers of these facts, <u4 each; facts new to the store get the next numbers."""
+        return _packed(sorted(self._numbers(connection, game, facts)))
+
+    def encode_moves(self, connection: sqlite3.Connection, game: int, moves: Sequence[str]) -> bytes:
+        """The same for moves, in their order."""
+        return _packed(self._numbers(connection, game, moves))
+
+    def _numbers(self, connection: sqlite3.Connection, game: int, texts: Collection[str]) -> list[int]:
         known = self._known.setdefault(game, {})
-        if not known.keys() >= facts:
-            self._learn(connection, game, facts)
-        numbers = sorted(known[fact] for fact in facts)
-        return struct.pack(f"<{len(numbers)}I", *numbers)
+        if any(text not in known for text in texts):
+            self._learn(connection, game, frozenset(texts))
+        return [known[text] for text in texts]
 
     def _learn(self, connection: sqlite3.Connection, game: int, facts: frozenset[str]) -> None:
         known = self._known[game]
@@ -95,12 +146,71 @@ class FactNumbers:
 
 def get_afterstates(connection: sqlite3.Connection, game: int, learner: int) -> list[Afterstate]:
     """All of a learner's, in the order of the file."""
-    names = dict(connection.execute("SELECT number, text FROM fact WHERE game = ?", [game]).fetchall())
+    names = _names(connection, game)
     query = "SELECT state, q, visits FROM afterstate WHERE learner = ? ORDER BY state"
     return [
         Afterstate(frozenset(names[number] for number in fact_numbers(state)), q, visits)
         for state, q, visits in connection.execute(query, [learner])
     ]
+
+
+def put_sequences(
+    connection: sqlite3.Connection,
+    numbers: FactNumbers,
+    game: int,
+    learner: int,
+    sequences: Iterable[SequenceRow],
+    pairs: Iterable[PairRow],
+) -> None:
+    """Put these in the place of all sequences and pairs that are stored of a learner."""
+    for table in ("sequence", "pair"):
+        connection.execute(f"DELETE FROM {table} WHERE learner = ?", [learner])
+
+    def terms(row: SequenceRow | PairRow, moves: tuple[str, ...]) -> tuple[bytes, bytes]:
+        return numbers.encode_moves(connection, game, moves), numbers.encode(connection, game, row.context)
+
+    met = [
+        (learner, number, row.role, row.kind, *terms(row, row.moves), int(row.encounters), bool(row.several))
+        for number, row in enumerate(sequences)
+    ]
+    connection.executemany("INSERT INTO sequence VALUES (?, ?, ?, ?, ?, ?, ?, ?)", met)
+    known = [
+        (learner, number, row.role, *terms(row, row.first), *map(float, row[3:])) for number, row in enumerate(pairs)
+    ]
+    connection.executemany("INSERT INTO pair VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", known)
+
+
+def get_sequences(connection: sqlite3.Connection, game: int, learner: int) -> list[SequenceRow]:
+    """All of a learner's, in the order in which it met them."""
+    names = _names(connection, game)
+    query = "SELECT role, kind, moves, context, encounters, several FROM sequence WHERE learner = ? ORDER BY number"
+    return [
+        SequenceRow(role, kind, _texts(names, moves), frozenset(_texts(names, context)), encounters, bool(several))
+        for role, kind, moves, context, encounters, several in connection.execute(query, [learner])
+    ]
+
+
+def get_pairs(connection: sqlite3.Connection, game: int, learner: int) -> list[PairRow]:
+    """What is known of a learner's pairs."""
+    names = _names(connection, game)
+    columns = "role, first, context, comments, agreements, tries, successes"
+    query = f"SELECT {columns} FROM pair WHERE learner = ? ORDER BY number"
+    return [
+        PairRow(role, _texts(names, first), frozenset(_texts(names, context)), *record)
+        for role, first, context, *record in connection.execute(query, [learner])
+    ]
+
+
+def _names(connection: sqlite3.Connection, game: int) -> dict[int, str]:
+    return dict(connection.execute("SELECT number, text FROM fact WHERE game = ?", [game]).fetchall())
+
+
+def _texts(names: Mapping[int, str], numbers: bytes) -> tuple[str, ...]:
+    return tuple(names[number] for number in fact_numbers(numbers))
+
+
+def _packed(numbers: Sequence[int]) -> bytes:
+    return struct.pack(f"<{len(numbers)}I", *numbers)
 
 
 def fact_numbers(state: bytes) -> tuple[int, ...]:

@@ -94,7 +94,8 @@ def play_matches(
     """Records of matches between players given by name (roster.py), one for each role.
 
     Match i has the streams (seed, 0, "play", i, role): it is the same however many are played. `on_end` is told of
-    matches as they end, `on_progress` how many are over. Raises GameloreError for an unknown player or a wrong number of players.
+    matches as they end, `on_progress` how many are over. Raises GameloreError for an unknown player or a wrong number
+    of players.
     """
     seats = [roster.player(spec) for spec in players]
     prefix = stream(seed, 0, STAGE)

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from ..errors import GameloreError
+from .perfect import Perfect
 from .player import Kind, Opponent, OpponentSettings, Player
+from .reasonable import EXPERT, NOVICE, Reasonable, XReasonable
 from .search import HEURISTICS, Heuristic, Lookahead
 from .uct import UCT, SearchSettings
 
@@ -106,3 +108,29 @@ enlist(
         _uct,
     ),
 )
+enlist(
+    "perfect",
+    Entry(
+        "solves the game first; wins as fast and loses as slowly as can be (best=value: loses nothing)",
+        {"best": str},
+        Perfect,
+    ),
+)
+enlist(
+    "reasonable",
+    Entry(
+        "wins at once, avoids giving a win at once, else draws (L&E 2004; own=avoid: nor loses at once)",
+        {"own": str},
+        Reasonable,
+    ),
+)
+enlist(
+    "xreasonable",
+    Entry(
+        "reasonable in `x` per cent of its moves, perfect in the others (L&E 2004)",
+        {"x": float, "own": str, "best": str},
+        XReasonable,
+    ),
+)
+for _name, _x in (("expert", EXPERT), ("novice", NOVICE)):
+    enlist(_name, Entry(f"xreasonable with x={_x:g}", {"own": str, "best": str}, partial(XReasonable, _x)))

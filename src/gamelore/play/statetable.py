@@ -14,13 +14,16 @@ _FIRST_CAPACITY = 1024
 
 
 class StateTable:
-    """Numbers states uint64[words] from 0 on, in the order in which they come; at most `max_rows` of them."""
+    """Numbers states uint64[words] from 0 on, in the order in which they come; at most `max_rows` of them.
+
+    `slots`: int32[a power of two], the rows by the hash of their state, -1 where there is none; see `find_rows`.
+    """
 
     def __init__(self, num_words: int, max_rows: int) -> None:
         self.max_rows = max_rows
         self.num_rows = 0
         self._states = np.zeros((min(_FIRST_CAPACITY, max_rows), num_words), np.uint64)
-        self._slots = _empty_slots(_FIRST_CAPACITY)
+        self.slots = _empty_slots(_FIRST_CAPACITY)
 
     @property
     def capacity(self) -> int:
@@ -42,13 +45,18 @@ class StateTable:
         return rows[:done]
 
     def _fill(self, states: NDArray[np.uint64], done: int, rows: NDArray[np.int32]) -> int:
-        self.num_rows, done = _intern(states, self._slots, self._states, self.num_rows, done, rows)
+        self.num_rows, done = _intern(states, self.slots, self._states, self.num_rows, done, rows)
         return done
 
     def _widen(self, capacity: int) -> None:
         self._states = longer(self._states, capacity)
-        self._slots = _empty_slots(capacity)
-        _refill(self._states, self.num_rows, self._slots)
+        self.slots = _empty_slots(capacity)
+        _refill(self._states, self.num_rows, self.slots)
+
+
+def find_rows(states: NDArray[np.uint64], slots: NDArray[np.int32], known: NDArray[np.uint64]) -> NDArray[np.int32]:
+    """Rows int32[n] of states uint64[n, words] in a table with these slots and states; -1 for one it does not hold."""
+    return _find_rows(np.ascontiguousarray(states), slots, known)
 
 
 def longer(array: NDArray[Any], length: int) -> NDArray[Any]:
@@ -64,13 +72,19 @@ def _empty_slots(rows: int) -> NDArray[np.int32]:
     return np.full(1 << (2 * rows - 1).bit_length(), -1, np.int32)
 
 
-@kernel("int64(uint64[:, ::1], int64, int32[::1], uint64[:, ::1])")
-def _find_slot(states: NDArray[np.uint64], i: int, slots: NDArray[np.int32], known: NDArray[np.uint64]) -> int:
-    """The slot of this state, or the empty one where it belongs (linear probing)."""
+@kernel("uint64(uint64[:, ::1], int64)")
+def hash_state(states: NDArray[np.uint64], i: int) -> np.uint64:
+    """A hash of the words of state i; for use inside kernels."""
     value = np.uint64(0)
     for word in range(states.shape[1]):
         value = mix(value, states[i, word])
-    slot = np.int64(value & np.uint64(slots.size - 1))
+    return value
+
+
+@kernel("int64(uint64[:, ::1], int64, int32[::1], uint64[:, ::1])")
+def _find_slot(states: NDArray[np.uint64], i: int, slots: NDArray[np.int32], known: NDArray[np.uint64]) -> int:
+    """The slot of this state, or the empty one where it belongs (linear probing)."""
+    slot = np.int64(hash_state(states, i) & np.uint64(slots.size - 1))
     while slots[slot] >= 0:
         row = slots[slot]
         same = True
@@ -108,3 +122,11 @@ def _intern(
 def _refill(known: NDArray[np.uint64], num_rows: int, slots: NDArray[np.int32]) -> None:
     for row in range(num_rows):
         slots[_find_slot(known, row, slots, known)] = row
+
+
+@kernel("int32[::1](uint64[:, ::1], int32[::1], uint64[:, ::1])")
+def _find_rows(states: NDArray[np.uint64], slots: NDArray[np.int32], known: NDArray[np.uint64]) -> NDArray[np.int32]:
+    rows = np.empty(states.shape[0], np.int32)
+    for i in range(states.shape[0]):
+        rows[i] = slots[_find_slot(states, i, slots, known)]
+    return rows

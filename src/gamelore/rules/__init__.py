@@ -2,6 +2,7 @@
 
 text, and what is wrong with it
     gdl.py             text to terms and rules, each with its line and column
+    options.py         variants of one sheet
     layout.py          rulesheets in canonical layout
     relations.py       what stands in a rulesheet and what depends on what
     flaws.py           what can be wrong with it, one function for each kind
@@ -54,6 +55,12 @@ the simulator, and tools that play it
     turns.py           whose turn it is
     board.py           a state as boards
     game.py            Game and Position: what everybody else sees
+    counter.py         facts that count the plies, and matter to nothing but the end
+    colouring.py       a graph, and colours of its vertices, refined
+    automorphisms.py   its automorphisms, by VF2 where colours are not enough
+    tallies.py         rules that count, as rules that treat all that is counted alike
+    rulegraph.py       ground rules as such a graph
+    symmetry.py        permutations of facts and moves that the rules do not notice
     perft.py           sequences of joint moves, counted
     speed.py           how fast a game is
     query.py           what the rules, as they are written, say of one state

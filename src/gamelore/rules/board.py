@@ -34,7 +34,7 @@ MAX_LAYERS = 27
 MAX_IN_ONE_PLACE = 2
 MAX_ADDED = 2  # letters of a short form besides the first ones
 MAX_CONTENTS = 500  # things that can lie on one board and are given short forms
-BLANKS = frozenset({"blank", "empty", "none"})  # and `b`, where nothing lies on more places in the first state
+BLANKS = frozenset({"blank", "empty", "none"})  # and `b`; see `_is_blank`
 MARK, POINT, GAP, UNBROKEN = "#", ".", "   ", "\xa0"
 
 Arguments: TypeAlias = tuple[str, ...]
@@ -51,29 +51,40 @@ class Drawing(NamedTuple):
 
 
 class Boards:
-    """How the states of a game are drawn; made of its rulesheet and the facts of its first state."""
+    """How the states of a game are drawn; made of its rulesheet and the facts of its first state.
+
+    `grids`: the boards, by function; `values`: the constants that each argument of a function can be, none where it
+    can be other terms; `first`: the arguments of its facts in the first state; `names`: how the sheet writes names.
+    """
 
     def __init__(self, sheet: Rulesheet, initial: Iterable[str]) -> None:
-        names = _Names(sheet)
-        first = _by_function(initial)
+        self.names = Spellings(sheet)
+        self.first = {function: list(facts.values()) for function, facts in by_function(initial).items()}
+        self.values = self._values(sheet)
+        grids = ((function, self._grid(function)) for function in self.values)
+        self.grids = {function: grid for function, grid in grids if grid is not None}
+
+    def _values(self, sheet: Rulesheet) -> dict[Signature, list[set[str]]]:
+        """Which constants each argument of a function can be; none where it can be something else."""
         known = Domains(clauses(sheet), Statics()).of
         possible, declared = (known.get((word, 1), [Terms()])[0].functions for word in ("true", "base"))
-        self._grids: dict[Signature, _Grid] = {}
-        for function, sets in possible.items():
-            both = zip(sets, declared.get(function, sets), strict=True)
-            values = [names.spelled(terms.common(others)) for terms, others in both]
-            grid = _grid(function, values, list(first.get(function, {}).values()), names)
-            if grid is not None:
-                self._grids[function] = grid
+        both = {function: zip(sets, declared.get(function, sets), strict=True) for function, sets in possible.items()}
+        return {
+            function: [self.names.spelled(terms.common(others)) for terms, others in pairs]
+            for function, pairs in both.items()
+        }
+
+    def _grid(self, function: Signature) -> Grid | None:
+        return _grid(function, self.values[function], self.first.get(function, []), self.names)
 
     def draw(self, facts: Iterable[str], *, matrix: bool = False, width: int = 100) -> Drawing:
         """The boards of a state, its facts as the game writes them; layers beside each other as `width` allows.
 
         A function whose facts do not fit its board in this state, as with three things in one place, has none.
         """
-        functions = _by_function(facts)
+        functions = by_function(facts)
         boards = []
-        for function, grid in self._grids.items():
+        for function, grid in self.grids.items():
             group = list(functions.get(function, {}).values())
             if grid.can_show(group):
                 boards.append(_board(grid, group, matrix, width))
@@ -87,7 +98,7 @@ def natural_order(text: str) -> list[tuple[str, int]]:
     return [(word, int(digits or 0)) for word, digits in re.findall(r"([^0-9]*)([0-9]*)", text)]
 
 
-def _by_function(facts: Iterable[str]) -> dict[Signature, dict[str, Arguments]]:
+def by_function(facts: Iterable[str]) -> dict[Signature, dict[str, Arguments]]:
     """Facts by their function, in natural order, each with its arguments."""
     functions: dict[Signature, dict[str, Arguments]] = {}
     for fact in sorted(facts, key=natural_order):
@@ -97,7 +108,7 @@ def _by_function(facts: Iterable[str]) -> dict[Signature, dict[str, Arguments]]:
     return functions
 
 
-class _Names:
+class Spellings:
     """The names of a sheet: how they are written, in which order they appear, and which facts put them in a row."""
 
     def __init__(self, sheet: Rulesheet) -> None:
@@ -145,7 +156,7 @@ def _chain(pairs: Iterable[tuple[str, str]], values: set[str]) -> Values:
 
 
 @dataclass(frozen=True, slots=True)
-class _Grid:
+class Grid:
     """How the facts of a function lie on boards.
 
     The coordinates are the first arguments, `order` has the values of each; `x` and `y` are two of them, by their
@@ -180,7 +191,7 @@ def _most_often(values: Iterable[object]) -> int:
     return max(Counter(values).values(), default=0)
 
 
-def _grid(function: Signature, sets: Sequence[set[str]], first: Sequence[Arguments], names: _Names) -> _Grid | None:
+def _grid(function: Signature, sets: Sequence[set[str]], first: Sequence[Arguments], names: Spellings) -> Grid | None:
     """The board of a function whose arguments are in these sets, where it has one."""
     name, arity = function
     full = _full(first, names)
@@ -194,10 +205,10 @@ def _grid(function: Signature, sets: Sequence[set[str]], first: Sequence[Argumen
     num_layers = prod(len(values) for place, values in enumerate(order) if place not in (x, y))
     if num_layers > MAX_LAYERS or (num_layers > 1 and any(set(values) in contents for values in order)):
         return None  # no layers but (line 1 1 1 2), from one place to another
-    return _Grid(names.spelling[name], arity, order, x, y, _symbols(contents, first), bool(full))
+    return Grid(names.spelling[name], arity, order, x, y, symbols(contents, first), bool(full))
 
 
-def _full(facts: Sequence[Arguments], names: _Names) -> tuple[Values, ...]:
+def _full(facts: Sequence[Arguments], names: Spellings) -> tuple[Values, ...]:
     """The values of the first two arguments, where there is exactly one fact for every pair of them."""
     pairs = {fact[:2] for fact in facts}
     columns = [set(column) for column in zip(*pairs, strict=True)]
@@ -219,8 +230,8 @@ def _plane(order: Sequence[Values]) -> tuple[int, int]:
     return x, y
 
 
-def _symbols(sets: Sequence[set[str]], first: Sequence[Arguments]) -> dict[str, str]:
-    """What is drawn for each thing that can lie on a board; its parts are in these sets."""
+def symbols(sets: Sequence[set[str]], first: Sequence[Arguments]) -> dict[str, str]:
+    """What is drawn for each thing that can lie on a board: its parts are in these sets, `first` lie there first."""
     if not sets:
         return {"": MARK}
     if not all(sets) or prod(map(len, sets)) > MAX_CONTENTS:
@@ -243,8 +254,14 @@ def _blanks(sets: Sequence[set[str]], first: Sequence[Arguments]) -> set[str]:
     if len(sets) != 1:
         return set()
     lying = _lying(first, 1)
-    most = max(lying.values(), default=-1)
-    return {thing for thing in sets[0] if thing.lower() in BLANKS or (thing.lower() == "b" and lying[thing] == most)}
+    return {thing for thing in sets[0] if thing.lower() in BLANKS or _is_blank(thing, sets[0], lying)}
+
+
+def _is_blank(thing: str, things: set[str], lying: Mapping[str, int]) -> bool:
+    """Whether a `b` is a blank: nothing lies on more places first, or it is no letter among others, as with `w`."""
+    is_most = lying.get(thing, 0) == max(lying.values(), default=-1)
+    is_alone = thing in lying and all(len(other) > 1 for other in things - {thing})
+    return thing.lower() == "b" and (is_most or is_alone)
 
 
 def short_forms(texts: set[str]) -> dict[str, str]:
@@ -271,7 +288,7 @@ def _forms(text: str) -> Iterator[str]:
             yield "".join(text[place] for place in sorted(kept.union(added))) or text
 
 
-def _board(grid: _Grid, facts: Iterable[Arguments], matrix: bool, width: int) -> str:
+def _board(grid: Grid, facts: Iterable[Arguments], matrix: bool, width: int) -> str:
     """All layers of a board, and what its short forms stand for."""
     drawn: dict[Arguments, str] = {}
     meanings: dict[str, str] = {}
@@ -297,7 +314,7 @@ def _rows_of_layers(layers: Sequence[Values], matrix: bool) -> list[list[Argumen
     return [list(product(*layers))]
 
 
-def _layer(grid: _Grid, drawn: Mapping[Arguments, str], values: Arguments, matrix: bool) -> list[str]:
+def _layer(grid: Grid, drawn: Mapping[Arguments, str], values: Arguments, matrix: bool) -> list[str]:
     """The lines of one layer: a title, which shows where its arguments are, and the places with the coordinates."""
     across, along = (grid.y, grid.x) if matrix else (grid.x, grid.y)
     fixed = dict(zip(grid.layers, values, strict=True))

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .circuit import Circuit, Loop
 from .gdl import Rulesheet
@@ -139,6 +140,26 @@ def object_file(text: str, make: Callable[[str], bytes]) -> bytes:
     with suppress(OSError), _new_file(name) as file, zipfile.ZipFile(file, "w") as archive:
         archive.writestr("code.o", data)
     return data
+
+
+def key_of(*what: object) -> str:
+    """A key for what is worked out from these, which their `repr` tells apart, by this package on this machine."""
+    return hashlib.sha256(f"{_machine()}\0{what!r}".encode()).hexdigest()
+
+
+def load_arrays(key: str) -> dict[str, NDArray[Any]] | None:
+    """What `store_arrays` was given; None where there is no such entry, or others may write there."""
+    with suppress(Exception):  # see load
+        if _is_private(folder()):
+            with np.load(folder() / f"{key}.npz", allow_pickle=False) as archive:
+                return dict(archive)
+    return None
+
+
+def store_arrays(key: str, arrays: dict[str, NDArray[Any]]) -> None:
+    """Writes arrays by their names, if the folder can be written."""
+    with suppress(OSError), _new_file(f"{key}.npz") as place, open(place, "wb") as file:
+        np.savez_compressed(file, allow_pickle=False, **arrays)
 
 
 @contextmanager

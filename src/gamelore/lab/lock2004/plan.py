@@ -1,0 +1,229 @@
+"""Lock & Epstein 2004 as data: the experiments with their settings.
+
+An *experiment* is repeated in runs. A run is a training stage and a testing stage (the paper's section 2); a baseline
+run has no training, its player is random. Run i of all experiments with one seed shares its random numbers, so the same
+matches are watched, whatever is learned from them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from ...errors import ExperimentError
+from ...learn.seqplayer import SeqPlayerSettings
+from ...learn.sequences import SequenceSettings
+from ...learn.training import Curriculum
+from .printed import GAMES, OPPONENTS
+
+Group = Literal["paper", "all", "none"]
+"""Symmetries: the 8 of the square that the paper has, all that the rules have (morris: 16), or none."""
+
+SEED = 2004
+VERDICT_SEED, FRESH_SEED = 720076, 1_440_152  # added to the seed: runs that nothing was chosen by
+TEST_MATCHES = 50
+LENGTHS = {"losetictactoe": (3,), "fivemensmorris": (3, 5)}
+TRAINING_MATCHES = {"losetictactoe": 20, "fivemensmorris": 40}
+TITLES = {"losetictactoe": "Lose tic-tac-toe", "fivemensmorris": "Five men's morris"}
+OUTER_RING = (1, 2, 3, 7, 10, 14, 15, 16)
+
+
+@dataclass(frozen=True)
+class Test:
+    """Tournaments of SeqPlayer against each of the opponents, with pairs weighed by this formula."""
+
+    name: str
+    player: SeqPlayerSettings
+    weighting: str = "agreement"
+    opponents: tuple[str, ...] = OPPONENTS
+
+
+PAPER, SECOND = SequenceSettings(), SeqPlayerSettings(2)
+VERSIONS = (Test("version 1", SeqPlayerSettings(1)), Test("version 2", SECOND))
+RANDOM = "random player"
+"""The test of a baseline."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What every run of it does.
+
+    learner   None for a baseline; its weighting is that of the tests
+    tests     empty for a baseline, which is one test of the random player
+    measured  whether a run also looks at what was learned: strategies, advice by the solution, classes of sequences
+    """
+
+    id: str
+    game: str
+    seed: int
+    runs: int
+    learner: SequenceSettings | None
+    tests: tuple[Test, ...]
+    group: Group = "paper"
+    training: int = 20
+    matches: int = TEST_MATCHES
+    measured: bool = False
+
+    @property
+    def sheet(self) -> str:
+        """The game without options."""
+        return self.game.partition(":")[0]
+
+    @property
+    def curriculum(self) -> Curriculum:
+        return Curriculum(matches=self.training)
+
+    @property
+    def size(self) -> int:
+        """Matches of a run."""
+        tested = sum(len(test.opponents) for test in self.tests) if self.learner else len(OPPONENTS)
+        return tested * self.matches + (self.curriculum.num_matches if self.learner else 0)
+
+    @property
+    def text(self) -> str:
+        """All that a run depends on beside its number, as JSON."""
+        settings: dict[str, Any] = asdict(self) | {"curriculum": asdict(self.curriculum)}
+        del settings["runs"]
+        return json.dumps(settings, sort_keys=True)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One thing changed: of what is learned, of how it is used, or of the game."""
+
+    name: str
+    learner: SequenceSettings = PAPER
+    player: SeqPlayerSettings = SECOND
+    group: Group = "paper"
+    options: str = ""  # of the game
+
+    def test(self, opponents: tuple[str, ...]) -> Test:
+        return Test(self.name, self.player, self.learner.weighting, opponents)
+
+
+DEFAULT = "as in the tables"
+_SENSITIVITY = (
+    Variant(DEFAULT),
+    Variant("weighting=laplace", SequenceSettings(weighting="laplace")),
+    Variant("weighting=plain", SequenceSettings(weighting="plain")),
+    Variant("weighting=results", SequenceSettings(weighting="results")),
+    Variant("draws=lose", SequenceSettings(draws="lose")),
+    Variant("repeated=origins", SequenceSettings(repeated="origins")),
+    Variant("trees=first", SequenceSettings(trees="first")),
+    Variant("locality=moves", SequenceSettings(locality="moves")),
+    Variant("locality=contexts", SequenceSettings(locality="contexts")),
+    Variant("locality=both", SequenceSettings(locality="both")),
+    Variant("no symmetries", group="none"),
+)
+_LENGTHS = {"losetictactoe": ((1,), (2,), (4,), (2, 3)), "fivemensmorris": ((1,), (3,), (5,), (3, 5, 7))}
+_CAPS = ("80", "120")
+IMPROVEMENTS = (
+    Variant(DEFAULT),
+    Variant("weights by results", SequenceSettings(weighting="results")),
+    Variant("relevant facts only", SequenceSettings(locality="contexts")),
+    Variant("verified 2 plies deep", player=SeqPlayerSettings(2, verify=2, fallback="verified")),
+    Variant("verified 3 plies deep", player=SeqPlayerSettings(2, verify=3, fallback="verified")),
+    Variant(
+        "weights by results, verified 2 plies deep",
+        SequenceSettings(weighting="results"),
+        SeqPlayerSettings(2, verify=2, fallback="verified"),
+    ),
+)
+"""What is tried to beat the default against the perfect player, on runs of its own; never silently the default."""
+
+
+def sensitivity(game: str) -> tuple[Variant, ...]:
+    """What the paper leaves open, or calls hand-tuned, changed one at a time."""
+    lengths = LENGTHS[game]
+    listed = [replace(one, learner=replace(one.learner, lengths=lengths)) for one in _SENSITIVITY]
+    listed += [Variant(f"lengths {_words(some)}", SequenceSettings(lengths=some)) for some in _LENGTHS[game]]
+    if game == "fivemensmorris":
+        own = SequenceSettings(lengths=lengths)
+        listed += [Variant("all 16 symmetries", own, group="all")]
+        listed += [Variant(f"cap of {cap} plies", own, options=f":cap={cap}") for cap in _CAPS]
+    return tuple(listed)
+
+
+def improvements(game: str) -> tuple[Variant, ...]:
+    """IMPROVEMENTS with the game's lengths of sequences."""
+    return tuple(replace(one, learner=replace(one.learner, lengths=LENGTHS[game])) for one in IMPROVEMENTS)
+
+
+def _words(lengths: Iterable[int]) -> str:
+    return " and ".join(map(str, lengths))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Makes the experiments, "{part}/{game}/{number or name}".
+
+    runs     of each experiment (baselines: twice as many blocks)
+    fresh    runs of each improvement and of what the verdicts rest on
+    share    of the paper's number of matches that every tournament has; below 1 for a quick look
+    """
+
+    runs: int = 10
+    seed: int = SEED
+    fresh: int = 200
+    share: float = 1.0
+    games: tuple[str, ...] = GAMES
+
+    def __post_init__(self) -> None:
+        if unknown := sorted(set(self.games) - set(GAMES)):
+            raise ExperimentError(f"expected games of the paper, {', '.join(GAMES)}, got {unknown[0]}; choose these")
+
+    def core(self) -> list[Experiment]:
+        """Tables 1 and 2."""
+        return [*self._tables("core", self.seed, self.runs, measured=True)]
+
+    def verdicts(self) -> list[Experiment]:
+        """The same with fresh seeds and more runs."""
+        return [*self._tables("verdicts", self.seed + VERDICT_SEED, self.fresh, measured=True)]
+
+    def speed(self) -> list[Experiment]:
+        """What version 2 is timed against version 1 with."""
+        learners = [one for one in self.core() if one.learner is not None]
+        return [replace(one, id=f"speed/{one.game}", runs=min(self.runs, 5), measured=False) for one in learners]
+
+    def _tables(self, part: str, seed: int, runs: int, *, measured: bool) -> Iterator[Experiment]:
+        for game in self.games:
+            plain = Experiment(f"{part}/{game}/baseline", game, seed, 2 * runs, None, ())
+            learning = replace(
+                plain, id=f"{part}/{game}/learner", runs=runs, learner=SequenceSettings(lengths=LENGTHS[game]),
+                tests=VERSIONS, measured=measured,
+            )  # fmt: skip
+            yield from map(self._sized, (plain, learning))
+
+    def sensitivity(self) -> list[Experiment]:
+        """Every variant against the perfect player."""
+        found = [self._grouped("sensitivity", game, sensitivity(game), self.seed, self.runs) for game in self.games]
+        return [one for some in found for one in some]
+
+    def improvements(self) -> list[Experiment]:
+        """Every improvement against the perfect player, on runs of their own."""
+        seed = self.seed + FRESH_SEED
+        found = [self._grouped("improvements", game, improvements(game), seed, self.fresh) for game in self.games]
+        return [one for some in found for one in some]
+
+    def _grouped(self, part: str, game: str, variants: Iterable[Variant], seed: int, runs: int) -> list[Experiment]:
+        """Variants that learn the same from the same matches are tests of one experiment."""
+        groups: dict[tuple[SequenceSettings, Group, str], list[Variant]] = {}
+        for one in variants:
+            groups.setdefault((replace(one.learner, weighting="agreement"), one.group, one.options), []).append(one)
+        return [
+            self._sized(
+                Experiment(
+                    f"{part}/{game}/{some[0].name}", game + options, seed, runs, learner,
+                    tuple(one.test(("perfect",)) for one in some), group,
+                )
+            )
+            for (learner, group, options), some in groups.items()
+        ]  # fmt: skip
+
+    def _sized(self, experiment: Experiment) -> Experiment:
+        def part(matches: int) -> int:
+            return max(2, round(matches * self.share / 2) * 2)  # sides alternate
+
+        return replace(experiment, training=part(TRAINING_MATCHES[experiment.sheet]), matches=part(TEST_MATCHES))

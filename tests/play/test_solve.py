@@ -1,0 +1,290 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gamelore
+from gamelore import GameloreError
+from gamelore.play import expansion, sampling
+from gamelore.play import solve as solving
+from gamelore.play.solve import ENDLESS, Solution, solve
+from walks import Plain, drawn_walk
+
+GIB = 1 << 30
+
+NOT_ZERO_SUM = """
+(role white) (role black)
+(init (at start))
+(legal white left) (legal white right) (legal black noop)
+(<= (next (at one)) (does white left))
+(<= (next (at two)) (does white right))
+(<= terminal (not (true (at start))))
+(goal white 100)
+(<= (goal black 0) (true (at one)))
+(<= (goal black 50) (true (at two)))
+"""
+
+ODD = """
+(role white) (role black)
+(init (at start))
+(<= (legal white stay) (true (at start)))
+(<= (legal white leave) (true (at start)))
+(legal black noop)
+(<= (next (at start)) (does white stay))
+(<= (next (at end)) (does white leave))
+(<= terminal (true (at end)))
+(goal white 0) (goal black 1)
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """No test sees the solutions of another one."""
+    monkeypatch.setattr(solving, "folder", lambda: tmp_path / "compiled")
+    return tmp_path / "solved"
+
+
+def compare(game: gamelore.Game, solution: Solution, middle: int = 50) -> None:
+    """Every position's value and distance against plain Python."""
+    plain = Plain.of(game.start())
+    values = plain.values(middle)
+    distances = plain.distances(values, middle)
+    states = np.array([position.state for position in plain.positions.values()])
+    goals, found = solution.look_up(states)
+    assert dict(zip(values, goals[:, 0].tolist(), strict=True)) == values
+    assert dict(zip(values, found.tolist(), strict=True)) == {facts: distances[facts] for facts in values}
+    assert (goals.sum(axis=1) == 2 * middle).all()
+    assert solution.num_positions == len(values)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_walks_with_cycles_and_several_goals_agree_with_plain_python(seed: int) -> None:
+    game = gamelore.load(drawn_walk(seed).text)
+    compare(game, solve(game))
+
+
+def test_walks_have_all_kinds_of_values() -> None:
+    found = [solve(gamelore.load(drawn_walk(seed).text)) for seed in range(12)]
+    values = np.concatenate([solution.goals for solution in found])
+    distances = np.concatenate([solution.distances for solution in found])
+    assert set(values.tolist()) == {0, 30, 50, 80, 100}
+    assert distances.max() > 3
+    assert ENDLESS in distances
+
+
+@pytest.mark.parametrize("seed", [2, 5])
+def test_the_reasoner_comes_to_the_same(seed: int) -> None:
+    text = drawn_walk(seed, nodes=7, leaves=3).text
+    game = gamelore.load(text, engine="reasoner")
+    solution = solve(game)
+    compare(game, solution)
+    assert solution.values == solve(gamelore.load(text)).values
+
+
+@pytest.mark.parametrize("name", ["tictactoe", "losetictactoe"])
+def test_tictactoe_whole_with_and_without_symmetry(load: Callable[..., gamelore.Game], name: str) -> None:
+    game = load(name)
+    folded, plain = solve(game), solve(game, symmetry=False)
+    assert folded.values == plain.values == (50, 50)
+    assert (folded.num_positions, folded.num_classes) == (5478, 765)
+    assert (plain.num_positions, plain.num_classes) == (5478, 5478)
+    for kind in zip(folded.look_up(plain.states), plain.look_up(plain.states), strict=True):
+        assert (kind[0] == kind[1]).all()
+
+
+def test_tictactoe_agrees_with_plain_python(load: Callable[..., gamelore.Game]) -> None:
+    compare(load("tictactoe"), solve(load("tictactoe")))
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "distance", "positions"),
+    [
+        ("othello4", (0, 100), 12, 62_789),  # known: the second player wins, 11 to 3, by the 12th ply
+        ("capturego3", (100, 0), 7, 5_476),
+        ("capturego3_suicide", (100, 0), 7, 5_752),
+        ("pegsolitaire", (100,), 13, 3_016),
+        ("connect3", (100, 0), 9, 4_176_536),
+    ],
+)
+def test_known_values(
+    load: Callable[..., gamelore.Game], name: str, values: tuple[int, ...], distance: int, positions: int
+) -> None:
+    solution = solve(load(name))
+    assert (solution.values, solution.distance, solution.num_positions) == (values, distance, positions)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_counter_that_ends_in_a_draw_is_left_out(seed: int) -> None:
+    walk = drawn_walk(seed)
+    with_counter, without = gamelore.load(walk.counted(40)), gamelore.load(walk.text)
+    solution = solve(with_counter)
+    assert solution.left_out == tuple(f"(step {i})" for i in range(41))
+    assert solution.num_positions == solve(without).num_positions
+    for seen in Plain.of(without.start()).positions.values():
+        late = with_counter.state([*seen.facts, "(step 39)"])
+        assert [one.tolist() for one in solution.look_up(late[None])] == [
+            one.tolist() for one in solve(without).look_up(seen.state[None])
+        ]
+
+
+def test_a_counter_that_ends_in_a_win_is_kept() -> None:
+    game = gamelore.load(drawn_walk(3).counted(9, (100, 0)))
+    solution = solve(game)
+    assert solution.left_out == ()
+    compare(game, solution)
+
+
+def test_one_role_gets_the_best_goal_that_can_be_reached() -> None:
+    sheet = """
+    (role walker) (init (at a)) (arrow a a) (arrow a b) (arrow b c) (arrow a d) (arrow a e) (arrow e e) (arrow c f)
+    (<= (legal walker (go ?m)) (true (at ?n)) (arrow ?n ?m))
+    (<= (next (at ?m)) (does walker (go ?m)))
+    (leaf d 30) (leaf f 80)
+    (<= terminal (true (at ?n)) (leaf ?n ?v))
+    (<= (goal walker ?v) (true (at ?n)) (leaf ?n ?v))
+    """
+    game = gamelore.load(sheet)
+    solution = solve(game)
+    states = np.array([game.state([f"(at {node})"]) for node in "abcdef"])
+    goals, distances = solution.look_up(states)
+    assert goals[:, 0].tolist() == [80, 80, 80, 30, 0, 80]
+    assert distances.tolist() == [3, 2, 1, 0, ENDLESS, 0]
+
+
+def never(stage: str, done: int, of: int) -> None:
+    raise AssertionError("work has begun")
+
+
+@pytest.mark.parametrize(
+    ("sheet", "message"),
+    [
+        ("tictactoe3p", "one or two roles"),
+        ("goofspiel", "one role at a time"),
+        (NOT_ZERO_SUM, "add up to the same"),
+        ("connectfour", "4 GiB"),
+    ],
+)
+def test_what_cannot_be_solved_is_refused_before_any_long_work(
+    load: Callable[..., gamelore.Game], sheet: str, message: str
+) -> None:
+    with pytest.raises(GameloreError, match=message):
+        solve(load(sheet), progress=never)
+
+
+def test_the_budget_is_held_while_positions_are_found(
+    load: Callable[..., gamelore.Game], monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
+    monkeypatch.setattr(solving, "fewest_positions", lambda turns, enough: 0)
+    with pytest.raises(GameloreError, match="othello4, which has at least .* positions"):
+        solve(load("othello4"), memory=1 << 20)
+    assert not folder.exists()
+    assert solve(load("othello4"), memory=1 << 24).values == (0, 100)
+
+
+def test_the_reasoner_has_a_budget_of_positions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expansion, "ON_THE_REASONER", 5)
+    with pytest.raises(GameloreError, match="at most 5 positions .* asked for"):
+        solve(gamelore.load(drawn_walk(2).text, engine="reasoner"))
+
+
+def test_a_position_without_moves_is_an_error(load: Callable[..., gamelore.Game]) -> None:
+    with pytest.raises(GameloreError, match="got none in unnamed"):
+        solve(load("walk"))
+
+
+def test_a_match_without_end_needs_a_half() -> None:
+    with pytest.raises(GameloreError, match="even sum"):
+        solve(gamelore.load(ODD))
+
+
+def test_states_out_of_reach_are_an_error(load: Callable[..., gamelore.Game]) -> None:
+    game = load("tictactoe")
+    state = game.state(["(cell 1 1 x)", "(control xplayer)"])
+    with pytest.raises(GameloreError, match="can be reached"):
+        solve(game).look_up(state[None])
+
+
+@pytest.mark.parametrize("name", ["tictactoe", "othello4", "capturego3", "pegsolitaire"])
+@pytest.mark.parametrize("symmetry", [True, False])
+def test_random_matches_tell_no_more_positions_than_there_are(
+    load: Callable[..., gamelore.Game], name: str, symmetry: bool
+) -> None:
+    game = load(name)
+    solution = solve(game, symmetry=symmetry)
+    turns = solving.TurnGame(game, solution.canonical)
+    for enough in (100, 10**6):
+        assert 10 < sampling.fewest_positions(turns, enough) <= solution.num_classes
+
+
+def test_coincidences_are_counted() -> None:
+    assert sampling._equal_pairs(np.array([1, 2, 2, 5, 5, 5, 5], np.uint64)) == 1 + 6
+    assert sampling._equal_pairs(np.zeros(0, np.uint64)) == 0
+
+
+def test_a_second_call_reads_the_file(load: Callable[..., gamelore.Game], folder: Path) -> None:
+    game = load("losetictactoe")
+    first = solve(game)
+    assert len(list(folder.iterdir())) == 1
+    second = solve(game, progress=never)
+    assert (second.num_positions, second.num_moves, second.seconds) == (5478, first.num_moves, first.seconds)
+    for name in ("states", "slots", "goals", "distances"):
+        assert (getattr(first, name) == getattr(second, name)).all()
+    assert second.look_up(first.states)[0].tolist() == first.look_up(first.states)[0].tolist()
+    assert solve(game, symmetry=False).num_classes == 5478
+
+
+def test_a_counter_left_out_stays_out_in_the_file() -> None:
+    game = gamelore.load(drawn_walk(1).counted(12))
+    assert solve(game).left_out == solve(game, progress=never).left_out == tuple(f"(step {i})" for i in range(13))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [lambda data: data[:-1], lambda data: data[:9], lambda data: b"", lambda data: data[:-70] + b"?" + data[-69:]],
+)
+def test_a_damaged_file_is_solved_again(
+    load: Callable[..., gamelore.Game], folder: Path, damage: Callable[[bytes], bytes]
+) -> None:
+    game = load("tictactoe")
+    solve(game)
+    (file,) = folder.iterdir()
+    whole = file.read_bytes()
+    file.write_bytes(damage(whole))
+    told: list[str] = []
+    assert solve(game, progress=lambda stage, done, of: told.append(stage)).values == (50, 50)
+    assert told
+    assert solve(game, progress=never).values == (50, 50)
+
+
+def test_no_cache_neither_reads_nor_writes(load: Callable[..., gamelore.Game], folder: Path) -> None:
+    solve(load("tictactoe"), cache=False)
+    assert not folder.exists()
+
+
+def test_a_folder_that_cannot_be_written_is_no_cache(
+    load: Callable[..., gamelore.Game], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setattr(solving, "folder", lambda: tmp_path / "file" / "compiled")
+    assert solve(load("tictactoe")).values == (50, 50)
+
+
+def test_an_interrupted_call_leaves_nothing(load: Callable[..., gamelore.Game], folder: Path) -> None:
+    def interrupt(stage: str, done: int, of: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        solve(load("tictactoe"), progress=interrupt)
+    assert not folder.exists()
+
+
+def test_progress_tells_both_stages(load: Callable[..., gamelore.Game]) -> None:
+    told: list[tuple[str, int, int]] = []
+    solve(load("tictactoe"), progress=lambda *step: told.append(step))
+    assert told[0][0] == "positions"
+    assert max(of for stage, _, of in told if stage == "positions") == 765
+    assert [stage for stage, _, _ in told] == sorted(stage for stage, _, _ in told)
+    assert all(0 < done <= of for stage, done, of in told)
