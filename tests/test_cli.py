@@ -66,6 +66,7 @@ def test_all_commands_are_there() -> None:
         "perft",
         "symmetries",
         "bench",
+        "solve",
         "play",
         "players",
         "learn",
@@ -351,7 +352,12 @@ def test_transfer_writes_a_report_and_refuses_a_folder_of_other_settings(tmp_pat
         (
             ("reproduce", "banerjee2007", "--reading", "text", "--verdicts", "--runs", 2),
             "gamelore.lab.banerjee2007.reproduce",
-            {"reading": "text", "verdicts": True, "runs": 2, "matches": 3000, "seed": 2007, "workers": 2},
+            {"reading": "text", "verdicts": True, "runs": 2, "workers": 2},
+        ),
+        (
+            ("reproduce", "lock2004", "--core", "--fresh", 30, "--seed", 7),
+            "gamelore.lab.lock2004.reproduce",
+            {"core": True, "fresh": 30, "verdicts": False, "runs": 10, "seed": 7, "workers": 2},
         ),
         (("demo", "--seed", 4), "gamelore.lab.demo.demo", {"runs": 5, "matches": 3000, "seed": 4, "workers": 2}),
     ],
@@ -379,3 +385,5 @@ def test_the_experiments_are_started_as_asked(
 
 def test_reproduce_knows_its_papers() -> None:
     assert "did you mean banerjee2007?" in run("reproduce", "banerjee", code=2)
+    assert "expected options of lock2004, got --reading" in run("reproduce", "lock2004", "--reading", "text", code=2)
+    assert "got --core, which is for lock2004" in run("reproduce", "banerjee2007", "--core", code=2)

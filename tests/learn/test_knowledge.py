@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -17,7 +18,15 @@ from gamelore.errors import KnowledgeError
 from gamelore.learn import storefile
 from gamelore.learn.exchange import export_learners, import_learners
 from gamelore.learn.features import FeatureValues
-from gamelore.learn.knowledge import Afterstate, Knowledge, StoredLearner, default_path
+from gamelore.learn.knowledge import (
+    ALL_ROLES,
+    Afterstate,
+    Knowledge,
+    MatchRow,
+    SequenceRow,
+    StoredLearner,
+    default_path,
+)
 
 SETTINGS = {"kind": "baseline", "alpha": 0.3}
 
@@ -240,6 +249,36 @@ def test_a_foreign_or_other_format_is_refused_and_left_alone(
         Knowledge(path)
     assert path.read_bytes() == before
     assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_a_store_of_the_format_before_gets_the_tables_that_came_after_it(path: Path) -> None:
+    with Knowledge(path) as knowledge:
+        one = fill(knowledge)
+        before = content(knowledge)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        for table in ("sequence", "pair", "branch"):
+            connection.execute(f"DROP TABLE {table}")
+        connection.execute("PRAGMA user_version = 1")
+        connection.commit()
+    with Knowledge(path) as here, Knowledge(path) as there:  # the second finds it done
+        assert content(here) == content(there) == before
+        assert here.sequences(one) == here.pairs(one) == []
+        row = SequenceRow("red", "solo", ("(does red (put 1))",), state("a"), 2, False)
+        watching = here.learner(Rules(), ALL_ROLES, opponent="watched", settings={"kind": "sequences"}, seed=0)
+        here.record_tournament(watching, [MatchRow(100, 5)], [row], [])
+        assert there.sequences(there.find(watching.id)) == [row]
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (storefile.FORMAT,)
+        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+
+
+def test_all_roles_are_none_of_the_games(path: Path) -> None:
+    with Knowledge(path) as knowledge:
+        watching = knowledge.learner(Rules(), ALL_ROLES, opponent="watched", settings={}, seed=0)
+        assert watching.has_sequences
+        assert watching.outcomes == [0, 30, 100]
+        assert not learner(knowledge).has_sequences
+        assert [one.id for one in knowledge.learners(role=ALL_ROLES)] == [watching.id]
 
 
 def test_a_file_that_is_no_database_is_refused_and_left_alone(path: Path) -> None:

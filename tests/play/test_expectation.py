@@ -1,4 +1,4 @@
-"""Exact expectations in lose tic-tac-toe, as Table 1 of Lock & Epstein (2004) has its baselines (readings.md, L&E 5)."""
+"""Exact expectations in lose tic-tac-toe, the baselines of Table 1 of Lock & Epstein (2004); readings.md, L&E 5."""
 
 from __future__ import annotations
 

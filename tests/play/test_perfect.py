@@ -13,9 +13,10 @@ from gamelore.play import roster
 from gamelore.play.bestline import best_line, first_moves
 from gamelore.play.decisive import MoveClasses
 from gamelore.play.graph import Graph
-from gamelore.play.lockstep import play_matches, run_lockstep
+from gamelore.play.lockstep import play_matches
+from gamelore.play.match import MatchState
 from gamelore.play.perfect import Perfect, SolvedMoves
-from gamelore.play.player import Finished, Player, Turn
+from gamelore.play.player import Player, Turn
 from gamelore.play.reasonable import Reasonable, XReasonable
 from gamelore.play.regret import RegretCount, regret
 from gamelore.play.solve import solve
@@ -115,8 +116,11 @@ def test_perfect_draws_among_its_best_moves(load: Callable[..., gamelore.Game]) 
     lose = Graph(load("losetictactoe"))
     assert shares(lose, lose.start, 0, Perfect()).tolist() == [0, 0, 0, 0, 1, 0, 0, 0, 0]
     walk = Graph(gamelore.load(CHOICES.text))
-    assert shares(walk, walk.start, 0, Perfect()).tolist() == [1, 0, 0, 0]
-    assert shares(walk, walk.start, 0, Perfect("value")) == pytest.approx([0.5, 0.5, 0, 0], abs=0.02)
+    moves = [walk.game.move_text(0, int(action)) for action in walk.legal(walk.start, 0)]
+    drawn = dict(zip(moves, shares(walk, walk.start, 0, Perfect()).tolist(), strict=True))
+    assert drawn == {"(go n1)": 1, "(go n2)": 0, "(go n3)": 0, "(go n4)": 0}
+    drawn = dict(zip(moves, shares(walk, walk.start, 0, Perfect("value")).tolist(), strict=True))
+    assert drawn == pytest.approx({"(go n1)": 0.5, "(go n2)": 0.5, "(go n3)": 0, "(go n4)": 0}, abs=0.02)
 
 
 def test_perfect_players_draw_and_never_lose(load: Callable[..., gamelore.Game]) -> None:
@@ -195,22 +199,14 @@ def test_perfect_cannot_play_what_cannot_be_solved(load: Callable[..., gamelore.
 
 
 def test_regret_of_one_match() -> None:
-    graph = Graph(gamelore.load(CHOICES.text))
-    ended: list[Finished] = []
-
-    class Sequence(Player):
-        """Makes these moves one after the other, as positions within the legal ones."""
-
-        def __init__(self, *moves: int) -> None:
-            self.moves = list(moves)
-
-        def choose(self, turn: Turn) -> NDArray[np.int32]:
-            return np.full(len(turn.rows), self.moves.pop(0), np.int32)
-
-    # white gives away a win for a draw (50 points), black the draw for a loss (50 points)
-    run_lockstep(graph, [Sequence(2), Sequence(1)], [stream(0)], 1, on_end=ended.append)
-    lost, turns = regret(ended[0])
-    assert (lost.tolist(), turns.sum()) == ([[50, 50]], 2)
+    match = MatchState(Graph(gamelore.load(CHOICES.text)))
+    # white gives away a win for a draw, 50 points, and black the draw for a loss
+    for white, black in (("(go n3)", "noop"), ("noop", "(go n1)")):
+        match.submit(0, white)
+        match.submit(1, black)
+    lost, turns = regret(match.finished())
+    assert lost.tolist() == [[50, 50]]
+    assert turns.tolist() == [[1, 1]]
 
 
 def test_regret_is_nothing_for_the_perfect_and_something_for_the_random(load: Callable[..., gamelore.Game]) -> None:

@@ -10,7 +10,12 @@ import gamelore
 from gamelore import GameloreError
 from gamelore.play import expansion, sampling
 from gamelore.play import solve as solving
+from gamelore.play.canonical import Canonical
+from gamelore.play.expansion import expand
+from gamelore.play.retrograde import OPEN, values
 from gamelore.play.solve import ENDLESS, Solution, solve
+from gamelore.play.turntaking import TurnGame
+from gamelore.rules.symmetry import symmetries
 from walks import Plain, drawn_walk
 
 GIB = 1 << 30
@@ -102,7 +107,7 @@ def test_tictactoe_agrees_with_plain_python(load: Callable[..., gamelore.Game]) 
 @pytest.mark.parametrize(
     ("name", "values", "distance", "positions"),
     [
-        ("othello4", (0, 100), 12, 62_789),  # known: the second player wins, 11 to 3, by the 12th ply
+        ("othello4", (0, 100), 12, 62_789),
         ("capturego3", (100, 0), 7, 5_476),
         ("capturego3_suicide", (100, 0), 7, 5_752),
         ("pegsolitaire", (100,), 13, 3_016),
@@ -114,6 +119,39 @@ def test_known_values(
 ) -> None:
     solution = solve(load(name))
     assert (solution.values, solution.distance, solution.num_positions) == (values, distance, positions)
+
+
+def test_othello_by_discs_is_lost_by_3_to_11(load: Callable[..., gamelore.Game]) -> None:
+    """As is known of 4x4: values of the same positions with other goals, the difference of discs at the end."""
+    game = load("othello4")
+    turns = TurnGame(game, Canonical(symmetries(game)))
+    table, moves = expand(turns, GIB, lambda done, of: None)
+    cells = [(x, y) for x in range(1, 5) for y in range(1, 5)]
+    discs = [
+        sum(game.holds(table.states, f"(cell {x} {y} {colour})").astype(np.int16) for x, y in cells)
+        for colour in ("black", "white")
+    ]
+    over = moves.ends != OPEN
+    moves.ends[over] = (50 + discs[0] - discs[1])[over]
+    goals, _ = values(moves, 0, lambda done, of: None)
+    assert goals[0] - 50 == 3 - 11
+
+
+@pytest.mark.parametrize("removal", ["any", "standard"])
+@pytest.mark.parametrize("flying", ["no", "yes"])
+def test_five_mens_morris_is_a_draw(flying: str, removal: str) -> None:
+    solution = solve(gamelore.load(f"fivemensmorris:flying={flying},removal={removal}"))
+    assert (solution.values, solution.distance) == ((50, 50), ENDLESS)
+    assert solution.left_out == tuple(f"(step {i})" for i in range(101))
+    assert (
+        solution.num_positions
+        == {
+            ("no", "any"): 17_850_905,
+            ("yes", "any"): 17_852_969,
+            ("no", "standard"): 17_844_721,
+            ("yes", "standard"): 17_846_785,
+        }[flying, removal]
+    )
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -178,7 +216,7 @@ def test_the_budget_is_held_while_positions_are_found(
     load: Callable[..., gamelore.Game], monkeypatch: pytest.MonkeyPatch, folder: Path
 ) -> None:
     monkeypatch.setattr(solving, "fewest_positions", lambda turns, enough: 0)
-    with pytest.raises(GameloreError, match="othello4, which has at least .* positions"):
+    with pytest.raises(GameloreError, match=r"othello4, which has at least .* positions"):
         solve(load("othello4"), memory=1 << 20)
     assert not folder.exists()
     assert solve(load("othello4"), memory=1 << 24).values == (0, 100)
@@ -186,7 +224,7 @@ def test_the_budget_is_held_while_positions_are_found(
 
 def test_the_reasoner_has_a_budget_of_positions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(expansion, "ON_THE_REASONER", 5)
-    with pytest.raises(GameloreError, match="at most 5 positions .* asked for"):
+    with pytest.raises(GameloreError, match=r"at most 5 positions .* asked for"):
         solve(gamelore.load(drawn_walk(2).text, engine="reasoner"))
 
 
@@ -214,7 +252,7 @@ def test_random_matches_tell_no_more_positions_than_there_are(
 ) -> None:
     game = load(name)
     solution = solve(game, symmetry=symmetry)
-    turns = solving.TurnGame(game, solution.canonical)
+    turns = TurnGame(game, solution.canonical)
     for enough in (100, 10**6):
         assert 10 < sampling.fewest_positions(turns, enough) <= solution.num_classes
 

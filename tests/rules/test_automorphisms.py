@@ -102,6 +102,30 @@ def test_what_is_not_live_stays_unless_it_must_move():
     assert len(elements) == 4
 
 
+def test_choices_that_do_not_fit_together():
+    """A circle 2-3-4-5, with 0 at 2 and 4, and 1 at 3 and 5: to exchange 0 and 1 twice is to turn the circle half."""
+    circle = [(2, 3, 0), (3, 4, 0), (4, 5, 0), (5, 2, 0)]
+    graph = graph_of(6, [*circle, (0, 2, 1), (0, 4, 1), (1, 3, 1), (1, 5, 1)])
+    live = np.array([True, True, False, False, False, False])
+    elements, why = automorphisms(graph, np.array([0, 0, 1, 1, 1, 1]), live, Bounds())
+    assert len(elements) == 4
+    assert why == ""
+
+
+@given(graphs(), st.randoms())
+@settings(deadline=None, max_examples=100)
+def test_what_live_vertices_do_is_all_there(drawn, random):
+    num_vertices, edges, colours, points = drawn
+    live = np.array([random.random() < 0.5 for _ in range(points)])
+    elements, _ = automorphisms(graph_of(num_vertices, edges), np.array(colours), live, Bounds())
+    expected = one_by_one(*drawn)
+    known = {tuple(element) for element in elements.tolist()}
+    assert known <= expected
+    assert {tuple(a[b]) for a in elements for b in elements} == known
+    of_live = np.flatnonzero(live).tolist()
+    assert {tuple(e[v] for v in of_live) for e in known} == {tuple(e[v] for v in of_live) for e in expected}
+
+
 def test_colours_are_refined_to_the_end_of_a_chain():
     chain = graph_of(100, [(v, v + 1, 0) for v in range(99)])
     refined = Colouring.of(np.zeros(100, np.int64)).refined(chain, lambda: None)

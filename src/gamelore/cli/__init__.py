@@ -11,6 +11,7 @@
     features.py   features
     sequences.py  learn --learner sequences
     learn.py      learn
+    pairs.py      knowledge show, of learners of sequences
     knowledge.py  knowledge list | show | export | import
     lab.py        transfer, reproduce, demo, matches
 

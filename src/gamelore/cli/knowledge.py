@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from . import pairs
 from .console import Json, KnowledgeFile, command, emit, fail, say, show_table, show_width
 
 if TYPE_CHECKING:
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 app = typer.Typer(help="List, show, export and import what was learned.", no_args_is_help=True)
 
 Source = Annotated[str | None, typer.Option("--source", metavar="GAME", help="Only what was learned in this game.")]
-Role = Annotated[str | None, typer.Option("--role", help="Only what was learned in this role.")]
+Role = Annotated[
+    str | None, typer.Option("--role", help="Only what was learned in this role, or of sequences: for it.")
+]
 Opponent = Annotated[
     str | None, typer.Option("--opponent", help="Only against this opponent, whole or just its kind (egreedy).")
 ]
@@ -37,7 +40,11 @@ def list_(
     from ..learn.knowledge import Knowledge
 
     with Knowledge(knowledge, create=False) as store:
-        learners = store.learners(source=source, role=role, opponent=opponent)
+        learners = [
+            learner
+            for learner in store.learners(source=source, opponent=opponent)
+            if learner.has_sequences or role in (None, learner.role)
+        ]
     if json:
         emit([_about(learner) for learner in learners])
     elif learners:
@@ -72,28 +79,50 @@ def show(
     draw: Annotated[
         Path | None, typer.Option("--draw", metavar="FILE", help="Also draw them: .png or .svg; both without a suffix.")
     ] = None,
+    top: Annotated[int, typer.Option("--top", min=1, help="Of a learner of sequences: how many of its pairs.")] = 10,
+    min_weight: Annotated[
+        float, typer.Option("--min-weight", min=0.0, max=1.0, help="Of its pairs only those of at least this weight.")
+    ] = 0.0,
     knowledge: KnowledgeFile = None,
     json: Json = False,
 ) -> None:
-    """Draw features with their values: Figure 2 and Table 1 of Banerjee & Stone 2007."""
-    from ..learn.knowledge import Knowledge
+    """Draw what was learned: features with their values, context pairs as boards.
+
+    Features are drawn as in Figure 2 and Table 1 of Banerjee & Stone 2007. Of a learner of sequences the pairs are
+    drawn, the best first, as in Figures 5 to 7 of Lock & Epstein 2004: the board before, `#` where anything may lie,
+    the moves numbered, the weight, and how often the pair advised what the expert did.
+    """
+    from ..learn.knowledge import ALL_ROLES, Knowledge
 
     with Knowledge(knowledge, create=False) as store:
         ids = None if not numbers else [store.find(number).id for number in numbers]
         _refresh(store, store.learners(source=source, role=role, opponent=opponent, ids=ids))
         with store.reading():
-            learners = store.learners(source=source, role=role, opponent=opponent, ids=ids)
+            found = store.learners(source=source, role=role, opponent=opponent, ids=ids)
+            learners = [learner for learner in found if not learner.has_sequences]
             rows = store.features(source=source, role=role, opponent=opponent, ids=ids)
+        watching = store.learners(source=source, role=ALL_ROLES, opponent=opponent, ids=ids)
+        shown = pairs.chosen(store, watching, top, min_weight, role)
     drawn = _drawn(learners, rows)
-    files = _draw(drawn, draw) if draw is not None else []
+    files = _draw_all(drawn, shown, draw) if draw is not None else []
     if json:
-        emit({"learners": [_about(learner) for learner in learners], "features": [row._asdict() for row in rows]})
-    elif drawn:
+        about = [_about(learner) for learner in (*learners, *watching)]
+        emit({"learners": about, "features": [row._asdict() for row in rows], "pairs": pairs.as_json(shown)})
+    elif drawn or shown:
         _print_sheets(learners, drawn)
+        pairs.print_pairs(shown)
     else:
-        fail(f"{store.path} holds no features of such learners; see gamelore knowledge list")
+        fail(f"{store.path} holds no features or pairs of such learners; see gamelore knowledge list")
     for file in files:
         say(f"drawn in {file}")
+
+
+def _draw_all(drawn: Sheets, shown: Sequence[pairs.Shown], path: Path) -> list[Path]:
+    """Pictures of features and of pairs; where there are both, their names tell them apart."""
+    if not drawn or not shown:
+        return _draw(drawn, path) if drawn else pairs.draw(shown, path)
+    features, boards = (path.with_name(f"{path.stem}-{what}{path.suffix}") for what in ("features", "pairs"))
+    return _draw(drawn, features) + pairs.draw(shown, boards)
 
 
 def _refresh(store: Knowledge, learners: Sequence[StoredLearner]) -> None:
@@ -101,7 +130,7 @@ def _refresh(store: Knowledge, learners: Sequence[StoredLearner]) -> None:
     from ..learn.study import refresh_features
 
     for learner in learners:
-        if learner.features_at != learner.num_matches:
+        if not learner.has_sequences and learner.features_at != learner.num_matches:
             say(f"learner {learner.id} was interrupted; working out its features")
             refresh_features(store, learner)
 
@@ -199,6 +228,12 @@ def import_(
 
 
 command(app, "list", "knowledge list", "knowledge list --source tictactoe --opponent weak --json")(list_)
-command(app, "show", "knowledge show --source tictactoe", "knowledge show 1 3 --draw features.png")(show)
+command(
+    app,
+    "show",
+    "knowledge show --source tictactoe",
+    "knowledge show 1 3 --draw features.png",
+    "knowledge show 4 --top 3 --role xplayer --draw pairs.png",
+)(show)
 command(app, "export", "knowledge export all.json", "knowledge export some.json 1 3 --force")(export)
 command(app, "import", "knowledge import all.json", "knowledge import all.json --knowledge other.db")(import_)

@@ -44,6 +44,8 @@ def register(app: typer.Typer) -> None:
         "reproduce banerjee2007 --out report",
         "reproduce banerjee2007 --reading both --verdicts --out report",
         "reproduce banerjee2007 --reading text --runs 3 --matches 500 --out quick --json",
+        "reproduce lock2004 --out strategies",
+        "reproduce lock2004 --core --runs 3 --out quick --json",
         kept=KEPT,
     )(reproduce)
     command(app, "demo", "demo --out demo", "demo --out demo --runs 3 --matches 1000", kept=KEPT)(demo)
@@ -127,19 +129,42 @@ def _role_number(game: Game, role: str | None) -> int:
 
 
 def reproduce(
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help="banerjee2007: Banerjee & Stone 2007.")],
+    paper: Annotated[
+        str, typer.Argument(metavar="PAPER", help="banerjee2007: Banerjee & Stone 2007; lock2004: Lock & Epstein 2004.")
+    ],
     out: Out = Path("report"),
     reading: Annotated[
-        Literal["text", "figures", "both"],
-        typer.Option("--reading", help="The paper's words taken literally, or what its printed numbers imply."),
-    ] = "figures",
+        Literal["text", "figures", "both"] | None,
+        typer.Option(
+            "--reading",
+            help="banerjee2007: the paper's words taken literally, or what its printed numbers imply.",
+            show_default="figures",
+        ),
+    ] = None,
+    matches: Annotated[
+        int | None,
+        typer.Option("--matches", min=1, help="banerjee2007: matches of every series.", show_default="3000"),
+    ] = None,
+    core: Annotated[
+        bool, typer.Option("--core", help="lock2004: its two tables without sensitivity and improvements.")
+    ] = False,
+    fresh: Annotated[
+        int | None,
+        typer.Option(
+            "--fresh", min=2, help="lock2004: runs of every improvement, and of the verdicts.", show_default="200"
+        ),
+    ] = None,
     verdicts: Annotated[
         bool, typer.Option("--verdicts", help="Judge every claim with fresh seeds and as many runs as that takes.")
     ] = False,
     runs: Runs = 10,
-    matches: Matches = 3000,
     workers: Workers = 2,
-    seed: Seed = SEED,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed", help="Decides every random number: same seed, same result.", show_default="the paper's year"
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Run a paper's whole study again: every figure and table, and every claim with its verdict.
@@ -147,20 +172,42 @@ def reproduce(
     A finished trial is stored at once: interrupted, the same command goes on; with other settings it refuses a folder
     that holds results.
     """
-    from ..lab.banerjee2007 import reproduce as run
-
-    known(paper, ["banerjee2007"], "a paper")
-    report = run(
-        out,
-        reading,
-        runs=runs,
-        matches=matches,
-        seed=seed,
-        verdicts=verdicts,
-        workers=workers,
-        progress=sys.stderr.isatty(),
+    known(paper, _PAPERS, "a paper")
+    own: dict[str, dict[str, Any]] = {
+        "banerjee2007": {"reading": reading, "matches": matches},
+        "lock2004": {"core": core or None, "fresh": fresh},
+    }
+    for other, options in own.items():
+        if other != paper:
+            _refuse_options_of(other, options, paper)
+    chosen = {name: value for name, value in (own[paper] | {"seed": seed}).items() if value is not None}
+    report = _reproduced(
+        paper, out, runs=runs, verdicts=verdicts, workers=workers, progress=sys.stderr.isatty(), **chosen
     )
     _show(report, _claims(report), json)
+
+
+_PAPERS = ("banerjee2007", "lock2004")
+
+
+def _refuse_options_of(other: str, options: dict[str, Any], paper: str) -> None:
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        fail(
+            f"expected options of {paper}, got --{given[0]}, which is for {other}; leave it out, "
+            f"or write gamelore reproduce {other}",
+            USAGE,
+        )
+
+
+def _reproduced(paper: str, out: Path, **options: Any) -> ReportPaths:
+    if paper == "banerjee2007":
+        from ..lab.banerjee2007 import reproduce as of_banerjee
+
+        return of_banerjee(out, **options)
+    from ..lab.lock2004 import reproduce as of_lock
+
+    return of_lock(out, **options)
 
 
 def demo(

@@ -31,6 +31,7 @@ from .console import (
 from .sequences import (
     PAPERS_EXPERT,
     Against,
+    Contexts,
     Cycles,
     Draws,
     Expert,
@@ -49,43 +50,15 @@ if TYPE_CHECKING:
     from ..learn.knowledge import Knowledge, StoredLearner
     from ..learn.study import Sources
 
-LEARNER_OPTIONS = "What the learner is made of"
+LEARNER_OPTIONS = "Who learns values, and how"
 SOURCE_OPTIONS = "What a transfer learner begins with"
 LAST = 100  # matches of the second mean
 MATCHES = 100
-OF_VALUES = [
-    "role",
-    "opponent",
-    "initialisation",
-    "heuristic",
-    "depth",
-    "alpha",
-    "gamma",
-    "lam",
-    "epsilon",
-    "source",
-    "source_role",
-    "source_opponent",
-    "combine",
-    "equivalence",
-    "control",
-]
-OF_SEQUENCES = [
-    "length",
-    "weighting",
-    "repeated",
-    "trees",
-    "draws",
-    "locality",
-    "symmetry",
-    "expert",
-    "against",
-    "cycles",
-    "tests",
-]
+OF_VALUES = (LEARNER_OPTIONS, SOURCE_OPTIONS)
+OF_SEQUENCES = (sequences.SEQUENCE_OPTIONS, sequences.CURRICULUM_OPTIONS)
 INSTEAD = {
-    "role": "it learns what all roles do",
-    "opponent": "say whom it watches with --expert and --against",
+    "role": "it learns for all roles",
+    "opponent": "say with --expert and --against whom it watches",
 }
 
 
@@ -108,9 +81,17 @@ def register(app: typer.Typer) -> None:
 def learn(
     context: typer.Context,
     game: Annotated[str, typer.Argument(metavar="GAME", help=GAME_HELP)],
-    role: Annotated[str | None, typer.Option("--role", help="Who learns.", show_default="the first role")] = None,
+    role: Annotated[
+        str | None,
+        typer.Option("--role", help="Who learns.", show_default="the first role", rich_help_panel=LEARNER_OPTIONS),
+    ] = None,
     opponent: Annotated[
-        str, typer.Option("--opponent", help="egreedy, random or weak, with :filler=random|first|hashed,epsilon=..")
+        str,
+        typer.Option(
+            "--opponent",
+            help="egreedy, random or weak, with :filler=random|first|hashed,epsilon=..",
+            rich_help_panel=LEARNER_OPTIONS,
+        ),
     ] = "egreedy",
     matches: Annotated[
         int | None,
@@ -188,6 +169,7 @@ def learn(
     length: Length = None,
     weighting: Weighting = "agreement",
     repeated: Repeated = "encounters",
+    contexts: Contexts = "common",
     trees: Trees = "context",
     draws: Draws = "count",
     locality: Locality = "none",
@@ -217,7 +199,15 @@ def learn(
     rules = load_game(game, engine)
     if learner == "sequences":
         with usage():
-            settings = sequences.settings(length, weighting, repeated, trees, draws, locality)
+            settings = sequences.settings(
+                length,
+                weighting=weighting,
+                repeated=repeated,
+                contexts=contexts,
+                trees=trees,
+                draws=draws,
+                locality=locality,
+            )
             watched = sequences.curriculum(expert, against, cycles, matches or sequences.MATCHES)
         sequences.learn(rules, settings, watched, symmetry, knowledge=knowledge, seed=seed, tests=tests, json=json)
         return
@@ -258,12 +248,12 @@ def learn(
 def _check_options(context: typer.Context, learner: str) -> None:
     """Out where an option is given that this learner does not have."""
     others = OF_VALUES if learner == "sequences" else OF_SEQUENCES
-    flags = {parameter.name: parameter.opts[0] for parameter in context.command.params}
-    for name in others:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            instead = INSTEAD.get(name, "leave it out, or choose another --learner")
-            fail(f"expected options of --learner {learner}, got {flags[name]}; {instead}", USAGE)
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        is_given = source is not None and source.name == "COMMANDLINE"
+        if is_given and getattr(parameter, "rich_help_panel", None) in others:
+            instead = INSTEAD.get(parameter.name or "", "leave it out, or choose another --learner")
+            fail(f"expected options of --learner {learner}, got {parameter.opts[0]}; {instead}", USAGE)
 
 
 def _look_for(sources: Sources | None, knowledge: Path | None) -> None:

@@ -31,17 +31,19 @@ class Shown(NamedTuple):
         return [one for place, pair in enumerate(self.pairs, 1) for one in pair.drawn(str(place))]
 
 
-def chosen(store: Knowledge, learners: Sequence[StoredLearner], top: int, min_weight: float, role: str | None) -> list[Shown]:
+def chosen(
+    store: Knowledge, learners: Sequence[StoredLearner], top: int, min_weight: float, role: str | None
+) -> list[Shown]:
     """What there is to show; learners without such pairs are left out."""
     from ..lab.learned import best
-    from ..learn.seqstudy import load_learner
+    from ..learn.seqstudy import load_pairs
     from ..rules.game import make
     from ..rules.gdl import parse
 
     found = []
     for learner in learners:
         game = make(parse(store.rules(learner)), learner.game)
-        pairs = load_learner(store, learner, game).pairs
+        pairs = load_pairs(store, learner, game)
         found.append(Shown(learner, game, best(pairs, top, role=role, min_weight=min_weight), len(pairs)))
     return [one for one in found if one.pairs]
 
@@ -55,11 +57,13 @@ def print_pairs(shown: Sequence[Shown]) -> None:
     """For each learner a table of its pairs, then their boards."""
     from ..lab.pairs import pairs_text
 
-    for learner, game, pairs, of in shown:
+    for place, one in enumerate(shown):
+        learner, game, pairs, of = one
+        if place:
+            typer.echo()
         typer.echo(f"{game.name}: the best {len(pairs)} of {counted(of, 'pair')} of learner {learner.id}\n")
-        columns = ("pair", "role", "weight", "as the expert", "won or drawn")
+        columns = ("pair", "role", "weight", "as the expert", "won, draws half")
         show_table(columns, _lines(pairs), numbers=[0, 2, 3, 4])
-        one = Shown(learner, game, pairs, of)
         typer.echo("\n" + pairs_text(game, one.drawn, show_width()) + "\n")
         typer.echo(f"learner {learner.id}: {game.name}, {learner.opponent}, after {learner.num_matches} matches")
 

@@ -23,7 +23,7 @@ from .console import (
     status,
     usage,
 )
-from .solve import solved
+from .solve import solved, without_counter
 
 if TYPE_CHECKING:
     from ..play.match import MatchRecord
@@ -87,8 +87,9 @@ def play(
     if len(players) != rules.num_roles:
         fail(f"expected {rules.num_roles} players, for {', '.join(rules.roles)}; got {len(players)}", USAGE)
     losses = RegretCount(rules.num_roles) if regret else None
+    left_out: tuple[str, ...] = ()
     if regret or any(isinstance(player(spec), Perfect | XReasonable) for spec in players):
-        solved(rules)
+        left_out = solved(rules).left_out
     with status() as doing:
         doing(f"playing {counted(matches, 'match', 'matches')}")
         played = play_matches(
@@ -103,6 +104,8 @@ def play(
         records.parent.mkdir(parents=True, exist_ok=True)
         records.write_text("".join(f"{record.to_json()}\n" for record in played), encoding="utf-8")
     summary = _summary(rules, players, played, seed)
+    if left_out:
+        summary["left_out"] = list(left_out)
     if losses:
         for result, mean in zip(summary["players"], losses.per_move, strict=True):
             result["regret"] = mean
@@ -163,6 +166,8 @@ def _show(summary: dict[str, Any], match: MatchRecord | None) -> None:
         f"\n{counted(summary['matches'], 'match', 'matches')} ({ends}) of {plies['least']} to {plies['most']} plies, "
         f"{plies['mean']:.1f} on average; {summary['engine']} engine, seed {summary['seed']}"
     )
+    if "left_out" in summary:
+        typer.echo(f"best play and regret are those of the game {without_counter(summary['left_out'])}")
 
 
 def players(json: Json = False) -> None:

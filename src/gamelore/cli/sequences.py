@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..learn.seqstudy import Symmetric
     from ..learn.sequences import SeqLearner, SequenceSettings
     from ..learn.training import Curriculum
+    from ..play.player import Player
     from ..rules.game import Game
 
 SEQUENCE_OPTIONS = "What a learner of sequences looks for"
@@ -39,15 +40,23 @@ Weighting = Annotated[
     str,
     typer.Option(
         "--weighting",
-        help="How pairs are weighed: agreement, laplace, plain (with the expert) or results.",
+        help="How pairs are weighed: by agreement, laplace, plain or trusting of the expert, or results.",
         rich_help_panel=SEQUENCE_OPTIONS,
     ),
 ]
 Repeated = Annotated[
-    Literal["encounters", "origins"],
+    Literal["encounters", "origins", "once"],
     typer.Option(
         "--repeated",
-        help="What gets a sequence a context: two encounters, or two states it began in.",
+        help="What gets a sequence a context: two encounters, two states that it began in, or one encounter.",
+        rich_help_panel=SEQUENCE_OPTIONS,
+    ),
+]
+Contexts = Annotated[
+    Literal["common", "each"],
+    typer.Option(
+        "--contexts",
+        help="What the states that it began in have in common, or each of them.",
         rich_help_panel=SEQUENCE_OPTIONS,
     ),
 ]
@@ -109,19 +118,13 @@ Tests = Annotated[
 ]
 
 
-def settings(lengths: Sequence[int] | None, *others: str) -> SequenceSettings:
-    """What to look for, in the order of `SequenceSettings`. Raises GameloreError for what there is not."""
+def settings(lengths: Sequence[int] | None, **words: Any) -> SequenceSettings:
+    """What to look for, by the names of `SequenceSettings`. Raises GameloreError for what there is not."""
     from ..learn.sequences import SequenceSettings
 
-    weighting, repeated, trees, draws, locality = others
-    return SequenceSettings(
-        lengths=tuple(lengths) if lengths else SequenceSettings().lengths,
-        weighting=weighting,
-        repeated=repeated,  # type: ignore[arg-type]
-        trees=trees,  # type: ignore[arg-type]
-        draws=draws,  # type: ignore[arg-type]
-        locality=locality,  # type: ignore[arg-type]
-    )
+    if lengths:
+        words["lengths"] = tuple(lengths)
+    return SequenceSettings(**words)
 
 
 def curriculum(expert: str, against: Sequence[str] | None, cycles: int, matches: int) -> Curriculum:
@@ -211,24 +214,27 @@ def _learned(learner: SeqLearner) -> dict[str, Any]:
 
 
 def _tested(game: Game, learner: SeqLearner, expert: str, seed: int, matches: int) -> Iterator[dict[str, Any]]:
-    """How both versions of SeqPlayer do."""
+    """How a random player and both versions of SeqPlayer do against a random player and the expert."""
     from ..lab.stats import share_interval
     from ..learn.seqplayer import TIERS, SeqPlayer, SeqPlayerSettings
     from ..learn.training import Tournaments, score
     from ..play.graph import Graph
 
     tournaments = Tournaments(Graph(game), (seed, 0))
-    for version in TIERS if matches else ():
-        for name in dict.fromkeys(["random", expert]):
+    players: dict[str, Player] = {"random": tournaments.named("random")}
+    for version in TIERS:
+        settings = SeqPlayerSettings(version)  # type: ignore[arg-type]
+        players[f"seqplayer:version={version}"] = SeqPlayer(learner.pairs, settings)
+    for name, player in players.items() if matches else ():
+        for other in dict.fromkeys(["random", expert]):
             with status() as doing:
-                doing(f"testing version {version} against {name}")
-                player = SeqPlayer(learner.pairs, SeqPlayerSettings(version))  # type: ignore[arg-type]
-                stage = f"test/{version}/{name}"
-                found = score(tournaments.play(player, tournaments.named(name), matches, stage))
+                doing(f"testing {name} against {other}")
+                played = tournaments.play(player, tournaments.named(other), matches, f"test/{name}/{other}")
+                found = score(played)
             interval = share_interval(found.wins + found.draws, found.matches)
             yield {
-                "version": version,
-                "against": name,
+                "player": name,
+                "against": other,
                 "matches": found.matches,
                 "wins": found.wins,
                 "draws": found.draws,
@@ -243,7 +249,7 @@ def _show(report: dict[str, Any]) -> None:
     if report["tests"]:
         rows = [
             (
-                test["version"],
+                test["player"],
                 test["against"],
                 f"{test['reliability']:.1f}",
                 "{:.1f} to {:.1f}".format(*test["interval"]),
@@ -252,8 +258,8 @@ def _show(report: dict[str, Any]) -> None:
             )
             for test in report["tests"]
         ]
-        columns = ("SeqPlayer", "against", "won or drawn %", "95 % interval", "won %", "matches")
-        show_table(columns, rows, numbers=[0, 2, 3, 4, 5])
+        columns = ("player", "against", "won or drawn %", "95 % interval", "won %", "matches")
+        show_table(columns, rows, numbers=[2, 3, 4, 5])
         typer.echo()
     typer.echo(
         f"learner {report['number']}: {report['game']}, {report['opponent']}; {report['num_matches']} matches with "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -172,12 +172,16 @@ def _verdict(report: dict[str, Any]) -> str:
     else:
         text = f"{best} is ahead under best play{in_plies}."
     if report["left_out"]:
-        first, last = report["left_out"][0], report["left_out"][-1]
         text += (
-            f" The step counter {first} .. {last} is left out: in the game that was solved nobody counts, and a match "
-            "that does not end is a draw, as it is at the end of the count."
+            f" Solved is the game {without_counter(report['left_out'])}: there a match need not end, and one that does "
+            "not is a draw, as it is at the end of the count."
         )
     return text
+
+
+def without_counter(left_out: Sequence[str]) -> str:
+    """Which game was solved, where a step counter was left out."""
+    return f"without its step counter, {left_out[0]} .. {left_out[-1]}"
 
 
 def _size(report: dict[str, Any]) -> str:

@@ -193,6 +193,60 @@ def _dots(axes: Axes, dots: Sequence[Dot]) -> None:
     axes.grid(axis="y", color=RULE, linewidth=0.6)
 
 
+@dataclass(frozen=True)
+class Bars:
+    """One bar in each group of a bar chart; `hatched`: somebody else's numbers."""
+
+    label: str
+    intervals: Sequence[Interval]
+    colour: str
+    hatched: bool = False
+
+
+def bar_figure(
+    name: str,
+    caption: str,
+    groups: Sequence[str],
+    panels: Sequence[tuple[str, Sequence[Bars]]],
+    folder: Path,
+    ylabel: str,
+) -> Picture:
+    """Panels side by side, groups of bars from 0 to 100 with their intervals."""
+    figure, grid = _canvas(3.9 * len(panels) + 0.6, 3.5, len(panels))
+    for axes, (title, bars) in zip(grid, panels, strict=True):
+        for number, one in enumerate(bars):
+            _bars(axes, one, number, len(bars))
+        axes.set_xticks(range(len(groups)), groups, fontsize=8.5)
+        axes.set_ylim(0, 100)
+        axes.set_title(title, loc="left", fontsize=9.5, color=INK, weight="bold")
+        axes.grid(axis="y", color=RULE, linewidth=0.6)
+        axes.set_axisbelow(True)
+    grid[0].set_ylabel(ylabel, fontsize=8.5)
+    handles, labels = grid[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=8)
+    rows = [
+        (title, one.label, group, interval.mean, interval.low, interval.high, interval.num)
+        for title, bars in panels
+        for one in bars
+        for group, interval in zip(groups, one.intervals, strict=True)
+    ]
+    return _save(figure, folder / name, caption, ("panel", "bars", "group", "mean", "low", "high", "runs"), rows)
+
+
+def _bars(axes: Axes, one: Bars, number: int, num: int) -> None:
+    width = 0.84 / num
+    for group, interval in enumerate(one.intervals):
+        x = group + (number - (num - 1) / 2) * width
+        look: dict[str, Any] = {"facecolor": "white" if one.hatched else one.colour, "edgecolor": one.colour}
+        label = one.label if group == 0 else None
+        axes.bar(
+            x, interval.mean, 0.9 * width, hatch="/////" if one.hatched else None, label=label, linewidth=0.8, **look
+        )
+        if np.isfinite(interval.half_width):
+            low, high = max(interval.low, 0.0), min(interval.high, 100.0)
+            axes.plot([x, x], [low, high], color=INK, linewidth=1.0)
+
+
 def sweep_figure(
     name: str, caption: str, panels: dict[str, dict[str, list[tuple[int, Interval]]]], folder: Path, ylabel: str
 ) -> Picture:

@@ -16,6 +16,19 @@
     learner.py      baseline, transfer and lookahead learners, as a player
     transfer.py     series of matches; what a source game taught
     study.py        learning with the store: a killed process loses no finished match
+    patterns.py     positions as sets of facts, and their images under the symmetries
+    excerpts.py     the sequences of moves that stand in matches (Lock & Epstein 2004)
+    seqtable.py     the sequences met so far, with what their origin states share
+    contexts.py     context pairs: what is to be played where, as trees
+    matching.py     which contexts hold in a state
+    weighing.py     PWL: how far a pair is to be trusted
+    advice.py       what pairs vote for
+    sequences.py    SeqLearner
+    seqplayer.py    SeqPlayer: tiers, the Enforcer, versions 1 and 2
+    training.py     tournaments to learn from and to be tested in
+    seqstore.py     what a learner of sequences knows, as rows of the store
+    seqstudy.py     learning sequences with the store: a killed process loses no finished tournament
+    players.py      every player by name, those that are made of stored knowledge included
 
 Nothing is imported here: numba costs half a second, and `import gamelore` does not pay it.
 """

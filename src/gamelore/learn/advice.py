@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from ..play.kernel import kernel
 from ..play.streams import WHICH, below
 from .contexts import ContextPairs
+from .matching import candidates, holds, smallest
 from .patterns import Bits, image
-from .weighing import holds
 
 if TYPE_CHECKING:
     from ..play.player import Turn
@@ -40,16 +40,24 @@ class Advice:
     pairs: NDArray[np.int32]
 
 
-def consult(pairs: ContextPairs, turn: Turn, tiers: NDArray[np.float64], allowed: NDArray[np.bool_]) -> Advice:
+def consult(
+    pairs: ContextPairs,
+    turn: Turn,
+    tiers: NDArray[np.float64],
+    allowed: NDArray[np.bool_],
+    *,
+    by_branch: bool = False,
+) -> Advice:
     """The advice of the highest tier that has any, in each lane of the turn.
 
     pairs    by falling weight
     tiers    float64[tiers], the lowest weight in each, falling; a tier supports every move that its pairs advise with
              their weights, and the one with the highest sum is chosen, a random one of several
     allowed  bool[total], which of the legal moves, lane after lane, may be advised at all
+    by_branch  each branch of a pair's tree votes; else a pair votes for each of its moves once
     """
     patterns, graph = pairs.patterns, turn.graph
-    starts, firsts = pairs.first_moves
+    starts, firsts = (pairs.starts, np.ascontiguousarray(pairs.moves[:, 0])) if by_branch else pairs.first_moves
     highest = max(graph.game.num_roles * (int(graph.move_actions.max()) + 1) - 1, int(firsts.max(initial=0)))
     return Advice(
         *_consult(
@@ -64,6 +72,7 @@ def consult(pairs: ContextPairs, turn: Turn, tiers: NDArray[np.float64], allowed
             graph.move_actions,
             pairs.roles,
             pairs.contexts,
+            pairs.by_context,
             pairs.weights,
             starts,
             firsts,
@@ -73,6 +82,7 @@ def consult(pairs: ContextPairs, turn: Turn, tiers: NDArray[np.float64], allowed
             patterns.symmetries.inverse,
             patterns.byte_tables,
             tiers,
+            by_branch,
         )
     )
 
@@ -80,8 +90,8 @@ def consult(pairs: ContextPairs, turn: Turn, tiers: NDArray[np.float64], allowed
 @kernel(
     "Tuple((int32[::1], int8[::1], int64[::1], int32[::1], int32[::1], int32[::1]))(uint64[:, ::1], int32[::1],"
     " uint64[::1], int32[::1], int64, boolean[::1], int32[:, ::1], int64[:, ::1], int32[::1], int8[::1],"
-    " uint64[:, ::1], float64[::1], int64[::1], int32[::1], int64[::1], int32[:, ::1], int32[:, ::1], int32[::1],"
-    " uint64[:, :, :, ::1], float64[::1])"
+    " uint64[:, ::1], int64[::1], float64[::1], int64[::1], int32[::1], int64[::1], int32[:, ::1], int32[:, ::1],"
+    " int32[::1], uint64[:, :, :, ::1], float64[::1], boolean)"
 )
 def _consult(
     states: Bits,
@@ -95,6 +105,7 @@ def _consult(
     move_actions: NDArray[np.int32],
     roles: NDArray[np.int8],
     contexts: Bits,
+    by_context: NDArray[np.int64],
     weights: NDArray[np.float64],
     first_starts: NDArray[np.int64],
     firsts: NDArray[np.int32],
@@ -104,6 +115,7 @@ def _consult(
     inverse: NDArray[np.int32],
     byte_tables: NDArray[np.uint64],
     tiers: NDArray[np.float64],
+    by_branch: bool,
 ) -> tuple[
     NDArray[np.int32],
     NDArray[np.int8],
@@ -132,22 +144,29 @@ def _consult(
         seen += num
         for symmetry in range(num_symmetries):
             image(states[lane], symmetry, byte_tables, images[symmetry])
-        pair, tier, any_vote, tier_begin = 0, 0, False, 0
-        while tier < tiers.size and not any_vote:
-            tier_begin = pair
-            while pair < num_pairs and weights[pair] >= tiers[tier]:
-                if roles[pair] == role:
-                    for symmetry in range(num_symmetries):
-                        if holds(contexts, pair, images, symmetry):
-                            for first in firsts[first_starts[pair] : first_starts[pair + 1]]:
-                                move = move_images[inverse[symmetry], first]
-                                vote = lane * num_pairs + pair
-                                if legal_in[move] == lane and voted_by[move] != vote:
-                                    voted_by[move] = vote
-                                    support[move] += weights[pair]
-                                    any_vote = True
-                pair += 1
+        low, high = candidates(roles, contexts, by_context, role, images[smallest(images)])
+        tier, any_vote, tier_begin, end = -1, False, low, low
+        while tier + 1 < tiers.size and not any_vote:
             tier += 1
+            tier_begin = low if by_context.size else end
+            end = tier_begin
+            while end < high:
+                voter = by_context[end] if by_context.size else end
+                if weights[voter] < tiers[tier] and not by_context.size:
+                    break  # the pairs come by falling weight
+                end += 1
+                if roles[voter] != role or weights[voter] < tiers[tier]:
+                    continue
+                for symmetry in range(num_symmetries):
+                    if not holds(contexts, voter, images, symmetry):
+                        continue
+                    for first in firsts[first_starts[voter] : first_starts[voter + 1]]:
+                        move = move_images[inverse[symmetry], first]
+                        vote = lane * num_pairs + voter
+                        if legal_in[move] == lane and (by_branch or voted_by[move] != vote):
+                            voted_by[move] = vote
+                            support[move] += weights[voter]
+                            any_vote = True
         if any_vote:
             best, count = 0.0, 0
             for i in range(num):
@@ -166,10 +185,11 @@ def _consult(
                         choices[lane] = i
                         break
                     which -= 1
-            decided[lane] = tier - 1
+            decided[lane] = tier
             chosen = move_actions[begin + choices[lane]] * num_roles + role
-            for voter in range(tier_begin, pair):
-                if roles[voter] != role:
+            for place in range(tier_begin, end):
+                voter = by_context[place] if by_context.size else place
+                if roles[voter] != role or weights[voter] < tiers[tier]:
                     continue
                 for symmetry in range(num_symmetries):
                     if not holds(contexts, voter, images, symmetry):

@@ -26,7 +26,7 @@ class Record:
     comments    states in which the expert was to move and the pair advised something
     agreements  those of them in which it advised the expert's move
     tries       states in which anybody made a move that the pair advised
-    successes   how these matches ended for whom made it: 1 a win, 0.5 a draw, 0 a loss
+    successes   those of them in matches that were a success for whoever made it
     """
 
     comments: NDArray[np.float64]
@@ -57,6 +57,7 @@ class ContextPairs:
     kinds     int8[branches], DUET or SOLO
     moves     int32[branches, longest], move numbers (patterns.py), NO_MOVE behind the end
     weights   float64[pairs], 0 to 1; 0 until they are weighed
+    exact     the contexts are whole states, so that those that hold in a state are found by one look-up
     """
 
     patterns: Patterns
@@ -66,6 +67,7 @@ class ContextPairs:
     moves: Moves
     record: Record
     weights: NDArray[np.float64]
+    exact: bool = False
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -96,6 +98,8 @@ class ContextPairs:
         moves: Moves,
         contexts: Bits,
         trees: Trees = "context",
+        *,
+        exact: bool = False,
     ) -> ContextPairs:
         """The pairs of sequences with their contexts, in an order that the sequences' order does not matter to.
 
@@ -115,12 +119,14 @@ class ContextPairs:
             np.ascontiguousarray(branches[:, width + 1 :].astype(np.int32)),
             Record.empty(len(begins)),
             np.zeros(len(begins)),
+            exact,
         )
 
     def inheriting(self, earlier: ContextPairs) -> ContextPairs:
         """The same pairs; those that were there earlier keep their record."""
-        places = {key.tobytes(): i for i, key in enumerate(earlier.keys)} if len(earlier) else {}
-        known = np.array([places.get(key.tobytes(), -1) for key in self.keys], np.intp)
+        # trailing zeros are cut, so that patterns which grew wider are the same
+        places = {key.tobytes().rstrip(b"\0"): i for i, key in enumerate(earlier.keys)}
+        known = np.array([places.get(key.tobytes().rstrip(b"\0"), -1) for key in self.keys], np.intp)
         self.record.put(np.flatnonzero(known >= 0), earlier.record[known[known >= 0]])
         return self
 
@@ -142,6 +148,14 @@ class ContextPairs:
             record=self.record[pairs],
             weights=self.weights[pairs],
         )
+
+    @cached_property
+    def by_context(self) -> NDArray[np.int64]:
+        """int64[pairs]: the pairs by role and context where the contexts are exact, else none."""
+        if not self.exact:
+            return np.zeros(0, np.int64)
+        columns = [self.keys[:, 0], *self.contexts.T]
+        return np.lexsort(columns[::-1]).astype(np.int64)
 
     @cached_property
     def first_moves(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

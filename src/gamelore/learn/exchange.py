@@ -8,7 +8,8 @@
                    "afterstates": [[[fact ..], q, visits] ..],       fact: an index into the game's facts
                    "features": [[feature, value, visits] ..], "features_at": matches,
                    "sequences": [[role, kind, [move ..], [fact ..], encounters, several] ..],     move: one, too
-                   "pairs": [[role, [first move], [fact ..], comments, agreements, tries, successes] ..]} ..]}
+                   "pairs": [[role, [fact ..], [[kind, [move ..]] ..], comments, agreements, tries, successes]
+                             ..]} ..]}
 
 Version 1 had no sequences and pairs, and is read as well.
 
@@ -67,7 +68,10 @@ def _learner(connection: sqlite3.Connection, learner: StoredLearner) -> dict[str
     }
     query = "SELECT state, q, visits FROM afterstate WHERE learner = ? ORDER BY state"
     afterstates = connection.execute(query, [learner.id]).fetchall()
-    sequences, pairs = (_terms(connection, table, learner) for table in ("sequence", "pair"))
+    sequences, pairs, branches = (_terms(connection, table, learner) for table in ("sequence", "pair", "branch"))
+    branches_of: dict[int, list[list[Any]]] = {}
+    for pair, _, *branch in branches:
+        branches_of.setdefault(pair, []).append(branch)
     return {
         "game": learner.rules_hash,
         **about,
@@ -77,16 +81,16 @@ def _learner(connection: sqlite3.Connection, learner: StoredLearner) -> dict[str
         "afterstates": [[tables.fact_numbers(state), q, visits] for state, q, visits in afterstates],
         "features": _rows(tables.get_values(connection, "feature", learner.id)),
         "features_at": learner.features_at,
-        "sequences": sequences,
-        "pairs": pairs,
+        "sequences": [row for _, *row in sequences],
+        "pairs": [[role, context, branches_of.get(pair, []), *record] for pair, role, context, *record in pairs],
     }
 
 
 def _terms(connection: sqlite3.Connection, table: str, learner: StoredLearner) -> list[list[Any]]:
-    """The rows of `sequence` or `pair`, with facts and moves as lists of numbers."""
-    query = f"SELECT * FROM {table} WHERE learner = ? ORDER BY number"
+    """The rows of a table of sequences but for the learner, with facts and moves as lists of numbers."""
+    query = f"SELECT * FROM {table} WHERE learner = ?"  # they lie in the order of their numbers
     rows = connection.execute(query, [learner.id])
-    return [[tables.fact_numbers(cell) if isinstance(cell, bytes) else cell for cell in row[2:]] for row in rows]
+    return [[tables.fact_numbers(cell) if isinstance(cell, bytes) else cell for cell in row[1:]] for row in rows]
 
 
 def _rows(values: FeatureTable) -> list[tuple[str, float, int]]:
@@ -152,9 +156,10 @@ class _Game:
         role, kind, moves, context, encounters, several = row
         return SequenceRow(role, kind, self._texts(moves), frozenset(self._texts(context)), encounters, bool(several))
 
-    def pair(self, row: tuple[str, list[int], list[int], float, float, float, float]) -> PairRow:
-        role, first, context, *record = row
-        return PairRow(role, self._texts(first), frozenset(self._texts(context)), *record)
+    def pair(self, row: tuple[str, list[int], list[tuple[str, list[int]]], float, float, float, float]) -> PairRow:
+        role, context, branches, *record = row
+        known = tuple((kind, self._texts(moves)) for kind, moves in branches)
+        return PairRow(role, frozenset(self._texts(context)), known, *record)
 
     def _texts(self, numbers: list[int]) -> tuple[str, ...]:
         return tuple(self.facts[number] for number in numbers)

@@ -9,8 +9,9 @@
     feature     learner, feature, value, visits        Table 1 of B&S 2007, as of `features_at` matches
     sequence    learner, number, role, kind, moves,    the SeqTable of L&E 2004 in the order of first encounters;
                 context, encounters, several           moves, context: numbers of moves and of facts, <u4 each
-    pair        learner, number, role, first, context, what is known of the advice of its context pairs
+    pair        learner, number, role, context,        its context pairs, and what is known of their advice
                 comments, agreements, tries, successes
+    branch      learner, pair, number, kind, moves     the sequences that the pairs call for
 
 A finished match, or a finished tournament of a learner of sequences, is one short transaction: all that it changed, or
 nothing of it. Nothing here depends on an engine: what one process learned with machine code, another takes up with the
@@ -286,14 +287,17 @@ class Knowledge:
             game_id, _ = tables.progress(connection, learner.id)
             return tables.get_afterstates(connection, game_id, learner.id)
 
-    def sequences(self, learner: StoredLearner) -> tuple[list[SequenceRow], list[PairRow]]:
-        """What a learner of sequences has met, in that order, and what is known of its pairs."""
+    def sequences(self, learner: StoredLearner) -> list[SequenceRow]:
+        """What a learner of sequences has met, in that order."""
         with self.reading() as connection:
             game_id, _ = tables.progress(connection, learner.id)
-            return (
-                tables.get_sequences(connection, game_id, learner.id),
-                tables.get_pairs(connection, game_id, learner.id),
-            )
+            return tables.get_sequences(connection, game_id, learner.id)
+
+    def pairs(self, learner: StoredLearner) -> list[PairRow]:
+        """The context pairs of a learner of sequences."""
+        with self.reading() as connection:
+            game_id, _ = tables.progress(connection, learner.id)
+            return tables.get_pairs(connection, game_id, learner.id)
 
     # features
 

@@ -80,7 +80,10 @@ class Patterns:
         return frozenset(self._facts[bit] for bit in np.flatnonzero(bits))
 
     def pack(self, facts: Iterable[str]) -> Bits:
-        """The pattern of some facts, uint64[words]. Raises KnowledgeError for one that the game does not have."""
+        """The pattern of some facts, uint64[words], without what counts steps.
+
+        Raises KnowledgeError for a fact that the game does not have.
+        """
         facts = list(facts)
         unknown = sorted(set(facts) - self._bits.keys()) if self._is_native else []
         if unknown:
@@ -88,7 +91,8 @@ class Patterns:
                 f"expected facts of {self.game.name}, got {unknown[0]}; was this learned with other rules?"
             )
         held = [self._bit(fact) for fact in facts]
-        return np.asarray(_packed([held], self.num_words)[0])
+        pattern = _packed([held], self.num_words)[0]
+        return np.asarray(pattern & self._kept if self._is_native else pattern)
 
     def move_text(self, number: int) -> tuple[int, str]:
         """(role, move) of a move number."""

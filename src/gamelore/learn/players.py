@@ -58,11 +58,11 @@ class StoredSeqPlayer(Player):
 
     def _make(self, game: Game) -> SeqPlayer:
         from .seqplayer import SeqPlayer
-        from .seqstudy import load_learner, newest
+        from .seqstudy import load_pairs, newest
 
         with Knowledge(self.knowledge or default_path(), create=False) as store:
             found = newest(store, game) if self.learner is None else store.find(self.learner)
-            return SeqPlayer(load_learner(store, found, game).pairs, self.settings)
+            return SeqPlayer(load_pairs(store, found, game), self.settings)
 
 
 enlist(

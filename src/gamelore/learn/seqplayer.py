@@ -36,6 +36,8 @@ class SeqPlayerSettings:
     """How advice is used.
 
     version   of the decision-making module, 1 or 2
+    enforce   which sequences the Enforcer goes on with: "all", "duets" or "none" of them
+    votes     one for each of the "pairs" that advise a move, or one for each of their "sequences" that begin with it
     verify    plies of minimax search by which a move is proved to lose; such a move is neither advised nor enforced as
               long as there is another (the paper's discussion proposes a narrow search); 0 for none, as in the paper
     fallback  what is done without advice: "random" as in the paper, or "verified", a random move of those that the
@@ -43,6 +45,8 @@ class SeqPlayerSettings:
     """
 
     version: Literal[1, 2] = 2
+    enforce: Literal["all", "duets", "none"] = "all"
+    votes: Literal["pairs", "sequences"] = "pairs"
     verify: int = 0
     fallback: Literal["random", "verified"] = "random"
 
@@ -171,13 +175,14 @@ class SeqPlayer(Player):
 
     def _ask(self, turn: Turn, allowed: NDArray[np.bool_]) -> NDArray[np.int32]:
         """Choices int32[n] by the votes of the pairs, or else at random."""
-        advice = consult(self.pairs, turn, self._tiers, allowed)
+        by_branch = self.settings.votes == "sequences"
+        advice = consult(self.pairs, turn, self._tiers, allowed, by_branch=by_branch)
         for tier in range(len(self._tiers)):
             self._count(f"tier {tier + 1}", int((advice.tiers == tier).sum()))
-        one_move = ONE_MOVE_ONLY[self.settings.version]
-        for i in np.flatnonzero((advice.tiers >= 0) & (advice.tiers != one_move)).tolist():
-            enforcer = self._enforcer(advice, i)
-            self._running[int(turn.lanes[i])] = enforcer, int(turn.plies[i])
+        if self.settings.enforce != "none":
+            one_move = ONE_MOVE_ONLY[self.settings.version]
+            for i in np.flatnonzero((advice.tiers >= 0) & (advice.tiers != one_move)).tolist():
+                self._running[int(turn.lanes[i])] = self._enforcer(advice, i), int(turn.plies[i])
         alone = np.flatnonzero(advice.choices < 0)
         self._count("random", len(alone))
         if alone.size:
@@ -194,6 +199,8 @@ class SeqPlayer(Player):
         own = np.where(moves >= 0, images[inverse[:, None], np.maximum(moves, 0)], NO_MOVE)
         voters = advice.pairs[votes]
         rows = np.unique(np.column_stack([voters, pairs.kinds[advice.branches[votes]], own]), axis=0)
+        if self.settings.enforce == "duets":
+            rows = rows[rows[:, 1] == DUET]
         return Enforcer(rows[:, 2:].astype(np.int32), rows[:, 1] == DUET, pairs.weights[rows[:, 0]])
 
     def _at_random(self, turn: Turn, allowed: NDArray[np.bool_]) -> NDArray[np.int32]:

@@ -8,17 +8,18 @@ a learner that goes on where it was written comes to the same values as without 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from ..errors import GDLError, IllegalMoveError, KnowledgeError
-from ..rules.counter import step_counter
 from .contexts import ContextPairs, Record
 from .excerpts import KIND_NAMES, NO_MOVE
 from .patterns import Bits, Patterns
 from .seqtable import Entries, Moves, canonical, canonical_contexts
 from .sequences import SeqLearner, SequenceSettings
 from .tables import PairRow, SequenceRow
+from .weighing import WEIGHTS
 
 
 def sequence_rows(learner: SeqLearner) -> Iterator[SequenceRow]:
@@ -32,13 +33,14 @@ def sequence_rows(learner: SeqLearner) -> Iterator[SequenceRow]:
 
 
 def pair_rows(learner: SeqLearner) -> Iterator[PairRow]:
-    """What is known of the learner's pairs; nothing of those without a record."""
+    """The learner's pairs, in their order."""
     pairs, facts = learner.pairs, _Facts(learner.patterns)
     names, roles = _Moves(learner.patterns), learner.patterns.game.roles
     record = np.stack([pairs.record.comments, pairs.record.agreements, pairs.record.tries, pairs.record.successes], 1)
-    for i in np.flatnonzero(record.any(axis=1)).tolist():
-        first = names.texts(pairs.keys[i, 1:2].astype(np.int32) - 1)
-        yield PairRow(roles[int(pairs.roles[i])], first, facts.of(pairs.contexts[i]), *record[i].tolist())
+    for i, role in enumerate(pairs.roles.tolist()):
+        numbers = range(int(pairs.starts[i]), int(pairs.starts[i + 1]))
+        branches = tuple((KIND_NAMES[pairs.kinds[j]], names.texts(pairs.moves[j])) for j in numbers)
+        yield PairRow(roles[role], facts.of(pairs.contexts[i]), branches, *record[i].tolist())
 
 
 def restored(
@@ -48,30 +50,28 @@ def restored(
     sequences: Sequence[SequenceRow],
     pairs: Sequence[PairRow],
 ) -> SeqLearner:
-    """The learner that knows what stands in these rows.
+    """The learner that knows what stands in these rows; to play, its pairs will do.
 
     Raises KnowledgeError for roles, moves and facts that the game does not have.
     """
     learner = SeqLearner(patterns, settings)
     learner.num_matches = num_matches
     if sequences:
-        learner.table.restore(_entries(patterns, sequences, settings.lengths[-1]))
+        learner.table.restore(_entries(learner, sequences))
     if pairs:
-        learner.pairs = _known(patterns, pairs)
-    learner.extract()
+        learner.pairs = _pairs(learner, pairs)
     return learner
 
 
-def _entries(patterns: Patterns, rows: Sequence[SequenceRow], longest: int) -> Entries:
-    names = _Moves(patterns)
-    roles = np.array([names.role(row.role) for row in rows], np.int8)
-    moves = names.numbers([row.moves for row in rows], longest)
+def _entries(learner: SeqLearner, rows: Sequence[SequenceRow]) -> Entries:
+    patterns, names = learner.patterns, _Moves(learner.patterns)
+    moves = names.numbers([row.moves for row in rows], learner.settings.lengths[-1])
     contexts = _packed(patterns, [row.context for row in rows])
     own_moves, own_contexts = canonical(patterns, moves, contexts)
-    # a stabiliser was used up by the states of which only the context is left: what is canonical is left alone
-    stays = (own_moves == moves).all(axis=1, keepdims=True)
+    # a context is what canonical states have in common: its own image may come before it and be none of that
+    stays = (own_moves == moves).all(axis=1, keepdims=True) & (not learner.table.apart)
     return Entries(
-        roles,
+        np.array([names.role(row.role) for row in rows], np.int8),
         np.array([_kind(row.kind) for row in rows], np.int8),
         own_moves,
         np.where(stays, contexts, own_contexts),
@@ -80,18 +80,26 @@ def _entries(patterns: Patterns, rows: Sequence[SequenceRow], longest: int) -> E
     )
 
 
-def _known(patterns: Patterns, rows: Sequence[PairRow]) -> ContextPairs:
-    """Pairs without branches, for others to inherit the record of."""
-    names = _Moves(patterns)
-    roles = np.array([names.role(row.role) for row in rows], np.int8)
-    first = names.numbers([row.first for row in rows], 1)
-    first, contexts = canonical_contexts(patterns, first, _packed(patterns, [row.context for row in rows]))
-    columns = (roles[:, None], first + 1, contexts)
+def _pairs(learner: SeqLearner, rows: Sequence[PairRow]) -> ContextPairs:
+    """The pairs in their canonical forms, with their record."""
+    patterns, names, trees = learner.patterns, _Moves(learner.patterns), learner.settings.trees
+    sizes = [len(row.branches) for row in rows]
+    if not all(sizes):
+        raise KnowledgeError("expected pairs with a sequence at least, got one without; was the file changed?")
+    branches = [branch for row in rows for branch in row.branches]
+    roles = np.repeat(np.array([names.role(row.role) for row in rows], np.int8), sizes)
+    kinds = np.array([_kind(kind) for kind, _ in branches], np.int8)
+    moves = names.numbers([moves for _, moves in branches], learner.settings.lengths[-1])
+    contexts = np.repeat(_packed(patterns, [row.context for row in rows]), sizes, axis=0)
+    pairs = ContextPairs.form(patterns, roles, kinds, moves, contexts, trees, exact=learner.is_exact)
+    first = np.cumsum([0, *sizes[:-1]])
+    own_moves, own_contexts = canonical_contexts(patterns, moves[first], contexts[first])
+    told_apart = own_moves[:, :1] + 1 if trees == "first" else np.zeros((len(rows), 1), np.int32)
+    columns = (roles[first, None], told_apart, own_contexts)
     keys = np.hstack([column.astype(np.uint64) for column in columns])
     record = Record(*np.array([row[3:] for row in rows], np.float64).T.copy())
-    nothing = ContextPairs.none(patterns, 1)
-    starts = np.zeros(len(rows) + 1, np.int64)
-    return ContextPairs(patterns, keys, starts, nothing.kinds, nothing.moves, record, np.zeros(len(rows)))
+    pairs.inheriting(replace(pairs, keys=keys, record=record))
+    return pairs.weighed(WEIGHTS[learner.settings.weighting](pairs.record))
 
 
 def _kind(name: str) -> int:
@@ -101,13 +109,12 @@ def _kind(name: str) -> int:
 
 
 def _packed(patterns: Patterns, contexts: Iterable[frozenset[str]]) -> Bits:
-    """uint64[n, words]; without what counts steps, which a learner on the reasoner keeps."""
+    """uint64[n, words]."""
     packed = [patterns.pack(sorted(context)) for context in contexts]  # the reasoner's patterns grow by it
     rows = np.zeros((len(packed), patterns.num_words), np.uint64)
     for row, bits in zip(rows, packed, strict=True):
         row[: len(bits)] = bits
-    counter = step_counter(patterns.game)
-    return rows if counter is None else rows & ~counter.mask
+    return rows
 
 
 class _Facts:

@@ -25,6 +25,7 @@ from .training import Curriculum, Seated, Tournaments, train
 if TYPE_CHECKING:
     from ..play.player import Player
     from ..rules.game import Game
+    from .contexts import ContextPairs
 
 Symmetric = Literal["all", "none"]
 """Which symmetries of a game sequences are kept once for."""
@@ -107,9 +108,10 @@ def cannot_play(game: Game, name: str, error: GameloreError) -> GameloreError:
     return type(error)(f"{name} cannot play {game.name}: {error}. To learn sequences, {instead}")
 
 
-def load_learner(knowledge: Knowledge, stored: StoredLearner, game: Game) -> SeqLearner:
+def load_learner(knowledge: Knowledge, stored: StoredLearner, game: Game, *, only_pairs: bool = False) -> SeqLearner:
     """What a stored learner of sequences knows, for a game: its own, or one with the same roles, moves and facts.
 
+    only_pairs: leave the SeqTable empty, which takes a while to read and is needed to go on learning.
     Raises KnowledgeError for a learner of something else, and for what the game does not have.
     """
     if not stored.has_sequences:
@@ -118,9 +120,15 @@ def load_learner(knowledge: Knowledge, stored: StoredLearner, game: Game) -> Seq
         )
     known = {field.name for field in fields(SequenceSettings)}
     settings = {name: value for name, value in stored.settings.items() if name in known}
-    settings["lengths"] = tuple(settings["lengths"])
-    patterns = patterns_of(game, stored.settings["symmetry"])
-    return restored(patterns, SequenceSettings(**settings), stored.num_matches, *knowledge.sequences(stored))
+    settings["lengths"] = tuple(settings.get("lengths", SequenceSettings().lengths))
+    patterns = patterns_of(game, stored.settings.get("symmetry", "all"))
+    sequences = [] if only_pairs else knowledge.sequences(stored)
+    return restored(patterns, SequenceSettings(**settings), stored.num_matches, sequences, knowledge.pairs(stored))
+
+
+def load_pairs(knowledge: Knowledge, stored: StoredLearner, game: Game) -> ContextPairs:
+    """Its context pairs alone, which is enough to play by. Raises as `load_learner` does."""
+    return load_learner(knowledge, stored, game, only_pairs=True).pairs
 
 
 def newest(knowledge: Knowledge, game: Game) -> StoredLearner:

@@ -5,6 +5,7 @@ sequence is its smallest image; where several symmetries lead to it (it has a st
 which one is taken, the smallest image again, so that both are brought to canonical form together.
 
 The context of a sequence is the maximal common pattern of its origin states: the facts that hold in all of them.
+A table may also keep a sequence once for each of its origin states, with that as its context.
 """
 
 from __future__ import annotations
@@ -50,10 +51,11 @@ class Entries:
 
 
 class SeqTable:
-    """Takes in what stands in matches; sequences of at most `longest` moves."""
+    """Takes in what stands in matches; sequences of at most `longest` moves. apart: each origin state is an entry."""
 
-    def __init__(self, patterns: Patterns, longest: int) -> None:
+    def __init__(self, patterns: Patterns, longest: int, *, apart: bool = False) -> None:
         self.patterns = patterns
+        self.apart = apart
         self._numbers: dict[bytes, int] = {}
         self._keys = np.zeros((0, 2 + longest), np.int32)  # role, kind, moves
         self._contexts = np.zeros((0, patterns.num_words), np.uint64)
@@ -104,7 +106,10 @@ class SeqTable:
         """The number of each entry; new ones begin with the state that they were met in."""
         numbers = self._numbers
         known = len(numbers)
-        found = np.array([numbers.setdefault(key.tobytes(), len(numbers)) for key in keys], np.intp)
+        # trailing zeros are cut, so that patterns which grew wider are the same
+        origins = [state.tobytes().rstrip(b"\0") for state in states] if self.apart else [b""] * len(keys)
+        names = [key.tobytes() + origin for key, origin in zip(keys, origins, strict=True)]
+        found = np.array([numbers.setdefault(name, len(numbers)) for name in names], np.intp)
         new, first = np.unique(found, return_index=True)
         first = first[new >= known]
         self._make_room(len(numbers))

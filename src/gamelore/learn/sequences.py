@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from .patterns import Patterns
 
 Draws = Literal["count", "lose"]
-Repeated = Literal["encounters", "origins"]
+Repeated = Literal["encounters", "origins", "once"]
+Contexts = Literal["common", "each"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,8 @@ class SequenceSettings:
     lengths    of sequences, in moves; the paper: 3 for lose tic-tac-toe, 3 and 5 for five men's morris
     weighting  PWL's formula, by name (weighing.py)
     repeated   a sequence gets a context when it was met in two "encounters", or in two different "origins"
-               (readings.md, L&E 9)
+               (readings.md, L&E 9), or when it was met "once"
+    contexts   what the origin states of a sequence have in "common", or "each" of them as a context of its own
     trees      sequences of one "context" make one tree, or only those with the same "first" move as well
     draws      whether a contestant who drew counts as successful: "count" them, as the paper does where the game is a
                draw, or "lose"
@@ -48,6 +50,7 @@ class SequenceSettings:
     lengths: tuple[int, ...] = (3,)
     weighting: str = "agreement"
     repeated: Repeated = "encounters"
+    contexts: Contexts = "common"
     trees: Trees = "context"
     draws: Draws = "count"
     locality: Literal["none", "moves", "contexts", "both"] = "none"
@@ -59,6 +62,7 @@ class SequenceSettings:
         known = {
             "weighting": tuple(WEIGHTS),
             "repeated": get_args(Repeated),
+            "contexts": get_args(Contexts),
             "trees": get_args(Trees),
             "draws": get_args(Draws),
             "locality": ("none", "moves", "contexts", "both"),
@@ -75,7 +79,7 @@ class SeqLearner:
     def __init__(self, patterns: Patterns, settings: SequenceSettings | None = None) -> None:
         self.patterns = patterns
         self.settings = settings or SequenceSettings()
-        self.table = SeqTable(patterns, self.settings.lengths[-1])
+        self.table = SeqTable(patterns, self.settings.lengths[-1], apart=self.settings.contexts == "each")
         self.pairs = ContextPairs.none(patterns, self.settings.lengths[-1])
         self.num_matches = 0
 
@@ -85,6 +89,7 @@ class SeqLearner:
         experts: bool[n, roles], whose moves are those of an expert.
         """
         outcomes = results(finished)
+        successful = outcomes == 1.0 if self.settings.draws == "lose" else outcomes >= 0.5
         made = turns(finished)
         weigh(
             self.pairs,
@@ -93,9 +98,8 @@ class SeqLearner:
             made.roles,
             made.moves,
             experts[made.matches, made.roles],
-            outcomes[made.matches, made.roles],
+            np.where(np.isnan(outcomes), np.nan, successful)[made.matches, made.roles],
         )
-        successful = outcomes == 1.0 if self.settings.draws == "lose" else outcomes >= 0.5
         met = excerpts(finished, successful, self.settings.lengths)
         if self.settings.locality in ("moves", "both"):
             met = met.chosen(self._vicinity.close_together(met.moves // finished.graph.game.num_roles))
@@ -109,9 +113,16 @@ class SeqLearner:
         if self.settings.locality in ("contexts", "both"):
             actions = found.moves // self.patterns.game.num_roles
             contexts = contexts & pack_bits(self._vicinity.around(actions), contexts.shape[1])
-        pairs = ContextPairs.form(self.patterns, found.roles, found.kinds, found.moves, contexts, self.settings.trees)
+        pairs = ContextPairs.form(
+            self.patterns, found.roles, found.kinds, found.moves, contexts, self.settings.trees, exact=self.is_exact
+        )
         pairs.inheriting(self.pairs)
         self.pairs = pairs.weighed(WEIGHTS[self.settings.weighting](pairs.record))
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether contexts are whole states."""
+        return self.table.apart and self.settings.locality in ("none", "moves")
 
     @cached_property
     def _vicinity(self) -> Vicinity:
@@ -121,7 +132,9 @@ class SeqLearner:
     def repeated(self) -> Entries:
         """The sequences that have a context."""
         entries = self.table.entries
-        return entries[entries.several if self.settings.repeated == "origins" else entries.encounters >= 2]
+        if self.settings.repeated == "origins":
+            return entries[entries.several]
+        return entries[entries.encounters >= (1 if self.settings.repeated == "once" else 2)]
 
 
 def results(finished: Finished) -> NDArray[np.float64]:

@@ -137,9 +137,9 @@ def _teachers(knowledge: Knowledge, sources: Sources, against: str, depth: int) 
     opponent = sources.opponent or against
     for game in sources.games:
         found = knowledge.learners(source=game, role=sources.role, opponent=opponent)
-        found = [learner for learner in found if learner.num_matches and learner.depth == depth]
+        found = [one for one in found if one.num_matches and one.depth == depth and not one.has_sequences]
         if not found:
-            met = sorted({learner.opponent for learner in knowledge.learners(source=game)})
+            met = sorted({one.opponent for one in knowledge.learners(source=game) if not one.has_sequences})
             raise KnowledgeError(
                 f"expected knowledge of {game} against {opponent}, got none in {knowledge.path} "
                 f"(against: {', '.join(met) or 'nobody'}); learn that first, or choose another source opponent"

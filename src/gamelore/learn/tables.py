@@ -47,9 +47,12 @@ CREATE TABLE sequence (
     moves BLOB NOT NULL, context BLOB NOT NULL, encounters INTEGER NOT NULL, several INTEGER NOT NULL,
     PRIMARY KEY (learner, number)) WITHOUT ROWID;
 CREATE TABLE pair (
-    learner INTEGER NOT NULL REFERENCES learner, number INTEGER NOT NULL, role TEXT NOT NULL, first BLOB NOT NULL,
-    context BLOB NOT NULL, comments REAL NOT NULL, agreements REAL NOT NULL, tries REAL NOT NULL,
-    successes REAL NOT NULL, PRIMARY KEY (learner, number)) WITHOUT ROWID;
+    learner INTEGER NOT NULL REFERENCES learner, number INTEGER NOT NULL, role TEXT NOT NULL, context BLOB NOT NULL,
+    comments REAL NOT NULL, agreements REAL NOT NULL, tries REAL NOT NULL, successes REAL NOT NULL,
+    PRIMARY KEY (learner, number)) WITHOUT ROWID;
+CREATE TABLE branch (
+    learner INTEGER NOT NULL REFERENCES learner, pair INTEGER NOT NULL, number INTEGER NOT NULL, kind TEXT NOT NULL,
+    moves BLOB NOT NULL, PRIMARY KEY (learner, pair, number)) WITHOUT ROWID;
 """
 
 SCHEMAS = (_AFTERSTATES, _SEQUENCES)
@@ -84,14 +87,14 @@ class SequenceRow(NamedTuple):
 
 
 class PairRow(NamedTuple):
-    """What is known of the advice of a context pair; see `contexts.Record`.
+    """A context pair, and what is known of its advice; see `contexts.Record`.
 
-    first: its first move as in `SequenceRow.moves`, where that tells it from others of its context, else nothing.
+    branches: its sequences, each as its kind and its moves, as in `SequenceRow`.
     """
 
     role: str
-    first: tuple[str, ...]
     context: frozenset[str]
+    branches: tuple[tuple[str, tuple[str, ...]], ...]
     comments: float
     agreements: float
     tries: float
@@ -163,21 +166,29 @@ def put_sequences(
     pairs: Iterable[PairRow],
 ) -> None:
     """Put these in the place of all sequences and pairs that are stored of a learner."""
-    for table in ("sequence", "pair"):
+    for table in ("sequence", "pair", "branch"):
         connection.execute(f"DELETE FROM {table} WHERE learner = ?", [learner])
 
-    def terms(row: SequenceRow | PairRow, moves: tuple[str, ...]) -> tuple[bytes, bytes]:
-        return numbers.encode_moves(connection, game, moves), numbers.encode(connection, game, row.context)
+    def facts(context: frozenset[str]) -> bytes:
+        return numbers.encode(connection, game, context)
+
+    def moves(texts: tuple[str, ...]) -> bytes:
+        return numbers.encode_moves(connection, game, texts)
 
     met = [
-        (learner, number, row.role, row.kind, *terms(row, row.moves), int(row.encounters), bool(row.several))
+        (learner, number, row.role, row.kind, moves(row.moves), facts(row.context), row.encounters, row.several)
         for number, row in enumerate(sequences)
     ]
     connection.executemany("INSERT INTO sequence VALUES (?, ?, ?, ?, ?, ?, ?, ?)", met)
-    known = [
-        (learner, number, row.role, *terms(row, row.first), *map(float, row[3:])) for number, row in enumerate(pairs)
+    rows = list(pairs)
+    known = [(learner, number, row.role, facts(row.context), *row[3:]) for number, row in enumerate(rows)]
+    connection.executemany("INSERT INTO pair VALUES (?, ?, ?, ?, ?, ?, ?, ?)", known)
+    branches = [
+        (learner, pair, number, kind, moves(texts))
+        for pair, row in enumerate(rows)
+        for number, (kind, texts) in enumerate(row.branches)
     ]
-    connection.executemany("INSERT INTO pair VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", known)
+    connection.executemany("INSERT INTO branch VALUES (?, ?, ?, ?, ?)", branches)
 
 
 def get_sequences(connection: sqlite3.Connection, game: int, learner: int) -> list[SequenceRow]:
@@ -191,13 +202,17 @@ def get_sequences(connection: sqlite3.Connection, game: int, learner: int) -> li
 
 
 def get_pairs(connection: sqlite3.Connection, game: int, learner: int) -> list[PairRow]:
-    """What is known of a learner's pairs."""
+    """All of a learner's, in their order."""
     names = _names(connection, game)
-    columns = "role, first, context, comments, agreements, tries, successes"
+    query = "SELECT pair, kind, moves FROM branch WHERE learner = ? ORDER BY pair, number"
+    branches: dict[int, list[tuple[str, tuple[str, ...]]]] = {}
+    for pair, kind, moves in connection.execute(query, [learner]):
+        branches.setdefault(pair, []).append((kind, _texts(names, moves)))
+    columns = "number, role, context, comments, agreements, tries, successes"
     query = f"SELECT {columns} FROM pair WHERE learner = ? ORDER BY number"
     return [
-        PairRow(role, _texts(names, first), frozenset(_texts(names, context)), *record)
-        for role, first, context, *record in connection.execute(query, [learner])
+        PairRow(role, frozenset(_texts(names, context)), tuple(branches.get(pair, ())), *record)
+        for pair, role, context, *record in connection.execute(query, [learner])
     ]
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ..play.kernel import kernel
 from .contexts import ContextPairs, Record
+from .matching import candidates, holds, smallest
 from .patterns import Bits, image
 
 if TYPE_CHECKING:
@@ -43,13 +44,18 @@ def plain(record: Record) -> NDArray[np.float64]:
     return _ratio(record.agreements, record.comments)
 
 
+def trusting(record: Record) -> NDArray[np.float64]:
+    """(agreements + 1) / (comments + 1): what nothing speaks against is right."""
+    return (record.agreements + 1.0) / (record.comments + 1.0)
+
+
 def results(record: Record) -> NDArray[np.float64]:
-    """What came of the move: successes / tries of whoever made it, less while there are fewer than 10 tries."""
-    return _ratio(record.successes, record.tries) * np.minimum(1.0, record.tries / FULLY_TRUSTED)
+    """(successes + 1) / (tries + 1): how often the move did not lose, whoever made it; trusted until it was tried."""
+    return (record.successes + 1.0) / (record.tries + 1.0)
 
 
 WEIGHTS: Mapping[str, Weighting] = {
-    "agreement": agreement, "laplace": laplace, "plain": plain, "results": results
+    "agreement": agreement, "laplace": laplace, "plain": plain, "trusting": trusting, "results": results
 }  # fmt: skip
 
 
@@ -60,12 +66,12 @@ def weigh(
     roles: NDArray[np.int8],
     moves: NDArray[np.int32],
     by_expert: NDArray[np.bool_],
-    outcomes: NDArray[np.float64],
+    successes: NDArray[np.float64],
 ) -> None:
     """Adds to the pairs' record what they would have advised in these turns, one after the other.
 
-    rows, roles, moves: [n], where, who, what (move numbers); by_expert: bool[n]; outcomes: float64[n], 1, 0.5 or 0,
-    NaN where unknown.
+    rows, roles, moves: [n], where, who, what (move numbers); by_expert: bool[n]; successes: float64[n], 1 or 0 by how
+    the match ended for whom moved, NaN where it had no result.
     """
     if not len(pairs) or not len(rows):
         return
@@ -78,12 +84,13 @@ def weigh(
         roles,
         moves,
         by_expert,
-        outcomes,
+        successes,
         graph.num_moves,
         graph.move_start,
         graph.move_actions,
         pairs.roles,
         pairs.contexts,
+        pairs.by_context,
         starts,
         firsts,
         patterns.move_images(highest),
@@ -96,18 +103,9 @@ def weigh(
     )
 
 
-@kernel("boolean(uint64[:, ::1], int64, uint64[:, ::1], int64)")
-def holds(contexts: Bits, pair: int, images: Bits, symmetry: int) -> bool:
-    """Whether a context holds in an image of a state; for use inside kernels."""
-    missing = np.uint64(0)
-    for word in range(contexts.shape[1]):
-        missing |= contexts[pair, word] & ~images[symmetry, word]
-    return bool(missing == 0)
-
-
 @kernel(
     "void(uint64[:, ::1], int32[::1], int8[::1], int32[::1], boolean[::1], float64[::1], int32[:, ::1], int64[:, ::1],"
-    " int32[::1], int8[::1], uint64[:, ::1], int64[::1], int32[::1], int32[:, ::1], int32[::1],"
+    " int32[::1], int8[::1], uint64[:, ::1], int64[::1], int64[::1], int32[::1], int32[:, ::1], int32[::1],"
     " uint64[:, :, :, ::1], float64[::1], float64[::1], float64[::1], float64[::1])"
 )
 def _weigh(
@@ -116,12 +114,13 @@ def _weigh(
     roles: NDArray[np.int8],
     played: NDArray[np.int32],
     by_expert: NDArray[np.bool_],
-    outcomes: NDArray[np.float64],
+    succeeded: NDArray[np.float64],
     num_moves: NDArray[np.int32],
     move_start: NDArray[np.int64],
     move_actions: NDArray[np.int32],
     pair_roles: NDArray[np.int8],
     contexts: Bits,
+    by_context: NDArray[np.int64],
     starts: NDArray[np.int64],
     firsts: NDArray[np.int32],
     move_images: NDArray[np.int32],
@@ -143,7 +142,9 @@ def _weigh(
         begin = move_start[rows[turn], role]
         for action in move_actions[begin : begin + num_moves[rows[turn], role]]:
             legal_in[action * num_roles + role] = turn
-        for pair in range(pair_roles.size):
+        low, high = candidates(pair_roles, contexts, by_context, role, images[smallest(images)])
+        for place in range(low, high):
+            pair = by_context[place] if by_context.size else place
             if pair_roles[pair] != role:
                 continue
             advises, agrees = False, False
@@ -157,6 +158,6 @@ def _weigh(
             if advises and by_expert[turn]:
                 comments[pair] += 1
                 agreements[pair] += agrees
-            if agrees and not np.isnan(outcomes[turn]):
+            if agrees and not np.isnan(succeeded[turn]):
                 tries[pair] += 1
-                successes[pair] += outcomes[turn]
+                successes[pair] += succeeded[turn]

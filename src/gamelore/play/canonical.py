@@ -48,7 +48,7 @@ class Canonical:
         """The canonical states of uint64[n, words]."""
         if self.symmetries.num == 1:
             return np.ascontiguousarray(self.without_counter(states))
-        return _smallest(np.ascontiguousarray(states), self._kept, self._images)
+        return _smallest(np.ascontiguousarray(states), self._kept, self._images)[0]
 
     def without_counter(self, states: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """States with no bit of the counter set, else as they are; any shape that ends in words."""
@@ -59,75 +59,89 @@ class Canonical:
         return states | self._first
 
     def orbit_sizes(self, states: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """How many states each canonical one stands for, counter apart: int64[n]."""
+        """How many states, counter apart, have the same canonical state as each of these: int64[n]."""
         if self.symmetries.num == 1:
             return np.ones(len(states), np.int64)
-        return self.symmetries.num // _num_fixing(np.ascontiguousarray(states), self._images)
+        return self.symmetries.num // _smallest(np.ascontiguousarray(states), self._kept, self._images)[1]
 
 
 def _by_byte(symmetries: Symmetries) -> NDArray[np.uint64]:
-    """uint64[8 * words, 256, num * words]: all images of a byte of a state side by side, one read for each byte."""
+    """uint64[8 * words, 256, words, num]: what each byte of a state puts into each word of all images, side by side."""
     if symmetries.num == 1:
-        return np.zeros((0, 256, symmetries.game.num_words), np.uint64)
-    tables = symmetries.byte_tables
-    num, num_bytes, _, num_words = tables.shape
-    return np.ascontiguousarray(tables.transpose(1, 2, 0, 3)).reshape(num_bytes, 256, num * num_words)
+        return np.zeros((0, 256, symmetries.game.num_words, 1), np.uint64)
+    return np.ascontiguousarray(symmetries.byte_tables.transpose(1, 2, 3, 0))
 
 
-@kernel("void(uint64[:, ::1], int64, uint64[::1], uint64[:, :, ::1], uint64[::1])")
-def _image(
-    states: NDArray[np.uint64],
-    i: int,
-    kept: NDArray[np.uint64],
-    images: NDArray[np.uint64],
-    out: NDArray[np.uint64],
-) -> None:
-    """All images of one state, one after the other."""
-    out[:] = np.uint64(0)
+@kernel("int64(uint64[:, ::1], int64, uint64[::1], int64[::1])")
+def _held_bytes(states: NDArray[np.uint64], i: int, kept: NDArray[np.uint64], out: NDArray[np.int64]) -> int:
+    """Puts the bytes of a state that are not 0 into `out`, as 256 * number + value; how many."""
+    size = 0
     for word in range(states.shape[1]):
         bits = states[i, word] & kept[word]
-        byte = 8 * word
-        while bits:
-            value = bits & np.uint64(255)
+        for byte in range(8 * word, 8 * word + 8):
+            value = np.int64(bits & np.uint64(255))
             if value:
-                for k in range(out.size):
-                    out[k] |= images[byte, value, k]
+                out[size] = byte << 8 | value
+                size += 1
             bits >>= np.uint64(8)
-            byte += 1
+    return size
 
 
-@kernel("uint64[:, ::1](uint64[:, ::1], uint64[::1], uint64[:, :, ::1])")
-def _smallest(states: NDArray[np.uint64], kept: NDArray[np.uint64], images: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """See `Canonical.of`."""
-    num_words = states.shape[1]
-    found = np.empty(images.shape[2], np.uint64)
+@kernel("Tuple((int64, uint64))(int64, int64, int64[::1], uint64[:, :, :, ::1], int64[::1], int64)")
+def _least_of(
+    word: int,
+    num_bytes: int,
+    held: NDArray[np.int64],
+    images: NDArray[np.uint64],
+    left: NDArray[np.int64],
+    num_left: int,
+) -> tuple[int, np.uint64]:
+    """Keeps those of the symmetries that are left whose image has the least such word: (how many, the word)."""
+    least, kept = np.uint64(0xFFFFFFFFFFFFFFFF), 0
+    for k in range(num_left):
+        s = left[k]
+        image = np.uint64(0)
+        for b in range(num_bytes):
+            image |= images[held[b] >> 8, held[b] & 255, word, s]
+        if image < least:
+            least, kept = image, 0
+        if image == least:
+            left[kept] = s
+            kept += 1
+    return kept, least
+
+
+@kernel("Tuple((uint64[:, ::1], int64[::1]))(uint64[:, ::1], uint64[::1], uint64[:, :, :, ::1])")
+def _smallest(
+    states: NDArray[np.uint64], kept: NDArray[np.uint64], images: NDArray[np.uint64]
+) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """(the smallest image of each state, how many symmetries lead to it).
+
+    Word by word: of all symmetries for the first one, and of those that gave the smallest word for the next.
+    """
+    num_words, num = images.shape[2], images.shape[3]
     out = np.empty_like(states)
+    ties = np.empty(states.shape[0], np.int64)
+    found = np.empty(num, np.uint64)
+    left = np.empty(num, np.int64)
+    held = np.empty(8 * num_words, np.int64)
     for i in range(states.shape[0]):
-        _image(states, i, kept, images, found)
-        best = 0
-        for other in range(num_words, found.size, num_words):
-            word = 0
-            while word < num_words - 1 and found[other + word] == found[best + word]:
-                word += 1
-            if found[other + word] < found[best + word]:
-                best = other
-        for word in range(num_words):
-            out[i, word] = found[best + word]
-    return out
-
-
-@kernel("int64[::1](uint64[:, ::1], uint64[:, :, ::1])")
-def _num_fixing(states: NDArray[np.uint64], images: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """How many symmetries leave each state as it is."""
-    num_words = states.shape[1]
-    kept = np.full(num_words, np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64)
-    found = np.empty(images.shape[2], np.uint64)
-    out = np.zeros(states.shape[0], np.int64)
-    for i in range(states.shape[0]):
-        _image(states, i, kept, images, found)
-        for other in range(0, found.size, num_words):
-            same = True
-            for word in range(num_words):
-                same &= found[other + word] == states[i, word]
-            out[i] += same
-    return out
+        num_bytes = _held_bytes(states, i, kept, held)
+        found[:] = np.uint64(0)
+        for k in range(num_bytes):
+            byte, value = held[k] >> 8, held[k] & 255
+            for s in range(num):
+                found[s] |= images[byte, value, 0, s]
+        least = found[0]
+        for s in range(1, num):
+            least = min(least, found[s])
+        num_left = 0
+        for s in range(num):
+            if found[s] == least:
+                left[num_left] = s
+                num_left += 1
+        out[i, 0] = least
+        for word in range(1, num_words):
+            num_left, out[i, word] = _least_of(word, num_bytes, held, images, left, num_left)
+        ties[i] = num_left
+    return out, ties

@@ -15,7 +15,7 @@ from .turntaking import TurnGame
 
 ON_THE_REASONER = 20_000  # positions: each takes milliseconds and about 10 KB
 _AT_ONCE = 1 << 12  # positions whose successors are worked out together
-_PER_POSITION, _PER_WORD, _PER_MOVE = 80, 16, 8  # bytes
+_PER_POSITION, _PER_WORD, _PER_MOVE = 50, 16, 8  # bytes, at the larger of two peaks: a growing table, the way back
 
 
 def expand(turns: TurnGame, memory: int, progress: Callable[[int, int], None]) -> tuple[StateTable, Moves]:

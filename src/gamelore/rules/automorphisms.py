@@ -5,6 +5,9 @@ that matters. For each possible image of the base, refinement from both sides ei
 of them goes; VF2 (Cordella et al. 2004, rustworkx) finds where the others go, and all edges are compared, which is the
 proof. The group is put together from the stabilisers of the base, the last one first (Sims 1970), so that one
 automorphism for each image of a base vertex is enough; images in known orbits need none.
+
+Some vertices matter only for what follows from where others go. Where that leaves a choice, they go to the first of
+those that they may go to, always; should these choices not fit together, they are treated as all the others.
 """
 
 from __future__ import annotations
@@ -36,12 +39,15 @@ def automorphisms(
 ) -> tuple[NDArray[np.int32], str]:
     """What the automorphisms that keep the colours do to the first vertices: int32[num, points], and why not all.
 
-    colours: int64[vertices], others for these vertices than for the rest. live: bool[points], false for those that may
-    stay where nothing else makes them move. The identity comes first, and it is a group: where there are too many,
+    colours: int64[vertices], others for these vertices than for the rest. live: bool[points]; of automorphisms that do
+    the same to live vertices one is enough. The identity comes first, and it is a group: where there are too many,
     those that keep some vertices in their places; where time is up, what is found by then.
     """
     search = _Search(graph, live, bounds)
     search.run(Colouring.of(colours))
+    if not search.fits():
+        search = _Search(graph, np.ones_like(live), bounds)
+        search.run(Colouring.of(colours))
     return search.elements.astype(np.int32), search.why
 
 
@@ -54,6 +60,7 @@ class _Level:
     """A base vertex; the stable colourings in which it shares its colour, and in which it has its own."""
 
     vertex: int
+    is_live: bool
     before: Colouring
     after: Colouring
 
@@ -67,6 +74,7 @@ class _Search:
         self.elements = self.points[None]
         self.generators: list[Ints] = []
         self.why = ""
+        self.chose_badly = False
         self._end = time.process_time() + bounds.seconds
 
     def _tick(self) -> None:
@@ -77,44 +85,36 @@ class _Search:
     def run(self, colouring: Colouring) -> None:
         """Finds the group, stabiliser by stabiliser."""
         try:
-            self.levels = self._base(self._resting(colouring.refined(self.graph, self._tick)))
+            self.levels = self._base(colouring.refined(self.graph, self._tick))
         except _OutOfTime:
             return
-        for depth in reversed(range(len(self.levels))):
+        for depth in reversed(range(sum(level.is_live for level in self.levels))):
+            known = len(self.generators)
             ended = not self._extend(depth)
             orbit = self._orbit(self.levels[depth].vertex)
             if len(orbit) * len(self.elements) > self.bounds.most:
                 self.why = f"there are more than {self.bounds.most}; these keep some facts or moves in their places"
+                del self.generators[known:]
                 return
             self.elements = np.concatenate([representative[self.elements] for representative in orbit.values()])
             if ended:
                 return
 
-    def _resting(self, colouring: Colouring) -> Colouring:
-        """With a colour of its own for what is not live, where nothing live that moves is connected to it.
-
-        What keeps its place in any case does not connect.
-        """
-        import rustworkx
-
-        idle = self.points[~self.live & ~colouring.is_alone(self.points)]
-        if len(idle):
-            vertices = colouring.sharing()
-            parts = rustworkx.weakly_connected_components(_part(self.graph, colouring, vertices))
-            moving = np.zeros(self.graph.num_vertices, np.bool_)
-            for part in (vertices[list(places)] for places in parts):
-                moving[part] = self.live[part[part < len(self.live)]].any()
-            idle = idle[~moving[idle]]
-        return colouring.individualised(idle, self.graph, self._tick)
+    def fits(self) -> bool:
+        """Whether no choice stood in the way, and the elements are a group; so it is if all vertices are live."""
+        known = {element.tobytes() for element in self.elements}
+        products = (generator[element] for generator in self.generators for element in self.elements)
+        return not self.chose_badly and all(product.tobytes() in known for product in products)
 
     def _base(self, colouring: Colouring) -> list[_Level]:
-        """Each time a vertex of a colour that as few others as possible have, until each has its own."""
+        """Each time a vertex of a colour that few others have, until each has its own; first the live ones."""
         levels: list[_Level] = []
-        while len(shared := self.points[~colouring.is_alone(self.points)]):
-            vertex = int(shared[np.argmin(colouring.sizes[colouring.colours[shared]])])
-            after = colouring.individualised(np.array([vertex]), self.graph, self._tick)
-            levels.append(_Level(vertex, colouring, after))
-            colouring = after
+        for chosen in (self.points[self.live], self.points):
+            while len(shared := chosen[~colouring.is_alone(chosen)]):
+                vertex = int(shared[np.argmin(colouring.sizes[colouring.colours[shared]])])
+                after = colouring.individualised(vertex, self.graph, self._tick)
+                levels.append(_Level(vertex, bool(self.live[vertex]), colouring, after))
+                colouring = after
         return levels
 
     def _extend(self, depth: int) -> bool:
@@ -148,16 +148,18 @@ class _Search:
 
     def _mapping(self, depth: int, colouring: Colouring, image: int) -> Ints | None:
         """An automorphism that keeps the base before `depth`, and takes the next to `image`; `colouring` knows that."""
-        right = colouring.individualised(np.array([image]), self.graph, self._tick)
+        right = colouring.individualised(image, self.graph, self._tick)
         if right.trace != self.levels[depth].after.trace:
             return None
         if depth + 1 == len(self.levels):
             return self._isomorphism(right)
         following = self.levels[depth + 1]
-        for next_image in following.before.like(following.vertex, right):
+        images = following.before.like(following.vertex, right)
+        for next_image in images if following.is_live else images[:1]:
             found = self._mapping(depth + 1, right, next_image)
             if found is not None:
                 return found
+        self.chose_badly |= not following.is_live
         return None
 
     def _isomorphism(self, right: Colouring) -> Ints | None:

@@ -104,10 +104,10 @@ class Colouring:
         """Refined until stable; `tick` is called now and then and may raise an exception to end it."""
         return self._copy()._refine(np.arange(graph.num_vertices), graph, tick)
 
-    def individualised(self, vertices: Ints, graph: Graph, tick: Callable[[], None]) -> Colouring:
-        """This stable colouring, but with a colour of its own for each of these vertices, and refined again."""
-        new = self._copy()
-        new._recolour(vertices, new.num_colours + np.arange(len(vertices)))
+    def individualised(self, vertex: int, graph: Graph, tick: Callable[[], None]) -> Colouring:
+        """This stable colouring, but with a colour of its own for one vertex, and refined again."""
+        new, vertices = self._copy(), np.array([vertex])
+        new._recolour(vertices, np.array([new.num_colours]))
         return new._refine(vertices, graph, tick)
 
     def _refine(self, changed: Ints, graph: Graph, tick: Callable[[], None]) -> Colouring:

@@ -109,7 +109,7 @@ class Game:
     def fact_text(self, bit: int) -> str:
         """The fact of a bit of the native engine's states: bit i % 64 of word i // 64 is number i."""
         if self.circuit is None:
-            raise GameloreError(f"expected a game that is compiled, got {self.name}, which is not: {self.engine_reason}")
+            raise GameloreError(f"expected a game that is compiled, got {self.name}: {self.engine_reason}")
         return self._engine.names.text(self.circuit.facts[bit])
 
     @property

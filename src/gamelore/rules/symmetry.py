@@ -25,7 +25,7 @@ from .names import Names
 from .rewrite import rewrite
 from .rulegraph import rule_graph
 
-AFFORDABLE = Limits(seconds=3.0, literals=1_000_000)  # to ground, once as written and once rewritten
+AFFORDABLE = Limits(seconds=3.0, literals=2_000_000)  # to ground, once as written and once rewritten
 
 
 @dataclass(frozen=True, eq=False)

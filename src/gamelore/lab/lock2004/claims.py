@@ -17,6 +17,8 @@ from .plan import TITLES
 from .printed import BLOCKS, CLASSES, COLUMNS, GAMES, ROWS, RUNS, TABLE_1, TABLE_2, Column
 from .study import printed_interval
 
+MARGIN = 2.0
+"""Points: a change within one match of a tournament of 50 is none that matters."""
 PATH = Path(__file__).with_name("claims.toml")
 _SHORT = {"losetictactoe": "lttt", "fivemensmorris": "morris"}
 _BOLD = "Statistically improved performance over the previous experiment is highlighted in bold"
@@ -45,6 +47,7 @@ def _improvements() -> Iterator[Claim]:
                         "above",
                         (0.0,),
                         0,
+                        MARGIN,
                         paper=f"{change:+.1f}",
                     )
 

@@ -99,11 +99,11 @@ def _one_more(graph: Graph, solved: SolvedMoves, matches: _Matches) -> _Matches:
     parent = np.repeat(np.arange(len(last)), counts)
     choice = np.arange(len(parent)) - np.repeat(np.cumsum(counts) - counts, counts)
     rows = graph.successors[graph.succ_start[last][parent] + choice]
-    best = solved.best[graph.move_start[last, role][parent] + choice]
+    lossless = solved.optimal[graph.move_start[last, role][parent] + choice]
     choices = np.zeros((len(parent), 1, 2), np.int32)
     choices[:, 0, role] = choice
     perfect = matches.perfect[parent]
-    perfect[:, role] &= best
+    perfect[:, role] &= lossless
     return _Matches(
         np.hstack([matches.rows[parent], rows[:, None]]), np.hstack([matches.choices[parent], choices]), perfect
     )

@@ -98,4 +98,4 @@ def _judge(claim: Claim, interval: Interval, adjusted: float | None) -> Verdict:
         return "undecided"
     if adjusted is None:
         return stats.judge_within(interval, claim.target[0], claim.target[1])
-    return stats.judge_side(interval, adjusted, 1 if claim.test == "above" else -1, claim.target[0])
+    return stats.judge_side(interval, adjusted, 1 if claim.test == "above" else -1, claim.target[0], claim.margin)

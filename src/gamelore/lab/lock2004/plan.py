@@ -16,6 +16,8 @@ from ...errors import ExperimentError
 from ...learn.seqplayer import SeqPlayerSettings
 from ...learn.sequences import SequenceSettings
 from ...learn.training import Curriculum
+from ...learn.weighing import WEIGHTS
+from ...play.perfect import Best
 from .printed import GAMES, OPPONENTS
 
 Group = Literal["paper", "all", "none"]
@@ -27,7 +29,13 @@ TEST_MATCHES = 50
 LENGTHS = {"losetictactoe": (3,), "fivemensmorris": (3, 5)}
 TRAINING_MATCHES = {"losetictactoe": 20, "fivemensmorris": 40}
 TITLES = {"losetictactoe": "Lose tic-tac-toe", "fivemensmorris": "Five men's morris"}
+BEST: dict[str, Best] = {"losetictactoe": "value", "fivemensmorris": "fastest"}
+"""What the perfect player calls a best move: in morris it must be the fastest win and the slowest loss, or a random one
+would draw too often; the printed baselines of lose tic-tac-toe fit any move that loses nothing (readings.md, L&E 4)."""
 OUTER_RING = (1, 2, 3, 7, 10, 14, 15, 16)
+
+
+PAPER, SECOND = SequenceSettings(), SeqPlayerSettings(2)
 
 
 @dataclass(frozen=True)
@@ -36,11 +44,10 @@ class Test:
 
     name: str
     player: SeqPlayerSettings
-    weighting: str = "agreement"
+    weighting: str = PAPER.weighting
     opponents: tuple[str, ...] = OPPONENTS
 
 
-PAPER, SECOND = SequenceSettings(), SeqPlayerSettings(2)
 VERSIONS = (Test("version 1", SeqPlayerSettings(1)), Test("version 2", SECOND))
 RANDOM = "random player"
 """The test of a baseline."""
@@ -62,6 +69,7 @@ class Experiment:
     learner: SequenceSettings | None
     tests: tuple[Test, ...]
     group: Group = "paper"
+    best: Best = "value"
     training: int = 20
     matches: int = TEST_MATCHES
     measured: bool = False
@@ -73,7 +81,12 @@ class Experiment:
 
     @property
     def curriculum(self) -> Curriculum:
-        return Curriculum(matches=self.training)
+        plain = Curriculum(matches=self.training)
+        return replace(plain, expert=self.spec(plain.expert), opponents=tuple(map(self.spec, plain.opponents)))
+
+    def spec(self, opponent: str) -> str:
+        """An opponent as play/roster.py has it."""
+        return opponent if opponent == "random" else f"{opponent}:best={self.best}"
 
     @property
     def size(self) -> int:
@@ -98,6 +111,7 @@ class Variant:
     player: SeqPlayerSettings = SECOND
     group: Group = "paper"
     options: str = ""  # of the game
+    best: Best | None = None  # unless that of BEST
 
     def test(self, opponents: tuple[str, ...]) -> Test:
         return Test(self.name, self.player, self.learner.weighting, opponents)
@@ -106,15 +120,18 @@ class Variant:
 DEFAULT = "as in the tables"
 _SENSITIVITY = (
     Variant(DEFAULT),
-    Variant("weighting=laplace", SequenceSettings(weighting="laplace")),
-    Variant("weighting=plain", SequenceSettings(weighting="plain")),
-    Variant("weighting=results", SequenceSettings(weighting="results")),
+    *(Variant(f"weighting={name}", SequenceSettings(weighting=name)) for name in WEIGHTS if name != PAPER.weighting),
     Variant("draws=lose", SequenceSettings(draws="lose")),
     Variant("repeated=origins", SequenceSettings(repeated="origins")),
+    Variant("repeated=once", SequenceSettings(repeated="once")),
+    Variant("contexts=each", SequenceSettings(contexts="each")),
     Variant("trees=first", SequenceSettings(trees="first")),
     Variant("locality=moves", SequenceSettings(locality="moves")),
     Variant("locality=contexts", SequenceSettings(locality="contexts")),
     Variant("locality=both", SequenceSettings(locality="both")),
+    Variant("votes=sequences", player=SeqPlayerSettings(2, votes="sequences")),
+    Variant("enforce=duets", player=SeqPlayerSettings(2, enforce="duets")),
+    Variant("enforce=none", player=SeqPlayerSettings(2, enforce="none")),
     Variant("no symmetries", group="none"),
 )
 _LENGTHS = {"losetictactoe": ((1,), (2,), (4,), (2, 3)), "fivemensmorris": ((1,), (3,), (5,), (3, 5, 7))}
@@ -139,8 +156,10 @@ def sensitivity(game: str) -> tuple[Variant, ...]:
     lengths = LENGTHS[game]
     listed = [replace(one, learner=replace(one.learner, lengths=lengths)) for one in _SENSITIVITY]
     listed += [Variant(f"lengths {_words(some)}", SequenceSettings(lengths=some)) for some in _LENGTHS[game]]
+    own = SequenceSettings(lengths=lengths)
+    other: Best = "fastest" if BEST[game] == "value" else "value"
+    listed += [Variant(f"perfect: best={other}", own, best=other)]
     if game == "fivemensmorris":
-        own = SequenceSettings(lengths=lengths)
         listed += [Variant("all 16 symmetries", own, group="all")]
         listed += [Variant(f"cap of {cap} plies", own, options=f":cap={cap}") for cap in _CAPS]
     return tuple(listed)
@@ -189,7 +208,7 @@ class Plan:
 
     def _tables(self, part: str, seed: int, runs: int, *, measured: bool) -> Iterator[Experiment]:
         for game in self.games:
-            plain = Experiment(f"{part}/{game}/baseline", game, seed, 2 * runs, None, ())
+            plain = Experiment(f"{part}/{game}/baseline", game, seed, 2 * runs, None, (), best=BEST[game])
             learning = replace(
                 plain, id=f"{part}/{game}/learner", runs=runs, learner=SequenceSettings(lengths=LENGTHS[game]),
                 tests=VERSIONS, measured=measured,
@@ -209,18 +228,21 @@ class Plan:
 
     def _grouped(self, part: str, game: str, variants: Iterable[Variant], seed: int, runs: int) -> list[Experiment]:
         """Variants that learn the same from the same matches are tests of one experiment."""
-        groups: dict[tuple[SequenceSettings, Group, str], list[Variant]] = {}
+        groups: dict[Experiment, list[Variant]] = {}
         for one in variants:
-            groups.setdefault((replace(one.learner, weighting="agreement"), one.group, one.options), []).append(one)
+            learner = replace(one.learner, weighting=PAPER.weighting)
+            shared = Experiment("", game + one.options, seed, runs, learner, (), one.group, one.best or BEST[game])
+            groups.setdefault(shared, []).append(one)
         return [
             self._sized(
-                Experiment(
-                    f"{part}/{game}/{some[0].name}", game + options, seed, runs, learner,
-                    tuple(one.test(("perfect",)) for one in some), group,
+                replace(
+                    shared,
+                    id=f"{part}/{game}/{some[0].name}",
+                    tests=tuple(one.test(("perfect",)) for one in some),
                 )
             )
-            for (learner, group, options), some in groups.items()
-        ]  # fmt: skip
+            for shared, some in groups.items()
+        ]
 
     def _sized(self, experiment: Experiment) -> Experiment:
         def part(matches: int) -> int:

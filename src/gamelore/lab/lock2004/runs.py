@@ -73,7 +73,7 @@ def play_run(job: Job, report: Report) -> Done:
 
 def _baseline(experiment: Experiment, tournaments: Tournaments) -> Result:
     player = roster.player("random")
-    return {"scores": {RANDOM: _scores(tournaments, player, OPPONENTS, experiment.matches)}}
+    return {"scores": {RANDOM: _scores(experiment, tournaments, player, OPPONENTS)}}
 
 
 def _learner(experiment: Experiment, tournaments: Tournaments) -> Result:
@@ -84,7 +84,7 @@ def _learner(experiment: Experiment, tournaments: Tournaments) -> Result:
     for test in experiment.tests:
         pairs = learner.pairs.weighed(WEIGHTS[test.weighting](learner.pairs.record))
         player = _player(experiment, pairs, test)
-        result["scores"][test.name] = _scores(tournaments, player, test.opponents, experiment.matches)
+        result["scores"][test.name] = _scores(experiment, tournaments, player, test.opponents)
         result["sources"][test.name] = player.sources
         if isinstance(player, Observed):
             result["advice"] = player.as_json()
@@ -118,10 +118,13 @@ def _player(experiment: Experiment, pairs: ContextPairs, test: Test) -> SeqPlaye
     return (Observed if observed else SeqPlayer)(pairs, test.player)
 
 
-def _scores(tournaments: Tournaments, player: Player, opponents: tuple[str, ...], matches: int) -> dict[str, list[int]]:
+def _scores(
+    experiment: Experiment, tournaments: Tournaments, player: Player, opponents: tuple[str, ...]
+) -> dict[str, list[int]]:
     scores = {}
     for opponent in opponents:
-        found = score(tournaments.play(player, tournaments.named(opponent), matches, f"test/{opponent}"))
+        other = tournaments.named(experiment.spec(opponent))
+        found = score(tournaments.play(player, other, experiment.matches, f"test/{opponent}"))
         scores[opponent] = [found.matches, found.wins, found.draws]
     return scores
 

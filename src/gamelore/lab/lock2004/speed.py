@@ -64,5 +64,6 @@ def time_run(job: Job, report: Report) -> Done:
 def _once(experiment: Experiment, tournaments: Tournaments, player: SeqPlayer) -> float:
     timed = Timed(player)
     for opponent in experiment.tests[0].opponents:
-        score(tournaments.play(timed, tournaments.named(opponent), experiment.matches, f"test/{opponent}"))
+        other = tournaments.named(experiment.spec(opponent))
+        score(tournaments.play(timed, other, experiment.matches, f"test/{opponent}"))
     return timed.nanoseconds / 1000 / max(timed.decisions, 1)

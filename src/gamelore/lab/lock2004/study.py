@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import stats
 from ..stats import Array, Interval
-from .plan import DEFAULT, RANDOM, Experiment, Plan
+from .plan import DEFAULT, PAPER, RANDOM, Experiment, Plan
 from .printed import COLUMNS, ROWS, TABLE_1, Column
 from .runs import Result
 from .strategies import Learned
@@ -92,7 +92,7 @@ class Study:
         """A count of each run: "sequences", "twice", "origins" or "pairs"."""
         return np.array([result[what] for result in self.learned(game)], np.float64)
 
-    def classes(self, game: str, formula: str = "agreement") -> Array:
+    def classes(self, game: str, formula: str = PAPER.weighting) -> Array:
         """float64[runs, classes]: pairs in each weight class."""
         return np.array([result["classes"][formula] for result in self.learned(game)], np.float64)
 
@@ -113,7 +113,7 @@ class Study:
 
     def best(self, game: str, num: int) -> list[Learned]:
         """The best pairs of all runs, each once."""
-        pairs = {}
+        pairs: dict[tuple[str, frozenset[str]], Learned] = {}
         for result in self.learned(game):
             for found in result["best"]:
                 one = Learned.from_json(found)
