@@ -36,9 +36,9 @@ FROM_TOP_TO_BOTTOM = """
     play.solve play.perfect play.reasonable play.bestline play.regret play.roster play.match play.lockstep
     play.expectation
     learn learn.features learn.table1 learn.storefile learn.tables learn.knowledge learn.exchange learn.afterstates
-    learn.values learn.coalesce learn.trees learn.settings learn.initial learn.scoring learn.learner learn.transfer
-    learn.study learn.patterns learn.excerpts learn.seqtable learn.contexts learn.matching learn.weighing learn.advice
-    learn.sequences learn.seqplayer learn.training
+    learn.merging learn.values learn.coalesce learn.trees learn.settings learn.initial learn.scoring learn.learner
+    learn.transfer learn.study learn.patterns learn.excerpts learn.seqtable learn.contexts learn.matching learn.weighing
+    learn.advice learn.sequences learn.seqplayer learn.training
     learn.seqstore learn.seqstudy learn.players
     net
     lab lab.stats lab.trees lab.drawing lab.layout lab.effects lab.pairs lab.marks lab.boards lab.learned lab.structure
@@ -49,8 +49,8 @@ FROM_TOP_TO_BOTTOM = """
     lab.lock2004.speed lab.lock2004.store lab.lock2004.study lab.lock2004.claims lab.lock2004.findings
     lab.lock2004.classes lab.lock2004.exact lab.lock2004.tables lab.lock2004.learned lab.lock2004.pictures
     lab.lock2004.page lab.lock2004.run lab.lock2004
-    cli.console cli.games cli.check cli.fmt cli.inspect cli.bench cli.solve cli.play cli.sequences cli.learn cli.features
-    cli.pairs cli.knowledge cli.lab cli
+    cli.console cli.games cli.check cli.fmt cli.inspect cli.bench cli.solve cli.play cli.sequences cli.learn
+    cli.features cli.pairs cli.knowledge cli.lab cli
 """
 ORDER = FROM_TOP_TO_BOTTOM.split()
 

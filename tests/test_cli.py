@@ -282,6 +282,16 @@ def test_learn_takes_an_equivalence_and_a_control(store: Path) -> None:
     assert settings["equivalence"] == [[0, 0], [33, 50], [100, 100]]
 
 
+def test_learn_with_symmetries() -> None:
+    learned = run_json("learn", "tictactoe", "--symmetry", "all", "--matches", 20)
+    assert (learned["settings"]["symmetry"], learned["settings"]["symmetries"]) == ("all", 8)
+    plain = run_json("learn", "tictactoe", "--matches", 20)
+    assert "symmetry" not in plain["settings"]
+    assert run_json("learn", "tictactoe", "--symmetry", "none", "--matches", 20)["number"] == plain["number"]
+    result = CliRunner().invoke(app, ["learn", "goofspiel", "--symmetry", "all", "--matches", "3"])
+    assert "goofspiel has no symmetries; every afterstate counts for itself" in result.stderr
+
+
 def test_learn_refuses_what_does_not_fit() -> None:
     assert "expected --source GAME with --learner transfer" in run("learn", "tictactoe", "--source", "connect3", code=2)
     assert "expected an opponent (egreedy" in run("learn", "tictactoe", "--opponent", "minimax", code=2)

@@ -69,6 +69,8 @@ def test_without_symmetry_the_same_values() -> None:
         (("goofspiel",), 1, "one role at a time"),
         (("tictactoe3p",), 1, "one or two roles"),
         (("tictactoe", "--memory", "0"), 2, "--memory above 0"),
+        (("tictactoe", "--memory", "inf"), 2, "--memory above 0"),
+        (("tictactoe", "--memory", "nan"), 2, "--memory above 0"),
         (("tictactow",), 2, "did you mean tictactoe"),
     ],
 )

@@ -60,6 +60,25 @@ class Walk:
         return f"{self.text}{COUNTED}{succ} (last {last}) (after {after[0]} {after[1]})"
 
 
+def copied(walk: Walk, copies: int) -> Walk:
+    """White chooses one of so many copies of a walk first. Each arrow to node 1 leads to that of the next copy."""
+    size = 1 + max([*walk.arrows, *walk.leaves])
+
+    def number(copy: int, node: int) -> int:
+        return 1 + copy % copies * size + node
+
+    arrows = {
+        number(copy, n): [number(copy + (m == 1), m) for m in after]
+        for copy in range(copies)
+        for n, after in walk.arrows.items()
+    }
+    return Walk(
+        {0: [number(copy, 0) for copy in range(copies)]} | arrows,
+        {0: 0} | {number(copy, n): role for copy in range(copies) for n, role in walk.owner.items()},
+        {number(copy, n): goal for copy in range(copies) for n, goal in walk.leaves.items()},
+    )
+
+
 def drawn_walk(seed: int, nodes: int = 14, leaves: int = 5) -> Walk:
     """A walk over so many inner nodes and leaves."""
     draw = random.Random(seed)

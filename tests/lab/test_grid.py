@@ -36,6 +36,17 @@ def test_a_description_holds_everything_but_the_number_of_runs() -> None:
         assert replace(setting, **change).text != setting.text  # type: ignore[arg-type]
 
 
+def test_settings_of_an_older_store_are_still_the_same() -> None:
+    learner = make_setting().describe()["learner"]
+    assert sorted(learner) == [
+        "alpha", "control", "default", "depth", "epsilon", "equivalence", "gamma", "heuristic", "initialisation",
+        "kind", "lam", "ties",
+    ]  # fmt: skip
+    merging = make_setting(learner=LearnerSettings(symmetry="all"))
+    assert merging.describe()["learner"] == learner | {"symmetry": "all"}
+    assert merging.text != make_setting().text
+
+
 def test_a_grid_takes_sources_in_with_the_runs_that_are_needed() -> None:
     source = make_source(runs=1)
     grid = Grid.of([make_setting("a", runs=2, source=source), make_setting("b", runs=5, source=source)])

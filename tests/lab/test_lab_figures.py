@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gamelore.lab import stats
-from gamelore.lab.figures import CurvePlan, Dot, Picture, dot_figure, learning_figure, sweep_figure
+from gamelore.lab.figures import Bars, CurvePlan, Dot, Picture, bar_figure, dot_figure, learning_figure, sweep_figure
 from gamelore.lab.stats import Interval
 
 REWARDS = {
@@ -67,3 +67,16 @@ def test_sweeps(tmp_path: Path) -> None:
     points = [(30, Interval(4.0, 3.0, 5.0, 9)), (100, Interval(2.0, 1.0, 3.0, 9))]
     picture = sweep_figure("sweep", "A caption.", {"p": {"line": points}}, tmp_path, "RMSE")
     assert [(row["matches"], float(row["low"])) for row in rows(picture)] == [("30", 3.0), ("100", 1.0)]
+
+
+def test_bars(tmp_path: Path) -> None:
+    ours = Bars("ours", [Interval(40, 30, 50, 9), Interval(60, -np.inf, np.inf, 1)], "#123456")
+    paper = Bars("paper", [Interval(50, 45, 55, 9), Interval(98, 94, 102, 9)], "#123456", hatched=True)
+    picture = bar_figure("bars", "A caption.", ("one", "two"), [("game", [ours, paper])], tmp_path, "%")
+    assert [(row["bars"], row["group"], float(row["mean"])) for row in rows(picture)] == [
+        ("ours", "one", 40.0),
+        ("ours", "two", 60.0),
+        ("paper", "one", 50.0),
+        ("paper", "two", 98.0),
+    ]
+    assert picture.png.stat().st_size > 0

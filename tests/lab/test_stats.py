@@ -141,3 +141,17 @@ def test_judging_a_side(interval: Interval, p: float, sign: int, wanted: str) ->
 )
 def test_judging_a_range(interval: Interval, wanted: str) -> None:
     assert stats.judge_within(interval, 98.2, 100) == wanted
+
+
+def test_welch() -> None:
+    # variances 1 / 3 and 4 / 4: standard error sqrt(4 / 3), (4/3)^2 / (1/18 + 1/3) = 4.5714 degrees of freedom
+    found, p = stats.welch([1.0, 2.0, 3.0], [0.0, 0.0, 0.0, 4.0])
+    assert (found.mean, found.num) == (1.0, 3)
+    assert found.half_width == pytest.approx(2.6444 * math.sqrt(4 / 3), rel=1e-3)
+    assert p == pytest.approx(0.4290, abs=1e-3)
+
+
+def test_welch_of_samples_that_do_not_scatter() -> None:
+    assert stats.welch([1.0, 1.0, 1.0], [1.0, 1.0]) == (Interval(0.0, 0.0, 0.0, 2), 1.0)
+    assert stats.welch([2.0, 2.0, 2.0], [1.0, 1.0])[1] == 2 / 10, "of 10 ways to deal five numbers"
+    assert stats.welch([2.0], [1.0, 1.5]) == (Interval(0.75, -math.inf, math.inf, 1), 1.0)

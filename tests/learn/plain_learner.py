@@ -6,6 +6,7 @@ features. Only for games that take turns.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -65,13 +66,21 @@ class PlainGame:
 
 
 class PlainLearner(Player):
-    """One lane's learner; `q` and `visits` by facts."""
+    """One lane's learner; `q` and `visits` by facts. Every afterstate is taken for what `canonical` makes of it."""
 
-    def __init__(self, plain: PlainGame, role: int, settings: LearnerSettings, values: FeatureValues | None) -> None:
+    def __init__(
+        self,
+        plain: PlainGame,
+        role: int,
+        settings: LearnerSettings,
+        values: FeatureValues | None,
+        canonical: Callable[[Facts], Facts] = lambda facts: facts,
+    ) -> None:
         self.plain = plain
         self.role = role
         self.settings = settings
         self.values = values
+        self.canonical = canonical
         self.q: dict[Facts, float] = {}
         self.visits: dict[Facts, int] = {}
 
@@ -92,7 +101,7 @@ class PlainLearner(Player):
         afters = self.plain.successors(facts)
         if explore < self.settings.epsilon:
             return np.array([int(which * len(afters))], np.int32)
-        values = [self.score(after) for after in afters]
+        values = [self.score(self.canonical(after)) for after in afters]
         ties = [i for i, value in enumerate(values) if value == max(values)]
         chosen = ties[0] if self.settings.ties == "first" else ties[int(which * len(ties))]
         return np.array([chosen], np.int32)
@@ -112,10 +121,10 @@ class PlainLearner(Player):
         known = list(trail)
         if self.settings.initialisation == "siblings":
             known += [after for ply in own for after in self.plain.successors(graph.facts(rows[ply]))]
-        for facts in known:
+        for facts in map(self.canonical, known):
             if facts not in self.q:
                 self.q[facts], self.visits[facts] = self.first_value(facts), 0
-        self.learn(trail, float(max(finished.goals[0, self.role], 0)))
+        self.learn(list(map(self.canonical, trail)), float(max(finished.goals[0, self.role], 0)))
 
     def learn(self, trail: list[Facts], reward: float) -> None:
         alpha, gamma, lam = self.settings.alpha, self.settings.gamma, self.settings.lam

@@ -45,7 +45,7 @@ class PlainPair:
     comments: int = 0
     agreements: int = 0
     tries: int = 0
-    successes: float = 0.0
+    successes: int = 0
 
 
 @dataclass
@@ -117,4 +117,4 @@ class PlainLearner:
                 record.agreements += move in advice
             if move in advice:
                 record.tries += 1
-                record.successes += outcome
+                record.successes += outcome >= 0.5

@@ -34,6 +34,32 @@ PENNIES = """
 (<= (goal blue 0) (true same)) (<= (goal blue 100) (true unlike))
 """
 
+# The same twice, red wins where they are equal both times; after the first time both see what was shown.
+PENNIES_TWICE = """
+(role red) (role blue)
+(init (at first))
+(side heads) (side tails)
+(<= (legal ?p ?s) (role ?p) (side ?s))
+(<= (next (at second)) (true (at first)))
+(<= (next (at end)) (true (at second)))
+(<= (next (shown ?p ?s)) (true (at first)) (does ?p ?s))
+(<= (next both) (true (shown red ?s)) (true (shown blue ?s)) (does red ?t) (does blue ?t))
+(<= terminal (true (at end)))
+(<= (goal red 100) (true both)) (<= (goal red 0) (not (true both)))
+(<= (goal blue 0) (true both)) (<= (goal blue 100) (not (true both)))
+"""
+
+# From the middle to the left or to the right, then from one side to the other, for ever.
+SIDES = """
+(role walker)
+(init (at middle))
+(side left) (side right)
+(<= (legal walker (go ?s)) (side ?s) (not (true (at ?s))))
+(<= (next (at ?s)) (does walker (go ?s)))
+(<= terminal (true (at nowhere)))
+(goal walker 100)
+"""
+
 # Red can only pass; blue waits as long as it likes, then ends the match: the same afterstate of red again and again.
 WAITING = """
 (role red) (role blue)

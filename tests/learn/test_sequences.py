@@ -233,15 +233,15 @@ def record(comments: float, agreements: float, tries: float, successes: float) -
 
 @pytest.mark.parametrize(
     ("formula", "weight"),
-    [("agreement", 3 / 4 * 4 / 10), ("laplace", 4 / 6), ("plain", 3 / 4), ("results", 4.5 / 6 * 6 / 10)],
+    [("agreement", 3 / 4 * 4 / 10), ("laplace", 4 / 6), ("plain", 3 / 4), ("trusting", 4 / 5), ("results", 6 / 7)],
 )
 def test_weights_by_hand(formula: str, weight: float) -> None:
-    assert WEIGHTS[formula](record(4, 3, 6, 4.5))[0] == pytest.approx(weight)
+    assert WEIGHTS[formula](record(4, 3, 6, 5))[0] == pytest.approx(weight)
 
 
-def test_nothing_known_weighs_nothing_or_half() -> None:
+def test_what_nothing_known_weighs() -> None:
     found = {name: float(weighting(record(0, 0, 0, 0))[0]) for name, weighting in WEIGHTS.items()}
-    assert found == {"agreement": 0.0, "laplace": 0.5, "plain": 0.0, "results": 0.0}
+    assert found == {"agreement": 0.0, "laplace": 0.5, "plain": 0.0, "trusting": 1.0, "results": 1.0}
 
 
 def test_many_comments_are_trusted_fully() -> None:

@@ -1,14 +1,16 @@
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
 
 import gamelore
 from gamelore import GameloreError
-from gamelore.play import expansion, sampling
+from gamelore.play import canonical, expansion, sampling
 from gamelore.play import solve as solving
 from gamelore.play.canonical import Canonical
 from gamelore.play.expansion import expand
@@ -16,7 +18,7 @@ from gamelore.play.retrograde import OPEN, values
 from gamelore.play.solve import ENDLESS, Solution, solve
 from gamelore.play.turntaking import TurnGame
 from gamelore.rules.symmetry import symmetries
-from walks import Plain, drawn_walk
+from walks import Plain, copied, drawn_walk
 
 GIB = 1 << 30
 
@@ -45,6 +47,48 @@ ODD = """
 """
 
 
+# two counters that end a match after four plies, and that a symmetry exchanges
+PHASES = "(suc 0 1) (suc 1 2) (suc 2 3) (suc 3 4) (suc 4 0)" + "".join(
+    f"""
+    (init (phase {name} 0))
+    (<= (next (phase {name} ?j)) (true (phase {name} ?i)) (suc ?i ?j))
+    (<= terminal (true (phase {name} 4)))
+    (<= (goal ?p 50) (role ?p) (true (phase {name} 4)) (true (at ?n)) (inner ?n))
+    """
+    for name in ("one", "other")
+)
+
+# white moves 190 times, by the only move that it has
+CORRIDOR = (
+    """
+    (role white) (role black) (init (at 0))
+    (legal white on) (legal black noop)
+    (<= (next (at ?j)) (true (at ?i)) (succ ?i ?j))
+    (<= terminal (true (at 190)))
+    (goal white 100) (goal black 0)
+    """
+    + " ".join(f"(succ {i} {i + 1})" for i in range(190))
+)
+
+# both choose in turn what 0 or 1 to write; after twelve ones, and there only, both at once
+LATE = (
+    """
+    (role white) (role black) (init (at 0)) (digit 0) (digit 1)
+    (<= (legal ?p (write ?d)) (true (at ?i)) (turn ?i ?p) (digit ?d))
+    (<= (legal ?p noop) (role ?p) (true (at ?i)) (turn ?i ?q) (distinct ?p ?q))
+    (<= (legal ?p (write ?d)) (role ?p) (true (at 12)) (digit ?d))
+    (<= (next (written ?i 1)) (true (at ?i)) (does ?p (write 1)))
+    (<= (next (written ?i 1)) (true (written ?i 1)))
+    (<= (next (at ?j)) (true (at ?i)) (succ ?i ?j))
+    (<= terminal (true (at 12)) (not ones))
+    (goal white 50) (goal black 50)
+    (<= ones """
+    + " ".join(f"(true (written {i} 1))" for i in range(12))
+    + ") (turn 12 nobody) "
+    + " ".join(f"(succ {i} {i + 1}) (turn {i} {('white', 'black')[i % 2]})" for i in range(12))
+)
+
+
 @pytest.fixture(autouse=True)
 def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """No test sees the solutions of another one."""
@@ -69,6 +113,14 @@ def compare(game: gamelore.Game, solution: Solution, middle: int = 50) -> None:
 def test_walks_with_cycles_and_several_goals_agree_with_plain_python(seed: int) -> None:
     game = gamelore.load(drawn_walk(seed).text)
     compare(game, solve(game))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_symmetric_walks_agree_with_plain_python(seed: int) -> None:
+    game = gamelore.load(copied(drawn_walk(seed, nodes=5, leaves=2), 2 + seed % 2).text)
+    solution = solve(game)
+    assert solution.num_classes < solution.num_positions
+    compare(game, solution)
 
 
 def test_walks_have_all_kinds_of_values() -> None:
@@ -140,7 +192,7 @@ def test_othello_by_discs_is_lost_by_3_to_11(load: Callable[..., gamelore.Game])
 @pytest.mark.parametrize("removal", ["any", "standard"])
 @pytest.mark.parametrize("flying", ["no", "yes"])
 def test_five_mens_morris_is_a_draw(flying: str, removal: str) -> None:
-    solution = solve(gamelore.load(f"fivemensmorris:flying={flying},removal={removal}"))
+    solution = solve(gamelore.load(f"fivemensmorris:flying={flying},removal={removal}"), cache=False)
     assert (solution.values, solution.distance) == ((50, 50), ENDLESS)
     assert solution.left_out == tuple(f"(step {i})" for i in range(101))
     assert (
@@ -168,6 +220,17 @@ def test_a_counter_that_ends_in_a_draw_is_left_out(seed: int) -> None:
         ]
 
 
+def test_a_counter_is_left_out_where_a_symmetry_exchanges_it_with_another() -> None:
+    walk = drawn_walk(2, nodes=6, leaves=2)
+    game = gamelore.load(walk.text + PHASES + " ".join(f"(inner n{n})" for n in walk.owner))
+    assert symmetries(game).num > 1
+    folded, plain = solve(game), solve(game, symmetry=False)
+    assert len(folded.left_out) == len(plain.left_out) == 5
+    assert folded.num_positions == plain.num_positions
+    for kind in zip(folded.look_up(plain.states), plain.look_up(plain.states), strict=True):
+        assert (kind[0] == kind[1]).all()
+
+
 def test_a_counter_that_ends_in_a_win_is_kept() -> None:
     game = gamelore.load(drawn_walk(3).counted(9, (100, 0)))
     solution = solve(game)
@@ -192,6 +255,24 @@ def test_one_role_gets_the_best_goal_that_can_be_reached() -> None:
     assert distances.tolist() == [3, 2, 1, 0, ENDLESS, 0]
 
 
+def test_moves_without_a_choice_and_a_match_that_is_over_at_once() -> None:
+    solution = solve(gamelore.load(CORRIDOR))
+    assert (solution.values, solution.distance, solution.num_positions) == ((100, 0), 190, 191)
+    over = "(role a) (role b) (init over) (<= terminal (true over)) (legal a x) (legal b x) (goal a 70) (goal b 30)"
+    solution = solve(gamelore.load(over))
+    assert (solution.values, solution.distance, solution.num_positions) == ((70, 30), 0, 1)
+
+
+def test_a_group_too_large_for_tables_is_cut_down(
+    load: Callable[..., gamelore.Game], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(canonical, "_TABLES", 4 * 8 * 256 * 8)  # of four elements, for states of one word
+    solution = solve(load("tictactoe"))
+    assert 1 < solution.canonical.symmetries.num <= 4
+    assert 765 < solution.num_classes < solution.num_positions == 5478
+    assert solution.values == (50, 50)
+
+
 def never(stage: str, done: int, of: int) -> None:
     raise AssertionError("work has begun")
 
@@ -210,6 +291,12 @@ def test_what_cannot_be_solved_is_refused_before_any_long_work(
 ) -> None:
     with pytest.raises(GameloreError, match=message):
         solve(load(sheet), progress=never)
+
+
+def test_moves_at_the_same_time_are_found_late(folder: Path) -> None:
+    with pytest.raises(GameloreError, match="one role at a time"):
+        solve(gamelore.load(LATE))
+    assert not folder.exists()
 
 
 def test_the_budget_is_held_while_positions_are_found(
@@ -263,9 +350,9 @@ def test_coincidences_are_counted() -> None:
 
 
 def test_a_second_call_reads_the_file(load: Callable[..., gamelore.Game], folder: Path) -> None:
-    game = load("losetictactoe")
-    first = solve(game)
+    first = solve(load("losetictactoe"))
     assert len(list(folder.iterdir())) == 1
+    game = gamelore.load("losetictactoe")
     second = solve(game, progress=never)
     assert (second.num_positions, second.num_moves, second.seconds) == (5478, first.num_moves, first.seconds)
     for name in ("states", "slots", "goals", "distances"):
@@ -274,9 +361,19 @@ def test_a_second_call_reads_the_file(load: Callable[..., gamelore.Game], folder
     assert solve(game, symmetry=False).num_classes == 5478
 
 
+@pytest.mark.parametrize("engine", ["native", "reasoner"])
+def test_a_solution_that_is_held_is_not_worked_out_again(engine: Literal["native", "reasoner"]) -> None:
+    game = gamelore.load(drawn_walk(2, nodes=7, leaves=3).text, engine=engine)
+    held = solve(game)
+    assert solve(game, progress=never) is held
+    assert solve(game, symmetry=False) is not held
+    assert solve(game, cache=False) is not held
+
+
 def test_a_counter_left_out_stays_out_in_the_file() -> None:
     game = gamelore.load(drawn_walk(1).counted(12))
-    assert solve(game).left_out == solve(game, progress=never).left_out == tuple(f"(step {i})" for i in range(13))
+    first = solve(game).left_out
+    assert first == solve(game, progress=never).left_out == tuple(f"(step {i})" for i in range(13))
 
 
 @pytest.mark.parametrize(
@@ -317,6 +414,20 @@ def test_an_interrupted_call_leaves_nothing(load: Callable[..., gamelore.Game], 
     with pytest.raises(KeyboardInterrupt):
         solve(load("tictactoe"), progress=interrupt)
     assert not folder.exists()
+
+
+def test_ctrl_c_while_canonical_states_are_worked_out(load: Callable[..., gamelore.Game]) -> None:
+    game = load("tictactoe")
+    folded = Canonical(symmetries(game))
+    states = np.repeat(game.initial[None], 100_000, axis=0)
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.01)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            while True:
+                folded.of(states)
+    finally:
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_progress_tells_both_stages(load: Callable[..., gamelore.Game]) -> None:

@@ -38,7 +38,6 @@ from .sequences import (
     Length,
     Locality,
     Repeated,
-    Symmetry,
     Tests,
     Trees,
     Weighting,
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
 
     from ..learn.knowledge import Knowledge, StoredLearner
     from ..learn.study import Sources
+    from ..rules.game import Game
 
 LEARNER_OPTIONS = "Who learns values, and how"
 SOURCE_OPTIONS = "What a transfer learner begins with"
@@ -69,6 +69,7 @@ def register(app: typer.Typer) -> None:
         "learn",
         "learn tictactoe --matches 500",
         "learn tictactoe --role oplayer --opponent weak:filler=first --matches 500 --seed 3",
+        "learn tictactoe --symmetry all --matches 500",
         "learn connect3 --learner transfer --source tictactoe --initialisation eager --matches 1000",
         "learn othello4 --learner lookahead --heuristic maxmax --opponent weak --matches 300 --json",
         "learn losetictactoe --learner sequences",
@@ -166,6 +167,14 @@ def learn(
             rich_help_panel=SOURCE_OPTIONS,
         ),
     ] = None,
+    symmetry: Annotated[
+        Literal["all", "none"] | None,
+        typer.Option(
+            "--symmetry",
+            help="Symmetric afterstates, or sequences, count as one, or each for itself.",
+            show_default="none for afterstates, all for sequences",
+        ),
+    ] = None,
     length: Length = None,
     weighting: Weighting = "agreement",
     repeated: Repeated = "encounters",
@@ -173,7 +182,6 @@ def learn(
     trees: Trees = "context",
     draws: Draws = "count",
     locality: Locality = "none",
-    symmetry: Symmetry = "all",
     expert: Expert = PAPERS_EXPERT,
     against: Against = None,
     cycles: Cycles = 2,
@@ -209,7 +217,8 @@ def learn(
                 locality=locality,
             )
             watched = sequences.curriculum(expert, against, cycles, matches or sequences.MATCHES)
-        sequences.learn(rules, settings, watched, symmetry, knowledge=knowledge, seed=seed, tests=tests, json=json)
+        merged = symmetry or "all"
+        sequences.learn(rules, settings, watched, merged, knowledge=knowledge, seed=seed, tests=tests, json=json)
         return
     matches = matches or MATCHES
     chosen = known(role, rules.roles, f"a role of {rules.name}") if role else rules.roles[0]
@@ -225,12 +234,15 @@ def learn(
             depth,
             equivalence=_pairs(equivalence),
             control=control,
+            symmetry=symmetry or "none",
         )
         opponent_of = opponent_settings(opponent)
     if (learner == "transfer") != bool(source):
         fail(f"expected --source GAME with --learner transfer, and only there; got --learner {learner}", USAGE)
     sources = Sources(tuple(source), source_opponent, source_role, combine) if source else None
     _look_for(sources, knowledge)
+    if made_of.symmetry == "all":
+        _look_for_symmetries(rules)
     with (
         Knowledge(knowledge) as store,
         progress_bar("matches", matches) as bar,
@@ -269,6 +281,16 @@ def _look_for(sources: Sources | None, knowledge: Path | None) -> None:
     for name in sources.games:
         if name not in {learner.rules_hash for learner in learners}:
             known(name, learned, "a source that was learned or is shipped")
+
+
+def _look_for_symmetries(game: Game) -> None:
+    """Says so where there are none to count afterstates as one by."""
+    from ..rules.symmetry import symmetries
+
+    found = symmetries(game)
+    if found.num == 1:
+        why = f" that could be found ({found.why})" if found.why else ""
+        say(f"{game.name} has no symmetries{why}; every afterstate counts for itself")
 
 
 def _pairs(text: str | None) -> dict[int, int] | None:

@@ -15,8 +15,8 @@ from .console import INTERRUPTED, counted, emit, progress_bar, say, show_table, 
 from .solve import solved
 
 if TYPE_CHECKING:
-    from ..learn.seqstudy import Symmetric
     from ..learn.sequences import SeqLearner, SequenceSettings
+    from ..learn.settings import Symmetric
     from ..learn.training import Curriculum
     from ..play.player import Player
     from ..rules.game import Game
@@ -80,12 +80,6 @@ Locality = Annotated[
         "--locality",
         help="Only sequences of moves near each other, contexts of what is near them.",
         rich_help_panel=SEQUENCE_OPTIONS,
-    ),
-]
-Symmetry = Annotated[
-    Literal["all", "none"],
-    typer.Option(
-        "--symmetry", help="Symmetric sequences are one, or each for itself.", rich_help_panel=SEQUENCE_OPTIONS
     ),
 ]
 Expert = Annotated[

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from math import inf
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -66,8 +67,8 @@ def solve(
     A step counter that only ends matches, with half of the points for each, is left out, and the result says so: values
     and distances are those of the game in which nobody counts.
     """
-    if not memory > 0:
-        fail(f"expected --memory above 0, got {memory:g}; it is in GiB", USAGE)
+    if not 0 < memory < inf:
+        fail(f"expected --memory above 0, got {memory:g}; it is in GiB, as in --memory 8", USAGE)
     from ..play.bestline import best_line, first_moves
     from ..play.graph import Graph
     from ..play.perfect import SolvedMoves

@@ -65,6 +65,7 @@ class Setting:
         """Everything that decides a run's outcome but the run's number, JSON-able. `runs` is not among it."""
         described = asdict(replace(self, source=None))
         del described["runs"]
+        described["learner"] = self.learner.described()
         described["source"] = self.source.describe() if self.source else None
         return described
 

@@ -7,6 +7,7 @@
     knowledge.py    what is in it,
     exchange.py     and how it travels
     afterstates.py  what a role's move leads to; the afterstates of a match
+    merging.py      which afterstate stands for all that the symmetries make of it
     values.py       afterstate values for a batch of learners; TD(lambda), Equation 2
     coalesce.py     game trees as integers
     trees.py        finding features: below any afterstate, and in a whole game

@@ -12,7 +12,7 @@ from ..play.kernel import kernel
 from ..play.streams import WHICH, below
 from .contexts import ContextPairs
 from .matching import candidates, holds, smallest
-from .patterns import Bits, image
+from .patterns import Bits, image, widened
 
 if TYPE_CHECKING:
     from ..play.player import Turn
@@ -58,10 +58,10 @@ def consult(
     """
     patterns, graph = pairs.patterns, turn.graph
     starts, firsts = (pairs.starts, np.ascontiguousarray(pairs.moves[:, 0])) if by_branch else pairs.first_moves
-    highest = max(graph.game.num_roles * (int(graph.move_actions.max()) + 1) - 1, int(firsts.max(initial=0)))
+    states = patterns.of(graph, turn.rows)
     return Advice(
         *_consult(
-            patterns.of(graph, turn.rows),
+            states,
             turn.rows,
             turn.keys,
             turn.plies,
@@ -71,14 +71,14 @@ def consult(
             graph.move_start,
             graph.move_actions,
             pairs.roles,
-            pairs.contexts,
+            widened(pairs.contexts, states.shape[1]),
             pairs.by_context,
             pairs.weights,
             starts,
             firsts,
             pairs.starts,
             pairs.moves,
-            patterns.move_images(highest),
+            patterns.move_images(firsts, graph),
             patterns.symmetries.inverse,
             patterns.byte_tables,
             tiers,

@@ -81,6 +81,11 @@ def afterstates_of_facts(graph: Graph, role: int, facts: Sequence[frozenset[str]
 def _pair(graph: Graph, role: int, row: int, does: str) -> int:
     """The number of the pair of a position and what the role does there; ValueError where it cannot."""
     action = graph.game.action(role, does.removeprefix(f"(does {graph.game.roles[role]} ")[:-1])
+    return pair_number(graph, role, row, action)
+
+
+def pair_number(graph: Graph, role: int, row: int, action: int) -> int:
+    """The afterstate of a role's action in a row where others move, too; ValueError where it is not legal."""
     choice: int = graph.legal(row, role).tolist().index(action)
     return ~(int(graph.move_start[row, role]) + choice)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from ..play.player import TERMINAL, Finished, Player, Turn
 from .afterstates import Afterstates, afterstate_facts, afterstates_of_facts, own_afterstates, trails
 from .features import FeatureValues
 from .initial import InitialValues, initial_group
+from .merging import Representatives
 from .scoring import choose, initialise, lane_numbers, learn
 from .settings import LearnerSettings
 from .tables import Afterstate
@@ -77,6 +79,10 @@ class Learner(Player):
         self._siblings = np.array([one.initialisation == "siblings" for one in settings], np.bool_)
         self._first = np.array([one.ties == "first" for one in settings], np.bool_)
         self._numbers = lane_numbers(self.settings)
+        self._representatives = graph.memo(Representatives)
+        asked = np.array([one.symmetry == "all" for one in settings], np.bool_)
+        self._merges = bool(asked.any()) and self._representatives.symmetries.num > 1
+        self._merging = asked & self._merges
 
     @property
     def seconds_initialising(self) -> float:
@@ -86,12 +92,14 @@ class Learner(Player):
     def choose(self, turn: Turn) -> NDArray[np.int32]:
         """See `Player.choose`."""
         begin, looking = perf_counter(), self.initial.seconds
-        choices, closed, spaces, afterstates = self._try(turn)
-        while closed.size or afterstates.size:
+        choices, closed, unmet, spaces, afterstates = self._try(turn)
+        while closed.size or unmet.size or afterstates.size:
             if closed.size:
                 turn.graph.expand(closed)
+            if unmet.size:
+                self._representatives.meet(self.role, unmet)
             self.initial.look_into(spaces, afterstates)
-            choices, closed, spaces, afterstates = self._try(turn)
+            choices, closed, unmet, spaces, afterstates = self._try(turn)
         self.seconds_choosing += perf_counter() - begin - (self.initial.seconds - looking)
         return choices
 
@@ -110,6 +118,8 @@ class Learner(Player):
             graph.move_start,
         )
         others, other_offsets = self._unchosen(finished.lanes, offsets, turns)
+        afterstates = self._merged(finished.lanes, offsets, afterstates)
+        others = self._merged(finished.lanes, other_offsets, others)
         self._initialise(finished.lanes, other_offsets, others)
         self._initialise(finished.lanes, offsets, afterstates)
         rewards = np.maximum(finished.goals[:, role], 0).astype(np.float64)
@@ -127,11 +137,15 @@ class Learner(Player):
 
     def load(self, lane: int, stored: Iterable[Afterstate]) -> None:
         """Lets a lane's learner go on with what another one knew. Raises KnowledgeError for another game's."""
-        entries = list(stored)
+        entries = sorted(stored, key=attrgetter("visits"))  # of two in one class the last counts
         numbers = afterstates_of_facts(self.graph, self.role, [one.facts for one in entries])
+        if self._merging[lane]:
+            numbers = self._representatives.of(self.role, numbers)
         self.table.load(lane, numbers, [one.q for one in entries], [one.visits for one in entries])
 
-    def _try(self, turn: Turn) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], Afterstates]:
+    def _try(
+        self, turn: Turn
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32], Afterstates, NDArray[np.int32], Afterstates]:
         """See `scoring.choose`."""
         graph, initial = turn.graph, self.initial
         return choose(
@@ -145,6 +159,9 @@ class Learner(Player):
             graph.expanded,
             graph.succ_start,
             graph.successors,
+            self._merging,
+            self._representatives.rows,
+            self._representatives.moves,
             self.table.keys,
             self.table.q,
             self._groups,
@@ -171,6 +188,15 @@ class Learner(Player):
         graph.expand(own[graph.num_joint[own] == graph.num_moves[own, self.role]])
         found = own_afterstates(own, self.role, graph.num_moves, graph.move_start, graph.succ_start, graph.successors)
         return found, counts[offsets]
+
+    def _merged(self, lanes: NDArray[np.int64], offsets: NDArray[np.int64], afterstates: Afterstates) -> Afterstates:
+        """The same with representatives for the lanes that have one value for each symmetry class."""
+        if not self._merges or not afterstates.size:
+            return afterstates
+        wanted = np.repeat(self._merging[lanes], np.diff(offsets))
+        merged = afterstates.copy()
+        merged[wanted] = self._representatives.of(self.role, afterstates[wanted])
+        return merged
 
     def _initialise(self, lanes: NDArray[np.int64], offsets: NDArray[np.int64], afterstates: Afterstates) -> None:
         """Gives a first value to those of these afterstates that have none."""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ..errors import KnowledgeError
 from ..play.kernel import kernel
+from ..rules.automorphisms import Bounds
 from ..rules.counter import step_counter
 from ..rules.symmetry import Symmetries, symmetries
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 Bits = NDArray[np.uint64]
 
+MOST_TABLES = 1 << 28  # bytes of byte_tables
+
 
 class Patterns:
     """How the positions of one game become patterns, uint64[n, words].
@@ -32,12 +35,13 @@ class Patterns:
     Natively compiled games keep the bits of their states. Where the reasoner plays facts get bits as they are met, so
     that the patterns grow wider; there are no symmetries and no step counter then.
 
-    symmetries    those under which sequences and contexts count as one; None: all that the rules have
+    symmetries    those under which sequences and contexts count as one; None: all that the rules have, or a subgroup
+                  where the tables that find images would take too much memory
     """
 
     def __init__(self, game: Game, chosen: Symmetries | None = None) -> None:
         self.game = game
-        self.symmetries = symmetries(game) if chosen is None else chosen
+        self.symmetries = _affordable(game) if chosen is None else chosen
         self._is_native = game.circuit is not None and not game.is_bounded
         counter = step_counter(game)
         self._kept = ~counter.mask if counter is not None else ~np.zeros(game.num_words, np.uint64)
@@ -103,11 +107,13 @@ class Patterns:
         """The number of a role's move, given as text. Raises IllegalMoveError for one that is never legal."""
         return self.game.action(role, move) * self.game.num_roles + role
 
-    def move_images(self, highest: int) -> NDArray[np.int32]:
-        """int32[num, at least highest + 1]: what the symmetries make of each move number."""
+    def move_images(self, numbers: NDArray[np.int32], graph: Graph | None = None) -> NDArray[np.int32]:
+        """int32[num, any]: what the symmetries make of each move number, of these and of those of a graph at least."""
         if self._is_native:
             return self._move_images
-        return np.arange(highest + 1, dtype=np.int32)[None]
+        actions = int(graph.move_actions.max(initial=0)) + 1 if graph is not None else 0
+        size = max(int(numbers.max(initial=0)) + 1, actions * self.game.num_roles)
+        return np.arange(size, dtype=np.int32)[None]
 
     @cached_property
     def _move_images(self) -> NDArray[np.int32]:
@@ -123,6 +129,13 @@ class Patterns:
         return self.symmetries.byte_tables
 
 
+def _affordable(game: Game) -> Symmetries:
+    """All symmetries of the rules, or so many of them that their byte tables fit into MOST_TABLES."""
+    found = symmetries(game)
+    most = MOST_TABLES // (8 * 256 * 8 * game.num_words**2) or 1
+    return found if found.num <= most else symmetries(game, Bounds(most=most))
+
+
 def _packed(held: list[list[int]], num_words: int) -> Bits:
     patterns = np.zeros((len(held), num_words), np.uint64)
     for pattern, bits in zip(patterns, held, strict=True):
@@ -132,7 +145,9 @@ def _packed(held: list[list[int]], num_words: int) -> Bits:
 
 
 def widened(patterns: Bits, num_words: int) -> Bits:
-    """The same patterns, uint64[n, fewer], with so many words."""
+    """The same patterns, uint64[n, at most as many], with so many words."""
+    if patterns.shape[1] == num_words:
+        return patterns
     wide = np.zeros((len(patterns), num_words), np.uint64)
     wide[:, : patterns.shape[1]] = patterns
     return wide

@@ -69,7 +69,15 @@ enlist(
     "seqplayer",
     Entry(
         "plays the sequences that were learned of the game (L&E 2004), from the store `knowledge`, of its `learner`",
-        {"knowledge": str, "learner": int, "version": int, "verify": int, "fallback": str},
+        {
+            "knowledge": str,
+            "learner": int,
+            "version": int,
+            "enforce": str,
+            "votes": str,
+            "verify": int,
+            "fallback": str,
+        },
         StoredSeqPlayer,
     ),
 )

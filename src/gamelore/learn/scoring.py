@@ -17,6 +17,7 @@ from ..play.streams import EXPLORE, WHICH, below, unit
 from .afterstates import Afterstates, moves_alone
 from .coalesce import UNKNOWN
 from .initial import class_of
+from .merging import UNMET, representative
 from .settings import LearnerSettings
 from .values import entry_key, find_slot, td_update
 
@@ -59,9 +60,10 @@ def _score(
 
 
 @kernel(
-    "Tuple((int32[::1], int32[::1], int32[::1], int32[::1]))(int64, int64[::1], int32[::1], uint64[::1], int32[::1],"
-    " int32[:, ::1], int64[:, ::1], boolean[::1], int64[::1], int32[::1], int64[::1], float64[::1], int32[::1],"
-    " boolean[::1], boolean[::1], float64[:, ::1], int32[::1], int32[:, ::1], int32[:, ::1], float64[:, ::1])"
+    "Tuple((int32[::1], int32[::1], int32[::1], int32[::1], int32[::1]))(int64, int64[::1], int32[::1], uint64[::1],"
+    " int32[::1], int32[:, ::1], int64[:, ::1], boolean[::1], int64[::1], int32[::1], boolean[::1], int32[::1],"
+    " int32[::1], int64[::1], float64[::1], int32[::1], boolean[::1], boolean[::1], float64[:, ::1], int32[::1],"
+    " int32[:, ::1], int32[:, ::1], float64[:, ::1])"
 )
 def choose(
     role: int,
@@ -74,6 +76,9 @@ def choose(
     expanded: NDArray[np.bool_],
     succ_start: NDArray[np.int64],
     successors: NDArray[np.int32],
+    merging: NDArray[np.bool_],
+    row_representatives: Afterstates,
+    move_representatives: Afterstates,
     keys: NDArray[np.int64],
     q: NDArray[np.float64],
     groups: NDArray[np.int32],
@@ -84,11 +89,11 @@ def choose(
     classes: NDArray[np.int32],
     pair_classes: NDArray[np.int32],
     worth: NDArray[np.float64],
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], Afterstates]:
+) -> tuple[NDArray[np.int32], NDArray[np.int32], Afterstates, NDArray[np.int32], Afterstates]:
     """The learners' moves: with probability epsilon a random one, else one that leads to a best afterstate.
 
-    Returns (choices, rows that must be expanded first, and spaces that must first look into which afterstates).
-    Where the last three are not empty the choices are not valid.
+    Returns (choices, rows that must be expanded first, afterstates whose representatives must be known first, and
+    spaces that must first look into which afterstates). Where the last four are not empty the choices are not valid.
     """
     total, most = 0, 0
     for row in rows:
@@ -96,10 +101,11 @@ def choose(
         most = max(most, num_moves[row, role])
     choices = np.empty(rows.size, np.int32)
     closed = np.empty(rows.size, np.int32)
+    unmet = np.empty(total, np.int32)
     spaces = np.empty(total, np.int32)
     unknown = np.empty(total, np.int32)
     values = np.empty(most)
-    num_closed, num_unknown = 0, 0
+    num_closed, num_unmet, num_unknown = 0, 0, 0
     for i in range(rows.size):
         lane, row, ply, moves = lanes[i], rows[i], np.uint64(plies[i]), int(num_moves[rows[i], role])
         if unit(stream_keys[i], ply, _EXPLORE) < numbers[lane, _EPSILON]:
@@ -112,6 +118,14 @@ def choose(
             continue
         for move in range(moves):
             afterstate = successors[succ_start[row] + move] if alone else np.int32(~(move_start[row, role] + move))
+            if merging[lane]:
+                own = afterstate
+                afterstate = representative(own, row_representatives, move_representatives)
+                if afterstate == UNMET:
+                    values[move] = numbers[lane, _DEFAULT]
+                    unmet[num_unmet] = own
+                    num_unmet += 1
+                    continue
             values[move], space = _score(
                 lane,
                 afterstate,
@@ -128,9 +142,9 @@ def choose(
             if space >= 0:
                 spaces[num_unknown], unknown[num_unknown] = space, afterstate
                 num_unknown += 1
-        own = values[:moves]
-        choices[i] = own.argmax() if first[lane] else draw_best(own, 0.0, stream_keys[i], ply)
-    return choices, closed[:num_closed], spaces[:num_unknown], unknown[:num_unknown]
+        scores = values[:moves]
+        choices[i] = scores.argmax() if first[lane] else draw_best(scores, 0.0, stream_keys[i], ply)
+    return choices, closed[:num_closed], unmet[:num_unmet], spaces[:num_unknown], unknown[:num_unknown]
 
 
 @kernel(

@@ -8,8 +8,8 @@ Where nobody advises a move, a random one is made.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,11 @@ from .excerpts import DUET, NO_MOVE
 if TYPE_CHECKING:
     from ..play.graph import Graph
     from ..play.player import Finished, Started
+
+Enforce = Literal["all", "duets", "none"]
+Votes = Literal["pairs", "sequences"]
+Fallback = Literal["random", "verified"]
+Seat = tuple[int, int]  # role, lane
 
 THRESHOLD = 0.55
 TIERS = {1: (THRESHOLD,), 2: (0.9, 0.8, 0.7, THRESHOLD)}
@@ -45,16 +50,23 @@ class SeqPlayerSettings:
     """
 
     version: Literal[1, 2] = 2
-    enforce: Literal["all", "duets", "none"] = "all"
-    votes: Literal["pairs", "sequences"] = "pairs"
+    enforce: Enforce = "all"
+    votes: Votes = "pairs"
     verify: int = 0
-    fallback: Literal["random", "verified"] = "random"
+    fallback: Fallback = "random"
 
     def __post_init__(self) -> None:
         if self.version not in TIERS:
             raise GameloreError(f"expected version 1 or 2 of SeqPlayer, got {self.version}; choose one of these")
+        known = {"enforce": get_args(Enforce), "votes": get_args(Votes), "fallback": get_args(Fallback)}
+        for name, words in known.items():
+            if getattr(self, name) not in words:
+                found = getattr(self, name)
+                raise GameloreError(f"expected {name} {' | '.join(words)}, got {found!r}; choose one of these")
         if self.verify < 0:
             raise GameloreError(f"expected a depth of at least 0 for verify, got {self.verify}; it counts plies")
+        if self.fallback == "verified" and not self.verify:
+            raise GameloreError("expected a depth for verify with fallback verified, got 0; give one, such as verify=2")
 
 
 class Enforcer:
@@ -95,8 +107,17 @@ class Enforcer:
         self._next = self._next[keep] + 1
 
 
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What is being executed in one seat, and the last move of it: in which ply, at which place of the legal ones."""
+
+    enforcer: Enforcer
+    ply: int
+    choice: int
+
+
 class SeqPlayer(Player):
-    """Plays by the pairs of at least the lowest threshold; serves any number of matches at once.
+    """Plays by the pairs of at least the lowest threshold; serves any number of matches, in any number of seats.
 
     sources: how often each source decided, {"enforcer", "tier 1" .., "random"}; an Enforcer's move counts where it had
     to be chosen among the legal moves like any other.
@@ -109,7 +130,7 @@ class SeqPlayer(Player):
         self.pairs = pairs.chosen(falling[pairs.weights[falling] >= tiers[-1]])
         self.sources: dict[str, int] = {}
         self._tiers = np.array(tiers)
-        self._running: dict[int, tuple[Enforcer, int]] = {}  # lane -> what is enforced, since which ply
+        self._begun: dict[Seat, Begun] = {}
 
     def begin(self, role: int, started: Started) -> None:
         """Forgets what was enforced in these lanes. Raises GameloreError for another game than that of the pairs."""
@@ -119,22 +140,22 @@ class SeqPlayer(Player):
                 f"expected matches of {game.name}, whose sequences were learned, got {started.graph.game.name}; "
                 "learn that game first (gamelore learn GAME --learner sequences)"
             )
-        self._forget(started.lanes)
+        self._forget(role, started.lanes)
 
     def end(self, role: int, finished: Finished) -> None:
         """Forgets what was enforced in these lanes."""
-        self._forget(finished.lanes)
+        self._forget(role, finished.lanes)
 
-    def _forget(self, lanes: NDArray[np.int64]) -> None:
+    def _forget(self, role: int, lanes: NDArray[np.int64]) -> None:
         for lane in lanes.tolist():
-            self._running.pop(lane, None)
+            self._begun.pop((role, lane), None)
 
     def choose(self, turn: Turn) -> NDArray[np.int32]:
         """See `Player.choose`."""
         offsets, allowed = self._allowed(turn)
         choices = np.full(len(turn.lanes), NOBODY, np.int32)
         for i, lane in enumerate(turn.lanes.tolist()):
-            if lane in self._running:
+            if (turn.role, lane) in self._begun:
                 choices[i] = self._enforce(turn, i, lane, allowed[offsets[i] : offsets[i + 1]])
         self._count("enforcer", int((choices >= 0).sum()))
         asking = np.flatnonzero(choices < 0)
@@ -159,19 +180,21 @@ class SeqPlayer(Player):
 
     def _enforce(self, turn: Turn, i: int, lane: int, allowed: NDArray[np.bool_]) -> int:
         """The next move of a sequence that was begun, as a position within the legal moves; NOBODY where none fits."""
-        enforcer, since = self._running[lane]
+        begun = self._begun.pop((turn.role, lane))
+        if not _was_made(turn, i, lane, begun):
+            return NOBODY
         legal = turn.graph.legal(int(turn.rows[i]), turn.role) * turn.graph.game.num_roles + turn.role
-        support = enforcer.follow(_others_moves(turn, i, lane, since), set(legal[allowed].tolist()))
+        support = begun.enforcer.follow(_others_moves(turn, i, lane, begun.ply), set(legal[allowed].tolist()))
         if not support:
-            del self._running[lane]
             return NOBODY
         best = max(support.values())
         # in the order of actions, so that the draw does not depend on that of the sequences
         tied = sorted(move for move, weight in support.items() if weight > best - 1e-9)
         move = tied[int(uniform(turn.keys[i], turn.plies[i], WHICH) * len(tied))]
-        enforcer.chose(move)
-        self._running[lane] = enforcer, int(turn.plies[i])
-        return int(np.flatnonzero(legal == move)[0])
+        begun.enforcer.chose(move)
+        choice = int(np.flatnonzero(legal == move)[0])
+        self._begun[turn.role, lane] = Begun(begun.enforcer, int(turn.plies[i]), choice)
+        return choice
 
     def _ask(self, turn: Turn, allowed: NDArray[np.bool_]) -> NDArray[np.int32]:
         """Choices int32[n] by the votes of the pairs, or else at random."""
@@ -182,7 +205,8 @@ class SeqPlayer(Player):
         if self.settings.enforce != "none":
             one_move = ONE_MOVE_ONLY[self.settings.version]
             for i in np.flatnonzero((advice.tiers >= 0) & (advice.tiers != one_move)).tolist():
-                self._running[int(turn.lanes[i])] = self._enforcer(advice, i), int(turn.plies[i])
+                begun = Begun(self._enforcer(advice, i), int(turn.plies[i]), int(advice.choices[i]))
+                self._begun[turn.role, int(turn.lanes[i])] = begun
         alone = np.flatnonzero(advice.choices < 0)
         self._count("random", len(alone))
         if alone.size:
@@ -194,7 +218,7 @@ class SeqPlayer(Player):
         votes = slice(advice.offsets[i], advice.offsets[i + 1])
         pairs, patterns = self.pairs, self.pairs.patterns
         moves = pairs.moves[advice.branches[votes]]
-        images = patterns.move_images(int(moves.max()))
+        images = patterns.move_images(moves)
         inverse = patterns.symmetries.inverse[advice.symmetries[votes]]
         own = np.where(moves >= 0, images[inverse[:, None], np.maximum(moves, 0)], NO_MOVE)
         voters = advice.pairs[votes]
@@ -222,8 +246,8 @@ def _offsets(turn: Turn) -> NDArray[np.int64]:
 
 def _part(turn: Turn, lanes: NDArray[np.intp]) -> Turn:
     """The same question for some of the lanes."""
-    arrays = (turn.lanes[lanes], turn.rows[lanes], turn.keys[lanes], turn.plies[lanes])
-    return Turn(turn.graph, turn.role, *arrays, turn.log)
+    rows, keys, plies = turn.rows[lanes], turn.keys[lanes], turn.plies[lanes]
+    return replace(turn, lanes=turn.lanes[lanes], rows=rows, keys=keys, plies=plies)
 
 
 def _parts(values: NDArray[np.bool_], offsets: NDArray[np.int64], lanes: NDArray[np.intp]) -> NDArray[np.bool_]:
@@ -231,11 +255,17 @@ def _parts(values: NDArray[np.bool_], offsets: NDArray[np.int64], lanes: NDArray
     return np.concatenate([values[offsets[lane] : offsets[lane + 1]] for lane in lanes])
 
 
-def _others_moves(turn: Turn, i: int, lane: int, since: int) -> list[int]:
-    """What the others did in this lane from ply `since` on, as move numbers."""
-    graph: Graph = turn.graph
+def _was_made(turn: Turn, i: int, lane: int, begun: Begun) -> bool:
+    """Whether the last move of what was begun is the one that was made: somebody may have answered for the player."""
     if turn.log is None:
         raise GameloreError("expected a log of the match in the turn, got none; ask SeqPlayer within a match")
+    return bool(begun.ply < turn.plies[i] and turn.log.choices[lane, begun.ply, turn.role] == begun.choice)
+
+
+def _others_moves(turn: Turn, i: int, lane: int, since: int) -> list[int]:
+    """What the others did in this lane from ply `since` on, as move numbers."""
+    assert turn.log is not None
+    graph: Graph = turn.graph
     found, num_roles = [], graph.game.num_roles
     for ply in range(since, int(turn.plies[i])):
         row = turn.log.rows[lane, ply]

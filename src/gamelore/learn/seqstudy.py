@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, fields
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
@@ -20,15 +20,13 @@ from .knowledge import ALL_ROLES, Knowledge, MatchRow, StoredLearner
 from .patterns import Patterns
 from .seqstore import pair_rows, restored, sequence_rows
 from .sequences import SeqLearner, SequenceSettings
+from .settings import Symmetric
 from .training import Curriculum, Seated, Tournaments, train
 
 if TYPE_CHECKING:
     from ..play.player import Player
     from ..rules.game import Game
     from .contexts import ContextPairs
-
-Symmetric = Literal["all", "none"]
-"""Which symmetries of a game sequences are kept once for."""
 
 
 def study_sequences(

@@ -126,7 +126,7 @@ class SeqTable:
 
 def canonical(patterns: Patterns, moves: Moves, states: Bits) -> tuple[Moves, Bits]:
     """The smallest images of sequences int32[n, longest], each together with its pattern uint64[n, words]."""
-    images = patterns.move_images(int(moves.max(initial=0)))
+    images = patterns.move_images(moves)
     if len(images) == 1 or not len(moves):
         return moves, states
     return _canonical(np.ascontiguousarray(moves), np.ascontiguousarray(states), images, patterns.byte_tables, True)
@@ -134,7 +134,7 @@ def canonical(patterns: Patterns, moves: Moves, states: Bits) -> tuple[Moves, Bi
 
 def canonical_contexts(patterns: Patterns, moves: Moves, contexts: Bits) -> tuple[Moves, Bits]:
     """The same with the pattern first: the smallest image of the context, and under it of the sequence."""
-    images = patterns.move_images(int(moves.max(initial=0)))
+    images = patterns.move_images(moves)
     if len(images) == 1 or not len(moves):
         return moves, contexts
     return _canonical(np.ascontiguousarray(moves), np.ascontiguousarray(contexts), images, patterns.byte_tables, False)

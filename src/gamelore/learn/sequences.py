@@ -1,7 +1,7 @@
 """SeqLearner: learns from finished matches which sequences of moves to play in which contexts (Lock & Epstein 2004).
 
-After every tournament it weighs its context pairs by what the experts did in it, takes the sequences of the successful
-contestants into the SeqTable, and extracts the pairs anew.
+Of every match it weighs its context pairs by what the experts did in it, and takes the sequences of the successful
+contestants into the SeqTable; after every tournament it extracts the pairs anew.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class SequenceSettings:
 
 
 class SeqLearner:
-    """Learns one game; `pairs` are the context pairs as last extracted, with their weights as of now."""
+    """Learns one game; `pairs` are the context pairs as last extracted, with their weights as of then."""
 
     def __init__(self, patterns: Patterns, settings: SequenceSettings | None = None) -> None:
         self.patterns = patterns
@@ -140,7 +140,7 @@ class SeqLearner:
 def results(finished: Finished) -> NDArray[np.float64]:
     """float64[n, roles]: 1 for a win, 0.5 for a draw, 0 for a loss; NaN where the match has no result.
 
-    Who has more than any other role has won, who is equal with all of them has drawn. Alone, who gets its best goal
+    Who has more than any other role has won, who shares the most with others has drawn. Alone, who gets its best goal
     value has won, any other has lost.
     """
     goals = finished.goals.astype(np.float64)
@@ -148,8 +148,7 @@ def results(finished: Finished) -> NDArray[np.float64]:
         outcome = (goals == finished.graph.game.goal_values[0][-1]).astype(np.float64)
     else:
         others = np.stack([np.delete(goals, role, axis=1).max(axis=1) for role in range(goals.shape[1])], axis=1)
-        level = (goals == goals[:, :1]).all(axis=1, keepdims=True)
-        outcome = np.where(level, 0.5, (goals > others).astype(np.float64))
+        outcome = np.where(goals == others, 0.5, (goals > others).astype(np.float64))
     missing = (finished.goals < 0).any(axis=1) | (finished.ends != TERMINAL)
     outcome[missing] = np.nan
     return np.asarray(outcome)

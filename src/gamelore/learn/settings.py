@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias, get_args
 
 from ..errors import GameloreError
 from ..play.search import Heuristic
@@ -13,6 +13,8 @@ Kind = Literal["baseline", "transfer", "lookahead"]
 Initialisation = Literal["lazy", "siblings", "eager"]
 Ties = Literal["random", "first"]
 Control = Literal["terminal", "shuffled", "features"]
+Symmetric = Literal["all", "none"]
+"""Which symmetries of a game what is learned is kept once for."""
 Pairs: TypeAlias = "Mapping[int, int] | tuple[tuple[int, int], ...]"
 
 
@@ -35,6 +37,8 @@ class LearnerSettings:
     control         transfer: "terminal" recognises terminal afterstates and uses no feature; "shuffled" has the
                     values change places among the features, in each run another way; "features" uses features
                     without recognising terminal afterstates
+    symmetry        "all": afterstates that the symmetries of the game make of each other have one value and count as
+                    one; ours, as the paper knows no symmetries
     """
 
     kind: Kind = "baseline"
@@ -49,6 +53,7 @@ class LearnerSettings:
     ties: Ties = "random"
     equivalence: Pairs | None = None
     control: Control | None = None
+    symmetry: Symmetric = "none"
 
     def __post_init__(self) -> None:
         for name, words in (
@@ -57,6 +62,7 @@ class LearnerSettings:
             ("initialisation", get_args(Initialisation)),
             ("ties", get_args(Ties)),
             ("control", (None, *get_args(Control))),
+            ("symmetry", get_args(Symmetric)),
         ):
             if getattr(self, name) not in words:
                 choices = " | ".join(map(str, words))
@@ -72,3 +78,13 @@ class LearnerSettings:
             )
         if self.equivalence is not None:  # also given as a dictionary or as lists from JSON
             object.__setattr__(self, "equivalence", tuple(sorted(dict(self.equivalence).items())))
+
+    def described(self) -> dict[str, Any]:
+        """All that tells one learner from another, for the store and the lab to keep, JSON-able.
+
+        What came later is left out where it has its default: learners that were stored before are still found.
+        """
+        about = asdict(self)
+        if self.symmetry == "none":
+            del about["symmetry"]
+        return about

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import KnowledgeError
 from ..play.player import OpponentSettings
+from ..rules.symmetry import symmetries
 from . import tables
 from .features import FeatureValues, Rule, combine
 from .knowledge import Knowledge, StoredLearner
@@ -115,7 +116,7 @@ def enrol(
     if sources is None and settings.kind == "transfer" and settings.control != "terminal":
         raise KnowledgeError("expected sources for a transfer learner, got none; name games that were learned before")
     against = opponent_text(opponent)
-    described: dict[str, Any] = asdict(settings) | ({"sources": asdict(sources)} if sources else {})
+    described = _described(game, settings, sources)
     known = knowledge.learners(source=game.rules_hash, role=role, opponent=against)
     text = tables.to_json(described)
     for learner in known:
@@ -131,6 +132,17 @@ def enrol(
         inherited=_taught(knowledge, teachers, sources.rule) if sources else None,
         sources=teachers,
     )
+
+
+def _described(game: Game, settings: LearnerSettings, sources: Sources | None) -> dict[str, Any]:
+    """All that tells one learner of values from another, as the store keeps it.
+
+    How many symmetries there are is part of it: none on the reasoner, and what is learned is another thing then.
+    """
+    about = settings.described()
+    if settings.symmetry == "all":
+        about["symmetries"] = symmetries(game).num
+    return about | ({"sources": asdict(sources)} if sources else {})
 
 
 def _teachers(knowledge: Knowledge, sources: Sources, against: str, depth: int) -> Iterator[StoredLearner]:
@@ -168,7 +180,8 @@ def refresh_features(knowledge: Knowledge, learner: StoredLearner) -> None:
     from .transfer import learned_features
 
     graph = Graph(load(knowledge.rules(learner)))
-    known = Learner(graph, graph.game.roles.index(learner.role), [LearnerSettings()])
+    settings = LearnerSettings(symmetry=learner.settings.get("symmetry", "none"))
+    known = Learner(graph, graph.game.roles.index(learner.role), [settings])
     known.load(0, knowledge.afterstates(learner))
     knowledge.store_features(learner, learned_features(known, 0, learner.depth))
 

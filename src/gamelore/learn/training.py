@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import GameloreError
 from ..play import roster
 from ..play.lockstep import run_lockstep
 from ..play.match import MAX_PLIES
@@ -36,6 +37,11 @@ class Curriculum:
     opponents: tuple[str, ...] = ("random", "novice", "expert", "perfect")
     cycles: int = 2
     matches: int = 20
+
+    def __post_init__(self) -> None:
+        if not self.opponents or self.cycles < 1 or self.matches < 1:
+            found = f"{len(self.opponents)} opponents, {self.cycles} cycles and {self.matches} matches"
+            raise GameloreError(f"expected at least one opponent, cycle and match to watch, got {found}")
 
     @property
     def tournaments(self) -> tuple[str, ...]:

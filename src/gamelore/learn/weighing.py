@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..play.kernel import kernel
 from .contexts import ContextPairs, Record
 from .matching import candidates, holds, smallest
-from .patterns import Bits, image
+from .patterns import Bits, image, widened
 
 if TYPE_CHECKING:
     from ..play.graph import Graph
@@ -77,9 +77,9 @@ def weigh(
         return
     patterns = pairs.patterns
     starts, firsts = pairs.first_moves
-    highest = max(graph.game.num_roles * (int(graph.move_actions.max()) + 1) - 1, int(firsts.max()))
+    states = patterns.of(graph, rows)
     _weigh(
-        patterns.of(graph, rows),
+        states,
         rows,
         roles,
         moves,
@@ -89,11 +89,11 @@ def weigh(
         graph.move_start,
         graph.move_actions,
         pairs.roles,
-        pairs.contexts,
+        widened(pairs.contexts, states.shape[1]),
         pairs.by_context,
         starts,
         firsts,
-        patterns.move_images(highest),
+        patterns.move_images(firsts, graph),
         patterns.symmetries.inverse,
         patterns.byte_tables,
         pairs.record.comments,

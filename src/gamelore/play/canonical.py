@@ -8,11 +8,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..rules.symmetry import Symmetries
+from ..rules.automorphisms import Bounds
+from ..rules.symmetry import Symmetries, symmetries
 from .kernel import kernel
 
 if TYPE_CHECKING:
     from ..rules.game import Game
+
+
+_TABLES = 1 << 25  # bytes that what each byte of a state becomes may take
+
+
+def affordable(game: Game) -> Symmetries:
+    """The symmetries of a game, or a subgroup of so many as canonical states can be had for, quickly and in memory."""
+    group = symmetries(game)
+    most = max(1, _TABLES // (8 * game.num_words * 256 * game.num_words * 8))
+    return group if group.num <= most else symmetries(game, Bounds(most))
 
 
 class Canonical:
@@ -48,7 +59,7 @@ class Canonical:
         """The canonical states of uint64[n, words]."""
         if self.symmetries.num == 1:
             return np.ascontiguousarray(self.without_counter(states))
-        return _smallest(np.ascontiguousarray(states), self._kept, self._images)[0]
+        return self._smallest(states)[0]
 
     def without_counter(self, states: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """States with no bit of the counter set, else as they are; any shape that ends in words."""
@@ -62,7 +73,13 @@ class Canonical:
         """How many states, counter apart, have the same canonical state as each of these: int64[n]."""
         if self.symmetries.num == 1:
             return np.ones(len(states), np.int64)
-        return self.symmetries.num // _smallest(np.ascontiguousarray(states), self._kept, self._images)[1]
+        return self.symmetries.num // self._smallest(states)[1]
+
+    def _smallest(self, states: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        """(the smallest image of each state, how many symmetries lead to it)."""
+        smallest, ties = np.empty(states.shape, np.uint64), np.empty(len(states), np.int64)
+        _smallest(np.ascontiguousarray(states), self._kept, self._images, smallest, ties)
+        return smallest, ties
 
 
 def _by_byte(symmetries: Symmetries) -> NDArray[np.uint64]:
@@ -111,17 +128,20 @@ def _least_of(
     return kept, least
 
 
-@kernel("Tuple((uint64[:, ::1], int64[::1]))(uint64[:, ::1], uint64[::1], uint64[:, :, :, ::1])")
+@kernel("void(uint64[:, ::1], uint64[::1], uint64[:, :, :, ::1], uint64[:, ::1], int64[::1])")
 def _smallest(
-    states: NDArray[np.uint64], kept: NDArray[np.uint64], images: NDArray[np.uint64]
-) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """(the smallest image of each state, how many symmetries lead to it).
+    states: NDArray[np.uint64],
+    kept: NDArray[np.uint64],
+    images: NDArray[np.uint64],
+    out: NDArray[np.uint64],
+    ties: NDArray[np.int64],
+) -> None:
+    """Fills in the smallest image of each state, and how many symmetries lead to it.
 
-    Word by word: of all symmetries for the first one, and of those that gave the smallest word for the next.
+    Word by word: of all symmetries for the first one, and of those that gave the smallest word for the next. (It returns
+    nothing, for Ctrl-C during a kernel that returns arrays in a tuple comes out of numba as a SystemError.)
     """
     num_words, num = images.shape[2], images.shape[3]
-    out = np.empty_like(states)
-    ties = np.empty(states.shape[0], np.int64)
     found = np.empty(num, np.uint64)
     left = np.empty(num, np.int64)
     held = np.empty(8 * num_words, np.int64)
@@ -144,4 +164,3 @@ def _smallest(
         for word in range(1, num_words):
             num_left, out[i, word] = _least_of(word, num_bytes, held, images, left, num_left)
         ties[i] = num_left
-    return out, ties

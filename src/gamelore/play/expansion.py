@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..errors import GameloreError
 from .retrograde import Moves
 from .statetable import StateTable
-from .turntaking import TurnGame
+from .turntaking import TurnGame, is_native
 
 ON_THE_REASONER = 20_000  # positions: each takes milliseconds and about 10 KB
 _AT_ONCE = 1 << 12  # positions whose successors are worked out together
@@ -55,7 +55,7 @@ def bytes_needed(num_words: int, num_positions: int, num_moves: int) -> int:
 
 def max_positions(turns: TurnGame, memory: int) -> int:
     """The most canonical positions that fit: to each but the first leads a move."""
-    if not turns.is_native:
+    if not is_native(turns.game):
         return ON_THE_REASONER
     return max(1, min(memory // bytes_needed(turns.game.num_words, 1, 1), (1 << 31) - 1))
 
@@ -63,7 +63,7 @@ def max_positions(turns: TurnGame, memory: int) -> int:
 def refuse(turns: TurnGame, memory: int, positions: int, moves: int) -> NoReturn:
     """Raises the GameloreError for a game with at least so many canonical positions and moves, which do not fit."""
     name = turns.game.name
-    if not turns.is_native:
+    if not is_native(turns.game):
         raise GameloreError(
             f"expected at most {ON_THE_REASONER:,} positions of a game that is not all native, got more in {name}; "
             f"the reasoner plays because: {turns.game.engine_reason}"
@@ -72,5 +72,5 @@ def refuse(turns: TurnGame, memory: int, positions: int, moves: int) -> NoReturn
     raise GameloreError(
         f"expected a game that can be solved in {memory / 2**30:.3g} GiB, got {name}, which has at least {positions:,} "
         f"positions (symmetric ones counted once) and needs {needed / 2**30:.3g} GiB or more; "
-        "allow more memory (--memory), or solve a smaller board"
+        "allow more memory (gamelore solve --memory), or solve a smaller board"
     )

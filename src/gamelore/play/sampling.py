@@ -17,23 +17,31 @@ from .kernel import kernel
 from .retrograde import OPEN
 from .statetable import hash_state
 from .streams import WHICH, extend, stream, uniform
-from .turntaking import TurnGame
+from .turntaking import TurnGame, is_native
 
 NUM_MATCHES = (1024, 4096, 16384, 65536, 262144)  # one after the other, as long as it may still be too many
-ON_THE_REASONER = (16,)
+ON_THE_REASONER = 16  # matches: each position takes milliseconds
 MOST_PLIES = 200
+_MOST_IMAGES = 1 << 20  # of the states of all matches at one ply
 _AT_ONCE = 1 << 13
+
+
+def try_out(turns: TurnGame) -> None:
+    """Plays a few matches. Raises as `TurnGame` does where they show that the game is not of its kind."""
+    _coincidences(turns, NUM_MATCHES[0] if is_native(turns.game) else ON_THE_REASONER)
 
 
 def fewest_positions(turns: TurnGame, enough: int) -> int:
     """A number of positions that the game has almost certainly: more than `enough`, or one that says little.
 
-    It is wrong upwards, at each ply, with a probability of about 0.1 %. Raises as `TurnGame` does.
+    It is wrong upwards, at each ply, with a probability of about 0.1 %. It is 1 for a game that is not native: so few
+    matches can be played there that they tell nothing. Raises as `TurnGame` does.
     """
-    least = 0
-    for number, num_matches in enumerate(NUM_MATCHES if turns.is_native else ON_THE_REASONER):
-        keys = extend(stream(0, "solve", number), np.arange(num_matches))
-        seen = _coincidences(turns, num_matches, keys)
+    least = 1
+    for num_matches in NUM_MATCHES if is_native(turns.game) else ():
+        if num_matches * turns.canonical.symmetries.num > _MOST_IMAGES:
+            break
+        seen = _coincidences(turns, num_matches)
         least = max(least, *(int(pairs / _at_most(equal)) for pairs, equal in seen))
         if least > enough or not _may_be_more(seen, enough):
             break
@@ -56,8 +64,9 @@ def _at_least(count: int) -> float:
     return max(0.0, count - 3.2 * math.sqrt(count))
 
 
-def _coincidences(turns: TurnGame, num_matches: int, keys: NDArray[np.uint64]) -> list[tuple[float, int]]:
+def _coincidences(turns: TurnGame, num_matches: int) -> list[tuple[float, int]]:
     """Ply by ply of so many random matches: the pairs of matches that go on, and how many are of equal positions."""
+    keys = extend(stream(0, "solve", num_matches), np.arange(num_matches))
     states = np.repeat(turns.start, num_matches, axis=0)
     seen = []
     for ply in range(MOST_PLIES):

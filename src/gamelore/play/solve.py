@@ -16,6 +16,7 @@ from functools import cache as once
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,14 +24,14 @@ from numpy.typing import NDArray
 from ..errors import GameloreError
 from ..rules.cache import folder, key_of
 from ..rules.counter import StepCounter, step_counter
-from ..rules.symmetry import Symmetries, symmetries
+from ..rules.symmetry import Symmetries
 from . import solutionfile
-from .canonical import Canonical
+from .canonical import Canonical, affordable
 from .expansion import expand, max_positions, refuse
 from .retrograde import OPEN, Moves, values
-from .sampling import fewest_positions
+from .sampling import fewest_positions, try_out
 from .statetable import find_rows
-from .turntaking import CounterMattersError, TurnGame
+from .turntaking import CounterMattersError, TurnGame, is_native
 
 if TYPE_CHECKING:
     from ..rules.game import Game
@@ -41,7 +42,7 @@ _PERCENT = 100  # what the goals add up to where no match ends
 Progress = Callable[[str, int, int], None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Solution:
     """What every reachable position is worth.
 
@@ -97,6 +98,10 @@ class Solution:
         return goals[:, None] if self.total is None else np.stack([goals, np.int16(self.total) - goals], axis=1)
 
 
+# by the id of the game, which a solution keeps alive, and whether symmetric positions are one
+_in_use: WeakValueDictionary[tuple[int, bool], Solution] = WeakValueDictionary()
+
+
 def solve(
     game: Game,
     *,
@@ -105,35 +110,52 @@ def solve(
     cache: bool = True,
     progress: Progress = lambda stage, done, of: None,
 ) -> Solution:
-    """The solution of a game: from the file of an earlier call, or worked out and kept in one.
+    """The solution of a game: one that somebody still holds, from the file of an earlier call, or worked out and kept.
 
     memory    bytes that it may take, about
     symmetry  False to hold every position, which takes longer and comes to the same values
-    cache     False to neither read nor write the file; what the reasoner plays never has one
+    cache     False to work it out anew and write no file; what the reasoner plays never has one
     progress  is told ("positions", looked at, found so far), then ("values", settled, of how many)
 
     Raises GameloreError, before any long work, for a game that is not of the kind above (as far as random matches
     show it, else on the way) and for one whose positions do not fit (as far as these tell, else when it is full).
     """
-    turns = TurnGame(game, Canonical(Symmetries.trivial(game)))
-    keeps = cache and turns.is_native  # the numbers that the reasoner gives to states are of this process
-    place = _place(game, symmetry) if keeps else None
-    if place is not None and (known := _load(place, game)) is not None:
+    if not cache:
+        return _worked_out(game, memory, symmetry, progress)
+    solution = _in_use.get((id(game), symmetry))
+    if solution is None:
+        solution = _in_use[id(game), symmetry] = _from_file(game, memory, symmetry, progress)
+    return solution
+
+
+def _from_file(game: Game, memory: int, symmetry: bool, progress: Progress) -> Solution:
+    """Written now, where there was no file; without one where the reasoner numbers states, for this process only."""
+    if not is_native(game):
+        return _worked_out(game, memory, symmetry, progress)
+    place = _place(game, symmetry)
+    if (known := _load(place, game)) is not None:
         return known
+    solution = _worked_out(game, memory, symmetry, progress)
+    _store(place, solution)
+    return solution
+
+
+def _worked_out(game: Game, memory: int, symmetry: bool, progress: Progress) -> Solution:
     begin = time.process_time()
-    fewest_positions(turns, 0)  # refuses what is not of this kind before symmetries are looked for
-    group = symmetries(game) if symmetry else Symmetries.trivial(game)
+    trivial = Symmetries.trivial(game)
+    try_out(TurnGame(game, Canonical(trivial)))  # before symmetries are looked for
+    group = affordable(game) if symmetry else trivial
     try:
         solution = _solved(game, group, step_counter(game) if game.num_roles == 2 else None, memory, progress)
     except CounterMattersError:
         solution = _solved(game, group, None, memory, progress)
-    solution = replace(solution, seconds=time.process_time() - begin)
-    if place is not None:
-        _store(place, solution)
-    return solution
+    return replace(solution, seconds=time.process_time() - begin)
 
 
 def _solved(game: Game, group: Symmetries, counter: StepCounter | None, memory: int, progress: Progress) -> Solution:
+    left_out = () if counter is None else tuple(map(game.fact_text, counter.facts))
+    if counter is not None:
+        group = group.keeping(left_out)  # no image of a state without the counter has some of it
     canonical = Canonical(group, None if counter is None else counter.mask)
     turns = TurnGame(game, canonical, counter)
     fits = max_positions(turns, memory)
@@ -149,7 +171,7 @@ def _solved(game: Game, group: Symmetries, counter: StepCounter | None, memory: 
         total=_total(turns) if game.num_roles == 2 else None,
         num_positions=int(canonical.orbit_sizes(states).sum()),
         num_moves=num_moves,
-        left_out=_left_out(game, counter),
+        left_out=left_out,
         seconds=0.0,
         states=states,
         slots=table.slots,
@@ -179,10 +201,6 @@ def _total(turns: TurnGame) -> int:
     return _PERCENT if turns.total is None else turns.total
 
 
-def _left_out(game: Game, counter: StepCounter | None) -> tuple[str, ...]:
-    return () if counter is None else tuple(map(game.fact_text, counter.facts))
-
-
 def _place(game: Game, symmetry: bool) -> Path:
     """The file of a solution: named by what it depends on, the names of its arrays' bits included."""
     assert game.circuit is not None
@@ -192,8 +210,8 @@ def _place(game: Game, symmetry: bool) -> Path:
 
 @once
 def _code() -> str:
-    """The source of the modules of this room that make a solution, hashed; `key_of` has that of the rules room."""
-    made_by = ("canonical", "expansion", "retrograde", "solutionfile", "solve", "statetable", "turntaking")
+    """The source of the modules of this room that a file depends on, hashed; `key_of` has that of the rules room."""
+    made_by = ("canonical", "expansion", "retrograde", "solutionfile", "solve", "statetable", "streams", "turntaking")
     source = b"".join(Path(__file__).with_name(f"{name}.py").read_bytes() for name in made_by)
     return hashlib.sha256(source).hexdigest()
 

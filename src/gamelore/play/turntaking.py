@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 _SEVERAL_CHOOSE, _STUCK = -1, -2
 
 
+def is_native(game: Game) -> bool:
+    """Whether the states are bits of facts in every position; else the engine numbers them as they come."""
+    return game.circuit is not None and not game.is_bounded
+
+
 class CounterMattersError(Exception):
     """More hangs on the step counter than a match that ends with half of the points for each: it cannot be left out."""
 
@@ -67,11 +72,6 @@ class TurnGame:
         self.total: int | None = None
 
     @property
-    def is_native(self) -> bool:
-        """Whether the states are bits of facts in every position; else the engine numbers them as they come."""
-        return self.game.circuit is not None and not self.game.is_bounded
-
-    @property
     def start(self) -> NDArray[np.uint64]:
         """The canonical initial state, uint64[1, words]."""
         return self.canonical.of(self.game.initial[None])
@@ -80,7 +80,8 @@ class TurnGame:
         """Who chooses among how many moves, and the goals where the match is over."""
         playable = self.canonical.playable(states)
         legal = self.game.legal(playable)
-        chooser, num_moves, fault = _choosers(legal.offsets, legal.terminal, self.game.num_roles)
+        chooser, num_moves = np.zeros(len(states), np.int8), np.zeros(len(states), np.int32)
+        fault = _choosers(legal.offsets, legal.terminal, self.game.num_roles, chooser, num_moves)
         if fault >= 0:
             self._refuse(playable[fault], int(chooser[fault]))
         ends = np.full(len(states), OPEN, np.int16)
@@ -155,16 +156,18 @@ def _told(game: Game, state: NDArray[np.uint64]) -> str:
     return f"the position {' '.join(sorted(game.facts(state)))}"
 
 
-@kernel("Tuple((int8[::1], int32[::1], int64))(int64[::1], boolean[::1], int64)")
+@kernel("int64(int64[::1], boolean[::1], int64, int8[::1], int32[::1])")
 def _choosers(
-    offsets: NDArray[np.int64], terminal: NDArray[np.bool_], num_roles: int
-) -> tuple[NDArray[np.int8], NDArray[np.int32], int]:
-    """(chooser, num_moves: see `Asked`; the first position that is not as it should be, or -1).
+    offsets: NDArray[np.int64],
+    terminal: NDArray[np.bool_],
+    num_roles: int,
+    chooser: NDArray[np.int8],
+    num_moves: NDArray[np.int32],
+) -> int:
+    """Fills in what `Asked` says of these, all 0 before; the first position that is not as it should be, or -1.
 
     There the chooser is _SEVERAL_CHOOSE or _STUCK.
     """
-    chooser = np.zeros(terminal.size, np.int8)
-    num_moves = np.zeros(terminal.size, np.int32)
     for i in range(terminal.size):
         if terminal[i]:
             continue
@@ -173,10 +176,10 @@ def _choosers(
             count = offsets[i * num_roles + role + 1] - offsets[i * num_roles + role]
             if count == 0 or (count > 1 and num_moves[i] > 1):
                 chooser[i] = _STUCK if count == 0 else _SEVERAL_CHOOSE
-                return chooser, num_moves, i
+                return i
             if count > 1:
                 chooser[i], num_moves[i] = role, count
-    return chooser, num_moves, -1
+    return -1
 
 
 @kernel("int32[:, ::1](int64[::1], int32[::1], int8[::1], int32[::1], int32[::1], int64)")

@@ -20,6 +20,7 @@ from .asp import Limits
 from .automorphisms import Bounds, automorphisms
 from .engine import pack_bits, unpack_bits
 from .game import Game
+from .gdl import Rulesheet
 from .ground import GroundProgram, ground
 from .names import Names
 from .rewrite import rewrite
@@ -123,7 +124,7 @@ def find(game: Game, bounds: Bounds | None = None) -> Symmetries:
     if circuit is None or game.is_bounded:
         return Symmetries.trivial(game, f"{game.name} is not compiled as a whole: {game.engine_reason}")
     try:
-        program = _program(game)
+        program = affordable(game.rulesheet, Names(game.rulesheet))
     except GroundingError as error:
         return Symmetries.trivial(game, str(error))
     drawn = rule_graph(program, circuit)
@@ -133,9 +134,12 @@ def find(game: Game, bounds: Bounds | None = None) -> Symmetries:
     return Symmetries(game, elements[:, : circuit.num_facts], elements[:, circuit.num_facts :] - circuit.num_facts, why)
 
 
-def _program(game: Game) -> GroundProgram:
-    """The ground rules, as they are written where that is not too large: rewriting may treat equals differently."""
+def affordable(sheet: Rulesheet, names: Names) -> GroundProgram:
+    """The ground rules, as they are written where that is not too large: rewriting may treat equals differently.
+
+    Raises GroundingError where both are too large.
+    """
     try:
-        return ground(game.rulesheet, AFFORDABLE, Names(game.rulesheet))
+        return ground(sheet, AFFORDABLE, names)
     except GroundingError:
-        return ground(rewrite(game.rulesheet), AFFORDABLE, Names(game.rulesheet))
+        return ground(rewrite(sheet), AFFORDABLE, names)

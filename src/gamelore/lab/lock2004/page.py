@@ -31,26 +31,32 @@ class Findings:
 
 
 def headline(found: Findings) -> str:
-    """What came out, in two sentences with intervals."""
+    """What came out, in two sentences with intervals and verdicts."""
     study = found.study
-    words = []
-    for game in study.games:
-        levels = [span(study.level(game, version, AGAINST_PERFECT), 1) for version in ("version 1", "version 2")]
-        paper = [TABLE_1[game][version][AGAINST_PERFECT].mean for version in ("version 1", "version 2")]
-        base = study.level(game, "baseline", AGAINST_PERFECT).mean
-        words.append(
-            f"{TITLES[game]}: {levels[0]} % with version 1 and {levels[1]} % with version 2 (a random player "
-            f"{base:.1f}; the paper: {paper[0]:g} and {paper[1]:g})"
-        )
+    words = [f"{TITLES[game]}: {_levels(found, game)}" for game in study.games]
     return (
-        f"Won or drawn against the perfect player after watching {_cycles(study)}, means over {study.plan.runs} runs "
+        f"Won or drawn against the perfect player after watching {_watched(study)}, means over {study.plan.runs} runs "
         f"with 95 % intervals. {'. '.join(words)}. Of the paper's claims: {verdict_counts(found.findings)}."
     )
 
 
-def _cycles(study: Study) -> str:
-    watched = [one.curriculum.num_matches for one in study.plan.core() if one.learner is not None]
-    return " and ".join(f"{count} matches" for count in watched)
+def _levels(found: Findings, game: str) -> str:
+    """The random player's level, and those of both versions beside the paper's with their verdicts."""
+    words = [f"a random player {found.study.level(game, 'baseline', AGAINST_PERFECT).mean:.1f} %"]
+    for version in ("version 1", "version 2"):
+        ours, paper = (
+            span(found.study.level(game, version, AGAINST_PERFECT), 1),
+            TABLE_1[game][version][AGAINST_PERFECT],
+        )
+        of = {"game": game, "row": version, "opponent": "perfect", "what": "reliability"}
+        (verdict,) = (one.verdict for one in found.findings if one.claim.test == "within" and one.claim.of == of)
+        words.append(f"{version} {ours} % (the paper {paper.mean:g}: {verdict})")
+    return ", ".join(words)
+
+
+def _watched(study: Study) -> str:
+    counts = [one.curriculum.num_matches for one in study.plan.core() if one.learner is not None]
+    return f"{' and '.join(map(str, counts))} matches"
 
 
 def verdict_counts(findings: Sequence[Finding]) -> str:
@@ -214,7 +220,13 @@ def _claims(found: Findings, folder: Path) -> list[Block]:
     return [
         Heading("Every claim of the paper"),
         Text(f"{basis} {rules}"),
-        Bullets([f"{verdict_counts(found.findings)}."]),
-        Pictures([pictures.claims_picture(found.findings, folder)]),
+        Bullets([_named(found.findings, verdict) for verdict in VERDICT_COLOURS]),
+        Pictures([pictures.changes_picture(found.findings, folder)]),
         tables.claims_table(found.findings),
     ]
+
+
+def _named(findings: Sequence[Finding], verdict: str) -> str:
+    """The claims with a verdict, by their names."""
+    names = [f"`{finding.claim.id}`" for finding in findings if finding.verdict == verdict]
+    return f"**{len(names)} {verdict}**{': ' if names else ''}{', '.join(names)}"

@@ -62,7 +62,7 @@ def _colour(one: Tried) -> str:
     return VERDICT_COLOURS["reproduced" if one.difference.low > 0 else "contradicted"]
 
 
-def claims_picture(findings: Sequence[Finding], folder: Path) -> Picture:
+def changes_picture(findings: Sequence[Finding], folder: Path) -> Picture:
     """Every claimed change of a cell of Table 1, the paper's number beside it."""
     found = [one for one in findings if one.claim.measure == "over"]
     dots = [Dot(one.claim.id, one.interval, VERDICT_COLOURS[one.verdict], float(one.claim.paper)) for one in found]
@@ -70,7 +70,7 @@ def claims_picture(findings: Sequence[Finding], folder: Path) -> Picture:
         "Every change between two rows of Table 1 that the paper claims, in points with 95 % intervals (Welch); "
         "diamonds: the paper's. Green: reproduced, red: contradicted, grey: undecided."
     )
-    return dot_figure("claims", caption, [("", dots)], folder, xlabel="points", zero=0)
+    return dot_figure("changes", caption, [("", dots)], folder, xlabel="points", zero=0)
 
 
 def strategies_picture(study: Study, game: str, folder: Path) -> Picture | None:

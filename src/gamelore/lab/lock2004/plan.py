@@ -40,12 +40,13 @@ PAPER, SECOND = SequenceSettings(), SeqPlayerSettings(2)
 
 @dataclass(frozen=True)
 class Test:
-    """Tournaments of SeqPlayer against each of the opponents, with pairs weighed by this formula."""
+    """Tournaments of SeqPlayer against each of the opponents, with pairs weighed by this formula, or without pairs."""
 
     name: str
     player: SeqPlayerSettings
     weighting: str = PAPER.weighting
     opponents: tuple[str, ...] = OPPONENTS
+    has_pairs: bool = True
 
 
 VERSIONS = (Test("version 1", SeqPlayerSettings(1)), Test("version 2", SECOND))
@@ -58,6 +59,7 @@ class Experiment:
     """What every run of it does.
 
     learner   None for a baseline; its weighting is that of the tests
+    watched   what it learns from, where that is not the paper's training
     tests     empty for a baseline, which is one test of the random player
     measured  whether a run also looks at what was learned: strategies, advice by the solution, classes of sequences
     """
@@ -73,6 +75,7 @@ class Experiment:
     training: int = 20
     matches: int = TEST_MATCHES
     measured: bool = False
+    watched: Curriculum | None = None
 
     @property
     def sheet(self) -> str:
@@ -81,7 +84,7 @@ class Experiment:
 
     @property
     def curriculum(self) -> Curriculum:
-        plain = Curriculum(matches=self.training)
+        plain = self.watched or Curriculum(matches=self.training)
         return replace(plain, expert=self.spec(plain.expert), opponents=tuple(map(self.spec, plain.opponents)))
 
     def spec(self, opponent: str) -> str:
@@ -112,9 +115,11 @@ class Variant:
     group: Group = "paper"
     options: str = ""  # of the game
     best: Best | None = None  # unless that of BEST
+    watched: Curriculum | None = None  # unless that of the paper
+    has_pairs: bool = True
 
     def test(self, opponents: tuple[str, ...]) -> Test:
-        return Test(self.name, self.player, self.learner.weighting, opponents)
+        return Test(self.name, self.player, self.learner.weighting, opponents, self.has_pairs)
 
 
 DEFAULT = "as in the tables"
@@ -123,6 +128,11 @@ _SENSITIVITY = (
     *(Variant(f"weighting={name}", SequenceSettings(weighting=name)) for name in WEIGHTS if name != PAPER.weighting),
     Variant("draws=lose", SequenceSettings(draws="lose")),
     Variant("repeated=origins", SequenceSettings(repeated="origins")),
+    Variant("repeated=once", SequenceSettings(repeated="once")),
+    Variant("enforce=duets", player=SeqPlayerSettings(2, enforce="duets")),
+    Variant("enforce=duets, version 1", player=SeqPlayerSettings(1, enforce="duets")),
+    Variant("enforce=none", player=SeqPlayerSettings(2, enforce="none")),
+    Variant("votes=sequences", player=SeqPlayerSettings(2, votes="sequences")),
     Variant("repeated=once", SequenceSettings(repeated="once")),
     Variant("contexts=each", SequenceSettings(contexts="each")),
     Variant("trees=first", SequenceSettings(trees="first")),
@@ -136,19 +146,33 @@ _SENSITIVITY = (
 )
 _LENGTHS = {"losetictactoe": ((1,), (2,), (4,), (2, 3)), "fivemensmorris": ((1,), (3,), (5,), (3, 5, 7))}
 _CAPS = ("80", "120")
-IMPROVEMENTS = (
-    Variant(DEFAULT),
-    Variant("weights by results", SequenceSettings(weighting="results")),
-    Variant("relevant facts only", SequenceSettings(locality="contexts")),
-    Variant("verified 2 plies deep", player=SeqPlayerSettings(2, verify=2, fallback="verified")),
-    Variant("verified 3 plies deep", player=SeqPlayerSettings(2, verify=3, fallback="verified")),
-    Variant(
-        "weights by results, verified 2 plies deep",
-        SequenceSettings(weighting="results"),
-        SeqPlayerSettings(2, verify=2, fallback="verified"),
-    ),
-)
-"""What is tried to beat the default against the perfect player, on runs of its own; never silently the default."""
+_EACH = SequenceSettings(lengths=(1, 3), weighting="results", repeated="once", contexts="each")
+_KNOWN_GROUND = SeqPlayerSettings(2, enforce="duets", votes="sequences")
+_MORE = Curriculum(opponents=("perfect",), cycles=1, matches=8000)
+_DEPTHS = {"losetictactoe": 5, "fivemensmorris": 2}  # of verification, in plies: what can be afforded
+
+
+def improvements(game: str) -> tuple[Variant, ...]:
+    """What is tried to beat the default against the perfect player, on fresh runs; never silently the default.
+
+    The last ones remember each state with the moves that did not lose from it, sequences of one and three moves, and go
+    where most of what they remember begins. A search without pairs is the control of one that verifies advice.
+    """
+    own, depth = SequenceSettings(lengths=LENGTHS[game]), _DEPTHS[game]
+    searching = SeqPlayerSettings(2, verify=depth, fallback="verified")
+    listed = [
+        Variant(DEFAULT, own),
+        Variant("weights by results", replace(own, weighting="results")),
+        Variant("relevant facts only", replace(own, locality="contexts")),
+        Variant(f"verified {depth} plies deep", own, searching),
+        Variant(f"the search of {depth} plies alone", own, searching, has_pairs=False),
+        Variant("duets enforced, not solos", own, SeqPlayerSettings(2, enforce="duets")),
+        Variant("each state a context", _EACH, _KNOWN_GROUND, "all"),
+    ]
+    if game == "fivemensmorris":
+        name = f"each state a context, {_MORE.matches} matches of perfect players"
+        listed.append(Variant(name, _EACH, _KNOWN_GROUND, "all", watched=_MORE))
+    return tuple(listed)
 
 
 def sensitivity(game: str) -> tuple[Variant, ...]:
@@ -163,11 +187,6 @@ def sensitivity(game: str) -> tuple[Variant, ...]:
         listed += [Variant("all 16 symmetries", own, group="all")]
         listed += [Variant(f"cap of {cap} plies", own, options=f":cap={cap}") for cap in _CAPS]
     return tuple(listed)
-
-
-def improvements(game: str) -> tuple[Variant, ...]:
-    """IMPROVEMENTS with the game's lengths of sequences."""
-    return tuple(replace(one, learner=replace(one.learner, lengths=LENGTHS[game])) for one in IMPROVEMENTS)
 
 
 def _words(lengths: Iterable[int]) -> str:
@@ -231,7 +250,8 @@ class Plan:
         groups: dict[Experiment, list[Variant]] = {}
         for one in variants:
             learner = replace(one.learner, weighting=PAPER.weighting)
-            shared = Experiment("", game + one.options, seed, runs, learner, (), one.group, one.best or BEST[game])
+            best, sheet = one.best or BEST[game], game + one.options
+            shared = Experiment("", sheet, seed, runs, learner, (), one.group, best, watched=one.watched)
             groups.setdefault(shared, []).append(one)
         return [
             self._sized(
@@ -248,4 +268,6 @@ class Plan:
         def part(matches: int) -> int:
             return max(2, round(matches * self.share / 2) * 2)  # sides alternate
 
-        return replace(experiment, training=part(TRAINING_MATCHES[experiment.sheet]), matches=part(TEST_MATCHES))
+        watched = experiment.watched and replace(experiment.watched, matches=part(experiment.watched.matches))
+        training = part(TRAINING_MATCHES[experiment.sheet])
+        return replace(experiment, training=training, watched=watched, matches=part(TEST_MATCHES))

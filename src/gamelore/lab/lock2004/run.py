@@ -28,7 +28,7 @@ from .store import STORE, RunStore
 from .study import Results, Study, tried
 
 TITLE = "Learning and Applying Competitive Strategies (Lock & Epstein 2004), reproduced"
-MEASURING = ("plan", "runs", "observing", "strategies", "speed")
+MEASURING = ("runs", "observing", "strategies", "speed")
 """The modules that a stored result depends on, beside those of the rooms above."""
 
 
@@ -84,12 +84,14 @@ def reproduce(
     with RunStore(folder / STORE) as store:
         store.check((one for stages in parts for stage in stages for one in stage.experiments), version())
         ran: list[Ran] = []
-        for number in range(len(parts)):  # the report is there as soon as the tables are
-            ran += _run(parts[number], store, workers, progress)
-            done = [stage for stages in parts[: number + 1] for stage in stages]
-            paths = _write(
-                plan, done, store, folder, _Account(ran, time.perf_counter() - begin, workers, core, verdicts)
-            )
+        done: list[Stage] = []
+        for number, stages in enumerate(parts, 1):
+            ran += _run(stages, store, workers, progress)
+            done += stages
+            later = [stage for others in parts[number:] for stage in others]
+            if not later or any(_todo(stage, store) for stage in later):  # the tables' report is there before the rest
+                account = _Account(ran, time.perf_counter() - begin, workers, core, verdicts)
+                paths = _write(plan, done, store, folder, account)
     return paths
 
 
@@ -103,12 +105,17 @@ def _stages(plan: Plan, core: bool, verdicts: bool) -> list[list[Stage]]:
 
 def _run(stages: Iterable[Stage], store: RunStore, workers: int, progress: bool) -> Iterator[Ran]:
     for stage in stages:
-        todo = [job for job in stage.jobs if (job.experiment.id, job.run) not in store.finished()]
+        todo = _todo(stage, store)
         _solve({job.experiment.game for job in todo}, store, progress)
         begin = time.perf_counter()
         _play(stage, todo, store, workers, progress)
         found = sum(1 for _ in stage.jobs) - len(todo)
         yield Ran(stage.name, len(todo), found, time.perf_counter() - begin)
+
+
+def _todo(stage: Stage, store: RunStore) -> list[Job]:
+    found = store.finished()
+    return [job for job in stage.jobs if (job.experiment.id, job.run) not in found]
 
 
 def _play(stage: Stage, todo: Sequence[Job], store: RunStore, workers: int, progress: bool) -> None:

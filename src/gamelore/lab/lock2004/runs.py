@@ -83,6 +83,8 @@ def _learner(experiment: Experiment, tournaments: Tournaments) -> Result:
     result: Result = {**_counts(learner), "scores": {}, "sources": {}}
     for test in experiment.tests:
         pairs = learner.pairs.weighed(WEIGHTS[test.weighting](learner.pairs.record))
+        if not test.has_pairs:
+            pairs = pairs.chosen(np.zeros(0, np.intp))
         player = _player(experiment, pairs, test)
         result["scores"][test.name] = _scores(experiment, tournaments, player, test.opponents)
         result["sources"][test.name] = player.sources

@@ -1,0 +1,423 @@
+"""The reproduction of Lock & Epstein 2004: its plan, its numbers by hand, and a small run of one game."""
+
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gamelore.errors import ExperimentError
+from gamelore.games import load
+from gamelore.lab.lock2004 import classes, reproduce, run, speed
+from gamelore.lab.lock2004.claims import claims
+from gamelore.lab.lock2004.exact import exact_baselines, z_score
+from gamelore.lab.lock2004.findings import MEASURES, findings
+from gamelore.lab.lock2004.learned import classes_words
+from gamelore.lab.lock2004.observing import Observed, Tally
+from gamelore.lab.lock2004.plan import DEFAULT, LENGTHS, Plan, improvements, sensitivity
+from gamelore.lab.lock2004.printed import COLUMNS, GAMES, TABLE_1, Column
+from gamelore.lab.lock2004.runs import Done, Job, graph_of, play_run, symmetry_group, trained
+from gamelore.lab.lock2004.store import STORE, RunStore
+from gamelore.lab.lock2004.strategies import Learned, best, shows
+from gamelore.lab.lock2004.study import Study, per_cent, printed_interval, tried
+from gamelore.lab.report import ReportPaths
+from gamelore.learn.seqplayer import SeqPlayer
+from gamelore.learn.training import Tournaments, score
+
+LTTT, MORRIS = GAMES
+SMALL: dict[str, Any] = {"runs": 2, "fresh": 2, "share": 0.2, "games": (LTTT,), "workers": 1, "progress": False}
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> ReportPaths:
+    """Everything about lose tic-tac-toe, with two short runs."""
+    return reproduce(tmp_path_factory.mktemp("small"), verdicts=True, **SMALL)
+
+
+# ---- the plan ----
+
+
+def test_the_paper_states_these_numbers() -> None:
+    core = {one.id: one for one in Plan().core()}
+    lttt, morris = (core[f"core/{game}/learner"] for game in GAMES)
+    assert (lttt.curriculum.num_matches, morris.curriculum.num_matches) == (160, 320)
+    assert [one.size - one.curriculum.num_matches for one in (lttt, morris)] == [2 * 4 * 50] * 2
+    assert [one.learner and one.learner.lengths for one in (lttt, morris)] == [(3,), (3, 5)]
+    for game in GAMES:
+        baseline = core[f"core/{game}/baseline"]
+        assert baseline.runs * baseline.matches == 1000
+        assert baseline.size == 4 * 50
+
+
+def test_the_bold_cells_of_the_paper() -> None:
+    bold = {
+        (game, row): [column for column in COLUMNS if cells[column].bold]
+        for game, rows in TABLE_1.items()
+        for row, cells in rows.items()
+    }
+    assert {key: len(cells) for key, cells in bold.items()} == {
+        (LTTT, "baseline"): 0, (LTTT, "version 1"): 7, (LTTT, "version 2"): 2,
+        (MORRIS, "baseline"): 0, (MORRIS, "version 1"): 3, (MORRIS, "version 2"): 6,
+    }  # fmt: skip
+    assert sum(claim.measure == "over" and claim.test == "above" for claim in claims()) == 18
+
+
+def test_experiments_have_names_and_seeds_of_their_own() -> None:
+    plan = Plan()
+    parts = [plan.core(), plan.speed(), plan.sensitivity(), plan.improvements(), plan.verdicts()]
+    names = [one.id for part in parts for one in part]
+    assert len(names) == len(set(names))
+    seeds = [{one.seed for one in part} for part in parts]
+    assert seeds[0] == seeds[1] == seeds[2] == {2004}
+    assert len(seeds[0] | seeds[3] | seeds[4]) == 3
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_a_variant_changes_one_thing(game: str) -> None:
+    default, *others = sensitivity(game)
+    assert default.name == DEFAULT
+    assert default.learner.lengths == LENGTHS[game]
+    for one in others:
+        changed = [
+            name
+            for name in ("learner", "player", "group", "options", "best")
+            if getattr(one, name) != getattr(default, name)
+        ]
+        assert len(changed) == 1, one.name
+    assert improvements(game)[0] == default
+
+
+def test_variants_that_learn_the_same_are_learned_once() -> None:
+    first, *others = Plan(games=(LTTT,)).sensitivity()
+    assert {DEFAULT, "weighting=plain", "enforce=none"} <= {test.name for test in first.tests}
+    assert [one.name for one in first.tests if one.weighting == "plain"] == ["weighting=plain"]
+    assert len({replace(one, id="", tests=()) for one in (first, *others)}) == 1 + len(others)
+
+
+def test_unknown_games_are_refused() -> None:
+    with pytest.raises(ExperimentError, match="expected games of the paper, losetictactoe, fivemensmorris, got chess"):
+        Plan(games=("chess",))
+
+
+def test_the_papers_symmetries_of_morris() -> None:
+    game = load(MORRIS)
+    assert [symmetry_group(game, which).num for which in ("paper", "all", "none")] == [8, 16, 1]
+
+
+# ---- numbers by hand ----
+
+
+def test_reliability_and_power() -> None:
+    scores = [[50, 10, 5], [20, 0, 1]]
+    assert per_cent(scores, "reliability").tolist() == [30.0, 5.0]
+    assert per_cent(scores, "power").tolist() == [20.0, 0.0]
+
+
+def test_the_papers_own_interval() -> None:
+    # t(0.975, 9) = 2.262157
+    half = 2.262157 * 13.24 / 10**0.5
+    assert printed_interval(82.0, 13.24, 10) == pytest.approx((82 - half, 82 + half), abs=1e-5)
+
+
+def test_exact_baselines() -> None:
+    wanted = (21.07, 25.69, 7.18, 47.45, 35.15, 56.35, 43.65)  # readings.md, L&E 5
+    assert [round(exact_baselines()[column], 2) for column in COLUMNS] == list(wanted)
+    assert z_score(52.0, 50.0, 2500) == pytest.approx(2.0)
+    assert z_score(0.0, 0.0) == 0.0
+
+
+def study_of(learner: list[dict[str, Any]], baseline: list[list[int]]) -> Study:
+    blocks = [
+        {"scores": {"random player": {name: scores for name in ("perfect", "expert", "novice", "random")}}}
+        for scores in baseline
+    ]
+    return Study(
+        Plan(games=(LTTT,)), "core", {"core/losetictactoe/learner": learner, "core/losetictactoe/baseline": blocks}
+    )
+
+
+def test_a_cell_against_the_one_above() -> None:
+    runs = [
+        {
+            "scores": {
+                name: {other: scores for other in ("perfect", "expert", "novice", "random")}
+                for name in ("version 1", "version 2")
+            }
+        }
+        for scores in ([50, 0, 20], [50, 5, 25])
+    ]
+    study = study_of(runs, [[50, 0, 10], [50, 0, 10], [50, 0, 13]])
+    found = study.over(LTTT, "version 1", Column("perfect", "reliability"))[0]
+    assert found.mean == pytest.approx(50 - 22)
+    second = [one for one in study.compared if one.row == "version 2"]
+    assert {one.difference.mean for one in second} == {0.0}
+    assert not any(one.improved or one.worse for one in second)
+
+
+def test_variants_are_compared_run_by_run() -> None:
+    experiments = Plan(games=(LTTT,), runs=3).improvements()[:1]
+    scores = {test.name: [10, 20, 30] for test in experiments[0].tests} | {DEFAULT: [5, 10, 30]}
+    results = {
+        experiments[0].id: [
+            {"scores": {name: {"perfect": [50, 0, draws[run]]} for name, draws in scores.items()}} for run in range(3)
+        ]
+    }
+    default, other, *_ = tried(experiments, results, LTTT)
+    assert (default.name, default.difference) == (DEFAULT, None)
+    assert default.reliability.mean == pytest.approx(30.0)
+    assert other.difference is not None
+    assert other.difference.mean == pytest.approx((10 + 20 + 0) / 3)
+
+
+def test_a_tally_counts_states_in_which_a_move_can_be_wrong() -> None:
+    tally = Tally()
+    tally.add(np.array([1.0, 0.5, 0.25]), np.array([True, True, False]))
+    assert tally.as_json() == [2, 1, 0.75]
+
+
+# ---- strategies ----
+
+CENTRE = frozenset({"(cell 2 2 x)", "(control xplayer)"})
+PLACING = frozenset({"(stage placing)", "(cell 3 black)", "(cell 16 black)", "(control white)"})
+
+
+def pair(role: str, facts: frozenset[str], *branches: tuple[str, str]) -> Learned:
+    """A pair; a branch is its kind and moves such as `w place 10; b place 14`."""
+    names = {"x": "xplayer", "o": "oplayer", "w": "white", "b": "black"}
+    moves = [(kind, tuple((names[move[0]], f"({move[2:]})") for move in text.split("; "))) for kind, text in branches]
+    return Learned(role, facts, tuple(moves), 1.0, 20.0)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "shown", "found"),
+    [
+        ("reflection", pair("xplayer", CENTRE, ("duet", "x mark 1 1; o mark 1 2; x mark 3 2")), True),
+        ("reflection", pair("xplayer", CENTRE, ("duet", "x mark 1 1; o mark 1 2; x mark 3 3")), False),
+        ("reflection", pair("xplayer", frozenset(), ("duet", "x mark 1 1; o mark 1 2; x mark 3 2")), False),
+        ("reflection", pair("xplayer", CENTRE, ("solo", "x mark 1 1; x mark 1 2; x mark 3 2")), False),
+        (
+            "reflection",
+            pair(
+                "xplayer", CENTRE, ("duet", "x mark 1 1; o mark 1 2; x mark 3 2"),
+                ("duet", "x mark 1 1; o mark 1 2; x mark 2 3"),
+            ),
+            False,
+        ),
+        # the paper's Figure 6: 10 blocks 3-10-16, 15 blocks 14-15-16
+        ("block", pair("white", PLACING, ("duet", "w place 10; b place 14; w place 15")), True),
+        ("block", pair("white", PLACING, ("duet", "w place 9; b place 14; w place 15")), False),
+        ("block", pair("white", PLACING - {"(stage placing)"}, ("duet", "w place 10; b place 14; w place 15")), False),
+        # Figure 7
+        ("shuttle", pair("black", frozenset(), ("solo", "b move_take 2 3 8; b move 3 2; b move_take 2 3 9")), True),
+        ("shuttle", pair("black", frozenset(), ("solo", "b move 2 3; b move 3 2; b move 2 3")), False),
+        ("shuttle", pair("black", frozenset(), ("solo", "b move_take 2 3 8; b move 3 2; b move 2 5")), False),
+    ],
+)  # fmt: skip
+def test_strategies_are_found_by_their_content(strategy: str, shown: Learned, found: bool) -> None:
+    assert shows(shown, strategy) == found
+
+
+def test_pairs_are_kept_as_text() -> None:
+    shown = pair("xplayer", CENTRE, ("duet", "x mark 1 1; o mark 1 2; x mark 3 2"), ("solo", "x mark 1 1; x mark 1 2"))
+    assert Learned.from_json(json.loads(json.dumps(shown.as_json()))) == shown
+    drawn = shown.drawn("a")
+    assert (drawn.kind, len(drawn.sequences), drawn.weight) == ("duet", 1, 1.0)
+
+
+# ---- classes of sequences ----
+
+
+def test_which_classes_of_sequences_can_be_learned() -> None:
+    found = classes.possible()
+    assert [len(some) for some in (found.allowed, found.in_match, found.in_success)] == [264, 264, 246]
+    assert found.in_match - found.in_success == found.lines, "who has three in a line has lost"
+    assert found.in_training < found.in_success
+    assert {classes.kind_name(kind): classes.share_of(kind, found.in_training) for kind in classes.KINDS} == {
+        "duets of xplayer": 16, "duets of oplayer": 66, "solos of xplayer": 27, "solos of oplayer": 57
+    }  # fmt: skip
+
+
+# ---- runs ----
+
+
+def test_observing_changes_nothing() -> None:
+    (experiment,) = [one for one in Plan(games=(LTTT,), share=0.4).core() if one.learner]
+    tournaments = Tournaments(graph_of(LTTT), (experiment.seed, 0))
+    pairs = trained(experiment, tournaments).pairs
+    plain, observed = SeqPlayer(pairs), Observed(pairs, SeqPlayer(pairs).settings)
+    perfect = tournaments.named(experiment.spec("perfect"))
+    found = [score(tournaments.play(player, perfect, 20, "test")) for player in (plain, observed)]
+    assert found[0] == found[1]
+    assert plain.sources == observed.sources
+    states, right, random = observed.as_json()["0.9"]
+    assert states >= right > random, "the best class knows better than chance"
+
+
+def test_a_run_is_the_same_every_time() -> None:
+    (experiment,) = [one for one in Plan(games=(LTTT,), share=0.2).core() if one.learner]
+    first, second = (play_run(Job(experiment, 1), lambda matches: None) for _ in range(2))
+    assert {**first.result, "seconds": []} == {**second.result, "seconds": []}
+    assert first.result != play_run(Job(experiment, 0), lambda matches: None).result
+
+
+def test_the_best_pairs_come_first() -> None:
+    (experiment,) = [one for one in Plan(games=(LTTT,), share=0.4).core() if one.learner]
+    pairs = trained(experiment, Tournaments(graph_of(LTTT), (1, 0))).pairs
+    found = best(pairs, 5)
+    assert [one.weight for one in found] == sorted(pairs.weights.tolist(), reverse=True)[:5]
+
+
+def test_decisions_are_timed() -> None:
+    (experiment,) = Plan(games=(LTTT,), share=0.04).speed()
+    done = speed.time_run(Job(experiment, 0), lambda matches: None)
+    assert done.result["microseconds"].keys() == {"version 1", "version 2"}
+    assert min(done.result["microseconds"].values()) > 0
+
+
+# ---- the store ----
+
+
+def test_a_run_is_never_overwritten(tmp_path: Path) -> None:
+    experiment = Plan(games=(LTTT,)).core()[0]
+    done = Done(Job(experiment, 0), "rules", 1.0, {"scores": {}})
+    with RunStore(tmp_path / STORE) as store:
+        store.add(done, "1")
+        with pytest.raises(ExperimentError, match="expected a run that is not yet in"):
+            store.add(done, "1")
+        with pytest.raises(ExperimentError, match="expected the rules of losetictactoe"):
+            store.add(done._replace(job=Job(experiment, 1), rules_hash="others"), "1")
+        assert store.finished() == {(experiment.id, 0)}
+        with pytest.raises(ExperimentError, match=r"expected 2 finished runs .* got 1; run the command again"):
+            store.results(experiment.id, 2)
+        with pytest.raises(ExperimentError, match="expected results of gamelore 2, got 1"):
+            store.check([experiment], "2")
+
+
+def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
+    (tmp_path / STORE).write_text("some other file, long enough to be looked at as a database of whatever kind")
+    with pytest.raises(ExperimentError, match="choose another folder with --out"):
+        RunStore(tmp_path / STORE)
+
+
+# ---- the whole ----
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_small_run_of_everything(small: ReportPaths) -> None:
+    markdown, page = small.markdown.read_text(), small.html.read_text()
+    assert small.headline in markdown
+    for name in ("reliability", "changes", "sensitivity", "improvements", "best-losetictactoe"):
+        for suffix in (".png", ".svg", ".csv"):
+            assert (small.folder / f"{name}{suffix}").stat().st_size > 0
+        assert f"({name}.png)" in markdown
+    assert page.count("data:image/svg+xml;base64,") >= 5
+    assert "morris" not in small.headline
+
+
+def test_every_claim_is_judged(small: ReportPaths) -> None:
+    found = {row["claim"]: row for row in rows(small.folder / "claims.csv")}
+    assert found.keys() == {claim.id for claim in claims() if claim.of["game"] == LTTT}
+    assert {claim.measure for claim in claims()} == MEASURES.keys()
+    assert len({claim.id for claim in claims()}) == len(claims())
+    assert found["lttt.version2.perfect-reliability-level"]["target"] == "72.5287 91.4713"
+    assert {row["verdict"] for row in found.values()} <= {"reproduced", "contradicted", "equivalent", "undecided"}
+
+
+def test_tables_can_be_traced_to_their_runs(small: ReportPaths) -> None:
+    (cell,) = [
+        row
+        for row in rows(small.folder / "table1.csv")
+        if (row["row"], row["opponent"], row["what"]) == ("version 2", "novice", "power")
+    ]
+    with RunStore(small.folder / STORE) as store:
+        results = store.results("core/losetictactoe/learner", 2)
+    scores = [result["scores"]["version 2"]["novice"] for result in results]
+    assert float(cell["mean"]) == pytest.approx(np.mean([100 * wins / matches for matches, wins, _ in scores]))
+    assert (cell["paper"], cell["paper_bold"]) == ("46.700000", "0")
+    sequences = [int(row["sequences"]) for row in rows(small.folder / "table2.csv")]
+    assert sequences == [len(result["met"]) for result in results]
+
+
+def test_what_was_met_is_possible(small: ReportPaths) -> None:
+    plan = Plan(runs=2, games=(LTTT,))
+    with RunStore(small.folder / STORE) as store:
+        study = Study(plan, "core", {"core/losetictactoe/learner": store.results("core/losetictactoe/learner", 2)})
+    words = " ".join(classes_words(study))
+    assert "exactly the solos whose three squares are in a line" in words
+    assert "a mistake of the program" not in words
+
+
+def test_running_again_makes_no_run_and_finds_the_same(small: ReportPaths) -> None:
+    before = (small.folder / "claims.csv").read_bytes()
+    again = reproduce(small.folder, verdicts=True, **SMALL)
+    assert again.headline == small.headline
+    assert (small.folder / "claims.csv").read_bytes() == before
+    assert "core 0.0 s (0 runs made, 6 found)" in again.markdown.read_text()
+
+
+def test_other_settings_and_other_code_are_refused(small: ReportPaths, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ExperimentError, match=r"got others in core/losetictactoe/\w+: seed was 2004, is 5"):
+        reproduce(small.folder, seed=5, **SMALL)
+    monkeypatch.setattr(run, "version", lambda: "another")
+    with pytest.raises(ExperimentError, match="expected results of gamelore another"):
+        reproduce(small.folder, **SMALL)
+
+
+def test_a_run_that_broke_off_goes_on_where_it_stopped(
+    small: ReportPaths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Job] = []
+
+    def break_off(job: Job, report: Any) -> Done:
+        if len(made) == 5:
+            raise KeyboardInterrupt
+        made.append(job)
+        return play_run(job, report)
+
+    (stages,) = run._stages(Plan(runs=2, share=0.2, games=(LTTT,)), core=True, verdicts=False)
+    with RunStore(tmp_path / STORE) as store:
+        with pytest.raises(KeyboardInterrupt):
+            list(run._run([replace(stages[0], play=break_off)], store, workers=1, progress=False))
+        assert store.finished() == {(job.experiment.id, job.run) for job in made}
+    paths = reproduce(tmp_path, core=True, **SMALL)
+    assert "core 0.0 s (1 runs made, 5 found)" in paths.markdown.read_text().replace("core 0.1 s", "core 0.0 s")
+    assert (tmp_path / "table1.csv").read_bytes() == (small.folder / "table1.csv").read_bytes()
+
+
+def test_more_runs_go_on_with_those_that_are_there(tmp_path: Path) -> None:
+    found = []
+    with RunStore(tmp_path / STORE) as store:
+        for runs in (1, 2):
+            plan = Plan(runs=runs, share=0.2, games=(LTTT,))
+            found += run._run([run.Stage("core", plan.core())], store, workers=1, progress=False)
+    assert [(one.made, one.found) for one in found] == [(3, 0), (3, 3)]
+
+
+def test_claims_rest_on_the_runs_that_are_judged() -> None:
+    runs = [
+        {
+            "scores": {
+                name: {other: [50, 0, 40] for other in ("perfect", "expert", "novice", "random")}
+                for name in ("version 1", "version 2")
+            },
+            "classes": {"agreement": [9 + run % 2, 1, 1, 1]},
+            "sequences": 80,
+            "strategies": {"reflection": {"strong": 1, "num": 1, "best": None}},
+        }
+        for run in range(8)
+    ]
+    study = study_of(runs, [[50, 0, draws] for draws in (9, 10, 11, 10, 12, 8)])
+    verdicts = {finding.claim.id: finding.verdict for finding in findings(study)}
+    assert verdicts["lttt.version2.perfect-reliability-level"] == "reproduced"
+    assert verdicts["lttt.version1.perfect-reliability-rises"] == "reproduced"
+    assert verdicts["lttt.version2.perfect-reliability-rises"] == "equivalent"
+    assert verdicts["lttt.class1-over-all-others"] == "reproduced"
+    assert verdicts["lttt.sequences"] == "reproduced"
+    assert verdicts["lttt.strong-pairs"] == "contradicted"
