@@ -14,20 +14,21 @@ from . import learned, pictures, tables
 from .findings import Finding
 from .plan import BEST, TEST_MATCHES, TITLES
 from .printed import TABLE_1, Column
-from .study import Study, Tried
+from .study import Raised, Study, Tried
 
 AGAINST_PERFECT = Column("perfect", "reliability")
 
 
 @dataclass(frozen=True)
 class Findings:
-    """Everything that the page tells of; `sensitivity` and `improvements` are empty where they were left out."""
+    """Everything that the page tells of; the last three are empty where they were left out."""
 
     study: Study
     judged: Study
     findings: Sequence[Finding]
     sensitivity: Mapping[str, Sequence[Tried]]
     improvements: Mapping[str, Sequence[Tried]]
+    raised: Sequence[Raised]
 
 
 def headline(found: Findings) -> str:
@@ -196,6 +197,12 @@ def _tried(found: Findings, folder: Path) -> list[Block]:
             Text("Options, never silently the default, on runs of their own that nothing was chosen by."),
             Pictures([pictures.tried_picture("improvements", caption, found.improvements, folder)]),
             tables.tried_table(found.improvements, plan.fresh, _matches(found.study)),
+        ]
+    if found.raised:
+        shown += [
+            Heading("Games that the authors never saw"),
+            Text("Nothing is told to the learner but the rules: `gamelore learn GAME --learner sequences`."),
+            tables.raised_table(found.raised, plan.fresh),
         ]
     return shown
 

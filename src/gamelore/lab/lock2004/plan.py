@@ -32,6 +32,8 @@ TITLES = {"losetictactoe": "Lose tic-tac-toe", "fivemensmorris": "Five men's mor
 BEST: dict[str, Best] = {"losetictactoe": "value", "fivemensmorris": "fastest"}
 """What the perfect player calls a best move: in morris it must be the fastest win and the slowest loss, or a random one
 would draw too often; the printed baselines of lose tic-tac-toe fit any move that loses nothing (readings.md, L&E 4)."""
+OTHERS = {"connect3": "Connect3", "breakthrough": "Breakthrough, 4x5"}
+"""Games that the authors never saw, with their titles."""
 OUTER_RING = (1, 2, 3, 7, 10, 14, 15, 16)
 
 
@@ -245,6 +247,19 @@ class Plan:
         found = [self._grouped("improvements", game, improvements(game), seed, self.fresh) for game in self.games]
         return [one for some in found for one in some]
 
+    def others(self) -> list[Experiment]:
+        """Games that the authors never saw, by the default and with weights by results; none in a look at one game."""
+        seed = self.seed + FRESH_SEED
+        found = []
+        for game in OTHERS if self.games == GAMES else ():
+            plain = Experiment(f"others/{game}/baseline", game, seed, self.fresh, None, (), best="fastest")
+            tests = [replace(test, opponents=("perfect", "random")) for test in VERSIONS]
+            tests.append(replace(tests[1], name="version 2, weights by results", weighting="results"))
+            named = replace(plain, id=f"others/{game}/learner")
+            learning = replace(named, learner=SequenceSettings(), tests=tuple(tests))
+            found += [self._sized(plain), self._sized(learning)]
+        return found
+
     def _grouped(self, part: str, game: str, variants: Iterable[Variant], seed: int, runs: int) -> list[Experiment]:
         """Variants that learn the same from the same matches are tests of one experiment."""
         groups: dict[Experiment, list[Variant]] = {}
@@ -269,5 +284,5 @@ class Plan:
             return max(2, round(matches * self.share / 2) * 2)  # sides alternate
 
         watched = experiment.watched and replace(experiment.watched, matches=part(experiment.watched.matches))
-        training = part(TRAINING_MATCHES[experiment.sheet])
+        training = part(TRAINING_MATCHES.get(experiment.sheet, 20))
         return replace(experiment, training=training, watched=watched, matches=part(TEST_MATCHES))

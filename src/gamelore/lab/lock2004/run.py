@@ -25,7 +25,7 @@ from .printed import GAMES
 from .runs import Done, Job, play_run
 from .speed import time_run
 from .store import STORE, RunStore
-from .study import Results, Study, tried
+from .study import Results, Study, raised, tried
 
 TITLE = "Learning and Applying Competitive Strategies (Lock & Epstein 2004), reproduced"
 MEASURING = ("runs", "observing", "strategies", "speed")
@@ -99,6 +99,7 @@ def _stages(plan: Plan, core: bool, verdicts: bool) -> list[list[Stage]]:
     """What is run before a report is written, and what after it."""
     first = [Stage("core", plan.core()), Stage("speed", plan.speed(), time_run, alone=True)]
     more = [] if core else [Stage("sensitivity", plan.sensitivity()), Stage("improvements", plan.improvements())]
+    more += [] if core else [Stage("others", plan.others())]
     more += [Stage("verdicts", plan.verdicts())] if verdicts else []
     return [first, more] if more else [first]
 
@@ -171,7 +172,8 @@ def _write(plan: Plan, done: Sequence[Stage], store: RunStore, folder: Path, acc
         {game: tried(stages[name], results, game) for game in plan.games} if name in stages else {}
         for name in ("sensitivity", "improvements")
     )
-    found = Findings(study, judged, findings(judged), sensitivity, improvements)
+    others = raised(stages.get("others", ()), results)
+    found = Findings(study, judged, findings(judged), sensitivity, improvements, others)
     tables.write_claims(found.findings, folder)
     tables.write_table1(study, folder)
     tables.write_table2(study, folder)

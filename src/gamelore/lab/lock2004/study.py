@@ -165,6 +165,33 @@ def tried(experiments: Sequence[Experiment], results: Results, game: str) -> lis
     ]
 
 
+@dataclass(frozen=True)
+class Raised:
+    """Reliability in a game that the authors never saw: the random player's, SeqPlayer's, and the difference."""
+
+    game: str
+    test: str
+    opponent: str
+    baseline: Interval
+    reliability: Interval
+    difference: Interval
+
+
+def raised(experiments: Sequence[Experiment], results: Results) -> list[Raised]:
+    """Every test of the learners against each of its opponents, beside the baseline of the same game."""
+    found = []
+    for experiment in (one for one in experiments if one.learner is not None):
+        baseline = results[experiment.id.replace("/learner", "/baseline")]
+        for test in experiment.tests:
+            for opponent in test.opponents:
+                ours = [one["scores"][test.name][opponent] for one in results[experiment.id]]
+                random = [one["scores"][RANDOM][opponent] for one in baseline]
+                samples, before = per_cent(ours, "reliability"), per_cent(random, "reliability")
+                levels = stats.mean_interval(before), stats.mean_interval(samples)
+                found.append(Raised(experiment.game, test.name, opponent, *levels, stats.welch(samples, before)[0]))
+    return found
+
+
 def printed_interval(mean: float, deviation: float, num: int) -> tuple[float, float]:
     """The paper's own 95 % interval of a mean, from its standard deviation over so many samples."""
     from scipy import stats as scipy_stats

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from ...learn.training import Curriculum
 from ...learn.weighing import WEIGHTS
 from .. import stats
 from ..figures import write_rows
@@ -12,9 +13,9 @@ from ..report import Table, span
 from ..stats import Array, Interval
 from .exact import exact_baselines, z_score
 from .findings import Finding
-from .plan import PAPER, TITLES
+from .plan import OTHERS, PAPER, TITLES
 from .printed import CLASSES, COLUMNS, PAIRS, ROWS, SEQUENCES, TABLE_1, TABLE_2, Column
-from .study import Compared, Study, Tried, printed_cell
+from .study import Compared, Raised, Study, Tried, printed_cell
 
 CLASS_NAMES = (".9 to 1", ".8 to .9", ".7 to .8", ".55 to .7 (tier 3)")
 _ROW_NAMES = {"baseline": "Baseline", "version 1": "Experiment 1", "version 2": "Experiment 2"}
@@ -171,6 +172,27 @@ def tried_table(found: Mapping[str, Sequence[Tried]], runs: int, matches: int) -
         "the game is the same."
     )
     return Table(("game", "variant", "won or drawn, %", "minus the default"), rows, (2, 3), caption)
+
+
+def raised_table(found: Sequence[Raised], runs: int) -> Table:
+    """Games that the authors never saw."""
+    rows = [
+        (
+            OTHERS[one.game],
+            one.test,
+            one.opponent,
+            span(one.baseline, 1),
+            span(one.reliability, 1),
+            span(one.difference, 1, sign=True),
+        )
+        for one in found
+    ]
+    header = ("game", "player", "against", "random player: won or drawn, %", "SeqPlayer", "difference")
+    caption = (
+        f"Reliability after {Curriculum().num_matches} matches watched, sequences of three moves; {runs} runs of 50 "
+        "matches each with fresh seeds, 95 % intervals."
+    )
+    return Table(header, rows, (3, 4, 5), caption)
 
 
 def claims_table(findings: Sequence[Finding]) -> Table:
