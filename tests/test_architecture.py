@@ -27,7 +27,7 @@ FROM_TOP_TO_BOTTOM = """
     rules.playout
     rules.engine rules.promises rules.bounded rules.turns rules.board rules.game
     rules.counter rules.colouring rules.automorphisms rules.tallies rules.rulegraph rules.symmetry
-    rules.vicinity
+    rules.neighbours rules.vicinity
     rules.perft rules.speed rules.query rules.watch rules.reach rules.tryout rules.playcheck
     games
     gamelore

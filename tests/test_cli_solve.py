@@ -32,12 +32,18 @@ def test_solve_tells_everything_as_json() -> None:
 
 def test_solve_tells_it_in_words() -> None:
     shown = run("solve", "othello4").stdout
-    assert "white is ahead under best play in 12 plies." in shown
+    assert "white wins under best play, in 12 plies." in shown
     assert "best play, to the end of the match:" in shown
     assert "62,789 positions" in shown
     assert "counter" not in shown
     assert "A draw under best play." in run("solve", "tictactoe").stdout
-    assert "player can get 100 in 13 plies." in run("solve", "pegsolitaire").stdout
+    assert "player can get 100, in 13 plies." in run("solve", "pegsolitaire").stdout
+
+
+def test_solve_tells_goals_between_a_win_and_a_draw(tmp_path: Path) -> None:
+    sheet = tmp_path / "walk.kif"
+    sheet.write_text(Walk({0: [1, 2]}, {0: 0}, {1: 30, 2: 80}).text)
+    assert "white gets 80 and black gets 20 under best play, in 1 ply." in run("solve", sheet).stdout
 
 
 def test_solve_says_what_was_left_out(tmp_path: Path) -> None:

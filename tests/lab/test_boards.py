@@ -234,6 +234,16 @@ def test_where_a_move_cannot_be_played_its_words_say_what_it_does(cell: str, mov
     assert found.of(others_turn, ((W, f"({move})"),)) == [effect]
 
 
+def test_words_say_that_a_piece_goes_on_from_where_it_went() -> None:
+    found = Effects(game("fivemensmorris"), Layout.of(game("fivemensmorris")))
+    others_turn = cells("2 white", "5 b") | {"(control black)"}
+    there, back = at("2", "5"), at("5", "2")
+    assert found.of(others_turn, ((W, "(move 2 5)"), (W, "(move 5 2)"))) == [
+        Effect(moved=(there,)),
+        Effect(moved=(back,)),
+    ]
+
+
 def test_a_move_that_touches_nothing() -> None:
     found = Effects(game("fivemensmorris"), Layout.of(game("fivemensmorris")))
     assert found.of({"(control black)"}, ((W, "noop"),)) == [Effect()]
@@ -322,6 +332,24 @@ def test_a_solo_counts_the_plies_between() -> None:
     assert Stage(game("pegsolitaire")).scene(pair(moves="player: jump 3 1 1 1", kind="solo")).steps[0].number == "1"
 
 
+CROWD = pair(
+    "2 2 b",
+    moves=";".join(
+        f"{X}: mark 2 2, {O}: mark {x} 1, {X}: mark 3 {y}, {O}: mark 1 3" for x in (1, 2) for y in (1, 2, 3)
+    ),
+)
+
+
+def test_where_many_moves_go_to_a_place_the_board_keeps_its_shape() -> None:
+    lines = pair_text(game("losetictactoe"), CROWD).splitlines()
+    assert lines[1:4] == [
+        "3  # # #     3       4a,4b+ ·      3c,3f     1  xplayer (mark 2 2)",
+        "2  # . #     2       ·      1      3b,3e     ├ 2a  oplayer (mark 1 1)",
+        "1  # # #     1       2a     2b     3a,3d     │ ├ 3a  xplayer (mark 3 1)",
+    ]
+    assert lines[-1] == "# = anything, . = blank, 1+ = 1 and more"
+
+
 def test_a_position_has_no_place_where_anything_may_lie() -> None:
     start = DrawnPair("the start", None, game("connect3").start().facts, (), "position")
     drawing = pair_text(game("connect3"), start)
@@ -376,6 +404,13 @@ def test_a_picture_of_points_with_arrows_and_crosses() -> None:
     assert kinds["hatched"] == 16 - 7 + 1
     assert words["taken"] == words["anything"] == words["move of black"] == 1
     assert words["5"] == 1 + 3  # the point; on the arrow, at the cross, in the list
+
+
+def test_a_picture_of_many_moves_to_one_place() -> None:
+    _, words = shapes("losetictactoe", CROWD)
+    assert words["+"] == 1
+    assert [words[number] for number in ("4a", "4c", "4d", "4f")] == [2, 2, 1, 0]  # in the place and in the list
+    assert words[".. and 3 more moves"] == 1
 
 
 def test_a_picture_of_a_position_has_no_hatching() -> None:

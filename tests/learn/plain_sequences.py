@@ -6,11 +6,13 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import product
+from math import isnan
 
 Facts = frozenset[str]
 Move = tuple[int, str]  # role, move
 Ply = tuple[Facts, dict[int, str], dict[int, list[str]]]  # state, moves made, legal moves of who made one
 Symmetry = Callable[[str], str]
+Branch = tuple[str, tuple[Move, ...]]  # kind, moves
 
 SQUARE: list[Callable[[int, int], tuple[int, int]]] = [
     lambda x, y: (x, y),
@@ -96,7 +98,7 @@ class PlainLearner:
         old = {key: record for key, (_, record) in self.pairs.items()}
         found: dict[tuple[int, Facts], tuple[set[tuple[str, tuple[Move, ...]]], PlainPair]] = {}
         for (kind, role, moves), states in self.met.items():
-            if (len(states) if repeated == "encounters" else len(set(states))) < 2:
+            if len(set(states) if repeated == "origins" else states) < (1 if repeated == "once" else 2):
                 continue
             context = frozenset.intersection(*states)
             images = [(image(s, context), self._moved(s, moves)) for s in self.symmetries]
@@ -115,6 +117,6 @@ class PlainLearner:
             if advice and expert:
                 record.comments += 1
                 record.agreements += move in advice
-            if move in advice:
+            if move in advice and not isnan(outcome):
                 record.tries += 1
                 record.successes += outcome >= 0.5

@@ -320,6 +320,34 @@ def test_a_lane_is_the_same_alone_and_among_others() -> None:
     assert played[1] == played[12]
 
 
+def test_one_player_in_both_seats_plays_as_two() -> None:
+    pairs = pairs_of(
+        patterns_of("tictactoe"),
+        (1.0, 0, EMPTY, [solo(1, 2, 6)]),
+        (1.0, 1, ["(control oplayer)"], [solo(5, 4, 3, 7, role=1)]),
+    )
+    both = SeqPlayer(pairs)
+    together = match(both, both, lanes=5)
+    apart = match(SeqPlayer(pairs), SeqPlayer(pairs), lanes=5)
+    assert (together.rows == apart.rows).all()
+    assert moves_of(together, 0, 0)[:3] == [mark(1), mark(2), mark(6)]
+    assert moves_of(together, 0, 1)[:3] == [mark(5), mark(4), mark(3)]
+
+
+def test_what_somebody_else_answered_for_it_is_not_gone_on_with() -> None:
+    pairs = pairs_of(patterns_of("tictactoe"), (1.0, 0, EMPTY, [solo(1, 2, 3)]))
+    graph, player = Graph(game_of("tictactoe")), SeqPlayer(pairs)
+    for answer in (mark(1), mark(9)):
+        state = MatchState(graph)
+        player.begin(0, state.started())
+        assert state.legal(0)[player.choose(state.turn(0, stream(1)))[0]] == mark(1)
+        for moves in ((answer, 0), (0, mark(5))):
+            for role, move in enumerate(moves):
+                state.submit(role, move)
+        player.choose(state.turn(0, stream(1)))
+    assert player.sources["enforcer"] == player.sources["random"] == 1
+
+
 def test_another_game_is_refused() -> None:
     pairs = pairs_of(patterns_of("tictactoe"), (1.0, 0, EMPTY, [solo(1)]))
     graph = Graph(game_of("losetictactoe"))
@@ -335,8 +363,18 @@ def test_without_the_log_of_the_match_there_is_no_enforcing() -> None:
         player.choose(turn)
 
 
-@pytest.mark.parametrize("settings", [{"version": 3}, {"verify": -1}])
-def test_settings_that_make_no_sense(settings: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"version": 3},
+        {"verify": -1},
+        {"fallback": "perfect"},
+        {"fallback": "verified"},
+        {"enforce": "solos"},
+        {"votes": "all"},
+    ],
+)
+def test_settings_that_make_no_sense(settings: dict[str, object]) -> None:
     with pytest.raises(GameloreError, match="expected"):
         SeqPlayerSettings(**settings)  # type: ignore[arg-type]
 
@@ -362,6 +400,12 @@ def test_in_a_game_of_one_role_they_play_in_turn() -> None:
     counts = {role: sum(len(s.finished.lanes) for s in played if s.role == role) for role in (0, NO_SEAT)}
     assert counts == {0: 3, NO_SEAT: 2}
     assert score(iter(played)).matches == 3
+
+
+@pytest.mark.parametrize("nothing", [{"opponents": ()}, {"cycles": 0}, {"matches": 0}])
+def test_a_curriculum_has_something_to_watch(nothing: dict[str, object]) -> None:
+    with pytest.raises(GameloreError, match="expected at least one opponent, cycle and match"):
+        Curriculum(**nothing)  # type: ignore[arg-type]
 
 
 def test_reliability_counts_draws_and_power_does_not() -> None:

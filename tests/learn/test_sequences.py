@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
+from itertools import cycle
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import gamelore
 from gamelore.errors import GameloreError
+from gamelore.learn.advice import consult
 from gamelore.learn.contexts import ContextPairs, Record
 from gamelore.learn.excerpts import DUET, KIND_NAMES, SOLO, Excerpts, excerpts, turns
 from gamelore.learn.patterns import Patterns
+from gamelore.learn.seqplayer import SeqPlayer
 from gamelore.learn.seqtable import SeqTable
 from gamelore.learn.sequences import SeqLearner, SequenceSettings, results
-from gamelore.learn.weighing import WEIGHTS
+from gamelore.learn.weighing import WEIGHTS, weigh
 from gamelore.play import roster
 from gamelore.play.graph import Graph
 from gamelore.play.lockstep import run_lockstep
 from gamelore.play.match import MatchState
-from gamelore.play.player import Finished
-from gamelore.play.streams import stream
+from gamelore.play.player import TERMINAL, Finished, Turn
+from gamelore.play.streams import extend, stream
 from gamelore.rules.symmetry import Symmetries
-from learn.plain_sequences import EIGHT, Facts, PlainLearner, Ply, image
+from learn.plain_sequences import EIGHT, Branch, Facts, PlainLearner, Ply, Symmetry, image
 
 
 @cache
@@ -118,6 +124,21 @@ def test_results_by_role() -> None:
     graph = Graph(game_of("tictactoe"))
     assert results(played(graph, marks([1, 5, 2, 6, 3]))).tolist() == [[1.0, 0.0]]
     assert results(played(graph, DRAWN)).tolist() == [[0.5, 0.5]]
+
+
+@pytest.mark.parametrize(
+    ("goals", "outcome"),
+    [([100, 0, 0], [1, 0, 0]), ([50, 50, 0], [0.5, 0.5, 0]), ([33, 33, 33], [0.5, 0.5, 0.5]), ([0, 30, 60], [0, 0, 1])],
+)
+def test_of_three_who_share_the_most_have_drawn(goals: list[int], outcome: list[float]) -> None:
+    finished = random_match("tictactoe3p")
+    assert finished.ends.tolist() == [TERMINAL]
+    assert results(replace(finished, goals=np.array([goals], np.int16))).tolist() == [outcome]
+
+
+def test_without_goals_there_is_no_result() -> None:
+    graph = Graph(game_of("tictactoe"))
+    assert np.isnan(results(played(graph, marks([1, 5])))).all()
 
 
 # ---- the table
@@ -250,15 +271,18 @@ def test_many_comments_are_trusted_fully() -> None:
 
 # ---- beside a plain learner
 
+ALONE: list[Symmetry] = [lambda text: text]
+SYMMETRIES = {"losetictactoe": EIGHT}  # of the other games no more than the identity is used here
 
-def orbit(facts: Facts, branches: set[tuple[str, tuple[tuple[int, str], ...]]]) -> frozenset[object]:
+
+def orbit(symmetries: Sequence[Symmetry], facts: Facts, branches: set[Branch]) -> frozenset[object]:
     """A context with its branches, in whatever image it stands."""
     return frozenset(
         (
             image(symmetry, facts),
             frozenset((kind, tuple((by, symmetry(move)) for by, move in moves)) for kind, moves in branches),
         )
-        for symmetry in EIGHT
+        for symmetry in symmetries
     )
 
 
@@ -274,71 +298,160 @@ def plies_of(finished: Finished, i: int) -> list[Ply]:
     return plies
 
 
-def orbit_of_pair(pairs: ContextPairs, i: int) -> frozenset[object]:
-    patterns = pairs.patterns
-    branches = {
-        (KIND_NAMES[pairs.kinds[b]], tuple(patterns.move_text(move) for move in pairs.moves[b].tolist() if move >= 0))
-        for b in range(int(pairs.starts[i]), int(pairs.starts[i + 1]))
-    }
-    return orbit(patterns.facts(pairs.contexts[i]), branches)
+def known_of(pairs: ContextPairs, symmetries: Sequence[Symmetry]) -> Counter[object]:
+    """Each pair, as far as symmetries do not matter, with its record."""
+    patterns, r = pairs.patterns, pairs.record
+    found: Counter[object] = Counter()
+    for i in range(len(pairs)):
+        branches = {
+            (
+                KIND_NAMES[pairs.kinds[b]],
+                tuple(patterns.move_text(move) for move in pairs.moves[b].tolist() if move >= 0),
+            )
+            for b in range(int(pairs.starts[i]), int(pairs.starts[i + 1]))
+        }
+        record = tuple(float(column[i]) for column in (r.comments, r.agreements, r.tries, r.successes))
+        found[int(pairs.roles[i]), orbit(symmetries, patterns.facts(pairs.contexts[i]), branches), record] += 1
+    return found
+
+
+def known_to(plain: PlainLearner) -> Counter[object]:
+    return Counter(
+        (role, orbit(plain.symmetries, context, branches), (r.comments, r.agreements, r.tries, r.successes))
+        for (role, context), (branches, r) in plain.pairs.items()
+    )
+
+
+class Both:
+    """SeqLearner and the plain learner, who watch the same."""
+
+    def __init__(self, name: str, settings: SequenceSettings) -> None:
+        self.graph = Graph(game_of(name))
+        self.symmetries = SYMMETRIES.get(name, ALONE)
+        game = self.graph.game
+        patterns = Patterns(game, None if name in SYMMETRIES else Symmetries.trivial(game))
+        self.learner = SeqLearner(patterns, settings)
+        order: Callable[[Facts], tuple[int, ...]] = lambda facts: tuple(patterns.pack(facts).tolist())  # noqa: E731
+        self.plain = PlainLearner(settings.lengths, self.symmetries, order, lambda move: patterns.move_number(*move))
+
+    def watch(self, finished: Finished, experts: Sequence[bool]) -> None:
+        outcomes = results(finished)
+        self.learner.watch(finished, np.tile(experts, (len(outcomes), 1)))
+        for i in range(len(outcomes)):
+            # comparisons with NaN are false: a match without a result teaches no sequence
+            self.plain.watch(plies_of(finished, i), outcomes[i].tolist(), list(experts))
+
+    def extract(self) -> None:
+        self.learner.extract()
+        self.plain.extract(self.learner.settings.repeated)
+
+    def check(self) -> None:
+        assert len(self.learner.table) == len(self.plain.met)
+        assert known_of(self.learner.pairs, self.symmetries) == known_to(self.plain)
 
 
 @pytest.mark.parametrize("lengths", [(3,), (2, 4)])
 @pytest.mark.parametrize("repeated", ["encounters", "origins"])
 def test_it_learns_what_a_plain_learner_learns(lengths: tuple[int, ...], repeated: str) -> None:
-    game = game_of("losetictactoe")
-    graph = Graph(game)
-    learner = SeqLearner(Patterns(game), SequenceSettings(lengths=lengths, repeated=repeated))  # type: ignore[arg-type]
-    patterns = learner.patterns
-    plain = PlainLearner(
-        lengths,
-        EIGHT,
-        lambda facts: tuple(patterns.pack(facts).tolist()),
-        lambda move: patterns.move_number(*move),
-    )
-    experts = np.array([True, False])
+    both = Both("losetictactoe", SequenceSettings(lengths=lengths, repeated=repeated))  # type: ignore[arg-type]
     for tournament in range(3):
         ended: list[Finished] = []
-        seats = [roster.player("minimax:depth=4"), roster.player("random")]
+        seats = [roster.player("minimax:depth=2"), roster.player("random")]
         keys = np.full(6, stream(1, tournament))
-        run_lockstep(graph, seats, keys, 1, first_match=np.arange(6), on_end=ended.append)
+        run_lockstep(both.graph, seats, keys, 1, first_match=np.arange(6), on_end=ended.append)
         for finished in ended:
-            outcomes = results(finished)
-            learner.watch(finished, np.tile(experts, (len(outcomes), 1)))
-            for i in range(len(outcomes)):
-                plain.watch(plies_of(finished, i), outcomes[i].tolist(), experts.tolist())
-        learner.extract()
-        plain.extract(repeated)
-    assert len(learner.table) == len(plain.met)
-    pairs = learner.pairs
-    columns = (pairs.record.comments, pairs.record.agreements, pairs.record.tries, pairs.record.successes)
-    found = Counter(
-        (int(pairs.roles[i]), orbit_of_pair(pairs, i), *(float(column[i]) for column in columns))
-        for i in range(len(pairs))
-    )
-    expected = Counter(
-        (role, orbit(context, branches), float(r.comments), float(r.agreements), float(r.tries), float(r.successes))
-        for (role, context), (branches, r) in plain.pairs.items()
-    )
-    assert found == expected
-    assert sum(pairs.record.comments) > 0
+            both.watch(finished, [True, False])
+        both.extract()
+    both.check()
+    assert sum(both.learner.pairs.record.comments) > 0
 
 
-def test_both_engines_learn_the_same() -> None:
+def played_by(graph: Graph, draws: Sequence[int], max_plies: int) -> Finished:
+    """A match in which these numbers say which of the legal moves are made, again and again."""
+    match, numbers = MatchState(graph, max_plies=max_plies), cycle(draws)
+    while match.end is None:
+        for role in match.pending():
+            match.submit(role, next(numbers) % len(match.legal(role)))
+    return match.finished()
+
+
+@pytest.mark.parametrize("name", ["losetictactoe", "tictactoe3p", "goofspiel", "pegsolitaire", "connect3"])
+@settings(deadline=None, max_examples=20, derandomize=True)
+@given(data=st.data())
+def test_it_learns_what_a_plain_learner_learns_of_any_match(name: str, data: st.DataObject) -> None:
+    """One role, two, three; moves in turn and at the same time; forced ones, matches that are cut off, any lengths."""
+    lengths = data.draw(st.sets(st.integers(1, 6), min_size=1, max_size=2))
+    repeated = data.draw(st.sampled_from(["encounters", "origins", "once"]))
+    both = Both(name, SequenceSettings(lengths=tuple(lengths), repeated=repeated))
+    matches = st.lists(st.integers(0, 3), min_size=1, max_size=4)
+    for _ in range(3):
+        for draws in data.draw(st.lists(matches, min_size=1, max_size=3)):
+            finished = played_by(both.graph, draws, data.draw(st.sampled_from([4, 1000])))
+            num_roles = both.graph.game.num_roles
+            both.watch(finished, data.draw(st.lists(st.booleans(), min_size=num_roles, max_size=num_roles)))
+        both.extract()
+        both.check()
+
+
+@pytest.mark.parametrize("wanted", [{}, {"repeated": "once", "contexts": "each"}], ids=["common", "each"])
+def test_both_engines_learn_the_same(wanted: dict[str, str]) -> None:
     """By the reasoner facts get their bits as they are met; without symmetries all is as on the native engine."""
-    found = []
+    found, advised = [], []
+    matches = [[5, 1, 9, 2, 8, 3], [5, 1, 9, 4, 8, 7], [5, 3, 7, 2, 4, 1]]
     for engine in ("native", "reasoner"):
         game = gamelore.load("losetictactoe", engine=engine)  # type: ignore[arg-type]
-        patterns = Patterns(game, Symmetries.trivial(game))
-        learner = SeqLearner(patterns, SequenceSettings(lengths=(2,)))
+        learner = SeqLearner(Patterns(game, Symmetries.trivial(game)), SequenceSettings((2,), "plain", **wanted))  # type: ignore[arg-type]
         graph = Graph(game)
-        for places in ([5, 1, 9, 2, 8, 3], [5, 1, 9, 4, 8, 7], [5, 3, 7, 2, 4, 1]):
+        for places in matches:
             learner.watch(played(graph, marks(places)), np.ones((1, 2), np.bool_))
             learner.extract()
-        pairs = learner.pairs
-        found.append({orbit_of_pair(pairs, i): float(pairs.record.comments[i]) for i in range(len(pairs))})
+        found.append(known_of(learner.pairs, ALONE))
+        ended: list[Finished] = []
+        seats = [SeqPlayer(learner.pairs), roster.player("random")]
+        run_lockstep(graph, seats, np.full(8, stream(2)), 1, first_match=np.arange(8), on_end=ended.append)
+        advised.append(sorted(str(ply) for one in ended for i in range(len(one.lanes)) for ply in moves_of(one, i)))
     assert found[0] == found[1]
     assert found[0]
+    assert advised[0] == advised[1]
+
+
+def moves_of(finished: Finished, i: int) -> list[tuple[int, dict[int, str]]]:
+    return [(int(finished.matches[i]) * 100 + ply, moves) for ply, (_, moves, _) in enumerate(plies_of(finished, i))]
+
+
+def test_patterns_that_grow_wider_find_the_contexts_from_before() -> None:
+    """Facts beyond the first 64 take a second word, while pairs are there that have one."""
+    game = gamelore.load("connectfour", engine="reasoner")
+    patterns, graph = Patterns(game), Graph(game)
+    learner = SeqLearner(patterns, SequenceSettings((1,), "plain", "once", "each"))
+    first = played(graph, ["(drop 1)"])
+    learner.watch(first, np.ones((1, 2), np.bool_))
+    width = patterns.num_words
+    context = patterns.of(graph, first.rows[0, :1])
+    move = patterns.move_number(0, "(drop 1)")
+    nobody = np.zeros(1, np.int8)
+    pairs = ContextPairs.form(patterns, nobody, nobody, np.array([[move]], np.int32), context, exact=True)
+    columns = [1, 2, 3, 4, 5, 6, 7] * 5
+    long = played(graph, [f"(drop {column})" for column in columns])
+    patterns.of(graph, long.rows[0])
+    assert patterns.num_words > width
+    rows = np.append(long.rows[0, :20:2], graph.start).astype(np.int32)
+    turn = Turn(graph, 0, np.arange(len(rows)), rows, extend(stream(1), rows), np.zeros(len(rows), np.int32))
+    allowed = np.ones(int(graph.num_moves[rows, 0].sum()), np.bool_)
+    advice = consult(pairs.weighed(np.ones(1)), turn, np.ones(1), allowed)
+    assert (advice.choices >= 0).tolist() == (rows == graph.start).tolist()
+    weigh(
+        pairs, graph, rows, np.zeros(len(rows), np.int8), np.full(len(rows), move, np.int32),
+        np.ones(len(rows), np.bool_), np.ones(len(rows)),
+    )  # fmt: skip
+    assert pairs.record.comments.tolist() == [float((rows == graph.start).sum())]
+
+
+def test_more_symmetries_than_their_tables_have_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    game = game_of("fivemensmorris")
+    assert Patterns(game).symmetries.num == 16
+    monkeypatch.setattr("gamelore.learn.patterns.MOST_TABLES", 9 * 8 * 256 * 8 * game.num_words**2)
+    assert 1 < Patterns(game).symmetries.num < 10
 
 
 @pytest.mark.parametrize(

@@ -219,6 +219,15 @@ def test_regret_is_nothing_for_the_perfect_and_something_for_the_random(load: Ca
     assert count.lost[1] == lost_by_o  # what the perfect player gets in a drawn game, the other one lost
 
 
+@pytest.mark.parametrize("name", ["tictactoe", "losetictactoe"])
+def test_a_search_to_the_end_loses_nothing_by_the_solution(load: Callable[..., gamelore.Game], name: str) -> None:
+    for seat, players in enumerate((["minimax:depth=9", "random"], ["random", "minimax:depth=9"])):
+        count = RegretCount(2)
+        play_matches(load(name), players, 60, on_end=count.add)
+        assert count.lost[seat] == 0
+        assert count.lost[1 - seat] > 0
+
+
 def test_first_moves_and_the_best_line_of_a_draw(load: Callable[..., gamelore.Game]) -> None:
     solved = SolvedMoves(Graph(load("losetictactoe")))
     moves = first_moves(solved)

@@ -59,16 +59,13 @@ PHASES = "(suc 0 1) (suc 1 2) (suc 2 3) (suc 3 4) (suc 4 0)" + "".join(
 )
 
 # white moves 190 times, by the only move that it has
-CORRIDOR = (
-    """
+CORRIDOR = """
     (role white) (role black) (init (at 0))
     (legal white on) (legal black noop)
     (<= (next (at ?j)) (true (at ?i)) (succ ?i ?j))
     (<= terminal (true (at 190)))
     (goal white 100) (goal black 0)
-    """
-    + " ".join(f"(succ {i} {i + 1})" for i in range(190))
-)
+    """ + " ".join(f"(succ {i} {i + 1})" for i in range(190))
 
 # both choose in turn what 0 or 1 to write; after twelve ones, and there only, both at once
 LATE = (
@@ -420,12 +417,16 @@ def test_ctrl_c_while_canonical_states_are_worked_out(load: Callable[..., gamelo
     game = load("tictactoe")
     folded = Canonical(symmetries(game))
     states = np.repeat(game.initial[None], 100_000, axis=0)
+
+    def go_on() -> None:
+        while True:
+            folded.of(states)
+
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     signal.setitimer(signal.ITIMER_REAL, 0.01)
     try:
         with pytest.raises(KeyboardInterrupt):
-            while True:
-                folded.of(states)
+            go_on()
     finally:
         signal.signal(signal.SIGALRM, before)
 

@@ -78,9 +78,16 @@ def _reported(kept: str) -> Iterator[None]:
         raise
     except OSError as error:
         fail(f"expected a file or folder that can be used, got: {error}; name another one")
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemError) as error:
+        if not _is_interrupt(error):
+            raise
         say(f"interrupted; {kept}")
         raise typer.Exit(INTERRUPTED) from None
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Whether it is Ctrl-C; a numba kernel that returns arrays turns that into a SystemError."""
+    return isinstance(error, KeyboardInterrupt) or (error is not None and _is_interrupt(error.__cause__))
 
 
 def fail(message: str, code: int = FAILED) -> NoReturn:

@@ -87,9 +87,8 @@ def play(
     if len(players) != rules.num_roles:
         fail(f"expected {rules.num_roles} players, for {', '.join(rules.roles)}; got {len(players)}", USAGE)
     losses = RegretCount(rules.num_roles) if regret else None
-    left_out: tuple[str, ...] = ()
-    if regret or any(isinstance(player(spec), Perfect | XReasonable) for spec in players):
-        left_out = solved(rules).left_out
+    needed = regret or any(isinstance(player(spec), Perfect | XReasonable) for spec in players)
+    solution = solved(rules) if needed else None  # held here, it is there for all who ask for it
     with status() as doing:
         doing(f"playing {counted(matches, 'match', 'matches')}")
         played = play_matches(
@@ -104,8 +103,8 @@ def play(
         records.parent.mkdir(parents=True, exist_ok=True)
         records.write_text("".join(f"{record.to_json()}\n" for record in played), encoding="utf-8")
     summary = _summary(rules, players, played, seed)
-    if left_out:
-        summary["left_out"] = list(left_out)
+    if solution is not None and solution.left_out:
+        summary["left_out"] = list(solution.left_out)
     if losses:
         for result, mean in zip(summary["players"], losses.per_move, strict=True):
             result["regret"] = mean

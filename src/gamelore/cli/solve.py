@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..rules.game import Game
 
 GIB = 1 << 30
+WIN = 100  # the highest goal of GDL
 ENDS = {
     "terminal": "to the end of the match",
     "repetition": "until a position comes back",
@@ -165,13 +166,15 @@ def _verdict(report: dict[str, Any]) -> str:
     """In a sentence who wins, and in which game."""
     values: dict[str, int] = report["values"]
     best = max(values, key=lambda role: values[role])
-    in_plies = f" in {counted(report['distance'], 'ply', 'plies')}" if report["distance"] >= 0 else ""
+    in_plies = f", in {counted(report['distance'], 'ply', 'plies')}" if report["distance"] >= 0 else ""
     if len(values) == 1:
         text = f"{best} can get {values[best]}{in_plies}."
     elif len(set(values.values())) == 1:
         text = "A draw under best play."
+    elif values[best] == WIN:
+        text = f"{best} wins under best play{in_plies}."
     else:
-        text = f"{best} is ahead under best play{in_plies}."
+        text = f"{' and '.join(f'{role} gets {goal}' for role, goal in values.items())} under best play{in_plies}."
     if report["left_out"]:
         text += (
             f" Solved is the game {without_counter(report['left_out'])}: there a match need not end, and one that does "

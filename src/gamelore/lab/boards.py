@@ -107,8 +107,14 @@ class Panel:
 
     @property
     def width(self) -> float:
-        lines = [LETTER * (len(step.role) + len(step.move) + 1) + self.indent(step) for step in self.scene.steps]
-        return max([PANEL_WIDTH, self.board_size[0], *lines[:MOST_MOVES]])
+        lines = [LETTER * (len(step.role) + len(step.move) + 1) + self.indent(step) for step in self.listed]
+        return max([PANEL_WIDTH, self.board_size[0], *lines])
+
+    @property
+    def listed(self) -> tuple[Step, ...]:
+        """The moves that are listed below the board: all, or the first ones and a line about the rest."""
+        steps = self.scene.steps
+        return steps if len(steps) <= MOST_MOVES + 1 else steps[:MOST_MOVES]
 
     def indent(self, step: Step) -> float:
         """Where a move is written, in a tree by what is above it."""
@@ -163,12 +169,12 @@ def _draw_panel(axes: Axes, panel: Panel, left: float, top: float) -> None:
 def _draw_list(axes: Axes, panel: Panel, left: float, y: float) -> None:
     """The moves with their numbers, then the facts that lie nowhere."""
     steps = panel.scene.steps
-    for step in steps[:MOST_MOVES]:
+    for step in panel.listed:
         style, x = panel.styles[step.role], left + panel.indent(step)
         draw_badge(axes, (x - 0.17, y), 0.065, step.number, style)
         axes.text(x - 0.05, y, f"{step.role} {step.move}", size=6.5, color=INK, va="center")
         y += LINE_STEP
-    if len(steps) > MOST_MOVES:
+    if len(steps) > len(panel.listed):
         axes.text(left, y, f".. and {len(steps) - MOST_MOVES} more moves", size=6.5, color=FAINT, va="center")
         y += LINE_STEP
     for words in panel.words:

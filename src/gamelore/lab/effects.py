@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import cycle, islice
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ..errors import GameloreError
@@ -45,6 +46,11 @@ class Effect(NamedTuple):
     turned: tuple[Place, ...] = ()
     guess: Place | None = None
 
+    def blanks(self, before: set[Place]) -> set[Place]:
+        """The places that are known to be blank afterwards."""
+        left, reached = {origin for origin, _ in self.moved}, {place for _, place in self.moved}
+        return (before | left | set(self.taken)) - reached - {*self.placed, *self.turned, self.guess}
+
 
 class Effects:
     """The effects of moves in one game."""
@@ -65,13 +71,15 @@ class Effects:
         effects = []
         for number, (role, move) in enumerate(branch):
             if solo and number:
-                states = list(filter(None, (self._replied(state, role, move) for state in states)))
+                states = list(self._all_replied(states, role, move, number))
             states = [state for state in states if _is_legal(state, role, move)]
             if states and not self._is_acting(states[0], role):
                 effects.append(Effect())  # it waits, which is no move
                 continue
             after = [self._at_random(state, number, attempt, but={role: move}) for attempt, state in enumerate(states)]
-            effects.append(self._seen(states, after, move) if states else self._named(move, blank))
+            effect = self._seen(states, after, move) if states else self._named(move, blank)
+            blank = effect.blanks(blank)
+            effects.append(effect)
             states = after
         return effects
 
@@ -121,16 +129,20 @@ class Effects:
         lies = self._lies_in(fact)
         return lies[0] if lies is not None else fact.rpartition(" ")[0] or fact
 
-    def _replied(self, position: Position, role: str, move: str) -> Position | None:
-        """The position in which a move of a role is legal, after replies of the others; none where none is found."""
-        for attempt in range(TRIES):
-            after = position
-            for ply in range(self.game.num_roles):
-                if _is_legal(after, role, move):
-                    return after
-                if not _goes_on(after) or len(after.legal[role]) > 1:
-                    break  # its own turn, and not this move
-                after = self._at_random(after, attempt, ply)
+    def _all_replied(self, states: Sequence[Position], role: str, move: str, number: int) -> Iterator[Position]:
+        """At most ENOUGH positions after replies of the others to these, in which move `number` of a role is legal."""
+        tries = TRIES * ENOUGH if states else 0
+        tried = enumerate(islice(cycle(states), tries))
+        return islice(filter(None, (self._replied(state, role, move, number, i) for i, state in tried)), ENOUGH)
+
+    def _replied(self, position: Position, role: str, move: str, *key: int) -> Position | None:
+        """The position in which a move of a role is legal, after random replies of the others; none if it is not then."""
+        for ply in range(self.game.num_roles):
+            if _is_legal(position, role, move):
+                return position
+            if not _goes_on(position) or len(position.legal[role]) > 1:
+                return None  # its own turn, and not this move
+            position = self._at_random(position, *key, ply)
         return None
 
     # ---- what changes ---------------------------------------------------------------------------------------------

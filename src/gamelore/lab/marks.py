@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..rules.board import POINT
 from .drawing import FAINT, INK
 from .layout import Board, Label, Place, Spot
-from .pairs import ANYTHING, MAYBE, Scene, Step
+from .pairs import ANYTHING, MAYBE, MORE, Scene, Step
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PIECE, BADGE, DOT = 0.37, 0.30, 0.12  # radii, in sides of a place
+MOST_NUMBERS = 4  # in one place
 PAPER, UNKNOWN, HATCHING, EDGE = "white", "#f3f4f6", "#cfd5db", "#9aa3ad"
 
 
@@ -190,7 +191,7 @@ def draw_moves(canvas: Canvas) -> None:
     for place, steps in crosses.items():
         _draw_crossed(canvas, place, steps)
     for ends, steps in arrows.items():
-        _draw_arrow(canvas, ends, steps, bend=0.3 if ends[::-1] in arrows else 0.0)
+        _draw_arrow(canvas, ends, steps, is_bent=ends[::-1] in arrows)
     for place, steps in numbers.items():
         _draw_numbers(canvas, place, steps)
 
@@ -198,15 +199,22 @@ def draw_moves(canvas: Canvas) -> None:
 def _draw_numbers(canvas: Canvas, place: Place, steps: Sequence[Step]) -> None:
     """The numbers of the moves that go to a place: one in the middle of it, several around it."""
     x, y = canvas.place(place)
+    shown = _shown(steps, MOST_NUMBERS)
     is_taken = canvas.scene.text_of(canvas.board(place), place.at) not in (ANYTHING, POINT)
-    radius = BADGE * canvas.side * (1.0 if len(steps) == 1 else 0.72 if len(steps) == 2 else 0.55)
-    away = canvas.side * (0.24 if len(steps) > 1 else 0.2 if is_taken else 0.0)
-    for turn, step in enumerate(steps):
-        angle = pi - 2 * pi * turn / len(steps) if len(steps) > 1 else pi / 4
+    radius = BADGE * canvas.side * (1.0 if len(shown) == 1 else 0.72 if len(shown) == 2 else 0.55)
+    away = canvas.side * (0.24 if len(shown) > 1 else 0.2 if is_taken else 0.0)
+    for turn, (step, number) in enumerate(shown):
+        angle = pi - 2 * pi * turn / len(shown) if len(shown) > 1 else pi / 4
         spot = x + away * cos(angle), y - away * sin(angle)
         is_sure = step.effect.guess != place
-        text = step.number if is_sure else step.number + MAYBE
+        text = number if is_sure or number == MORE else number + MAYBE
         draw_badge(canvas.axes, spot, radius, text, canvas.styles[step.role], is_sure)
+
+
+def _shown(steps: Sequence[Step], most: int) -> list[tuple[Step, str]]:
+    """Moves with their numbers, of more than `most` the first of them and a sign that there are more."""
+    found = [(step, step.number) for step in sorted(steps, key=lambda step: step.depth)]
+    return found if len(found) <= most else [*found[: most - 1], (found[most - 1][0], MORE)]
 
 
 def draw_badge(axes: Axes, spot: Spot, radius: float, text: str, style: Style, is_sure: bool = True) -> None:
@@ -229,13 +237,15 @@ def _halo() -> list[Any]:
     return [withStroke(linewidth=2.2, foreground=PAPER)]
 
 
-def _draw_arrow(canvas: Canvas, ends: tuple[Place, Place], steps: Sequence[Step], bend: float) -> None:
+def _draw_arrow(canvas: Canvas, ends: tuple[Place, Place], steps: Sequence[Step], is_bent: bool) -> None:
     """An arrow from place to place, bent where another goes back, with the numbers of its moves in the middle."""
     from matplotlib.patches import FancyArrowPatch
 
     style = canvas.styles[steps[0].role]
     (x1, y1), (x2, y2) = map(canvas.place, ends)
     length = hypot(x2 - x1, y2 - y1) or 1.0
+    radius = BADGE * canvas.side * 0.56
+    bend = max(0.3, 2.8 * radius / length) if is_bent else 0.0  # so far that the numbers of both ways lie apart
     tip = canvas.size(0.3)
     arrow = FancyArrowPatch(
         (x1, y1),
@@ -252,22 +262,22 @@ def _draw_arrow(canvas: Canvas, ends: tuple[Place, Place], steps: Sequence[Step]
         zorder=5,
     )
     canvas.axes.add_patch(arrow)
-    radius = BADGE * canvas.side * 0.56
     way = 0.5 if bend else 0.33  # of the whole: behind the head, and off a piece that is jumped over
-    for turn, step in enumerate(steps):
-        along = way + (turn - (len(steps) - 1) / 2) * 2 * radius / length
+    shown = _shown(steps, max(2, int(length / (2 * radius)) - 1))
+    for turn, (step, number) in enumerate(shown):
+        along = way + (turn - (len(shown) - 1) / 2) * 2 * radius / length
         aside = 2 * bend * way * (1 - way)  # of an arc with one control point, as matplotlib's arc3 is
         spot = x1 + along * (x2 - x1) - aside * (y2 - y1), y1 + along * (y2 - y1) + aside * (x2 - x1)
-        draw_badge(canvas.axes, spot, radius, step.number, canvas.styles[step.role])
+        draw_badge(canvas.axes, spot, radius, number, canvas.styles[step.role])
 
 
 def _draw_crossed(canvas: Canvas, place: Place, steps: Sequence[Step]) -> None:
     """A cross over what is taken, and which moves take it."""
     x, y = canvas.place(place)
     draw_cross(canvas.axes, (x, y), 0.3 * canvas.side)
-    for turn, step in enumerate(steps):
+    for turn, (step, number) in enumerate(_shown(steps, 3)):
         spot = x + (0.36 - 0.36 * turn) * canvas.side, y + 0.34 * canvas.side
-        draw_badge(canvas.axes, spot, 0.17 * canvas.side, step.number, canvas.styles[step.role])
+        draw_badge(canvas.axes, spot, 0.17 * canvas.side, number, canvas.styles[step.role])
 
 
 def draw_cross(axes: Axes, spot: Spot, half: float) -> None:

@@ -24,12 +24,13 @@ from .trees import labels
 if TYPE_CHECKING:
     from ..rules.game import Game
 
-ANYTHING, UNTOUCHED, TAKEN, MAYBE = "#", "·", "\N{MULTIPLICATION SIGN}", "?"
+ANYTHING, UNTOUCHED, TAKEN, MAYBE, MORE = "#", "·", "\N{MULTIPLICATION SIGN}", "?", "+"
 FALLING, RISING = (
     "\N{BOX DRAWINGS LIGHT DIAGONAL UPPER LEFT TO LOWER RIGHT}",
     "\N{BOX DRAWINGS LIGHT DIAGONAL UPPER RIGHT TO LOWER LEFT}",
 )
 GAP = "     "
+ROOM = 5  # letters in one place for the numbers of moves, so that a board keeps its shape
 Texts: TypeAlias = Mapping[Place, str]
 
 
@@ -163,7 +164,7 @@ def _scene_lines(scene: Scene, width: int) -> Iterator[str]:
 def _numbers(steps: Sequence[Step]) -> dict[Place, str]:
     """The numbers of the moves in the places that they go to, and a cross where a piece is taken."""
     numbers: dict[Place, list[str]] = {}
-    for step in steps:
+    for step in sorted(steps, key=lambda step: step.depth):
         effect = step.effect
         for place in (*effect.placed, *(place for _, place in effect.moved)):
             numbers.setdefault(place, []).append(step.number)
@@ -171,7 +172,13 @@ def _numbers(steps: Sequence[Step]) -> dict[Place, str]:
             numbers.setdefault(effect.guess, []).append(step.number + MAYBE)
     for place in (place for step in steps for place in step.effect.taken):
         numbers.setdefault(place, [TAKEN])
-    return {place: ",".join(texts) for place, texts in numbers.items()}
+    return {place: _fitting(texts) for place, texts in numbers.items()}
+
+
+def _fitting(numbers: Sequence[str]) -> str:
+    """As many numbers as there is room for, the first at least, and a sign where there are more."""
+    shown = next(num for num in range(len(numbers), 0, -1) if num == 1 or len(",".join(numbers[:num])) <= ROOM)
+    return ",".join(numbers[:shown]) + (MORE if shown < len(numbers) else "")
 
 
 def _move_lines(scene: Scene) -> Iterator[str]:
@@ -198,6 +205,8 @@ def _key(scenes: Sequence[Scene], width: int) -> Iterator[str]:
     every = [(form, thing) for board in boards.values() for thing, form in board.symbols.items()]
     forms = {form: thing for form, thing in every if thing and form != thing} | {ANYTHING: "anything", POINT: "blank"}
     words = [f"{form} = {forms[form]}" for form in sorted(forms.keys() & shown)]
+    if any(text.endswith(MORE) for scene in scenes for text in _numbers(scene.steps).values()):
+        words.append(f"1{MORE} = 1 and more")
     yield from textwrap.wrap(", ".join(words), width)
     for board in boards.values():
         if board.kind == "points":

@@ -128,6 +128,7 @@ def _least_of(
     return kept, least
 
 
+# nothing is returned: Ctrl-C during a kernel that returns arrays in a tuple comes out of numba as a SystemError
 @kernel("void(uint64[:, ::1], uint64[::1], uint64[:, :, :, ::1], uint64[:, ::1], int64[::1])")
 def _smallest(
     states: NDArray[np.uint64],
@@ -138,8 +139,7 @@ def _smallest(
 ) -> None:
     """Fills in the smallest image of each state, and how many symmetries lead to it.
 
-    Word by word: of all symmetries for the first one, and of those that gave the smallest word for the next. (It returns
-    nothing, for Ctrl-C during a kernel that returns arrays in a tuple comes out of numba as a SystemError.)
+    Word by word: of all symmetries for the first one, and of those that gave the smallest word for the next.
     """
     num_words, num = images.shape[2], images.shape[3]
     found = np.empty(num, np.uint64)

@@ -28,7 +28,7 @@ _AT_ONCE = 1 << 13
 
 def try_out(turns: TurnGame) -> None:
     """Plays a few matches. Raises as `TurnGame` does where they show that the game is not of its kind."""
-    _coincidences(turns, NUM_MATCHES[0] if is_native(turns.game) else ON_THE_REASONER)
+    _coincidences(turns, NUM_MATCHES[0] if is_native(turns.game) else ON_THE_REASONER, until=0)
 
 
 def fewest_positions(turns: TurnGame, enough: int) -> int:
@@ -41,7 +41,7 @@ def fewest_positions(turns: TurnGame, enough: int) -> int:
     for num_matches in NUM_MATCHES if is_native(turns.game) else ():
         if num_matches * turns.canonical.symmetries.num > _MOST_IMAGES:
             break
-        seen = _coincidences(turns, num_matches)
+        seen = _coincidences(turns, num_matches, until=num_matches // 2)
         least = max(least, *(int(pairs / _at_most(equal)) for pairs, equal in seen))
         if least > enough or not _may_be_more(seen, enough):
             break
@@ -49,9 +49,8 @@ def fewest_positions(turns: TurnGame, enough: int) -> int:
 
 
 def _may_be_more(seen: list[tuple[float, int]], enough: int) -> bool:
-    """Whether more matches may show more than `enough` positions at one of the plies that half of them come to."""
-    most = max(pairs for pairs, _ in seen)
-    return any(4 * pairs >= most and pairs > enough * _at_least(equal) for pairs, equal in seen)
+    """Whether more matches may show more than `enough` positions at one of these plies."""
+    return any(pairs > enough * _at_least(equal) for pairs, equal in seen)
 
 
 def _at_most(count: int) -> float:
@@ -64,8 +63,11 @@ def _at_least(count: int) -> float:
     return max(0.0, count - 3.2 * math.sqrt(count))
 
 
-def _coincidences(turns: TurnGame, num_matches: int) -> list[tuple[float, int]]:
-    """Ply by ply of so many random matches: the pairs of matches that go on, and how many are of equal positions."""
+def _coincidences(turns: TurnGame, num_matches: int, until: int) -> list[tuple[float, int]]:
+    """Ply by ply of so many random matches: the pairs of matches that go on, and how many are of equal positions.
+
+    It ends when no more than `until` matches go on.
+    """
     keys = extend(stream(0, "solve", num_matches), np.arange(num_matches))
     states = np.repeat(turns.start, num_matches, axis=0)
     seen = []
@@ -75,7 +77,7 @@ def _coincidences(turns: TurnGame, num_matches: int) -> list[tuple[float, int]]:
         moved = [_move_on(turns, states[part], keys[part], ply) for part in parts]
         states = np.concatenate([after for after, _ in moved])
         keys = np.concatenate([rest for _, rest in moved])
-        if len(states) < 2:
+        if len(states) <= until:
             break
     return seen
 

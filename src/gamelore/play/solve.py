@@ -46,7 +46,8 @@ Progress = Callable[[str, int, int], None]
 class Solution:
     """What every reachable position is worth.
 
-    num_positions  all of them; num_classes: those that are left where symmetric ones count as one
+    num_positions  all of them, those that differ only by a counter left out counted once; num_classes: those that are
+                   left where symmetric ones count as one, too
     num_moves      of the classes
     left_out       the facts of the step counter that was left out, in the order of counting; empty where none was
     total          what the goals of both roles add up to; None for one role

@@ -156,6 +156,7 @@ def _told(game: Game, state: NDArray[np.uint64]) -> str:
     return f"the position {' '.join(sorted(game.facts(state)))}"
 
 
+# filled in, not returned: see `_smallest` of canonical.py
 @kernel("int64(int64[::1], boolean[::1], int64, int8[::1], int32[::1])")
 def _choosers(
     offsets: NDArray[np.int64],

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import operator
 import time
+from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,8 @@ from .colouring import Colouring, Graph
 from .groundrules import Ints
 
 CALLS = 50  # of VF2 for each vertex; where colours leave no choice it needs one
+COLOURS = 25_000_000  # in all colourings of a search together, about 400 MB
+SOME_STAY = "these keep some facts or moves in their places"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,7 @@ class _Search:
             ended = not self._extend(depth)
             orbit = self._orbit(self.levels[depth].vertex)
             if len(orbit) * len(self.elements) > self.bounds.most:
-                self.why = f"there are more than {self.bounds.most}; these keep some facts or moves in their places"
+                self.why = f"there are more than {self.bounds.most}; {SOME_STAY}"
                 del self.generators[known:]
                 return
             self.elements = np.concatenate([representative[self.elements] for representative in orbit.values()])
@@ -107,15 +110,20 @@ class _Search:
         return not self.chose_badly and all(product.tobytes() in known for product in products)
 
     def _base(self, colouring: Colouring) -> list[_Level]:
-        """Each time a vertex of a colour that few others have, until each has its own; first the live ones."""
-        levels: list[_Level] = []
+        """Each time a vertex of a colour that few others have, until each has its own; first the live ones.
+
+        Where these are too many to keep their colourings, the first ones are left out, so that they stay.
+        """
+        levels: deque[_Level] = deque(maxlen=max(1, COLOURS // self.graph.num_vertices))
         for chosen in (self.points[self.live], self.points):
             while len(shared := chosen[~colouring.is_alone(chosen)]):
                 vertex = int(shared[np.argmin(colouring.sizes[colouring.colours[shared]])])
                 after = colouring.individualised(vertex, self.graph, self._tick)
+                if len(levels) == levels.maxlen:
+                    self.why = f"there are too many to look for all; {SOME_STAY}"
                 levels.append(_Level(vertex, bool(self.live[vertex]), colouring, after))
                 colouring = after
-        return levels
+        return list(levels)
 
     def _extend(self, depth: int) -> bool:
         """Adds generators for all images of a base vertex while those before it stay; False where time is up."""

@@ -25,7 +25,7 @@ Config = frozenset[int]  # the facts of a counter that hold
 Course = list[Config]  # from the first state on, as long as there are new ones
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class StepCounter:
     """`facts`: bit numbers of the native engine's states, in the order of counting from the initial one.
 
@@ -51,8 +51,8 @@ def step_counter(game: Game) -> StepCounter | None:
     course, again = _course(game, own)
     counting = [part for part in _parts(own) if len(_of(part, course)) > SHORTEST]
     standing = [part for part in counting if len(_of(part, course[again:])) == 1]
-    found = [_cap(game, circuit, _of(frozenset().union(*standing), course))]
-    found += [_cap(game, circuit, _of(part, course), must_end=True) for part in counting if part not in standing]
+    candidates = [(frozenset().union(*standing), False), *((part, part not in standing) for part in counting)]
+    found = (_cap(game, circuit, _of(part, course), must_end) for part, must_end in candidates)
     return next((counter for counter in found if counter is not None), None)
 
 
@@ -61,7 +61,7 @@ def _of(part: Config, course: Course) -> Course:
     return list(dict.fromkeys(config & part for config in course))
 
 
-def _cap(game: Game, circuit: Circuit, course: Course, must_end: bool = False) -> StepCounter | None:
+def _cap(game: Game, circuit: Circuit, course: Course, must_end: bool) -> StepCounter | None:
     """The counter that takes this course, where `terminal` and the goals are the same until it ends."""
     told = _told(circuit, frozenset().union(*course), course)
     ends = bool(told) and told[-1][0] == TRUE

@@ -66,11 +66,10 @@ class Symmetries:
         """uint64[num, 8 * words, 256, words]: the image of a state is OR, over its bytes, of what stands here."""
         words = self.game.num_words
         tables = np.zeros((self.num, 8 * words, 256, words), np.uint64)
-        values = np.arange(256)
-        for i in range(self.facts.shape[1]):
-            held = np.flatnonzero(values >> (i & 7) & 1)
-            for s, image in enumerate(self.facts[:, i].tolist()):
-                tables[s, i >> 3, held, image >> 6] |= np.uint64(1 << (image & 63))
+        elements = np.arange(self.num)[:, None]
+        for i, image in enumerate(self.facts.T[:, :, None]):
+            held = np.flatnonzero(np.arange(256) >> (i & 7) & 1)
+            tables[elements, i >> 3, held, image >> 6] |= np.uint64(1) << (image & 63).astype(np.uint64)
         return tables
 
     def images(self, states: NDArray[np.uint64]) -> NDArray[np.uint64]:
