@@ -397,3 +397,20 @@ def test_reproduce_knows_its_papers() -> None:
     assert "did you mean banerjee2007?" in run("reproduce", "banerjee", code=2)
     assert "expected options of lock2004, got --reading" in run("reproduce", "lock2004", "--reading", "text", code=2)
     assert "got --core, which is for lock2004" in run("reproduce", "banerjee2007", "--core", code=2)
+
+
+@pytest.mark.parametrize("cause", [None, KeyboardInterrupt()])
+def test_ctrl_c_in_a_kernel_is_an_interruption(cause):
+    """A numba kernel that returns arrays turns it into a SystemError; any other is none."""
+    from gamelore.cli.console import command
+
+    app = typer.Typer()
+
+    @command(app, "work", "work", kept="all is kept")
+    def work() -> None:
+        """Work."""
+        raise SystemError("returned a result with an exception set") from cause
+
+    result = CliRunner().invoke(app, [])
+    assert result.exit_code == (130 if cause else 1)
+    assert ("all is kept" in result.stderr) == bool(cause)

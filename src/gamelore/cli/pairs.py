@@ -62,7 +62,7 @@ def print_pairs(shown: Sequence[Shown]) -> None:
         if place:
             typer.echo()
         typer.echo(f"{game.name}: the best {len(pairs)} of {counted(of, 'pair')} of learner {learner.id}\n")
-        columns = ("pair", "role", "weight", "as the expert", "did not lose")
+        columns = ("pair", "role", "weight", "as the expert", "succeeded")
         show_table(columns, _lines(pairs), numbers=[0, 2, 3, 4])
         typer.echo("\n" + pairs_text(game, one.drawn, show_width()) + "\n")
         typer.echo(f"learner {learner.id}: {game.name}, {learner.opponent}, after {learner.num_matches} matches")

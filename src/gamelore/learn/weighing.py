@@ -50,7 +50,7 @@ def trusting(record: Record) -> NDArray[np.float64]:
 
 
 def results(record: Record) -> NDArray[np.float64]:
-    """(successes + 1) / (tries + 1): how often the move did not lose, whoever made it; trusted until it was tried."""
+    """(successes + 1) / (tries + 1): how often the move succeeded, whoever made it; trusted until it was tried."""
     return (record.successes + 1.0) / (record.tries + 1.0)
 
 
