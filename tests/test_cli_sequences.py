@@ -122,6 +122,14 @@ def test_a_game_without_a_solution_needs_another_expert(store: Path) -> None:
     assert {test["against"] for test in report["tests"]} == {"random", "uct:simulations=20"}
 
 
+def test_who_learned_nothing_to_trust_is_told() -> None:
+    options = ("--expert", "random", "--matches", 2, "--cycles", 1, "--tests", 0)
+    message = run("learn", "tictactoe", "--learner", "sequences", *options).stderr
+    assert "no pair weighs 0.55 or more, so that seqplayer plays at random" in message
+    message = run("learn", "tictactoe", "--learner", "sequences", *options, "--length", 20).stderr
+    assert "no sequence was found: the matches were shorter than one (--length), or nobody won or drew" in message
+
+
 def test_what_is_learned_is_listed_and_shown(tmp_path: Path) -> None:
     learned("--tests", 0)
     run("learn", "losetictactoe", "--matches", 20)
@@ -178,6 +186,10 @@ def test_sequences_are_carried_and_played(tmp_path: Path, store: Path) -> None:
     assert "seqplayer" in run("players").stdout
     assert "got none; learn them first" in run("play", "tictactoe", "seqplayer", "random", code=1).stderr
     assert "did you mean version" in run("play", "losetictactoe", "seqplayer:verion=1", "random", code=2).stderr
+    options = "seqplayer:enforce=solos"
+    assert "expected enforce all | duets | none" in run("play", "losetictactoe", options, "random", code=2).stderr
+    message = run("play", "connect3", "seqplayer:learner=1", "random", code=1).stderr
+    assert "learner 1 (losetictactoe): expected a role of connect3 (red, yellow), got" in message
 
 
 def test_an_interrupt_keeps_every_finished_tournament(store: Path) -> None:

@@ -408,9 +408,17 @@ def test_a_picture_of_points_with_arrows_and_crosses() -> None:
 
 def test_a_picture_of_many_moves_to_one_place() -> None:
     _, words = shapes("losetictactoe", CROWD)
+    assert [words[number] for number in ("2a", "3a", "4a", "4f")] == [2, 2, 1, 0]  # in the place and in the list
+    assert words[".. and 3 more moves"] == words["on the board: moves 1 to 3"] == 1
+
+
+def test_a_picture_has_room_for_some_numbers_in_a_place() -> None:
+    moves = (
+        ";".join(f"{X}: mark {x} 2, {O}: mark 1 1" for x in (1, 2, 3)) + f";{X}: mark 1 1;{X}: mark 2 1, {O}: mark 1 1"
+    )
+    _, words = shapes("losetictactoe", pair("2 2 b", moves=moves))
     assert words["+"] == 1
-    assert [words[number] for number in ("4a", "4c", "4d", "4f")] == [2, 2, 1, 0]  # in the place and in the list
-    assert words[".. and 3 more moves"] == 1
+    assert [words[number] for number in ("1d", "2a", "2b", "2c", "2d")] == [2, 2, 2, 1, 1]
 
 
 def test_a_picture_of_a_position_has_no_hatching() -> None:

@@ -334,6 +334,31 @@ def test_one_player_in_both_seats_plays_as_two() -> None:
     assert moves_of(together, 0, 1)[:3] == [mark(5), mark(4), mark(3)]
 
 
+def test_a_match_is_the_same_in_lockstep_and_by_itself() -> None:
+    game = game_of("losetictactoe")
+    graph, learner = Graph(game), SeqLearner(Patterns(game), SequenceSettings(weighting="trusting"))
+    train(learner, Tournaments(graph, (1,)), Curriculum("minimax:depth=3", ("random",), matches=10))
+    ended: list[Finished] = []
+    both = SeqPlayer(learner.pairs)
+    run_lockstep(graph, [both, both], np.full(6, stream(4)), 1, first_match=np.arange(6), on_end=ended.append)
+    rows = {
+        int(one.matches[i]): one.rows[i, : one.plies[i] + 1].tolist() for one in ended for i in range(len(one.lanes))
+    }
+    for number in range(6):
+        state = MatchState(graph)
+        for role in range(2):
+            both.begin(role, state.started(number))
+        while state.end is None:
+            for role in state.pending():
+                key = extend(extend(stream(4), number), role)
+                choice = both.choose(state.turn(role, key))[0] if state.has_choice(role) else 0
+                state.submit(role, int(choice))
+        for role in range(2):
+            both.end(role, state.finished(number))
+        assert state.finished().rows[0].tolist() == rows[number]
+    assert both.sources["enforcer"] > 0
+
+
 def test_what_somebody_else_answered_for_it_is_not_gone_on_with() -> None:
     pairs = pairs_of(patterns_of("tictactoe"), (1.0, 0, EMPTY, [solo(1, 2, 3)]))
     graph, player = Graph(game_of("tictactoe")), SeqPlayer(pairs)

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gamelore
+from bounded_sheets import LEAVING_BASE
 from gamelore.errors import GameloreError
 from gamelore.learn.advice import consult
 from gamelore.learn.contexts import ContextPairs, Record
@@ -29,6 +30,7 @@ from gamelore.play.lockstep import run_lockstep
 from gamelore.play.match import MatchState
 from gamelore.play.player import TERMINAL, Finished, Turn
 from gamelore.play.streams import extend, stream
+from gamelore.rules.counter import step_counter
 from gamelore.rules.symmetry import Symmetries
 from learn.plain_sequences import EIGHT, Branch, Facts, PlainLearner, Ply, Symmetry, image
 
@@ -375,7 +377,10 @@ def played_by(graph: Graph, draws: Sequence[int], max_plies: int) -> Finished:
     return match.finished()
 
 
-@pytest.mark.parametrize("name", ["losetictactoe", "tictactoe3p", "goofspiel", "pegsolitaire", "connect3"])
+OF_ANY_KIND = ["losetictactoe", "tictactoe3p", "goofspiel", "pegsolitaire", "connect3", LEAVING_BASE]
+
+
+@pytest.mark.parametrize("name", OF_ANY_KIND, ids=[*OF_ANY_KIND[:-1], "bounded"])
 @settings(deadline=None, max_examples=20, derandomize=True)
 @given(data=st.data())
 def test_it_learns_what_a_plain_learner_learns_of_any_match(name: str, data: st.DataObject) -> None:
@@ -445,6 +450,20 @@ def test_patterns_that_grow_wider_find_the_contexts_from_before() -> None:
         np.ones(len(rows), np.bool_), np.ones(len(rows)),
     )  # fmt: skip
     assert pairs.record.comments.tolist() == [float((rows == graph.start).sum())]
+
+
+def test_contexts_say_nothing_of_what_counts_steps() -> None:
+    game = game_of("fivemensmorris")
+    counter = step_counter(game)
+    assert counter is not None
+    learner, finished = SeqLearner(Patterns(game), SequenceSettings(repeated="once")), random_match("fivemensmorris")
+    learner.watch(finished, all_of(finished))
+    learner.extract()
+    counting = {game.fact_text(fact) for fact in counter.facts}
+    contexts = [learner.patterns.facts(context) for context in learner.pairs.contexts]
+    assert len(contexts) > 5
+    assert all(counting.isdisjoint(context) for context in contexts)
+    assert all(counting & finished.graph.facts(row) for row in finished.rows[0].tolist())
 
 
 def test_more_symmetries_than_their_tables_have_room_for(monkeypatch: pytest.MonkeyPatch) -> None:

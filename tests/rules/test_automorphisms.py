@@ -74,6 +74,17 @@ def test_too_many_are_a_group_all_the_same():
     assert {tuple(a[b]) for a in elements[::50] for b in elements} == known
 
 
+def test_too_many_colourings_to_keep(monkeypatch):
+    """Those of four base vertices are kept: the five last vertices change places, and the first three stay."""
+    monkeypatch.setattr("gamelore.rules.automorphisms.COLOURS", 4 * 8)
+    elements, why = automorphisms(graph_of(8, []), np.zeros(8, np.int64), all_live(8), Bounds())
+    assert len(elements) == 120
+    assert why == "there are too many to look for all; these keep some facts or moves in their places"
+    known = {tuple(element) for element in elements.tolist()}
+    assert {tuple(a[b]) for a in elements for b in elements} == known
+    assert (elements == np.arange(8)).all(axis=0).sum() == 3
+
+
 def test_out_of_time_is_a_group_all_the_same():
     edgeless = graph_of(6, [])
     elements, why = automorphisms(edgeless, np.zeros(6, np.int64), all_live(6), Bounds(seconds=-1))

@@ -146,6 +146,36 @@ def test_two_digits():
     assert_only_the_end_depends(game, counter)
 
 
+def test_two_that_go_round_are_one():
+    """A symmetry exchanges them, and would not know which of them is left out."""
+    game, counter = of_text(
+        "(role r) (legal r a) (legal r b) (<= (next seen) (does r a)) (<= (next seen) (true seen))"
+        "(hand small) (hand large) (turn 0 1) (turn 1 2) (turn 2 0) (<= (init (at ?h 0)) (hand ?h))"
+        "(<= (next (at ?h ?m)) (true (at ?h ?n)) (turn ?n ?m)) (<= terminal (true (at ?h 2)))"
+        "(<= (goal r 100) (true seen)) (<= (goal r 0) (not (true seen)))"
+    )
+    assert counter is not None
+    _, *described = in_words(game, counter)
+    assert described == [{"(at small 0)", "(at large 0)"}, {"(at small 2)", "(at large 2)"}, 2, True]
+    assert_only_the_end_depends(game, counter)
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        "(init (age 1)) (<= (next (age ?m)) (true (age ?n)) (succ ?n ?m)) (<= (next (age 5)) (true (age 5)))"
+        "(<= (goal r 30) (true (age 3)) (true (at 2)))",
+        "(init (day 1)) (<= (next (day ?m)) (true (day ?n)) (succ ?n ?m)) (<= (next (day 1)) (true (day 5)))"
+        "(<= (goal r 30) (true (day 3)) (true (at 2)))",
+    ],
+)
+def test_beside_one_that_goals_depend_on(beside):
+    game, counter = of_text(ROUND + CAP + beside)
+    assert counter is not None
+    assert in_words(game, counter) == (STEPS, {"(step 1)"}, {"(step 5)"}, 4, True)
+    assert_only_the_end_depends(game, counter)
+
+
 # ---- public sheets ------------------------------------------------------------------------------------------------
 
 

@@ -10,14 +10,16 @@ import pytest
 
 from evaluators import native_game, reasoned_game
 from gamelore import games
-from gamelore.errors import GameloreError
+from gamelore.errors import GameloreError, GDLError
 from gamelore.rules import gdl, symmetry
 from gamelore.rules.automorphisms import Bounds
 from gamelore.rules.cache import folder
+from gamelore.rules.check import check
 from gamelore.rules.game import Game
 from gamelore.rules.symmetry import Symmetries, find, symmetries
+from mutants import altered
 from scrambling import Names, scrambled, shuffled
-from symmetric import assert_group, assert_symmetric, drawn
+from symmetric import assert_group, assert_symmetric, drawn, stuck
 
 NUMBER = {
     "tictactoe": 8,
@@ -275,6 +277,49 @@ def test_moves_that_are_counted_together():
     )
     assert symmetric.num == 24
     assert_symmetric(symmetric.game, symmetric)
+
+
+@pytest.mark.parametrize(
+    ("third", "number"),
+    [
+        ("(<= third (does r (press 0)) (does r (press 1)))", 4),  # never holds
+        ("(<= third (not (shadow 0))) (<= (shadow ?x) (true (lit ?x)))", 2),  # 0, the other way round
+    ],
+)
+def test_what_is_counted_may_never_hold_or_be_counted_twice(third, number):
+    """Lamps 0 and 1 ring, where both are lit, or one and a third thing."""
+    symmetric = of_text(
+        lamps(
+            4,
+            "(succ 0 1) (succ 1 2) (succ 2 3) (position 0 1) (position 1 2) (count 0 0)"
+            "(<= (count ?j ?n) (succ ?i ?j) (count ?i ?n) (position ?x ?j) (not (true (lit ?x))))"
+            "(<= (count ?j ?m) (succ ?i ?j) (count ?i ?n) (succ ?n ?m) (position ?x ?j) (true (lit ?x)))"
+            "(<= (total ?n) (count 2 ?n) (not third)) (<= (total ?m) (count 2 ?n) (succ ?n ?m) third)"
+            "(<= (next bell) (total 2)) (<= terminal (true bell))" + third,
+        )
+    )
+    assert symmetric.num == number  # 2 and 3 may be exchanged; 0 and 1, too, where 0 is not the third as well
+    assert_symmetric(symmetric.game, symmetric)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", ["tictactoe", "capturego3", "pegsolitaire", "lamps"])
+def test_altered_sheets(name, seed):
+    """Whatever a change of the rules does to the symmetries: those that are found are some."""
+    random = Random(f"{name} {seed}")
+    text = lamps(4) if name == "lamps" else str(game(name).rulesheet)
+    for _ in range(4):
+        try:
+            sheet = gdl.parse(altered(text, random))
+            if any(finding.severity == "error" for finding in check(sheet)):
+                continue
+            rules = native_game(sheet)
+        except GDLError:  # no rulesheet any more
+            continue
+        symmetric = find(rules)
+        assert_group(symmetric)
+        if not stuck(rules, rules.initial[None])[0]:
+            assert_symmetric(rules, symmetric, num_matches=5, most_plies=15)
 
 
 # ---- what is not compiled, and the disk ---------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from gamelore import games
 from gamelore.errors import GameloreError
 from gamelore.rules import gdl, neighbours
 from gamelore.rules.game import Game
+from gamelore.rules.symmetry import symmetries
 from gamelore.rules.vicinity import Vicinity
 from scrambling import scrambled, shuffled
 
@@ -134,6 +135,20 @@ def test_names_and_order_do_not_matter(name, seed):
     assert sorted(order) == list(range(len(others)))
     np.testing.assert_array_equal(other.neighbours[np.ix_(order, order)], found(name).neighbours)
     np.testing.assert_array_equal(other.everywhere[order], found(name).everywhere)
+
+
+@pytest.mark.parametrize("name", ["tictactoe", "connect3", "othello4", "fivemensmorris:", "breakthrough"])
+def test_symmetries_keep_it(name):
+    """So it is the same for a sequence and for what stands for it."""
+    vicinity, symmetric = found(name), symmetries(game(name))
+    assert symmetric.num > 1
+    for facts, actions in zip(symmetric.facts, symmetric.actions, strict=True):
+        images = np.empty(len(vicinity.everywhere), np.int64)
+        images[vicinity.variables] = vicinity.variables[facts]
+        assert (images[vicinity.variables] == vicinity.variables[facts]).all()
+        np.testing.assert_array_equal(vicinity.neighbours[np.ix_(images, images)], vicinity.neighbours)
+        np.testing.assert_array_equal(vicinity.everywhere[images], vicinity.everywhere)
+        np.testing.assert_array_equal(vicinity.touched[np.ix_(actions, images)], vicinity.touched)
 
 
 # ---- actions and sequences ----------------------------------------------------------------------------------------

@@ -261,6 +261,14 @@ def _show(report: dict[str, Any]) -> None:
         f"{counted(report['pairs'], 'pair')}\nkept in {report['knowledge']}; gamelore knowledge show "
         f"{report['number']} draws the best, and seqplayer plays by them"
     )
+    *trusted, _ = report["classes"]
+    if not report["sequences"]:
+        say("no sequence was found: the matches were shorter than one (--length), or nobody won or drew")
+    elif not any(one["pairs"] for one in trusted):
+        say(
+            f"no pair weighs {trusted[-1]['from']} or more, so that seqplayer plays at random; let it watch more "
+            "matches (--matches, --cycles), or weigh them otherwise (--weighting plain)"
+        )
 
 
 def _classes(classes: Iterable[dict[str, Any]]) -> list[tuple[str, int]]:

@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
 from ..rules.board import UNBROKEN
@@ -25,6 +26,7 @@ from .marks import (
     draw_disc,
     draw_moves,
     draw_unknown,
+    drawn,
     label_spot,
     role_styles,
 )
@@ -121,8 +123,19 @@ class Panel:
         return 0.26 + (0.12 * step.depth if self.scene.is_tree else 0.0)
 
     @property
+    def notes(self) -> Iterator[str]:
+        """The lines below the list."""
+        steps, on_board = self.scene.steps, drawn(self.scene.steps)
+        if len(steps) > len(self.listed):
+            yield f".. and {len(steps) - len(self.listed)} more moves"
+        if len(steps) > len(on_board):
+            last = max(on_board, key=lambda step: step.depth).number.rstrip(ascii_lowercase)
+            yield f"on the board: {'moves 1 to ' if last != '1' else 'move '}{last}"
+        yield from self.words
+
+    @property
     def height(self) -> float:
-        num_lines = min(len(self.scene.steps), MOST_MOVES + 1) + len(self.words)
+        num_lines = len(self.listed) + len(list(self.notes))
         return TITLE_ROOM + self.board_size[1] + 0.1 + num_lines * LINE_STEP
 
 
@@ -167,17 +180,13 @@ def _draw_panel(axes: Axes, panel: Panel, left: float, top: float) -> None:
 
 
 def _draw_list(axes: Axes, panel: Panel, left: float, y: float) -> None:
-    """The moves with their numbers, then the facts that lie nowhere."""
-    steps = panel.scene.steps
+    """The moves with their numbers, then what is left to say, and the facts that lie nowhere."""
     for step in panel.listed:
         style, x = panel.styles[step.role], left + panel.indent(step)
         draw_badge(axes, (x - 0.17, y), 0.065, step.number, style)
         axes.text(x - 0.05, y, f"{step.role} {step.move}", size=6.5, color=INK, va="center")
         y += LINE_STEP
-    if len(steps) > len(panel.listed):
-        axes.text(left, y, f".. and {len(steps) - MOST_MOVES} more moves", size=6.5, color=FAINT, va="center")
-        y += LINE_STEP
-    for words in panel.words:
+    for words in panel.notes:
         axes.text(left, y, words, size=6.5, color=FAINT, va="center")
         y += LINE_STEP
 
@@ -198,7 +207,7 @@ def _draw_legend(axes: Axes, panels: Sequence[Panel], styles: Mapping[str, Style
     if any(step.effect.turned for step in steps):
         draw_disc(axes, (x, y), 0.05, COLOURS["black"], zorder=4)
         x = _legend_words(axes, x, y, "turned")
-    if any(panel.scene.pair.kind != "position" for panel in panels):
+    if any(panel.scene.has_unknown for panel in panels):
         draw_unknown(axes, (x - 0.075, y - 0.075), 0.15)
         x = _legend_words(axes, x, y, "anything")
     if x > MARGIN + 0.08:

@@ -136,7 +136,7 @@ class Effects:
         return islice(filter(None, (self._replied(state, role, move, number, i) for i, state in tried)), ENOUGH)
 
     def _replied(self, position: Position, role: str, move: str, *key: int) -> Position | None:
-        """The position in which a move of a role is legal, after random replies of the others; none if it is not then."""
+        """The position in which a move of a role is legal, after random replies of the others; none where it is not."""
         for ply in range(self.game.num_roles):
             if _is_legal(position, role, move):
                 return position

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 PIECE, BADGE, DOT = 0.37, 0.30, 0.12  # radii, in sides of a place
 MOST_NUMBERS = 4  # in one place
+MOST_DRAWN = 12  # moves of a tree
 PAPER, UNKNOWN, HATCHING, EDGE = "white", "#f3f4f6", "#cfd5db", "#9aa3ad"
 
 
@@ -173,11 +174,18 @@ def draw_disc(axes: Axes, spot: Spot, radius: float, style: Style, zorder: int) 
 # ---- moves ------------------------------------------------------------------------------------------------------
 
 
+def drawn(steps: Sequence[Step]) -> list[Step]:
+    """The moves that are drawn on a board: of a large tree those near its root, as many levels as there is room for."""
+    deepest = max((step.depth for step in steps), default=0)
+    levels = [[step for step in steps if step.depth <= depth] for depth in range(deepest, -1, -1)]
+    return next((level for level in levels if len(level) <= MOST_DRAWN), levels[-1])
+
+
 def draw_moves(canvas: Canvas) -> None:
     numbers: dict[Place, list[Step]] = {}
     arrows: dict[tuple[Place, Place], list[Step]] = {}
     crosses: dict[Place, list[Step]] = {}
-    for step in canvas.scene.steps:
+    for step in drawn(canvas.scene.steps):
         effect = step.effect
         for place in filter(canvas.has, (*effect.placed, *([effect.guess] if effect.guess else []))):
             numbers.setdefault(place, []).append(step)

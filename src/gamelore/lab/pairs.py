@@ -81,6 +81,11 @@ class Scene:
         """Whether some moves are alternatives."""
         return len({step.depth for step in self.steps}) < len(self.steps)
 
+    @property
+    def has_unknown(self) -> bool:
+        """Whether there is a place where anything may lie."""
+        return any(self.text_of(board, at) == ANYTHING for board in self.laid.boards for at in board.spots)
+
     def text_of(self, board: Board, at: Arguments) -> str:
         """The short form of what lies in a place: `#` for anything, and of a whole position a point for nothing."""
         thing = self.laid.things.get(Place(board.function, at))

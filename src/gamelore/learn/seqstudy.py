@@ -121,7 +121,10 @@ def load_learner(knowledge: Knowledge, stored: StoredLearner, game: Game, *, onl
     settings["lengths"] = tuple(settings.get("lengths", SequenceSettings().lengths))
     patterns = patterns_of(game, stored.settings.get("symmetry", "all"))
     sequences = [] if only_pairs else knowledge.sequences(stored)
-    return restored(patterns, SequenceSettings(**settings), stored.num_matches, sequences, knowledge.pairs(stored))
+    try:
+        return restored(patterns, SequenceSettings(**settings), stored.num_matches, sequences, knowledge.pairs(stored))
+    except KnowledgeError as error:
+        raise KnowledgeError(f"learner {stored.id} ({stored.game}): {error}") from error
 
 
 def load_pairs(knowledge: Knowledge, stored: StoredLearner, game: Game) -> ContextPairs:

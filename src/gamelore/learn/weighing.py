@@ -25,13 +25,9 @@ Weighting: TypeAlias = Callable[[Record], NDArray[np.float64]]
 FULLY_TRUSTED = 10  # comments
 
 
-def _ratio(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.float64]:
-    return part / np.maximum(whole, 1.0)
-
-
 def agreement(record: Record) -> NDArray[np.float64]:
-    """agreements / comments, less while there are fewer than 10 comments: reliable and frequently applicable."""
-    return _ratio(record.agreements, record.comments) * np.minimum(1.0, record.comments / FULLY_TRUSTED)
+    """agreements / comments, as if there were 10 comments at least: reliable and frequently applicable."""
+    return record.agreements / np.maximum(record.comments, FULLY_TRUSTED)
 
 
 def laplace(record: Record) -> NDArray[np.float64]:
@@ -41,7 +37,7 @@ def laplace(record: Record) -> NDArray[np.float64]:
 
 def plain(record: Record) -> NDArray[np.float64]:
     """agreements / comments; 0 without comments."""
-    return _ratio(record.agreements, record.comments)
+    return record.agreements / np.maximum(record.comments, 1.0)
 
 
 def trusting(record: Record) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ the goals are the same whatever it says; when it ends, so does the match, or the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,10 +50,14 @@ def step_counter(game: Game) -> StepCounter | None:
     own = _left_alone(circuit)
     course, again = _course(game, own)
     counting = [part for part in _parts(own) if len(_of(part, course)) > SHORTEST]
-    standing = [part for part in counting if len(_of(part, course[again:])) == 1]
-    candidates = [(frozenset().union(*standing), False), *((part, part not in standing) for part in counting)]
-    found = (_cap(game, circuit, _of(part, course), must_end) for part, must_end in candidates)
+    standing = _joined(part for part in counting if len(_of(part, course[again:])) == 1)
+    candidates = (_joined(counting), standing, *counting)  # together they may count what none does alone
+    found = (_cap(game, circuit, _of(part, course), must_end=not part <= standing) for part in candidates)
     return next((counter for counter in found if counter is not None), None)
+
+
+def _joined(parts: Iterable[Config]) -> Config:
+    return frozenset().union(*parts)
 
 
 def _of(part: Config, course: Course) -> Course:

@@ -123,7 +123,7 @@ def simplify(rules: GroundRules, wanted: Sequence[int]) -> None:
     """Drops what is constant, what another atom says as well, what can not hold, and what nobody wants."""
     _propagate_constants(rules)
     _replace_aliases(rules)
-    _drop_unneeded(rules, wanted)
+    drop_unneeded(rules, wanted)
     normalise(rules)
 
 
@@ -168,7 +168,7 @@ def _replace_aliases(rules: GroundRules) -> None:
     rules.literals = same[rules.literals]
 
 
-def _drop_unneeded(rules: GroundRules, wanted: Sequence[int]) -> None:
+def drop_unneeded(rules: GroundRules, wanted: Sequence[int]) -> None:
     """Keeps the rules that the wanted atoms depend on."""
     by_head = np.argsort(rules.heads, kind="stable")
     ends = np.cumsum(np.bincount(rules.heads, minlength=rules.num_atoms))

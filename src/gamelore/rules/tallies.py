@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .cycles import components
-from .groundrules import NO_GROUP, GroundRules, simplify
+from .groundrules import GroundRules, drop_unneeded
 
 LARGEST_TABLE = 5000
 MOST_LITERALS = 200  # in the rules of one atom
@@ -38,7 +38,8 @@ def count_at_once(rules: GroundRules, wanted: Sequence[int]) -> dict[int, tuple[
     """Puts one rule in the place of those that count step by step.
 
     Its body are the members and a new atom, an input that stands for how many must hold; the result says for what. The
-    rules, simplified before and after, are then none for a simulator. Equal rules would be treated equally.
+    rules, simplified before, are then none for a simulator, nor to be simplified again. Equal rules would be treated
+    equally.
     """
     return _Counting(rules, wanted).replace()
 
@@ -126,8 +127,7 @@ class _Counting:
             own = [(head, tally) for head, tally in chosen.items() if len(tally.members) == size]
             bodies = [[*sorted(tally.members), stands_for[tally.holds]] for _, tally in own]
             rules.add_rules(np.array([head for head, _ in own], np.int64), 2 * np.array(bodies, np.int64))
-        rules.groups[:] = NO_GROUP  # members stand together though they exclude each other
-        simplify(rules, self.wanted)
+        drop_unneeded(rules, self.wanted)  # and no more: members may exclude each other, or never hold
         return {atom: holds for holds, atom in stands_for.items()}
 
 
