@@ -43,7 +43,7 @@ class SequenceSettings:
     trees      sequences of one "context" make one tree, or only those with the same "first" move as well
     draws      whether a contestant who drew counts as successful: "count" them, as the paper does where the game is a
                draw, or "lose"
-    locality   sequences of which each move is near another one of them only, and contexts of facts near them only:
+    locality   sequences of which each move is near the first only, and contexts of facts near their moves only:
                "none", "moves", "contexts" or "both" (the paper's section 3)
     """
 

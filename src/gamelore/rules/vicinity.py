@@ -24,6 +24,7 @@ from .engine import States, unpack_bits
 from .game import Game
 from .names import GroundTerm
 from .neighbours import MOST, neighbours
+from .symmetry import symmetries
 
 MATCHES, PLIES = 64, 100  # looked at for facts that exclude each other
 STATES = 200  # looked at for what actions touch
@@ -147,18 +148,29 @@ def _groups(facts: Sequence[GroundTerm]) -> Iterator[list[int]]:
 
 
 def _touched(game: Game, variables: NDArray[np.int64], states: States, joint: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """bool[actions, variables]: where in one of the states an action gives facts others values than most others do."""
+    """bool[actions, variables]: where an action, or one symmetric to it, made of some fact what most do not."""
+    differs = _unusual(game, states, joint)
+    group = symmetries(game)
+    symmetric = np.zeros_like(differs)
+    for facts, actions in zip(group.facts, group.actions, strict=True):
+        symmetric[np.ix_(actions, facts)] |= differs
+    members = variables[:, None] == np.arange(variables.max(initial=-1) + 1)
+    return np.asarray(symmetric.astype(np.float32) @ members.astype(np.float32) > 0)
+
+
+def _unusual(game: Game, states: States, joint: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """bool[actions, facts]: which facts an action makes true or false where most actions of its role do not."""
     assert game.circuit is not None
+    num_actions, num_facts = game.circuit.num_actions, game.circuit.num_facts
     ends = np.cumsum(list(map(len, game.circuit.actions)))
-    differs = np.zeros((game.circuit.num_actions, len(variables)), np.bool_)
-    for role, own in enumerate(np.split(np.arange(game.circuit.num_actions), ends[:-1])):
+    differs = np.zeros((num_actions, num_facts), np.bool_)
+    for role, own in enumerate(np.split(np.arange(num_actions), ends[:-1])):
         for state, moves in zip(states, joint, strict=True):
             every = np.repeat(moves[None], len(own), axis=0)
             every[:, role] = own
-            following = unpack_bits(game.next(np.repeat(state[None], len(own), axis=0), every), len(variables))
+            following = unpack_bits(game.next(np.repeat(state[None], len(own), axis=0), every), num_facts)
             differs[own] |= following != (2 * following.sum(axis=0) > len(own))
-    members = variables[:, None] == np.arange(variables.max(initial=-1) + 1)
-    return np.asarray(differs.astype(np.float32) @ members.astype(np.float32) > 0)
+    return differs
 
 
 def _everywhere(touched: NDArray[np.bool_], num_actions: Sequence[int]) -> NDArray[np.bool_]:
