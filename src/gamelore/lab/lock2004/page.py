@@ -110,8 +110,8 @@ def _method(study: Study) -> list[Block]:
                 "tic-tac-toe that is a random player. Expert and novice draw anew for each move.",
                 "Sides alternate. Weights: agreements / comments x min(1, comments / 10). A sequence gets a context "
                 "when it was met twice.",
-                "A match of five men's morris that is not over after 100 moves is a draw. The solution, and so the perfect "
-                "player and every judgement by it, leaves that limit out: there a match without end is a draw.",
+                "A match of five men's morris that is not over after 100 moves is a draw. The solution, and so the "
+                "perfect player and every judgement by it, leaves that limit out: there a match without end is a draw.",
                 "Sequences and contexts count as one with their images under the 8 symmetries of the square.",
             ]
         ),
