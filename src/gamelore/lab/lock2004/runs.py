@@ -13,6 +13,7 @@ seconds     of processor time: training, testing
 
 from __future__ import annotations
 
+import gc
 import time
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -163,6 +164,7 @@ def graph_of(game: str) -> Graph:
     """The positions of a game that were met so far, those of one game at a time."""
     if game not in _graphs or _graphs[game].num_rows > MAX_ROWS:
         _graphs.clear()
+        gc.collect()  # a graph and what is known of its rows refer to each other
         _graphs[game] = Graph(_game(game))
     return _graphs[game]
 
