@@ -151,7 +151,7 @@ def reproduce(
     fresh: Annotated[
         int | None,
         typer.Option(
-            "--fresh", min=2, help="lock2004: runs of every improvement, and of the verdicts.", show_default="200"
+            "--fresh", min=2, help="lock2004: runs of every improvement, and of the verdicts.", show_default="20"
         ),
     ] = None,
     verdicts: Annotated[

@@ -206,7 +206,7 @@ class Plan:
 
     runs: int = 10
     seed: int = SEED
-    fresh: int = 200
+    fresh: int = 20
     share: float = 1.0
     games: tuple[str, ...] = GAMES
 

@@ -61,7 +61,7 @@ def reproduce(
     *,
     runs: int = 10,
     seed: int = SEED,
-    fresh: int = 200,
+    fresh: int = 20,
     core: bool = False,
     verdicts: bool = False,
     workers: int = 2,
