@@ -101,7 +101,7 @@ def _method(study: Study) -> list[Block]:
         Text(
             f"A run is one training and then, for each version, {TEST_MATCHES if study.plan.share == 1 else 'fewer'} "
             "test matches against each of the four opponents. Perfect players are computed from the solutions of the "
-            "games. The paper leaves things open; these readings, fixed beforehand, are the ones used:"
+            "games. The paper leaves things open; these readings, fixed before the runs told of here, are used:"
         ),
         Bullets(
             [
