@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..learn.settings import Symmetric
     from ..learn.training import Curriculum
     from ..play.player import Player
+    from ..play.solve import Solution
     from ..rules.game import Game
 
 SEQUENCE_OPTIONS = "What a learner of sequences looks for"
@@ -154,7 +155,7 @@ def learn(
     from ..learn.knowledge import Knowledge
     from ..learn.seqstudy import load_learner, study_sequences
 
-    _solve_for(game, watched)
+    solution = _solve_for(game, watched)  # held to the end: what has no file would be worked out again
     total = len(watched.tournaments)
     with _interrupted(), Knowledge(knowledge) as store:
         with progress_bar("tournaments", total) as progress:
@@ -163,10 +164,11 @@ def learn(
         place = {"knowledge": str(store.path), "number": stored.id}
         about = {**place, **stored.origin, "tournaments": total, **_learned(learner)}
         report = {**about, "tests": list(_tested(game, learner, watched.expert, seed, tests))}
+    del solution
     emit(report) if json else _show(report)
 
 
-def _solve_for(game: Game, watched: Curriculum) -> None:
+def _solve_for(game: Game, watched: Curriculum) -> Solution | None:
     """Solves the game, with a bar, where somebody needs that."""
     from ..errors import GameloreError
     from ..learn.players import player
@@ -176,11 +178,12 @@ def _solve_for(game: Game, watched: Curriculum) -> None:
 
     names = (watched.expert, *watched.opponents)
     needing = next((name for name in names if isinstance(player(name), Perfect | XReasonable)), None)
-    if needing is not None:
-        try:
-            solved(game)
-        except GameloreError as error:
-            raise cannot_play(game, needing, error) from error
+    if needing is None:
+        return None
+    try:
+        return solved(game)
+    except GameloreError as error:
+        raise cannot_play(game, needing, error) from error
 
 
 @contextmanager
