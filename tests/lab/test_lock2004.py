@@ -11,6 +11,7 @@ import pytest
 
 from gamelore.errors import ExperimentError
 from gamelore.games import load
+from gamelore.lab.learned import LearnedPair, best
 from gamelore.lab.lock2004 import classes, reproduce, run, speed
 from gamelore.lab.lock2004.claims import claims
 from gamelore.lab.lock2004.exact import exact_baselines, z_score
@@ -21,7 +22,7 @@ from gamelore.lab.lock2004.plan import DEFAULT, LENGTHS, Plan, improvements, sen
 from gamelore.lab.lock2004.printed import COLUMNS, GAMES, TABLE_1, Column
 from gamelore.lab.lock2004.runs import Done, Job, graph_of, play_run, symmetry_group, trained
 from gamelore.lab.lock2004.store import STORE, RunStore
-from gamelore.lab.lock2004.strategies import Learned, best, shows
+from gamelore.lab.lock2004.strategies import shows
 from gamelore.lab.lock2004.study import Study, per_cent, printed_interval, tried
 from gamelore.lab.report import ReportPaths
 from gamelore.learn.seqplayer import SeqPlayer
@@ -184,11 +185,11 @@ CENTRE = frozenset({"(cell 2 2 x)", "(control xplayer)"})
 PLACING = frozenset({"(stage placing)", "(cell 3 black)", "(cell 16 black)", "(control white)"})
 
 
-def pair(role: str, facts: frozenset[str], *branches: tuple[str, str]) -> Learned:
+def pair(role: str, facts: frozenset[str], *branches: tuple[str, str]) -> LearnedPair:
     """A pair; a branch is its kind and moves such as `w place 10; b place 14`."""
     names = {"x": "xplayer", "o": "oplayer", "w": "white", "b": "black"}
     moves = [(kind, tuple((names[move[0]], f"({move[2:]})") for move in text.split("; "))) for kind, text in branches]
-    return Learned(role, facts, tuple(moves), 1.0, 20.0)
+    return LearnedPair(role, facts, tuple(moves), 1.0, 20.0, 20.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -216,14 +217,14 @@ def pair(role: str, facts: frozenset[str], *branches: tuple[str, str]) -> Learne
         ("shuttle", pair("black", frozenset(), ("solo", "b move_take 2 3 8; b move 3 2; b move 2 5")), False),
     ],
 )  # fmt: skip
-def test_strategies_are_found_by_their_content(strategy: str, shown: Learned, found: bool) -> None:
+def test_strategies_are_found_by_their_content(strategy: str, shown: LearnedPair, found: bool) -> None:
     assert shows(shown, strategy) == found
 
 
 def test_pairs_are_kept_as_text() -> None:
     shown = pair("xplayer", CENTRE, ("duet", "x mark 1 1; o mark 1 2; x mark 3 2"), ("solo", "x mark 1 1; x mark 1 2"))
-    assert Learned.from_json(json.loads(json.dumps(shown.as_json()))) == shown
-    drawn = shown.drawn("a")
+    assert LearnedPair.from_json(json.loads(json.dumps(shown.as_json()))) == shown
+    drawn = next(shown.drawn("a"))
     assert (drawn.kind, len(drawn.sequences), drawn.weight) == ("duet", 1, 1.0)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -38,6 +38,12 @@ class LearnedPair(NamedTuple):
         """The same with the facts in order."""
         branches = [{"kind": kind, "moves": [list(move) for move in moves]} for kind, moves in self.branches]
         return {**self._asdict(), "context": sorted(self.context), "branches": branches}
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> LearnedPair:
+        """What `as_json` gave."""
+        branches = tuple((one["kind"], tuple((role, move) for role, move in one["moves"])) for one in found["branches"])
+        return cls(**{**found, "context": frozenset(found["context"]), "branches": branches})
 
 
 def learned(pairs: ContextPairs, pair: int) -> LearnedPair:

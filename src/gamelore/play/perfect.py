@@ -8,6 +8,7 @@ rules; a match that it cuts has no goals at all.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
@@ -17,7 +18,7 @@ from ..errors import GameloreError
 from .decisive import GIVES, LOSS, NEUTRAL, WIN
 from .graph import joint_stride
 from .kernel import kernel
-from .player import Player, Started, Turn
+from .player import Player, Started, Turn, most_wanted, nth_wanted
 from .solve import Solution, solve
 from .statetable import longer
 from .streams import WHICH, below
@@ -122,9 +123,9 @@ class Graded(Player):
         grades, wants = self.grades(graph, rows, role)
         return _shares(role, rows, graph.num_moves, graph.move_start, grades, wants)
 
+    @abstractmethod
     def grades(self, graph: Graph, rows: NDArray[np.int32], role: int) -> Grades:
         """(grades int8[any], parallel to `graph.move_actions`, right in these rows; how much each grade is wanted)."""
-        raise NotImplementedError
 
 
 class Perfect(Graded):
@@ -239,18 +240,6 @@ def _weigh(
                 classes[at + move] = _class(row, child, role, worst_and_best, terminal, acting, ends, goals, distances)
 
 
-@kernel("UniTuple(int64, 2)(int64, int64, int8[::1], int8[::1])")
-def _most_wanted(begin: int, num_moves: int, grades: NDArray[np.int8], wants: NDArray[np.int8]) -> tuple[int, int]:
-    """(the highest want among the moves, how many have it)."""
-    most, count = -1, 0
-    for i in range(begin, begin + num_moves):
-        want = wants[grades[i]]
-        if want > most:
-            most, count = want, 0
-        count += want == most
-    return most, count
-
-
 @kernel("int32[::1](int64, int32[::1], uint64[::1], int32[::1], int32[:, ::1], int64[:, ::1], int8[::1], int8[::1])")
 def _draw(
     role: int,
@@ -266,13 +255,8 @@ def _draw(
     out = np.empty(rows.size, np.int32)
     for i in range(rows.size):
         begin = move_start[rows[i], role]
-        most, count = _most_wanted(begin, num_moves[rows[i], role], grades, wants)
-        which = below(keys[i], np.uint64(plies[i]), _WHICH, count)
-        place = begin
-        while wants[grades[place]] != most or which > 0:
-            which -= wants[grades[place]] == most
-            place += 1
-        out[i] = place - begin
+        most, count = most_wanted(begin, num_moves[rows[i], role], grades, wants)
+        out[i] = nth_wanted(begin, grades, wants, most, below(keys[i], np.uint64(plies[i]), _WHICH, count))
     return out
 
 
@@ -293,7 +277,7 @@ def _shares(
     at = 0
     for row in rows:
         begin = move_start[row, role]
-        most, count = _most_wanted(begin, num_moves[row, role], grades, wants)
+        most, count = most_wanted(begin, num_moves[row, role], grades, wants)
         for i in range(begin, begin + num_moves[row, role]):
             if wants[grades[i]] == most:
                 out[at] = 1.0 / count

@@ -176,6 +176,7 @@ class Opponent(Player):
             self._fillers,
             self._epsilons,
             self._hash_keys,
+            _WANTS,
         )
 
 
@@ -192,12 +193,15 @@ _EXPLORE, _WHICH = np.uint64(EXPLORE), np.uint64(WHICH)
 _WANTS = np.array([[2, 0, 0, 1], [0, 0, 0, 0], [0, 3, 2, 1]], np.int8)
 
 
-@kernel("UniTuple(int64, 2)(int8, int8[::1], int64, int64)")
-def _preferred(kind: int, classes: NDArray[np.int8], begin: int, num_moves: int) -> tuple[int, int]:
-    """(the highest want among the moves, how many have it)."""
+@kernel("UniTuple(int64, 2)(int64, int64, int8[::1], int8[::1])")
+def most_wanted(begin: int, num_moves: int, grades: NDArray[np.int8], wants: NDArray[np.int8]) -> tuple[int, int]:
+    """(the highest want among the moves, how many have it); for use inside kernels.
+
+    grades is parallel to `graph.move_actions`; wants says how much each grade is wanted, 0 or more.
+    """
     best, count = -1, 0
     for i in range(begin, begin + num_moves):
-        want = _WANTS[kind, classes[i]]
+        want = wants[grades[i]]
         if want > best:
             best, count = want, 0
         if want == best:
@@ -205,12 +209,12 @@ def _preferred(kind: int, classes: NDArray[np.int8], begin: int, num_moves: int)
     return best, count
 
 
-@kernel("int64(int8, int8[::1], int64, int64, int64)")
-def _nth_preferred(kind: int, classes: NDArray[np.int8], begin: int, best: int, which: int) -> int:
-    """The position of preferred move number `which`."""
+@kernel("int64(int64, int8[::1], int8[::1], int64, int64)")
+def nth_wanted(begin: int, grades: NDArray[np.int8], wants: NDArray[np.int8], best: int, which: int) -> int:
+    """The position of number `which` among the moves that are wanted so much; for use inside kernels."""
     i = begin
     while True:
-        if _WANTS[kind, classes[i]] == best:
+        if wants[grades[i]] == best:
             if which == 0:
                 return i - begin
             which -= 1
@@ -220,7 +224,7 @@ def _nth_preferred(kind: int, classes: NDArray[np.int8], begin: int, best: int, 
 @kernel(
     "UniTuple(int32[::1], 2)(int64, int64[::1], int32[::1], uint64[::1], int32[::1], int32[:, ::1],"
     " int64[:, ::1], uint64[::1], boolean[:, ::1], int8[::1], int8[::1], int8[::1], float64[::1],"
-    " uint64[::1])"
+    " uint64[::1], int8[:, ::1])"
 )
 def _choose(
     role: int,
@@ -237,6 +241,7 @@ def _choose(
     fillers: NDArray[np.int8],
     epsilons: NDArray[np.float64],
     hash_keys: NDArray[np.uint64],
+    wants: NDArray[np.int8],
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """See `Opponent._try`."""
     choices = np.empty(rows.size, np.int32)
@@ -252,12 +257,12 @@ def _choose(
             unknown[num_unknown] = row
             num_unknown += 1
         else:
-            best, count = _preferred(kind, classes, begin, moves)
+            best, count = most_wanted(begin, moves, classes, wants[kind])
             which = 0
             if fillers[lane] == _FILL_RANDOM:
                 which = below(keys[i], ply, _WHICH, count)
             elif fillers[lane] != _FILL_FIRST:
                 # a function of the state alone: the same choice whenever the position comes back
                 which = below(mix(state_keys[row], hash_keys[lane]), np.uint64(0), np.uint64(0), count)
-            choices[i] = _nth_preferred(kind, classes, begin, best, which)
+            choices[i] = nth_wanted(begin, classes, wants[kind], best, which)
     return choices, unknown[:num_unknown]

@@ -112,11 +112,6 @@ class Game:
             raise GameloreError(f"expected a game that is compiled, got {self.name}: {self.engine_reason}")
         return self._engine.names.text(self.circuit.facts[bit])
 
-    @property
-    def role_terms(self) -> tuple[GroundTerm, ...]:
-        """The roles as ground terms, such as the circuit and the ground rules have."""
-        return tuple(self._engine.roles)
-
     def state(self, facts: Iterable[str]) -> NDArray[np.uint64]:
         """Packs facts, uint64[num_words].
 

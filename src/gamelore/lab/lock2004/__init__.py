@@ -2,7 +2,7 @@
 
 printed.py     the paper's numbers
 plan.py        the experiments, and the settings that they need
-strategies.py  learned pairs as text; the strategies of Figures 5 to 7 found among them
+strategies.py  the strategies of Figures 5 to 7, found among learned pairs
 observing.py   how good advice is, by the solution
 runs.py        one run: training, testing, and what is to be known of both
 speed.py       how long decisions take

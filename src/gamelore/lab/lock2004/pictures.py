@@ -8,11 +8,12 @@ from pathlib import Path
 from ...games import load
 from ..boards import draw_pairs
 from ..figures import VERDICT_COLOURS, Bars, Dot, Picture, bar_figure, dot_figure, write_rows
+from ..learned import LearnedPair
 from ..stats import Interval
 from .findings import Finding
 from .plan import DEFAULT, TITLES
 from .printed import BLOCKS, OPPONENTS, ROWS, RUNS, TABLE_1, Column
-from .strategies import STRATEGIES, Learned
+from .strategies import STRATEGIES
 from .study import Study, Tried, printed_interval
 
 COLOURS = {"baseline": "#8a929b", "version 1": "#8a6d3b", "version 2": "#1f6fb4"}
@@ -91,9 +92,9 @@ def best_picture(study: Study, game: str, folder: Path) -> Picture:
     return _pairs_picture(f"best-{game}", caption, game, pairs, folder)
 
 
-def _pairs_picture(name: str, caption: str, game: str, pairs: Mapping[str, Learned], folder: Path) -> Picture:
+def _pairs_picture(name: str, caption: str, game: str, pairs: Mapping[str, LearnedPair], folder: Path) -> Picture:
     """Pairs drawn on boards by their labels, with their rows."""
-    drawn = [one.drawn(label) for label, one in pairs.items()]
+    drawn = [next(one.drawn(label)) for label, one in pairs.items()]  # the duets of a pair that has some
     png, svg = draw_pairs(load(game), drawn, folder / name, matrix=game == "losetictactoe")
     rows = [
         (
@@ -101,7 +102,7 @@ def _pairs_picture(name: str, caption: str, game: str, pairs: Mapping[str, Learn
             one.role,
             one.weight,
             one.comments,
-            " ".join(sorted(one.facts)),
+            " ".join(sorted(one.context)),
             kind,
             " ".join(" ".join(move) for move in moves),
         )

@@ -29,6 +29,7 @@ from ...learn.weighing import WEIGHTS
 from ...play import roster
 from ...play.graph import Graph
 from ...rules.symmetry import Symmetries, symmetries
+from ..learned import best
 from ..workers import Report
 from . import strategies
 from .observing import Observed
@@ -149,7 +150,7 @@ def _measured(experiment: Experiment, learner: SeqLearner) -> Result:
     found = strategies.look_for(pairs, experiment.game)
     result: Result = {
         "strategies": {name: shown.as_json() for name, shown in found.items()},
-        "best": [one.as_json() for one in strategies.best(pairs, NUM_BEST)],
+        "best": [one.as_json() for one in best(pairs, NUM_BEST)],
     }
     if experiment.game == "losetictactoe":
         columns = (entries.roles, entries.kinds, *entries.moves.T, entries.encounters, entries.several)

@@ -1,4 +1,4 @@
-"""Learned pairs as they are drawn, and the three strategies of the paper's Figures 5 to 7, found by their content.
+"""The three strategies of the paper's Figures 5 to 7, found among learned pairs by their content.
 
 reflection  lose tic-tac-toe, Figure 5: a duet of xplayer, which has the centre, in which every move of oplayer is
             answered in the square on the other side of the centre
@@ -12,71 +12,18 @@ A pair shows a strategy where all of its branches of that kind do, and there is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
-from ...learn.excerpts import KIND_NAMES, NO_MOVE
-from ..pairs import DrawnPair
+from ..effects import Branch
+from ..learned import LearnedPair, learned
 
 if TYPE_CHECKING:
     from ...learn.contexts import ContextPairs
-    from ...learn.patterns import Patterns
-
-Moves: TypeAlias = tuple[tuple[str, str], ...]
-"""(role, move), one after the other."""
 
 STRONG = 0.9
 MILLS = ((1, 2, 3), (3, 10, 16), (14, 15, 16), (1, 7, 14), (4, 5, 6), (6, 9, 13), (11, 12, 13), (4, 8, 11))
-
-
-class Learned(NamedTuple):
-    """One pair as text: who is advised, its context, its branches as (kind, moves), and how it did."""
-
-    role: str
-    facts: frozenset[str]
-    branches: tuple[tuple[str, Moves], ...]
-    weight: float
-    comments: float
-
-    def as_json(self) -> dict[str, Any]:
-        return self._asdict() | {"facts": sorted(self.facts)}
-
-    @classmethod
-    def from_json(cls, found: Mapping[str, Any]) -> Learned:
-        branches = tuple((kind, tuple((role, move) for role, move in moves)) for kind, moves in found["branches"])
-        return cls(found["role"], frozenset(found["facts"]), branches, found["weight"], found["comments"])
-
-    def drawn(self, label: str) -> DrawnPair:
-        """For `draw_pairs`; a tree of both kinds is drawn as a duet if it has one."""
-        kind = "duet" if any(kind == "duet" for kind, _ in self.branches) else "solo"
-        shown = tuple(moves for one, moves in self.branches if one == kind)
-        return DrawnPair(label, self.weight, self.facts, shown, kind)  # type: ignore[arg-type]
-
-
-def learned(pairs: ContextPairs, pair: int) -> Learned:
-    """A pair as text."""
-    patterns = pairs.patterns
-    branches = range(int(pairs.starts[pair]), int(pairs.starts[pair + 1]))
-    role = int(pairs.roles[pair])
-    named = tuple((KIND_NAMES[pairs.kinds[i]], tuple(_moves(patterns, pairs.moves[i].tolist()))) for i in branches)
-    weight, comments = float(pairs.weights[pair]), float(pairs.record.comments[pair])
-    return Learned(patterns.game.roles[role], patterns.facts(pairs.contexts[pair]), named, weight, comments)
-
-
-def _moves(patterns: Patterns, numbers: list[int]) -> Iterator[tuple[str, str]]:
-    for number in numbers:
-        if number != NO_MOVE:
-            role, move = patterns.move_text(number)
-            yield patterns.game.roles[role], move
-
-
-def best(pairs: ContextPairs, num: int) -> list[Learned]:
-    """The pairs of the highest weights, those with more comments first."""
-    order = np.lexsort((-pairs.record.comments, -pairs.weights))[:num]
-    return [learned(pairs, pair) for pair in order.tolist()]
 
 
 class Shown(NamedTuple):
@@ -84,7 +31,7 @@ class Shown(NamedTuple):
 
     num: int
     strong: int
-    best: Learned | None
+    best: LearnedPair | None
 
     def as_json(self) -> dict[str, Any]:
         return {"num": self.num, "strong": self.strong, "best": self.best and self.best.as_json()}
@@ -98,16 +45,16 @@ def look_for(pairs: ContextPairs, game: str) -> dict[str, Shown]:
     }
 
 
-def _shown(found: list[Learned]) -> Shown:
+def _shown(found: list[LearnedPair]) -> Shown:
     strong = sum(one.weight >= STRONG for one in found)
     return Shown(len(found), strong, max(found, key=lambda one: (one.weight, one.comments), default=None))
 
 
-def shows(pair: Learned, strategy: str) -> bool:
+def shows(pair: LearnedPair, strategy: str) -> bool:
     """Whether a pair shows a strategy, by the definitions above."""
     kind, test = _TESTS[strategy]
     branches = [moves for one, moves in pair.branches if one == kind]
-    return bool(branches) and all(test(pair.role, pair.facts, moves) for moves in branches)
+    return bool(branches) and all(test(pair.role, pair.context, moves) for moves in branches)
 
 
 def _points(move: str) -> tuple[int, ...]:
@@ -115,7 +62,7 @@ def _points(move: str) -> tuple[int, ...]:
     return tuple(int(word) for word in move.strip("()").split()[1:])
 
 
-def _reflects(role: str, facts: frozenset[str], moves: Moves) -> bool:
+def _reflects(role: str, facts: frozenset[str], moves: Branch) -> bool:
     if role != "xplayer" or "(cell 2 2 x)" not in facts:
         return False
     pairs = [(one, other) for one, other in pairwise(moves) if one[0] != role == other[0]]
@@ -127,7 +74,7 @@ def _opposite(square: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(4 - coordinate for coordinate in square)
 
 
-def _blocks(role: str, facts: frozenset[str], moves: Moves) -> bool:
+def _blocks(role: str, facts: frozenset[str], moves: Branch) -> bool:
     if "(stage placing)" not in facts:
         return False
     other = "white" if role == "black" else "black"
@@ -143,7 +90,7 @@ def _blocks(role: str, facts: frozenset[str], moves: Moves) -> bool:
     return True
 
 
-def _shuttles(role: str, facts: frozenset[str], moves: Moves) -> bool:
+def _shuttles(role: str, facts: frozenset[str], moves: Branch) -> bool:
     if not all(move.startswith("(move") for _, move in moves):
         return False
     ways = [_points(move)[:2] for _, move in moves]
@@ -153,6 +100,6 @@ def _shuttles(role: str, facts: frozenset[str], moves: Moves) -> bool:
 
 STRATEGIES = {"reflection": "losetictactoe", "block": "fivemensmorris", "shuttle": "fivemensmorris"}
 """The game of each."""
-_TESTS: dict[str, tuple[str, Callable[[str, frozenset[str], Moves], bool]]] = {
+_TESTS: dict[str, tuple[str, Callable[[str, frozenset[str], Branch], bool]]] = {
     "reflection": ("duet", _reflects), "block": ("duet", _blocks), "shuttle": ("solo", _shuttles)
 }  # fmt: skip

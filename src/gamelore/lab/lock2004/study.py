@@ -11,11 +11,11 @@ from typing import TypeAlias
 import numpy as np
 
 from .. import stats
+from ..learned import LearnedPair
 from ..stats import Array, Interval
 from .plan import DEFAULT, PAPER, RANDOM, Experiment, Plan
 from .printed import COLUMNS, ROWS, TABLE_1, Column
 from .runs import Result
-from .strategies import Learned
 
 Results: TypeAlias = Mapping[str, Sequence[Result]]
 """Experiment -> the results of its runs."""
@@ -105,19 +105,19 @@ class Study:
         """How many pairs show a strategy, by run: "strong" ones, or "num" for any."""
         return np.array([result["strategies"][strategy][what] for result in self.learned(game)], np.float64)
 
-    def best_shown(self, game: str, strategy: str) -> Learned | None:
+    def best_shown(self, game: str, strategy: str) -> LearnedPair | None:
         """The best pair of all runs that shows a strategy."""
         found = [result["strategies"][strategy]["best"] for result in self.learned(game)]
-        pairs = [Learned.from_json(one) for one in found if one]
+        pairs = [LearnedPair.from_json(one) for one in found if one]
         return max(pairs, key=lambda one: (one.weight, one.comments), default=None)
 
-    def best(self, game: str, num: int) -> list[Learned]:
+    def best(self, game: str, num: int) -> list[LearnedPair]:
         """The best pairs of all runs, each once."""
-        pairs: dict[tuple[str, frozenset[str]], Learned] = {}
+        pairs: dict[tuple[str, frozenset[str]], LearnedPair] = {}
         for result in self.learned(game):
             for found in result["best"]:
-                one = Learned.from_json(found)
-                key = one.role, one.facts
+                one = LearnedPair.from_json(found)
+                key = one.role, one.context
                 pairs[key] = max(pairs.get(key, one), one, key=_rank)
         return sorted(pairs.values(), key=_rank, reverse=True)[:num]
 
@@ -127,7 +127,7 @@ class Study:
         return {source: np.array([one[source] for one in found], np.float64) for source in found[0]}
 
 
-def _rank(pair: Learned) -> tuple[float, float]:
+def _rank(pair: LearnedPair) -> tuple[float, float]:
     return pair.weight, pair.comments
 
 
