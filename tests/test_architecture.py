@@ -27,6 +27,7 @@ FROM_TOP_TO_BOTTOM = """
     rules.playout
     rules.engine rules.promises rules.bounded rules.turns rules.board rules.game
     rules.counter rules.colouring rules.automorphisms rules.tallies rules.rulegraph rules.symmetry
+    rules.sheetgraph rules.renaming
     rules.neighbours rules.vicinity
     rules.perft rules.speed rules.query rules.watch rules.reach rules.tryout rules.playcheck
     games
@@ -39,8 +40,9 @@ FROM_TOP_TO_BOTTOM = """
     learn.merging learn.values learn.coalesce learn.trees learn.settings learn.initial learn.scoring learn.learner
     learn.transfer learn.study learn.patterns learn.excerpts learn.seqtable learn.contexts learn.matching learn.weighing
     learn.advice learn.sequences learn.seqplayer learn.training
-    learn.seqstore learn.seqstudy learn.players
-    net
+    learn.seqstore learn.seqstudy learn.searching learn.lasting learn.players learn.recognition
+    net.messages net.records net.clocks net.table net.worker net.workers net.web net.server
+    net.seats net.host net.series net
     lab lab.stats lab.trees lab.drawing lab.layout lab.effects lab.pairs lab.marks lab.boards lab.learned lab.structure
     lab.grid lab.trials lab.claims lab.costs lab.endpoints lab.workers lab.runner
     lab.figures lab.report lab.transfer lab.banerjee2007.plan lab.banerjee2007.study lab.banerjee2007.tables
@@ -49,7 +51,8 @@ FROM_TOP_TO_BOTTOM = """
     lab.lock2004.speed lab.lock2004.store lab.lock2004.study lab.lock2004.claims lab.lock2004.findings
     lab.lock2004.classes lab.lock2004.exact lab.lock2004.tables lab.lock2004.learned lab.lock2004.pictures
     lab.lock2004.page lab.lock2004.run lab.lock2004
-    cli.console cli.games cli.check cli.fmt cli.inspect cli.bench cli.solve cli.play cli.sequences cli.learn
+    cli.console cli.games cli.check cli.fmt cli.inspect cli.bench cli.solve cli.human cli.play cli.replay
+    cli.serve cli.host cli.sequences cli.learn
     cli.features cli.pairs cli.knowledge cli.lab cli
 """
 ORDER = FROM_TOP_TO_BOTTOM.split()
