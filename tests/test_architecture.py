@@ -32,7 +32,8 @@ FROM_TOP_TO_BOTTOM = """
     rules.perft rules.speed rules.query rules.watch rules.reach rules.tryout rules.playcheck
     games
     gamelore
-    play play.kernel play.streams play.statetable play.graph play.decisive play.player play.search play.playouts
+    play play.kernel play.streams play.statetable play.graph play.decisive play.player play.positions play.search
+    play.playouts
     play.forest play.uct play.canonical play.retrograde play.turntaking play.sampling play.expansion play.solutionfile
     play.solve play.perfect play.reasonable play.bestline play.regret play.roster play.match play.lockstep
     play.expectation

@@ -6,6 +6,7 @@
     graph.py       the positions met so far, their moves and successors, each worked out once
     decisive.py    moves that win, lose or give away the match within one full turn
     player.py      what a player is; the opponents of Banerjee & Stone (2007): egreedy, random, weak
+    positions.py   a player for people, who think of one position at a time
     search.py      lookahead of any depth: minimax, maxmax, avgmax
     playouts.py    random playouts from any states, side by side
     forest.py      search trees of many lanes: UCB1 for every role, decoupled where they move at once

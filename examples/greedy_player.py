@@ -1,0 +1,22 @@
+"""A player on the network in ten lines: it takes what pays at once. Try it, and in a second terminal let it play:
+
+python examples/greedy_player.py
+gamelore host tictactoe --player xplayer=http://127.0.0.1:9147 --player oplayer=random --matches 20
+"""
+
+from gamelore.net import serve
+from gamelore.play.positions import PositionPlayer
+
+
+class Greedy(PositionPlayer):
+    def move(self, position, role):
+        others = {name: moves[0] for name, moves in position.legal.items()}  # who waits has one move
+
+        def payment(move):
+            return position.play(others | {role: move}).goals[role] or 0
+
+        return max(position.legal[role], key=payment)
+
+
+if __name__ == "__main__":
+    serve(Greedy)
