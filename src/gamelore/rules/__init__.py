@@ -61,6 +61,8 @@ the simulator, and tools that play it
     tallies.py         rules that count, as rules that treat all that is counted alike
     rulegraph.py       ground rules as such a graph
     symmetry.py        permutations of facts and moves that the rules do not notice
+    sheetgraph.py      a rulesheet as such a graph, and a hash of it, the same whatever its names are
+    renaming.py        one game in other words: found, proved, translated
     neighbours.py      which facts belong together by the rules, such as those of a line
     vicinity.py        which facts and moves lie near each other
     perft.py           sequences of joint moves, counted
