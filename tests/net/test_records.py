@@ -1,0 +1,231 @@
+"""Records in the common format: what is written, what is read, and that a replay finds every difference."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from gamelore.errors import GameloreError
+from gamelore.games import load
+from gamelore.net import records
+from gamelore.net.records import GGPRecord, of_match, read, replay
+from gamelore.play.graph import Graph
+from gamelore.play.match import MatchState
+
+CROSS_WINS = ["(mark 1 1)", "(mark 2 1)", "(mark 1 2)", "(mark 2 2)", "(mark 1 3)"]
+EMPTY = "( (cell 1 1 b) (cell 1 2 b) (cell 1 3 b) (cell 2 1 b) (cell 2 2 b) (cell 2 3 b) (cell 3 1 b) (cell 3 2 b) "
+
+
+@pytest.fixture(scope="module")
+def tictactoe():
+    return load("tictactoe")
+
+
+def played(game, marks=CROSS_WINS, **limits):
+    """A match of tic-tac-toe with these marks, the players by turns."""
+    match = MatchState(Graph(game), **limits)
+    for ply, mark in enumerate(marks):
+        match.submit(ply % 2, mark)
+        match.submit(1 - ply % 2, "noop")
+    return match
+
+
+@pytest.fixture(scope="module")
+def record(tictactoe):
+    match = played(tictactoe)
+    match.note(1, records.ILLEGAL, "(mark 9 9)")
+    errors = [["", ""], *[["", ""]] * 4, ["", "IL (mark 9 9)"]]
+    return of_match(
+        match,
+        "m.1",
+        ["egreedy", "http://127.0.0.1:9147"],
+        names=["one", "two"],
+        random_token="token",
+        start_time=1_700_000_000_000,
+        state_times=range(1_700_000_000_000, 1_700_000_000_006),
+        clocks=(-1, 10, 5),
+        errors=errors,
+        key=(7, 0, "host", 3),
+        settings={"replace": "random"},
+        tournament="cup",
+    )
+
+
+def test_the_common_keys(record):
+    values = json.loads(record.to_json())
+    assert set(values) == {
+        "matchId",
+        "randomToken",
+        "startTime",
+        "gameMetaURL",
+        "isCompleted",
+        "isAborted",
+        "states",
+        "moves",
+        "stateTimes",
+        "previewClock",
+        "startClock",
+        "playClock",
+        "scrambled",
+        "errors",
+        "goalValues",
+        "playerNamesFromHost",
+        "tournamentNameFromHost",
+        "gamelore",
+    }
+    assert values["states"][0] == EMPTY + "(cell 3 3 b) (control xplayer) )"
+    assert values["moves"][:2] == [["(mark 1 1)", "noop"], ["noop", "(mark 2 1)"]]
+    assert len(values["states"]) == len(values["stateTimes"]) == len(values["errors"]) == len(values["moves"]) + 1
+    assert (values["isCompleted"], values["isAborted"], values["goalValues"]) == (True, False, [100, 0])
+    assert values["gamelore"]["game"] == "tictactoe"
+    assert values["gamelore"]["events"] == [{"ply": 5, "role": "oplayer", "kind": "IL", "text": "(mark 9 9)"}]
+
+
+def test_a_record_is_read_back(record, tmp_path):
+    assert GGPRecord.from_json(record.to_json()) == record
+    record.write(tmp_path / "new" / "m.json")
+    assert read(tmp_path / "new" / "m.json") == record
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["m.json"]
+
+
+def test_writing_fails_without_a_trace(record, tmp_path):
+    (tmp_path / "m.json").mkdir()
+    with pytest.raises(OSError, match=r"m\.json"):
+        record.write(tmp_path / "m.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["m.json"]
+
+
+def test_replay(record, tictactoe):
+    match = replay(record, tictactoe)
+    assert (match.end, match.goals, match.ply) == ("terminal", (100, 0), 5)
+    assert replay(record, tictactoe, match.graph).state_key == match.state_key
+
+
+def test_a_record_of_another_program(tictactoe, record):
+    """In capitals, with other spaces and orders, with `true`, without what is optional, with what we do not know."""
+    states = [
+        "( " + " ".join(f"( true {fact} )" for fact in sorted(record.facts(ply), reverse=True)).upper() + " )"
+        for ply in range(6)
+    ]
+    foreign = {
+        "states": states,
+        "moves": [["( MARK 1  1 )", "NOOP"], *record.moves[1:]],
+        "startTime": 1.0,
+        "goalValues": [100, 0],
+        "matchHostPK": "key",
+        "matchHostSignature": "signature",
+        "apolloSigned": {"by": None},
+        "isPlayerHuman": [False, True],
+        "randomToken": None,
+    }
+    theirs = GGPRecord.from_json(json.dumps(foreign))
+    assert replay(theirs, tictactoe).goals == (100, 0)
+    assert (theirs.details, theirs.random_token, theirs.is_player_human) == (None, "", (False, True))
+    again = json.loads(theirs.to_json())
+    assert (again["matchHostPK"], again["apolloSigned"]) == ("key", {"by": None})
+
+
+def test_matches_that_did_not_end(tictactoe):
+    running = of_match(played(tictactoe, CROSS_WINS[:3]), "m", ["a", "b"])
+    assert (running.is_completed, running.is_aborted, running.goal_values) == (False, False, ())
+    assert replay(running, tictactoe).end is None
+    aborted = of_match(played(tictactoe, CROSS_WINS[:3]), "m", ["a", "b"], is_aborted=True)
+    assert (aborted.is_aborted, aborted.details.end) == (True, None)
+    assert replay(aborted, tictactoe).end is None
+    capped = of_match(played(tictactoe, CROSS_WINS[:3], max_plies=3), "m", ["a", "b"])
+    assert (capped.is_completed, capped.is_aborted, capped.details.end) == (False, True, "cap")
+    assert replay(capped, tictactoe).end == "cap"
+    assert GGPRecord.from_json(capped.to_json()) == capped
+    assert replay(of_match(played(tictactoe, []), "m", ["a", "b"]), tictactoe).ply == 0
+
+
+def changed(record, ply, old, new):
+    states = list(record.states)
+    assert old in states[ply]
+    states[ply] = states[ply].replace(old, new)
+    return replace(record, states=tuple(states))
+
+
+@pytest.mark.parametrize("ply", range(6))
+def test_a_replay_names_the_ply_and_the_facts_that_differ(record, tictactoe, ply):
+    mark = "x" if ply else "b"
+    wrong = changed(record, ply, f"(cell 1 1 {mark})", "(cell 1 1 o) (more of it)")
+    why = rf"at ply {ply} .*only recorded: \(cell 1 1 o\) \(more of it\); only played: \(cell 1 1 {mark}\)"
+    with pytest.raises(GameloreError, match=why):
+        replay(wrong, tictactoe)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"moves": (("(mark 1 1)", "noop"),)}, "the number of states as recorded, 6, got 2"),
+        ({"moves": (("(mark 1 1)",),) * 5}, "the number of moves at ply 0"),
+        ({"errors": (("", ""),)}, "the number of rows of errors as recorded, 1, got 6"),
+        ({"errors": (("", ""),) * 5 + (("",),)}, "the number of errors at ply 5 as recorded, 1, got 2"),
+        ({"state_times": (1, 2)}, "the number of state times"),
+        ({"goal_values": (100,)}, "the number of goals as recorded, 1, got 2"),
+        ({"goal_values": (0, 100)}, r"the goals as recorded, \(0, 100\), got \(100, 0\)"),
+        ({"player_names": ("one",)}, "the number of players"),
+        ({"states": ("cell 1 1 b",) * 6}, "expected .* at ply 0, got cell 1 1 b"),
+        ({"states": ("",) * 6}, "at ply 0, got "),
+        ({"states": ("( (cell )",) * 6}, "expected facts at ply 0"),
+        ({"states": ("(" * 1000 + ")" * 1000,) * 6}, "more than 200 nested"),
+        ({"moves": (("(mark 9 9)", "noop"),) * 5}, r"ply 0 differs from the record: .* got \(mark 9 9\)"),
+        ({"moves": (("\x1b((", "noop"),) * 5}, r"ply 0 differs from the record: .* got \?\(\("),
+    ],
+)
+def test_a_replay_finds_what_is_wrong(record, tictactoe, changes, why):
+    with pytest.raises(GameloreError, match=why):
+        replay(replace(record, **changes), tictactoe)
+
+
+def test_a_replay_finds_a_wrong_end(record, tictactoe):
+    for end in ("stuck", "cap"):
+        wrong = replace(record, details=replace(record.details, end=end))
+        with pytest.raises(GameloreError, match=f"the end as recorded, {end}, got terminal"):
+            replay(wrong, tictactoe)
+    early = replace(record, states=record.states[:4], moves=record.moves[:3], errors=(), state_times=())
+    with pytest.raises(GameloreError, match="the end as recorded, terminal, got None"):
+        replay(early, tictactoe)
+    late = replace(record, moves=(*record.moves, ("noop", "noop")), states=(*record.states, EMPTY))
+    with pytest.raises(GameloreError, match=r"ply 5 differs from the record: .*it is over"):
+        replay(replace(late, errors=(), state_times=()), tictactoe)
+
+
+def test_a_replay_needs_the_right_rules(record):
+    with pytest.raises(GameloreError, match="expected the rules of tictactoe as recorded, got others"):
+        replay(record, load("losetictactoe"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "null",
+        "1" * 5000,
+        "{}",
+        '{"states": []}',
+        '{"states": [1], "moves": []}',
+        '{"states": {"a": 1}, "moves": []}',
+        '{"states": [], "moves": [[1]]}',
+        '{"states": [], "moves": ["noop"]}',
+        '{"states": [], "moves": [], "startTime": "now"}',
+        '{"states": [], "moves": [], "startTime": 1.5}',
+        '{"states": [], "moves": [], "startTime": Infinity}',
+        '{"states": [], "moves": [], "isCompleted": 1}',
+        '{"states": [], "moves": [], "goalValues": [true]}',
+        '{"states": [], "moves": [], "gamelore": 1}',
+        '{"states": [], "moves": [], "gamelore": {"format": 2}}',
+        '{"states": [], "moves": [], "gamelore": {"format": 1, "events": [], "more": 1}}',
+        "[" * 100_000,
+        '{"states": [], "moves": [], "x": ' + "[" * 100_000,
+    ],
+    ids=lambda text: text[:50],
+)
+def test_what_is_no_record(text, tmp_path):
+    with pytest.raises(GameloreError, match="expected a GGP match record in JSON, got something else"):
+        GGPRecord.from_json(text)
+    (tmp_path / "bad.json").write_text(text)
+    with pytest.raises(GameloreError, match=r"bad\.json: expected a GGP match record"):
+        read(tmp_path / "bad.json")
