@@ -42,8 +42,8 @@ FROM_TOP_TO_BOTTOM = """
     learn.transfer learn.study learn.patterns learn.excerpts learn.seqtable learn.contexts learn.matching learn.weighing
     learn.advice learn.sequences learn.seqplayer learn.training
     learn.seqstore learn.seqstudy learn.searching learn.lasting learn.players learn.recognition
-    net.messages net.records net.clocks net.table net.worker net.workers net.web net.server
-    net.seats net.host net.series net
+    net.messages net.records net.clocks net.table net.worker net.process net.running net.workers net.web net.server
+    net.serving net.seats net.host net.seriesfolder net.series net
     lab lab.stats lab.trees lab.drawing lab.layout lab.effects lab.pairs lab.marks lab.boards lab.learned lab.structure
     lab.grid lab.trials lab.claims lab.costs lab.endpoints lab.workers lab.runner
     lab.figures lab.report lab.transfer lab.banerjee2007.plan lab.banerjee2007.study lab.banerjee2007.tables

@@ -69,6 +69,9 @@ def test_all_commands_are_there() -> None:
         "solve",
         "play",
         "players",
+        "replay",
+        "serve",
+        "host",
         "learn",
         "features",
         "knowledge list",
@@ -89,7 +92,8 @@ def test_every_command_has_help_with_examples_and_json(path: tuple[str, ...]) ->
     assert "Examples:" in text
     assert "--json" in text
     assert all(parameter.help for parameter in command.params)
-    with_chance = {"check", "show", "bench", "play", "learn", "features", "transfer", "reproduce", "demo"}
+    with_chance = {"check", "show", "bench", "play", "serve", "host", "learn", "features", "transfer", "reproduce"}
+    with_chance |= {"demo"}
     assert ("--seed" in text) == (path[0] in with_chance)
 
 
@@ -114,7 +118,7 @@ def test_version_and_bare_call() -> None:
 
 
 def test_a_wrong_name_gets_the_nearest_right_ones(store: Path) -> None:
-    assert "Did you mean 'play'?" in run("plya", code=2)
+    assert "Did you mean 'play', 'replay'?" in run("plya", code=2)
     assert "did you mean tictactoe" in run("play", "tictactow", "random", "random", code=2)
     message = run("play", "tictactoe", "egreedi", "random", code=2)
     assert "egreedy, random, weak" in message

@@ -235,9 +235,9 @@ def foreign_database(path: Path, application_id: int, user_version: int) -> None
         (
             storefile.APPLICATION_ID,
             storefile.FORMAT + 1,
-            "expected knowledge of format 2 or before, got format 3, .* newer",
+            "expected knowledge of format 3 or before, got format 4, .* newer",
         ),
-        (storefile.APPLICATION_ID, 0, "expected knowledge of format 2 or before, got format 0, .* name another file"),
+        (storefile.APPLICATION_ID, 0, "expected knowledge of format 3 or before, got format 0, .* name another file"),
     ],
 )
 def test_a_foreign_or_other_format_is_refused_and_left_alone(
@@ -251,15 +251,23 @@ def test_a_foreign_or_other_format_is_refused_and_left_alone(
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-def test_a_store_of_the_format_before_gets_the_tables_that_came_after_it(path: Path) -> None:
+def make_older(path: Path, version: int) -> None:
+    """Takes out of a store what came after the format `version`."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        for table in ("trajectory", *(("sequence", "pair", "branch") if version < 2 else ())):
+            connection.execute(f"DROP TABLE {table}")
+        connection.execute("DROP INDEX match_id")
+        connection.execute("ALTER TABLE match DROP COLUMN id")
+        connection.execute(f"PRAGMA user_version = {version}")
+        connection.commit()
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_store_of_a_format_before_gets_the_tables_that_came_after_it(path: Path, version: int) -> None:
     with Knowledge(path) as knowledge:
         one = fill(knowledge)
         before = content(knowledge)
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        for table in ("sequence", "pair", "branch"):
-            connection.execute(f"DROP TABLE {table}")
-        connection.execute("PRAGMA user_version = 1")
-        connection.commit()
+    make_older(path, version)
     with Knowledge(path) as here, Knowledge(path) as there:  # the second finds it done
         assert content(here) == content(there) == before
         assert here.sequences(one) == here.pairs(one) == []
@@ -267,9 +275,93 @@ def test_a_store_of_the_format_before_gets_the_tables_that_came_after_it(path: P
         watching = here.learner(Rules(), ALL_ROLES, opponent="watched", settings={"kind": "sequences"}, seed=0)
         here.record_tournament(watching, [MatchRow(100, 5)], [row], [])
         assert there.sequences(there.find(watching.id)) == [row]
+        assert there.trajectories(one) == []
+        assert here.keep_match(one, "m", MOVES, "terminal") == 3
+        here.record_match(one, 100, 2, [], trajectory=3)
     with contextlib.closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (storefile.FORMAT,)
         assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+
+
+@pytest.mark.parametrize("version", [1, 2, storefile.FORMAT])
+def test_a_store_that_is_only_read_stays_as_it_is_in_any_format(path: Path, version: int) -> None:
+    with Knowledge(path) as knowledge:
+        one = fill(knowledge)
+        before = content(knowledge)
+    if version < storefile.FORMAT:
+        make_older(path, version)
+    was = path.read_bytes()
+    with Knowledge(path, create=False, writable=False) as knowledge:
+        assert content(knowledge) == before
+        with pytest.raises(KnowledgeError, match=r"expected a file that can be opened and written, got: .*readonly"):
+            knowledge.record_match(one, 100, 1, [])
+    assert path.read_bytes() == was
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_there_is_no_reading_where_nothing_is(path: Path) -> None:
+    for _ in range(2):
+        with pytest.raises(KnowledgeError, match="no knowledge there yet; learn a game first"):
+            Knowledge(path, writable=False)
+        path.touch()
+    assert path.read_bytes() == b""
+
+
+MOVES = [("(put 1)", "noop"), ("noop", "(put 2)")]
+
+
+def test_a_match_that_is_over_waits_until_it_is_learned_from(path: Path) -> None:
+    with Knowledge(path) as knowledge:
+        one, other = fill(knowledge, num_matches=2), learner(knowledge)
+        assert [knowledge.keep_match(one, match, MOVES, "terminal") for match in ("a", "b")] == [2, 3]
+        assert knowledge.keep_match(other, "a", [], "stuck") == 0
+    with Knowledge(path) as knowledge:
+        one = knowledge.find(one.id)
+        assert knowledge.trajectories(one) == [(2, "a", tuple(MOVES), "terminal"), (3, "b", tuple(MOVES), "terminal")]
+        knowledge.record_match(one, 100, 2, [Afterstate(state("x"), 1.0, 1)], trajectory=3)
+        assert knowledge.matches(one)[2:] == [(100, 2)]
+        assert [row.match for row in knowledge.trajectories(one)] == ["a"]
+        assert [row.match for row in knowledge.trajectories(other)] == ["a"]
+        knowledge.forget_trajectory(one, 2)
+        assert knowledge.trajectories(one) == []
+
+
+def test_a_match_is_kept_once_and_learned_from_once(path: Path) -> None:
+    with Knowledge(path) as knowledge:
+        one = learner(knowledge)
+        assert knowledge.keep_match(one, "a", MOVES, "terminal") == 0
+        assert knowledge.keep_match(one, "a", MOVES, "terminal") is None
+        knowledge.record_match(one, 100, 2, [], trajectory=0)
+        assert knowledge.keep_match(one, "a", MOVES, "terminal") is None
+        with pytest.raises(KnowledgeError, match="expected trajectory 0 of learner 1, got none: another process"):
+            knowledge.record_match(one, 100, 2, [Afterstate(state("x"), 1.0, 1)], trajectory=0)
+        assert (knowledge.matches(one), knowledge.afterstates(one), one.num_matches) == ([(100, 2)], [], 1)
+
+
+def test_a_match_of_a_learner_that_another_process_has_is_not_kept(path: Path) -> None:
+    with Knowledge(path) as here, Knowledge(path) as there:
+        mine, theirs = learner(here), learner(there)
+        there.record_match(theirs, 100, 5, [])
+        with pytest.raises(KnowledgeError, match="expected learner 1 after 0 matches, got 1: another process"):
+            here.keep_match(mine, "a", MOVES, "terminal")
+        assert there.trajectories(theirs) == []
+
+
+def test_the_store_tells_its_games_and_its_size(path: Path) -> None:
+    with Knowledge(path) as knowledge:
+        assert knowledge.games() == []
+        empty = knowledge.size
+        learner(knowledge)
+        knowledge.learner(
+            Rules("dice", rules_hash="d1ce", rulesheet="(role red)"), "red", opponent="x", settings={}, seed=0
+        )
+        assert knowledge.games() == [
+            ("coins", "c0ffee", Rules.rulesheet),
+            ("dice", "d1ce", "(role red)"),
+        ]
+        assert knowledge.size > empty > 0
+        files = list(path.parent.glob("knowledge.db*"))
+        assert knowledge.size == sum(file.stat().st_size for file in files if not file.name.endswith("-shm"))
 
 
 def test_all_roles_are_none_of_the_games(path: Path) -> None:
@@ -378,6 +470,24 @@ def test_of_two_ages_of_a_learner_the_older_one_stays(path: Path, tmp_path: Path
         assert content(there) == content(here)
 
 
+def test_matches_that_wait_travel_with_their_learner(path: Path, tmp_path: Path) -> None:
+    with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
+        mine, theirs = fill(here, num_matches=2), fill(there, num_matches=1)
+        there.keep_match(theirs, "learned from in the other store", MOVES, "terminal")
+        here.keep_match(mine, "a", MOVES, "terminal")
+        here.keep_match(mine, "b", [], "stuck")
+        export_learners(here, tmp_path / "k.json")
+        assert import_learners(there, tmp_path / "k.json") == 1
+        assert there.trajectories(theirs) == here.trajectories(mine)
+        assert content(there) == content(here)
+        old = json.loads((tmp_path / "k.json").read_text())
+        del old["learners"][0]["trajectories"]
+        (tmp_path / "k.json").write_text(json.dumps({**old, "version": 2}))
+        with Knowledge(tmp_path / "third.db") as third:
+            assert import_learners(third, tmp_path / "k.json") == 1
+            assert content(third) == content(here)
+
+
 @pytest.mark.parametrize("differs", ["in what it began with", "in a match"])
 def test_another_learner_of_the_same_name_is_refused_whole(path: Path, tmp_path: Path, differs: str) -> None:
     with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
@@ -400,8 +510,8 @@ def test_another_learner_of_the_same_name_is_refused_whole(path: Path, tmp_path:
         ("{", "expected JSON, got: .*; import what `export` wrote"),
         ("[]", 'expected JSON with "format": "gamelore-knowledge"'),
         (
-            '{"format": "gamelore-knowledge", "version": 3}',
-            "expected version 2 or before, got 3; use the gamelore that wrote it",
+            '{"format": "gamelore-knowledge", "version": 4}',
+            "expected version 3 or before, got 4; use the gamelore that wrote it",
         ),
         (
             '{"format": "gamelore-knowledge", "version": 1, "games": []}',

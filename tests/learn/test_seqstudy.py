@@ -427,15 +427,15 @@ def test_of_two_ages_of_a_learner_the_older_one_stays(store: Path, tmp_path: Pat
         assert (there.sequences(there.find(1)), there.pairs(there.find(1))) == rows_of(watched())
 
 
-def test_an_export_of_the_version_before_is_read(store: Path, tmp_path: Path) -> None:
+def test_an_export_of_the_first_version_is_read(store: Path, tmp_path: Path) -> None:
     with Knowledge(store) as here, Knowledge(tmp_path / "other.db") as there:
         values = values_of(here)
         export_learners(here, tmp_path / "k.json", [values.id])
         content = json.loads((tmp_path / "k.json").read_text())
-        assert content["version"] == 2
+        assert content["version"] == 3
         content["version"] = 1
         for learner in content["learners"]:
-            assert learner.pop("sequences") == learner.pop("pairs") == []
+            assert learner.pop("sequences") == learner.pop("pairs") == learner.pop("trajectories") == []
         (tmp_path / "k.json").write_text(json.dumps(content))
         assert import_learners(there, tmp_path / "k.json") == 1
         (found,) = there.learners()

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import count
+from time import monotonic
 
 import numpy as np
 import pytest
@@ -201,6 +203,45 @@ def test_the_budget_of_time_is_kept(load, monkeypatch) -> None:
     assert all(number % 4 == 3 for number in done[1:])  # 1, 2 and then 4 leaves at once
     assert simulations_in(game, seconds=300, simulations=4) == 4  # whichever is over first
     assert simulations_in(game, seconds=30, simulations=4000) == done[1]
+
+
+@pytest.mark.parametrize("settings", [{"simulations": 4000}, {"seconds": 1000}, {"simulations": 4000, "seconds": 1000}])
+def test_a_deadline_is_kept_whatever_the_budget(load, monkeypatch, settings) -> None:
+    Clock(monkeypatch)
+    game = load("tictactoe")
+    alone = simulations_in(game, seconds=30)
+    Clock(monkeypatch)
+    simulations_in(game, seconds=30)
+    Clock(monkeypatch)
+    keys = extend(stream(1), [0])
+    found = search(game, game.initial[None], keys, SearchSettings(leaves=4, **settings), deadline=30.0)
+    assert abs(int(found.visits[: found.offsets[1]].sum()) - alone) <= 4
+
+
+def test_no_round_is_begun_that_would_come_too_late(load, monkeypatch) -> None:
+    """Every round takes a second and 16 leaves at most; after one of 16 another does not fit into half a second."""
+    game, now, rounds = load("tictactoe"), [0.0], []
+
+    def playouts_that_take_a_second(game, states, keys, **_):
+        now[0] += 1
+        rounds.append(states.shape[1])
+        return np.zeros((*states.shape[:2], game.num_roles), np.int16)
+
+    monkeypatch.setattr(uct, "monotonic", lambda: now[0])
+    monkeypatch.setattr(uct, "playout_goals", playouts_that_take_a_second)
+    settings = SearchSettings(simulations=10**6, leaves=4, playouts=1)
+    search(game, game.initial[None], extend(stream(1), [0]), settings, deadline=6.5)
+    assert rounds == [1, 2, 4, 4, 4, 4]
+    assert now[0] <= 6.5
+
+
+def test_a_turn_has_a_deadline(graph_of) -> None:
+    graph = graph_of("tictactoe")
+    asked = replace(turn_at(graph, graph.start, 0, times=60), deadline=monotonic() - 1)
+    choices = UCT(SearchSettings(simulations=10**9)).choose(asked)
+    assert len(set(choices.tolist())) > 4  # drawn: nothing was found out
+    soon = replace(turn_at(graph, graph.start, 0, times=1), deadline=monotonic() + 0.1)
+    assert 0 <= UCT(SearchSettings(simulations=10**9)).choose(soon)[0] < 9
 
 
 def test_without_time_any_legal_move_is_made(graph_of) -> None:

@@ -7,7 +7,11 @@
     inspect.py    show, perft, symmetries
     bench.py      bench
     solve.py      solve
+    human.py      the player at this terminal
     play.py       play, players
+    replay.py     replay
+    serve.py      serve
+    host.py       host
     features.py   features
     sequences.py  learn --learner sequences
     learn.py      learn
@@ -24,7 +28,7 @@ from typing import Annotated
 
 import typer
 
-from . import bench, check, features, fmt, games, inspect, knowledge, lab, learn, play, solve
+from . import bench, check, features, fmt, games, host, inspect, knowledge, lab, learn, play, replay, serve, solve
 
 app = typer.Typer(
     name="gamelore",
@@ -35,7 +39,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group in (games, check, fmt, inspect, bench, solve, play, features, learn):
+for group in (games, check, fmt, inspect, bench, solve, play, replay, serve, host, features, learn):
     group.register(app)
 app.add_typer(knowledge.app, name="knowledge")
 lab.register(app)

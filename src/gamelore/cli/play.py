@@ -42,6 +42,8 @@ def register(app: typer.Typer) -> None:
         "play connect3 weak random --matches 100 --records matches.jsonl --json",
         "play losetictactoe expert random --matches 1000 --regret",
         "play losetictactoe seqplayer perfect --matches 100",
+        "play tictactoe human egreedy",
+        kept="no record was written",  # but learners among the players keep every finished match
     )(play)
     command(app, "players", "players", "players --json")(players)
 
@@ -73,35 +75,39 @@ def play(
 
     The players perfect, xreasonable, expert and novice, and --regret, need the game to be solved, see `gamelore solve`;
     that is done first. A step counter that it leaves out is unknown to them, too.
+
+    The player human is you: the board is drawn, and you type the number of a move, the move, or a part of it.
     """
-    from ..learn.players import player
     from ..play.lockstep import play_matches
     from ..play.perfect import Perfect
     from ..play.reasonable import XReasonable
     from ..play.regret import RegretCount
+    from .human import Human, play_here, player
 
     rules = load_game(game, engine)
     with usage():
-        for spec in players:
-            player(spec)
+        seats = [player(spec) for spec in players]
     if len(players) != rules.num_roles:
         fail(f"expected {rules.num_roles} players, for {', '.join(rules.roles)}; got {len(players)}", USAGE)
     losses = RegretCount(rules.num_roles) if regret else None
-    needed = regret or any(isinstance(player(spec), Perfect | XReasonable) for spec in players)
+    needed = regret or any(isinstance(seat, Perfect | XReasonable) for seat in seats)
     solution = solved(rules) if needed else None  # held here, it is there for all who ask for it
-    with status() as doing:
-        doing(f"playing {counted(matches, 'match', 'matches')}")
-        played = play_matches(
-            rules,
-            players,
-            matches,
-            seed,
-            on_end=losses.add if losses else None,
-            on_progress=lambda over: doing(f"{over} of {counted(matches, 'match', 'matches')} are over"),
-        )
+    on_end = losses.add if losses else None
+    has_human = any(isinstance(seat, Human) for seat in seats)
+    if has_human:
+        played = play_here(rules, seats, players, matches, seed, on_end=on_end, err=json)
+    else:
+        with status() as doing:
+            doing(f"playing {counted(matches, 'match', 'matches')}")
+            over = f"of {counted(matches, 'match', 'matches')} are over"
+            played = play_matches(
+                rules, players, matches, seed, on_end=on_end, on_progress=lambda number: doing(f"{number} {over}")
+            )
     if records is not None:
         records.parent.mkdir(parents=True, exist_ok=True)
         records.write_text("".join(f"{record.to_json()}\n" for record in played), encoding="utf-8")
+    if not played:  # a human left before the first match was over
+        return emit({"game": rules.name, "matches": 0}) if json else None
     summary = _summary(rules, players, played, seed)
     if solution is not None and solution.left_out:
         summary["left_out"] = list(solution.left_out)
@@ -111,7 +117,7 @@ def play(
     if json:
         emit(summary)
     else:
-        _show(summary, played[0] if matches == 1 else None)
+        _show(summary, played[0] if matches == 1 and not has_human else None)
 
 
 def _summary(game: Game, players: list[str], played: list[MatchRecord], seed: int) -> dict[str, Any]:
@@ -171,7 +177,7 @@ def _show(summary: dict[str, Any], match: MatchRecord | None) -> None:
 
 def players(json: Json = False) -> None:
     """List the players that `gamelore play` takes, and what can be set of each: name:option=value,option=value."""
-    from ..learn.players import ROSTER
+    from .human import ROSTER
 
     rows = [(name, list(entry.options), entry.about) for name, entry in ROSTER.items()]
     if json:

@@ -29,7 +29,10 @@
     training.py     tournaments to learn from and to be tested in
     seqstore.py     what a learner of sequences knows, as rows of the store
     seqstudy.py     learning sequences with the store: a killed process loses no finished tournament
+    searching.py    what was learned of moves and what a search says of them, pooled
+    lasting.py      the learners of B&S as players that keep what they learn: a killed process loses no match
     players.py      every player by name, those that are made of stored knowledge included
+    recognition.py  a game known by its rules, whatever its names are
 
 Nothing is imported here: numba costs half a second, and `import gamelore` does not pay it.
 """

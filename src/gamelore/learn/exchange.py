@@ -1,17 +1,18 @@
 """Knowledge as JSON: to carry it to another machine, to keep it for good, to read it with anything.
 
-    {"format": "gamelore-knowledge", "version": 2, "gamelore": "0.1.0",
+    {"format": "gamelore-knowledge", "version": 3, "gamelore": "0.1.0",
      "games": [{"rules_hash", "name", "roles", "rules", "facts": [text ..]} ..],
      "learners": [{"game": rules_hash, "role", "opponent", "settings": {..}, "seed", "gamelore", "created",
                    "sources": [..], "outcomes": [goal value ..], "inherited": [[feature, value, visits] ..],
                    "matches": [[reward, length] ..],
+                   "trajectories": [[match id, [[move of each role] ..], end] ..],       not learned from yet
                    "afterstates": [[[fact ..], q, visits] ..],       fact: an index into the game's facts
                    "features": [[feature, value, visits] ..], "features_at": matches,
                    "sequences": [[role, kind, [move ..], [fact ..], encounters, several] ..],     move: one, too
                    "pairs": [[role, [fact ..], [[kind, [move ..]] ..], comments, agreements, tries, successes]
                              ..]} ..]}
 
-Version 1 had no sequences and pairs, and is read as well.
+Version 1 had no sequences and pairs, version 2 no trajectories; they are read as well.
 
 A learner is the same in every store by its identity (game, role, opponent, settings, seed). Importing it
 where it is already known keeps whichever of the two has played on; two that differ in a match they both
@@ -35,7 +36,7 @@ from .knowledge import Knowledge, StoredLearner
 from .tables import Afterstate, FeatureTable, PairRow, SequenceRow
 
 NAME = "gamelore-knowledge"
-VERSION = 2
+VERSION = 3
 
 
 def export_learners(knowledge: Knowledge, path: Path, ids: Sequence[int] | None = None) -> int:
@@ -78,6 +79,7 @@ def _learner(connection: sqlite3.Connection, learner: StoredLearner) -> dict[str
         "gamelore": learner.version,
         "inherited": _rows(tables.get_values(connection, "inherited", learner.id)),
         "matches": tables.get_matches(connection, learner.id),
+        "trajectories": [row[1:] for row in tables.get_trajectories(connection, learner.id)],
         "afterstates": [[tables.fact_numbers(state), q, visits] for state, q, visits in afterstates],
         "features": _rows(tables.get_values(connection, "feature", learner.id)),
         "features_at": learner.features_at,
@@ -189,7 +191,10 @@ def _take(connection: sqlite3.Connection, numbers: tables.FactNumbers, game: _Ga
         return False
     known = len(tables.get_matches(connection, found))
     tables.put_matches(connection, found, known, matches[known:])
-    connection.execute("DELETE FROM afterstate WHERE learner = ?", [found])
+    for table in ("afterstate", "trajectory"):
+        connection.execute(f"DELETE FROM {table} WHERE learner = ?", [found])
+    for trajectory in learner.get("trajectories", []):
+        tables.put_trajectory(connection, found, *trajectory)
     numbers.put(connection, game.id, found, map(game.afterstate, learner["afterstates"]))
     tables.put_features(connection, found, _values(learner["features"]), learner["features_at"])
     sequences, pairs = map(game.sequence, learner.get("sequences", [])), map(game.pair, learner.get("pairs", []))

@@ -4,7 +4,10 @@
     fact        game, number, text                     facts and moves, numbered 0, 1, .. in this file
     learner     game, role, opponent, settings, seed   these five are a learner's identity
     inherited   learner, feature, value, visits        what it brought from other games when it began
-    match       learner, number, reward, length        every finished match; numbered from 0, without a gap
+    match       learner, number, reward, length, id    every match learned from; numbered from 0, without a gap; its id
+                                                       where it was a trajectory before
+    trajectory  learner, number, match, plies, moves,  matches that are over but not learned from yet; match: an id,
+                end                                    moves: as JSON, per ply of every role
     afterstate  learner, state, q, visits              state: the sorted numbers of its facts, <u4 each
     feature     learner, feature, value, visits        Table 1 of B&S 2007, as of `features_at` matches
     sequence    learner, number, role, kind, moves,    the SeqTable of L&E 2004 in the order of first encounters;
@@ -13,9 +16,10 @@
                 comments, agreements, tries, successes
     branch      learner, pair, number, kind, moves     the sequences that the pairs call for
 
-A finished match, or a finished tournament of a learner of sequences, is one short transaction: all that it changed, or
-nothing of it. Nothing here depends on an engine: what one process learned with machine code, another takes up with the
-plain reasoner. A learner of sequences watches all roles; in the place of a role it has ALL_ROLES.
+A match that is learned from, or a tournament of a learner of sequences, is one short transaction: all that it changed,
+or nothing of it; where the match was a trajectory, that goes in the same transaction, so that no match is learned from
+twice, and none is lost. Nothing here depends on an engine: what one process learned with machine code, another takes up
+with the plain reasoner. A learner of sequences watches all roles; in the place of a role it has ALL_ROLES.
 """
 
 from __future__ import annotations
@@ -39,6 +43,7 @@ from .storefile import StoreFile
 from .tables import Afterstate as Afterstate
 from .tables import PairRow as PairRow
 from .tables import SequenceRow as SequenceRow
+from .tables import Trajectory as Trajectory
 
 DEPTH = 2  # of features, unless a learner's settings say another; B&S 2007, section 3
 ALL_ROLES = "all roles"  # in the place of a role; with its space it is none of GDL's
@@ -65,6 +70,14 @@ class MatchRow(NamedTuple):
 
     reward: float
     length: int
+
+
+class GameRow(NamedTuple):
+    """A game of the store; `rules` as GDL text."""
+
+    name: str
+    rules_hash: str
+    rules: str
 
 
 class FeatureRow(NamedTuple):
@@ -128,14 +141,17 @@ def default_path() -> Path:
 
 
 class Knowledge:
-    """An open store; a context manager, for one thread. Several processes may have the same file open.
+    """An open store; a context manager, for one thread at a time. Several processes may have the same file open.
+
+    create    False: there must be one
+    writable  False: there must be one, and nothing in it is changed; an older format stays as it is
 
     Every method raises KnowledgeError where the file cannot be read or written, or is no such store.
     """
 
-    def __init__(self, path: str | Path | None = None, *, create: bool = True) -> None:
+    def __init__(self, path: str | Path | None = None, *, create: bool = True, writable: bool = True) -> None:
         self.path = Path(path) if path is not None else default_path()
-        self._file = StoreFile(self.path, tables.SCHEMAS, create=create)
+        self._file = StoreFile(self.path, tables.SCHEMAS, create=create, writable=writable)
         self._numbers = tables.FactNumbers()
 
     def __enter__(self) -> Self:
@@ -156,6 +172,17 @@ class Knowledge:
     def writing(self) -> AbstractContextManager[sqlite3.Connection]:
         """Everything written inside is stored together, or not at all."""
         return self._file.writing()
+
+    @property
+    def size(self) -> int:
+        """Bytes that the store takes on the disk, with what SQLite has not moved into its file yet."""
+        beside = self.path.with_name(f"{self.path.name}-wal")
+        return sum(file.stat().st_size for file in (self.path, beside) if file.exists())
+
+    def games(self) -> list[GameRow]:
+        """Every game that the store knows, oldest first."""
+        with self._file.reported() as connection:
+            return [GameRow(*row) for row in connection.execute("SELECT name, rules_hash, rules FROM game ORDER BY id")]
 
     # learners
 
@@ -230,14 +257,52 @@ class Knowledge:
     # matches
 
     def record_match(
-        self, learner: StoredLearner, reward: float, length: int, afterstates: Iterable[Afterstate]
+        self,
+        learner: StoredLearner,
+        reward: float,
+        length: int,
+        afterstates: Iterable[Afterstate],
+        *,
+        trajectory: int | None = None,
     ) -> None:
         """Store the learner's next match, and the afterstates whose value or visits it changed (new totals).
 
+        The trajectory of this number is what was learned from; it is over with that.
         Raises KnowledgeError where another process has gone on with the same learner meanwhile.
         """
         with self._going_on(learner, [MatchRow(reward, length)]) as (connection, game_id):
             self._numbers.put(connection, game_id, learner.id, afterstates)
+            if trajectory is not None:
+                match = tables.drop_trajectory(connection, learner.id, trajectory)
+                if match is None:
+                    raise KnowledgeError(
+                        f"{self.path}: expected trajectory {trajectory} of learner {learner.id}, got none: another "
+                        "process learned from it; let only one go on with a learner"
+                    )
+                tables.name_match(connection, learner.id, learner.num_matches, match)
+
+    def keep_match(self, learner: StoredLearner, match: str, moves: Sequence[Sequence[str]], end: str) -> int | None:
+        """Store a match that is over, to be learned from later; its number among the learner's trajectories.
+
+        match  tells it from all other matches of the learner. None, and nothing is stored, where one of the same id
+               was kept before, whether it was learned from meanwhile or not
+        moves  per ply a move of every role
+        end    "terminal", "stuck" or "cap"
+
+        Raises KnowledgeError as `record_match` does.
+        """
+        with self._going_on(learner, []) as (connection, _):
+            return tables.put_trajectory(connection, learner.id, match, moves, end)
+
+    def trajectories(self, learner: StoredLearner) -> list[Trajectory]:
+        """The matches that are to be learned from, in their order."""
+        with self._file.reported() as connection:
+            return tables.get_trajectories(connection, learner.id)
+
+    def forget_trajectory(self, learner: StoredLearner, number: int) -> None:
+        """Leave a match out that cannot be learned from."""
+        with self.writing() as connection:
+            tables.drop_trajectory(connection, learner.id, number)
 
     def record_tournament(
         self,

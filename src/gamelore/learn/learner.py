@@ -19,7 +19,7 @@ from ..errors import GameloreError
 from ..play.player import TERMINAL, Finished, Player, Turn
 from .afterstates import Afterstates, afterstate_facts, afterstates_of_facts, own_afterstates, trails
 from .features import FeatureValues
-from .initial import InitialValues, initial_group
+from .initial import InitialValues, class_of, initial_group
 from .merging import Representatives
 from .scoring import choose, initialise, lane_numbers, learn
 from .settings import LearnerSettings
@@ -127,6 +127,36 @@ class Learner(Player):
         learn(finished.lanes, offsets, afterstates, rewards, self._numbers, table.keys, table.q, table.visits)
         self.changed = _joined(finished.lanes, offsets, afterstates, other_offsets, others)
         self.seconds_learning += perf_counter() - begin - (self.initial.seconds - looking)
+
+    def estimates(
+        self, lane: int, rows: NDArray[np.int32]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int32]]:
+        """What a lane's learner thinks of every legal move in these rows, whose moves are listed.
+
+        Returns (offsets int64[n + 1], q float64[moves] in units of reward, visits int32[moves]); the moves of rows[i]
+        are at offsets[i : i + 2], in action order. Where there is no entry the initial value counts, as in choosing.
+        """
+        graph, rows = self.graph, np.ascontiguousarray(rows)
+        offsets = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum(graph.num_moves[rows, self.role], out=offsets[1:])
+        graph.expand(rows[graph.num_joint[rows] == graph.num_moves[rows, self.role]])
+        found = own_afterstates(rows, self.role, graph.num_moves, graph.move_start, graph.succ_start, graph.successors)
+        if self._merging[lane]:
+            found = self._representatives.of(self.role, found)
+        q, visits = self.table.get(lane, found)
+        new = np.isnan(q)
+        q[new] = self._first_values(lane, found[new])
+        return offsets, q, visits
+
+    def _first_values(self, lane: int, afterstates: Afterstates) -> NDArray[np.float64]:
+        """What afterstates without an entry count while a lane's learner chooses."""
+        initial, group = self.initial, self._groups[lane]
+        if not self._eager[lane] or group < 0:
+            return np.full(len(afterstates), self.settings[lane].default)
+        space = initial.group_space[group]
+        initial.look_into(np.full(len(afterstates), space, np.int32), afterstates)
+        classes = np.array([class_of(space, one, initial.classes, initial.pair_classes) for one in afterstates], int)
+        return np.asarray(initial.worth[group, classes])
 
     def afterstates(self, lane: int, numbers: Iterable[int] | None = None) -> list[Afterstate]:
         """What a lane's learner knows, as facts: all of it, or these afterstates. `load` takes it up again."""

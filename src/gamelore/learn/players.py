@@ -1,10 +1,12 @@
-"""Every player by name: those of play/roster.py, and SeqPlayer with what a knowledge store has for it.
+"""Every player by name: those of play/roster.py, and those that know what is in a knowledge store, or put it there.
 
 Whoever takes players by name imports them from here: the command line, the lab, the network.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,14 +14,16 @@ from numpy.typing import NDArray
 
 from ..play.player import Finished, Player, Started, Turn
 from ..play.roster import ROSTER as ROSTER
-from ..play.roster import Entry, enlist
+from ..play.roster import Entry, enlist, yes_or_no
 from ..play.roster import player as player
 from .knowledge import Knowledge, default_path
 
 if TYPE_CHECKING:
     from ..play.graph import Graph
     from ..rules.game import Game
+    from .lasting import LastingLearner
     from .seqplayer import SeqPlayer
+    from .settings import Kind
 
 
 class StoredSeqPlayer(Player):
@@ -81,3 +85,37 @@ enlist(
         StoredSeqPlayer,
     ),
 )
+
+
+def _lasting(kind: Kind, **options: object) -> LastingLearner:
+    from .lasting import LastingLearner
+
+    return LastingLearner(kind, **options)  # type: ignore[arg-type]
+
+
+_LEARNER_OPTIONS: dict[str, Callable[[str], object]] = {
+    "knowledge": str,
+    "opponent": str,
+    "seed": int,
+    "learn": yes_or_no,
+    "quota": int,
+    "search": float,
+    "initialisation": str,
+    "depth": int,
+    "alpha": float,
+    "gamma": float,
+    "lam": float,
+    "epsilon": float,
+    "symmetry": str,
+    "ties": str,
+}
+_LEARNERS: dict[Kind, tuple[str, dict[str, Callable[[str], object]]]] = {
+    "baseline": ("learns afterstate values, kept in the store `knowledge` unless learn=no (B&S 2007)", {}),
+    "transfer": (
+        "the same, and begins with what the games `source` (joined by +; else all in the store) taught (B&S 2007)",
+        {"source": str, "source_opponent": str, "control": str},
+    ),
+    "lookahead": ("the same, and begins with what it sees `depth` plies ahead (B&S 2007)", {"heuristic": str}),
+}
+for _kind, (_about, _options) in _LEARNERS.items():
+    enlist(_kind, Entry(_about, {**_LEARNER_OPTIONS, **_options}, partial(_lasting, _kind)))

@@ -19,30 +19,33 @@ from pathlib import Path
 from ..errors import KnowledgeError
 
 APPLICATION_ID = 0x676C6F72  # "glor"; SQLite keeps it in bytes 68-71 of the file
-FORMAT = 2  # user_version; raised whenever there are more tables
+FORMAT = 3  # user_version; raised whenever there are more tables
 BUSY_SECONDS = 30.0  # how long a writer waits for the others
 
 
 class StoreFile:
     """An open file with the tables of `schemas`, made where there is none (unless `create` is False).
 
-    schemas  by format, from 1 on: the statements that make the tables which came with it
+    schemas   by format, from 1 on: the statements that make the tables which came with it
+    writable  False: nothing in the file is changed, not even its format
 
     Raises KnowledgeError where the file is no store of these formats, is damaged, missing or not writable.
     """
 
-    def __init__(self, path: Path, schemas: Sequence[str], *, create: bool) -> None:
+    def __init__(self, path: Path, schemas: Sequence[str], *, create: bool, writable: bool = True) -> None:
         assert len(schemas) == FORMAT
         self.path = path
         self._schemas = schemas
-        if create:
+        self._writable = writable
+        if create and writable:
             self._make_folder()
         elif not path.exists():
-            raise KnowledgeError(
-                f"{path}: no knowledge there yet; learn a game first (gamelore learn), or name another file"
-            )
+            raise self._missing()
         try:
-            self.connection = sqlite3.connect(path.absolute(), timeout=BUSY_SECONDS, isolation_level=None)
+            # whoever has it may pass it on to another thread; SQLite itself has no objection
+            self.connection = sqlite3.connect(
+                path.absolute(), timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
         except sqlite3.Error as error:
             raise self._unwritable(error) from error
         try:
@@ -61,6 +64,11 @@ class StoreFile:
     def _prepare(self, connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA cell_size_check = ON")  # a damaged page is reported, not decoded
         found = self._format(connection)
+        if not self._writable:
+            if not found:
+                raise self._missing()
+            connection.execute("PRAGMA query_only = ON")
+            return
         _switch_to_wal(connection)
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA foreign_keys = ON")
@@ -97,6 +105,11 @@ class StoreFile:
                     connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {FORMAT}")
+
+    def _missing(self) -> KnowledgeError:
+        return KnowledgeError(
+            f"{self.path}: no knowledge there yet; learn a game first (gamelore learn), or name another file"
+        )
 
     def _unwritable(self, error: Exception) -> KnowledgeError:
         return KnowledgeError(

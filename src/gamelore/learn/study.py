@@ -6,6 +6,7 @@ its random numbers are keyed by (seed, run, stage, match, role), and all it know
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from .transfer import FinishedMatch
 
 STAGE = "learn"  # of the random streams
+ANYONE = "*"  # as the opponent of sources: whoever it was
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Sources:
     """Whose features a transfer learner begins with: all learners of these games, so far as they are narrowed down.
 
     games     names, or hashes of rules
-    opponent  whole or just its kind; None: the very opponent that the transfer learner meets
+    opponent  whole or just its kind; ANYONE; None: the very opponent that the transfer learner meets
     role      None: every role
     rule      how several sources become one, see `features.combine`
     """
@@ -116,25 +118,29 @@ def enrol(
     if sources is None and settings.kind == "transfer" and settings.control != "terminal":
         raise KnowledgeError("expected sources for a transfer learner, got none; name games that were learned before")
     against = opponent_text(opponent)
-    described = _described(game, settings, sources)
-    known = knowledge.learners(source=game.rules_hash, role=role, opponent=against)
-    text = tables.to_json(described)
-    for learner in known:
-        if (learner.opponent, learner.seed, tables.to_json(learner.settings)) == (against, seed, text):
+    about = described(game, settings, sources)
+    for learner in known_learners(knowledge, game, role, against, seed):
+        if tables.to_json(learner.settings) == tables.to_json(about):
             return learner
-    teachers = list(_teachers(knowledge, sources, against, settings.depth)) if sources else []
+    teachers, values = taught(knowledge, sources, against, settings.depth) if sources else ([], None)
     return knowledge.learner(
         game,
         role,
         opponent=against,
-        settings=described,
+        settings=about,
         seed=seed,
-        inherited=_taught(knowledge, teachers, sources.rule) if sources else None,
+        inherited=values,
         sources=teachers,
     )
 
 
-def _described(game: Game, settings: LearnerSettings, sources: Sources | None) -> dict[str, Any]:
+def known_learners(knowledge: Knowledge, game: Game, role: str, against: str, seed: int) -> list[StoredLearner]:
+    """The stored learners of this game, role, opponent (as its full text) and seed, of any settings; oldest first."""
+    found = knowledge.learners(source=game.rules_hash, role=role, opponent=against)
+    return [learner for learner in found if (learner.opponent, learner.seed) == (against, seed)]
+
+
+def described(game: Game, settings: LearnerSettings, sources: Sources | None) -> dict[str, Any]:
     """All that tells one learner of values from another, as the store keeps it.
 
     How many symmetries there are is part of it: none on the reasoner, and what is learned is another thing then.
@@ -145,11 +151,40 @@ def _described(game: Game, settings: LearnerSettings, sources: Sources | None) -
     return about | ({"sources": asdict(sources)} if sources else {})
 
 
+def other_games(knowledge: Knowledge, game: Game, against: str, depth: int) -> Sources | None:
+    """Every other game that was learned against this opponent, or else against anyone; None where there is none."""
+    called = Counter(known.name for known in knowledge.games())
+    for opponent in (None, ANYONE):
+        found = _can_teach(knowledge.learners(opponent=None if opponent else against), depth)
+        others = {one.rules_hash: one.game for one in found if one.rules_hash != game.rules_hash}
+        if others:
+            names = (name if called[name] == 1 else rules_hash for rules_hash, name in others.items())
+            return Sources(tuple(names), opponent)
+    return None
+
+
+def _can_teach(learners: Sequence[StoredLearner], depth: int) -> list[StoredLearner]:
+    return [one for one in learners if one.num_matches and one.depth == depth and not one.has_sequences]
+
+
+def taught(
+    knowledge: Knowledge, sources: Sources, against: str, depth: int, *, keep: bool = True
+) -> tuple[list[StoredLearner], FeatureValues]:
+    """The learners that a transfer learner against this opponent has as its sources, and what they know now.
+
+    keep  False: what must be worked out for that is not stored
+
+    Raises KnowledgeError where the sources teach nothing.
+    """
+    teachers = list(_teachers(knowledge, sources, against, depth))
+    return teachers, _taught(knowledge, teachers, sources.rule, keep)
+
+
 def _teachers(knowledge: Knowledge, sources: Sources, against: str, depth: int) -> Iterator[StoredLearner]:
     opponent = sources.opponent or against
     for game in sources.games:
-        found = knowledge.learners(source=game, role=sources.role, opponent=opponent)
-        found = [one for one in found if one.num_matches and one.depth == depth and not one.has_sequences]
+        met_by = None if opponent == ANYONE else opponent
+        found = _can_teach(knowledge.learners(source=game, role=sources.role, opponent=met_by), depth)
         if not found:
             met = sorted({one.opponent for one in knowledge.learners(source=game) if not one.has_sequences})
             raise KnowledgeError(
@@ -159,11 +194,8 @@ def _teachers(knowledge: Knowledge, sources: Sources, against: str, depth: int) 
         yield from found
 
 
-def _taught(knowledge: Knowledge, teachers: Sequence[StoredLearner], rule: Rule) -> FeatureValues:
-    for teacher in teachers:
-        if teacher.features_at != teacher.num_matches:
-            refresh_features(knowledge, teacher)
-    values = combine([knowledge.feature_values(teacher) for teacher in teachers], rule)
+def _taught(knowledge: Knowledge, teachers: Sequence[StoredLearner], rule: Rule, keep: bool) -> FeatureValues:
+    values = combine([_values(knowledge, teacher, keep) for teacher in teachers], rule)
     if not values:
         games = ", ".join(sorted({teacher.game for teacher in teachers}))
         raise KnowledgeError(
@@ -172,8 +204,22 @@ def _taught(knowledge: Knowledge, teachers: Sequence[StoredLearner], rule: Rule)
     return values
 
 
+def _values(knowledge: Knowledge, learner: StoredLearner, keep: bool) -> FeatureValues:
+    """What a learner can teach now."""
+    if learner.features_at == learner.num_matches:
+        return knowledge.feature_values(learner)
+    if not keep:
+        return _worked_out(knowledge, learner)
+    refresh_features(knowledge, learner)
+    return knowledge.feature_values(learner)
+
+
 def refresh_features(knowledge: Knowledge, learner: StoredLearner) -> None:
     """Works out a learner's feature values from the afterstates in the store; no match is played."""
+    knowledge.store_features(learner, _worked_out(knowledge, learner))
+
+
+def _worked_out(knowledge: Knowledge, learner: StoredLearner) -> FeatureValues:
     from ..games import load
     from ..play.graph import Graph
     from .learner import Learner
@@ -183,7 +229,7 @@ def refresh_features(knowledge: Knowledge, learner: StoredLearner) -> None:
     settings = LearnerSettings(symmetry=learner.settings.get("symmetry", "none"))
     known = Learner(graph, graph.game.roles.index(learner.role), [settings])
     known.load(0, knowledge.afterstates(learner))
-    knowledge.store_features(learner, learned_features(known, 0, learner.depth))
+    return learned_features(known, 0, learner.depth)
 
 
 def opponent_text(opponent: OpponentSettings) -> str:

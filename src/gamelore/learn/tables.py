@@ -55,7 +55,15 @@ CREATE TABLE branch (
     moves BLOB NOT NULL, PRIMARY KEY (learner, pair, number)) WITHOUT ROWID;
 """
 
-SCHEMAS = (_AFTERSTATES, _SEQUENCES)
+_TRAJECTORIES = """
+CREATE TABLE trajectory (
+    learner INTEGER NOT NULL REFERENCES learner, number INTEGER NOT NULL, match TEXT NOT NULL,
+    plies INTEGER NOT NULL, moves TEXT NOT NULL, end TEXT NOT NULL, PRIMARY KEY (learner, number)) WITHOUT ROWID;
+ALTER TABLE match ADD COLUMN id TEXT;
+CREATE UNIQUE INDEX match_id ON match (learner, id) WHERE id IS NOT NULL;
+"""
+
+SCHEMAS = (_AFTERSTATES, _SEQUENCES, _TRAJECTORIES)
 """By format, from 1 on: the tables that came with it."""
 
 FeatureTable: TypeAlias = Mapping[str, tuple[float, int]]
@@ -68,6 +76,21 @@ class Afterstate(NamedTuple):
     facts: frozenset[str]
     q: float
     visits: int
+
+
+class Trajectory(NamedTuple):
+    """A match that is over and not learned from yet.
+
+    number  its place among those of its learner: they are learned from in this order
+    match   tells it from every other match of the learner
+    moves   per ply a move of every role, as text, in the order of roles
+    end     "terminal", "stuck" or "cap", see `play.match`
+    """
+
+    number: int
+    match: str
+    moves: tuple[tuple[str, ...], ...]
+    end: str
 
 
 class SequenceRow(NamedTuple):
@@ -270,7 +293,7 @@ def progress(connection: sqlite3.Connection, learner: int) -> tuple[int, int]:
 def put_matches(connection: sqlite3.Connection, learner: int, first: int, rows: Sequence[tuple[float, int]]) -> None:
     """Append finished matches (reward, length), numbered from `first`."""
     numbered = [(learner, first + index, reward, length) for index, (reward, length) in enumerate(rows)]
-    connection.executemany("INSERT INTO match VALUES (?, ?, ?, ?)", numbered)
+    connection.executemany("INSERT INTO match (learner, number, reward, length) VALUES (?, ?, ?, ?)", numbered)
     connection.execute("UPDATE learner SET num_matches = ? WHERE id = ?", (first + len(rows), learner))
 
 
@@ -278,6 +301,47 @@ def get_matches(connection: sqlite3.Connection, learner: int) -> list[tuple[floa
     """(reward, length) of all finished matches, in their order."""
     query = "SELECT reward, length FROM match WHERE learner = ? ORDER BY number"
     return connection.execute(query, [learner]).fetchall()
+
+
+def put_trajectory(
+    connection: sqlite3.Connection, learner: int, match: str, moves: Sequence[Sequence[str]], end: str
+) -> int | None:
+    """Append a match that is over; its number, or None where the learner has, or had, a match of this id."""
+    query = (
+        "SELECT EXISTS (SELECT * FROM match WHERE learner = :learner AND id = :match) OR "
+        "EXISTS (SELECT * FROM trajectory WHERE learner = :learner AND match = :match), "
+        "(SELECT num_matches FROM learner WHERE id = :learner), "
+        "(SELECT coalesce(max(number) + 1, 0) FROM trajectory WHERE learner = :learner)"
+    )
+    known, learned, kept = connection.execute(query, {"learner": learner, "match": match}).fetchone()
+    if known:
+        return None
+    number = max(int(learned), int(kept))
+    row = (learner, number, match, len(moves), to_json(moves), end)
+    connection.execute("INSERT INTO trajectory VALUES (?, ?, ?, ?, ?, ?)", row)
+    return number
+
+
+def get_trajectories(connection: sqlite3.Connection, learner: int) -> list[Trajectory]:
+    """All of a learner's, in their order."""
+    query = "SELECT number, match, moves, end FROM trajectory WHERE learner = ? ORDER BY number"
+    return [
+        Trajectory(number, match, tuple(map(tuple, json.loads(moves))), end)
+        for number, match, moves, end in connection.execute(query, [learner])
+    ]
+
+
+def drop_trajectory(connection: sqlite3.Connection, learner: int, number: int) -> str | None:
+    """Delete one; the match's id, or None where it is not there."""
+    where = "FROM trajectory WHERE learner = ? AND number = ?"
+    found = connection.execute(f"SELECT match {where}", (learner, number)).fetchone()
+    connection.execute(f"DELETE {where}", (learner, number))
+    return None if found is None else str(found[0])
+
+
+def name_match(connection: sqlite3.Connection, learner: int, number: int, match: str) -> None:
+    """Note the id that a finished match had."""
+    connection.execute("UPDATE match SET id = ? WHERE learner = ? AND number = ?", (match, learner, number))
 
 
 def put_features(connection: sqlite3.Connection, learner: int, values: FeatureTable, num_matches: int) -> None:

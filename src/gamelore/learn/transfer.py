@@ -142,7 +142,7 @@ def play_series(
     def on_end(finished: Finished) -> None:
         log.write(finished)
         if on_match is not None:
-            for one in _finished_matches(learner, finished):
+            for one in finished_matches(learner, finished):
                 on_match(one)
         if progress is not None:
             progress(len(finished.lanes))
@@ -211,7 +211,8 @@ class _Log:
             count[lanes] += happened
 
 
-def _finished_matches(learner: Learner, finished: Finished) -> Iterable[FinishedMatch]:
+def finished_matches(learner: Learner, finished: Finished) -> Iterable[FinishedMatch]:
+    """What a learner made of matches that it has just learned from."""
     changed = learner.changed
     rewards = np.maximum(finished.goals[:, learner.role], 0).tolist()
     for i, lane in enumerate(finished.lanes.tolist()):

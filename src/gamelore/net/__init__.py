@@ -1,14 +1,36 @@
 """The GGP protocol: matches over the network, with the field's programs. Reading order, which is also the import order:
 
-    messages.py   what is said: text to messages and back
-    records.py    matches as the GGP record, read back and checked
-    clocks.py     how long there is to answer
-    table.py      one player at one game: its matches by their ids
-    worker.py     tables in a process of their own, with limits on memory and time
-    workers.py    those processes: started, shared, killed and replaced
-    web.py        HTTP, both ends
-    server.py     a player that answers the messages of a host
-    seats.py      a host's view of a player, near or far
-    host.py       one match by clocks and replies
-    series.py     many matches: records, resuming, the learning curve
+    messages.py      what is said: text to messages and back
+    records.py       matches as the GGP record, read back and checked
+    clocks.py        how long there is to answer
+    table.py         one player at one game: its matches by their ids
+    worker.py        tables in a process of their own, with limits on memory and time
+    process.py       that process as its owner sees it: asked, timed, killed
+    running.py       a match, whichever process plays it
+    workers.py       the processes: started, shared and replaced
+    web.py           HTTP, both ends
+    server.py        a player that answers the messages of a host
+    serving.py       all of that in one call
+    seats.py         a host's view of a player, near or far
+    host.py          one match by clocks and replies
+    seriesfolder.py  what lasts of many matches: records, the journal
+    series.py        many matches: resuming, standings, the learning curve
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .serving import serve as serve
+
+__all__ = ["serve"]
+
+
+def __getattr__(name: str) -> object:
+    """`serve`, imported where it is used: workers, which import this room as well, need nothing of it."""
+    if name == "serve":
+        from .serving import serve
+
+        return serve
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -22,7 +22,7 @@
     reasonable.py  the weaker opponents of Lock & Epstein (2004): reasonable, expert, novice
     bestline.py    how a solved game goes under best play
     regret.py      the points that moves lose against best play
-    roster.py      players by name: "egreedy:filler=first,epsilon=0.05"
+    roster.py      players by name: "egreedy:filler=first,epsilon=0.05", or from a file: "mine.py:Careful"
     match.py       one match as a state machine; the match record
     lockstep.py    the play loop: many matches side by side
     expectation.py exact expected results of players who know no history

@@ -48,6 +48,8 @@ class Turn:
 
     The arrays are good for the call only. A role is asked where it is its turn or where it has several moves.
     `log` is for players who need to know what was played before; None where positions are asked about out of a match.
+    `deadline`, in seconds of `time.monotonic`, is when an answer is wanted at the latest: players who search as long as
+    they like stop in time for it. None where nobody waits.
     """
 
     graph: Graph
@@ -57,6 +59,7 @@ class Turn:
     keys: NDArray[np.uint64]  # [n], of the streams (seed, run, stage, match, role)
     plies: NDArray[np.int32]  # [n], counter of those streams
     log: MatchLog | None = None
+    deadline: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

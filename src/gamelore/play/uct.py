@@ -79,18 +79,30 @@ class Searched:
     means: NDArray[np.float64]  # [moves], the mean goal, 0 to 100; nan where not visited
 
 
-def search(game: Game, states: NDArray[np.uint64], keys: NDArray[np.uint64], settings: SearchSettings) -> Searched:
+def search(
+    game: Game,
+    states: NDArray[np.uint64],
+    keys: NDArray[np.uint64],
+    settings: SearchSettings,
+    deadline: float | None = None,
+) -> Searched:
     """Grows one tree from each of the states uint64[n, words], drawing from the streams of `keys` uint64[n].
 
-    With a budget of simulations tree i depends on states[i], keys[i] and the engine only. When the time is up,
-    simulations that are not finished are dropped. In terminal and stuck states there is nothing to find out.
+    With a budget of simulations tree i depends on states[i], keys[i] and the engine only. When the time is up, by the
+    settings or by `deadline` (in seconds of `time.monotonic`), whichever is first, simulations that are not finished
+    are dropped, and none are begun that would hardly be in time. In terminal and stuck states there is nothing to find
+    out.
     """
     forest = Forest(game, states, settings.exploration)
-    deadline = None if settings.seconds is None else monotonic() + settings.seconds
+    if settings.seconds is not None:
+        own = monotonic() + settings.seconds
+        deadline = own if deadline is None else min(own, deadline)
     limit = np.inf if settings.simulations is None else settings.simulations
-    done = 0
-    while done < limit and (not done or deadline is None or monotonic() < deadline):
+    done, each, begin = 0, 0.0, monotonic()
+    while done < limit:
         leaves = int(min(settings.leaves, limit - done, np.inf if deadline is None else done + 1))
+        if done and deadline is not None and begin + leaves * each > deadline:
+            break  # it would come too late, going by the last one
         streams = extend(keys, done)
         walks = extend(extend(streams, SELECTION)[:, None], np.arange(leaves)).ravel()
         ends = forest.select(np.repeat(np.arange(len(states)), leaves), walks)
@@ -100,6 +112,8 @@ def search(game: Game, states: NDArray[np.uint64], keys: NDArray[np.uint64], set
             break
         forest.back_up(ends, values)
         done += leaves
+        now = monotonic()
+        each, begin = (now - begin) / leaves, now
     return _at_roots(forest, len(states))
 
 
@@ -130,7 +144,7 @@ def _at_roots(forest: Forest, trees: int) -> Searched:
 
 
 class UCT(Player):
-    """Makes the move that a search visited most; ties are drawn."""
+    """Makes the move that a search visited most; ties are drawn. It never searches past the deadline of a turn."""
 
     def __init__(self, settings: SearchSettings | None = None) -> None:
         self.settings = settings or SearchSettings()
@@ -139,8 +153,8 @@ class UCT(Player):
         """See `Player.choose`. Where there is but one move nothing is searched."""
         choices = np.zeros(len(turn.rows), np.int32)
         several = np.flatnonzero(turn.graph.num_moves[turn.rows, turn.role] > 1)
-        size = NODES_AT_ONCE // (self.settings.simulations or 1)  # with time only, all of them share it
-        for begin in range(0, len(several), max(1, size)):
+        size = max(1, NODES_AT_ONCE // (self.settings.simulations or 1))  # with time only, all of them share it
+        for begin in range(0, len(several), size):
             part = several[begin : begin + size]
             choices[part] = self._choose(turn, part)
         return choices
@@ -149,7 +163,7 @@ class UCT(Player):
         """The choices for these places of the turn."""
         game, keys, plies = turn.graph.game, turn.keys[part], turn.plies[part]
         streams = extend(extend(keys, plies), SEARCH)
-        searched = search(game, turn.graph.states[turn.rows[part]], streams, self.settings)
+        searched = search(game, turn.graph.states[turn.rows[part]], streams, self.settings, turn.deadline)
         roles = game.num_roles
         visits = searched.visits.astype(np.float64)
         drawn = draw_each(searched.offsets, visits, np.repeat(keys, roles), np.repeat(plies, roles))

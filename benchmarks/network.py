@@ -1,0 +1,124 @@
+"""What the network costs: `python benchmarks/network.py`. Tic-tac-toe between egreedy players, as a host leads it.
+
+    in process   play.match.MatchState and the two players, nothing else
+    two local    the host, both players in its own process: clocks, threads and the record
+    over HTTP    the host, xplayer a `gamelore serve` in another process, over loopback
+    50 at once   the same, fifty matches side by side
+
+Each way plays all matches; a turn is one joint move. `--csv FILE` writes the rows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any
+
+import typer
+
+import gamelore
+from gamelore.learn.study import STAGE
+from gamelore.net.host import HostSettings
+from gamelore.net.series import Series
+from gamelore.play.graph import Graph
+from gamelore.play.match import MatchState
+from gamelore.play.roster import player
+from gamelore.play.streams import stream
+
+PLAYER = "egreedy"
+CLOCKS = HostSettings(startclock=10, playclock=10)
+SERVE = (sys.executable, "-c", "from gamelore.cli import main; main()", "serve", "--port", "0", "--json")
+
+
+@contextmanager
+def serving(matches_at_once: int) -> Iterator[str]:
+    """The URL of a player in a process of its own."""
+    with TemporaryDirectory() as folder:
+        options = ("--player", PLAYER, "--knowledge", f"{folder}/k.db", "--matches-at-once", str(matches_at_once))
+        process = subprocess.Popen([*SERVE, *options], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        assert process.stdout is not None
+        try:
+            yield json.loads(process.stdout.readline())["url"]
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait()
+
+
+def in_process(num_matches: int) -> tuple[float, int, Counter[str]]:
+    """(seconds, turns, errors) of the plain loop."""
+    graph = Graph(gamelore.load("tictactoe"))
+    seats = [player(PLAYER), player(PLAYER)]
+    turns, begin = 0, time.perf_counter()
+    for number in range(num_matches):
+        match = MatchState(graph)
+        while match.end is None:
+            for role in match.pending():
+                asked = match.turn(role, stream(0, 0, STAGE, number, role))
+                match.submit(role, int(seats[role].choose(asked)[0]) if match.has_choice(role) else 0)
+        turns += match.ply
+    return time.perf_counter() - begin, turns, Counter()
+
+
+def hosted(players: Sequence[str], num_matches: int, at_once: int = 1) -> tuple[float, int, Counter[str]]:
+    """The same, led by a host."""
+
+    async def run() -> tuple[float, int, Counter[str]]:
+        async with Series(gamelore.load("tictactoe"), players, CLOCKS) as series:
+            await series.run(at_once, at_once)  # workers and code are warm
+            begin = time.perf_counter()
+            before = sum(one.plies for one in series.played.values())
+            await series.run(at_once + num_matches, at_once)
+            seconds = time.perf_counter() - begin
+            turns = sum(one.plies for one in series.played.values()) - before
+            return seconds, turns, Counter(event.kind for one in series.played.values() for event in one.events)
+
+    return asyncio.run(run())
+
+
+def main(
+    matches: Annotated[int, typer.Option(help="Matches of each way.")] = 1000,
+    repeats: Annotated[int, typer.Option(help="Every way so often, in turn; medians are shown.")] = 3,
+    table: Annotated[Path | None, typer.Option("--csv", help="Every row, as a table.")] = None,
+) -> None:
+    rows: list[dict[str, Any]] = []
+    in_process(10)
+    with serving(1) as single, serving(50) as many:
+        ways = {
+            "in process": lambda: in_process(matches),
+            "two local": lambda: hosted([PLAYER, PLAYER], matches),
+            "over HTTP": lambda: hosted([single, PLAYER], matches),
+            "50 at once": lambda: hosted([many, PLAYER], matches, 50),
+        }
+        for _ in range(repeats):
+            for name, way in ways.items():
+                seconds, turns, errors = way()
+                rows.append({"way": name, "seconds": seconds, "turns": turns, "errors": sum(errors.values())})
+    plain = median(row["seconds"] / row["turns"] for row in rows if row["way"] == "in process")
+    for name in ways:
+        own = [row for row in rows if row["way"] == name]
+        turn = median(row["seconds"] / row["turns"] for row in own)
+        errors = sum(row["errors"] for row in own)
+        print(
+            f"{name:11} {1e3 * turn:6.3f} ms a turn, {1e3 * (turn - plain):6.3f} above in process, "
+            f"{matches} matches in {median(row['seconds'] for row in own):.1f} s, {errors} errors"
+        )
+    if table is not None:
+        with table.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, rows[0].keys())
+            writer.writeheader()
+            writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    typer.run(main)

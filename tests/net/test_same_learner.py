@@ -1,0 +1,46 @@
+"""A learner behind the wire becomes what the same learner in process becomes, match by match."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from commands import run
+from gamelore.learn.knowledge import Knowledge, MatchRow
+from gamelore.learn.tables import Afterstate
+from wire import hosting, serving
+
+MATCHES = 60
+SEED = 11
+
+
+def learned(path: Path, game: str) -> tuple[list[MatchRow], list[Afterstate]]:
+    """The rewards of the one learner of a game, and all that it knows."""
+    with Knowledge(path, create=False) as store:
+        (learner,) = store.learners(source=game)
+        return store.matches(learner), store.afterstates(learner)
+
+
+@pytest.mark.parametrize(
+    ("player", "options"),
+    [
+        ("baseline", ["--learner", "baseline"]),
+        ("transfer", ["--learner", "transfer", "--source", "tictactoe"]),
+        ("lookahead:heuristic=maxmax", ["--learner", "lookahead", "--heuristic", "maxmax"]),
+    ],
+)
+def test_the_curve_over_the_wire_is_the_one_in_process(tmp_path: Path, player: str, options: list[str]) -> None:
+    here, there = tmp_path / "here.db", tmp_path / "there.db"
+    for store in (here, there):
+        run("learn", "tictactoe", "--matches", 40, "--knowledge", store)
+    run("learn", "connect3", *options, "--matches", MATCHES, "--seed", SEED, "--knowledge", here)
+    with serving("--player", player, "--knowledge", there, "--opponent", "egreedy", "--seed", SEED) as port:
+        told = hosting(
+            "connect3", "--player", f"red=http://127.0.0.1:{port}", "--player", "yellow=egreedy",
+            "--matches", MATCHES, "--seed", SEED, "--startclock", 10, "--playclock", 10, "--scramble",
+        )  # fmt: skip
+    rewards, afterstates = learned(here, "connect3")
+    assert learned(there, "connect3") == (rewards, afterstates)
+    assert len(rewards) == MATCHES
+    assert told["players"][0]["mean_goal"] == pytest.approx(sum(row.reward for row in rewards) / MATCHES)
