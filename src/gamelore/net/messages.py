@@ -179,6 +179,8 @@ def term(text: str) -> str:
 
     Raises ProtocolError for what is none.
     """
+    if len(text) <= MAX_TERM and _CANONICAL.fullmatch(text):
+        return text  # as nearly all are
     if len(text) > MAX_TERM:
         raise ProtocolError(f"expected a term of at most {MAX_TERM} characters, got {len(text)}; write a shorter one")
     spaced = _without_comments(_ascii(text)).replace("(", " ( ").replace(")", " ) ")
@@ -273,6 +275,7 @@ _UNPRINTABLE = re.compile(r"[^ -~]")
 _COMMENT = re.compile(r";[^\r\n]*")
 _WORD = re.compile(r"[^\s()]+")
 _ALONE = re.compile(r"\(([^() ]+)\)")
+_CANONICAL = re.compile(r"[!-'*-:<-~]+|\([!-'*-:<-~]+(?: [!-'*-:<-~]+)+\)")  # a word, or a list of words
 _SECONDS = re.compile(r"\d{1,9}(\.\d{0,9})?", re.ASCII)
 
 
