@@ -37,13 +37,13 @@ FROM_TOP_TO_BOTTOM = """
     play.forest play.uct play.canonical play.retrograde play.turntaking play.sampling play.expansion play.solutionfile
     play.solve play.perfect play.reasonable play.bestline play.regret play.roster play.match play.lockstep
     play.expectation
-    learn learn.features learn.table1 learn.storefile learn.tables learn.knowledge learn.exchange learn.afterstates
-    learn.merging learn.values learn.coalesce learn.trees learn.settings learn.initial learn.scoring learn.learner
-    learn.transfer learn.study learn.patterns learn.excerpts learn.seqtable learn.contexts learn.matching learn.weighing
-    learn.advice learn.sequences learn.seqplayer learn.training
+    learn learn.features learn.table1 learn.storefile learn.storerows learn.tables learn.knowledge learn.exchange
+    learn.afterstates learn.merging learn.values learn.coalesce learn.trees learn.settings learn.initial learn.scoring
+    learn.learner learn.transfer learn.trajectories learn.study learn.patterns learn.excerpts learn.seqtable
+    learn.contexts learn.matching learn.weighing learn.advice learn.sequences learn.seqplayer learn.training
     learn.seqstore learn.seqstudy learn.searching learn.lasting learn.players learn.recognition
-    net.messages net.records net.clocks net.table net.worker net.process net.running net.workers net.web net.server
-    net.serving net.seats net.host net.seriesfolder net.series net
+    net.messages net.records net.clocks net.believed net.table net.worker net.process net.running net.workers
+    net.http net.web net.server net.serving net.client net.seats net.host net.seriesfolder net.series net
     lab lab.stats lab.trees lab.drawing lab.layout lab.effects lab.pairs lab.marks lab.boards lab.learned lab.structure
     lab.grid lab.trials lab.claims lab.costs lab.endpoints lab.workers lab.runner
     lab.figures lab.report lab.transfer lab.banerjee2007.plan lab.banerjee2007.study lab.banerjee2007.tables

@@ -71,6 +71,8 @@ def test_a_player_behind_a_wire_with_its_faults(tmp_path: Path, own_logging: Non
         told = run_json(*arguments, "--matches", 2, "--record", tmp_path / "series")
         assert len(player.heard) == count  # nothing was left to do
     assert told["errors"] == {"xplayer": {"IL": 1}, "oplayer": {}}
+    assert told["faulty"] == 1
+    assert "1 of them with errors; they count, with moves that are drawn in place" in shown.stdout
     assert len(list((tmp_path / "series").glob("match-*.json"))) == 2
 
 
@@ -108,6 +110,9 @@ def test_a_figure(tmp_path: Path) -> None:
         (["xplayer=egreedy", "oplayer=egredy"], "did you mean egreedy"),
         (["xplayer=egreedy", "oplayer=http://:99999"], "expected the address of a player"),
         (["xplayer=egreedy", "oplayer=https://example.org"], "expected the address of a player"),
+        (["xplayer=egreedy", "oplayer=127.0.0.1:9147"], "write http://ADDRESS:PORT"),
+        (["xplayer=egreedy", "oplayer=localhost:9147/"], "write http://ADDRESS:PORT"),
+        (["xplayer=egreedy", "oplayer=http:/[::1]:9147"], "write http://ADDRESS:PORT"),
     ],
 )
 def test_mistakes_in_players(players: list[str], told: str) -> None:
@@ -120,6 +125,20 @@ def test_nobody_listens() -> None:
         url = player.url
     shown = run("host", "tictactoe", "--player", f"xplayer={url}", "--player", "oplayer=egreedy", code=1)
     assert f"expected a player at {url}, got no connection; start it first" in shown.stderr
+
+
+def test_a_player_that_goes_and_comes_back_and_goes_for_good(tmp_path: Path) -> None:
+    clocks = ["--startclock", 0, "--playclock", 0, "--extra", 0.3]
+    with playing("; ".join(f"start#{match}=close; play#{match}=close" for match in (1, 2, 4, 5, 6, 7))) as player:
+        arguments = ["--player", f"xplayer={player.url}", "--player", "oplayer=egreedy", "--record", tmp_path]
+        options = [*clocks, "--matches", 20, "--give-up", 3]
+        shown = run("host", "tictactoe", *arguments, *options, code=1)
+    lines = [line for line in shown.stderr.splitlines() if line.startswith("match ")]
+    assert [line.partition(":")[0] for line in lines] == ["match 1", "match 3", "match 4"]
+    assert f"no reply from {player.url}, xplayer's moves are drawn; every START waits 0.3 s" in lines[0]
+    assert lines[1].endswith("is back")
+    assert f"{player.url} to reply, got nothing in the last 3 matches; start it again" in shown.stderr
+    assert "7 matches (7 terminal)" in shown.stdout  # what was played is told all the same
 
 
 @pytest.mark.parametrize(
@@ -142,14 +161,15 @@ def test_a_host_that_is_interrupted_aborts_its_matches(tmp_path: Path, signum: s
     with playing("play#2+@1=silent") as player:
         players = ["--player", f"xplayer={player.url}", "--player", "oplayer=random"]
         command = [*GAMELORE, "host", "tictactoe", *players, *options]
-        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             give_up = time.monotonic() + 30
             while player.count(Stop) < 2 or player.count(Start) < 4 or not _all_in_turn_one(player.heard):
                 assert time.monotonic() < give_up
                 time.sleep(0.01)
             process.send_signal(signum)
-            _, errors = process.communicate(timeout=30)
+            shown, errors = process.communicate(timeout=30)
         assert process.returncode == 130
+        assert "2 matches (2 terminal)" in shown
         assert "with --record the same command goes on from there" in errors
         assert player.count(Abort) == 2
     journal = [json.loads(line) for line in (tmp_path / "series" / "journal.jsonl").read_text().splitlines()]

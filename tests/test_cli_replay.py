@@ -127,5 +127,71 @@ def test_a_match_that_was_broken_off(folder, graphs):
     assert (row["end"], row["plies"], row["goals"]) == ("broken off", 1, [])
 
 
+# as the field's managers write them: by hand, in their spelling and their order of keys
+
+GGP_BASE = """{
+"matchId":"base.tictactoe.1700000000000","randomToken":"q8h2","startTime":1700000000000,
+"gameMetaURL":"http://games.ggp.org/base/games/ticTacToe/","isCompleted":true,"isAborted":false,
+"states":["( ( cell 1 1 b ) ( cell 1 2 b ) ( cell 1 3 b ) ( cell 2 1 b ) ( cell 2 2 b ) ( cell 2 3 b ) ( cell 3 1 b )
+ ( cell 3 2 b ) ( cell 3 3 b ) ( control xplayer ) )",
+"( ( control oplayer ) ( cell 1 1 x ) ( cell 1 2 b ) ( cell 1 3 b ) ( cell 2 1 b ) ( cell 2 2 b ) ( cell 2 3 b )
+ ( cell 3 1 b ) ( cell 3 2 b ) ( cell 3 3 b ) )",
+"( ( cell 2 1 o ) ( cell 1 1 x ) ( cell 1 2 b ) ( cell 1 3 b ) ( cell 2 2 b ) ( cell 2 3 b ) ( cell 3 1 b )
+ ( cell 3 2 b ) ( cell 3 3 b ) ( control xplayer ) )",
+"( ( cell 2 1 o ) ( cell 1 1 x ) ( cell 1 2 x ) ( cell 1 3 b ) ( cell 2 2 b ) ( cell 2 3 b ) ( cell 3 1 b )
+ ( cell 3 2 b ) ( cell 3 3 b ) ( control oplayer ) )",
+"( ( cell 2 1 o ) ( cell 2 2 o ) ( cell 1 1 x ) ( cell 1 2 x ) ( cell 1 3 b ) ( cell 2 3 b ) ( cell 3 1 b )
+ ( cell 3 2 b ) ( cell 3 3 b ) ( control xplayer ) )",
+"( ( cell 2 1 o ) ( cell 2 2 o ) ( cell 1 1 x ) ( cell 1 2 x ) ( cell 1 3 x ) ( cell 2 3 b ) ( cell 3 1 b )
+ ( cell 3 2 b ) ( cell 3 3 b ) ( control oplayer ) )"],
+"moves":[["( mark 1 1 )","noop"],["noop","( mark 2 1 )"],["( mark 1 2 )","noop"],["noop","( mark 2 2 )"],
+ ["( mark 1 3 )","noop"]],
+"stateTimes":[1700000000000,1700000001000,1700000002000,1700000003000,1700000004000,1700000005000],
+"errors":[["",""],["","IL ( mark 1 1 )"],["TO",""],["",""],["","CE"],["",""]],"goalValues":[100,0],
+"previewClock":-1,"startClock":30,"playClock":15,"playerNamesFromHost":["Alloy","Random"],
+"isPlayerHuman":[false,false],"scrambled":true,"tournamentNameFromHost":null,
+"matchHostPK":"0MFww","matchHostSignature":"MEQCI"
+}""".replace("\n ", " ")
+ABORTED = {"isCompleted": False, "isAborted": True, "errors": None, "goalValues": [], "gameMetaURL": None}
+
+
+def foreign(path, **values):
+    path.write_text(GGP_BASE)
+    return changed(path, **values)
+
+
+def test_a_record_of_the_java_server(tmp_path):
+    (row,) = run_json("replay", foreign(tmp_path / "a.json"), "--game", "tictactoe")
+    assert row["as_recorded"], row["why"]
+    assert (row["end"], row["goals"], row["errors"]) == ("terminal", [100, 0], {"IL": 1, "TO": 1, "CE": 1})
+    wrong = foreign(tmp_path / "b.json", goalValues=[0, 100])
+    assert "the goals as recorded" in run_json("replay", wrong, "--game", "tictactoe", code=1)[0]["why"]
+
+
+def test_one_that_was_aborted(tmp_path):
+    whole = json.loads(GGP_BASE)
+    values = {key: whole[key][:length] for key, length in (("states", 3), ("moves", 2), ("stateTimes", 3))}
+    (row,) = run_json("replay", foreign(tmp_path / "a.json", **values, **ABORTED), "--game", "tictactoe")
+    assert (row["as_recorded"], row["end"], row["plies"], row["goals"]) == (True, "broken off", 2, [])
+
+
+def test_one_in_capitals_with_a_byte_order_mark(tmp_path):
+    whole = json.loads(GGP_BASE)
+    states = [state.upper().replace("( ", "(").replace(" )", ")") for state in whole["states"]]
+    moves = [[move.upper() for move in joint] for joint in whole["moves"]]
+    path = foreign(tmp_path / "a.json", states=states, moves=moves, scrambled=None, randomToken=None)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert run_json("replay", path, "--game", "tictactoe")[0]["as_recorded"]
+
+
+def test_one_whose_names_are_scrambled_needs_its_own_rules(tmp_path):
+    rules = games.path("tictactoe").read_text()
+    path = tmp_path / "a.json"
+    path.write_text(GGP_BASE.replace("cell", "kuvo").replace("mark", "zib"))
+    assert "only recorded: (kuvo 1 1 b)" in run_json("replay", path, "--game", "tictactoe", code=1)[0]["why"]
+    (tmp_path / "rules.kif").write_text(rules.replace("cell", "kuvo").replace("mark", "zib"))
+    assert run_json("replay", path)[0]["as_recorded"]
+
+
 def test_an_empty_folder(tmp_path):
     assert "got no .json file; name the records" in run("replay", tmp_path, code=2).stderr

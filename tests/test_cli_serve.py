@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import json
-import re
+import logging
 import signal
 import socket
 import subprocess
@@ -12,17 +13,22 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, Self
 
 import pytest
 import typer
 
-from commands import run
+from commands import run, run_json
 from gamelore.cli.serve import size
 from gamelore.errors import GameloreError
+from gamelore.net import serving
 from gamelore.net.serving import spec
+from gamelore.net.web import WebLimits
+from gamelore.net.workers import WorkerSettings
 from gamelore.play.player import Player
-from wire import PATIENCE, request, rules, say, status_of
+from wire import PATIENCE, request, rules, say
 
+EXAMPLE = Path(__file__).parents[1] / "examples" / "greedy_player.py"
 SERVE = (sys.executable, "-c", "from gamelore.cli import main; main()", "serve", "--port", "0")
 
 
@@ -75,17 +81,16 @@ def alive(pid: int) -> bool:
         return False
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_plays_until_a_signal_comes(tmp_path: Path, number: signal.Signals):
-    with server(tmp_path, "--player", "egreedy", "--name", "robot") as (started, port):
+def test_it_plays_until_a_signal_comes(tmp_path: Path):
+    with server(tmp_path, "--player", f"{EXAMPLE}:Greedy", "--name", "robot") as (started, port):
         assert "robot" in say(port, "( INFO )")
         assert start(port) == "ready"
-        assert re.fullmatch(r"\(mark [123] [123]\)", say(port, "( PLAY m NIL )"))
+        assert say(port, "( PLAY m NIL )") == "(mark 1 1)"  # nothing pays, all are equal
         workers = children(started.pid)
-        started.send_signal(number)
+        started.send_signal(signal.SIGTERM)
         _, told = started.communicate(timeout=PATIENCE)
-    assert started.returncode == (130 if number == signal.SIGINT else 0)
-    assert ("interrupted; what was learned is in the knowledge store" in told) == (number == signal.SIGINT)
+    assert started.returncode == 0
+    assert "interrupted" not in told
     assert "match m: begins, as xplayer, with clocks of 10 and 10 s" in told
     assert workers
     assert gone(workers)
@@ -119,6 +124,7 @@ def test_a_signal_while_the_player_thinks(tmp_path: Path):
             started.send_signal(signal.SIGINT)
             _, told = started.communicate(timeout=PATIENCE)
     assert started.returncode == 130, told
+    assert "interrupted; what was learned is in the knowledge store" in told
     assert "Traceback" not in told
     assert gone(workers)
 
@@ -148,14 +154,29 @@ def test_the_second_signal_does_not_wait(tmp_path: Path):
     assert gone(workers)
 
 
-def test_a_port_that_is_taken(tmp_path: Path):
+class NoWorkers:
+    """In the place of the processes, where none is needed."""
+
+    def __init__(self, settings: WorkerSettings) -> None:
+        self.settings = settings
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        pass
+
+
+def test_a_port_that_is_taken(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(serving, "Workers", NoWorkers)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         result = run("serve", "--player", "random", "--port", port, code=1)
     assert f"expected a free port, got {port}" in result.stderr
 
 
-def test_an_address_of_another_machine():
+def test_an_address_of_another_machine(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(serving, "Workers", NoWorkers)
     assert "expected an address" in run("serve", "--player", "random", "--address", "192.0.2.1", code=1).stderr
 
 
@@ -169,12 +190,33 @@ def test_mistakes_in_options(options: list[object]):
     run("serve", *options, code=2)
 
 
-def test_who_may_call(tmp_path: Path):
-    options = ["--address", "0.0.0.0", "--allow-host", "player.example.org", "--get", "--cors"]
-    with server(tmp_path, "--player", "random", *options) as (_, port):
-        assert status_of(port, request("( INFO )", "Host: player.example.org:80", "Origin: http://a.example")) == 200
-        assert status_of(port, request("( INFO )", "Host: example.org")) == 403
-        assert status_of(port, b"GET /(INFO) HTTP/1.0\r\nHost: 192.168.0.1\r\n\r\n") == 200
+def told_to_serve(monkeypatch: pytest.MonkeyPatch, *options: object) -> dict[str, Any]:
+    """What `gamelore serve` with these options hands on."""
+    given: dict[str, Any] = {}
+
+    def serve(player: str, **others: Any) -> signal.Signals:
+        given.update(others, player=player)
+        return signal.SIGTERM
+
+    monkeypatch.setattr(serving, "serve", serve)
+    run("serve", *options)
+    return given
+
+
+def test_options_go_where_they_belong(monkeypatch: pytest.MonkeyPatch):
+    web = ["--allow-host", "a.example", "--allow-host", "b.example", "--get", "--cors", "--patience", 3]
+    others = ["--address", "0.0.0.0", "--quota", "500M", "--memory", "2G", "--no-learn", "--search", 2]
+    given = told_to_serve(monkeypatch, *web, *others)
+    hosts = ("a.example", "b.example")
+    assert given["limits"] == WebLimits(seconds=3, hosts=hosts, is_get_allowed=True, is_cors_allowed=True)
+    assert (given["address"], given["quota"], given["memory"]) == ("0.0.0.0", 500 << 20, 2 << 30)
+    assert (given["learn"], given["search"]) == (False, 2)
+
+
+def test_nothing_is_open_unless_told_so(monkeypatch: pytest.MonkeyPatch):
+    given = told_to_serve(monkeypatch)
+    assert given["limits"] == WebLimits()
+    assert (given["address"], given["quota"]) == ("127.0.0.1", 4 << 30)
 
 
 @pytest.mark.parametrize(
@@ -185,44 +227,63 @@ def test_sizes(text: str, expected: int):
     assert size(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "G", "-1", "4X", "4 G G"])
+@pytest.mark.parametrize("text", ["", "G", "-1", "4X", "4 G G", "9" * 400])
 def test_sizes_that_are_none(text: str):
     with pytest.raises(typer.BadParameter, match="such as 500M"):
         size(text)
 
 
+def test_the_log_leaves_lines_out_where_there_are_too_many(monkeypatch: pytest.MonkeyPatch):
+    now = 100.0
+    monkeypatch.setattr(serving.time, "monotonic", lambda: now)
+    few = serving.Sparing()
+
+    def logged() -> str:
+        record = logging.makeLogRecord({"msg": "refused %s", "args": ("a message",)})
+        return record.getMessage() if few.filter(record) else ""
+
+    assert [logged() for _ in range(serving.LINES + 7)] == ["refused a message"] * serving.LINES + [""] * 7
+    now += 1
+    assert [logged(), logged()] == ["(7 lines left out) refused a message", "refused a message"]
+
+
 # from Python
 
-OWN = """
-from gamelore.net import serve
-from gamelore.play.player import Player
 
-class Last(Player):
-    def choose(self, turn):
-        return turn.graph.num_moves[turn.rows, turn.role] - 1
-
-{guard}serve(Last, port=0, name="last", on_ready=lambda url: print(url, flush=True))
-"""
-
-
-def test_a_player_of_ones_own(tmp_path: Path):
-    path = tmp_path / "last.py"
-    path.write_text(OWN.format(guard="if __name__ == '__main__': "))
-    with process(sys.executable, path) as started:
-        assert started.stdout is not None
-        port = int(started.stdout.readline().rpartition(":")[2])
-        assert "last" in say(port, "( INFO )")
-        assert start(port) == "ready"
-        assert say(port, "( PLAY m NIL )") == "(mark 3 3)"
+def test_the_example_as_its_docstring_says():
+    """Both commands; the player says where it is."""
+    about = ast.get_docstring(ast.parse(EXAMPLE.read_text())) or ""
+    python, host = (line.split() for line in about.splitlines() if line.startswith(("python", "gamelore")))
+    with process(sys.executable, EXAMPLE.parents[1] / python[1]) as started:
+        assert started.stderr is not None
+        told = started.stderr.readline()
+        if "expected a free port" in told:
+            pytest.skip(told)
+        assert "http://127.0.0.1:9147" in told
+        standings = run_json(*host[1:])
         started.send_signal(signal.SIGINT)
         _, told = started.communicate(timeout=PATIENCE)
+    greedy, random = standings["players"]
+    assert greedy["mean_goal"] > random["mean_goal"]
+    assert not greedy["errors"]
     assert started.returncode == 0, told
     assert "Traceback" not in told
 
 
+UNGUARDED = """
+from gamelore.net import serve
+from gamelore.play.player import Player
+
+class Last(Player):
+    pass
+
+serve(Last, port=0)
+"""
+
+
 def test_a_call_that_is_not_guarded(tmp_path: Path):
     path = tmp_path / "last.py"
-    path.write_text(OWN.format(guard=""))
+    path.write_text(UNGUARDED)
     with process(sys.executable, path) as started:
         _, told = started.communicate(timeout=PATIENCE)
     assert started.returncode == 1
@@ -235,4 +296,6 @@ def test_a_class_that_other_processes_cannot_find():
 
     with pytest.raises(GameloreError, match="at the top of a Python file"):
         spec(Inside)
+    with pytest.raises(GameloreError, match="leave out the parentheses"):
+        spec(Inside())  # type: ignore[arg-type]
     assert spec("egreedy") == "egreedy"

@@ -480,6 +480,12 @@ def test_matches_that_wait_travel_with_their_learner(path: Path, tmp_path: Path)
         assert import_learners(there, tmp_path / "k.json") == 1
         assert there.trajectories(theirs) == here.trajectories(mine)
         assert content(there) == content(here)
+        export_learners(there, tmp_path / "fewer.json")
+        here.keep_match(mine, "c", MOVES, "terminal")
+        export_learners(here, tmp_path / "k.json")
+        assert import_learners(there, tmp_path / "k.json") == 1  # one more waits, no more were learned from
+        assert import_learners(there, tmp_path / "fewer.json") == 0
+        assert content(there) == content(here)
         old = json.loads((tmp_path / "k.json").read_text())
         del old["learners"][0]["trajectories"]
         (tmp_path / "k.json").write_text(json.dumps({**old, "version": 2}))

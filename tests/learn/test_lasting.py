@@ -18,21 +18,22 @@ from time import monotonic
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import gamelore
 from gamelore.errors import GameloreError, KnowledgeError
-from gamelore.learn import lasting, searching
+from gamelore.learn import lasting, searching, transfer
 from gamelore.learn.knowledge import Knowledge, StoredLearner
 from gamelore.learn.lasting import UNKNOWN, LastingLearner, full_opponent
 from gamelore.learn.learner import Learner
 from gamelore.learn.searching import pooled, search_on
 from gamelore.learn.settings import LearnerSettings
-from gamelore.learn.study import ANYONE, STAGE, Sources, opponent_text, other_games, study
+from gamelore.learn.study import ANYONE, STAGE, Sources, opponent_text, other_games, study, taught
 from gamelore.play.graph import Graph
 from gamelore.play.lockstep import run_lockstep
 from gamelore.play.match import MatchState
 from gamelore.play.player import CAP, Finished, Opponent, OpponentSettings, Player, Turn
-from gamelore.play.streams import extend, stream
+from gamelore.play.streams import EXPLORE, extend, stream, uniform
 from gamelore.play.uct import Searched, SearchSettings
 from learn.small_games import ASTRAY, PENNIES_TWICE, SIDES
 
@@ -240,6 +241,19 @@ def test_what_was_kept_is_learned_from_in_its_order(path: Path, tmp_path: Path) 
                 player.end(0, finished)
     assert everything(path) == everything(tmp_path / "other.db")
     assert only(path).num_matches == 6
+
+
+@pytest.mark.parametrize("more", [0, 4])
+def test_study_learns_first_from_what_a_player_kept(path: Path, tmp_path: Path, more: int) -> None:
+    game = game_of("tictactoe")
+    graph, killed = Graph(game), learner(path)
+    played(killed, graph, 5)
+    killed.keep(0, one_match([killed, Opponent(GREEDY)], graph, 5).finished(5), "kept")
+    played(learner(tmp_path / "whole.db"), Graph(game), 6 + more)
+    with Knowledge(path) as knowledge:
+        assert study(knowledge, game, "xplayer", LearnerSettings(), GREEDY, 6 + more).num_matches == 6 + more
+        assert only(path).features_at == 6 + more
+    assert everything(path) == everything(tmp_path / "whole.db")
 
 
 def test_between_keep_and_end_the_graph_may_be_another(path: Path, tmp_path: Path) -> None:
@@ -515,6 +529,65 @@ def test_sources_that_teach_nothing_are_as_none_unless_they_were_named(path: Pat
         learner(path, "transfer", source="unnamed+chess").num_matches(graph, 0)
     played(learner(path, "transfer"), graph, 2)
     assert everything(path)[1][3]["sources"]["games"] == []  # type: ignore[index]
+    learner(path, opponent="alice").num_matches(graph, 1)  # and no match so far
+    with pytest.raises(KnowledgeError, match=r"expected knowledge of tictactoe against alice, .* \(against: egreedy"):
+        learner(path, "transfer", source="tictactoe", source_opponent="alice").num_matches(Graph(game_of(SIDES)), 0)
+
+
+@pytest.mark.parametrize("trouble", ["rules that cannot be read", "memory", "time"])
+def test_what_cannot_be_looked_into_is_left_out_as_a_source_unless_it_was_named(
+    path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, trouble: str
+) -> None:
+    taught_by_tictactoe(path)
+    played(learner(path), Graph(game_of(PENNIES_TWICE)), 3)  # what that taught is not worked out yet
+    if trouble == "rules that cannot be read":
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("UPDATE game SET rules = '(role' WHERE name = 'unnamed'")
+    elif trouble == "memory":
+        monkeypatch.setattr(transfer, "learned_features", out_of_memory)
+    else:
+        monkeypatch.setattr(lasting, "SOURCE_SECONDS", 0.0)
+    graph = Graph(game_of("connect3"))
+    if trouble != "time":
+        with pytest.raises((GameloreError, MemoryError)):
+            learner(path, "transfer", source="tictactoe+unnamed").num_matches(graph, 0)
+    played(learner(path, "transfer"), graph, 2)
+    with Knowledge(path) as knowledge:
+        stored = knowledge.learners()[-1]
+        assert [one["game"] for one in stored.sources] == ["tictactoe"]
+        assert knowledge.inherited(stored) == knowledge.feature_values(knowledge.learners()[0])
+    assert [line.partition(":")[0] for line in caplog.messages] == ["unnamed is left out as a source"]
+
+
+def test_what_is_looked_into_against_a_clock_is_the_same(path: Path) -> None:
+    played(learner(path), Graph(game_of("tictactoe")), 40)
+    with Knowledge(path) as knowledge:
+        how = Sources(("tictactoe",)), AGAINST, 2
+        (one,), values = taught(knowledge, *how, keep=False, seconds=1000.0)
+        assert one.features_at == 0
+        assert values == taught(knowledge, *how)[1] != {}
+
+
+def out_of_memory(*_: object) -> None:
+    raise MemoryError
+
+
+def test_a_match_that_takes_too_much_memory_costs_itself_only(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    graph, player = Graph(game_of("tictactoe")), learner(path)
+    played(player, graph, 3)
+    finished = one_match([player, Opponent(GREEDY)], graph, 3).finished()
+    player.keep(0, finished, "large")
+    with monkeypatch.context() as patched:
+        patched.setattr(Learner, "end", out_of_memory)
+        with pytest.raises(MemoryError):
+            player.end(0, finished)  # so its process dies
+        assert learner(path).num_matches(graph, 0) == 3
+    assert caplog.messages == ["match 'large' of learner 1 is left out: there is not enough memory to learn from it"]
+    played(learner(path), graph, 2)
+    played(learner(tmp_path / "whole.db"), graph, 5)
+    assert everything(path) == everything(tmp_path / "whole.db")
 
 
 @pytest.mark.parametrize("control", ["terminal", "shuffled", "features"])
@@ -590,6 +663,28 @@ def test_where_it_explores_it_does_not_search(monkeypatch: pytest.MonkeyPatch, p
     assert player.choose(turn_of(graph, role=1)).tolist() == [0]
 
 
+def test_each_lane_has_a_search_of_its_own_unless_it_explores(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    graph = Graph(game_of("tictactoe"))
+    known, keys = Learner(graph, 0, [LearnerSettings(epsilon=0.5)]), extend(stream(4), np.arange(8))
+    explores = uniform(keys, np.zeros(8, np.int32), EXPLORE) < 0.5
+    assert 2 < explores.sum() < 6
+    lanes, rows = np.zeros(8, np.int64), np.full(8, graph.start, np.int32)
+    turn = Turn(graph, 0, lanes, rows, keys, np.zeros(8, np.int32))
+
+    def search(_: object, states: NDArray[np.uint64], *others: object) -> Searched:
+        """Of tree i, one role after the other: the first role's move 2 + i is the best one."""
+        means = [[100.0 * (move == 2 + tree) for move in range(9)] + [50.0] for tree in range(len(states))]
+        offsets = np.concatenate([[0], np.cumsum([9, 1] * len(states))])
+        return Searched(offsets, np.ones(10 * len(states), np.int32), np.array(means).ravel())
+
+    graph.list_moves(rows)
+    monkeypatch.setattr(searching, "search", search)
+    chosen = known.choose(turn)
+    expected = chosen.copy()
+    expected[~explores] = 2 + np.arange((~explores).sum())
+    assert search_on(known, turn, chosen, 1.0).tolist() == expected.tolist()
+
+
 def test_the_search_has_its_seconds_and_the_deadline(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
     graph, asked = Graph(game_of("tictactoe")), []
 
@@ -655,6 +750,7 @@ def test_opponents_are_written_out(text: str, full: str) -> None:
     [
         ({"opponent": "egreedy:fill=first"}, "got 'fill'; did you mean filler"),
         ({"search": -1.0}, "expected search of at least 0 seconds, got -1.0"),
+        ({"quota": -1}, "expected a quota of at least 0 bytes, got -1"),
         ({"search": float("nan")}, "expected search of at least 0 seconds, got nan"),
         ({"alpha": 2.0}, "expected alpha from 0 to 1"),
         ({"control": "terminal"}, "with the transfer learner only"),

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from gamelore import Game, GameloreError, load
+from gamelore.net.client import Client
 from gamelore.net.host import AT_START, HostedMatch, HostSettings, run_match
 from gamelore.net.messages import Abort, Play, PlayerInfo, Start, Stop
 from gamelore.net.records import of_match, replay
 from gamelore.net.seats import LocalSeat, RemoteSeat
-from gamelore.net.web import Client
 from gamelore.play.graph import Graph
 from gamelore.play.match import Event
 from gamelore.play.streams import WHICH, stream, uniform

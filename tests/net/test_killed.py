@@ -16,7 +16,7 @@ from commands import run
 from gamelore.learn.knowledge import Knowledge
 from wire import GAMELORE, PATIENCE, served
 
-MATCHES = 60
+MATCHES = 40
 
 
 def host(port: int, folder: Path) -> subprocess.Popen[str]:

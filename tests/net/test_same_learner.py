@@ -11,7 +11,7 @@ from gamelore.learn.knowledge import Knowledge, MatchRow
 from gamelore.learn.tables import Afterstate
 from wire import hosting, serving
 
-MATCHES = 60
+MATCHES = 30
 SEED = 11
 
 

@@ -10,8 +10,8 @@ import sys
 import pytest
 
 from gamelore import load
+from gamelore.net.client import Client
 from gamelore.net.messages import Play, show
-from gamelore.net.web import Client
 from scripted import PATH, ScriptedPlayer, read_script
 
 

@@ -103,6 +103,43 @@ def test_a_disguise_covers_what_goes_out_and_is_taken_off_what_comes_back(game: 
     assert wire.texts[1] == f"( PLAY m ( {renaming.theirs('(mark 1 1)')} {renaming.theirs('noop')} ) )"
 
 
+def refusing(times: int, monkeypatch: pytest.MonkeyPatch) -> Wire:
+    """A player that is not there when it is tried so many times."""
+    monkeypatch.setattr("gamelore.net.seats.AGAIN", 0.01)
+
+    def reply(text: str) -> str:
+        if len(wire.sent) <= times:
+            raise ConnectionRefusedError("nobody")
+        return "ready"
+
+    wire = Wire(reply)
+    return wire
+
+
+def test_a_player_that_is_being_started_is_waited_for_at_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    wire = refusing(2, monkeypatch)
+    assert asyncio.run(remote(wire).start(start("m"), 0, PATIENCE)) == "ready"
+    assert len(set(wire.texts)) == 1
+    left = [seconds for _, _, seconds, _ in wire.sent]
+    assert left[0] == PATIENCE > left[1] > left[2] > 0
+
+
+def test_a_player_that_is_gone_for_good_is_waited_for_until_the_clock_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    wire = refusing(1 << 30, monkeypatch)
+    with pytest.raises(ConnectionRefusedError):
+        asyncio.run(remote(wire).start(start("m"), 0, 0.1))
+    assert len(wire.sent) > 1
+    assert all(seconds > 0 for _, _, seconds, _ in wire.sent)
+
+
+def test_only_start_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    seat = remote(wire := refusing(1 << 30, monkeypatch))
+    for call in (seat.play("m", None, 1), seat.stop("m", None, 1), seat.abort("m", 1), seat.info(1)):
+        with pytest.raises(ConnectionRefusedError):
+            asyncio.run(call)
+    assert len(wire.sent) == 4
+
+
 @pytest.mark.parametrize("reply", ["", ") (", "(mark 1"])
 def test_a_reply_that_is_no_term_stays_what_it_is(game: Game, reply: str) -> None:
     sheet, renaming = scramble(game.rulesheet, np.random.default_rng(5))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import math
 import signal
@@ -23,6 +24,7 @@ from gamelore.net.host import HostSettings
 from gamelore.net.messages import Abort, PlayerInfo, Start, Stop
 from gamelore.net.records import GGPRecord, read, replay
 from gamelore.net.series import Played, Series, Standing, moving_mean
+from gamelore.net.seriesfolder import SeriesFolder
 from gamelore.play.graph import Graph
 from gamelore.play.lockstep import run_lockstep
 from gamelore.play.match import match_records
@@ -178,6 +180,33 @@ def test_a_player_that_dies_for_good(game: Game) -> None:
     assert second.errors == {}
 
 
+def test_a_series_gives_up_on_a_player_that_is_gone(game: Game) -> None:
+    async def talk() -> int:
+        async with ScriptedPlayer(game=game) as player, Series(game, [player.url, "egreedy"], QUICK) as series:
+            await series.run(2, give_up=3)
+            await player.__aexit__(None, None, None)
+            with pytest.raises(GameloreError, match=f"{player.url} to reply, got nothing in the last 3 matches; start"):
+                await series.run(9, give_up=3)
+            assert [sorted(series.played[number].absent) for number in (1, 2, 4)] == [[], ["xplayer"], ["xplayer"]]
+            return len(series.played)
+
+    assert asyncio.run(talk()) == 5
+
+
+def test_a_player_that_is_there_now_and_then_is_not_given_up(game: Game) -> None:
+    script = "start=close; play=close; play@1=silent; " + "; ".join(f"play#{match}@1=ok" for match in range(0, 6, 2))
+
+    async def talk() -> Series:
+        async with (
+            ScriptedPlayer(script, game=game) as player,
+            Series(game, [player.url, "egreedy"], QUICK) as series,
+        ):
+            await series.run(6, give_up=2)
+        return series
+
+    assert [bool(one.absent) for _, one in sorted(asyncio.run(talk()).played.items())] == [False, True] * 3
+
+
 def test_scrambled_matches_are_the_same_matches(game: Game, tmp_path: Path) -> None:
     async def talk(scramble: bool) -> ScriptedPlayer:
         async with ScriptedPlayer() as player:
@@ -280,6 +309,31 @@ def test_a_record_of_another_series_is_refused(game: Game, tmp_path: Path) -> No
     (tmp_path / "one" / "match-000001.json").rename(tmp_path / "other" / "match-000001.json")
     with pytest.raises(GameloreError, match="expected match 1 of this series"):
         play(game, LOCAL, 3, folder=tmp_path / "other")
+
+
+def test_copies_among_the_records_are_no_matches(game: Game, tmp_path: Path) -> None:
+    play(game, LOCAL, 2, folder=tmp_path)
+    for name in ("match-000001 (copy).json", "match-one.json", "match-2.json"):
+        (tmp_path / name).write_bytes((tmp_path / "match-000001.json").read_bytes())
+    assert sorted(play(game, LOCAL, 3, folder=tmp_path).played) == [0, 1, 2]
+
+
+def test_a_full_disk_leaves_whole_lines(tmp_path: Path) -> None:
+    class Full(io.FileIO):
+        def write(self, data: object) -> int:
+            return super().write(bytes(data)[:9])  # type: ignore[call-overload]
+
+    with SeriesFolder(tmp_path, {}, "") as folder:
+        folder.note("started", 0, "m.0")
+        journal, folder._journal = folder._journal, Full(tmp_path / "journal.jsonl", "a+")
+        with folder._journal, pytest.raises(OSError, match="No space left"):
+            folder.note("started", 1, "m.1")
+        folder._journal = journal
+        folder.note("stopped", 0, "m.0")
+        assert folder.num_started(1) == 0
+    with SeriesFolder(tmp_path, {}, "") as folder:
+        assert (folder.num_started(0), folder.num_started(1), folder.open_matches()) == (1, 0, [])
+    assert len((tmp_path / "journal.jsonl").read_text().splitlines()) == 2
 
 
 async def resumed(game: Game, folder: Path, num_matches: int, player: ScriptedPlayer) -> Series:

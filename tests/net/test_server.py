@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -13,6 +14,8 @@ from gamelore.errors import GameloreError, GDLSyntaxError, ProtocolError
 from gamelore.net import server as server_module
 from gamelore.net.server import PlayerServer
 from gamelore.net.table import Advanced, Ended
+from gamelore.net.workers import Workers, WorkerSettings
+from wire import rules
 
 T = TypeVar("T")
 PATIENCE = 20.0  # seconds; only what hangs takes so long
@@ -334,6 +337,59 @@ def test_an_error_costs_a_turn_only(where: str, error: Exception, caplog: pytest
     assert str(error) in caplog.text
 
 
+def test_a_question_that_comes_again_has_the_same_answer_though_the_worker_hangs():
+    async def ask(server: PlayerServer, workers: FakeWorkers) -> None:
+        await begun(server, 10, 0)
+        assert await server.answer("( PLAY m1 NIL )") == "b"
+        workers.hold.add("advance")
+        assert await server.answer("( PLAY m1 NIL )") == "b"
+        assert await server.answer("( PLAY m1 ( a ) )") == "nil"
+
+    played(ask)
+
+
+def test_only_so_many_wait_for_the_same():
+    """Each holds a connection, and INFO and ABORT need one, too."""
+
+    async def repeat(server: PlayerServer, message: str) -> list[asyncio.Task[str]]:
+        """Those that wait of so many more than may."""
+        asked = [asyncio.create_task(server.answer(message)) for _ in range(9)]
+        await soon(lambda: any(task.done() for task in asked))
+        *waiting, refused = asked
+        assert await refused == "busy"
+        return waiting
+
+    async def ask(server: PlayerServer, workers: FakeWorkers) -> None:
+        workers.hold |= {"start", "choose", "stop"}
+        starting = await repeat(server, START.format(10, 10))
+        playing = asyncio.create_task(server.answer("( PLAY m1 NIL )"))  # it is no repetition
+        await asyncio.sleep(0)
+        workers.freed.set()
+        assert await asyncio.gather(*starting, playing) == [*["ready"] * 8, "b"]
+        workers.freed.clear()
+        playing_on = await repeat(server, "( PLAY m1 ( a ) )")
+        workers.freed.set()
+        assert await asyncio.gather(*playing_on) == ["c"] * 8
+        workers.freed.clear()
+        stopping = await repeat(server, "( STOP m1 ( a ) )")
+        workers.freed.set()
+        assert await asyncio.gather(*stopping) == ["done"] * 8
+
+    played(ask)
+
+
+def test_a_match_with_more_turns_than_can_be_kept_is_given_up(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(server_module, "MOST_TOLD", 2 * server_module.EACH_TOLD + 10)
+
+    async def ask(server: PlayerServer, workers: FakeWorkers) -> list[str]:
+        await begun(server)
+        replies = [await server.answer(f"( PLAY m1 {moves} )") for moves in ("NIL", "( a )", "( b )", "( c )")]
+        await soon(lambda: "abort" in workers.happened)
+        return replies
+
+    assert played(ask) == ["b", "c", "busy", "busy"]
+
+
 # STOP and ABORT
 
 
@@ -370,6 +426,35 @@ def test_a_stop_is_not_done_before_it_is(monkeypatch: pytest.MonkeyPatch):
         assert workers.happened == ["start", "stop"]
 
     played(stop)
+
+
+def test_a_stop_of_a_match_that_never_begins():
+    """It ends with ABORT, or whoever sends START, STOP and ABORT in turn has any number of them on their way."""
+
+    async def stop(server: PlayerServer, workers: FakeWorkers) -> None:
+        workers.hold.add("start")
+        await begun(server, 0, 0)
+        stopping = asyncio.create_task(server.answer("( STOP m1 ( a ) )"))
+        await asyncio.sleep(0.01)
+        assert await server.answer("( ABORT m1 )") == "aborted"
+        assert await stopping == "nil"
+        assert workers.cancelled == ["start"]
+        assert not server._tasks
+
+    played(stop)
+
+
+def test_a_start_while_the_match_is_stopped():
+    async def start(server: PlayerServer, workers: FakeWorkers) -> None:
+        await begun(server)
+        workers.hold.add("stop")
+        stopping = asyncio.create_task(server.answer("( STOP m1 ( a ) )"))
+        await soon(lambda: "stop" in workers.happened)
+        assert await server.answer(START.format(10, 10)) == "busy"
+        workers.freed.set()
+        assert await stopping == "done"
+
+    played(start)
 
 
 def test_a_stop_that_fails():
@@ -490,3 +575,51 @@ def test_matches_that_run_are_let_go_at_the_end():
         return workers
 
     assert played(leave).cancelled == ["choose"]
+
+
+# with real processes
+
+STUCK = """
+import time
+from pathlib import Path
+from gamelore.play.player import Player
+
+class Stuck(Player):
+    def begin(self, role, started):
+        self.hang("begin")
+
+    def choose(self, turn):
+        self.hang("choose")
+        return turn.graph.num_moves[turn.rows, turn.role] - 1
+
+    def hang(self, where):
+        if where in Path(__file__).with_name("where").read_text():
+            time.sleep(60)
+"""
+
+
+def test_a_player_that_hangs_wherever_it_can(tmp_path: Path):
+    """The answers are in time; the process that hangs is replaced, and the match goes on in the next one."""
+    path, where = tmp_path / "stuck.py", tmp_path / "where"
+    path.write_text(STUCK)
+    where.write_text("")
+    start = f"( START {{}} xplayer ( {rules('tictactoe')} ) {{}} 0 )"
+
+    async def play() -> None:
+        settings = WorkerSettings(f"{path}:Stuck", prepare_seconds=10, patience=0.1)
+        async with Workers(settings) as workers, PlayerServer(workers, "stuck", most_matches=2) as server:
+            assert await server.answer(start.format("good", 10)) == "ready"
+            where.write_text("choose")
+            assert await server.answer("( PLAY good NIL )") == "(mark 1 1)"
+            where.write_text("begin")
+            assert await server.answer(start.format("bad", 0)) == "ready"
+            assert await server.answer("( PLAY bad NIL )") == "nil"
+            assert await server.answer("( ABORT bad )") == "aborted"
+            where.write_text("")
+            assert await server.answer("( STOP good ( (mark 1 1) noop ) )") == "done"
+
+    async def limited() -> None:
+        async with asyncio.timeout(3 * PATIENCE):
+            await play()
+
+    asyncio.run(limited())

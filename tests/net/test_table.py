@@ -1,18 +1,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from gamelore import Game, GameloreError, load
+from gamelore import Game, GameloreError, KnowledgeError, load
 from gamelore.learn import players
 from gamelore.learn.knowledge import Afterstate, Knowledge, MatchRow
 from gamelore.learn.settings import LearnerSettings
 from gamelore.learn.study import STAGE, study
-from gamelore.net import table as module
-from gamelore.net.table import Advanced, Ended, Table
+from gamelore.net.table import MOST_USED, Advanced, Ended, Table
 from gamelore.play.graph import Graph
 from gamelore.play.lockstep import run_lockstep
 from gamelore.play.match import MatchState
@@ -49,14 +49,30 @@ class Watched(Player):
 
 
 class Kept(Watched):
-    """One more match is behind it with each that it keeps."""
+    """One more match is behind it with each that it keeps. What is in `fails` fails once each."""
+
+    def __init__(self, behind: int = 0, fails: Sequence[str] = (), keeps: bool = True) -> None:
+        super().__init__(behind)
+        self.fails = list(fails)
+        self.keeps = keeps
 
     def num_matches(self, graph: Graph, role: int) -> int:
         return self.behind
 
-    def keep(self, role: int, finished: Finished, match_id: str) -> None:
-        self.behind += 1
+    def keep(self, role: int, finished: Finished, match_id: str) -> bool:
+        self._fail("keep")
+        self.behind += self.keeps
         self.told.append(("keep", role, match_id))
+        return self.keeps
+
+    def end(self, role: int, finished: Finished) -> None:
+        self._fail("end")
+        super().end(role, finished)
+
+    def _fail(self, what: str) -> None:
+        if what in self.fails:
+            self.fails.remove(what)
+            raise KnowledgeError(f"a store that cannot {what}")
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +136,7 @@ def test_a_match_from_start_to_stop(game) -> None:
     assert told(table, FIRST_ROW[:1]) == Advanced(("noop",), 1, None, False)
     assert table.choose("m") == "noop"
     assert told(table, FIRST_ROW[1:4]).legal[0] == "(mark 1 3)"
-    assert table.stop("m", FIRST_ROW[4]) == Ended("terminal", (100, 0), False, True)
+    assert table.stop("m", FIRST_ROW[4]) == Ended("terminal", (100, 0), False, False)
     assert one.told == [("begin", 0, [0], [0]), "choose"]  # with one move there was nothing to ask
     table.learn()
     table.learn()
@@ -155,7 +171,7 @@ def test_the_same_report_again_changes_nothing(game, again) -> None:
 def test_the_last_report_again_in_stop(game) -> None:
     table = seated(game)
     assert told(table, FIRST_ROW).end == "terminal"
-    assert table.stop("m", FIRST_ROW[-1]) == Ended("terminal", (100, 0), False, True)
+    assert table.stop("m", FIRST_ROW[-1]).end == "terminal"
 
 
 def test_asked_twice_it_says_the_same(game) -> None:
@@ -226,7 +242,7 @@ def test_a_match_of_too_many_plies_is_learned_from_as_capped(game) -> None:
     assert (at.end, len(at.legal)) == ("cap", 7)
     at = told(table, FIRST_ROW[2:4])
     assert (at.end, table.choose("m")) == ("cap", "(mark 1 3)")
-    assert table.stop("m", None) == Ended("cap", (None, None), False, True)
+    assert table.stop("m", None) == Ended("cap", (None, None), False, False)
     table.learn()
     assert one.finished[0].goals.tolist() == [[-1, -1]]
 
@@ -237,10 +253,80 @@ def test_what_lasts_is_kept_before_stop_returns_and_learned_before_the_next_begi
     for number, match in [(7, "a"), (8, "b")]:
         assert table.start(match, "OPLAYER") == number
         told(table, FIRST_ROW[:4], match)
-        table.stop(match, FIRST_ROW[4])
+        assert table.stop(match, FIRST_ROW[4]).is_learned
     assert one.told == [
         ("begin", 1, [0], [7]), ("keep", 1, "a"), ("end", 1, [0], [7]), ("begin", 1, [0], [8]), ("keep", 1, "b"),
     ]  # fmt: skip
+
+
+def play(table: Table, match: str) -> Ended:
+    """A whole match of xplayer."""
+    table.start(match, "xplayer")
+    told(table, FIRST_ROW[:4], match)
+    return table.stop(match, FIRST_ROW[4])
+
+
+def ended(one: Watched) -> list[object]:
+    """The numbers of the matches of whose end it was told."""
+    return [what[3][0] for what in one.told if what[0] == "end"]  # type: ignore[index]
+
+
+def test_what_a_player_cannot_store_any_more_is_not_called_learned(game) -> None:
+    one = Kept(keeps=False)
+    table = Table(game, one)
+    assert [play(table, match).is_learned for match in "ab"] == [False, False]
+    table.learn()
+    assert ended(one) == [0, 1]
+
+
+def test_a_store_that_fails_to_learn_is_asked_again_the_next_time(game, caplog) -> None:
+    one = Kept(fails=["end"])
+    table = Table(game, one)
+    for match in "abc":
+        play(table, match)
+    assert ended(one) == [1]
+    assert [record.getMessage() for record in caplog.records] == [
+        "a match is not learned from: a store that cannot end"
+    ]
+    table.learn()
+    assert ended(one) == [1, 0, 2]
+
+
+def test_a_store_that_fails_while_learning_leaves_the_others_for_the_next_time(game) -> None:
+    one = Kept(fails=["end", "end"])
+    table = Table(game, one)
+    play(table, "a")
+    for _ in range(2):
+        with pytest.raises(KnowledgeError, match="a store that cannot end"):
+            table.learn()
+        assert ended(one) == []
+    table.learn()
+    assert ended(one) == [0]
+
+
+def test_a_player_that_fails_to_learn_costs_itself_one_match(game, caplog) -> None:
+    one = Watched()
+    one.end = lambda role, finished: 1 / 0  # type: ignore[method-assign]
+    table = Table(game, one)
+    play(table, "a")
+    table.start("b", "xplayer")
+    assert "ZeroDivisionError" in caplog.text
+    del one.end
+    told(table, FIRST_ROW, "b")
+    table.stop("b", None)
+    table.learn()
+    assert ended(one) == [1]
+
+
+def test_a_store_that_fails_to_keep_a_match(game) -> None:
+    table = Table(game, Kept(fails=["keep"]))
+    with pytest.raises(KnowledgeError, match="a store that cannot keep"):
+        play(table, "a")
+    assert table.running == ("a",)
+    assert table.stop("a", None).is_learned
+    table.start("b", "xplayer")
+    table.abort("b")
+    assert table.start("c", "xplayer") == 1
 
 
 def learned(path: Path) -> tuple[list[MatchRow], list[Afterstate]]:
@@ -271,6 +357,20 @@ def test_matches_that_came_to_no_end_leave_their_number(game) -> None:
     assert [table.start("e", "xplayer"), table.start("f", "xplayer", number=40)] == [2, 40]
 
 
+@pytest.mark.parametrize("step", [None, 2])
+def test_of_numbers_only_some_are_remembered(game, step) -> None:
+    table = Table(game, Watched())
+    table.start("long", "xplayer")
+    for number in range(2 * MOST_USED):
+        given = None if step is None else step * number
+        assert table.start("m", "xplayer", given) == (number + 1 if given is None else given)
+        told(table, FIRST_ROW)
+        table.stop("m", None)
+        table.learn()
+    (numbers,) = table._numbers.values()
+    assert len(numbers._used) <= MOST_USED
+
+
 def test_matches_at_once_have_lanes_of_their_own(game) -> None:
     one = Watched()
     table = Table(game, one)
@@ -295,13 +395,13 @@ def test_the_deadline_is_the_players(game) -> None:
     assert one.turns[0].deadline == deadline
 
 
-def test_a_graph_that_grew_too_large_is_made_anew_and_nothing_changes(game, monkeypatch) -> None:
+def test_a_graph_that_grew_too_large_is_made_anew_and_nothing_changes(game) -> None:
     one = Watched()
     table = seated(game, one)
     table.start("gap", "oplayer")
     before = told(table, FIRST_ROW[:3])
     gap = told(table, FIRST_ROW[1:3], "gap")
-    monkeypatch.setattr(module, "MAX_GRAPH", 0)
+    table.max_graph = 0
     assert table.advance("m", None) == before
     assert table.advance("gap", None) == gap
     table.choose("m")

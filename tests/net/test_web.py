@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
+import socket
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from typing import TypeVar
 
 import pytest
 
 from gamelore.errors import GameloreError, ProtocolError
 from gamelore.net import web
-from gamelore.net.web import MOST_REPLY, Client, WebLimits, listen
+from gamelore.net.client import MOST_REPLY, Client
+from gamelore.net.web import WebLimits, listen
 
 T = TypeVar("T")
 PATIENCE = 20.0  # seconds; only what hangs takes so long
@@ -133,6 +137,24 @@ REFUSED = {
 def test_what_is_refused(what: str):
     sent, expected = REFUSED[what]
     assert status(sent, WebLimits(body=400_000)) == expected
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", " \r\n"])
+def test_a_message_that_comes_byte_by_byte(end: str):
+    sent = end.join(["", "POST / HTTP/1.0", "Content-Length: 10", "X:y", "", "\n( INFO )\n"]).encode()
+
+    async def dribble(port: int) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for number in range(len(sent)):
+            writer.write(sent[number : number + 1])
+            await asyncio.sleep(0)
+        try:
+            return await reader.read()
+        finally:
+            writer.transport.abort()
+
+    assert listening(dribble).endswith(b"\r\n\r\ngot \n( INFO )\n")
 
 
 def test_a_length_that_is_too_short_cuts_the_message():
@@ -341,6 +363,23 @@ def test_too_many_messages_at_once():
     assert all(reply.startswith(b"HTTP/1.0 503 ") for reply in refused)
 
 
+def test_where_no_more_connections_can_be_opened_they_wait(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr(web, "PAUSE", 0.05)
+    accept = socket.socket.accept
+    errors = [OSError(errno.EMFILE, "too many open files"), ConnectionAbortedError()]
+
+    def fail(listener: socket.socket) -> object:
+        if errors:
+            raise errors.pop(0)
+        return accept(listener)
+
+    monkeypatch.setattr(socket.socket, "accept", fail)
+    assert replied(GOOD).endswith(b"got ( INFO )")
+    assert caplog.messages == ["no new connections for 0.05 s: [Errno 24] too many open files"]
+
+
 def test_many_messages_at_once():
     async def crowd(port: int) -> set[bytes]:
         return set(await asyncio.gather(*(exchange(port, GOOD) for _ in range(200))))
@@ -403,6 +442,21 @@ def test_answers_that_take_too_long_then_are_given_up(
 
     assert asyncio.run(asyncio.wait_for(end(), PATIENCE)) == b""
     assert caplog.text == ""
+
+
+@pytest.mark.parametrize("address", ["", "::"])
+def test_all_addresses(address: str):
+    if not socket.has_dualstack_ipv6():
+        pytest.skip("no IPv6 here")
+
+    async def ask(port: int) -> list[str]:
+        async with Client() as client:
+            return [
+                await client.post(f"http://{host}:{port}", "( INFO )", PATIENCE)
+                for host in ("127.0.0.1", "[::1]", "localhost")
+            ]
+
+    assert listening(ask, address=address) == ["got ( INFO )"] * 3
 
 
 def test_a_port_in_use():
@@ -512,6 +566,30 @@ def test_nobody_there():
             pass
         async with Client() as client:
             return await client.post(f"http://127.0.0.1:{port}", "( INFO )", PATIENCE)
+
+    with pytest.raises(ConnectionRefusedError, match="expected a player at"):
+        asyncio.run(ask())
+
+
+def test_a_connection_that_nobody_takes():
+    async def ask(port: int) -> str:
+        async with Client() as client:
+            return await client.post(f"http://127.0.0.1:{port}", "( INFO )", 0.1)
+
+    with ExitStack() as stack:
+        full = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(3):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(full.getsockname())
+        with pytest.raises(TimeoutError):
+            asyncio.run(ask(full.getsockname()[1]))
+
+
+def test_a_name_that_is_none():
+    async def ask() -> str:
+        async with Client() as client:
+            return await client.post(f"http://{'a' * 64}.invalid", "( INFO )", PATIENCE)
 
     with pytest.raises(ConnectionRefusedError, match="expected a player at"):
         asyncio.run(ask())

@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from textwrap import dedent
@@ -19,7 +22,8 @@ from gamelore.learn.knowledge import Knowledge
 from gamelore.learn.settings import LearnerSettings
 from gamelore.learn.study import study
 from gamelore.net.table import Table
-from gamelore.net.workers import RunningMatch, Workers, WorkerSettings
+from gamelore.net.worker import Worker
+from gamelore.net.workers import GAMES, IDLE, TEXTS, GameSeats, RunningMatch, Workers, WorkerSettings
 from gamelore.play.graph import Graph
 from gamelore.play.match import MatchState
 from gamelore.play.player import OpponentSettings
@@ -29,6 +33,7 @@ from gamelore.rules.renaming import scramble
 TICTACTOE = path("tictactoe").read_text(encoding="utf-8")
 FIRST = ("(mark 1 1)", "noop")
 SECOND = ("noop", "(mark 2 1)")
+ROW = [FIRST, SECOND, ("(mark 1 2)", "noop"), ("noop", "(mark 2 2)"), ("(mark 1 3)", "noop")]
 
 COUNTING = """
 (role counter) (init (at 0)) (succ 0 1) (succ 1 2) (succ 2 3)
@@ -47,42 +52,41 @@ DOUBLING = """
 PLAYERS = """
 import os, sys, time
 import numpy as np
+from gamelore import GameloreError
 from gamelore.play.player import Player
+from gamelore.play.roster import player
 
-class First(Player):
-    def choose(self, turn):
-        return np.zeros(len(turn.rows), np.int32)
+class OddError(GameloreError):
+    pass
 
-class Loud(First):
-    def choose(self, turn):
-        print('{"ok": "(mark 3 3)"}', flush=True)
-        os.write(1, b'{"ok": "(mark 3 2)"}\\n')
-        os.system("echo '{}'")
-        assert sys.stdin.readline() == ""
-        return super().choose(turn)
-
-class Ill(First):
-    '''Does in its second turn of a match what the file `how` says, which is empty then if that is "once".'''
+class Ill(Player):
+    '''An egreedy one that does in its second turn of a match what the file `how` says; the file is empty then.'''
     def __init__(self, how):
         self.how = how
+        self.egreedy = player("egreedy:epsilon=0.3")
     def choose(self, turn):
         how = open(self.how).read() if turn.plies[0] >= 2 else ""
+        open(self.how, "w" if how else "r").close()
         if how == "hang":
             time.sleep(60)
         elif how == "die":
             if os.fork() == 0:
                 time.sleep(60)
             os._exit(3)
-        elif how == "once":
-            open(self.how, "w").close()
-            os._exit(3)
+        elif how == "talk":
+            print('{"ok": "(mark 3 3)"}', flush=True)
+            os.write(1, b'{"ok": "(mark 3 2)"}\\n')
+            os.system("echo '{}'")
+            assert sys.stdin.readline() == ""
         elif how == "grow":
             self.much = bytearray(1 << 31)
         elif how == "illegal":
             return np.full(len(turn.rows), 99)
         elif how == "raise":
             1 / 0
-        return super().choose(turn)
+        elif how == "odd":
+            raise OddError("an error of one's own")
+        return self.egreedy.choose(turn)
 """
 
 
@@ -107,38 +111,30 @@ def how(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def ill_workers(runner: asyncio.Runner, own: str, how: Path) -> Iterator[Workers]:
-    """Those of the player `Ill`."""
-    workers = Workers(WorkerSettings(f"{own}:Ill:how={how}", memory=1 << 30, patience=0.2, processes=1))
+def workers(runner: asyncio.Runner, own: str, how: Path) -> Iterator[Workers]:
+    """Those of the player `Ill`. Most tests share them, for a process takes long to start."""
+    how.write_text("")
+    spec = f"{own}:Ill:how={how}"
+    workers = Workers(WorkerSettings(spec, {"seed": 3}, memory=1 << 30, prepare_seconds=3, processes=2, patience=0.2))
     runner.run(workers.__aenter__())
     yield workers
     runner.run(workers.close())
 
 
 @pytest.fixture(scope="module")
-def workers(runner: asyncio.Runner) -> Iterator[Workers]:
-    """Workers of a player that does not learn, for all tests that do them no harm."""
-    workers = Workers(WorkerSettings("egreedy:epsilon=0.3", {"seed": 3, "knowledge": None}, processes=2))
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The knowledge of the learner in `learning`."""
+    return tmp_path_factory.mktemp("learned") / "there.db"
+
+
+@pytest.fixture(scope="module")
+def learning(runner: asyncio.Runner, store: Path) -> Iterator[Workers]:
+    """Those of a learner."""
+    workers = Workers(WorkerSettings("baseline", {"knowledge": store, "opponent": "egreedy", "seed": 7}))
     runner.run(workers.__aenter__())
+    assert workers.is_lasting
     yield workers
-    pids = processes(workers)
     runner.run(workers.close())
-    assert pids
-    assert not any(is_alive(pid) for pid in pids)
-
-
-@pytest.fixture
-def within(runner: asyncio.Runner) -> Callable[..., object]:
-    """`within(test, player, ..)`: runs test(workers) with workers of their own."""
-
-    def run(test: Callable[[Workers], Awaitable[None]], spec: str, **settings: object) -> None:
-        async def go() -> None:
-            async with Workers(WorkerSettings(spec, **settings)) as workers:  # type: ignore[arg-type]
-                await test(workers)
-
-        runner.run(go())
-
-    return run
 
 
 def processes(workers: Workers) -> list[int]:
@@ -153,12 +149,25 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def kill_all(workers: Workers) -> None:
-    """All that play; not the spare one."""
-    for process in workers._processes:
-        if process.num_matches or process.left_at:
-            assert process._transport is not None
-            process._transport.send_signal(signal.SIGKILL)
+def kill(match: RunningMatch) -> None:
+    """The process in which it runs, or ran."""
+    assert match._process is not None
+    assert match._process._transport is not None
+    match._process._transport.send_signal(signal.SIGKILL)
+
+
+def egreedy() -> Table:
+    """A table of the player that `Ill` is while nothing is wrong."""
+    return Table(load("tictactoe"), player("egreedy:epsilon=0.3"), seed=3)
+
+
+def choice(number: int | None, *joint: Sequence[str]) -> str:
+    """What xplayer chooses in that match after these."""
+    table = egreedy()
+    table.start("m", "xplayer", number)
+    for moves in joint:
+        table.advance("m", moves)
+    return table.choose("m")
 
 
 async def played(match: RunningMatch, moves: Sequence[Sequence[str]]) -> list[str]:
@@ -174,14 +183,13 @@ async def played(match: RunningMatch, moves: Sequence[Sequence[str]]) -> list[st
 
 
 def test_it_plays_as_a_table_does(runner, workers) -> None:
-    game = load("tictactoe")
-    table = Table(game, player("egreedy:epsilon=0.3"), seed=3)
+    table = egreedy()
 
     async def series() -> None:
         for number in range(3):
             match = await workers.start("m", "xplayer", TICTACTOE)
             assert (match.game, match.number, table.start("m", "xplayer")) == ("tictactoe", number, number)
-            state, joint = MatchState(Graph(game)), None
+            state, joint = MatchState(Graph(table.game)), None
             while state.end is None:
                 assert await match.advance(joint) == table.advance("m", joint)
                 mine = await match.choose(10) if state.legal(0) else ""
@@ -190,6 +198,9 @@ def test_it_plays_as_a_table_does(runner, workers) -> None:
                 for role, move in enumerate(joint):
                     state.submit(role, move)
             assert await match.stop(joint) == table.stop("m", joint)
+        again = await workers.start("m", "xplayer", TICTACTOE)
+        assert again.number == table.start("m", "xplayer") == 3
+        await again.abort()
 
     runner.run(series())
 
@@ -271,6 +282,51 @@ def test_matches_share_processes(runner, workers) -> None:
     runner.run(test())
 
 
+def test_who_looks_at_new_rules_holds_nobody_up(runner, workers, monkeypatch) -> None:
+    async def never(rules: str) -> None:
+        await asyncio.sleep(60)
+
+    async def test() -> None:
+        await workers.prepare(TICTACTOE)
+        monkeypatch.setattr(workers, "_look", never)
+        looking = asyncio.create_task(workers.prepare("(role r)"))
+        await asyncio.sleep(0)
+        assert await asyncio.wait_for(workers.prepare(TICTACTOE), 10) == "tictactoe"
+        looking.cancel()
+        await asyncio.gather(looking, return_exceptions=True)
+
+    runner.run(test())
+
+
+@dataclass
+class Idle:
+    """A process that has nothing to do."""
+
+    left_at: float = 0.0
+    num_matches: int = 1
+    is_alive: bool = True
+    is_idle: bool = True
+
+    def end(self) -> None:
+        self.is_alive = False
+
+
+def test_of_what_is_not_used_any_more_little_is_kept() -> None:
+    workers = Workers(WorkerSettings("random"))
+    idle = [Idle(left_at) for left_at in range(10)]
+    for number in range(2 * GAMES):
+        processes = idle[number : number + 1]
+        workers._games[str(number)] = GameSeats("", [], processes)  # type: ignore[arg-type]
+    for number in range(2 * TEXTS):
+        workers._keys[str(number)] = "0"
+        workers._forget()
+    assert (len(workers._games), len(workers._keys)) == (GAMES, TEXTS)
+    assert all(str(number) in workers._games for number in range(10))  # for they have processes
+    workers.leave(idle[0])  # type: ignore[arg-type]
+    assert [one.is_alive for one in idle] == [True] + [False] * (10 - IDLE) + [True] * (IDLE - 1)
+    assert idle[0].num_matches == 0
+
+
 # what is wrong with it
 
 
@@ -299,99 +355,91 @@ def test_errors_of_rules_have_their_place(runner, workers) -> None:
     assert (caught.value.line, caught.value.column) == (2, 1)
 
 
-def test_rules_that_explode_cost_their_own_process_only(within) -> None:
-    async def test(workers: Workers) -> None:
+def test_rules_that_explode_cost_their_own_process_only(runner, workers) -> None:
+    async def test() -> None:
         match = await workers.start("m", "counter", COUNTING.format(other="stay"))
-        with pytest.raises(GameloreError, match=r"for too long|processor time"):
-            await workers.start("n", "r", DOUBLING)
+        exploding = asyncio.create_task(workers.start("n", "r", DOUBLING))
+        await asyncio.sleep(0)
         assert (await match.advance(["go"])).ply == 1
-        again = await workers.start("n", "counter", COUNTING.format(other="wait"))
-        assert await again.choose(10) in ("go", "wait")
+        with pytest.raises(GameloreError, match=r"for too long|processor time|memory"):
+            await exploding
+        assert await match.choose(10) in ("go", "stay")
+        await match.abort()
 
-    within(test, "random", prepare_seconds=1.5)
+    runner.run(test())
 
 
-def test_what_a_player_prints_and_reads_is_not_the_protocol(within, own) -> None:
-    async def test(workers: Workers) -> None:
+def test_what_a_player_prints_and_reads_is_not_the_protocol(runner, workers, how) -> None:
+    async def test() -> None:
         match = await workers.start("m", "xplayer", TICTACTOE)
-        assert await match.choose(10) == "(mark 1 1)"
-        assert (await match.advance(FIRST)).legal == ("noop",)
+        await played(match, [FIRST, SECOND])
+        assert await match.choose(10) == choice(match.number, FIRST, SECOND)
+        assert (await match.advance(("(mark 3 3)", "noop"))).legal == ("noop",)
+        assert how.read_text() == ""
+        await match.abort()
 
-    within(test, f"{own}:Loud")
+    how.write_text("talk")
+    runner.run(test())
 
 
 @pytest.mark.parametrize(
     ("what", "text"),
     [
         ("hang", "it was busy with choose for too long"),
-        ("die", r"it died \(exit code 3\)"),
-        ("grow", "it went over its 1.1 GB of memory"),
         ("raise", "a player failed: ZeroDivisionError"),
+        ("odd", "an error of one's own"),
         ("illegal", "a player chose move 99 of 7, not a legal one"),
     ],
 )
-def test_a_player_that_fails_and_its_match_goes_on(runner, ill_workers, how, what, text) -> None:
+def test_a_player_that_fails_and_its_match_goes_on(runner, workers, how, what, text) -> None:
     async def test() -> None:
-        match = await ill_workers.start("m", "xplayer", TICTACTOE)
-        other = await ill_workers.start("n", "xplayer", TICTACTOE)
-        assert await match.choose(10) == "(mark 1 1)"
+        match, elsewhere, other = [await workers.start(name, "xplayer", TICTACTOE) for name in "mno"]
+        assert other._process is match._process
         legal = await played(match, [FIRST, SECOND])
         with pytest.raises(GameloreError, match=text):
-            await match.choose(0.05)
+            await match.choose(0.05 if what == "hang" else 10)
         assert (await match.advance(SECOND)).legal == tuple(legal)  # told again: a repetition
-        assert await other.choose(10) == "(mark 1 1)"
+        assert await other.choose(10) == choice(other.number)
         assert (await match.stop((legal[0], "noop"))).is_desynchronised is False
-        await other.abort()
+        for running in (elsewhere, other):
+            await running.abort()
 
     how.write_text(what)
     runner.run(test())
 
 
-def test_a_choice_is_made_elsewhere_where_there_is_time(runner, ill_workers, how) -> None:
+@pytest.mark.parametrize(
+    ("what", "text"), [("die", "it died (exit code 3)"), ("grow", "it went over its 1.1 GB of memory")]
+)
+def test_a_process_that_dies_is_replaced_and_nothing_changes(runner, workers, how, caplog, what, text) -> None:
     async def test() -> None:
-        match = await ill_workers.start("m", "xplayer", TICTACTOE)
+        match = await workers.start("m", "xplayer", TICTACTOE)
         number = match.number
         await played(match, [FIRST, SECOND])
-        assert await match.choose(20) == "(mark 1 2)"
+        assert await match.choose(30) == choice(number, FIRST, SECOND)
+        assert text in caplog.text
         assert match.number == number
-        await match.abort()
+        assert (await match.stop(("(mark 3 3)", "noop"))).is_desynchronised is False
 
-    how.write_text("once")
+    how.write_text(what)
     runner.run(test())
 
 
-def test_who_is_busy_with_what_nobody_waits_for_is_killed(runner, ill_workers, how) -> None:
+def test_who_is_busy_with_what_nobody_waits_for_is_killed(runner, workers, how) -> None:
     async def test() -> None:
-        match = await ill_workers.start("m", "xplayer", TICTACTOE)
-        legal = await played(match, [FIRST, SECOND])
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(match.choose(60), 0.05)
-        assert (await match.advance(None)).legal == tuple(legal)
+        match = await workers.start("m", "xplayer", TICTACTOE)
+        await played(match, [FIRST, SECOND])
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(match.choose(60), 0.05)
         await match.abort()
-        match = await ill_workers.start("n", "xplayer", TICTACTOE)
-        assert await match.choose(10) == "(mark 1 1)"
+        hanging = match._process
+        match = await workers.start("n", "xplayer", TICTACTOE)
+        assert await match.choose(10) == choice(match.number)
         await match.abort()
+        assert hanging is not None
+        await hanging.gone
 
     how.write_text("hang")
-    runner.run(test())
-
-
-def test_a_process_that_was_killed_is_replaced(runner, workers) -> None:
-    async def test() -> None:
-        begun = [await workers.start(f"m{i}", "xplayer", TICTACTOE) for i in range(3)]
-        before = [await played(match, [FIRST, SECOND]) for match in begun]
-        numbers = [match.number for match in begun]
-        kill_all(workers)
-        moves = [await match.choose(20) for match in begun]
-        assert all(move in legal for move, legal in zip(moves, before, strict=True))
-        kill_all(workers)
-        assert [(await match.advance(None)).legal for match in begun] == [tuple(legal) for legal in before]
-        assert [match.number for match in begun] == numbers
-        kill_all(workers)
-        assert {(await match.stop(None)).end for match in begun} == {None}
-
     runner.run(test())
 
 
@@ -404,66 +452,101 @@ def learned(store: Path) -> tuple[list[object], list[object]]:
         return list(knowledge.matches(learner)), list(knowledge.afterstates(learner))
 
 
-async def learn(workers: Workers, number: int, disturb: Callable[[str], None]) -> None:
+async def learn(workers: Workers, number: int, disturb: Callable[[str, RunningMatch], None]) -> None:
     """One match against an egreedy opponent; `disturb` is called wherever a process may die."""
     game = load("tictactoe")
     opponent = Table(game, player("egreedy"), seed=7)
     opponent.start("m", "oplayer", number)
     match = await workers.start("m", "xplayer", TICTACTOE)
-    disturb("start")
     joint, end = None, None
     while end is None:
         end = (await match.advance(joint)).end
         opponent.advance("m", joint)
-        disturb("advance")
         if end is None:
             joint = (await match.choose(20), opponent.choose("m"))
+    disturb("terminal", match)
     ended = await match.stop(joint)
     assert (ended.end, ended.is_learned, match.number) == ("terminal", True, number)
-    disturb("stop")
+    disturb("stop", match)
 
 
-def test_a_learner_behind_processes_that_die_learns_what_it_does_alone(within, tmp_path) -> None:
-    async def test(workers: Workers) -> None:
-        assert workers.is_lasting
-        deaths = {(1, "start"), (2, "advance"), (4, "stop")}
+def test_a_learner_behind_processes_that_die_learns_what_it_does_alone(runner, learning, store, tmp_path) -> None:
+    async def test() -> None:
+        deaths = {(2, "terminal"), (4, "stop")}
 
-        def disturb(number: int, where: str) -> None:
+        def disturb(number: int, where: str, match: RunningMatch) -> None:
             if (number, where) in deaths:
                 deaths.remove((number, where))
-                kill_all(workers)
+                kill(match)
 
         for number in range(6):
-            await learn(workers, number, partial(disturb, number))
+            await learn(learning, number, partial(disturb, number))
+        assert not deaths
+        await (await learning.start("m", "xplayer", TICTACTOE)).abort()  # what is not learned yet is learned first
 
-    options = {"knowledge": tmp_path / "there.db", "opponent": "egreedy", "seed": 7}
-    within(test, "baseline", options=options)
+    runner.run(test())
     with Knowledge(tmp_path / "here.db") as knowledge:
         study(knowledge, load("tictactoe"), "xplayer", LearnerSettings("baseline"), OpponentSettings(), 6, seed=7)
-    assert learned(tmp_path / "there.db") == learned(tmp_path / "here.db")
+    assert learned(store) == learned(tmp_path / "here.db")
 
 
-def test_a_learner_has_one_process_for_a_game(within, tmp_path) -> None:
-    async def test(workers: Workers) -> None:
-        begun = await asyncio.gather(*(workers.start(f"m{i}", "xplayer", TICTACTOE) for i in range(3)))
-        assert sorted(match.number for match in begun) == [0, 1, 2]  # type: ignore[type-var]
-        assert max(process.num_matches for process in workers._processes) == 3
+def test_a_learner_has_one_process_for_a_game(runner, learning) -> None:
+    async def test() -> None:
+        begun = await asyncio.gather(*(learning.start(f"m{i}", "xplayer", TICTACTOE) for i in range(3)))
+        first = min(match.number or 0 for match in begun)
+        assert sorted(match.number or 0 for match in begun) == [first, first + 1, first + 2]
+        assert len({match._process for match in begun}) == 1
+        for match in begun:
+            await match.abort()
 
-    within(test, "baseline", options={"knowledge": tmp_path / "store.db"})
+    runner.run(test())
+
+
+def test_a_store_that_fails_costs_one_match(runner, learning, store) -> None:
+    def execute(statement: str) -> None:
+        with closing(sqlite3.connect(store)) as connection:
+            connection.execute(statement)
+
+    async def test() -> None:
+        match = await learning.start("m", "xplayer", TICTACTOE)
+        number = match.number or 0
+        await played(match, ROW[:4])
+        execute("CREATE TRIGGER full BEFORE INSERT ON trajectory BEGIN SELECT RAISE(ABORT, 'no space'); END")
+        with pytest.raises(KnowledgeError, match="no space"):
+            await match.stop(ROW[4])
+        assert not any(process.num_matches for process in learning._processes)
+        with pytest.raises(GameloreError, match="expected a match that runs, got m, which is over"):
+            await match.advance(None)
+        execute("DROP TRIGGER full")
+        await learn(learning, number, lambda where, match: None)
+
+    runner.run(test())
 
 
 # how it begins and ends
 
 
-def test_a_player_that_there_is_not(within, tmp_path) -> None:
-    async def nothing(workers: Workers) -> None:
-        raise AssertionError("not to be reached")
-
-    with pytest.raises(GameloreError, match="got 'egredy'; did you mean egreedy"):
-        within(nothing, "egredy")
+def test_players_that_cannot_play(runner, tmp_path) -> None:
     (tmp_path / "broken.db").write_bytes(b"no store at all" * 100)
-    with pytest.raises(KnowledgeError):
-        within(nothing, "baseline", options={"knowledge": tmp_path / "broken.db"})
+
+    async def begin(spec: str) -> None:
+        async with Workers(WorkerSettings(spec, {"knowledge": tmp_path / "broken.db"})):
+            raise AssertionError("not to be reached")
+
+    async def test() -> list[object]:
+        return list(await asyncio.gather(begin("egredy"), begin("baseline"), return_exceptions=True))
+
+    misspelt, broken = runner.run(test())
+    assert type(misspelt) is GameloreError
+    assert "got 'egredy'; did you mean egreedy" in str(misspelt)
+    assert type(broken) is KnowledgeError
+
+
+def test_who_does_not_learn_plays_without_the_store(tmp_path, caplog) -> None:
+    (tmp_path / "broken.db").write_bytes(b"no store at all" * 100)
+    worker = Worker("random", {"knowledge": tmp_path / "broken.db"}, 1 << 30, 60.0)
+    assert worker.recognise(TICTACTOE)["name"] == "tictactoe"
+    assert "the games in the store are not recognised" in caplog.text
 
 
 @pytest.mark.parametrize("settings", [{"memory": 1000}, {"prepare_seconds": 0}, {"patience": -1}, {"processes": 0}])
@@ -472,22 +555,23 @@ def test_settings_out_of_bounds(settings) -> None:
         WorkerSettings("random", **settings)
 
 
-def test_closing_while_all_is_busy(within, own, how) -> None:
-    how.write_text("hang")
-
-    async def test(workers: Workers) -> None:
+def test_closing_while_all_is_busy(runner, workers, how) -> None:  # the last one of these workers
+    async def test() -> None:
         match = await workers.start("m", "xplayer", TICTACTOE)
         await played(match, [FIRST, SECOND])
         choosing = asyncio.create_task(match.choose(60))
-        starting = asyncio.create_task(workers.start("n", "counter", COUNTING.format(other="stay")))
+        await asyncio.sleep(0.05)
+        starting = asyncio.create_task(workers.start("n", "r", DOUBLING))
         await asyncio.sleep(0.05)
         pids = processes(workers)
+        assert pids
         await workers.close()
         assert not any(is_alive(pid) for pid in pids)
         results = await asyncio.gather(choosing, starting, return_exceptions=True)
         assert [isinstance(result, GameloreError) for result in results] == [True, True]
 
-    within(test, f"{own}:Ill:how={how}")
+    how.write_text("hang")
+    runner.run(test())
 
 
 def test_no_process_outlives_its_owner(own, how) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 import signal
 import sys
 import time
@@ -32,20 +33,22 @@ from .console import (
     show_table,
     usage,
 )
+from .play import goals_text, result_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.table import Table
 
-    from ..net.host import HostSettings
     from ..net.series import Played, Series, Standing
     from ..rules.game import Game
 
 WINDOW = 50
+GIVE_UP = 5  # matches
 BLOCKS = "▁▂▃▄▅▆▇█"
 CURVE_WIDTH = 60  # characters
 REDRAWN = 0.2  # seconds between two pictures of the curve
 LINES = 10  # about, that tell of a series where there is no terminal
+PLAYED = {"random": "drawn", "first": "the first legal ones"}  # in place of those that did not come
 COLOURS = ("#1f6fb4", "#c9403a", "#3a9d5d", "#8a6d3b")
 
 
@@ -95,6 +98,10 @@ def host(
     figure: Annotated[
         Path | None, typer.Option("--figure", metavar="FILE", help="Draw the learning curve, as PNG and SVG or one.")
     ] = None,
+    give_up: Annotated[
+        int,
+        typer.Option("--give-up", min=0, help="Stop after so many matches without a reply in a row; 0: never."),
+    ] = GIVE_UP,
     engine: Engine = "auto",
     seed: Seed = 0,
     verbose: Annotated[bool, typer.Option("--verbose", help="Tell of every reply that was none.")] = False,
@@ -103,13 +110,16 @@ def host(
     """Lead matches as a game manager does, with players over the GGP protocol, and show what they learn from them.
 
     Whoever is late (TO), out of reach (CE) or gives no legal move (IL) has a legal one played for it, and the match
-    goes on. With --record, matches are there as one file each as soon as they are over, `gamelore replay` checks them,
-    and a series that was interrupted or killed goes on with the next call.
+    goes on, and counts. A player that is out of reach is tried again at every START until the startclock ends.
+
+    With --record, matches are there as one file each as soon as they are over, `gamelore replay` checks them, and a
+    series that was interrupted or killed goes on with the next call.
 
     A learner in place of an address learns in this process: its knowledge is in the user's own store, or another one,
     as in --player "xplayer=baseline:knowledge=FILE".
     """
     from ..net.host import HostSettings
+    from ..net.series import Series
 
     rules = load_game(game, engine)
     with usage():
@@ -117,22 +127,31 @@ def host(
         players = _players(rules, player)
         _check_figure(figure)
     _log_to_stderr(verbose)
+    series = Series(rules, players, settings, scramble=scramble, folder=record)
     try:
-        series = asyncio.run(_lead(rules, players, settings, scramble, record, matches, at_once, window))
+        asyncio.run(_lead(series, matches, at_once, window, give_up or None))
     except asyncio.CancelledError:  # terminated
         raise KeyboardInterrupt from None
-    files = _draw(series, window, figure) if figure is not None else []
+    finally:  # what was played is told whatever happened
+        if series.played:
+            _report(series, window, figure, json)
+
+
+def _report(series: Series, window: int, figure: Path | None, json: bool) -> None:
     summary = _summary(series, window)
     emit(summary) if json else _show(series, summary)
-    for file in files:
-        say(f"drawn in {file}")
+    if figure is not None:
+        from ..lab.drawing import save
+
+        for file in save(_curves(series, window), figure):
+            say(f"drawn in {file}")
 
 
 def _players(game: Game, given: Sequence[str]) -> list[str]:
     """The players in the order of roles. Raises GameloreError for one that is none."""
     from ..learn.players import player
+    from ..net.client import parse_url
     from ..net.series import is_url
-    from ..net.web import parse_url
 
     by_role: dict[str, str] = {}
     for one in given:
@@ -142,6 +161,8 @@ def _players(game: Game, given: Sequence[str]) -> list[str]:
         role = known(role, game.roles, f"a role of {game.name}")
         if role in by_role:
             fail(f"expected one player for {role}, got {by_role[role]} and {spec}; leave one out", USAGE)
+        if re.fullmatch(r"(https?:/*)?(\[[0-9a-f:]+\]|[\w.-]+):\d+/?", spec) and not is_url(spec):
+            fail(f"expected a player, got '{spec}'; write http://ADDRESS:PORT for one on the network", USAGE)
         parse_url(spec) if is_url(spec) else player(spec)
         by_role[role] = spec
     missing = [role for role in game.roles if role not in by_role]
@@ -170,29 +191,17 @@ def _log_to_stderr(verbose: bool) -> None:
         logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr, force=True)
 
 
-async def _lead(
-    game: Game,
-    players: Sequence[str],
-    settings: HostSettings,
-    scramble: bool,
-    record: Path | None,
-    matches: int,
-    at_once: int,
-    window: int,
-) -> Series:
-    from ..net.series import Series
-
+async def _lead(series: Series, matches: int, at_once: int, window: int, give_up: int | None) -> None:
     task = asyncio.current_task()
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    async with Series(game, players, settings, scramble=scramble, folder=record) as series:
+    async with series:
         if series.played:
-            say(f"going on after {counted(len(series.played), 'match', 'matches')} in {record}")
+            say(f"going on after {counted(len(series.played), 'match', 'matches')} in {series.folder}")
         if any(number not in series.played for number in range(matches)):
             await _greet(series)
         with _growing(series, matches, window) as tell:
-            await series.run(matches, at_once, tell)
-    return series
+            await series.run(matches, at_once, tell, give_up=give_up)
 
 
 async def _greet(series: Series) -> None:
@@ -201,7 +210,9 @@ async def _greet(series: Series) -> None:
 
     for url, answer in (await series.ask_who()).items():
         if isinstance(answer, ConnectionError):
-            raise GameloreError(f"expected a player at {url}, got no connection; start it first ({answer})")
+            raise GameloreError(
+                f"expected a player at {url}, got no connection; start it first ({answer.__cause__ or answer})"
+            )
         if not isinstance(answer, PlayerInfo):
             say(f"{url} does not answer INFO as a player does; going on ({answer})")
         elif answer.status and not answer.is_free:
@@ -214,20 +225,47 @@ def _growing(series: Series, matches: int, window: int) -> Iterator[Callable[[Pl
     from rich.console import Console
     from rich.live import Live
 
-    console = Console(stderr=True, highlight=False)
+    console = Console(stderr=True, highlight=False, markup=False)
+    presence = _Presence(series)
     if not console.is_terminal:
-        yield lambda played: _tell(series, matches, window)
+
+        def tell(played: Played) -> None:
+            presence.follow(played, say)
+            _tell(series, matches, window)
+
+        yield tell
         return
     last = 0.0
     with Live(console=console, auto_refresh=False, transient=True) as live:
 
         def redraw(played: Played) -> None:
             nonlocal last
+            presence.follow(played, console.print)
             if time.monotonic() - last > REDRAWN:
                 live.update(_picture(series, matches, window), refresh=True)
                 last = time.monotonic()
 
         yield redraw
+
+
+class _Presence:
+    """Tells when a player is gone, and when it is there again."""
+
+    def __init__(self, series: Series) -> None:
+        self._series = series
+        self._absent: frozenset[str] = frozenset()
+
+    def follow(self, played: Played, tell: Callable[[str], None]) -> None:
+        """Takes notice of a match that is over."""
+        settings, url = self._series.settings, dict(zip(self._series.game.roles, self._series.players, strict=True))
+        for role in sorted(played.absent - self._absent):
+            tell(
+                f"match {played.number}: no reply from {url[role]}, {role}'s moves are {PLAYED[settings.replace]}; "
+                f"every START waits {settings.startclock + settings.extra:g} s for it to come back"
+            )
+        for role in sorted(self._absent - played.absent):
+            tell(f"match {played.number}: {role} at {url[role]} is back")
+        self._absent = played.absent
 
 
 def _tell(series: Series, matches: int, window: int) -> None:
@@ -284,6 +322,7 @@ def _summary(series: Series, window: int) -> dict[str, Any]:
         "rules_hash": series.game.rules_hash,
         "seed": series.settings.seed,
         "matches": len(played),
+        "faulty": sum(bool(one.events) for one in played),
         "ends": dict(Counter(one.end for one in played)),
         "plies": {"least": min(plies), "mean": sum(plies) / len(plies), "most": max(plies)},
         "window": window,
@@ -294,16 +333,10 @@ def _summary(series: Series, window: int) -> dict[str, Any]:
 
 
 def _result(one: Standing, name: str, window: int) -> dict[str, Any]:
-    """What one player got; a goal that the rules do not give counts 0 and is counted apart."""
-    counts = Counter(one.goals)
-    return {
-        "role": one.role,
-        "player": one.player,
+    """What one player got; its curve has a mean for every match."""
+    return result_of(one.role, one.player, one.goals) | {
         "name": name,
-        "mean_goal": one.mean,
         "standard_error": None if math.isnan(one.standard_error) else one.standard_error,
-        "goals": {str(goal): counts[goal] for goal in sorted((g for g in counts if g is not None), reverse=True)},
-        "missing": counts[None],
         "errors": dict(one.errors),
         "curve": _moving(one, window),
     }
@@ -320,15 +353,18 @@ def _show(series: Series, summary: dict[str, Any]) -> None:
         f"\n{counted(summary['matches'], 'match', 'matches')} ({ends}) of {plies['least']} to {plies['most']} plies, "
         f"{plies['mean']:.1f} on average; seed {summary['seed']}"
     )
+    if summary["faulty"]:
+        typer.echo(
+            f"{summary['faulty']} of them with errors; they count, with moves that are "
+            f"{PLAYED[series.settings.replace]} in place of those that did not come"
+        )
     if summary["matches"] >= LINES:
         typer.echo(f"\nmean goal of the last {summary['window']} matches, 0 to 100:")
         for one in _learners(series.standings()):
             means = _moving(one, summary["window"])
             typer.echo(f"{one.role}  {curve_text(means)}  {means[-1]:.1f}")
     if summary["record"]:
-        typer.echo(
-            f"\nrecorded in {summary['record']}; check them with gamelore replay {summary['record']}/match-*.json"
-        )
+        typer.echo(f"\nrecorded in {summary['record']}; check them with gamelore replay {summary['record']}")
 
 
 def _row(result: dict[str, Any]) -> tuple[str, ...]:
@@ -340,18 +376,12 @@ def _row(result: dict[str, Any]) -> tuple[str, ...]:
         f"{result['mean_goal']:.2f}",
         "" if error is None else f"{error:.2f}",
         "  ".join(f"{kind}: {count}" for kind, count in result["errors"].items()) or "none",
-        "  ".join(f"{goal}: {count}" for goal, count in result["goals"].items()),
+        goals_text(result),
     )
 
 
-def _draw(series: Series, window: int, path: Path) -> list[Path]:
-    """The learning curves as a picture; the files."""
-    from ..lab.drawing import save
-
-    return save(_curves(series, window), path)
-
-
 def _curves(series: Series, window: int) -> Figure:
+    """The learning curves as a picture."""
     from matplotlib.figure import Figure
 
     from ..lab.figures import INK, RULE

@@ -9,6 +9,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -81,30 +82,49 @@ def play_here(
     on_end: Callable[[Finished], None] | None = None,
     err: bool = False,
 ) -> list[MatchRecord]:
-    """Matches with a human, one after the other: the records of those that were over when the input ended.
+    """Matches with a human, as `one_by_one` plays them: the records of those that were over when the input ended.
 
-    The other players play as in `play_matches` of the same seed. What is shown goes to standard output, with `err` to
-    standard error.
+    What is shown goes to standard output, with `err` to standard error.
     """
     scene = Scene(game, err)
     for seat in seats:
         if isinstance(seat, Human):
             seat.scene = scene
+    over = 0
+
+    def end(finished: Finished) -> None:
+        nonlocal over
+        over += 1
+        scene.end(finished)
+        if on_end is not None:
+            on_end(finished)
+        scene.say("", *([f"match {over + 1} of {num_matches}"] if over < num_matches else []))
+
+    scene.say(", ".join(f"{role} is {spec}" for role, spec in zip(game.roles, specs, strict=True)))
+    records = one_by_one(game, seats, specs, num_matches, seed, end)
+    if len(records) < num_matches:
+        scene.say("", "the input has ended, and the match with it")
+    return records
+
+
+def one_by_one(
+    game: Game,
+    seats: Sequence[Player],
+    specs: Sequence[str],
+    num_matches: int,
+    seed: int,
+    on_end: Callable[[Finished], None],
+) -> list[MatchRecord]:
+    """The matches that `play_matches` plays side by side, one after the other; up to an EOFError of a player."""
     records: list[MatchRecord] = []
 
     def end(finished: Finished) -> None:
-        scene.end(finished)
         keys = [(seed, 0, STAGE, match) for match in finished.matches.tolist()]
         records.extend(match_records(finished, specs, keys))
-        if on_end is not None:
-            on_end(finished)
-        scene.say("", *([f"match {len(records) + 1} of {num_matches}"] if len(records) < num_matches else []))
+        on_end(finished)
 
-    scene.say(", ".join(f"{role} is {spec}" for role, spec in zip(game.roles, specs, strict=True)))
-    try:
+    with suppress(EOFError):
         run_lockstep(Graph(game), seats, [stream(seed, 0, STAGE)], num_matches, on_end=end)
-    except EOFError:
-        scene.say("", "the input has ended, and the match with it")
     return records
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,6 +28,7 @@ from .solve import solved, without_counter
 
 if TYPE_CHECKING:
     from ..play.match import MatchRecord
+    from ..play.player import Finished, Player
     from ..rules.game import Game
 
 
@@ -43,6 +45,7 @@ def register(app: typer.Typer) -> None:
         "play losetictactoe expert random --matches 1000 --regret",
         "play losetictactoe seqplayer perfect --matches 100",
         "play tictactoe human egreedy",
+        "play connect3 baseline egreedy --matches 500",
         kept="no record was written",  # but learners among the players keep every finished match
     )(play)
     command(app, "players", "players", "players --json")(players)
@@ -77,8 +80,11 @@ def play(
     that is done first. A step counter that it leaves out is unknown to them, too.
 
     The player human is you: the board is drawn, and you type the number of a move, the move, or a part of it.
+
+    The players baseline, transfer and lookahead learn from every match, and keep it in your knowledge store: those of
+    the same seed against the same opponent are the learners of `gamelore learn`, and go on from what they know.
     """
-    from ..play.lockstep import play_matches
+    from ..learn.lasting import LastingLearner
     from ..play.perfect import Perfect
     from ..play.reasonable import XReasonable
     from ..play.regret import RegretCount
@@ -86,7 +92,7 @@ def play(
 
     rules = load_game(game, engine)
     with usage():
-        seats = [player(spec) for spec in players]
+        seats = [player(spec, seed=seed, opponent=_opponent(players, role)) for role, spec in enumerate(players)]
     if len(players) != rules.num_roles:
         fail(f"expected {rules.num_roles} players, for {', '.join(rules.roles)}; got {len(players)}", USAGE)
     losses = RegretCount(rules.num_roles) if regret else None
@@ -97,12 +103,8 @@ def play(
     if has_human:
         played = play_here(rules, seats, players, matches, seed, on_end=on_end, err=json)
     else:
-        with status() as doing:
-            doing(f"playing {counted(matches, 'match', 'matches')}")
-            over = f"of {counted(matches, 'match', 'matches')} are over"
-            played = play_matches(
-                rules, players, matches, seed, on_end=on_end, on_progress=lambda number: doing(f"{number} {over}")
-            )
+        learns = any(isinstance(seat, LastingLearner) for seat in seats)
+        played = _played(rules, players, seats if learns else [], matches, seed, on_end)
     if records is not None:
         records.parent.mkdir(parents=True, exist_ok=True)
         records.write_text("".join(f"{record.to_json()}\n" for record in played), encoding="utf-8")
@@ -120,6 +122,39 @@ def play(
         _show(summary, played[0] if matches == 1 and not has_human else None)
 
 
+def _opponent(players: list[str], role: int) -> str | None:
+    """Against whom the player of a role plays, where that is one."""
+    return players[1 - role] if len(players) == 2 else None
+
+
+def _played(
+    game: Game,
+    players: list[str],
+    learning: list[Player],
+    num_matches: int,
+    seed: int,
+    on_end: Callable[[Finished], None] | None,
+) -> list[MatchRecord]:
+    """The matches; where there are players who learn from each, they come one after the other."""
+    from ..play.lockstep import play_matches
+    from .human import one_by_one
+
+    over = f"of {counted(num_matches, 'match', 'matches')} are over"
+    with status() as doing:
+        doing(f"playing {counted(num_matches, 'match', 'matches')}")
+        if not learning:
+            return play_matches(
+                game, players, num_matches, seed, on_end=on_end, on_progress=lambda number: doing(f"{number} {over}")
+            )
+
+        def end(finished: Finished) -> None:
+            doing(f"{int(finished.matches[0]) + 1} {over}")
+            if on_end is not None:
+                on_end(finished)
+
+        return one_by_one(game, learning, players, num_matches, seed, end)
+
+
 def _summary(game: Game, players: list[str], played: list[MatchRecord], seed: int) -> dict[str, Any]:
     lengths = [len(record.moves) for record in played]
     return {
@@ -131,13 +166,13 @@ def _summary(game: Game, players: list[str], played: list[MatchRecord], seed: in
         "ends": dict(Counter(record.end for record in played)),
         "plies": {"least": min(lengths), "mean": sum(lengths) / len(lengths), "most": max(lengths)},
         "players": [
-            _result(name, player, [record.goals[role] for record in played])
+            result_of(name, player, [record.goals[role] for record in played])
             for role, (name, player) in enumerate(zip(game.roles, players, strict=True))
         ],
     }
 
 
-def _result(role: str, player: str, goals: list[int | None]) -> dict[str, Any]:
+def result_of(role: str, player: str, goals: Sequence[int | None]) -> dict[str, Any]:
     """What one player got; a goal that the rules do not give counts 0 and is counted apart."""
     counts = Counter(goals)
     return {
@@ -147,6 +182,12 @@ def _result(role: str, player: str, goals: list[int | None]) -> dict[str, Any]:
         "goals": {str(goal): counts[goal] for goal in sorted((g for g in counts if g is not None), reverse=True)},
         "missing": counts[None],
     }
+
+
+def goals_text(result: dict[str, Any]) -> str:
+    """How often a player got which goal."""
+    counts = [*result["goals"].items(), ("none", result["missing"])]
+    return "  ".join(f"{goal}: {count}" for goal, count in counts if count)
 
 
 def _show(summary: dict[str, Any], match: MatchRecord | None) -> None:
@@ -159,7 +200,7 @@ def _show(summary: dict[str, Any], match: MatchRecord | None) -> None:
             result["player"],
             f"{result['mean_goal']:.2f}",
             *([f"{result['regret']:.2f}"] if "regret" in result else []),
-            "  ".join(f"{goal}: {count}" for goal, count in result["goals"].items()),
+            goals_text(result),
         )
         for result in summary["players"]
     ]

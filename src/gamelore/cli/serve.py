@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import signal
-import sys
 from typing import Annotated
 
 import typer
@@ -34,7 +34,7 @@ def register(app: typer.Typer) -> None:
 
 def size(text: str) -> int:
     """Bytes, as in 500M or 4G. Raises typer.BadParameter for what is none."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:I?B)?", text.strip(), re.IGNORECASE)
+    found = re.fullmatch(r"(\d{1,15}(?:\.\d+)?)\s*([KMGT]?)(?:I?B)?", text.strip(), re.IGNORECASE)
     if not found:
         raise typer.BadParameter(f"expected a size such as 500M or 4G, got '{text}'")
     return int(float(found[1]) * 2 ** UNITS[found[2].upper()])
@@ -77,7 +77,7 @@ def serve(
         typer.Option("--no-learn", help="Use what was learned, learn nothing.", rich_help_panel=LEARNING_OPTIONS),
     ] = False,
     quota: Annotated[
-        int | None,
+        int,
         typer.Option(
             "--quota",
             parser=size,
@@ -85,7 +85,7 @@ def serve(
             help="Learn nothing more where the store is as large as this.",
             rich_help_panel=LEARNING_OPTIONS,
         ),
-    ] = None,
+    ] = "4G",  # type: ignore[assignment]  # the parser reads it
     address: Annotated[
         str, typer.Option("--address", help="Of this machine; 0.0.0.0 for all.", rich_help_panel=HTTP_OPTIONS)
     ] = "127.0.0.1",
@@ -102,7 +102,12 @@ def serve(
         bool, typer.Option("--cors", help="Let web pages send messages.", rich_help_panel=HTTP_OPTIONS)
     ] = False,
     get: Annotated[
-        bool, typer.Option("--get", help="Take messages by GET, too.", rich_help_panel=HTTP_OPTIONS)
+        bool,
+        typer.Option(
+            "--get",
+            help="Take messages by GET, too; some browsers let any web page send those.",
+            rich_help_panel=HTTP_OPTIONS,
+        ),
     ] = False,
     patience: Annotated[
         float,
@@ -129,7 +134,7 @@ def serve(
             rich_help_panel=LIMIT_OPTIONS,
         ),
     ] = 60.0,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Tell of everything that is refused, too.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Tell of lost connections, too.")] = False,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
@@ -141,10 +146,11 @@ def serve(
     Nobody but programs on this machine can call it, unless told otherwise. Rules that come in are read and played in
     processes of their own, with limits on their memory and time. With --json, one line tells where it listens.
     """
+    from ..net.serving import log_to_stderr
     from ..net.serving import serve as serve_until_told
     from ..net.web import WebLimits
 
-    _log_to_stderr(verbose)
+    log_to_stderr(logging.DEBUG if verbose else logging.INFO)
     with usage():
         _check(name)
     told = serve_until_told(
@@ -183,11 +189,3 @@ def _show(url: str, name: str, player: str, json: bool) -> None:
         typer.echo(dumps({"url": url, "name": name, "player": player}))
     else:
         typer.echo(f"{name} ({player}) plays at {url}; Ctrl-C ends it")
-
-
-def _log_to_stderr(verbose: bool) -> None:
-    """What happens, a line each."""
-    import logging
-
-    logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S", stream=sys.stderr, force=True)
-    logging.getLogger("gamelore").setLevel(logging.DEBUG if verbose else logging.INFO)

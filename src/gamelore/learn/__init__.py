@@ -3,6 +3,7 @@
     features.py     features as data: text, values, combining sources, equivalence of rewards (B&S 2007, section 3)
     table1.py       the features and values that the paper prints (Figure 2, Table 1)
     storefile.py    the knowledge store: its file,
+    storerows.py    its rows,
     tables.py       its tables,
     knowledge.py    what is in it,
     exchange.py     and how it travels
@@ -16,6 +17,7 @@
     scoring.py      the loops: score and choose, initialise, learn
     learner.py      baseline, transfer and lookahead learners, as a player
     transfer.py     series of matches; what a source game taught
+    trajectories.py matches that are over and wait to be learned from
     study.py        learning with the store: a killed process loses no finished match
     patterns.py     positions as sets of facts, and their images under the symmetries
     excerpts.py     the sequences of moves that stand in matches (Lock & Epstein 2004)

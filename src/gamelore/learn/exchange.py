@@ -33,7 +33,8 @@ from typing import Any
 from ..errors import KnowledgeError
 from . import tables
 from .knowledge import Knowledge, StoredLearner
-from .tables import Afterstate, FeatureTable, PairRow, SequenceRow
+from .storerows import Afterstate, PairRow, SequenceRow
+from .tables import FeatureTable
 
 NAME = "gamelore-knowledge"
 VERSION = 3
@@ -205,7 +206,10 @@ def _take(connection: sqlite3.Connection, numbers: tables.FactNumbers, game: _Ga
 def _goes_on(
     connection: sqlite3.Connection, found: int, learner: dict[str, Any], matches: list[tuple[float, int]]
 ) -> bool:
-    """True where the file's learner has played all matches of the stored one and more, else False."""
+    """True where the file's learner has played all matches of the stored one and more, else False.
+
+    Of two that learned from as many, it is the one that has more to learn from yet.
+    """
     known = tables.get_matches(connection, found)
     shared = min(len(known), len(matches))
     inherited = tables.get_values(connection, "inherited", found)
@@ -214,7 +218,8 @@ def _goes_on(
             f"expected the learner {learner['role']} against {learner['opponent']} (seed {learner['seed']}) "
             "as this store has it, got another one of the same name; import into a new file"
         )
-    return len(matches) > len(known)
+    waiting = len(tables.get_trajectories(connection, found))
+    return (len(matches), len(learner.get("trajectories", []))) > (len(known), waiting)
 
 
 def _values(rows: list[tuple[str, float, int]]) -> dict[str, tuple[float, int]]:

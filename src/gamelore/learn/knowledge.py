@@ -29,106 +29,26 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, Self
 
 from ..errors import KnowledgeError
 from . import tables
 from .features import STANDARD, FeatureValues
 from .storefile import StoreFile
-from .tables import Afterstate as Afterstate
-from .tables import PairRow as PairRow
-from .tables import SequenceRow as SequenceRow
-from .tables import Trajectory as Trajectory
-
-DEPTH = 2  # of features, unless a learner's settings say another; B&S 2007, section 3
-ALL_ROLES = "all roles"  # in the place of a role; with its space it is none of GDL's
-IDENTITY = ("game", "rules_hash", "role", "opponent", "settings", "seed")
-
-
-class KnownGame(Protocol):
-    """The part of a `Game` that the store keeps; `rulesheet` prints as GDL."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def roles(self) -> tuple[str, ...]: ...
-    @property
-    def rules_hash(self) -> str: ...
-    @property
-    def goal_values(self) -> tuple[tuple[int, ...], ...]: ...
-    @property
-    def rulesheet(self) -> object: ...
-
-
-class MatchRow(NamedTuple):
-    """A finished match: the learner's reward (of a learner of sequences: its expert's), its length in joint moves."""
-
-    reward: float
-    length: int
-
-
-class GameRow(NamedTuple):
-    """A game of the store; `rules` as GDL text."""
-
-    name: str
-    rules_hash: str
-    rules: str
-
-
-class FeatureRow(NamedTuple):
-    """One feature's value as one learner found it (a cell of Table 1), and where it comes from."""
-
-    learner: int
-    game: str
-    role: str
-    opponent: str
-    feature: str
-    value: float
-    visits: int
-
-
-@dataclass
-class StoredLearner:
-    """Who learned. `record_..` and `store_features` move the two counts on; the rest never changes.
-
-    role      ALL_ROLES of a learner of sequences
-    sources   the `origin` of every learner whose features this one began with
-    outcomes  every goal value that a match can pay this role, ascending
-    """
-
-    id: int
-    game: str
-    rules_hash: str
-    role: str
-    opponent: str
-    settings: dict[str, Any]
-    seed: int
-    version: str
-    created: str
-    sources: list[dict[str, Any]]
-    outcomes: list[int]
-    num_matches: int
-    features_at: int
-
-    @property
-    def origin(self) -> dict[str, Any]:
-        """This learner's identity and age in words that hold in every store."""
-        return {key: getattr(self, key) for key in (*IDENTITY, "outcomes", "num_matches")}
-
-    @property
-    def has_sequences(self) -> bool:
-        """Whether it learns sequences, and not values of features."""
-        return self.role == ALL_ROLES
-
-    @property
-    def depth(self) -> int:
-        """Of its features: plies below an afterstate."""
-        return int(self.settings.get("depth", DEPTH))
+from .storerows import ALL_ROLES as ALL_ROLES
+from .storerows import Afterstate as Afterstate
+from .storerows import FeatureRow as FeatureRow
+from .storerows import GameRow, KnownGame
+from .storerows import MatchRow as MatchRow
+from .storerows import PairRow as PairRow
+from .storerows import SequenceRow as SequenceRow
+from .storerows import StoredLearner as StoredLearner
+from .storerows import Trajectory as Trajectory
 
 
 def default_path() -> Path:

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from ..errors import GameloreError, KnowledgeError
 from ..play import roster
-from ..play.match import MatchState, match_records
-from ..play.player import CAP, END_NAMES, Finished, Opponent, Player, Started, Turn
+from ..play.match import match_records
+from ..play.player import END_NAMES, Finished, Opponent, Player, Started, Turn
 from ..play.player import Kind as OpponentKind
 from . import tables
 from .features import FeatureValues
@@ -35,13 +35,14 @@ from .knowledge import Knowledge, StoredLearner, default_path
 from .learner import Learner
 from .settings import Kind, LearnerSettings
 from .study import Sources, described, known_learners, opponent_text, other_games, taught
-from .transfer import finished_matches
+from .trajectories import learn_from, learn_waiting, replayed
 
 if TYPE_CHECKING:
     from ..play.graph import Graph
     from ..rules.game import Game
 
 UNKNOWN = "unknown"  # the opponent, unless somebody tells who it is
+SOURCE_SECONDS = 10.0  # for what sources that nobody named know now; somebody waits for a first move meanwhile
 
 _log = logging.getLogger(__name__)
 
@@ -54,8 +55,9 @@ class LastingLearner(Player):
     opponent         against whom, see `full_opponent`
     seed             the learner's; part of what tells it from others
     source           for transfer: names, or hashes, of the games to begin with, joined by "+". None: every other game
-                     in the store that was learned against this opponent, else against any; where there is none it
-                     begins as a baseline learner does. Whatever it began with, it goes on with that
+                     in the store that was learned against this opponent, else against any, so far as they can be
+                     looked into in SOURCE_SECONDS; where there is none it begins as a baseline learner does. Whatever
+                     it began with, it goes on with that
     source_opponent  against whom that was learned; None: this opponent
     learn            False: nothing in the store is changed, and it does not explore
     quota            bytes that the store may take; beyond, nothing more is learned and stored
@@ -93,6 +95,8 @@ class LastingLearner(Player):
             raise GameloreError(f"expected sources with the transfer learner only, got {kind}; leave them out")
         if source_opponent and not source:
             raise GameloreError(f"expected a source with source_opponent={source_opponent}, got none; name the games")
+        if quota is not None and quota < 0:
+            raise GameloreError(f"expected a quota of at least 0 bytes, got {quota}; give another, or leave it out")
         if not 0.0 <= search < float("inf"):
             raise GameloreError(f"expected search of at least 0 seconds, got {search}; give another, or leave it out")
         self._opened: Knowledge | None = None
@@ -139,15 +143,16 @@ class LastingLearner(Player):
         """How many matches this role has behind it: learned from, kept, or ended here without either."""
         return self._role(graph, role).num_matches
 
-    def keep(self, role: int, finished: Finished, match_id: str) -> None:
+    def keep(self, role: int, finished: Finished, match_id: str) -> bool:
         """Puts one match that ended on disk, so that it is learned from whatever happens; `end` is to come.
+
+        False where it does not: nothing is to be learned, or the quota is used up.
 
         match_id  tells it from all other matches of this role, whenever they were played. Where a process died, its
                   last match may be kept once more with the same id: then nothing is done, neither now nor in `end`
         """
         known = self._known(finished.graph, role)
-        if self._may_store():
-            known.keep(finished, match_id)
+        return self._may_store() and known.keep(finished, match_id)
 
     # from the store
 
@@ -217,7 +222,7 @@ class LastingLearner(Player):
         sources = other_games(store, game, *how)
         if sources is not None:
             try:
-                return sources, *taught(store, sources, *how, keep=self._may_store())
+                return sources, *taught(store, sources, *how, keep=self._may_store(), seconds=SOURCE_SECONDS)
             except KnowledgeError as error:  # all that was learned there has no feature
                 _log.info("%s", error)
         return Sources(()), (), None
@@ -285,10 +290,10 @@ class _Role:
         learned = self.shelf[1].num_matches if self.shelf else 0
         return learned + sum(number is not None for _, number in self.kept) + self.unstored
 
-    def keep(self, finished: Finished, match_id: str) -> None:
+    def keep(self, finished: Finished, match_id: str) -> bool:
         """See `LastingLearner.keep`."""
         if self.shelf is None:
-            return
+            return False
         store, stored = self.shelf
         record = match_records(finished, finished.graph.game.roles, [()])[0]
         try:
@@ -297,6 +302,7 @@ class _Role:
             self.is_stale = True
             raise
         self.kept.append((_played(finished), number))
+        return True
 
     def learn(self, finished: Finished) -> None:
         """Learns from one match, which is on disk, or not."""
@@ -321,26 +327,18 @@ class _Role:
         store, stored = self.shelf
         left = {trajectory.number: trajectory for trajectory in store.trajectories(stored)}
         self.kept[:] = [(played, number if number in left else None) for played, number in self.kept]
-        for number in sorted(left.keys() - {number for _, number in self.kept}):
-            moves, end = left[number].moves, left[number].end
-            try:
-                finished = _replayed(self.graph, moves, end)
-            except GameloreError as error:
-                _log.warning("match %r of learner %d is left out: %s", left[number].match, stored.id, error)
-                store.forget_trajectory(stored, number)
-            else:
-                self._take_in(finished, number)
+        waiting = [left[number] for number in sorted(left.keys() - {number for _, number in self.kept})]
+        self.is_stale = True  # unless all goes well
+        learn_waiting(store, stored, self.learner, waiting)
+        self.is_stale = False
 
     def _take_in(self, finished: Finished, trajectory: int | None) -> None:
         """Learns, and stores what was learned."""
         assert self.shelf is not None
-        store, stored = self.shelf
         self.is_stale = True  # unless all goes well
         if finished.graph is not self.graph:
-            finished = _replayed(self.graph, finished.choices[0].tolist(), END_NAMES[finished.ends[0]])
-        self.learner.end(self.role, finished)
-        (match,) = finished_matches(self.learner, finished)
-        store.record_match(stored, match.reward, match.length, match.afterstates, trajectory=trajectory)
+            finished = replayed(self.graph, finished.choices[0].tolist(), END_NAMES[finished.ends[0]])
+        learn_from(*self.shelf, self.learner, finished, trajectory)
         self.is_stale = False
 
     def _place(self, finished: Finished) -> int | None:
@@ -381,14 +379,3 @@ def _each(finished: Finished) -> Iterator[Finished]:
 def _played(finished: Finished) -> bytes:
     """What was played in one match, the same on every graph."""
     return finished.choices[0, : finished.plies[0]].astype(np.int32).tobytes()
-
-
-def _replayed(graph: Graph, moves: Sequence[Sequence[int | str]], end: str) -> Finished:
-    """A match, by its moves or choices per ply and role. Raises GameloreError for one that cannot be played."""
-    match = MatchState(graph, max_plies=len(moves) + (end != END_NAMES[CAP]))
-    for joint in moves:
-        for role, move in enumerate(joint):
-            match.submit(role, move)
-    if match.end != end:
-        raise GameloreError(f"expected a match that ends as {end} after {len(moves)} plies, got {match.end}")
-    return match.finished()

@@ -110,7 +110,11 @@ _LEARNER_OPTIONS: dict[str, Callable[[str], object]] = {
     "ties": str,
 }
 _LEARNERS: dict[Kind, tuple[str, dict[str, Callable[[str], object]]]] = {
-    "baseline": ("learns afterstate values, kept in the store `knowledge` unless learn=no (B&S 2007)", {}),
+    "baseline": (
+        "learns afterstate values against `opponent` (its options joined by +), into `knowledge` unless learn=no"
+        " (B&S 2007)",
+        {},
+    ),
     "transfer": (
         "the same, and begins with what the games `source` (joined by +; else all in the store) taught (B&S 2007)",
         {"source": str, "source_opponent": str, "control": str},

@@ -6,25 +6,32 @@ its random numbers are keyed by (seed, run, stage, match, role), and all it know
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from ..errors import KnowledgeError
+from ..errors import GameloreError, KnowledgeError
 from ..play.player import OpponentSettings
 from ..rules.symmetry import symmetries
 from . import tables
 from .features import FeatureValues, Rule, combine
-from .knowledge import Knowledge, StoredLearner
+from .knowledge import Knowledge, StoredLearner, Trajectory
 from .settings import LearnerSettings
 
 if TYPE_CHECKING:
     from ..rules.game import Game
+    from .afterstates import Afterstates
     from .transfer import FinishedMatch
+    from .trees import FeatureSpace
 
 STAGE = "learn"  # of the random streams
 ANYONE = "*"  # as the opponent of sources: whoever it was
+QUICK = 0.1  # seconds for looking into some afterstates, after which more are looked into at once
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -57,10 +64,13 @@ def study(
 ) -> StoredLearner:
     """Lets a learner play until it has `num_matches` matches behind it, those of earlier calls included.
 
-    Every match is in the store before the next one begins; its features are there at the end. `progress` is told
-    how many matches the learner has, first when it starts. Raises KnowledgeError where the sources teach nothing.
+    Matches that a player kept for the learner (lasting.py) are learned from first. Every match is in the store before
+    the next one begins; its features are there at the end. `progress` is told how many matches the learner has, first
+    when it starts. Raises KnowledgeError where the sources teach nothing.
     """
     learner = enrol(knowledge, game, role, settings, opponent, seed=seed, sources=sources)
+    if waiting := knowledge.trajectories(learner):
+        _learn_waiting(knowledge, game, learner, settings, waiting)
     if progress is not None:
         progress(learner.num_matches)
     if learner.num_matches < num_matches:
@@ -68,6 +78,19 @@ def study(
     elif learner.features_at != learner.num_matches:
         refresh_features(knowledge, learner)
     return learner
+
+
+def _learn_waiting(
+    knowledge: Knowledge, game: Game, learner: StoredLearner, settings: LearnerSettings, waiting: list[Trajectory]
+) -> None:
+    from ..play.graph import Graph
+    from .learner import Learner
+    from .trajectories import learn_waiting
+
+    runs = [(learner.seed, 0)]
+    known = Learner(Graph(game), game.roles.index(learner.role), [settings], [knowledge.inherited(learner)], runs)
+    known.load(0, knowledge.afterstates(learner))
+    learn_waiting(knowledge, learner, known, waiting)
 
 
 def _play(
@@ -168,16 +191,32 @@ def _can_teach(learners: Sequence[StoredLearner], depth: int) -> list[StoredLear
 
 
 def taught(
-    knowledge: Knowledge, sources: Sources, against: str, depth: int, *, keep: bool = True
+    knowledge: Knowledge,
+    sources: Sources,
+    against: str,
+    depth: int,
+    *,
+    keep: bool = True,
+    seconds: float | None = None,
 ) -> tuple[list[StoredLearner], FeatureValues]:
     """The learners that a transfer learner against this opponent has as its sources, and what they know now.
 
-    keep  False: what must be worked out for that is not stored
+    keep     False: what must be worked out for that is not stored
+    seconds  how long to work; those that need longer, or cannot be looked into, are left out, and the log says so.
+             None: as long as it takes, and none is left out
 
     Raises KnowledgeError where the sources teach nothing.
     """
-    teachers = list(_teachers(knowledge, sources, against, depth))
-    return teachers, _taught(knowledge, teachers, sources.rule, keep)
+    end = None if seconds is None else monotonic() + seconds
+    known = [(one, _values(knowledge, one, keep, end)) for one in _teachers(knowledge, sources, against, depth)]
+    found = [(teacher, values) for teacher, values in known if values is not None]
+    combined = combine([values for _, values in found], sources.rule)
+    if not combined:
+        games = ", ".join(sorted({teacher.game for teacher, _ in known}))
+        raise KnowledgeError(
+            f"expected values of features from {games}, got none in {knowledge.path}; let more matches be learned there"
+        )
+    return [teacher for teacher, _ in found], combined
 
 
 def _teachers(knowledge: Knowledge, sources: Sources, against: str, depth: int) -> Iterator[StoredLearner]:
@@ -186,7 +225,7 @@ def _teachers(knowledge: Knowledge, sources: Sources, against: str, depth: int) 
         met_by = None if opponent == ANYONE else opponent
         found = _can_teach(knowledge.learners(source=game, role=sources.role, opponent=met_by), depth)
         if not found:
-            met = sorted({one.opponent for one in knowledge.learners(source=game) if not one.has_sequences})
+            met = sorted({one.opponent for one in _can_teach(knowledge.learners(source=game), depth)})
             raise KnowledgeError(
                 f"expected knowledge of {game} against {opponent}, got none in {knowledge.path} "
                 f"(against: {', '.join(met) or 'nobody'}); learn that first, or choose another source opponent"
@@ -194,23 +233,19 @@ def _teachers(knowledge: Knowledge, sources: Sources, against: str, depth: int) 
         yield from found
 
 
-def _taught(knowledge: Knowledge, teachers: Sequence[StoredLearner], rule: Rule, keep: bool) -> FeatureValues:
-    values = combine([_values(knowledge, teacher, keep) for teacher in teachers], rule)
-    if not values:
-        games = ", ".join(sorted({teacher.game for teacher in teachers}))
-        raise KnowledgeError(
-            f"expected values of features from {games}, got none in {knowledge.path}; let more matches be learned there"
-        )
-    return values
-
-
-def _values(knowledge: Knowledge, learner: StoredLearner, keep: bool) -> FeatureValues:
-    """What a learner can teach now."""
-    if learner.features_at == learner.num_matches:
-        return knowledge.feature_values(learner)
-    if not keep:
-        return _worked_out(knowledge, learner)
-    refresh_features(knowledge, learner)
+def _values(knowledge: Knowledge, learner: StoredLearner, keep: bool, end: float | None) -> FeatureValues | None:
+    """What a learner can teach now; None where that is not known by the end (monotonic seconds), if there is one."""
+    if learner.features_at != learner.num_matches:
+        try:
+            values = _worked_out(knowledge, learner, end)
+        except (GameloreError, MemoryError, TimeoutError) as error:
+            if end is None:
+                raise
+            _log.warning("%s is left out as a source: %s", learner.game, str(error) or type(error).__name__)
+            return None
+        if not keep:
+            return values
+        knowledge.store_features(learner, values)
     return knowledge.feature_values(learner)
 
 
@@ -219,17 +254,32 @@ def refresh_features(knowledge: Knowledge, learner: StoredLearner) -> None:
     knowledge.store_features(learner, _worked_out(knowledge, learner))
 
 
-def _worked_out(knowledge: Knowledge, learner: StoredLearner) -> FeatureValues:
+def _worked_out(knowledge: Knowledge, learner: StoredLearner, end: float | None = None) -> FeatureValues:
+    """Raises TimeoutError where the end (monotonic seconds) comes before."""
     from ..games import load
     from ..play.graph import Graph
     from .learner import Learner
     from .transfer import learned_features
+    from .trees import feature_space
 
     graph = Graph(load(knowledge.rules(learner)))
     settings = LearnerSettings(symmetry=learner.settings.get("symmetry", "none"))
     known = Learner(graph, graph.game.roles.index(learner.role), [settings])
     known.load(0, knowledge.afterstates(learner))
+    if end is not None:
+        _look_into(feature_space(graph, known.role, learner.depth), known.table.lane(0)[0], end)
     return learned_features(known, 0, learner.depth)
+
+
+def _look_into(space: FeatureSpace, afterstates: Afterstates, end: float) -> None:
+    """Has a space find out about these, which it remembers. Raises TimeoutError where the end comes before."""
+    done, size = 0, 1
+    while done < len(afterstates):
+        begin = monotonic()
+        if begin >= end:
+            raise TimeoutError(f"{len(afterstates) - done} of {len(afterstates)} afterstates take too long")
+        space.ids(afterstates[done : done + size])
+        done, size = done + size, 2 * size if monotonic() - begin < QUICK else 1
 
 
 def opponent_text(opponent: OpponentSettings) -> str:

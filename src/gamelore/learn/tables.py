@@ -10,9 +10,13 @@ import json
 import sqlite3
 import struct
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from ..errors import KnowledgeError
+from .storerows import Afterstate as Afterstate
+from .storerows import PairRow as PairRow
+from .storerows import SequenceRow as SequenceRow
+from .storerows import Trajectory
 
 _AFTERSTATES = """
 CREATE TABLE game (
@@ -68,60 +72,6 @@ SCHEMAS = (_AFTERSTATES, _SEQUENCES, _TRAJECTORIES)
 
 FeatureTable: TypeAlias = Mapping[str, tuple[float, int]]
 """Feature text -> (value in units of reward, visits)."""
-
-
-class Afterstate(NamedTuple):
-    """What a learner's own move leads to: the state as facts, its value in units of reward, its visits."""
-
-    facts: frozenset[str]
-    q: float
-    visits: int
-
-
-class Trajectory(NamedTuple):
-    """A match that is over and not learned from yet.
-
-    number  its place among those of its learner: they are learned from in this order
-    match   tells it from every other match of the learner
-    moves   per ply a move of every role, as text, in the order of roles
-    end     "terminal", "stuck" or "cap", see `play.match`
-    """
-
-    number: int
-    match: str
-    moves: tuple[tuple[str, ...], ...]
-    end: str
-
-
-class SequenceRow(NamedTuple):
-    """A sequence in a SeqTable: its moves in order, what its origins have in common, how often it was met.
-
-    kind     "duet" or "solo"
-    moves    as terms, (does ROLE MOVE)
-    several  whether its origins were different states
-    """
-
-    role: str
-    kind: str
-    moves: tuple[str, ...]
-    context: frozenset[str]
-    encounters: int
-    several: bool
-
-
-class PairRow(NamedTuple):
-    """A context pair, and what is known of its advice; see `contexts.Record`.
-
-    branches: its sequences, each as its kind and its moves, as in `SequenceRow`.
-    """
-
-    role: str
-    context: frozenset[str]
-    branches: tuple[tuple[str, tuple[str, ...]], ...]
-    comments: float
-    agreements: float
-    tries: float
-    successes: float
 
 
 class FactNumbers:

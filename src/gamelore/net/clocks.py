@@ -2,6 +2,7 @@
 
 A clock of the protocol runs until the answer has arrived, so a margin stays for the way of the message. Half of it goes
 to ourselves: a player has to stop thinking so much earlier than the answer has to go out, with its move or without.
+Without a margin it still has to stop a little earlier, or its move would always be late.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ LEAST = 0.2  # for an answer where a clock is zero, as happens; managers wait fo
 
 
 def thinking_time(clock: float, margin: float = MARGIN) -> float:
-    """How long a player may think: all but the margin, half of the clock where that is more."""
-    return max(clock - margin, clock / 2, LEAST / 2)
+    """How long a player may think: all but the margin, half of the clock where that is more; never up to the answer."""
+    return max(answer_time(clock, margin) - max(margin, LEAST) / 2, clock / 2, LEAST / 2)
 
 
 def answer_time(clock: float, margin: float = MARGIN) -> float:

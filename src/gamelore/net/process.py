@@ -20,6 +20,7 @@ from typing import Any
 
 from .. import errors
 from ..errors import GameloreError, GDLError
+from .messages import printable
 from .worker import MAX_LINE, OUT_OF_MEMORY
 
 LEARN_SECONDS = 300.0  # for what a learner does between matches
@@ -269,8 +270,8 @@ class Process(asyncio.SubprocessProtocol):
 
 
 def _error(error: str, message: str, **place: Any) -> GameloreError:
-    """What was raised there."""
-    kind: type[GameloreError] = getattr(errors, error)
+    """What was raised there; one that only its own module knows as what all of them are."""
+    kind: type[GameloreError] = getattr(errors, error, GameloreError)
     return kind(message, **place) if issubclass(kind, GDLError) else kind(message)
 
 
@@ -283,4 +284,4 @@ def seen(reply: asyncio.Future[Any]) -> None:
 def _log_failure(reply: asyncio.Future[Any]) -> None:
     error = None if reply.cancelled() else reply.exception()
     if error is not None:
-        log.warning("not learned yet: %s", error)
+        log.warning("not learned yet: %s", printable(str(error)))

@@ -233,7 +233,7 @@ def replay(record: GGPRecord, game: Game, graph: Graph | None = None) -> MatchSt
 def read(path: Path) -> GGPRecord:
     """The record in a file. Raises GameloreError, naming the file, for anything else; OSError as files do."""
     try:
-        return GGPRecord.from_json(path.read_text(encoding="utf-8", errors="replace"))
+        return GGPRecord.from_json(path.read_text(encoding="utf-8-sig", errors="replace"))
     except GameloreError as error:
         raise GameloreError(f"{path}: {error}") from None
 
@@ -268,6 +268,14 @@ def _several(reader: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
     return read_list
 
 
+def _or_none(reader: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: None if value is None else reader(value)
+
+
+def _event(values: Any) -> Event:
+    return Event(_whole(values["ply"]), _text(values["role"]), _text(values["kind"]), _text(values["text"]))
+
+
 _OURS = "gamelore"
 _REMEDY = "replay it with the rules that it was made with"
 _OPTIONAL = ("errors", "goal_values", "player_names", "is_player_human", "tournament")
@@ -291,6 +299,19 @@ _KEYS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "is_player_human": ("isPlayerHuman", _several(_flag)),
     "tournament": ("tournamentNameFromHost", _text),
 }
+_DETAILS: dict[str, Callable[[Any], Any]] = {
+    "game": _text,
+    "rules_hash": _text,
+    "roles": _several(_text),
+    "players": _several(_text),
+    "goals": _several(_or_none(_whole)),
+    "end": _or_none(_text),
+    "key": tuple,
+    "events": _several(_event),
+    "is_desynchronised": _flag,
+    "settings": dict,
+    "format": _whole,
+}
 
 
 def _details(values: Any) -> Details | None:
@@ -299,9 +320,7 @@ def _details(values: Any) -> Details | None:
         return None
     if values["format"] != DETAILS_FORMAT:
         raise ValueError(f"expected gamelore's part in format {DETAILS_FORMAT}, got {values['format']!r}")
-    events = tuple(Event(**event) for event in values.pop("events"))
-    known: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
-    return Details(**known, events=events)
+    return Details(**{key: _DETAILS[key](value) for key, value in values.items()})
 
 
 def _state_text(facts: Iterable[str]) -> str:

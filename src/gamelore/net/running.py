@@ -104,7 +104,13 @@ class RunningMatch:
     async def _stop(self, moves: Sequence[str] | None) -> Ended:
         async def stop(process: Process) -> Ended:
             self._post_history(process)
-            told = await process.ask("stop", self._settings.prepare_seconds, match=self._key, moves=moves)
+            try:
+                told = await process.ask("stop", self._settings.prepare_seconds, match=self._key, moves=moves)
+            except GameloreError as error:
+                if not isinstance(error, Died):  # the store failed, or the player: the match is over all the same
+                    self._is_over = True
+                    self._abandon(process)
+                raise
             process.learn_soon()
             self._workers.leave(process)
             self._is_over = True

@@ -42,7 +42,7 @@ from .table import LastingPlayer, Table
 if TYPE_CHECKING:
     from ..rules.game import Game
     from ..rules.renaming import Renaming
-    from .web import Client
+    from .client import Client
 
 AGAIN = 0.25  # seconds until a player that could not be reached at START is tried once more
 Moves = Sequence[str] | None

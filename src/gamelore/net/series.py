@@ -27,12 +27,12 @@ from ..play.graph import Graph
 from ..play.match import Event
 from ..play.streams import stream
 from ..rules.renaming import scramble
-from .host import HostedMatch, HostSettings, run_match, send_abort, send_stop, together
+from .client import Client
+from .host import LATE, UNREACHABLE, HostedMatch, HostSettings, run_match, send_abort, send_stop, together
 from .messages import PlayerInfo
 from .records import GGPRecord, of_match
 from .seats import Disguise, LocalSeat, RemoteSeat, Seat
 from .seriesfolder import ABORTED, STARTED, STOPPED, SeriesFolder
-from .web import Client
 
 if TYPE_CHECKING:
     from ..rules.game import Game
@@ -50,6 +50,12 @@ class Played:
     end: str
     plies: int
     events: tuple[Event, ...]
+
+    @property
+    def absent(self) -> frozenset[str]:
+        """The roles whose players gave no reply at all, from START to the last move."""
+        missed = Counter(event.role for event in self.events if event.kind in (UNREACHABLE, LATE))
+        return frozenset(role for role, times in missed.items() if times == self.plies + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,21 +140,34 @@ class Series:
         return found
 
     async def run(
-        self, num_matches: int, at_once: int = 1, on_match: Callable[[Played], None] | None = None
+        self,
+        num_matches: int,
+        at_once: int = 1,
+        on_match: Callable[[Played], None] | None = None,
+        *,
+        give_up: int | None = None,
     ) -> tuple[Standing, ...]:
         """Plays until the matches 0 to `num_matches` - 1 are there, those of earlier runs included.
 
-        `at_once`: how many side by side, in the order of their numbers; `on_match` is told of each that was played
-        now. Raises what a local player raises, and OSError where a record cannot be written; what runs is aborted then.
+        at_once   how many side by side, in the order of their numbers
+        on_match  is told of each that was played now
+        give_up   after so many matches one after the other in which a player gave no reply at all; None: never
+
+        Raises what a local player raises, OSError where a record cannot be written, and GameloreError where it gives
+        up; what runs is aborted then.
         """
         await self._settle()
         missing = iter([number for number in range(num_matches) if number not in self.played])
 
         async def play_on() -> None:
+            absent: Counter[str] = Counter()  # role -> matches one after the other
             for number in missing:
                 await self._play(number)
                 if on_match is not None:
                     on_match(self.played[number])
+                absent = Counter({role: absent[role] + 1 for role in self.played[number].absent})
+                if give_up is not None and absent and max(absent.values()) >= give_up:
+                    raise self._gone(absent)
 
         await together([play_on() for _ in range(at_once)])
         return self.standings()
@@ -171,6 +190,13 @@ class Series:
             standard_error=float(values.std(ddof=1)) / math.sqrt(len(goals)) if len(goals) > 1 else math.nan,
             errors=dict(sorted(errors.items())),
             may_learn=seat is None or seat.may_learn,
+        )
+
+    def _gone(self, absent: Counter[str]) -> GameloreError:
+        role, times = absent.most_common(1)[0]
+        return GameloreError(
+            f"expected the player {self.players[self.game.roles.index(role)]} to reply, got nothing in the last {times} "
+            "matches; start it again before you go on"
         )
 
     async def _who(self, role: int, seconds: float) -> PlayerInfo | Exception:

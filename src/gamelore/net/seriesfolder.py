@@ -11,9 +11,11 @@ knows which players may still wait for it. Records are there whole or not at all
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
+import re
 import secrets
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -64,8 +66,15 @@ class SeriesFolder:
         self._journal.close()
 
     def note(self, what: str, number: int, match: str) -> None:
-        """Puts into the journal what became of match `number`, whose id on the wire is `match`."""
-        self._journal.write(f"{json.dumps({'is': what, 'number': number, 'match': match})}\n".encode())
+        """Puts into the journal what became of match `number`, whose id on the wire is `match`.
+
+        Raises OSError where it cannot; then no part of the line is there.
+        """
+        line = f"{json.dumps({'is': what, 'number': number, 'match': match})}\n".encode()
+        begin = self._journal.seek(0, os.SEEK_END)
+        if self._journal.write(line) < len(line):
+            self._journal.truncate(begin)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path / JOURNAL))
         self._take(what, number, match)
 
     def num_started(self, number: int) -> int:
@@ -86,7 +95,8 @@ class SeriesFolder:
 
     def records(self) -> Iterator[tuple[int, GGPRecord]]:
         """All matches that have one, by their numbers."""
-        for number in sorted(int(path.stem.partition("-")[2]) for path in self.path.glob(RECORDS)):
+        found = (re.fullmatch(r"match-(\d{6,})\.json", path.name) for path in self.path.glob(RECORDS))  # and no copies
+        for number in sorted(int(name[1]) for name in found if name):
             yield number, self.record(number)
 
     def write(self, number: int, record: GGPRecord) -> None:

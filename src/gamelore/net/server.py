@@ -43,6 +43,9 @@ STOP_SECONDS = 20.0  # for a match to be on disk; STOP has no clock of its own
 STALE_CLOCKS = 10  # a match is given up after so many of its clocks without a message
 STALE_LEAST = 60.0  # seconds, at least
 MOST_ENDED = 1000  # matches that are over, of which it is remembered that they were
+MOST_WAITING = 8  # messages of a match at once that wait for the same thing
+MOST_TOLD = 10_000_000  # characters of joint moves, all of which are kept until a match is over, and
+EACH_TOLD = 500  # for each of them, however short it is
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -137,10 +140,10 @@ class PlayerServer:
             session = self._sessions[key] = _Session(start)
             session.begun = self._spawn(self._begin(key, session))
             self._ended.pop(key, None)
-        elif session.start.role.lower() != start.role.lower():
-            return BUSY  # one player has one role in a match
+        elif not session.is_same(start) or session.is_crowded:
+            return BUSY
         session.heard = arrived
-        await asyncio.wait({session.begun}, timeout=left(arrived + answer_time(start.startclock, self.margin)))
+        await session.wait(session.begun, arrived + answer_time(start.startclock, self.margin))
         return READY if not session.begun.done() or _result(session.begun) is not None else NIL
 
     async def _begin(self, key: str, session: _Session) -> RunningMatch | None:
@@ -157,20 +160,25 @@ class PlayerServer:
         return running
 
     async def _play(self, play: Play, arrived: float) -> str:
-        session = self._sessions.get(play.match.lower())
+        key = play.match.lower()
+        session = self._sessions.get(key)
         if session is None or session.stopping is not None:
             return BUSY
         session.heard = arrived
         clock = session.start.playclock
         turn = session.turn
         if turn is None or turn.reply.done() or turn.moves != play.moves:
-            session.decide()  # a question that is still open is an older one
-            turn = session.turn = _Turn(play.moves)
+            if not session.takes(play.moves):
+                log.warning("match %s: more turns than any match has, it is given up", session.name)
+                self._forget(key)
+                return BUSY
+            turn = session.ask(play.moves)
             self._spawn(session.play(turn, arrived + thinking_time(clock, self.margin)))
-        await asyncio.wait({turn.reply}, timeout=left(arrived + answer_time(clock, self.margin)))
+        elif session.is_crowded:
+            return BUSY
+        await session.wait(turn.reply, arrived + answer_time(clock, self.margin))
         if not turn.reply.done():
-            why = f"of {len(turn.legal)} moves" if turn.legal else "of none, for the game is not ready"
-            log.warning("match %s: late, the answer is the first %s", session.name, why)
+            log.warning("match %s: late, the answer is %s", session.name, printable(turn.decide()))
         return turn.decide()
 
     async def _stop(self, stop: Stop, arrived: float) -> str:
@@ -182,7 +190,9 @@ class PlayerServer:
         session.decide()
         if session.stopping is None:
             session.stopping = self._spawn(self._end(key, session, stop.moves))
-        await asyncio.wait({session.stopping}, timeout=left(arrived + STOP_SECONDS))
+        elif session.is_crowded:
+            return BUSY
+        await session.wait(session.stopping, arrived + STOP_SECONDS)
         if not session.stopping.done():
             return BUSY  # it is not on disk yet: a host that cares asks again
         return DONE if _result(session.stopping) else NIL
@@ -205,10 +215,11 @@ class PlayerServer:
         return ABORTED
 
     def _forget(self, key: str) -> None:
-        """Aborts a match that runs; where it is being stopped, that goes on."""
+        """Aborts a match that runs; where it is being stopped, that goes on, unless it has not even begun."""
         session = self._sessions.pop(key)
         session.decide()
         self._remember(key)
+        session.begun.cancel()
         if session.stopping is None:
             self._spawn(session.abort())
 
@@ -265,6 +276,8 @@ class _Session:
         self.heard = time.monotonic()
         self.turn: _Turn | None = None  # the last one that was asked for
         self.stopping: asyncio.Task[bool] | None = None
+        self._num_waiting = 0
+        self._told = 0
         self._answered = (-1, NIL)  # the last turn that was answered: at which ply, and what
         self._order = asyncio.Lock()
 
@@ -272,6 +285,37 @@ class _Session:
         """Whether its host has been silent for so long that it must have gone."""
         clock = max(self.start.startclock, self.start.playclock)
         return left(self.heard + max(STALE_LEAST, STALE_CLOCKS * clock)) == 0
+
+    def is_same(self, start: Start) -> bool:
+        """Whether this START is the one of this match again. One player has one role in a match."""
+        return self.stopping is None and self.start.role.lower() == start.role.lower()
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether so many messages wait already that no repetition may join them: each holds a connection."""
+        return self._num_waiting >= MOST_WAITING
+
+    async def wait(self, what: asyncio.Future[Any], deadline: float) -> None:
+        """Waits for something of this match, until a deadline."""
+        self._num_waiting += 1
+        try:
+            await asyncio.wait({what}, timeout=left(deadline))
+        finally:
+            self._num_waiting -= 1
+
+    def takes(self, moves: tuple[str, ...] | None) -> bool:
+        """Notes how much it is told, all of which is kept; False where that is too much."""
+        self._told += EACH_TOLD + sum(map(len, moves or ()))
+        return self._told <= MOST_TOLD
+
+    def ask(self, moves: tuple[str, ...] | None) -> _Turn:
+        """A new turn. One that may be the last again has its answer, unless the worker knows better."""
+        self.decide()  # a question that is still open is an older one
+        last, turn = self.turn, _Turn(moves)
+        if last is not None and last.moves == moves:
+            turn.legal = (last.reply.result(),)
+        self.turn = turn
+        return turn
 
     def decide(self) -> None:
         """A question that is still open gets an answer now."""
@@ -331,8 +375,7 @@ class _Session:
         return True
 
     async def abort(self) -> None:
-        """Lets the match go at its worker, where it may still be on its way."""
-        self.begun.cancel()
+        """Lets the match go at its worker."""
         async with self._order:
             await asyncio.wait({self.begun})
             running = _result(self.begun)

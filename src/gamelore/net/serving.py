@@ -8,8 +8,10 @@ import inspect
 import logging
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
 
 PORT = 9147
 MEMORY = 4 << 30  # bytes
+QUOTA = 4 << 30  # bytes
+CONNECTIONS = 4  # for each match, at least
+LINES = 20  # of the log in a second
 log = logging.getLogger(__name__)
 
 
@@ -37,14 +42,14 @@ def serve(
     opponent: str | None = None,
     seed: int = 0,
     learn: bool = True,
-    quota: int | None = None,
+    quota: int = QUOTA,
     search: float | None = None,
     matches_at_once: int = 1,
     margin: float = MARGIN,
     memory: int = MEMORY,
     prepare_seconds: float = 60.0,
     limits: WebLimits | None = None,
-    on_ready: Callable[[str], None] = lambda url: None,
+    on_ready: Callable[[str], None] | None = None,
 ) -> signal.Signals:
     """Plays for the game managers that call, until Ctrl-C or SIGTERM; gives the signal. A second one does not wait.
 
@@ -57,7 +62,7 @@ def serve(
     memory           bytes for each process that plays
     prepare_seconds  in which rules must be ready to play
     limits           of HTTP, and what it takes from whom
-    on_ready         told the address, as http://ADDRESS:PORT, when it is there
+    on_ready         told the address, as http://ADDRESS:PORT, when it is there; unless given, it goes into the log
 
     Raises GameloreError for a player that there is not, and for an address and port that cannot be listened on.
     """
@@ -67,23 +72,54 @@ def serve(
         "opponent": opponent,
         "seed": seed,
         "learn": learn,
+        "quota": quota,
+        "search": search,
     }
-    given |= {"quota": quota, "search": search}
     options = {key: value for key, value in given.items() if value is not None}
     settings = WorkerSettings(spec(player), options, memory=memory, prepare_seconds=prepare_seconds)
     if not logging.root.handlers:
-        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+        log_to_stderr()
     server = {"name": name, "most_matches": matches_at_once, "margin": margin}
+    tell = on_ready or (lambda url: log.info("%s plays at %s; Ctrl-C ends it", name, url))
     try:
-        return asyncio.run(_serve(settings, server, address, port, limits, on_ready))
+        return asyncio.run(_serve(settings, server, address, port, limits, tell))
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
+
+
+def log_to_stderr(level: int = logging.INFO) -> None:
+    """What happens, a line each, so far as they are not too many."""
+    handler = logging.StreamHandler()
+    handler.addFilter(Sparing())
+    logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S", handlers=[handler], force=True)
+    logging.getLogger("gamelore").setLevel(level)
+
+
+class Sparing(logging.Filter):
+    """Lets `LINES` lines a second through, or whoever may send messages could fill a disk with what is said of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._second = 0
+        self._num_lines = 0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a line is one of those; the first one after those that were not says how many there were."""
+        second = int(time.monotonic())
+        if second != self._second:
+            if self._num_lines > LINES:
+                record.msg = f"({self._num_lines - LINES} lines left out) {record.msg}"
+            self._second, self._num_lines = second, 0
+        self._num_lines += 1
+        return self._num_lines <= LINES
 
 
 def spec(player: str | type[Player]) -> str:
     """A player as text, FILE.py:NAME for a class. Raises GameloreError for one that other processes cannot find."""
     if isinstance(player, str):
         return player
+    if not isinstance(player, type):
+        raise GameloreError(f"expected a player's class or name, got {player!r}; leave out the parentheses behind it")
     try:
         path = inspect.getsourcefile(player)
     except (OSError, TypeError):  # typed at a prompt
@@ -113,6 +149,8 @@ async def _serve(
         told = stack.enter_context(_signals())
         workers = await stack.enter_async_context(Workers(settings))
         matches = await stack.enter_async_context(PlayerServer(workers, **server))
+        limits = limits or WebLimits()
+        limits = replace(limits, connections=max(limits.connections, CONNECTIONS * matches.most_matches))
         try:
             port = await stack.enter_async_context(listen(matches.answer, address, port, limits))
         except OSError as error:

@@ -12,6 +12,7 @@ What the player prints goes to standard error, and it reads nothing: the pipes a
 from __future__ import annotations
 
 import json
+import logging
 import math
 import os
 import signal
@@ -24,7 +25,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from ..errors import GameloreError, GDLError
+from ..errors import GameloreError, GDLError, KnowledgeError
 
 if TYPE_CHECKING:
     from ..learn.recognition import Recognised, Recognition
@@ -38,9 +39,12 @@ MAX_LINE = 16_000_000  # bytes of a request or an answer
 LITERAL = 250  # bytes, about, that a ground literal takes with all that is made of it
 GROUNDING = 0.25  # of the seconds for preparing are for grounding; it may be tried twice, and the reasoner comes then
 RENAMED = 100_000  # moves of a match whose names in the other words are kept
+POSITIONS = 1 / 8  # of the memory may be positions that a game has met; then they are forgotten
 
 History = Sequence[Sequence[str] | None]
 Known = Sequence[Sequence[str]]  # of each game the name, the hash of its rules, and their text
+
+log = logging.getLogger(__name__)
 
 
 class Worker:
@@ -61,12 +65,14 @@ class Worker:
         usual = Limits()
         self.limits = Limits(min(usual.seconds, GROUNDING * prepare_seconds), min(usual.literals, memory // LITERAL))
         self.prepare_seconds = prepare_seconds
+        self.max_graph = int(POSITIONS * memory)
         self._player, self._seed, self._store, self.is_lasting = _player(player, options)
         self._known = _shipped()
         self._recognised = lru_cache(maxsize=8)(self._recognise)
         self._tables: dict[str, Table] = {}
         self._seats: dict[str, _Seat] = {}
-        self._look_into_store()
+        if self.is_lasting:
+            self._look_into_store()
 
     def recognise(self, rules: str, known: Known = ()) -> dict[str, Any]:
         """Which game this is: its `key`, the hash of the rules that are played here, its name, and whether it is new.
@@ -75,14 +81,14 @@ class Worker:
         """
         self._note(known)
         with _processor_time(self.prepare_seconds):
-            found = self._recognised(rules)
-        return {"key": _key(found.sheet), "name": found.name, "is_new": found.is_new}
+            key, found = self._recognised(rules)
+        return {"key": key, "name": found.name, "is_new": found.is_new}
 
     def prepare(self, rules: str, known: Known = ()) -> None:
         """Loads the game. Raises GDLError for one that cannot be played."""
         self._note(known)
         with _processor_time(self.prepare_seconds):
-            self._table(self._recognised(rules))
+            self._table(*self._recognised(rules))
 
     def start(
         self, match: str, role: str, rules: str, number: int | None = None, history: History = ()
@@ -91,8 +97,8 @@ class Worker:
 
         Gives its `number` (see `Table.start`) and where it is now, `at`.
         """
-        found = self._recognised(rules)
-        seat = _Seat(self._table(found), match, found.renaming.ours, lru_cache(RENAMED)(found.renaming.theirs))
+        key, found = self._recognised(rules)
+        seat = _Seat(self._table(key, found), match, found.renaming.ours, lru_cache(RENAMED)(found.renaming.theirs))
         number = seat.table.start(match, seat.ours(role), number)
         self._seats[match] = seat
         at = seat.advance(None)
@@ -145,23 +151,29 @@ class Worker:
             with Knowledge(self._store, create=False, writable=False) as store:
                 self._note(store.games())
 
-    def _recognise(self, rules: str) -> Recognised:
+    def _recognise(self, rules: str) -> tuple[str, Recognised]:
+        """The game, and the hash of the rules that are played."""
+        from ..learn.recognition import rules_hash
         from ..rules.check import refuse
         from ..rules.gdl import parse
 
-        self._look_into_store()
+        try:
+            self._look_into_store()
+        except KnowledgeError as error:  # other games are played all the same
+            log.warning("the games in the store are not recognised: %s", error)
         found = self._known.recognise(parse(rules))
+        key = rules_hash(found.sheet)
         if found.is_new:
             refuse(found.sheet)
-            self._note([(found.name, _key(found.sheet), rules)])
-        return found
+            self._note([(found.name, key, rules)])
+        return key, found
 
-    def _table(self, found: Recognised) -> Table:
+    def _table(self, key: str, found: Recognised) -> Table:
         from .table import Table
 
-        key = _key(found.sheet)
         if key not in self._tables:
-            self._tables[key] = Table(self._load(found.sheet, found.name), self._player(), seed=self._seed)
+            game = self._load(found.sheet, found.name)
+            self._tables[key] = Table(game, self._player(), seed=self._seed, max_graph=self.max_graph)
         return self._tables[key]
 
     def _load(self, sheet: Rulesheet, name: str) -> Game:
@@ -222,12 +234,6 @@ def _shipped() -> Recognition:
     return Recognition()
 
 
-def _key(sheet: Rulesheet) -> str:
-    from ..learn.recognition import rules_hash
-
-    return rules_hash(sheet)
-
-
 @contextmanager
 def _processor_time(seconds: float) -> Iterator[None]:
     """The system kills the process if it works for longer."""
@@ -238,7 +244,8 @@ def _processor_time(seconds: float) -> Iterator[None]:
         return
     used = resource.getrusage(resource.RUSAGE_SELF)
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
-    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(used.ru_utime + used.ru_stime + seconds), hard))
+    most = math.ceil(used.ru_utime + used.ru_stime + seconds)
+    resource.setrlimit(resource.RLIMIT_CPU, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
     try:
         yield
     finally:
@@ -254,7 +261,9 @@ def _limit(memory: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     most = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    refusals = () if sys.platform == "linux" else (ValueError, OSError)  # macOS
+    with suppress(*refusals):
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
 def _end_with_the_parent() -> None:

@@ -164,12 +164,12 @@ class Workers:
     async def _recognised(self, rules: str) -> GameSeats:
         """The game of these rules. One text after the other is looked at, for the next may be the same game."""
         digest = hashlib.sha256(rules.encode()).hexdigest()
-        async with self._looking:
-            key = self._keys.get(digest, "")
-            if key not in self._games:
-                key, game = await self._look(rules)
-                self._games.setdefault(key, game)
-        self._keys[digest] = key
+        if self._keys.get(digest) not in self._games:
+            async with self._looking:
+                if self._keys.get(digest) not in self._games:
+                    self._keys[digest], game = await self._look(rules)
+                    self._games.setdefault(self._keys[digest], game)
+        key = self._keys[digest]
         self._keys.move_to_end(digest)
         self._games.move_to_end(key)
         game = self._games[key]

@@ -82,7 +82,6 @@ def _pair(part: str, spec: str) -> tuple[str, str]:
 
 
 def _read(entry: Entry, key: str, text: str, spec: str) -> object:
-    _known(key, entry.options, f"option in {spec!r}")
     try:
         return entry.options[key](text)
     except ValueError:
