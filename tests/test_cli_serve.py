@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import errno
 import json
 import logging
 import signal
@@ -188,6 +189,20 @@ def test_a_player_that_there_is_not():
 @pytest.mark.parametrize("options", [["--name", "two words"], ["--quota", "much"], ["--port", 70000], ["--margin", -1]])
 def test_mistakes_in_options(options: list[object]):
     run("serve", *options, code=2)
+
+
+def test_every_match_has_connections(monkeypatch: pytest.MonkeyPatch):
+    told: list[WebLimits] = []
+
+    def listen(answer: object, address: str, port: int, limits: WebLimits) -> None:
+        told.append(limits)
+        raise OSError(errno.EADDRINUSE, "taken")
+
+    monkeypatch.setattr(serving, "Workers", NoWorkers)
+    monkeypatch.setattr(serving, "listen", listen)
+    for matches in (1, 1000):
+        run("serve", "--matches-at-once", matches, code=1)
+    assert [limits.connections for limits in told] == [WebLimits().connections, 4000]
 
 
 def told_to_serve(monkeypatch: pytest.MonkeyPatch, *options: object) -> dict[str, Any]:

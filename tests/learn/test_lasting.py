@@ -401,8 +401,9 @@ def test_over_the_quota_nothing_is_stored_and_that_is_said_once(path: Path, capl
 def test_what_is_kept_when_the_quota_is_used_up_is_learned_from_later(path: Path) -> None:
     graph, player = Graph(game_of("tictactoe")), learner(path)
     finished = one_match([player, Opponent(GREEDY)], graph, 0).finished()
-    player.keep(0, finished, "m")
+    assert player.keep(0, finished, "m")
     player.quota = 1
+    assert not player.keep(0, finished, "another")
     player.end(0, finished)
     assert (player.num_matches(graph, 0), only(path).num_matches) == (1, 0)
     assert learner(path, quota=1).num_matches(graph, 0) == 0

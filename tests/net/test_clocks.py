@@ -11,7 +11,13 @@ from gamelore.net.clocks import LEAST, answer_time, left, thinking_time
 
 @pytest.mark.parametrize(
     ("clock", "margin", "thinking", "answering"),
-    [(10, 0.5, 9.5, 9.75), (10, 0, 10 - LEAST / 2, 10), (1, 0.5, 0.5, 0.75), (1, 2, 0.5, 0.75), (0, 0.5, LEAST / 2, LEAST)],
+    [
+        (10, 0.5, 9.5, 9.75),
+        (10, 0, 10 - LEAST / 2, 10),
+        (1, 0.5, 0.5, 0.75),
+        (1, 2, 0.5, 0.75),
+        (0, 0.5, LEAST / 2, LEAST),
+    ],
 )
 def test_what_a_clock_leaves(clock: float, margin: float, thinking: float, answering: float):
     assert thinking_time(clock, margin) == thinking

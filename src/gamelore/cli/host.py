@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import re
 import signal
@@ -126,7 +127,8 @@ def host(
         settings = HostSettings(startclock, playclock, extra, replace, seed)
         players = _players(rules, player)
         _check_figure(figure)
-    _log_to_stderr(verbose)
+    if verbose:
+        logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr, force=True)
     series = Series(rules, players, settings, scramble=scramble, folder=record)
     try:
         asyncio.run(_lead(series, matches, at_once, window, give_up or None))
@@ -182,13 +184,6 @@ def _check_figure(path: Path | None) -> None:
     formats = Figure().canvas.get_supported_filetypes()
     if path.suffix[1:].lower() not in formats:
         fail(f"expected a picture as {', '.join(sorted(formats))}; got '{path.suffix}'; choose one of these", USAGE)
-
-
-def _log_to_stderr(verbose: bool) -> None:
-    import logging
-
-    if verbose:
-        logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr, force=True)
 
 
 async def _lead(series: Series, matches: int, at_once: int, window: int, give_up: int | None) -> None:

@@ -194,9 +194,9 @@ class Series:
 
     def _gone(self, absent: Counter[str]) -> GameloreError:
         role, times = absent.most_common(1)[0]
+        player = self.players[self.game.roles.index(role)]
         return GameloreError(
-            f"expected the player {self.players[self.game.roles.index(role)]} to reply, got nothing in the last {times} "
-            "matches; start it again before you go on"
+            f"expected {player} to reply, got nothing in the last {times} matches; start it again before you go on"
         )
 
     async def _who(self, role: int, seconds: float) -> PlayerInfo | Exception:
