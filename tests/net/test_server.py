@@ -60,6 +60,7 @@ class FakeWorkers:
         self.errors: dict[str, Exception] = {}
         self.freed = asyncio.Event()
         self.legal = LEGAL
+        self.opens = False
         self.matches: list[FakeMatch] = []
 
     async def happen(self, what: str) -> None:
@@ -76,7 +77,11 @@ class FakeWorkers:
     async def prepare(self, rules: str) -> None:
         await self.happen("prepare")
 
-    async def start(self, match: str, role: str, rules: str) -> FakeMatch:
+    async def start(
+        self, match: str, role: str, rules: str, on_opening: Callable[[tuple[str, ...]], None]
+    ) -> FakeMatch:
+        if self.opens:
+            on_opening(self.legal)
         await self.happen("start")
         self.matches.append(FakeMatch(self))
         return self.matches[-1]
@@ -187,6 +192,23 @@ def test_a_slow_start_is_ready_in_time():
         workers.freed.set()
         assert await server.answer("( PLAY m1 ( b ) )") == "a"
         assert workers.matches[0].reports == [None, ("a",), ("b",)]
+
+    played(start)
+
+
+@pytest.mark.parametrize("is_early", [True, False])
+def test_while_the_player_gets_ready_the_first_answer_is_legal(is_early: bool):
+    async def start(server: PlayerServer, workers: FakeWorkers) -> None:
+        workers.opens = is_early
+        workers.hold.add("start")
+        await begun(server, 0, 0)
+        playing = asyncio.create_task(server.answer("( PLAY m1 NIL )"))
+        await asyncio.sleep(0)
+        if not is_early:
+            server._sessions["m1"].open(LEGAL)
+        assert await playing == await server.answer("( PLAY m1 NIL )") == LEGAL[0]
+        assert await server.answer("( PLAY m1 ( a ) )") == "nil"
+        workers.freed.set()
 
     played(start)
 

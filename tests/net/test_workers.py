@@ -210,7 +210,9 @@ def test_scrambled_rules_are_recognised_and_moves_are_in_their_words(runner, wor
     theirs, renaming = scramble(sheet, np.random.default_rng(5))
 
     async def test() -> None:
-        match = await workers.start("m", renaming.theirs("oplayer").upper(), str(theirs))
+        openings: list[tuple[str, ...]] = []
+        match = await workers.start("m", renaming.theirs("oplayer").upper(), str(theirs), openings.append)
+        assert openings == [(renaming.theirs("noop"),)]
         assert match.game == "tictactoe"
         joint = tuple(map(renaming.theirs, FIRST))
         legal = await played(match, [(joint[0].upper(), joint[1])])

@@ -103,6 +103,10 @@ class LastingLearner(Player):
         self._roles: dict[tuple[str, int], _Role] = {}
         self._warned = False
 
+    def open(self) -> None:
+        """Opens the store now, and makes it where it is new, which a first match does otherwise."""
+        self._store()
+
     def close(self) -> None:
         """Lets go of the store; whatever comes after opens it again."""
         if self._opened is not None:

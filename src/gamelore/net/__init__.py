@@ -18,6 +18,8 @@
     host.py          one match by clocks and replies
     seriesfolder.py  what lasts of many matches: records, the journal
     series.py        many matches: resuming, standings, the learning curve
+
+Nothing is imported here but `serve`, and that where it is used.
 """
 
 from __future__ import annotations

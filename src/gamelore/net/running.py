@@ -51,13 +51,15 @@ class RunningMatch:
         self._history: list[Sequence[str] | None] = []
         self._num_told = 0  # of the history, to the present process
         self._at: Advanced | None = None
+        self._on_opening: Callable[[tuple[str, ...]], None] | None = None
         self._process: Process | None = None
         self._seating: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[Ended] | None = None
         self._is_over = False
 
-    async def begin(self) -> None:
+    async def begin(self, on_opening: Callable[[tuple[str, ...]], None] | None) -> None:
         """Starts the match, once; `Workers.start` does it."""
+        self._on_opening = on_opening
         await self._do(_nothing)
 
     async def advance(self, moves: Sequence[str] | None) -> Advanced:
@@ -164,6 +166,7 @@ class RunningMatch:
         try:
             game, process = await self._workers.seat(self._about["rules"])
             try:
+                await self._open(process)
                 self._at = _advanced(await self._start(game, process))
             except BaseException:
                 self._abandon(process)
@@ -171,6 +174,12 @@ class RunningMatch:
             self.game, self._process = game.name, process
         finally:
             self._seating = None
+
+    async def _open(self, process: Process) -> None:
+        """Tells of the first legal moves, once: a player may take its time to begin."""
+        if self._on_opening is not None:
+            self._on_opening(tuple(await process.ask("opening", self._settings.prepare_seconds, **self._about)))
+            self._on_opening = None
 
     async def _start(self, game: GameSeats, process: Process) -> dict[str, Any]:
         """Where the match is when it has been started there."""

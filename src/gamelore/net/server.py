@@ -150,7 +150,7 @@ class PlayerServer:
         """The match at its worker; None where it cannot be played, and then it is forgotten."""
         start = session.start
         try:
-            running = await self._workers.start(start.match, start.role, start.rules)
+            running = await self._workers.start(start.match, start.role, start.rules, session.open)
         except Exception as error:
             _report(f"match {session.name}: not played", error)
             self._let_go(key, session)
@@ -276,10 +276,17 @@ class _Session:
         self.heard = time.monotonic()
         self.turn: _Turn | None = None  # the last one that was asked for
         self.stopping: asyncio.Task[bool] | None = None
+        self._opening: tuple[str, ...] = ()
         self._num_waiting = 0
         self._told = 0
         self._answered = (-1, NIL)  # the last turn that was answered: at which ply, and what
         self._order = asyncio.Lock()
+
+    def open(self, legal: tuple[str, ...]) -> None:
+        """The first legal moves are known, while the player may still be getting ready."""
+        self._opening = legal
+        if self.turn is not None and self.turn.moves is None:
+            self.turn.legal = legal
 
     def is_stale(self) -> bool:
         """Whether its host has been silent for so long that it must have gone."""
@@ -314,6 +321,8 @@ class _Session:
         last, turn = self.turn, _Turn(moves)
         if last is not None and last.moves == moves:
             turn.legal = (last.reply.result(),)
+        elif moves is None:
+            turn.legal = self._opening
         self.turn = turn
         return turn
 
@@ -369,9 +378,9 @@ class _Session:
                 _report(f"match {self.name}: lost at its end", error)
                 return False
         goals = " ".join("?" if goal is None else str(goal) for goal in ended.goals)
-        what = "learned from" if ended.is_learned else "not learned from"
         missed = ", a turn was missed" if ended.is_desynchronised else ""
-        log.info("match %s: over (%s), goals %s%s, %s", self.name, ended.end or "stopped", goals, missed, what)
+        learned = ", learned from" if ended.is_learned else ""
+        log.info("match %s: over (%s), goals %s%s%s", self.name, ended.end or "stopped", goals, missed, learned)
         return True
 
     async def abort(self) -> None:

@@ -90,6 +90,11 @@ class Table:
         """The ids of the matches that run."""
         return tuple(self._matches)
 
+    def opening(self, role: str) -> tuple[str, ...]:
+        """The first legal moves of a role (its name, in any case). Raises GameloreError for an unknown one."""
+        place, graph = self._role(role), self._graph
+        return tuple(self.game.move_text(place, action) for action in graph.legal(graph.start, place).tolist())
+
     def start(self, match: str, role: str, number: int | None = None) -> int:
         """Begins a match in which the player has this role (its name, in any case); gives its number.
 

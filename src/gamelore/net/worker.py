@@ -90,6 +90,12 @@ class Worker:
         with _processor_time(self.prepare_seconds):
             self._table(*self._recognised(rules))
 
+    def opening(self, role: str, rules: str) -> list[str]:
+        """See `Table.opening`."""
+        key, found = self._recognised(rules)
+        legal = self._table(key, found).opening(found.renaming.ours(role))
+        return list(map(found.renaming.theirs, legal))
+
     def start(
         self, match: str, role: str, rules: str, number: int | None = None, history: History = ()
     ) -> dict[str, Any]:
@@ -223,6 +229,8 @@ def _player(spec: str, options: Mapping[str, Any]) -> tuple[Callable[[], Player]
 
     one = player(spec, **options)
     if isinstance(one, LastingLearner):
+        one.open()  # what is wrong with the store is said before anybody plays
+        one.close()
         return lambda: player(spec, **options), one.seed, one.path, True
     store = Path(options.get("knowledge") or default_path())
     return lambda: player(spec, **options), options.get("seed", 0), store, isinstance(one, LastingPlayer)

@@ -14,7 +14,7 @@ import hashlib
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, count
 from typing import Any, Self
@@ -111,15 +111,17 @@ class Workers:
         self.leave(process)
         return game.name
 
-    async def start(self, match: str, role: str, rules: str) -> RunningMatch:
-        """Begins a match.
+    async def start(
+        self, match: str, role: str, rules: str, on_opening: Callable[[tuple[str, ...]], None] | None = None
+    ) -> RunningMatch:
+        """Begins a match. `on_opening` is told the role's first legal moves as soon as the game is ready.
 
         Raises GDLError for rules that cannot be played, GroundingError and other GameloreErrors as they come from the
         process that looks at them, and GameloreError where that dies or goes over its limits.
         """
         running = RunningMatch(self, match, role, rules)
         try:
-            await running.begin()
+            await running.begin(on_opening)
         except BaseException:
             running.let_go()
             raise

@@ -68,6 +68,8 @@ def _entry(spec: str) -> tuple[str, Entry, str]:
         path, name, settings = own.groups(default="")
         return name, _own_entry(Path(path.strip()), name, spec), settings
     name, _, settings = spec.partition(":")
+    if name.strip().endswith(".py"):
+        raise GameloreError(f"expected FILE.py:CLASS, got {spec!r}; name the class in that file that is the player")
     return name, ROSTER[_known(name.strip(), ROSTER, "player")], settings
 
 
