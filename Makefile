@@ -4,10 +4,10 @@ BIN := .venv/bin
 CODE := $(wildcard src tests benchmarks examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz bench bench-peers clean .venv
+.PHONY: help demo test fuzz bench bench-peers bench-network clean .venv
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z.-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z.-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 demo: .venv/installed  ## learn one game, play the next ones better: about two minutes, ends with a report
 	@$(BIN)/gamelore demo
@@ -26,6 +26,9 @@ bench: .venv/installed-bench  ## speed, side by side with OpenSpiel
 
 bench-peers: .venv/installed-bench  ## playouts of eleven games beside OpenSpiel and quoted systems; ARGS="reversi --seconds 1"
 	$(BIN)/python benchmarks/peers.py $(ARGS)
+
+bench-network: .venv/installed  ## what a turn over the network costs; ARGS="--matches 300 --repeats 1"
+	$(BIN)/python benchmarks/network.py $(ARGS)
 
 clean:  ## remove .venv and everything else that was built
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -221,10 +221,10 @@ class ScriptedPlayer:
 
     def _move(self, match: Match, moves: tuple[str, ...] | None) -> str:
         """The first legal move; the same one where the same turn is asked again."""
-        if moves is not None and (moves != match.last_told or match.turn < 0):
-            match.position = match.position.play(moves)
-        match.turn += 1
-        match.last_told = moves
+        if match.turn < 0 or not _is_repeated(match, moves):
+            match.position = match.position.play(moves) if moves else match.position
+            match.turn += 1
+            match.last_told = moves
         legal = {role.lower(): own for role, own in match.position.legal.items()}[match.role.lower()]
         match.moves.append(legal[0])
         return legal[0]
@@ -235,6 +235,17 @@ class ScriptedPlayer:
         if rules not in self._loaded:
             self._loaded[rules] = load(f"{rules}\n")
         return self._loaded[rules]
+
+
+def _is_repeated(match: Match, moves: tuple[str, ...] | None) -> bool:
+    """Whether this turn was asked before: the joint move is the last one, and cannot be made once more."""
+    if moves is None or moves != match.last_told:
+        return moves == match.last_told
+    try:
+        match.position.play(moves)
+    except GameloreError:
+        return True
+    return False
 
 
 async def _request(reader: asyncio.StreamReader) -> tuple[str, str]:

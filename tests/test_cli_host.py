@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import logging
 import signal
@@ -14,7 +15,9 @@ import numpy as np
 import pytest
 
 from commands import run, run_json
+from gamelore.cli import host
 from gamelore.cli.host import curve_text
+from gamelore.net.host import HostSettings
 from gamelore.net.messages import Abort, Info, Play, Start, Stop
 from scripted import playing
 from wire import GAMELORE
@@ -182,6 +185,13 @@ def _all_in_turn_one(heard: list[object]) -> bool:
     started = [message.match for message in heard if isinstance(message, Start)]
     plays = [message.match for message in heard if isinstance(message, Play)]
     return len(started) >= 4 and all(plays.count(match) >= 2 for match in started[2:4])
+
+
+def test_its_defaults_are_those_of_the_settings() -> None:
+    usual = HostSettings()
+    options = {name: one.default for name, one in inspect.signature(host.host).parameters.items()}
+    names = ("startclock", "playclock", "extra", "replace", "seed")
+    assert {name: options[name] for name in names} == {name: getattr(usual, name) for name in names}
 
 
 def test_curves_as_text() -> None:

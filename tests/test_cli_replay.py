@@ -64,6 +64,12 @@ def test_a_folder_of_records(folder):
     assert text.endswith("2 matches, all as recorded\n")
 
 
+def test_the_files_of_a_folder_as_a_shell_names_them(folder):
+    assert run_json("replay", *sorted(folder.glob("*.json"))) == run_json("replay", folder)
+    (row,) = run_json("replay", folder / "series.json", code=1)
+    assert "without states and moves" in row["why"]
+
+
 def test_every_file_is_judged(folder):
     states = json.loads((folder / "tictactoe.json").read_text())["states"]
     states[3] = states[3].replace("(cell 1 1 x)", "(cell 1 1 o)")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import errno
+import inspect
 import json
 import logging
 import signal
@@ -232,6 +233,16 @@ def test_nothing_is_open_unless_told_so(monkeypatch: pytest.MonkeyPatch):
     given = told_to_serve(monkeypatch)
     assert given["limits"] == WebLimits()
     assert (given["address"], given["quota"]) == ("127.0.0.1", 4 << 30)
+
+
+def test_its_defaults_are_those_of_the_call(monkeypatch: pytest.MonkeyPatch):
+    usual = {name: one.default for name, one in inspect.signature(serving.serve).parameters.items()}
+    given = told_to_serve(monkeypatch)
+    assert {name: given[name] for name in usual.keys() - {"limits", "on_ready"}} == {
+        name: usual[name] for name in usual.keys() - {"limits", "on_ready"}
+    }
+    settings = WorkerSettings("random")
+    assert (settings.memory, settings.prepare_seconds) == (usual["memory"], usual["prepare_seconds"])
 
 
 @pytest.mark.parametrize(

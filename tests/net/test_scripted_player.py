@@ -50,6 +50,25 @@ def test_the_last_step_that_fits_counts() -> None:
     assert asyncio.run(talk()) == ["ready", "(a b)", "(mark 1 1)"]
 
 
+COUNTER = """(role robot) (init (at 0)) (succ 0 1) (succ 1 2) (succ 2 3) (succ 3 4)
+    (<= (legal robot go) (true (at ?x))) (<= (legal robot (leave ?x)) (true (at ?x)))
+    (<= (next (at ?y)) (true (at ?x)) (succ ?x ?y)) (<= terminal (true (at 4))) (goal robot 50)"""
+
+
+def test_the_same_turn_again_and_the_same_move_again() -> None:
+    async def talk() -> list[int]:
+        turns = []
+        async with ScriptedPlayer() as player, Client() as client:
+            await client.post(player.url, f"( START m robot ( {COUNTER} ) 1 1 )", 10)
+            for moves in (None, None, ("(leave 0)",), ("(leave 0)",), ("go",), ("go",)):
+                assert await client.post(player.url, show(Play("m", moves)), 10) != "busy"
+                turns.append(player.matches["m"].turn)
+            assert "(at 3)" in player.matches["m"].position.facts
+        return turns
+
+    assert asyncio.run(talk()) == [0, 0, 1, 1, 2, 3]
+
+
 def test_the_program() -> None:
     command = [sys.executable, str(PATH), "--port", "0", "--script", "info=reply:(hello you)"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

@@ -434,6 +434,23 @@ def test_a_stop_that_comes_again_changes_nothing():
     played(stop)
 
 
+def test_the_next_match_waits_for_the_end_of_the_last_one():
+    async def stop(server: PlayerServer, workers: FakeWorkers) -> None:
+        await begun(server)
+        workers.hold.add("stop")
+        stopping = asyncio.create_task(server.answer("( STOP m1 ( a ) )"))
+        await soon(lambda: "stop" in workers.happened)
+        assert await server.answer(START.replace("m1", "m2").format(0, 1)) == "busy"
+        starting = asyncio.create_task(server.answer(START.replace("m1", "m2").format(10, 10)))
+        await asyncio.sleep(0.01)
+        assert not starting.done()
+        workers.freed.set()
+        assert await asyncio.gather(stopping, starting) == ["done", "ready"]
+        assert await server.answer(START.replace("m1", "m3").format(10, 10)) == "busy"
+
+    played(stop)
+
+
 def test_a_stop_is_not_done_before_it_is(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(server_module, "STOP_SECONDS", 0.02)
 

@@ -69,7 +69,7 @@ class Human(Player):
         return self.scene
 
 
-enlist("human", Entry("asks you for every move, here in the terminal", {}, Human))
+enlist("human", Entry("asks you for every move, here in the terminal; for `gamelore play` only", {}, Human))
 
 
 def play_here(

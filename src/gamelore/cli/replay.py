@@ -136,10 +136,10 @@ class _Judge:
 
 
 def _records(files: Sequence[Path]) -> Iterator[Path]:
-    """The files, those of a folder in their order."""
+    """The files, those of a folder in their order; what FOLDER/*.json has besides is left out."""
     from ..net.seriesfolder import SERIES
 
-    for path in files:
+    for path in [file for file in files if file.name != SERIES] or files:
         if not path.is_dir():
             yield path
             continue

@@ -26,6 +26,7 @@ from ..play.graph import Graph
 from ..play.match import MAX_PLIES, Event, MatchState
 from ..play.streams import WHICH, stream, uniform
 from .messages import READY, Start, parse_reply, printable
+from .records import ILLEGAL, LATE, UNREACHABLE
 
 if TYPE_CHECKING:
     from ..rules.game import Game
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 STAGE = "host"  # of the random streams of moves that replace others
 AT_START = -1  # the ply of events before the first PLAY
-LATE, UNREACHABLE, ILLEGAL = "TO", "CE", "IL"  # kinds of events
 ABORT_SECONDS = 2.0  # for the players to take leave of a match that is cut short
 
 Replace = Literal["random", "first"]

@@ -24,7 +24,7 @@ from .messages import printable
 if TYPE_CHECKING:
     from ..rules.game import Game
 
-ILLEGAL, TIMEOUT, CONNECTION = "IL", "TO", "CE"  # errors of a record: `IL <move>`, too late, no connection
+LATE, UNREACHABLE, ILLEGAL = "TO", "CE", "IL"  # errors of a record, the last with what was said: `IL <move>`
 DETAILS_FORMAT = 1
 MAX_FACTS_TOLD = 6  # of those that differ
 
@@ -48,7 +48,6 @@ class Details:
     end: str | None = None
     key: tuple[int | str, ...] = ()
     events: tuple[Event, ...] = ()
-    is_desynchronised: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
     format: int = DETAILS_FORMAT
 
@@ -156,7 +155,6 @@ def of_match(
     errors: Iterable[Sequence[str]] = (),
     key: Sequence[int | str] = (),
     is_aborted: bool = False,
-    is_desynchronised: bool = False,
     settings: Mapping[str, Any] | None = None,
     **others: Any,
 ) -> GGPRecord:
@@ -196,7 +194,6 @@ def of_match(
             end=match.end,
             key=tuple(key),
             events=tuple(match.events),
-            is_desynchronised=is_desynchronised,
             settings=dict(settings or {}),
         ),
         **others,
@@ -308,7 +305,6 @@ _DETAILS: dict[str, Callable[[Any], Any]] = {
     "end": _or_none(_text),
     "key": tuple,
     "events": _several(_event),
-    "is_desynchronised": _flag,
     "settings": dict,
     "format": _whole,
 }

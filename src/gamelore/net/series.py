@@ -28,9 +28,9 @@ from ..play.match import Event
 from ..play.streams import stream
 from ..rules.renaming import scramble
 from .client import Client
-from .host import LATE, UNREACHABLE, HostedMatch, HostSettings, run_match, send_abort, send_stop, together
+from .host import HostedMatch, HostSettings, run_match, send_abort, send_stop, together
 from .messages import PlayerInfo
-from .records import GGPRecord, of_match
+from .records import LATE, UNREACHABLE, GGPRecord, of_match
 from .seats import Disguise, LocalSeat, RemoteSeat, Seat
 from .seriesfolder import ABORTED, STARTED, STOPPED, SeriesFolder
 

@@ -12,11 +12,11 @@ knows which players may still wait for it. Records are there whole or not at all
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import os
 import re
 import secrets
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -25,6 +25,9 @@ from typing import Any
 
 from ..errors import GameloreError
 from .records import GGPRecord, read
+
+if sys.platform != "win32":
+    import fcntl
 
 FORMAT = 1
 SERIES, RULES, JOURNAL, RECORDS = "series.json", "rules.kif", "journal.jsonl", "match-*.json"
@@ -116,6 +119,8 @@ class SeriesFolder:
             )
 
     def _lock(self) -> None:
+        if sys.platform == "win32":
+            return  # nobody keeps a second host away there
         try:
             fcntl.flock(self._journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

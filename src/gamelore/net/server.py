@@ -16,6 +16,7 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ..errors import GameloreError
+from ..learn.storefile import BUSY_SECONDS
 from .clocks import MARGIN, answer_time, left, thinking_time
 from .messages import (
     ABORTED,
@@ -39,7 +40,7 @@ from .messages import (
 if TYPE_CHECKING:
     from .workers import RunningMatch, Workers
 
-STOP_SECONDS = 20.0  # for a match to be on disk; STOP has no clock of its own
+STOP_SECONDS = BUSY_SECONDS + 5.0  # for a match to be on disk, or not to be; STOP has no clock of its own
 STALE_CLOCKS = 10  # a match is given up after so many of its clocks without a message
 STALE_LEAST = 60.0  # seconds, at least
 MOST_ENDED = 1000  # matches that are over, of which it is remembered that they were
@@ -133,17 +134,20 @@ class PlayerServer:
 
     async def _start(self, start: Start, arrived: float) -> str:
         key = start.match.lower()
-        session = self._running().get(key)
-        if session is None:
-            if len(self._sessions) >= self.most_matches:
+        deadline = arrived + answer_time(start.startclock, self.margin)
+        while (session := self._running().get(key)) is None and len(self._sessions) >= self.most_matches:
+            ending = [(one, one.stopping) for one in self._sessions.values() if one.stopping and not one.is_crowded]
+            if not ending or not left(deadline):
                 return BUSY
+            await ending[0][0].wait(ending[0][1], deadline)  # some hosts go on before STOP is answered
+        if session is None:
             session = self._sessions[key] = _Session(start)
             session.begun = self._spawn(self._begin(key, session))
             self._ended.pop(key, None)
         elif not session.is_same(start) or session.is_crowded:
             return BUSY
         session.heard = arrived
-        await session.wait(session.begun, arrived + answer_time(start.startclock, self.margin))
+        await session.wait(session.begun, deadline)
         return READY if not session.begun.done() or _result(session.begun) is not None else NIL
 
     async def _begin(self, key: str, session: _Session) -> RunningMatch | None:
@@ -246,8 +250,7 @@ def _result(task: asyncio.Task[T]) -> T | None:
 
 def _report(what: str, error: Exception) -> None:
     """A line in the log; with its traceback where it is a mistake of ours."""
-    is_told = isinstance(error, GameloreError)
-    log.warning("%s: %s", what, printable(str(error)), exc_info=None if is_told else error)
+    log.warning("%s: %s", what, printable(str(error)), exc_info=None if isinstance(error, GameloreError) else error)
 
 
 class _Turn:
@@ -387,9 +390,8 @@ class _Session:
         """Lets the match go at its worker."""
         async with self._order:
             await asyncio.wait({self.begun})
-            running = _result(self.begun)
             try:
-                if running is not None:
+                if (running := _result(self.begun)) is not None:
                     await running.abort()
             except Exception as error:
                 _report(f"match {self.name}: not aborted", error)
