@@ -2,6 +2,7 @@
 
 import csv
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -104,3 +105,13 @@ def test_files_of_another_kind(tmp_path: Path) -> None:
     connection.close()
     with pytest.raises(ExperimentError, match=r"expected trials of format 1 .* got format 0"):
         TrialStore(tmp_path / "foreign.db")
+
+
+def test_several_processes_may_open_a_new_store_at_once(tmp_path: Path) -> None:
+    def open_it(path: Path) -> None:
+        with TrialStore(path):
+            pass
+
+    paths = [tmp_path / f"{number}.db" for number in range(60) for _ in range(4)]
+    with ThreadPoolExecutor(4) as openers:  # connections do not know whether they are of one process
+        assert list(openers.map(open_it, paths)) == [None] * len(paths)

@@ -7,6 +7,7 @@ import re
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
@@ -180,9 +181,11 @@ def resident(pid: int) -> int:
 def children(pid: int) -> list[int]:
     if not Path("/proc").exists():
         pytest.skip("no /proc: the memory of processes is looked up there")
-    return [
-        int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()
-    ]
+    found = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended meanwhile
+            found += [int(child) for child in (task / "children").read_text().split()]
+    return found
 
 
 def check(player: tuple[int, int]) -> None:

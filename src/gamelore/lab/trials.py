@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from ..errors import ExperimentError
 from ..learn.features import FeatureValues
+from ..learn.storefile import switch_to_wal
 from .grid import Grid, Setting, Trial
 
 FORMAT = 1
@@ -75,7 +76,7 @@ class TrialStore:
             ) from error
         try:
             self._check_format()
-            self._connection.execute("PRAGMA journal_mode=WAL")
+            switch_to_wal(self._connection)
             self._connection.executescript(_SCHEMA)
         except sqlite3.DatabaseError as error:
             self._connection.close()
@@ -218,9 +219,10 @@ class TrialStore:
         return [value for _, value in found]
 
     def _check_format(self) -> None:
-        with closing(self._connection.execute("PRAGMA user_version")) as cursor:
-            found = cursor.fetchone()[0]
-        tables = self._connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]
+        # in one statement: another process may be making the tables
+        query = "SELECT user_version, (SELECT COUNT(*) FROM sqlite_master) FROM pragma_user_version"
+        with closing(self._connection.execute(query)) as cursor:
+            found, tables = cursor.fetchone()
         if tables and found != FORMAT:
             self._connection.close()
             raise ExperimentError(

@@ -69,7 +69,7 @@ class StoreFile:
                 raise self._missing()
             connection.execute("PRAGMA query_only = ON")
             return
-        _switch_to_wal(connection)
+        switch_to_wal(connection)
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA foreign_keys = ON")
         if found < FORMAT:
@@ -161,8 +161,12 @@ def _transaction(connection: sqlite3.Connection, kind: str) -> Iterator[None]:
     connection.commit()
 
 
-def _switch_to_wal(connection: sqlite3.Connection) -> None:
-    # SQLite does not wait for a lock in this one statement, and each process that opens a new file runs it.
+def switch_to_wal(connection: sqlite3.Connection) -> None:
+    """Readers need not wait for a writer then; for good.
+
+    SQLite does not wait for a lock in this one statement, and each process that opens a new file runs it, so it is
+    waited for here. Raises sqlite3.OperationalError after BUSY_SECONDS.
+    """
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:

@@ -124,8 +124,9 @@ class RunStore:
         return float(self._connection.execute(query, [part]).fetchone()[0])
 
     def _check_format(self) -> None:
-        found = self._connection.execute("PRAGMA user_version").fetchone()[0]
-        if self._connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0] and found != FORMAT:
+        query = "SELECT user_version, (SELECT COUNT(*) FROM sqlite_master) FROM pragma_user_version"
+        found, tables = self._connection.execute(query).fetchone()
+        if tables and found != FORMAT:
             self._connection.close()
             raise ExperimentError(
                 f"expected runs of format {FORMAT} at {self.path}, got format {found}; choose another folder with --out"
