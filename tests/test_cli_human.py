@@ -34,6 +34,7 @@ move of xplayer (? for help): """
 def narrow(monkeypatch):
     """A terminal of 80 characters, whatever the tests run in."""
     monkeypatch.setattr("gamelore.cli.human.show_width", lambda: 80)
+    monkeypatch.setattr("gamelore.cli.console.show_width", lambda: 80)
 
 
 def test_the_board_is_drawn_and_the_moves_of_others_are_told():

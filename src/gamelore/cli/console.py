@@ -239,3 +239,13 @@ def show_width() -> int:
     import shutil
 
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 100
+
+
+def in_columns(texts: Sequence[str], indent: int = 0, gap: int = 2) -> list[str]:
+    """Texts in columns, row by row, as many as fit a line; `gap` blanks at least between them."""
+    if not texts:
+        return []
+    size = max(map(len, texts)) + gap
+    number = max(1, (show_width() - indent + gap) // size)
+    rows = (texts[start : start + number] for start in range(0, len(texts), number))
+    return [" " * indent + "".join(text.ljust(size) for text in row).rstrip() for row in rows]

@@ -25,7 +25,7 @@ from ..play.player import CAP, STUCK, Finished, Player, Started, Turn
 from ..play.roster import Entry, enlist
 from ..play.streams import stream
 from ..rules.board import UNBROKEN, Boards
-from .console import show_width
+from .console import in_columns, show_width
 
 if TYPE_CHECKING:
     from ..rules.game import Game
@@ -229,11 +229,8 @@ class Menu:
         numbers = [f"{number}:" if number else "" for number in self.numbers]
         margin = max(map(len, numbers))
         texts = [f"{numbers[place]:>{margin}} {self.moves[place]}" for place in shown]
-        size = max(map(len, texts)) + 3
-        number = max(1, (show_width() + 1) // size)
-        rows = [texts[start : start + number] for start in range(0, len(texts), number)]
-        lines = ["  " + "".join(text.ljust(size) for text in row).rstrip() for row in rows[:most]]
-        return lines if len(rows) <= most else [*lines[:-1], f"  .. of {len(texts)} moves; ? shows them all"]
+        lines = in_columns(texts, indent=2, gap=3)
+        return lines if len(lines) <= most else [*lines[: most - 1], f"  .. of {len(texts)} moves; ? shows them all"]
 
 
 class Picture:

@@ -21,6 +21,7 @@ from .console import (
     counted,
     emit,
     fail,
+    in_columns,
     load_game,
     say,
     show_table,
@@ -166,7 +167,7 @@ def _lines(position: Position, plies: list[list[str]], drawing: Drawing, state: 
     title = f"{game.name}: {', '.join(game.roles)}; {game.engine} engine"
     if plies:
         title += f"; after {counted(len(plies), 'ply', 'plies')}, the last {' '.join(plies[-1])}"
-    parts = [[title], *(board.split("\n") for board in drawing.boards), _columns(drawing.others)]
+    parts = [[title], *(board.split("\n") for board in drawing.boards), in_columns(drawing.others)]
     if not state:
         parts += [_moves(role, legal, all_moves) for role, legal in position.legal.items() if legal]
         parts.append([_verdict(position)])
@@ -177,7 +178,7 @@ def _moves(role: str, legal: Sequence[str], all_moves: bool) -> list[str]:
     """A role's legal moves, the first of them where there are many."""
     if len(legal) == 1:
         return [f"{role} can only play {legal[0]}"]
-    lines = _columns(legal, indent=2)
+    lines = in_columns(legal, indent=2)
     if len(lines) > MOVE_LINES and not all_moves:
         lines = [*lines[: MOVE_LINES - 1], "  .. (--all shows them all)"]
     return [f"{role} has {len(legal)} legal moves:", *lines]
@@ -189,16 +190,6 @@ def _verdict(position: Position) -> str:
         return f"The match is over; goals: {goals}"
     stuck = [role for role, legal in position.legal.items() if not legal]
     return f"The match is {f'stuck, {stuck[0]} has no legal move' if stuck else 'not over'}; goals here: {goals}"
-
-
-def _columns(texts: Sequence[str], indent: int = 0) -> list[str]:
-    """Texts in columns, row by row."""
-    if not texts:
-        return []
-    size = max(map(len, texts)) + 2
-    number = max(1, (show_width() - indent + 2) // size)
-    rows = (texts[start : start + number] for start in range(0, len(texts), number))
-    return [" " * indent + "".join(text.ljust(size) for text in row).rstrip() for row in rows]
 
 
 def perft(

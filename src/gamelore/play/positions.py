@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
 class PositionPlayer(Player):
     """Subclasses say in `move` what to play; slow beside players that take all lanes at once, and quick to write."""
 
+    @abstractmethod
     def move(self, position: Position, role: str) -> str:
         """One of `position.legal[role]`."""
-        raise NotImplementedError
 
     def choose(self, turn: Turn) -> NDArray[np.int32]:
         """See `Player.choose`. Raises IllegalMoveError where `move` gives none of the legal ones."""
