@@ -1,10 +1,10 @@
 # make demo and make test need Python 3.11 or newer and make, nothing else; both set up .venv themselves.
 
 BIN := .venv/bin
-CODE := $(wildcard src tests benchmarks examples)
+CODE := $(wildcard src tests benchmarks examples docs)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz bench bench-peers bench-network clean .venv
+.PHONY: help demo test test-fast test-long fuzz bench bench-peers bench-network clean .venv
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z.-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -17,6 +17,12 @@ test: .venv/installed  ## format, lint, types and the whole suite
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy --strict
 	$(BIN)/pytest -n 2
+
+test-fast: .venv/installed  ## the inner loop: the tests that take no second each, in under a minute
+	$(BIN)/pytest -n 2 -q -m "not slow and not long"
+
+test-long: .venv/installed  ## about an hour: the claims of both papers reproduced, the two sheets that compile longest
+	$(BIN)/pytest -q -m long
 
 fuzz: .venv/installed  ## look for bugs with random examples: MINUTES=10 for each fuzzer, FUZZERS="programs parser", SEED=1
 	PYTHONPATH=tests $(BIN)/python -m fuzz $(FUZZERS) --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))

@@ -1,11 +1,11 @@
-"""What the network costs: `python benchmarks/network.py`. Tic-tac-toe between egreedy players, as a host leads it.
+"""Measure the cost of the network for tic-tac-toe between egreedy players: `python benchmarks/network.py`.
 
-    in process   play.match.MatchState and the two players, nothing else
-    two local    the host, both players in its own process: clocks, threads and the record
-    over HTTP    the host, xplayer a `gamelore serve` in another process, over loopback
-    50 at once   the same, fifty matches side by side
+    in process   only matches.match.MatchState and the two players
+    two local    the host with both players in its process: clocks, threads and the record
+    over HTTP    the host, with xplayer a `gamelore serve` in another process, over loopback
+    50 at once   the same, with fifty matches side by side
 
-Each way plays all matches; a turn is one joint move. `--csv FILE` writes the rows.
+All four play the same number of matches; a turn is one joint move. `--csv FILE` writes the rows.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from typing import Annotated, Any
 import typer
 
 import gamelore
-from gamelore.learn.study import STAGE
+from gamelore.catalogue import player
+from gamelore.learning.session import STAGE
+from gamelore.matches.match import MatchState
 from gamelore.net.host import HostSettings
-from gamelore.net.series import Series
-from gamelore.play.graph import Graph
-from gamelore.play.match import MatchState
-from gamelore.play.roster import player
-from gamelore.play.streams import stream
+from gamelore.net.hosted_series import HostedSeries
+from gamelore.players.position_graph import PositionGraph
+from gamelore.players.random_streams import stream
 
 PLAYER = "egreedy"
 CLOCKS = HostSettings(startclock=10, playclock=10)
@@ -43,7 +43,7 @@ SERVE = (sys.executable, "-c", "from gamelore.cli import main; main()", "serve",
 
 @contextmanager
 def serving(matches_at_once: int) -> Iterator[str]:
-    """The URL of a player in a process of its own."""
+    """Run a player in a process of its own; yield its URL."""
     with TemporaryDirectory() as folder:
         options = ("--player", PLAYER, "--knowledge", f"{folder}/k.db", "--matches-at-once", str(matches_at_once))
         process = subprocess.Popen([*SERVE, *options], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -56,8 +56,8 @@ def serving(matches_at_once: int) -> Iterator[str]:
 
 
 def in_process(num_matches: int) -> tuple[float, int, Counter[str]]:
-    """(seconds, turns, errors) of the plain loop."""
-    graph = Graph(gamelore.load("tictactoe"))
+    """Play matches in a plain loop; return seconds, turns and errors."""
+    graph = PositionGraph(gamelore.load("tictactoe"))
     seats = [player(PLAYER), player(PLAYER)]
     turns, begin = 0, time.perf_counter()
     for number in range(num_matches):
@@ -71,10 +71,10 @@ def in_process(num_matches: int) -> tuple[float, int, Counter[str]]:
 
 
 def hosted(players: Sequence[str], num_matches: int, at_once: int = 1) -> tuple[float, int, Counter[str]]:
-    """The same, led by a host."""
+    """Play matches led by a host; return seconds, turns and errors."""
 
     async def run() -> tuple[float, int, Counter[str]]:
-        async with Series(gamelore.load("tictactoe"), players, CLOCKS) as series:
+        async with HostedSeries(gamelore.load("tictactoe"), players, CLOCKS) as series:
             await series.run(at_once, at_once)  # workers and code are warm
             begin = time.perf_counter()
             before = sum(one.plies for one in series.played.values())
@@ -87,9 +87,9 @@ def hosted(players: Sequence[str], num_matches: int, at_once: int = 1) -> tuple[
 
 
 def main(
-    matches: Annotated[int, typer.Option(help="Matches of each way.")] = 1000,
-    repeats: Annotated[int, typer.Option(help="Every way so often, in turn; medians are shown.")] = 3,
-    table: Annotated[Path | None, typer.Option("--csv", help="Every row, as a table.")] = None,
+    matches: Annotated[int, typer.Option(help="Matches of each of the four.")] = 1000,
+    repeats: Annotated[int, typer.Option(help="Repetitions, in turn; medians are shown.")] = 3,
+    table: Annotated[Path | None, typer.Option("--csv", help="Write every row as CSV.")] = None,
 ) -> None:
     rows: list[dict[str, Any]] = []
     in_process(10)

@@ -1,11 +1,13 @@
-"""Random playouts a second from plain GDL, beside what others reach on the same games; `make bench-peers`.
+"""Compare random playouts per second from plain GDL with other systems on the same games: `make bench-peers`.
 
-One thread, process CPU time, every figure the median of REPEATS. OpenSpiel's rollouts in C++ run in the same process,
-ours and theirs in turn, and their ratio is taken pair by pair. The systems that no registry has are quoted, not run:
-see PEERS. A game that is too large to compile is played by the reasoner; its row says so and counts as falling short.
+Measured on one thread in process CPU time; each figure is the median of REPEATS. OpenSpiel's rollouts in C++ run in the
+same process, ours and theirs in turn; the ratio is the median of the pairs. Systems that no package registry has are
+quoted, not run: see PEERS. The reasoner plays a game that is too large to compile; its row says so.
 
-    python benchmarks/peers.py                            # all of them, a few minutes
-    python benchmarks/peers.py reversi hex --seconds 0.5 --json out/peers.json
+`--sheets FOLDER` names the folder of the public rulesheets.
+
+    python benchmarks/peers.py --sheets games             # all games, a few minutes
+    python benchmarks/peers.py reversi hex --sheets games --seconds 0.5 --json out/peers.json
 """
 
 from __future__ import annotations
@@ -21,21 +23,21 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import gamelore
+from gamelore.cli.bench_command import SIDE_BY_SIDE, playout_speed
 from gamelore.errors import GameloreError
-from gamelore.rules.speed import SIDE_BY_SIDE, playout_speed
 from sidebyside import Work, cpu_rate, in_turn, lasting, their_playouts
 
 REPEATS = 3
 SECONDS = 2.0
-REASONED = 10  # times the seconds, for a game that the reasoner plays; it is stopped after three times that
-ROLLOUTS = 4  # OpenSpiel's fewest at once
-FIRST = 16 * SIDE_BY_SIDE  # our first playouts, which tell how many steps one has
+REASONED = 10  # times the seconds for a game on the reasoner, which is stopped after three times that
+ROLLOUTS = 4  # the smallest number of OpenSpiel's rollouts in a call
+FIRST = 16 * SIDE_BY_SIDE  # our first playouts, which give the mean number of steps
 SHEETS = Path(__file__).parents[2] / "shared" / "games"
 
 
 @dataclass(frozen=True, slots=True)
 class Quoted:
-    """What another system reached, in playouts per CPU-second; `note` says where its game is another one."""
+    """The rate of another system in playouts per CPU-second; `note` says how its game differs."""
 
     rate: float
     system: str
@@ -47,10 +49,10 @@ class Quoted:
 
 @dataclass(frozen=True, slots=True)
 class Peers:
-    """A sheet, the rate it must reach, and who else plays the game.
+    """A rulesheet, the rate it must reach, and other systems that play the game.
 
-    `reader`: the fastest system that reads GDL. `fastest`: the fastest in any language, hand-written ones included;
-    None where only GDL readers play it. `openspiel`: the game as OpenSpiel names it, with the sheet's board if it can.
+    `reader`: the fastest system that reads GDL. `fastest`: the fastest in any language, including hand-written ones;
+    None if only GDL readers play it. `openspiel`: OpenSpiel's name of the game, if possible with the same board.
     """
 
     sheet: str
@@ -65,9 +67,9 @@ class Peers:
         return max(filter(None, (self.reader, self.fastest)), key=lambda quoted: quoted.rate)
 
 
-QUOTED_FROM = "Xeon 2.80 GHz with AVX-512, one thread (../shared/peers.md)"
+QUOTED_FROM = "Xeon 2.80 GHz with AVX-512, one thread"
 
-# Rates to reach: issue 3. Quoted rates: the table of peers.md, the upper end where it gives a range.
+# Quoted rates are published ones; of a range, the upper end.
 PEERS = (
     Peers("ticTacToe", 10e6, Quoted(386e3, "ggplib"), Quoted(2.2e6, "RBG"), "tic_tac_toe"),
     Peers("connectFour", 4e6, Quoted(107e3, "ggplib"), Quoted(0.84e6, "RBG", "7x6"), "connect_four(rows=6,columns=8)"),
@@ -106,10 +108,10 @@ PEERS = (
 
 @dataclass(slots=True)
 class Row:
-    """What was measured of one sheet: rates in playouts per CPU-second, None where there is none.
+    """The measurements of one rulesheet: rates in playouts per CPU-second, None if not measured.
 
-    `unended_s`: where the only playout did not come to its end, the CPU-seconds it was given. `ratio` is ours to
-    OpenSpiel's, the median of the pairs.
+    `unended_s`: CPU-seconds of the only playout, if it did not end. `ratio`: our rate to OpenSpiel's, the median of the
+    pairs.
     """
 
     peers: Peers
@@ -132,7 +134,7 @@ class Row:
 
 
 def measured(peers: Peers, sheet: Path, seconds: float) -> Row:
-    """Measures a sheet, and OpenSpiel beside it where it has the game. Raises GameloreError if it does not play."""
+    """Measure a rulesheet, and OpenSpiel if it has the game. Raises GameloreError if the sheet cannot be played."""
     game = gamelore.load(sheet)
     row = Row(peers, game.engine, game.engine_reason, game.circuit.num_gates if game.circuit else None)
     theirs = their_work(peers, seconds)
@@ -144,7 +146,7 @@ def measured(peers: Peers, sheet: Path, seconds: float) -> Row:
 
 
 def measure_compiled(row: Row, game: gamelore.Game, theirs: Work | None, seconds: float) -> None:
-    """Our median, and pair by pair with theirs."""
+    """Measure a compiled game, in pairs with OpenSpiel; fill the row."""
 
     def ours_of(n: int) -> Work:
         return lambda: game.playouts(n, seed=1, threads=1).num_playouts
@@ -164,7 +166,7 @@ def measure_compiled(row: Row, game: gamelore.Game, theirs: Work | None, seconds
 
 
 def measure_reasoned(row: Row, game: gamelore.Game, theirs: Work | None, seconds: float) -> None:
-    """One call of ours, for it takes long and may not end; theirs as ever."""
+    """Measure one call on the reasoner, which takes long and may not end, and OpenSpiel; fill the row."""
     speed = playout_speed(game, REASONED * seconds)
     row.rate, row.steps_per_s, row.mean_steps = speed.playouts_per_s, speed.steps_per_s, speed.mean_steps
     row.unended_s = None if speed.num_playouts else speed.cpu_s
@@ -174,7 +176,7 @@ def measure_reasoned(row: Row, game: gamelore.Game, theirs: Work | None, seconds
 
 
 def their_work(peers: Peers, seconds: float) -> Work | None:
-    """OpenSpiel's playouts of about so many seconds; None without it, or where it lacks the game."""
+    """Return about so many seconds of OpenSpiel's playouts; None if it is not installed or lacks the game."""
     name = peers.openspiel
     if name is None or find_spec("pyspiel") is None:
         return None
@@ -188,7 +190,7 @@ def their_work(peers: Peers, seconds: float) -> Work | None:
 
 
 def shown(rate: float | None) -> str:
-    """A rate to three digits: 12.3 M, 45.6 k, 7.89; "-" for none."""
+    """Return a rate with three digits: 12.3 M, 45.6 k, 7.89; "-" for None."""
     if rate is None:
         return "-"
     for unit, sign in ((1e6, " M"), (1e3, " k")):
@@ -207,7 +209,7 @@ HEAD = """\
 
 
 def line(row: Row) -> str:
-    """The row as one of a Markdown table."""
+    """Return the row of a Markdown table."""
     peers = row.peers
     ours = f"under {shown(1 / row.unended_s)}" if row.unended_s else shown(row.rate)
     beside = f"{shown(row.openspiel)} ({peers.difference})" if row.openspiel and peers.difference else None
@@ -230,14 +232,14 @@ def times(ratio: float | None) -> str:
 
 
 def notes(rows: list[Row]) -> Iterator[str]:
-    """What limits every sheet that falls short."""
+    """Explain each row that misses its rate."""
     for row in rows:
         if not row.met:
             yield f"{row.peers.sheet} falls short of {shown(row.peers.at_least)} playouts/s: {limit(row)}"
 
 
 def limit(row: Row) -> str:
-    """Why a row is not faster, in figures."""
+    """Return the figures that explain the rate of a row."""
     if row.unended_s:
         length = f"no playout ended in {row.unended_s:.0f} s"
     else:
@@ -252,7 +254,7 @@ def limit(row: Row) -> str:
 
 
 def measured_all(names: list[str], folder: Path, seconds: float) -> list[Row]:
-    """The rows of the sheets that are there and play, each told as soon as it is known; a line for every other one."""
+    """Measure all rulesheets in the folder; print each result at once, and a line for each that is skipped."""
     rows = []
     for peers in PEERS:
         sheet = folder / f"{peers.sheet}.kif"
@@ -272,10 +274,10 @@ def measured_all(names: list[str], folder: Path, seconds: float) -> list[Row]:
 
 
 def machine() -> dict[str, object]:
-    """Where and with what it was measured, and how many others used the cores meanwhile."""
+    """Describe processor, load and versions."""
     from importlib.metadata import PackageNotFoundError, version
 
-    def found(package: str) -> str | None:
+    def installed(package: str) -> str | None:
         try:
             return version(package)
         except PackageNotFoundError:
@@ -286,13 +288,13 @@ def machine() -> dict[str, object]:
         "cores": os.cpu_count(),
         "load_average": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
         "python": platform.python_version(),
-        "open_spiel": found("open_spiel"),
-        "gamelore": found("gamelore"),
+        "open_spiel": installed("open_spiel"),
+        "gamelore": installed("gamelore"),
     }
 
 
 def processor() -> str:
-    """The processor's name, as Linux tells it."""
+    """Return the name of the processor, on Linux its model name."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -302,12 +304,16 @@ def processor() -> str:
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Random playouts a second from plain GDL, beside other systems.")
+    parser = argparse.ArgumentParser(
+        description="Compare random playouts per second from plain GDL with other systems."
+    )
     known = [peers.sheet for peers in PEERS]
-    parser.add_argument("games", nargs="*", metavar="GAME", help=f"which ones; all without: {', '.join(known)}")
+    parser.add_argument(
+        "games", nargs="*", metavar="GAME", help=f"games to measure, by default all: {', '.join(known)}"
+    )
     parser.add_argument("--seconds", type=float, default=SECONDS, help="CPU time of each measurement")
-    parser.add_argument("--sheets", type=Path, default=SHEETS, metavar="FOLDER", help="where the rulesheets are")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
+    parser.add_argument("--sheets", type=Path, default=SHEETS, metavar="FOLDER", help="folder of rulesheets")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
     given = parser.parse_args()
     for name in given.games:
         if name not in known:

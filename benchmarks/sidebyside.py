@@ -1,27 +1,27 @@
-"""What the benchmarks share: rates in process CPU time, and OpenSpiel's random playouts in C++."""
+"""Shared parts of the benchmarks: rates in process CPU time, and OpenSpiel's random playouts in C++."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 
-Work = Callable[[], int]  # does something, and says how many units of it
+Work = Callable[[], int]  # does some work, and returns the number of units
 
 
 def cpu_rate(work: Work) -> float:
-    """Units of work per second of this process's CPU time."""
+    """Return the units of work per second of CPU time of this process."""
     start = time.process_time()
     units = work()
     return units / (time.process_time() - start)
 
 
 def in_turn(ours: Work, theirs: Work, repeats: int) -> list[tuple[float, float]]:
-    """Our rate and theirs, measured one after the other, so that both see the same machine."""
+    """Return pairs of rates, ours and theirs, measured in turn under the same conditions."""
     return [(cpu_rate(ours), cpu_rate(theirs)) for _ in range(repeats)]
 
 
 def lasting(work_of: Callable[[int], Work], seconds: float, at_least: int) -> Work:
-    """work_of(n) with the n, no less than at_least, that takes about so many seconds; found by doing a part of it."""
+    """Return work_of(n) for n >= at_least that takes about so many seconds, estimated from a part of the work."""
     n = at_least
     while True:
         start = time.process_time()
@@ -33,7 +33,7 @@ def lasting(work_of: Callable[[int], Work], seconds: float, at_least: int) -> Wo
 
 
 def their_playouts(name: str, n: int) -> Work:
-    """OpenSpiel's C++ rollouts: one simulation of its MCTS, which evaluates the first state by n of them."""
+    """Return n of OpenSpiel's C++ rollouts: one simulation of its MCTS, which evaluates the first state by them."""
     import pyspiel
 
     game = pyspiel.load_game(name)

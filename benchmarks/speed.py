@@ -1,7 +1,8 @@
-"""gamelore against OpenSpiel, side by side in one run, one thread, process CPU time; `make bench`.
+"""Compare the speed of gamelore and OpenSpiel on one thread, in process CPU time: `make bench`.
 
-Every figure is the median of REPEATS; ratios are taken pair by pair, ours and theirs in turn. Also timed, on the clock
-and each in a fresh process: `import gamelore`, and from text to the first legal moves with an empty and a filled cache.
+Both run in turn in one process. Each figure is the median of REPEATS, each ratio the median of the pairs. In
+wall-clock time and new processes it also measures `import gamelore`, and the time from text to the first legal moves
+with an empty and a filled cache.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from open_spiel.python import rl_environment
 from open_spiel.python.algorithms import random_agent, tabular_qlearner
 
 import gamelore
-from gamelore.learn.settings import LearnerSettings
-from gamelore.learn.transfer import play_series
-from gamelore.play.graph import Graph
-from gamelore.play.player import OpponentSettings
+from gamelore.learning.td.initial_values import LearnerSettings
+from gamelore.learning.td.series import play_series
+from gamelore.matches.opponents import OpponentSettings
+from gamelore.players.position_graph import PositionGraph
 from sidebyside import Work, in_turn, lasting, their_playouts
 
 REPEATS = 5
@@ -32,7 +33,7 @@ LANES = 1024
 
 
 def our_playouts(name: str) -> Work:
-    """About SECONDS of random playouts from GDL."""
+    """Return about SECONDS of random playouts from GDL."""
     game = gamelore.load(name, engine="native")
     game.playouts(1)  # compiles
 
@@ -43,9 +44,9 @@ def our_playouts(name: str) -> Work:
 
 
 def our_matches(name: str, lanes: int, matches: int) -> Work:
-    """The baseline learner against the random opponent, learning after every match."""
+    """Return matches of the baseline learner against the random opponent, with learning after each match."""
     game = gamelore.load(name, engine="native")
-    graph = Graph(game)
+    graph = PositionGraph(game)
 
     def run() -> int:
         play_series(
@@ -64,7 +65,7 @@ def our_matches(name: str, lanes: int, matches: int) -> Work:
 
 
 def their_matches(name: str, episodes: int) -> Work:
-    """OpenSpiel's Python tabular Q-learner against its random agent."""
+    """Return episodes of OpenSpiel's tabular Q-learner, in Python, against its random agent."""
     environment = rl_environment.Environment(name)
     num_actions = environment.action_spec()["num_actions"]
     learner = tabular_qlearner.QLearner(0, num_actions)
@@ -108,8 +109,8 @@ def compare(what: str, wanted: float, ours: Work, theirs: Work) -> dict[str, obj
 START = """
 import sys, time
 import gamelore
-from gamelore import games
-text = games.path(sys.argv[1]).read_text()
+from gamelore import rulesheets
+text = rulesheets.path(sys.argv[1]).read_text()
 start = time.perf_counter()
 gamelore.load(text).start().legal
 print(time.perf_counter() - start)
@@ -122,8 +123,8 @@ def starts(name: str, wanted: float) -> list[dict[str, object]]:
         times: list[float] = []
         with tempfile.TemporaryDirectory() as folder:
             for _ in range(REPEATS):
-                place = Path(folder) / (str(len(times)) if kind == "empty cache" else "same")
-                times.append(in_fresh_process(["-c", START, name], {"GAMELORE_CACHE": str(place)}))
+                cache = Path(folder) / (str(len(times)) if kind == "empty cache" else "same")
+                times.append(in_fresh_process(["-c", START, name], {"GAMELORE_CACHE": str(cache)}))
         measured = times if kind == "empty cache" else times[1:]
         rows.append(
             {"what": f"text to first legal moves, {name}, {kind}", "s": statistics.median(measured), "wanted": limit}

@@ -1,8 +1,8 @@
-"""How long games take to start, and in how much memory: `python benchmarks/startup.py ../shared/games`.
+"""Measure start-up time and memory of games: `python benchmarks/startup.py FOLDER`, a folder of rulesheets.
 
-Each rulesheet is loaded twice, each time by a new process, with a cache folder that is empty at first. Counted is
-the clock from the text to the first legal moves: with what gamelore imports on the way, without `import gamelore` and
-the start of Python. Memory is the peak of the process. `--csv FILE` writes every row.
+Each rulesheet is loaded twice, each time by a new process, with a cache folder that is empty at first. The time is
+wall-clock time from the text to the first legal moves. It includes lazy imports of gamelore, but not the start of
+Python and `import gamelore`. Memory is the peak of the process. `--csv FILE` writes every row.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rich.progress import track
 
 
 def measured(sheet: Path) -> dict[str, Any]:
-    """One start, here."""
+    """Measure one start in this process."""
     import gamelore
 
     start = time.perf_counter()
@@ -38,11 +38,11 @@ def measured(sheet: Path) -> dict[str, Any]:
 
 
 def started(sheet: Path, cache: Path) -> dict[str, Any]:
-    """One start in a new process."""
+    """Measure one start in a new process."""
     environment = {**os.environ, "GAMELORE_CACHE": str(cache)}
     command = [sys.executable, __file__, "--one", str(sheet)]
-    told = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
-    row: dict[str, Any] = json.loads(told.stdout)
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    row: dict[str, Any] = json.loads(done.stdout)
     return row
 
 
@@ -55,11 +55,11 @@ def show(title: str, rows: list[dict[str, Any]]) -> None:
 
 
 def main(
-    folder: Annotated[Path, typer.Argument(exists=True, help="Rulesheets, *.kif, or one of them.")],
-    table: Annotated[Path | None, typer.Option("--csv", help="Every row, as a table.")] = None,
+    folder: Annotated[Path, typer.Argument(exists=True, help="A folder of rulesheets, *.kif, or one rulesheet.")],
+    table: Annotated[Path | None, typer.Option("--csv", help="Write every row as CSV.")] = None,
     one: Annotated[bool, typer.Option("--one", hidden=True)] = False,
 ) -> None:
-    """How long games take to start, cold and from the cache, and in how much memory."""
+    """Measure start-up time, cold and from the cache, and memory of games."""
     if one:
         print(json.dumps(measured(folder)))
         return
@@ -67,14 +67,14 @@ def main(
     rows: dict[str, list[dict[str, Any]]] = {"cold": [], "cached": []}
     for sheet in track(sheets, "starting games"):
         with TemporaryDirectory() as cache:
-            for start, found in rows.items():
-                found.append({"sheet": sheet.stem, "start": start, **started(sheet, Path(cache))})
+            for start, measurements in rows.items():
+                measurements.append({"sheet": sheet.stem, "start": start, **started(sheet, Path(cache))})
     reasoned = [row for row in rows["cold"] if row["engine"] != "native"]
     print(f"{len(sheets)} sheets, {len(sheets) - len(reasoned)} native; on the reasoner:")
     for row in reasoned:
         print(f"    {row['sheet']}: {row['reason']}")
-    for start, found in rows.items():
-        show(start, found)
+    for start, measurements in rows.items():
+        show(start, measurements)
     if table:
         with table.open("w", newline="") as file:
             writer = csv.DictWriter(file, list(rows["cold"][0]))

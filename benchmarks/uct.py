@@ -1,10 +1,11 @@
-"""How strong UCT is, and how fast: `python benchmarks/uct.py`. One thread, process CPU time; a minute or two.
+"""Measure the strength and speed of UCT: `python benchmarks/uct.py`, on one thread, in process CPU time; 1-2 minutes.
 
-Strength: against the egreedy opponent of B&S, half of the matches in either role, and against itself. Once as it comes,
-and once with a single playout from each leaf, as in the textbook. Shares have exact 95 % intervals (Clopper-Pearson).
+Strength: matches against the egreedy opponent of Banerjee & Stone, half in each role, and against itself; with the
+default number of playouts per leaf, and with one, as in textbooks. Intervals of shares are exact, at 95 %
+(Clopper-Pearson).
 
-Speed: simulations a second from the first position of connect four, beside OpenSpiel's MCTS in C++ where that is
-installed (its board is 7 x 6, ours 8 x 6; one playout a simulation, which is what it does by default).
+Speed: simulations per second from the first position of connect four, beside OpenSpiel's MCTS in C++ if that is
+installed (with its default of one playout per simulation, on a board of 7 x 6; ours is 8 x 6).
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ from importlib.util import find_spec
 import numpy as np
 
 import gamelore
+from gamelore.catalogue import play_matches
 from gamelore.lab.stats import share_interval
-from gamelore.play.lockstep import play_matches
-from gamelore.play.streams import extend, stream
-from gamelore.play.uct import SearchSettings, search
+from gamelore.players.random_streams import extend, stream
+from gamelore.players.uct import SearchSettings, search
 
 MATCHES = 200
 SIMULATIONS = 1000
 
 
 def results(name: str, players: list[str], matches: int, seat: int) -> Counter[str]:
-    """How often the player of a seat won, drew and lost, by its goal."""
+    """Play matches, and count wins, draws and losses of the player of a seat."""
     words = {100: "wins", 50: "draws", 0: "losses"}
     played = play_matches(gamelore.load(name), players, matches)
     return Counter(words[record.goals[seat] or 0] for record in played)
@@ -35,9 +36,9 @@ def results(name: str, players: list[str], matches: int, seat: int) -> Counter[s
 def show(title: str, counts: Counter[str], of: str, start: float) -> None:
     matches = counts.total()
     share = share_interval(counts[of], matches)
-    told = ", ".join(f"{counts[word]} {word}" for word in ("wins", "draws", "losses"))
+    results = ", ".join(f"{counts[word]} {word}" for word in ("wins", "draws", "losses"))
     interval = f"{of} {share.mean:.1%} [{share.low:.1%}, {share.high:.1%}]"
-    print(f"{title:64} {matches} matches: {told}; {interval}; {time.process_time() - start:.1f} s", flush=True)
+    print(f"{title:64} {matches} matches: {results}; {interval}; {time.process_time() - start:.1f} s", flush=True)
 
 
 def against_egreedy(name: str, uct: str) -> None:

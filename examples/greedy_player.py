@@ -1,16 +1,16 @@
-"""A player on the network in ten lines: it takes what pays at once. Try it, and in a second terminal let it play:
+"""A player on the network in ten lines: it chooses the best immediate goal. Run it, and in a second terminal a host:
 
 python examples/greedy_player.py
 gamelore host tictactoe --player xplayer=http://127.0.0.1:9147 --player oplayer=random --matches 20
 """
 
 from gamelore.net import serve
-from gamelore.play.positions import PositionPlayer
+from gamelore.players.player import PositionPlayer
 
 
 class Greedy(PositionPlayer):
     def move(self, position, role):
-        others = {name: moves[0] for name, moves in position.legal.items()}  # who waits has one move
+        others = {name: moves[0] for name, moves in position.legal.items()}  # waiting roles have one move
 
         def payment(move):
             return position.play(others | {role: move}).goals[role] or 0

@@ -1,33 +1,32 @@
-"""A player that does as it is told, well or badly: for those who write a host (a game manager) and want to see it cope.
+"""A player with scripted faults, for authors of hosts (game managers) who test how their host copes with them.
 
     python examples/scripted_player.py --port 9148 --script "play@2=late:8; play@3=illegal; stop=silent"
 
-It plays any game by first legal moves, and answers every message as a player should, unless the script says otherwise.
-A script is a row of steps, `;` between them, of which the last that fits a message counts:
+It plays the first legal move in any game, and answers every message correctly, unless the script says otherwise.
+A script is a list of steps separated by `;`. The last step that fits a message applies:
 
     KIND=ANSWER         every message of this kind: info, preview, start, play, stop, abort, or any
-    KIND@TURN=ANSWER    only in this turn of a match, from 0; with + behind the number: and from then on
-    KIND#MATCH=ANSWER   only in this match, from 0, in the order of their STARTs; with +: and from then on
+    KIND@TURN=ANSWER    only in this turn of a match, from 0; with + after the number: and in all later turns
+    KIND#MATCH=ANSWER   only in this match, from 0, in the order of their STARTs; with +: and in all later matches
     KIND#MATCH@TURN=ANSWER
 
 and an answer is one of
 
-    ok              what a player should say
-    late:SECONDS    the same, so much later
-    reply:TEXT      this
+    ok              the correct reply
+    late:SECONDS    the correct reply, with this delay
+    reply:TEXT      this text
     illegal         a term that is no move
-    garbage         what is no term at all, with bytes that are no ASCII
-    wrong-match     a move for another match: the first one of this player, again
+    garbage         no term, with bytes outside ASCII
+    wrong-match     a move for another match: the first move of this player again
     huge            a megabyte
-    status:NUMBER   another status than 200
-    redirect        "look there", with the right answer waiting there
+    status:NUMBER   this HTTP status instead of 200
+    redirect        a redirection to an address with the correct reply
     silent          nothing, and the connection stays open
-    stall           half a head, and then nothing
-    half            half a head, and the connection is closed
+    stall           half a header, and then nothing
+    half            half a header, and the connection is closed
     close           the connection is closed
 
-It is written on bare sockets and may be taken apart for a player of one's own; `gamelore.net.messages` reads what
-comes.
+It uses bare sockets, and `gamelore.net.messages` to read the messages; take it as a start for your own player.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ STEP = re.compile(r"(\w+)(?:#(\d+)(\+?))?(?:@(\d+)(\+?))?\s*=\s*([\w-]+)(?::(.*)
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a script: which messages it is about, and what is done with them."""
+    """A step of a script: the messages that it fits, and the answer to them."""
 
     kind: str
     matches: tuple[int, int]  # first and last, both included
@@ -62,23 +61,23 @@ class Step:
     value: str
 
     def fits(self, kind: str, match: int, turn: int) -> bool:
-        """Whether it is about a message; `match` and `turn` are -1 where it is of none."""
+        """Return whether the step fits a message; `match` and `turn` are -1 for a message outside a match."""
         in_match = self.matches[0] <= match <= self.matches[1]
         return self.kind in (kind, "any") and in_match and self.turns[0] <= turn <= self.turns[1]
 
 
 def read_script(text: str) -> list[Step]:
-    """The steps of a script. Raises ValueError for what is none."""
+    """Return the steps of a script. Raise ValueError for an invalid step."""
     return [_step(part.strip()) for part in text.split(";") if part.strip()]
 
 
 def _step(text: str) -> Step:
-    found = STEP.fullmatch(text)
-    if found is None or found[1] not in KINDS or found[6] not in (*PLAIN, *WITH_VALUE):
+    parts = STEP.fullmatch(text)
+    if parts is None or parts[1] not in KINDS or parts[6] not in (*PLAIN, *WITH_VALUE):
         raise ValueError(f"expected a step such as play@3=late:2.5, got {text!r}; kinds: {KINDS}; answers: {PLAIN}")
-    if (found[6] in WITH_VALUE) != (found[7] is not None):
-        raise ValueError(f"expected a value behind {', '.join(WITH_VALUE)} and only there, got {text!r}")
-    return Step(found[1], _range(found[2], found[3]), _range(found[4], found[5]), found[6], found[7] or "")
+    if (parts[6] in WITH_VALUE) != (parts[7] is not None):
+        raise ValueError(f"expected a value after {', '.join(WITH_VALUE)} and only there, got {text!r}")
+    return Step(parts[1], _range(parts[2], parts[3]), _range(parts[4], parts[5]), parts[6], parts[7] or "")
 
 
 def _range(number: str | None, more: str | None) -> tuple[int, int]:
@@ -88,7 +87,7 @@ def _range(number: str | None, more: str | None) -> tuple[int, int]:
 
 @dataclass
 class Match:
-    """A match as this player knows it."""
+    """The state of a match."""
 
     number: int
     role: str
@@ -99,9 +98,9 @@ class Match:
 
 
 class ScriptedPlayer:
-    """The player, as an asynchronous context manager; `heard` are the messages that came, `matches` all it played.
+    """The player, as an asynchronous context manager; `heard` are the received messages, `matches` all its matches.
 
-    game: the one that is played, to save the time to load it; None to load what comes with START.
+    game: saves the time to load the rules; None to load the rules of each START.
     """
 
     def __init__(
@@ -128,7 +127,7 @@ class ScriptedPlayer:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stops listening at once, and drops all connections: to a host, the player is dead."""
+        """Stop listening, and drop all connections, as if the player had died."""
         self._server.close()
         for task in self._tasks:
             task.cancel()
@@ -136,7 +135,7 @@ class ScriptedPlayer:
         await self._server.wait_closed()
 
     def count(self, kind: type[Message]) -> int:
-        """How many messages of a kind came."""
+        """Return the number of received messages of a kind."""
         return sum(isinstance(message, kind) for message in self.heard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -162,7 +161,7 @@ class ScriptedPlayer:
             await reader.read()  # until the other side goes
 
     async def _act(self, writer: asyncio.StreamWriter, step: Step, right: str, message: Message) -> None:
-        """What a step does in place of the right answer."""
+        """Answer as the step says."""
         match step.action:
             case "late":
                 await asyncio.sleep(float(step.value))
@@ -186,13 +185,13 @@ class ScriptedPlayer:
                 await writer.drain()
 
     def _step(self, message: Message) -> Step | None:
-        known = self.matches.get(getattr(message, "match", ""))
-        match, turn = (-1, -1) if known is None else (known.number, known.turn)
+        playing = self.matches.get(getattr(message, "match", ""))
+        match, turn = (-1, -1) if playing is None else (playing.number, playing.turn)
         kind = type(message).__name__.lower()
         return next((step for step in reversed(self.steps) if step.fits(kind, match, turn)), None)
 
     def _right(self, message: Message) -> str:
-        """What a player should say, after it has taken note of the message."""
+        """Process the message, and return the correct reply."""
         try:
             return self._reply(message)
         except (GameloreError, KeyError):
@@ -220,7 +219,7 @@ class ScriptedPlayer:
         return self.matches[message.match]
 
     def _move(self, match: Match, moves: tuple[str, ...] | None) -> str:
-        """The first legal move; the same one where the same turn is asked again."""
+        """Return the first legal move; the same one for a repeated turn."""
         if match.turn < 0 or not _is_repeated(match, moves):
             match.position = match.position.play(moves) if moves else match.position
             match.turn += 1
@@ -238,7 +237,7 @@ class ScriptedPlayer:
 
 
 def _is_repeated(match: Match, moves: tuple[str, ...] | None) -> bool:
-    """Whether this turn was asked before: the joint move is the last one, and cannot be made once more."""
+    """Return whether this turn was asked before: the joint move is the last one, and not legal now."""
     if moves is None or moves != match.last_told:
         return moves == match.last_told
     try:
@@ -249,7 +248,7 @@ def _is_repeated(match: Match, moves: tuple[str, ...] | None) -> bool:
 
 
 async def _request(reader: asyncio.StreamReader) -> tuple[str, str]:
-    """The path and the body of a POST."""
+    """Return the path and the body of a POST."""
     first, *fields = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
     lengths = [int(line.partition(":")[2]) for line in fields if line.lower().startswith("content-length:")]
     body = await reader.readexactly(lengths[0])
@@ -265,7 +264,7 @@ async def _send(writer: asyncio.StreamWriter, text: str | bytes, *, status: str 
 
 @contextmanager
 def playing(script: str = "", *, port: int = 0, game: Game | None = None) -> Iterator[ScriptedPlayer]:
-    """The player in a thread of its own, for code that is not asynchronous."""
+    """Run the player in a thread of its own, for code that is not asynchronous."""
     player = ScriptedPlayer(script, port=port, game=game)
     loop = asyncio.new_event_loop()
     listening, over = threading.Event(), asyncio.Event()

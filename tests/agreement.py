@@ -21,9 +21,9 @@ from evaluators import (
     native_game,
     within_limits,
 )
-from gamelore.rules import gdl
-from gamelore.rules.asp import Limits
-from gamelore.rules.ground import ground
+from gamelore.gdl import syntax
+from gamelore.ground.clingo import Limits
+from gamelore.ground.program import ground
 
 FIT = Limits(seconds=600, literals=30_000)  # of rules that are an example
 MAX_JOINT_MOVES = 40  # of one state, where all of them are followed
@@ -63,7 +63,7 @@ def assert_agreement(text: str, evaluators: Mapping[str, Make] = EVALUATORS) -> 
 
     Raises Disagreement, or Unfit for rules that the limits do not allow.
     """
-    sheet = gdl.parse(text)
+    sheet = syntax.parse(text)
     with within_limits():
         ground(sheet, FIT)
     naive = Plainly(sheet)
@@ -99,7 +99,7 @@ def assert_possible_matches(text: str, max_steps: int = 3) -> None:
 
     Raises Disagreement, or Unfit for rules that the limits do not allow or that give too many joint moves.
     """
-    sheet = gdl.parse(text)
+    sheet = syntax.parse(text)
     naive = Plainly(sheet)
     with within_limits():
         game = native_game(sheet)

@@ -1,10 +1,81 @@
-"""Fixtures of the whole suite."""
+"""Fixtures of the whole suite, and small games that several tests play."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+import gamelore
+from drawn_trees import WALKING
+from gamelore.players.position_graph import PositionGraph
+
 SHARED = Path(__file__).resolve().parents[2] / "shared"
+SLOW = Path(__file__).parent / "slow.txt"  # test functions that take about half a second or more; from --durations=0
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of slow.txt, which `make test-fast` leaves out."""
+    slow = set(SLOW.read_text(encoding="utf-8").split())
+    for item in items:
+        if item.nodeid.partition("[")[0] in slow:
+            item.add_marker("slow")
+
+
+# Both choose at once: a wins whatever happens, b wins or loses, c never ends at once, d draws.
+ONE_SHOT = """
+(role row) (role column)
+(init first)
+(legal row a) (legal row b) (legal row c) (legal row d)
+(legal column x) (legal column y)
+(<= (next won) (does row a))
+(<= (next won) (does row b) (does column x))
+(<= (next lost) (does row b) (does column y))
+(<= (next later) (true first) (does row c))
+(<= (next later) (true later) (does row c))
+(<= (next drawn) (does row d))
+(<= terminal (true won))
+(<= terminal (true lost))
+(<= terminal (true drawn))
+(<= (goal row 100) (true won)) (<= (goal column 0) (true won))
+(<= (goal row 0) (true lost)) (<= (goal column 100) (true lost))
+(<= (goal row 50) (true drawn))
+"""
+
+# A tree in which white moves at the root and black below. Leaves with white's goal (black's is 100 minus that):
+#     root -l-> p:  -> leaf 40, -> leaf 90
+#     root -m-> q:  -> leaf 0,  -> deep -> (white again) leaf 100 or leaf 10
+#     root -r-> leaf 30
+TREE = (
+    """
+(role white) (role black)
+(init (at root)) (init (control white))
+(edge root l p) (edge root m q) (edge root r leaf30)
+(edge p l leaf40) (edge p r leaf90)
+(edge q l leaf0) (edge q r deep)
+(edge deep l leaf100) (edge deep r leaf10)
+(leaf leaf0 0 100) (leaf leaf10 10 90) (leaf leaf30 30 70) (leaf leaf40 40 60) (leaf leaf90 90 10)
+(leaf leaf100 100 0)
+"""
+    + WALKING
+)
+
+# One player walks for ever (stay), into a dead end without being over (trap), or out, where no goal is given.
+WALK = """
+(role walker)
+(init (at hall))
+(legal_in hall stay) (legal_in hall trap) (legal_in hall leave)
+(<= (legal walker ?m) (true (at ?n)) (legal_in ?n ?m))
+(<= (next (at hall)) (does walker stay))
+(<= (next (at dead_end)) (does walker trap))
+(<= (next (at garden)) (does walker leave))
+(<= terminal (true (at garden)))
+(<= (goal walker 70) (true (at attic)))
+"""
+
+TEXTS = {"one_shot": ONE_SHOT, "tree": TREE, "walk": WALK}
 
 
 @pytest.fixture(scope="session")
@@ -13,3 +84,33 @@ def shared() -> Path:
     if not SHARED.is_dir():
         pytest.skip(f"no {SHARED}: the public rulesheets and traces lie beside the project, and only there")
     return SHARED
+
+
+@cache
+def load(name: str, engine: str = "auto") -> gamelore.Game:
+    return gamelore.load(TEXTS.get(name, name), engine=engine)  # type: ignore[arg-type]
+
+
+@pytest.fixture(name="load")
+def load_fixture() -> Callable[..., gamelore.Game]:
+    """Loads a shipped game or one of TEXTS, once."""
+    return load
+
+
+@pytest.fixture
+def graph_of() -> Callable[..., PositionGraph]:
+    """A fresh graph of such a game."""
+    return lambda name, engine="auto", **limits: PositionGraph(load(name, engine), **limits)
+
+
+@pytest.fixture
+def row_at() -> Callable[[PositionGraph, str], int]:
+    """The row of a tic-tac-toe position drawn as "xo. .x. ..o"; who is to move follows from the marks."""
+
+    def row(graph: PositionGraph, drawing: str) -> int:
+        cells = drawing.replace(" ", "")
+        facts = [f"(cell {i // 3 + 1} {i % 3 + 1} {'b' if c == '.' else c})" for i, c in enumerate(cells)]
+        mover = "xplayer" if cells.count("x") == cells.count("o") else "oplayer"
+        return int(graph.intern(graph.game.state([*facts, f"(control {mover})"])[None])[0])
+
+    return row

@@ -15,22 +15,23 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from gamelore.circuit import aig
+from gamelore.circuit.tape import record_circuit
+from gamelore.circuit.translate import build
 from gamelore.errors import GroundingError
-from gamelore.rules import circuit, clauses, demand, gdl, projection, relations, unique
-from gamelore.rules import rewrite as rewriting
-from gamelore.rules.asp import Limits
-from gamelore.rules.domains import Domains, Estimate
-from gamelore.rules.engine import NativeEngine, ReasonerEngine
-from gamelore.rules.game import Game
-from gamelore.rules.ground import GroundProgram, ground
-from gamelore.rules.names import GroundTerm, Names
-from gamelore.rules.tape import record_circuit
-from gamelore.rules.translate import build
+from gamelore.game.engines import NativeEngine, ReasonerEngine
+from gamelore.game.game import Game
+from gamelore.gdl import clauses, syntax
+from gamelore.ground import invariants, optimize
+from gamelore.ground import optimize as rewriting
+from gamelore.ground.clingo import GroundTerm, Limits, Names
+from gamelore.ground.domains import Domains, Estimate
+from gamelore.ground.program import GroundProgram, ground
 from naive import Naive
 
 State = frozenset[str]
 Joint = Mapping[str, str]
-Make = Callable[[gdl.Rulesheet], "Evaluator"]
+Make = Callable[[syntax.Rulesheet], "Evaluator"]
 Item = TypeVar("Item")
 
 
@@ -56,7 +57,7 @@ class Evaluator(Protocol):
 class Plainly:
     """The naive evaluator, with moves in the order of actions."""
 
-    def __init__(self, sheet: gdl.Rulesheet) -> None:
+    def __init__(self, sheet: syntax.Rulesheet) -> None:
         self.naive = Naive(str(sheet))
         self.order = order_of_terms(sheet)
         self.roles, self.initial = self.naive.roles, self.naive.initial
@@ -73,18 +74,18 @@ class Plainly:
         return [self.naive.next(state, joint) for state, joint in zip(states, joints, strict=True)]
 
 
-def order_of_terms(sheet: gdl.Rulesheet) -> Callable[[str], Any]:
+def order_of_terms(sheet: syntax.Rulesheet) -> Callable[[str], Any]:
     """The key that sorts moves: names by their first appearance in the sheet, terms by structure."""
     numbers: dict[str, int] = {}
     for rule in sheet.rules:
-        for term in relations.named_terms(rule):
+        for term in syntax.named_terms(rule):
             numbers.setdefault(term.name, len(numbers))
 
-    def key(term: gdl.Term) -> Any:
-        arguments = term.args if isinstance(term, gdl.Function) else ()
+    def key(term: syntax.Term) -> Any:
+        arguments = term.args if isinstance(term, syntax.Function) else ()
         return numbers[str(term.name)], tuple(map(key, arguments))
 
-    return lambda text: key(gdl.parse_term(text))
+    return lambda text: key(syntax.parse_term(text))
 
 
 class Played:
@@ -147,7 +148,7 @@ class Gates:
         facts = np.array([[fact in state for fact in self.facts] for state in states], np.bool_)
         moves = np.array([[joint.get(role) == move for role, move in self.moves] for joint in joints], np.bool_)
         inputs = [facts.reshape(len(states), len(self.facts)), moves.reshape(len(states), len(self.moves))]
-        return circuit.evaluate(self.circuit, np.concatenate(inputs, axis=1))
+        return aig.evaluate(self.circuit, np.concatenate(inputs, axis=1))
 
     def answers(self, states: Sequence[State]) -> list[Answer]:
         out = self._evaluate(states, [{} for _ in states])
@@ -184,43 +185,52 @@ def within_limits() -> Iterator[None]:
         raise Unfit(str(error)) from error
 
 
-def program_of(sheet: gdl.Rulesheet, *, rewrite: bool = False) -> GroundProgram:
+def program_of(sheet: syntax.Rulesheet, *, rewrite: bool = False) -> GroundProgram:
     """The ground rules of a sheet, or of what it is rewritten to, in its own order of actions."""
     return ground(rewriting.rewrite(sheet) if rewrite else sheet, LIMITS, Names(sheet))
 
 
-def native_game(sheet: gdl.Rulesheet) -> Game:
+def native_game(sheet: syntax.Rulesheet) -> Game:
     """The game on the native engine, compiled anew: the cache on disk would only grow."""
     program = program_of(sheet, rewrite=True)
     return Game(sheet, "random", native_engine(build(program), program.names, program.roles))
 
 
-def native_engine(gates: circuit.Circuit, names: Names, roles: list[GroundTerm]) -> NativeEngine:
+def native_engine(gates: aig.Circuit, names: Names, roles: list[GroundTerm]) -> NativeEngine:
     """The native engine of a circuit."""
     return NativeEngine(names, roles, gates, record_circuit(gates))
 
 
-def reasoned_game(sheet: gdl.Rulesheet, *, rewrite: bool = True) -> Game:
+def reasoned_game(sheet: syntax.Rulesheet, *, rewrite: bool = True) -> Game:
     """The game on the reasoner."""
     return Game(sheet, "random", ReasonerEngine(sheet, LIMITS, rewrite))
 
 
-def _eager_demand(rules: Sequence[clauses.Clause], domains: Domains, prefix: str, **_: Any) -> demand.Demand:
-    return demand.Demand(rules, domains, prefix, large=1, must_pay=False)
+_DEMAND = optimize.Demand
+
+
+def _eager_demand(rules: Sequence[clauses.Clause], domains: Domains, prefix: str, **_: Any) -> optimize.Demand:
+    return _DEMAND(rules, domains, prefix, large=1, must_pay=False)
 
 
 class _Arbitrary(Estimate):
     """Costs from nowhere, but always the same for the same atoms: every cut must be right, not only the best."""
 
-    def join(self, atoms: Iterable[gdl.Atom], part: Iterable[str] = (), part_size: float = inf) -> float:
+    def join(self, atoms: Iterable[syntax.Atom], part: Iterable[str] = (), part_size: float = inf) -> float:
         return 1.0 + crc32(" ".join([*map(str, atoms), *part]).encode()) % 1000
 
 
 # What rewriting leaves alone because it is small, or would gain little, is what small sheets are made of.
 EAGERLY: dict[Any, dict[str, Any]] = {
-    projection: {"SMALL": 0, "LARGE": 0, "GAIN": 1, "UNFOLDING_GAIN": 1, "Estimate": _Arbitrary},
-    rewriting: {"Demand": _eager_demand},
-    unique: {"LARGE": 0, "GAIN": 1},
+    optimize: {
+        "SMALL": 0,
+        "LARGE_JOIN": 0,
+        "GAIN": 1,
+        "UNFOLDING_GAIN": 1,
+        "Estimate": _Arbitrary,
+        "Demand": _eager_demand,
+    },
+    invariants: {"LARGE": 0, "GAIN": 1},
 }
 
 
@@ -234,12 +244,12 @@ def eagerly() -> Iterator[None]:
         yield
 
 
-def _eager_gates(sheet: gdl.Rulesheet) -> Evaluator:
+def _eager_gates(sheet: syntax.Rulesheet) -> Evaluator:
     with eagerly():
         return Gates(program_of(sheet, rewrite=True))
 
 
-def _eager_reasoner(sheet: gdl.Rulesheet) -> Evaluator:
+def _eager_reasoner(sheet: syntax.Rulesheet) -> Evaluator:
     with eagerly():
         return Played(reasoned_game(sheet))
 

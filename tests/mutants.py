@@ -8,10 +8,10 @@ from copy import deepcopy
 from random import Random
 from typing import TypeAlias
 
-from gamelore.rules import gdl
+from gamelore.gdl import syntax
 
 TOKEN = re.compile(r";[^\r\n]*|[()]|[^\s();]+|\s+")
-WORDS = sorted(gdl.FORM)
+WORDS = sorted(syntax.FORM)
 SCRAPS = (
     *("(", ")", "?", "?x", "?X", ";", "; a comment ) (", "\n", "\r\n", "\r", " ", "\t", "\f", "\v", "\x85", "\u2028"),
     *("a", "1", "()", "(p)", "((", "))", "\ufeff", "\0", "\x1f", "é", "İ", "ß", "٣", '"', "'", "\\", "%", "#", "|"),

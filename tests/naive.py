@@ -17,7 +17,7 @@ from functools import lru_cache
 from itertools import chain, product
 from typing import Any
 
-from gamelore.rules import gdl
+from gamelore.gdl import syntax
 
 Term = Any  # str, or tuple of terms
 Literal = tuple[str, Term]  # + the atom holds, - it does not, = and ! the two terms are equal or differ
@@ -58,7 +58,7 @@ class Naive:
 
     def __init__(self, text: str) -> None:
         self.rules: dict[str, list[tuple[Term, tuple[Literal, ...]]]] = {}
-        for rule in gdl.parse(text).rules:
+        for rule in syntax.parse(text).rules:
             for parts in product(*map(_branches, rule.body)):
                 self.rules.setdefault(rule.head.name, []).append((_term(rule.head), _ordered(chain(*parts))))
         self.reach = {name: self._reach(name) for name in self.rules}
@@ -147,11 +147,11 @@ def _is_goal(value: Term) -> bool:
 
 @lru_cache(maxsize=100_000)
 def _read(text: str) -> Term:
-    return _term(gdl.parse_term(text))
+    return _term(syntax.parse_term(text))
 
 
-def _term(term: gdl.Term | gdl.Atom) -> Term:
-    if isinstance(term, gdl.Function | gdl.Atom):
+def _term(term: syntax.Term | syntax.Atom) -> Term:
+    if isinstance(term, syntax.Function | syntax.Atom):
         return (term.name, *map(_term, term.args))
     return str(term).lower()
 
@@ -160,15 +160,15 @@ def _text(term: Term) -> str:
     return term if isinstance(term, str) else f"({' '.join(map(_text, term))})"
 
 
-def _branches(condition: gdl.Condition, holds: bool = True) -> list[list[Literal]]:
+def _branches(condition: syntax.Condition, holds: bool = True) -> list[list[Literal]]:
     """A condition, or its negation, as a disjunction of conjunctions."""
-    if isinstance(condition, gdl.Atom):
+    if isinstance(condition, syntax.Atom):
         return [[("+" if holds else "-", _term(condition))]]
-    if isinstance(condition, gdl.Distinct):
+    if isinstance(condition, syntax.Distinct):
         return [[("!" if holds else "=", (_term(condition.left), _term(condition.right)))]]
-    if isinstance(condition, gdl.Not):
+    if isinstance(condition, syntax.Not):
         return _branches(condition.condition, not holds)
-    either = isinstance(condition, gdl.Or)
+    either = isinstance(condition, syntax.Or)
     parts = [_branches(part, holds) for part in (condition.branches if either else condition.parts)]
     return list(chain(*parts)) if either == holds else [list(chain(*choice)) for choice in product(*parts)]
 

@@ -8,27 +8,27 @@ from typing import Any
 import pytest
 
 from gamelore.errors import GDLSyntaxError
-from gamelore.rules import gdl
-from gamelore.rules.check import check, check_text
-from gamelore.rules.layout import formatted
+from gamelore.gdl import syntax
+from gamelore.gdl.lint import lint, lint_text
+from gamelore.gdl.syntax import formatted
 
 
 def assert_sound(text: str) -> None:
     """A text is a rulesheet or an error at a place inside it; printed it is the same; checking finds places inside."""
-    around, errors = gdl.parse_around_errors(text)
+    around, errors = syntax.parse_around_errors(text)
     if errors:
         with pytest.raises(GDLSyntaxError) as caught:
-            gdl.parse(text)
+            syntax.parse(text)
         assert str(caught.value) in map(str, errors)
     else:
-        assert gdl.parse(text).rules == around.rules
+        assert syntax.parse(text).rules == around.rules
         assert_layout_keeps_everything(text)
     assert_fixpoint(around)
     for error in errors:
         assert_inside(text, error.line, error.column)
         assert error.message
         assert error.remedy
-    findings = check_text(text)
+    findings = lint_text(text)
     for finding in findings:
         assert_inside(text, finding.line, finding.column)
     assert [(f.line, f.column) for f in findings] == sorted((f.line, f.column) for f in findings)
@@ -38,13 +38,13 @@ def assert_sound(text: str) -> None:
 
 def assert_inside(text: str, line: int, column: int) -> None:
     """A place is in the text, or at the very beginning of an empty one."""
-    lines = gdl.lines(text)
+    lines = syntax.lines(text)
     assert (line, column) == (1, 1) or (1 <= line <= len(lines) and 1 <= column <= len(lines[line - 1])), (line, column)
 
 
-def assert_fixpoint(sheet: gdl.Rulesheet) -> None:
+def assert_fixpoint(sheet: syntax.Rulesheet) -> None:
     """What is printed is read as the same, and printed again as the same."""
-    again = gdl.parse(str(sheet))
+    again = syntax.parse(str(sheet))
     assert again.rules == sheet.rules
     assert [rule.arrow for rule in again.rules] == [rule.arrow for rule in sheet.rules]
     assert str(again) == str(sheet)
@@ -59,13 +59,13 @@ def assert_layout_keeps_everything(text: str) -> None:
 
 
 def _words_and_comments(text: str) -> tuple[list[str], list[str]]:
-    found = [token.text.rstrip() for token in gdl.tokens(text, comments=True)]
+    found = [token.text.rstrip() for token in syntax.tokens(text, comments=True)]
     return [word for word in found if word[0] != ";"], sorted(word for word in found if word[0] == ";")
 
 
-def _flaws(sheet: gdl.Rulesheet) -> list[tuple[str, str]]:
+def _flaws(sheet: syntax.Rulesheet) -> list[tuple[str, str]]:
     """What is found wrong, wherever it stands, but for what printing makes uniform: `(p)`, and `?X` beside `?x`."""
-    findings = [found for found in check(sheet) if found.code not in ("parenthesised", "several-spellings")]
+    findings = [found for found in lint(sheet) if found.code not in ("parenthesised", "several-spellings")]
     return sorted((found.code, found.message.lower()) for found in findings)
 
 
@@ -85,7 +85,7 @@ def _calls(text: str) -> int:
 
     sys.setprofile(count)
     try:
-        gdl.parse_around_errors(text)
+        syntax.parse_around_errors(text)
     finally:
         sys.setprofile(None)
     return number

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from functools import cache
 
-from gamelore import games
+from gamelore import rulesheets
 from naive import Naive
 
 State = frozenset[str]
@@ -14,7 +14,7 @@ State = frozenset[str]
 
 @cache
 def naive(name: str) -> Naive:
-    return Naive(games.path(name).read_text(encoding="utf-8"))
+    return Naive(rulesheets.path(name).read_text(encoding="utf-8"))
 
 
 def board(picture: str, control: str = "", names: dict[str, str] | None = None) -> State:

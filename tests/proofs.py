@@ -10,14 +10,11 @@ from random import Random
 
 from agreement import FIT, walk
 from evaluators import Plainly, within_limits
-from gamelore.rules.chase import NOTHING, Chase, Group
-from gamelore.rules.clauses import Clause, Literal, clauses
-from gamelore.rules.domains import Domains
-from gamelore.rules.gdl import Rule, Rulesheet, parse, parse_term
-from gamelore.rules.ground import ground
-from gamelore.rules.relations import bound
-from gamelore.rules.statics import Statics, statics
-from gamelore.rules.unique import unique
+from gamelore.gdl.clauses import Clause, Literal, clauses
+from gamelore.gdl.syntax import Rule, Rulesheet, bound, parse, parse_term
+from gamelore.ground.domains import Domains, Statics, statics
+from gamelore.ground.invariants import NOTHING, Chase, Group, unique
+from gamelore.ground.program import ground
 
 QUESTIONS = 40  # that the chase is asked about one sheet
 MOST_STATES, JOINT_MOVES = 20, 4

@@ -26,10 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluators import native_engine
-from gamelore.rules import engine, gdl
-from gamelore.rules.circuit import FALSE, Builder, Circuit, GateLiteral, Loop, evaluate
-from gamelore.rules.engine import NO_GOAL, NativeEngine, pack_bits, unpack_bits
-from gamelore.rules.names import GroundTerm, Names
+from gamelore.circuit.aig import FALSE, Builder, Circuit, GateLiteral, Loop, evaluate
+from gamelore.game import engines
+from gamelore.game.engines import NO_GOAL, NativeEngine, pack_bits, unpack_bits
+from gamelore.gdl import syntax
+from gamelore.ground.clingo import GroundTerm, Names
 
 Planes = NDArray[np.bool_]
 SIZES = (1, 2, 3, 5, 8, 63, 64, 65, 130)
@@ -224,7 +225,7 @@ def assert_meaning(recipe: Recipe) -> None:
     joint = np.stack([rng.integers(0, max(1, size), recipe.num_lanes) for size in recipe.num_actions], axis=1)
     said = evaluate(circuit, np.concatenate([facts, *_one_hot(circuit, joint)], axis=1))
     _assert_same("gates", said, meaning(recipe, np.concatenate([facts, *_one_hot(circuit, joint)], axis=1)))
-    native = native_engine(circuit, Names(gdl.parse("")), _terms(len(circuit.actions)))
+    native = native_engine(circuit, Names(syntax.parse("")), _terms(len(circuit.actions)))
     _assert_same("machine code", _compiled(native, facts, joint), _as_told(circuit, said))
     if recipe.outputs["legal"]:
         _assert_matches(circuit, native, facts)
@@ -293,7 +294,7 @@ def _assert_matches(circuit: Circuit, native: NativeEngine, facts: Planes, max_s
         here = evaluate(circuit, np.concatenate([here, legal], axis=1))["next"]
     expected: dict[str, NDArray[Any]] = {"goal": goals, "steps": steps}
     for kind, gates in (("compiled", 10**9), ("taped", 0)):
-        with patch.object(engine, "COMPILED_GATES", gates):
+        with patch.object(engines, "COMPILED_GATES", gates):
             other = native_engine(circuit, native.names, native.roles)
             rollouts = other.rollouts(pack_bits(facts, native.num_words), 0, 1, max_steps)
         found: dict[str, NDArray[Any]] = {"goal": rollouts.goals, "steps": rollouts.steps}

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TypeVar
 
 import random_circuits
-from gamelore.rules import gdl
-from gamelore.rules.check import check
+from gamelore.gdl import syntax
+from gamelore.gdl.lint import lint
 from random_circuits import Recipe
 
 Part = TypeVar("Part")
@@ -31,7 +31,7 @@ def reduced(parts: Sequence[Part], fails: Callable[[Sequence[Part]], bool]) -> S
 
 def reduced_sheet(text: str, fails: Callable[[str], bool]) -> str:
     """A rulesheet of which neither a rule nor a condition can be left out."""
-    rules = reduced(gdl.parse(text).rules, lambda rules: _fails(rules, fails))
+    rules = reduced(syntax.parse(text).rules, lambda rules: _fails(rules, fails))
     shorter = True
     while shorter:
         shorter = False
@@ -45,28 +45,28 @@ def reduced_sheet(text: str, fails: Callable[[str], bool]) -> str:
     return "\n".join(map(str, rules))
 
 
-def _fails(rules: Sequence[gdl.Rule], fails: Callable[[str], bool]) -> bool:
+def _fails(rules: Sequence[syntax.Rule], fails: Callable[[str], bool]) -> bool:
     """Whether these rules are still a sheet that must be understood, and are not."""
     text = "\n".join(map(str, rules))
     refused = {"unsafe-variable", "variable-in-fact"}
-    return refused.isdisjoint(finding.code for finding in check(gdl.parse(text))) and fails(text)
+    return refused.isdisjoint(finding.code for finding in lint(syntax.parse(text))) and fails(text)
 
 
-def _smaller(rule: gdl.Rule) -> Iterator[gdl.Rule]:
+def _smaller(rule: syntax.Rule) -> Iterator[syntax.Rule]:
     """The rule with a condition less, or with a part of one in its place."""
     for place, condition in enumerate(rule.body):
         for instead in [[], *([part] for part in _parts(condition))]:
             body = (*rule.body[:place], *instead, *rule.body[place + 1 :])
-            yield gdl.Rule(rule.head, body, rule.location, bool(body))
+            yield syntax.Rule(rule.head, body, rule.location, bool(body))
 
 
-def _parts(condition: gdl.Condition) -> Iterator[gdl.Condition]:
+def _parts(condition: syntax.Condition) -> Iterator[syntax.Condition]:
     match condition:
-        case gdl.Not(gdl.Not(inner)):
+        case syntax.Not(syntax.Not(inner)):
             yield inner
-        case gdl.Not(gdl.Or(parts) | gdl.And(parts)):
-            yield from (gdl.Not(part, condition.location) for part in parts)
-        case gdl.Or(parts) | gdl.And(parts):
+        case syntax.Not(syntax.Or(parts) | syntax.And(parts)):
+            yield from (syntax.Not(part, condition.location) for part in parts)
+        case syntax.Or(parts) | syntax.And(parts):
             yield from parts
             for place in range(len(parts) if len(parts) > 1 else 0):
                 yield type(condition)((*parts[:place], *parts[place + 1 :]), condition.location)

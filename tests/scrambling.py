@@ -9,10 +9,10 @@ from random import Random
 import numpy as np
 
 from evaluators import native_game, reasoned_game
-from gamelore.rules import gdl, relations
-from gamelore.rules.engine import States
-from gamelore.rules.game import Game
-from gamelore.rules.perft import levels
+from gamelore.analysis.explore import levels
+from gamelore.game.engines import States
+from gamelore.game.game import Game
+from gamelore.gdl import syntax
 
 Rename = Mapping[str, str]
 LETTERS = "abcxyzABCXYZ0189_+-'<=>.é%#\"@\\{}[]|&!*~^$:,?"
@@ -28,67 +28,67 @@ class Names:
     relations: Rename
     variables: Rename
 
-    def condition(self, condition: gdl.Condition) -> gdl.Condition:
+    def condition(self, condition: syntax.Condition) -> syntax.Condition:
         place = condition.location
         match condition:
-            case gdl.Atom():
+            case syntax.Atom():
                 return self.atom(condition)
-            case gdl.Distinct(left, right):
-                return gdl.Distinct(self.term(left), self.term(right), place)
-            case gdl.Not(inner):
-                return gdl.Not(self.condition(inner), place)
-            case gdl.Or(parts) | gdl.And(parts):
+            case syntax.Distinct(left, right):
+                return syntax.Distinct(self.term(left), self.term(right), place)
+            case syntax.Not(inner):
+                return syntax.Not(self.condition(inner), place)
+            case syntax.Or(parts) | syntax.And(parts):
                 return type(condition)(tuple(map(self.condition, parts)), place)
 
-    def atom(self, atom: gdl.Atom) -> gdl.Atom:
+    def atom(self, atom: syntax.Atom) -> syntax.Atom:
         name = self.relations.get(atom.name, atom.spelling)
-        return gdl.Atom(name.lower(), tuple(map(self.term, atom.args)), name, atom.location)
+        return syntax.Atom(name.lower(), tuple(map(self.term, atom.args)), name, atom.location)
 
-    def term(self, term: gdl.Term) -> gdl.Term:
-        if isinstance(term, gdl.Variable):
-            return gdl.Variable(self.variables[term.name], term.location)
+    def term(self, term: syntax.Term) -> syntax.Term:
+        if isinstance(term, syntax.Variable):
+            return syntax.Variable(self.variables[term.name], term.location)
         name = self.terms.get(term.name, term.spelling)
-        if isinstance(term, gdl.Constant):
-            return gdl.Constant(name.lower(), name, term.location)
-        return gdl.Function(name.lower(), tuple(map(self.term, term.args)), name, term.location)
+        if isinstance(term, syntax.Constant):
+            return syntax.Constant(name.lower(), name, term.location)
+        return syntax.Function(name.lower(), tuple(map(self.term, term.args)), name, term.location)
 
     def sheet(self, text: str) -> str:
         """The rulesheet with its new names."""
-        rules = gdl.parse(text).rules
+        rules = syntax.parse(text).rules
         return "\n".join(
-            str(gdl.Rule(self.atom(rule.head), tuple(map(self.condition, rule.body)), rule.location, rule.arrow))
+            str(syntax.Rule(self.atom(rule.head), tuple(map(self.condition, rule.body)), rule.location, rule.arrow))
             for rule in rules
         )
 
     def text(self, term: str) -> str:
         """A fact or a move with its new names, in lower case."""
-        return str(self.term(gdl.parse_term(term))).lower()
+        return str(self.term(syntax.parse_term(term))).lower()
 
 
 def scrambled(text: str, random: Random) -> Names:
     """New names at random for everything in a rulesheet."""
-    rules = gdl.parse(text).rules
-    terms = [term.name for rule in rules for term in relations.named_terms(rule)]
-    atoms = [s.name for rule in rules for s in relations.sentences(rule) if isinstance(s, gdl.Atom)]
-    variables = [v.name for rule in rules for v in relations.variables(*relations.sentences(rule))]
+    rules = syntax.parse(text).rules
+    terms = [term.name for rule in rules for term in syntax.named_terms(rule)]
+    atoms = [s.name for rule in rules for s in syntax.sentences(rule) if isinstance(s, syntax.Atom)]
+    variables = [v.name for rule in rules for v in syntax.term_variables(*syntax.sentences(rule))]
     return Names(
         _renaming(set(terms) - _possible_goals(rules), random),
-        _renaming(set(atoms) - gdl.KEYWORD_ARITY.keys(), random),
+        _renaming(set(atoms) - syntax.KEYWORD_ARITY.keys(), random),
         {old: new.lower() for old, new in _renaming(set(variables), random).items()},
     )
 
 
-def _possible_goals(rules: Sequence[gdl.Rule]) -> set[str]:
+def _possible_goals(rules: Sequence[syntax.Rule]) -> set[str]:
     """Numbers that goals are written with; any number where a goal is a variable."""
     values = [rule.head.args[1] for rule in rules if rule.head.name == "goal"]
-    if all(isinstance(value, gdl.Constant) for value in values):
+    if all(isinstance(value, syntax.Constant) for value in values):
         return {str(value).lower() for value in values}
-    return {term.name for rule in rules for term in relations.named_terms(rule) if term.name.isdecimal()}
+    return {term.name for rule in rules for term in syntax.named_terms(rule) if term.name.isdecimal()}
 
 
 def _renaming(names: Iterable[str], random: Random) -> dict[str, str]:
     new: dict[str, str] = {}
-    forbidden = {*gdl.FORM}
+    forbidden = {*syntax.FORM}
     for name in sorted(names):
         fresh = _name(random)
         while fresh.lower() in forbidden or fresh.startswith("?") or fresh.isdecimal():
@@ -106,26 +106,27 @@ def _name(random: Random) -> str:
 def shuffled(text: str, random: Random) -> str:
     """The rulesheet with its rules, their conditions and the parts of these in another order."""
     rules = [
-        str(gdl.Rule(rule.head, _mixed(rule.body, random), rule.location, rule.arrow)) for rule in gdl.parse(text).rules
+        str(syntax.Rule(rule.head, _mixed(rule.body, random), rule.location, rule.arrow))
+        for rule in syntax.parse(text).rules
     ]
     return "\n".join(random.sample(rules, len(rules)))
 
 
-def _mixed(conditions: Sequence[gdl.Condition], random: Random) -> tuple[gdl.Condition, ...]:
+def _mixed(conditions: Sequence[syntax.Condition], random: Random) -> tuple[syntax.Condition, ...]:
     return tuple(_inside(condition, random) for condition in random.sample(conditions, len(conditions)))
 
 
-def _inside(condition: gdl.Condition, random: Random) -> gdl.Condition:
+def _inside(condition: syntax.Condition, random: Random) -> syntax.Condition:
     match condition:
-        case gdl.Not(inner):
-            return gdl.Not(_inside(inner, random), condition.location)
-        case gdl.Or(parts) | gdl.And(parts):
+        case syntax.Not(inner):
+            return syntax.Not(_inside(inner, random), condition.location)
+        case syntax.Or(parts) | syntax.And(parts):
             return type(condition)(_mixed(parts, random), condition.location)
         case _:
             return condition
 
 
-ENGINES: dict[str, Callable[[gdl.Rulesheet], Game]] = {"native": native_game, "reasoner": reasoned_game}
+ENGINES: dict[str, Callable[[syntax.Rulesheet], Game]] = {"native": native_game, "reasoner": reasoned_game}
 
 
 def counts(game: Game, most: int, deepest: int = 6) -> list[tuple[int, int, int]]:
@@ -141,7 +142,7 @@ def counts(game: Game, most: int, deepest: int = 6) -> list[tuple[int, int, int]
 
 def assert_names_do_not_matter(text: str, names: Names, engine: str = "native", most: int = 20_000) -> None:
     """The renamed game has the same counts, and along a random match the same facts and moves in the same order."""
-    plain, other = (ENGINES[engine](gdl.parse(sheet)) for sheet in (text, names.sheet(text)))
+    plain, other = (ENGINES[engine](syntax.parse(sheet)) for sheet in (text, names.sheet(text)))
     _assert_same("roles", list(map(names.text, plain.roles)), other.roles)
     _assert_same("counts", counts(plain, most), counts(other, most))
     states = [plain.initial[None], other.initial[None]]
@@ -160,7 +161,7 @@ def assert_names_do_not_matter(text: str, names: Names, engine: str = "native", 
 
 def assert_order_does_not_matter(text: str, other: str, most: int = 20_000) -> None:
     """The counts of two sheets are the same."""
-    _assert_same("counts", *(counts(native_game(gdl.parse(sheet)), most) for sheet in (text, other)))
+    _assert_same("counts", *(counts(native_game(syntax.parse(sheet)), most) for sheet in (text, other)))
 
 
 def _assert_same(what: str, plain: Sequence[object], other: Sequence[object]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gamelore.rules.game import Game
-from gamelore.rules.symmetry import Symmetries
+from gamelore.analysis.symmetry import Symmetries
+from gamelore.game.game import Game
 
 MOST_ELEMENTS = 16
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from gamelore.rules.game import Position
+from gamelore.game.game import Position
 
 WALK = """
 (role white) (role black)

@@ -91,8 +91,8 @@ def status_of(port: int, sent: bytes) -> int:
 
 def rules(name: str) -> str:
     """A shipped rulesheet on one line, as managers send it."""
-    from gamelore import games
-    from gamelore.rules.gdl import parse
+    from gamelore import rulesheets as games
+    from gamelore.gdl.syntax import parse
 
     return str(parse(games.path(name).read_text(encoding="utf-8"))).replace("\n", " ")
 

@@ -1,30 +1,38 @@
-"""Everything gamelore raises on purpose.
+"""Exceptions of gamelore, messages about bugs in players' files, and checks that a name or value is allowed.
 
     GameloreError
-    ├── GDLError (ValueError)        a rulesheet is wrong; carries path, line, column, rule and remedy
+    ├── GDLError (ValueError)        an error in a rulesheet, with path, line, column, rule, remedy
     │   ├── GDLSyntaxError           the text is not GDL
-    │   └── GDLSemanticError         the text is GDL but has no perfect model, cannot be played, or is no fact of a game
+    │   └── GDLSemanticError         valid GDL without a perfect model or not playable; an unknown fact
     ├── GroundingError               the rules are too large to ground within the limits
     ├── IllegalMoveError (ValueError)
-    ├── ProtocolError                a message on the wire is not of the GGP protocol
-    ├── KnowledgeError               a store is unreadable, or of a format this version does not know
-    └── ExperimentError              a grid cannot run, or would overwrite a finished result
+    ├── ProtocolError                a message does not follow the GGP protocol
+    ├── KnowledgeError               a store cannot be read, or this version does not know its format
+    └── ExperimentError              an experiment cannot run, or would overwrite results
 
-A caller's mistake raises. A remote opponent's mistake is an event in the match record. Messages are lower case, say
-what was expected and what was found, and end with the remedy.
+A mistake of the caller raises an exception. A mistake of a remote player is an event in the match record. Messages
+begin with a lower-case letter. They name the expected value and the given value, and end with the remedy.
 """
 
 from __future__ import annotations
 
+import difflib
+import os
+from collections.abc import Collection, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from traceback import TracebackException
+    from types import FrameType
 
 
 class GameloreError(Exception):
-    """Root of the tree above."""
+    """Base class of all exceptions that gamelore raises for expected errors."""
 
 
 class GDLError(GameloreError, ValueError):
-    """A rulesheet is wrong at a place: `path` (None for text), `line` and `column` (from 1), `rule` (its text)."""
+    """An error in a rulesheet, at `path` (None for a text), `line` and `column` (from 1). `rule`: text of the rule."""
 
     def __init__(
         self,
@@ -54,28 +62,93 @@ class GDLError(GameloreError, ValueError):
 
 
 class GDLSyntaxError(GDLError):
-    """The text is not GDL: parentheses, arities of the logical words, stray characters."""
+    """The text is not GDL: wrong parentheses, wrong number of arguments of a GDL keyword, or unexpected characters."""
 
 
 class GDLSemanticError(GDLError):
-    """The text parses, but has no perfect model, cannot be played at all, or names a fact that a game does not have."""
+    """The text is GDL, but has no perfect model, cannot be played, or contains a fact that is not in the game."""
 
 
 class GroundingError(GameloreError):
-    """Grounding went over a limit; the message names the limit and the largest relation."""
+    """Grounding has exceeded a limit. The message names the limit and the largest relation."""
 
 
 class IllegalMoveError(GameloreError, ValueError):
-    """A move that the rules do not allow in this position; the message names the legal ones."""
+    """A move that the rules do not allow in this position. The message names the legal moves."""
 
 
 class ProtocolError(GameloreError):
-    """A message that is not of the GGP protocol."""
+    """A message that does not follow the GGP protocol."""
 
 
 class KnowledgeError(GameloreError):
-    """A knowledge store that cannot be read or written by this version."""
+    """A knowledge store that this version of gamelore cannot read or write."""
 
 
 class ExperimentError(GameloreError):
-    """An experiment that cannot run as asked, or whose result already exists with other settings."""
+    """An experiment that cannot run with these settings, or whose folder has results with other settings."""
+
+
+PLAYER_MODULES = "gamelore_player_"
+"""Prefix of the names of modules that are loaded from players' own files."""
+
+
+def player_bug(error: BaseException | None) -> str | None:
+    """Describe a bug in a player's own file: the error, its place, and the traceback without library code.
+
+    Returns None for an error without such a file in its traceback, and for a GameloreError that code in such a file
+    raises itself.
+    """
+    from traceback import TracebackException, walk_tb
+
+    while error is not None:
+        frames = list(walk_tb(error.__traceback__))
+        own = [(frame.f_code, line) for frame, line in frames if _is_players(frame)]
+        if own and not (isinstance(error, GameloreError) and _is_players(frames[-1][0])):
+            code, line = own[-1]
+            shown = TracebackException.from_exception(error)
+            _keep_players_frames(shown, own[0][0].co_filename)
+            message, _, _ = f"{type(error).__name__}: {error}".partition("\n")
+            heading = f"a bug in the player of {code.co_filename}, line {line}, in {code.co_name}: {message}"
+            return f"{heading}\n{''.join(shown.format()).rstrip()}"
+        error = error.__cause__
+    return None
+
+
+def _is_players(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__")).startswith(PLAYER_MODULES)
+
+
+def _keep_players_frames(shown: TracebackException | None, file: str) -> None:
+    """Remove the frames before the first frame of the player's file, and all frames of gamelore and libraries.
+
+    The tracebacks of the causes are shortened in the same way.
+    """
+    from sysconfig import get_path
+
+    if shown is None:
+        return
+    folders = (Path(__file__).parent, *map(get_path, ("stdlib", "platstdlib", "purelib", "platlib")))
+    libraries = tuple(f"{folder}{os.sep}" for folder in folders)
+    names = [frame.filename for frame in shown.stack]
+    first = names.index(file) if file in names else 0
+    frames = shown.stack[first:]
+    shown.stack[:] = [f for f in frames if f.filename == file or not f.filename.startswith(("<", *libraries))]
+    for cause in (shown.__cause__, shown.__context__, *(getattr(shown, "exceptions", None) or ())):
+        _keep_players_frames(cause, file)
+
+
+def one_of(name: str, names: Collection[str], what: str) -> str:
+    """Return the name if it is one of `names`; otherwise raise GameloreError and suggest similar names."""
+    if name not in names:
+        near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+        remedy = f"did you mean {' or '.join(near)}?" if near else "choose one of these"
+        raise GameloreError(f"expected {what}: {', '.join(names) or 'none'}; got {name!r}; {remedy}")
+    return name
+
+
+def check_word(name: str, word: object, words: Iterable[object]) -> None:
+    """Raise GameloreError if the value `word` of the setting `name` is not one of `words`."""
+    words = list(words)
+    if word not in words:
+        raise GameloreError(f"expected {name} {' | '.join(map(str, words))}, got {word!r}; choose one of these")

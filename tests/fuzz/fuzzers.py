@@ -17,10 +17,10 @@ import random_circuits
 import scrambling
 from agreement import assert_agreement, assert_possible_matches
 from evaluators import EVALUATORS, Unfit, within_limits
-from gamelore import games
+from gamelore import rulesheets
 from gamelore.errors import GDLError
-from gamelore.rules import gdl
-from gamelore.rules.check import check
+from gamelore.gdl import syntax
+from gamelore.gdl.lint import lint
 from proofs import assert_proofs_hold
 from random_circuits import Recipe
 from random_programs import rulesheet
@@ -65,7 +65,7 @@ class Fuzzer:
 @cache
 def texts(longest: int) -> list[str]:
     """Rulesheets that are not too long: those shipped, and where they are there, those beside the project."""
-    paths = [*map(games.path, games.names()), *sorted(SHARED.glob("*.kif"))]
+    paths = [*map(rulesheets.path, rulesheets.names()), *sorted(SHARED.glob("*.kif"))]
     read = [path.read_text(encoding="utf-8", errors="replace") for path in paths]
     return [text for text in read if len(text) <= longest]
 
@@ -83,12 +83,12 @@ def _assert_mutant_agrees(text: str) -> None:
     Rewriting every rule of a real game eagerly takes minutes; that is for random rulesheets.
     """
     try:
-        found = {finding.code for finding in check(gdl.parse(text)) if finding.severity == "error"}
+        found = {finding.code for finding in lint(syntax.parse(text)) if finding.severity == "error"}
     except GDLError as error:
         raise Unfit(str(error)) from error
     if found - {"goal-out-of-range", "unknown-role", "several-spellings", "keyword-as-name", "output-in-body"}:
         raise Unfit("an error of the rulesheet")
-    if any(finding.code == "negation-in-cycle" for finding in check(gdl.parse(text))):
+    if any(finding.code == "negation-in-cycle" for finding in lint(syntax.parse(text))):
         raise Unfit("perhaps no perfect model")
     assert_agreement(text, {name: make for name, make in EVALUATORS.items() if "eagerly" not in name})
 

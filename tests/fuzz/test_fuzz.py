@@ -20,10 +20,10 @@ from agreement import assert_agreement, walk
 from evaluators import Gates, Make, Plainly, Unfit, eagerly, program_of
 from fuzz import running
 from fuzz.fuzzers import FOUND, FUZZERS, Fuzzer, load, store, texts
-from gamelore import games
-from gamelore.rules import gdl, relations
-from gamelore.rules.circuit import Builder
-from gamelore.rules.rewrite import rewrite, rewrite_for_a_state
+from gamelore import rulesheets
+from gamelore.circuit.aig import Builder
+from gamelore.gdl import syntax
+from gamelore.ground.optimize import rewrite, rewrite_for_a_state
 from parsing import assert_work_grows_with_size
 from random_programs import rulesheet
 from reducing import reduced, reduced_sheet
@@ -53,28 +53,28 @@ def test_what_was_found(path: Path) -> None:
     FUZZERS[path.parent.name].check(load(path))
 
 
-@pytest.mark.parametrize("name", games.names())
+@pytest.mark.parametrize("name", rulesheets.names())
 def test_names_and_order_of_shipped_games_do_not_matter(name: str) -> None:
-    text = games.path(name).read_text(encoding="utf-8")
+    text = rulesheets.path(name).read_text(encoding="utf-8")
     scrambling.assert_names_do_not_matter(text, scrambling.scrambled(text, Random(name)))
     scrambling.assert_order_does_not_matter(text, scrambling.shuffled(text, Random(name)))
 
 
 def test_names_do_not_matter_to_the_reasoner() -> None:
-    text = games.path("tictactoe").read_text(encoding="utf-8")
+    text = rulesheets.path("tictactoe").read_text(encoding="utf-8")
     scrambling.assert_names_do_not_matter(text, scrambling.scrambled(text, Random(1)), engine="reasoner", most=500)
 
 
 # ---- the fuzzers find what is planted ------------------------------------------------------------------------------
 
 
-def without_first_test(sheet: gdl.Rulesheet) -> gdl.Rulesheet:
+def without_first_test(sheet: syntax.Rulesheet) -> syntax.Rulesheet:
     """A rewriting gone wrong: the first `distinct` of the sheet is lost."""
     for place, rule in enumerate(sheet.rules):
-        body = tuple(part for part in rule.body if not isinstance(part, gdl.Distinct))
+        body = tuple(part for part in rule.body if not isinstance(part, syntax.Distinct))
         if len(body) < len(rule.body):
-            changed = gdl.Rule(rule.head, body, rule.location, bool(body))
-            return gdl.Rulesheet((*sheet.rules[:place], changed, *sheet.rules[place + 1 :]), sheet.text)
+            changed = syntax.Rule(rule.head, body, rule.location, bool(body))
+            return syntax.Rulesheet((*sheet.rules[:place], changed, *sheet.rules[place + 1 :]), sheet.text)
     return sheet
 
 
@@ -86,9 +86,9 @@ def first_found(fuzzer: Fuzzer) -> Any:
 
 def test_a_wrong_rewriting_is_found_and_cut_down() -> None:
     wrong: dict[str, Make] = {"gates, wrong": lambda sheet: Gates(program_of(without_first_test(sheet)))}
-    small = gdl.parse(first_found(Fuzzer(rulesheet, lambda text: assert_agreement(text, wrong), reduced_sheet)))
+    small = syntax.parse(first_found(Fuzzer(rulesheet, lambda text: assert_agreement(text, wrong), reduced_sheet)))
     assert 1 <= len(small.rules) <= 12
-    assert sum(isinstance(part, gdl.Distinct) for rule in small.rules for part in rule.body) == 1
+    assert sum(isinstance(part, syntax.Distinct) for rule in small.rules for part in rule.body) == 1
 
 
 def test_a_wrong_gate_is_found_and_cut_down() -> None:
@@ -103,19 +103,19 @@ def test_a_wrong_gate_is_found_and_cut_down() -> None:
 
 
 def test_a_game_of_other_counts_is_not_the_same() -> None:
-    text, other = (games.path(name).read_text(encoding="utf-8") for name in ("tictactoe", "connect3"))
+    text, other = (rulesheets.path(name).read_text(encoding="utf-8") for name in ("tictactoe", "connect3"))
     with pytest.raises(AssertionError):
         scrambling.assert_order_does_not_matter(text, other)
 
 
 def test_reading_a_text_again_and_again_is_found() -> None:
-    plain = gdl.parse_around_errors
+    plain = syntax.parse_around_errors
 
     def slow(text: str) -> Any:
         return [plain(text[:end]) for end in range(0, len(text), 100)][-1]
 
     assert_work_grows_with_size("(role a) (init b)")
-    with patch.object(gdl, "parse_around_errors", slow), pytest.raises(AssertionError):
+    with patch.object(syntax, "parse_around_errors", slow), pytest.raises(AssertionError):
         assert_work_grows_with_size("(role a) (init b)")
 
 
@@ -148,8 +148,8 @@ def test_random_rulesheets_have_everything_that_rules_may_have() -> None:
     drawn = [rulesheet(Random(seed)) for seed in range(120)]
     for part in ("(or ", "(and ", "(not ", "(distinct ", "(not (or", "(not (not", "(player a)", "nobody", "(true ?f"):
         assert any(part in text for text in drawn), part
-    sheets = list(map(gdl.parse, drawn))
-    dependencies = [relations.Dependencies(sheet) for sheet in sheets]
+    sheets = list(map(syntax.parse, drawn))
+    dependencies = [syntax.RelationGraph(sheet) for sheet in sheets]
     for word in ("legal", "goal"):
         assert any(word in found.toward(word) for found in dependencies), f"no recursion in {word}"
     assert any(len(rule.body) >= 8 for sheet in sheets for rule in sheet.rules)
@@ -157,18 +157,18 @@ def test_random_rulesheets_have_everything_that_rules_may_have() -> None:
 
 
 def test_random_rulesheets_are_played() -> None:
-    walks = [walk(Plainly(gdl.parse(rulesheet(Random(seed))))) for seed in range(40)]
+    walks = [walk(Plainly(syntax.parse(rulesheet(Random(seed))))) for seed in range(40)]
     assert sum(len(walked.states) > 1 for walked in walks) > 20
     assert sum(len(walked.steps) for walked in walks) > 150
 
 
 @pytest.mark.parametrize("rewriting", [rewrite, rewrite_for_a_state])
-def test_eager_rewriting_leaves_its_mark(rewriting: Callable[[gdl.Rulesheet], gdl.Rulesheet]) -> None:
+def test_eager_rewriting_leaves_its_mark(rewriting: Callable[[syntax.Rulesheet], syntax.Rulesheet]) -> None:
     """What keeps rewriting from small sheets must be what `eagerly` changes."""
     new: Counter[str] = Counter()
     for seed in range(15):
-        sheet = gdl.parse(rulesheet(Random(seed)))
-        known = {atom.name for rule in sheet.rules for atom in (rule.head, *relations.body_atoms(rule))}
+        sheet = syntax.parse(rulesheet(Random(seed)))
+        known = {atom.name for rule in sheet.rules for atom in (rule.head, *syntax.body_atoms(rule))}
         with eagerly():
             rules = rewriting(sheet).rules
         new.update({rule.head.name[:4] for rule in rules if rule.head.name not in known})
@@ -181,7 +181,7 @@ def test_a_text_is_its_tokens() -> None:
     for text in texts(3_000):
         assert "".join(mutants.tokens(text)) == text
         printed = "\n".join(map(mutants.printed, mutants.expressions(text)))
-        assert gdl.parse(printed).rules == gdl.parse(text).rules
+        assert syntax.parse(printed).rules == syntax.parse(text).rules
 
 
 @pytest.mark.parametrize("needed", [{3}, {0, 7}, set(), {2, 3, 4, 9}])

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from gamelore.lab.trials import TrialStore
+from gamelore.lab.results import ResultStore
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[TrialStore]:
+def store(tmp_path: Path) -> Iterator[ResultStore]:
     """An empty store of trials."""
-    with TrialStore(tmp_path / "results.db") as opened:
+    with ResultStore(tmp_path / "results.db") as opened:
         yield opened

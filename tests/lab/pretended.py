@@ -6,25 +6,24 @@ from pathlib import Path
 
 import numpy as np
 
-from gamelore.lab.grid import Setting
-from gamelore.lab.runner import Batch, Report
-from gamelore.lab.trials import Outcome
-from gamelore.learn.features import FeatureValues
-from gamelore.learn.transfer import LearnerSettings
-from gamelore.play.player import OpponentSettings
-from gamelore.play.streams import stream, uniform
+from gamelore.lab.experiment import Batch, Report, SeriesSetting
+from gamelore.lab.results import Outcome
+from gamelore.learning.store.features import FeatureValues
+from gamelore.learning.td.initial_values import LearnerSettings
+from gamelore.matches.opponents import OpponentSettings
+from gamelore.players.random_streams import stream, uniform
 
 
-def make_setting(name: str = "game/egreedy/baseline", **changes: object) -> Setting:
-    """A small setting; changes as for Setting."""
+def make_setting(name: str = "game/egreedy/baseline", **changes: object) -> SeriesSetting:
+    """A small setting; changes as for SeriesSetting."""
     plain: dict[str, object] = {
         "game": "game", "role": 0, "learner": LearnerSettings(), "opponent": OpponentSettings(filler="hashed"),
         "runs": 3, "matches": 4, "seed": 1,
     }  # fmt: skip
-    return Setting(name, **{**plain, **changes})  # type: ignore[arg-type]
+    return SeriesSetting(name, **{**plain, **changes})  # type: ignore[arg-type]
 
 
-def make_source(name: str = "source/egreedy/source", **changes: object) -> Setting:
+def make_source(name: str = "source/egreedy/source", **changes: object) -> SeriesSetting:
     """A setting whose runs keep feature values."""
     return make_setting(name, **{"game": "source", "stage": "source", "extract": True, **changes})
 

@@ -1,21 +1,19 @@
 """The reproduction of Banerjee & Stone 2007: its plan, and a small run of all of it."""
 
 import csv
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from gamelore.errors import ExperimentError
-from gamelore.lab.banerjee2007 import READINGS, reproduce
-from gamelore.lab.banerjee2007.plan import CONTROLS, FIGURES, TARGETS, Plan
-from gamelore.lab.claims import load_claims
-from gamelore.lab.costs import Cost
-from gamelore.lab.demo import demo
-from gamelore.lab.endpoints import Evidence, evaluate
-from gamelore.lab.grid import Grid
+from gamelore.lab.experiment import SettingGrid
+from gamelore.lab.papers.banerjee2007 import READINGS, demo, reproduce
+from gamelore.lab.papers.banerjee2007.measures import Cost, Evidence, evaluate
+from gamelore.lab.papers.banerjee2007.plan import CONTROLS, FIGURES, TARGETS, Plan, load_claims
 from gamelore.lab.report import ReportPaths
-from gamelore.lab.trials import TrialStore
+from gamelore.lab.results import ResultStore
 
 RUNS, MATCHES = 2, 60
 
@@ -44,7 +42,7 @@ def test_learners_that_are_compared_share_seed_stage_and_opponent() -> None:
 
 def test_the_paper_states_these_numbers() -> None:
     for reading in READINGS:
-        for setting in Grid.of(plan_of(reading).parts(("core", "controls"))).settings.values():
+        for setting in SettingGrid.of(plan_of(reading).parts(("core", "controls"))).settings.values():
             learner = setting.learner
             assert (learner.alpha, learner.gamma, learner.lam, learner.default) == (0.3, 1.0, 0.7, 50.0)
             if setting.stage == "target":
@@ -99,7 +97,7 @@ def test_a_small_run_of_everything(small: ReportPaths) -> None:
 def test_a_figure_can_be_traced_to_its_trials(small: ReportPaths) -> None:
     with (small.folder / "figure3-figures.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["match"] == str(MATCHES) and row["averaged_from"] == "1"]
-    with TrialStore(small.folder / "results.db") as store:
+    with ResultStore(small.folder / "results.db") as store:
         for row in rows:
             rewards = store.rewards(f"figures/connect3/egreedy/{row['learner']}")
             assert float(row["mean"]) == pytest.approx(rewards.mean(), abs=1e-5)
@@ -136,7 +134,7 @@ def test_other_settings_are_refused(small: ReportPaths) -> None:
 
 def test_verdict_runs_are_as_many_as_claims_ask_for(small: ReportPaths) -> None:
     plan, claims = plan_of("figures"), load_claims()
-    with TrialStore(small.folder / "results.db") as store:
+    with ResultStore(small.folder / "results.db") as store:
         costs = {game: _cost(store, game) for game in TARGETS}
         findings = evaluate(claims, Evidence(store, "figures", "tictactoe", claims.table, RUNS, costs))
     settings = plan.verdicts().of_findings(findings).settings
@@ -149,17 +147,17 @@ def test_verdict_runs_are_as_many_as_claims_ask_for(small: ReportPaths) -> None:
     assert not any("~" in name for name in settings), "controls judge no claim"
 
 
-def _cost(store: TrialStore, game: str) -> Cost:
+def _cost(store: ResultStore, game: str) -> Cost:
     return Cost(**store.noted(f"cost/figures/{game}"))
 
 
 def test_runs_are_the_same_in_a_longer_experiment(small: ReportPaths, tmp_path: Path) -> None:
-    from gamelore.lab.runner import run_grid
+    from gamelore.lab.experiment import run_grid
 
     name = "figures/capturego3/egreedy/transfer"
     longer = plan_of("figures", runs=4).target("capturego3", "egreedy", "transfer")
-    with TrialStore(tmp_path / "longer.db") as store, TrialStore(small.folder / "results.db") as first:
-        run_grid(Grid.of([longer]), store, workers=1, progress=False)
+    with ResultStore(tmp_path / "longer.db") as store, ResultStore(small.folder / "results.db") as first:
+        run_grid(SettingGrid.of([longer]), store, workers=1, progress=False)
         assert np.array_equal(store.rewards(name, RUNS), first.rewards(name))
 
 
@@ -167,3 +165,12 @@ def test_the_demo(tmp_path: Path) -> None:
     paths = demo(tmp_path, runs=2, matches=20, workers=1, progress=False)
     assert paths.html.parent == tmp_path
     assert "2 runs" in paths.headline
+    assert "(verdict of 500 runs: undecided, +0.27 [+0.00, +0.54]) against the random opponent" in paths.headline
+    assert paths.headline.count("(too few runs) (verdict of ") == 5
+    assert "The 2 runs of this report decide nothing" in paths.headline
+    markdown = paths.markdown.read_text()
+    assert not re.search(
+        r"\d \[[+-]?[\d.inf]+, [+-]?[\d.inf]+\]", markdown.replace(paths.headline, "").split("## What")[0]
+    )
+    assert "| preliminary | the project's verdict |" in markdown
+    assert "95 % bands" not in markdown

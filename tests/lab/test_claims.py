@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from gamelore.errors import ExperimentError
-from gamelore.lab.claims import load_claims
-from gamelore.lab.endpoints import MEASURES
-from gamelore.learn.table1 import printed_values
+from gamelore.lab.papers.banerjee2007.measures import MEASURES
+from gamelore.lab.papers.banerjee2007.plan import load_claims, printed_values
 
 ENTRY = """
 format = 1
@@ -54,7 +53,7 @@ def test_table_1_is_that_of_the_paper() -> None:
     assert claims.claims["table1.f-egreedy"].paper == "38"
     assert claims.table.column("weak")["l"] == 63.36
     for opponent in ("egreedy", "random", "weak"):
-        assert claims.table.printed(opponent) == {x: value for x, (value, _) in printed_values(opponent).items()}  # type: ignore[arg-type]
+        assert claims.table.printed(opponent) == {x: value for x, (value, _) in printed_values(opponent).items()}
 
 
 def test_letters_can_be_given_in_288_ways() -> None:

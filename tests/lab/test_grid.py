@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from gamelore.errors import ExperimentError
-from gamelore.lab.grid import Grid
-from gamelore.learn.transfer import LearnerSettings
-from gamelore.play.player import OpponentSettings
+from gamelore.lab.experiment import SettingGrid
+from gamelore.learning.td.initial_values import LearnerSettings
+from gamelore.matches.opponents import OpponentSettings
 from lab.pretended import make_setting, make_source
 
 
@@ -49,7 +49,7 @@ def test_settings_of_an_older_store_are_still_the_same() -> None:
 
 def test_a_grid_takes_sources_in_with_the_runs_that_are_needed() -> None:
     source = make_source(runs=1)
-    grid = Grid.of([make_setting("a", runs=2, source=source), make_setting("b", runs=5, source=source)])
+    grid = SettingGrid.of([make_setting("a", runs=2, source=source), make_setting("b", runs=5, source=source)])
     assert {name: one.runs for name, one in grid.settings.items()} == {source.id: 5, "a": 2, "b": 5}
     assert sum(1 for _ in grid.trials()) == 12
 
@@ -57,7 +57,7 @@ def test_a_grid_takes_sources_in_with_the_runs_that_are_needed() -> None:
 def test_sources_come_before_what_needs_them_and_all_else_last() -> None:
     first = make_source()
     second = make_source("second/egreedy/source", source=first)
-    grid = Grid.of([make_setting("target", source=second), make_setting("plain")])
+    grid = SettingGrid.of([make_setting("target", source=second), make_setting("plain")])
     assert [sorted(one.id for one in stage) for stage in grid.stages()] == [
         ["source/egreedy/source"],
         ["second/egreedy/source"],
@@ -67,7 +67,7 @@ def test_sources_come_before_what_needs_them_and_all_else_last() -> None:
 
 def test_one_name_stands_for_one_setting() -> None:
     with pytest.raises(ExperimentError, match="expected one setting named game/egreedy/baseline, got two"):
-        Grid.of([make_setting(), make_setting(seed=5)])
+        SettingGrid.of([make_setting(), make_setting(seed=5)])
 
 
 def test_impossible_settings() -> None:

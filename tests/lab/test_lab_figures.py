@@ -7,7 +7,16 @@ import numpy as np
 import pytest
 
 from gamelore.lab import stats
-from gamelore.lab.figures import Bars, CurvePlan, Dot, Picture, bar_figure, dot_figure, learning_figure, sweep_figure
+from gamelore.lab.figures import (
+    Bars,
+    CurvePlan,
+    Dot,
+    ReportPicture,
+    bar_figure,
+    dot_figure,
+    learning_figure,
+    sweep_figure,
+)
 from gamelore.lab.stats import Interval
 
 REWARDS = {
@@ -16,12 +25,12 @@ REWARDS = {
 }
 
 
-def rows(picture: Picture) -> list[dict[str, str]]:
+def rows(picture: ReportPicture) -> list[dict[str, str]]:
     with picture.csv.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
-def draw(folder: Path, axis: tuple[float, float] | None = (45.0, 90.0)) -> Picture:
+def draw(folder: Path, axis: tuple[float, float] | None = (45.0, 90.0)) -> ReportPicture:
     plan = CurvePlan("figure9", "Figure 9", "A caption.", axis, 21, 1, 2)
     shown = {x: stats.mean_curve(r, 21) for x, r in REWARDS.items()}
     extra = {x: stats.mean_curve(r, 1, 21) for x, r in REWARDS.items()}

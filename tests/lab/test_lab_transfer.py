@@ -7,17 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gamelore import rulesheets
 from gamelore.errors import ExperimentError
-from gamelore.lab.grid import Grid
-from gamelore.lab.transfer import FOUR_GAMES, TransferPlan, every_pair, transfer, windows
-from gamelore.lab.trials import TrialStore
+from gamelore.lab.experiment import SettingGrid
+from gamelore.lab.results import ResultStore
+from gamelore.lab.transfer_study import FOUR_GAMES, TransferPlan, every_pair, transfer, windows
 
 
 def test_every_source_to_every_target_from_both_roles_to_both() -> None:
     plans = every_pair(runs=1, matches=2)
     pairs = {(p.source, p.source_role, t, p.target_role) for p in plans for t in p.targets}
     assert pairs == set(product(FOUR_GAMES, (0, 1), FOUR_GAMES, (0, 1)))
-    names = Grid.of(setting for plan in plans for setting in plan.settings()).settings
+    names = SettingGrid.of(setting for plan in plans for setting in plan.settings()).settings
     assert len(names) == 8 + 64 + 2 * 8  # sources; transfer learners; baselines and lookahead learners, shared
 
 
@@ -30,7 +31,7 @@ def test_a_small_transfer(tmp_path: Path) -> None:
         ("capturego3", "losetictactoe.role2"),
     ]
     assert json.loads(json.dumps(result.gains[0].as_json()))["late"].keys() == {"baseline", "lookahead"}
-    with TrialStore(tmp_path / "results.db") as store:
+    with ResultStore(tmp_path / "results.db") as store:
         baseline = store.rewards("tictactoe.role2/egreedy/baseline")
         moved = store.rewards("tictactoe.role2/egreedy/transfer-from-capturego3")
     wanted = np.mean(moved[:, 3:] - baseline[:, 3:])
@@ -53,6 +54,25 @@ def test_many_pairs_are_counted_after_a_correction(tmp_path: Path) -> None:
     assert result.report.headline.endswith(
         "(2 runs, p < 0.05 after Holm's correction over the pairs): above 0 in 0 of 5 pairs and below in 0."
     )
+
+
+def test_own_sheets_are_named_not_located(tmp_path: Path) -> None:
+    sheets = tmp_path / "some folder"
+    sheets.mkdir()
+    own = [sheets / "mine.kif", sheets / "yours.kif"]
+    for path, game in zip(own, ("tictactoe", "losetictactoe"), strict=True):
+        path.write_text(rulesheets.path(game).read_text(encoding="utf-8"), encoding="utf-8")
+    plan = TransferPlan(str(own[0]), (str(own[1]), "tictactoe"), runs=3, matches=20, source_matches=10)
+    result = transfer(plan, tmp_path / "out", workers=1, progress=False)
+    markdown = result.report.markdown.read_text()
+    assert markdown.startswith("# What is learned in mine, carried to yours, tictactoe\n")
+    for text in (markdown, result.report.html.read_text(), (tmp_path / "out" / "gains.csv").read_text()):
+        assert "some folder" not in text
+    assert "from mine to yours" in result.report.headline
+    gains = [line for line in markdown.splitlines() if line.startswith(("| target", "| yours | ", "| tictactoe | "))]
+    assert len(gains) == 1 + 2 * 3
+    assert max(map(len, gains)) <= 100
+    assert "[" not in result.report.headline, "too few runs for intervals"
 
 
 def test_the_first_tenth_and_the_rest() -> None:

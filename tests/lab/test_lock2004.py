@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,24 +10,38 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gamelore.catalogue import player
 from gamelore.errors import ExperimentError
-from gamelore.games import load
-from gamelore.lab.learned import LearnedPair, best
-from gamelore.lab.lock2004 import classes, reproduce, run, speed
-from gamelore.lab.lock2004.claims import claims
-from gamelore.lab.lock2004.exact import exact_baselines, z_score
-from gamelore.lab.lock2004.findings import MEASURES, findings
-from gamelore.lab.lock2004.learned import classes_words
-from gamelore.lab.lock2004.observing import Observed, Tally
-from gamelore.lab.lock2004.plan import DEFAULT, LENGTHS, Plan, improvements, sensitivity
-from gamelore.lab.lock2004.printed import COLUMNS, GAMES, TABLE_1, Column
-from gamelore.lab.lock2004.runs import Done, Job, graph_of, play_run, symmetry_group, trained
-from gamelore.lab.lock2004.store import STORE, RunStore
-from gamelore.lab.lock2004.strategies import shows
-from gamelore.lab.lock2004.study import Study, per_cent, printed_interval, tried
+from gamelore.lab.papers.lock2004 import page, reproduce, tables
+from gamelore.lab.papers.lock2004.measures import MEASURES, Study, claims, findings, per_cent, printed_interval, tried
+from gamelore.lab.papers.lock2004.plan import (
+    COLUMNS,
+    DEFAULT,
+    GAMES,
+    LENGTHS,
+    TABLE_1,
+    Column,
+    Plan,
+    improvements,
+    sensitivity,
+)
+from gamelore.lab.papers.lock2004.runs import (
+    AdviceTally,
+    Observed,
+    graph_of,
+    play_run,
+    shows,
+    symmetry_group,
+    time_run,
+    trained,
+)
+from gamelore.lab.papers.lock2004.tables import classes_words, exact_baselines, z_score
 from gamelore.lab.report import ReportPaths
-from gamelore.learn.seqplayer import SeqPlayer
-from gamelore.learn.training import Tournaments, score
+from gamelore.lab.results import STORE, Outcome, ResultStore, Trial
+from gamelore.lab.sequence_text import LearnedPair, best
+from gamelore.learning.sequences.seqlearner import Tournaments, score
+from gamelore.learning.sequences.seqplayer import SeqPlayer
+from gamelore.rulesheets import load
 
 LTTT, MORRIS = GAMES
 SMALL: dict[str, Any] = {"runs": 2, "fresh": 2, "share": 0.2, "games": (LTTT,), "workers": 1, "progress": False}
@@ -151,7 +166,7 @@ def test_a_cell_against_the_one_above() -> None:
         for scores in ([50, 0, 20], [50, 5, 25])
     ]
     study = study_of(runs, [[50, 0, 10], [50, 0, 10], [50, 0, 13]])
-    found = study.over(LTTT, "version 1", Column("perfect", "reliability"))[0]
+    found = study.over(LTTT, "version 1", *Column("perfect", "reliability"))[0]
     assert found.mean == pytest.approx(50 - 22)
     second = [one for one in study.compared if one.row == "version 2"]
     assert {one.difference.mean for one in second} == {0.0}
@@ -174,7 +189,7 @@ def test_variants_are_compared_run_by_run() -> None:
 
 
 def test_a_tally_counts_states_in_which_a_move_can_be_wrong() -> None:
-    tally = Tally()
+    tally = AdviceTally()
     tally.add(np.array([1.0, 0.5, 0.25]), np.array([True, True, False]))
     assert tally.as_json() == [2, 1, 0.75]
 
@@ -232,11 +247,11 @@ def test_pairs_are_kept_as_text() -> None:
 
 
 def test_which_classes_of_sequences_can_be_learned() -> None:
-    found = classes.possible()
+    found = tables.possible()
     assert [len(some) for some in (found.allowed, found.in_match, found.in_success)] == [264, 264, 246]
     assert found.in_match - found.in_success == found.lines, "who has three in a line has lost"
     assert found.in_training < found.in_success
-    assert {classes.kind_name(kind): classes.share_of(kind, found.in_training) for kind in classes.KINDS} == {
+    assert {tables.kind_name(kind): tables.share_of(kind, found.in_training) for kind in tables.KINDS} == {
         "duets of xplayer": 16, "duets of oplayer": 66, "solos of xplayer": 27, "solos of oplayer": 57
     }  # fmt: skip
 
@@ -244,9 +259,13 @@ def test_which_classes_of_sequences_can_be_learned() -> None:
 # ---- runs ----
 
 
+def test_the_docstring_of_the_tables_has_no_quotes_within() -> None:
+    assert '"' not in (tables.__doc__ or '"')
+
+
 def test_observing_changes_nothing() -> None:
     (experiment,) = [one for one in Plan(games=(LTTT,), share=0.4).core() if one.learner]
-    tournaments = Tournaments(graph_of(LTTT), (experiment.seed, 0))
+    tournaments = Tournaments(graph_of(LTTT), (experiment.seed, 0), player)
     pairs = trained(experiment, tournaments).pairs
     plain, observed = SeqPlayer(pairs), Observed(pairs, SeqPlayer(pairs).settings)
     perfect = tournaments.named(experiment.spec("perfect"))
@@ -259,21 +278,21 @@ def test_observing_changes_nothing() -> None:
 
 def test_a_run_is_the_same_every_time() -> None:
     (experiment,) = [one for one in Plan(games=(LTTT,), share=0.2).core() if one.learner]
-    first, second = (play_run(Job(experiment, 1), lambda matches: None) for _ in range(2))
+    (first,), (second,) = (play_run(Trial(experiment, 1), lambda matches: None) for _ in range(2))
     assert {**first.result, "seconds": []} == {**second.result, "seconds": []}
-    assert first.result != play_run(Job(experiment, 0), lambda matches: None).result
+    assert first.result != play_run(Trial(experiment, 0), lambda matches: None)[0].result
 
 
 def test_the_best_pairs_come_first() -> None:
     (experiment,) = [one for one in Plan(games=(LTTT,), share=0.4).core() if one.learner]
-    pairs = trained(experiment, Tournaments(graph_of(LTTT), (1, 0))).pairs
+    pairs = trained(experiment, Tournaments(graph_of(LTTT), (1, 0), player)).pairs
     found = best(pairs, 5)
     assert [one.weight for one in found] == sorted(pairs.weights.tolist(), reverse=True)[:5]
 
 
 def test_decisions_are_timed() -> None:
     (experiment,) = Plan(games=(LTTT,), share=0.04).speed()
-    done = speed.time_run(Job(experiment, 0), lambda matches: None)
+    (done,) = time_run(Trial(experiment, 0), lambda matches: None)
     assert done.result["microseconds"].keys() == {"version 1", "version 2"}
     assert min(done.result["microseconds"].values()) > 0
 
@@ -283,24 +302,24 @@ def test_decisions_are_timed() -> None:
 
 def test_a_run_is_never_overwritten(tmp_path: Path) -> None:
     experiment = Plan(games=(LTTT,)).core()[0]
-    done = Done(Job(experiment, 0), "rules", 1.0, {"scores": {}})
-    with RunStore(tmp_path / STORE) as store:
-        store.add(done, "1")
+    done = Outcome(Trial(experiment, 0), rules_hash="rules", seconds=1.0, result={"scores": {}})
+    with ResultStore(tmp_path / STORE) as store:
+        store.add([done], "1")
         with pytest.raises(ExperimentError, match="expected a run that is not yet in"):
-            store.add(done, "1")
+            store.add([done], "1")
         with pytest.raises(ExperimentError, match="expected the rules of losetictactoe"):
-            store.add(done._replace(job=Job(experiment, 1), rules_hash="others"), "1")
+            store.add([replace(done, trial=Trial(experiment, 1), rules_hash="others")], "1")
         assert store.finished() == {(experiment.id, 0)}
         with pytest.raises(ExperimentError, match=r"expected 2 finished runs .* got 1; run the command again"):
             store.results(experiment.id, 2)
         with pytest.raises(ExperimentError, match="expected results of gamelore 2, got 1"):
-            store.check([experiment], "2")
+            store.check({experiment.id: experiment}, "2")
 
 
 def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
     (tmp_path / STORE).write_text("some other file, long enough to be looked at as a database of whatever kind")
     with pytest.raises(ExperimentError, match="choose another folder with --out"):
-        RunStore(tmp_path / STORE)
+        ResultStore(tmp_path / STORE)
 
 
 # ---- the whole ----
@@ -322,6 +341,13 @@ def test_a_small_run_of_everything(small: ReportPaths) -> None:
     assert "morris" not in small.headline
 
 
+def test_without_verdicts_the_headline_has_the_committed_ones(tmp_path: Path) -> None:
+    report = reproduce(tmp_path, core=True, **SMALL)
+    assert "(too few runs) % (the paper 82: verdict of 200 runs: contradicted, 43.0 [41.3, 44.6])" in report.headline
+    assert "The 2 runs of this report decide nothing; all verdicts are the project's." in report.headline
+    assert "| preliminary | the project's verdict |" in report.markdown.read_text()
+
+
 def test_every_claim_is_judged(small: ReportPaths) -> None:
     found = {row["claim"]: row for row in rows(small.folder / "claims.csv")}
     assert found.keys() == {claim.id for claim in claims() if claim.of["game"] == LTTT}
@@ -337,7 +363,7 @@ def test_tables_can_be_traced_to_their_runs(small: ReportPaths) -> None:
         for row in rows(small.folder / "table1.csv")
         if (row["row"], row["opponent"], row["what"]) == ("version 2", "novice", "power")
     ]
-    with RunStore(small.folder / STORE) as store:
+    with ResultStore(small.folder / STORE) as store:
         results = store.results("core/losetictactoe/learner", 2)
     scores = [result["scores"]["version 2"]["novice"] for result in results]
     assert float(cell["mean"]) == pytest.approx(np.mean([100 * wins / matches for matches, wins, _ in scores]))
@@ -348,7 +374,7 @@ def test_tables_can_be_traced_to_their_runs(small: ReportPaths) -> None:
 
 def test_what_was_met_is_possible(small: ReportPaths) -> None:
     plan = Plan(runs=2, games=(LTTT,))
-    with RunStore(small.folder / STORE) as store:
+    with ResultStore(small.folder / STORE) as store:
         study = Study(plan, "core", {"core/losetictactoe/learner": store.results("core/losetictactoe/learner", 2)})
     words = " ".join(classes_words(study))
     assert "exactly the solos whose three squares are in a line" in words
@@ -360,13 +386,13 @@ def test_running_again_makes_no_run_and_finds_the_same(small: ReportPaths) -> No
     again = reproduce(small.folder, verdicts=True, **SMALL)
     assert again.headline == small.headline
     assert (small.folder / "claims.csv").read_bytes() == before
-    assert "core 0.0 s (0 runs made, 6 found)" in again.markdown.read_text()
+    assert "core 0.0 s (0 trials played, 6 found finished)" in again.markdown.read_text()
 
 
 def test_other_settings_and_other_code_are_refused(small: ReportPaths, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ExperimentError, match=r"got others in core/losetictactoe/\w+: seed was 2004, is 5"):
         reproduce(small.folder, seed=5, **SMALL)
-    monkeypatch.setattr(run, "version", lambda: "another")
+    monkeypatch.setattr(page, "version", lambda: "another")
     with pytest.raises(ExperimentError, match="expected results of gamelore another"):
         reproduce(small.folder, **SMALL)
 
@@ -374,31 +400,31 @@ def test_other_settings_and_other_code_are_refused(small: ReportPaths, monkeypat
 def test_a_run_that_broke_off_goes_on_where_it_stopped(
     small: ReportPaths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made: list[Job] = []
+    made: list[Trial] = []
 
-    def break_off(job: Job, report: Any) -> Done:
+    def break_off(trial: Trial, report: Any) -> list[Outcome]:
         if len(made) == 5:
             raise KeyboardInterrupt
-        made.append(job)
-        return play_run(job, report)
+        made.append(trial)
+        return play_run(trial, report)
 
-    (stages,) = run._stages(Plan(runs=2, share=0.2, games=(LTTT,)), core=True, verdicts=False)
-    with RunStore(tmp_path / STORE) as store:
+    core = page.Part("core", Plan(runs=2, share=0.2, games=(LTTT,)).core(), break_off)
+    with ResultStore(tmp_path / STORE) as store:
         with pytest.raises(KeyboardInterrupt):
-            list(run._run([replace(stages[0], play=break_off)], store, workers=1, progress=False))
-        assert store.finished() == {(job.experiment.id, job.run) for job in made}
+            page.run_part(core, store, workers=1, progress=False)
+        assert store.finished() == {trial.key for trial in made}
     paths = reproduce(tmp_path, core=True, **SMALL)
-    assert "core 0.0 s (1 runs made, 5 found)" in paths.markdown.read_text().replace("core 0.1 s", "core 0.0 s")
+    assert re.search(r"core \d+\.\d s \(1 trials played, 5 found finished\)", paths.markdown.read_text())
     assert (tmp_path / "table1.csv").read_bytes() == (small.folder / "table1.csv").read_bytes()
 
 
 def test_more_runs_go_on_with_those_that_are_there(tmp_path: Path) -> None:
     found = []
-    with RunStore(tmp_path / STORE) as store:
+    with ResultStore(tmp_path / STORE) as store:
         for runs in (1, 2):
             plan = Plan(runs=runs, share=0.2, games=(LTTT,))
-            found += run._run([run.Stage("core", plan.core())], store, workers=1, progress=False)
-    assert [(one.made, one.found) for one in found] == [(3, 0), (3, 3)]
+            found.append(page.run_part(page.Part("core", plan.core()), store, workers=1, progress=False))
+    assert [(one.played, one.found) for one in found] == [(3, 0), (3, 3)]
 
 
 def test_claims_rest_on_the_runs_that_are_judged() -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from gamelore.lab.figures import Picture
-from gamelore.lab.report import Bullets, Heading, Pictures, Table, Text, machine, peak_memory, span, write_report
-from gamelore.lab.stats import UNKNOWN, Interval, exact
+from gamelore.lab.figures import ReportPicture
+from gamelore.lab.report import Bullets, Heading, Pictures, TableBlock, Text, machine, peak_memory, span, write_report
+from gamelore.lab.stats import FEWEST_SHOWN, UNKNOWN, Interval, exact
 
 
 class Checker(HTMLParser):
@@ -28,20 +28,20 @@ class Checker(HTMLParser):
 
 
 @pytest.fixture
-def picture(tmp_path: Path) -> Picture:
+def picture(tmp_path: Path) -> ReportPicture:
     paths = [tmp_path / f"curve.{suffix}" for suffix in ("png", "svg", "csv")]
     for path in paths:
         path.write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
-    return Picture("curve", "A curve & its band.", *paths)
+    return ReportPicture("curve", "A curve & its band.", *paths)
 
 
-def test_both_pages(tmp_path: Path, picture: Picture) -> None:
+def test_both_pages(tmp_path: Path, picture: ReportPicture) -> None:
     blocks = [
         Heading("Part"),
         Text("some **bold** words, `code` and <tags>"),
         Bullets(["one", "two"]),
         Pictures([picture], 2),
-        Table(("name", "n"), [("a|b", "1"), ("c", "undecided")], (1,), "A caption."),
+        TableBlock(("name", "n"), [("a|b", "1"), ("c", "undecided")], (1,), "A caption."),
     ]
     paths = write_report("Title", "The headline.", blocks, tmp_path)
     markdown, page = paths.markdown.read_text(), paths.html.read_text()
@@ -53,8 +53,8 @@ def test_both_pages(tmp_path: Path, picture: Picture) -> None:
     assert (paths.headline, paths.folder) == ("The headline.", tmp_path)
 
 
-def test_the_html_stands_alone_and_is_well_formed(tmp_path: Path, picture: Picture) -> None:
-    page = write_report("Title", "x", [Pictures([picture]), Table(("a",), [("b",)])], tmp_path).html.read_text()
+def test_the_html_stands_alone_and_is_well_formed(tmp_path: Path, picture: ReportPicture) -> None:
+    page = write_report("Title", "x", [Pictures([picture]), TableBlock(("a",), [("b",)])], tmp_path).html.read_text()
     checker = Checker()
     checker.feed(page)
     assert checker.open == []
@@ -69,6 +69,8 @@ def test_the_html_stands_alone_and_is_well_formed(tmp_path: Path, picture: Pictu
     [
         (Interval(98.123, 97.9, 98.35, 10), False, "98.12 [97.90, 98.35]"),
         (Interval(0.5, -0.25, 1.25, 10), True, "+0.50 [-0.25, +1.25]"),
+        (Interval(2.63, -192.0, 185.0, 3), True, "+2.63 (too few runs)"),
+        (Interval(2.63, 1.0, 4.26, FEWEST_SHOWN), True, "+2.63 [+1.00, +4.26]"),
         (exact(12.0), False, "12"),
         (exact(0.253), False, "0.25"),
         (UNKNOWN, False, "not met"),

@@ -155,3 +155,15 @@ def test_welch_of_samples_that_do_not_scatter() -> None:
     assert stats.welch([1.0, 1.0, 1.0], [1.0, 1.0]) == (Interval(0.0, 0.0, 0.0, 2), 1.0)
     assert stats.welch([2.0, 2.0, 2.0], [1.0, 1.0])[1] == 2 / 10, "of 10 ways to deal five numbers"
     assert stats.welch([2.0], [1.0, 1.5]) == (Interval(0.75, -math.inf, math.inf, 1), 1.0)
+
+
+def test_too_few_runs_decide_nothing() -> None:
+    few = Interval(5.0, 4.9, 5.1, stats.FEWEST_SHOWN - 1)
+    assert stats.judge_side(few, 0.0001, 1) == "undecided"
+    assert stats.judge_within(few, 4.0, 6.0) == "undecided"
+    assert stats.judge_within(few, 8.0, 9.0) == "undecided"
+    enough = Interval(5.0, 4.9, 5.1, stats.FEWEST_SHOWN)
+    assert (few.too_few, enough.too_few, stats.exact(3.0).too_few) == (True, False, False)
+    assert stats.judge_within(enough, 4.0, 6.0) == "reproduced"
+    assert stats.with_intervals(4) == "too few for intervals"
+    assert stats.with_intervals(5, "95 % bands") == "95 % bands"

@@ -1,7 +1,7 @@
 """What can be counted on the games themselves."""
 
-from gamelore.lab import structure
-from gamelore.lab.trees import feature_tree
+from gamelore.lab.feature_trees import feature_tree
+from gamelore.lab.papers.banerjee2007 import measures as structure
 
 
 def test_features_of_tictactoe() -> None:

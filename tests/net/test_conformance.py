@@ -12,8 +12,8 @@ import pytest
 
 from gamelore import load
 from gamelore.net.host import HostSettings
+from gamelore.net.hosted_series import HostedSeries, Standing
 from gamelore.net.messages import PlayerInfo
-from gamelore.net.series import Series, Standing
 from wire import Scripted, exchange, reply, request, rules, say, serving, status_of, words
 
 LEGAL = re.compile(r"\(mark [123] [123]\)")
@@ -227,7 +227,7 @@ def hosted(folder: Path, player: Scripted) -> tuple[PlayerInfo | Exception, Stan
 
     async def play() -> tuple[PlayerInfo | Exception, Standing]:
         players = [player.url, f"{path}:Last"]
-        async with Series(load("tictactoe"), players, HostSettings(startclock=3, playclock=4)) as series:
+        async with HostedSeries(load("tictactoe"), players, HostSettings(startclock=3, playclock=4)) as series:
             (who,) = (await series.ask_who()).values()
             return who, (await series.run(1))[0]
 
@@ -235,7 +235,7 @@ def hosted(folder: Path, player: Scripted) -> tuple[PlayerInfo | Exception, Stan
 
 
 LAST = """
-from gamelore.play.player import Player
+from gamelore.players.player import Player
 
 
 class Last(Player):

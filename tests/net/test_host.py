@@ -10,14 +10,12 @@ import numpy as np
 import pytest
 
 from gamelore import Game, GameloreError, load
-from gamelore.net.client import Client
-from gamelore.net.host import AT_START, HostedMatch, HostSettings, run_match
+from gamelore.matches.match import Event, MatchRecord
+from gamelore.net.host import AT_START, HostSettings, LocalSeat, RemoteSeat, run_match
+from gamelore.net.http import Client
 from gamelore.net.messages import Abort, Play, PlayerInfo, Start, Stop
-from gamelore.net.records import of_match, replay
-from gamelore.net.seats import LocalSeat, RemoteSeat
-from gamelore.play.graph import Graph
-from gamelore.play.match import Event
-from gamelore.play.streams import WHICH, stream, uniform
+from gamelore.players.position_graph import PositionGraph
+from gamelore.players.random_streams import WHICH, stream, uniform
 from scripted import ScriptedPlayer
 
 CLOCKS = HostSettings(startclock=0, playclock=0, extra=0.4)
@@ -70,7 +68,7 @@ def alternate(kind: type[Stub] = Stub) -> tuple[Stub, Stub]:
     return first, kind("noop", "(mark 2 1)", "noop", "(mark 2 2)")
 
 
-async def over_the_wire(game: Game, script: str, settings: HostSettings) -> tuple[HostedMatch, ScriptedPlayer]:
+async def over_the_wire(game: Game, script: str, settings: HostSettings) -> tuple[MatchRecord, ScriptedPlayer]:
     """A match of a scripted player as xplayer against one of this process that takes first moves."""
     async with AsyncExitStack() as stack:
         player = await stack.enter_async_context(ScriptedPlayer(script, game=game))
@@ -87,10 +85,10 @@ def test_what_players_are_asked(game: Game) -> None:
     assert second.asked[0][0].role == "oplayer"  # type: ignore[attr-defined]
     assert first.asked[1:3] == [("play", "m.12", None, 4.5), ("play", "m.12", ("(mark 1 1)", "noop"), 4.5)]
     assert first.asked[-1] == second.asked[-1] == ("stop", "m.12", ("(mark 1 3)", "noop"))
-    assert (hosted.end, hosted.goals, hosted.plies, hosted.events) == ("terminal", (100, 0), 5, ())
+    assert (hosted.end, hosted.goals, len(hosted.moves), hosted.events) == ("terminal", (100, 0), 5, ())
     assert hosted.errors == (("", ""),) * 6
-    assert len(hosted.times) == 6
-    assert list(hosted.times) == sorted(hosted.times)
+    assert len(hosted.state_times) == 6
+    assert list(hosted.state_times) == sorted(hosted.state_times)
 
 
 def test_all_roles_are_asked_at_once(game: Game) -> None:
@@ -136,14 +134,14 @@ def test_faults_and_what_is_played_in_place(
     assert hosted.errors[3] == (f"{kind} {text}".strip(), "")
     left = [square for square in SQUARES if square not in ("(mark 1 1)", "(mark 2 2)")]
     drawn = int(uniform(stream(5, 0, "host", 7, 0), 2, WHICH) * len(left))
-    assert of_match(hosted.state, "m", ["", ""]).moves[2] == (left[drawn], "noop")
+    assert hosted.moves[2] == (left[drawn], "noop")
     assert hosted.end == "cap"
 
 
 def test_the_first_move_in_place_of_a_fault(game: Game) -> None:
     settings = HostSettings(0, 0, 0.05, replace="first", max_plies=1)
     hosted = asyncio.run(run_match(game, [Stub("what"), Stub("noop")], settings))
-    assert of_match(hosted.state, "m", ["", ""]).moves == (("(mark 1 1)", "noop"),)
+    assert hosted.moves == (("(mark 1 1)", "noop"),)
 
 
 @pytest.mark.parametrize("ready", ["busy", "nil", ")"])
@@ -187,15 +185,14 @@ def test_every_fault_over_the_wire(game: Game, script: str, kinds: set[str]) -> 
     assert {event.ply for event in hosted.events} == ({2} if kinds else set())
     assert hosted.end == "terminal"
     assert player.count(Stop) == 1
-    assert player.count(Play) == hosted.plies
-    record = of_match(hosted.state, hosted.match, ["wire", "here"], errors=hosted.errors)
-    assert replay(record, game).end == "terminal"
+    assert player.count(Play) == len(hosted.moves)
+    assert hosted.replay(game).end == "terminal"
 
 
 def test_a_redirect_is_not_followed(game: Game) -> None:
     hosted, player = asyncio.run(over_the_wire(game, "play=redirect", CLOCKS))
-    assert [event.kind for event in hosted.events] == ["IL"] * hosted.plies
-    assert player.count(Play) == hosted.plies
+    assert [event.kind for event in hosted.events] == ["IL"] * len(hosted.moves)
+    assert player.count(Play) == len(hosted.moves)
 
 
 @pytest.mark.parametrize("script", ["any=silent", "any=close", "any=garbage"])
@@ -203,11 +200,11 @@ def test_a_player_that_is_never_there(game: Game, script: str) -> None:
     settings = HostSettings(0, 0, 0.12)
     hosted, _ = asyncio.run(over_the_wire(game, script, settings))
     assert hosted.end == "terminal"
-    assert [event.ply for event in hosted.events] == list(range(-1, hosted.plies))
+    assert [event.ply for event in hosted.events] == list(range(-1, len(hosted.moves)))
 
 
 def test_a_player_that_dies_in_the_match(game: Game) -> None:
-    async def talk() -> HostedMatch:
+    async def talk() -> MatchRecord:
         async with AsyncExitStack() as stack:
             player = await stack.enter_async_context(ScriptedPlayer(game=game))
             client = await stack.enter_async_context(Client())
@@ -262,9 +259,9 @@ def test_a_local_player_that_fails_ends_the_match(game: Game) -> None:
 
 def test_what_is_written_down_is_written_before_stop(game: Game) -> None:
     first, second = alternate()
-    told: list[HostedMatch] = []
+    told: list[MatchRecord] = []
 
-    def over(hosted: HostedMatch) -> None:
+    def over(hosted: MatchRecord) -> None:
         assert first.asked[-1][0] == "play"
         told.append(hosted)
 
@@ -275,7 +272,7 @@ def test_what_is_written_down_is_written_before_stop(game: Game) -> None:
 def test_a_record_that_cannot_be_written_counts_as_no_match(game: Game) -> None:
     first, second = alternate()
 
-    def over(hosted: HostedMatch) -> None:
+    def over(hosted: MatchRecord) -> None:
         raise OSError("no space")
 
     with pytest.raises(OSError, match="no space"):
@@ -289,11 +286,11 @@ def test_matches_that_end_stuck() -> None:
         " (<= terminal (true (at 2)))"
     )
     hosted = asyncio.run(run_match(stuck, [Stub("go")], GENEROUS))
-    assert (hosted.end, hosted.plies, hosted.goals) == ("stuck", 1, (None,))
+    assert (hosted.end, len(hosted.moves), hosted.goals) == ("stuck", 1, (None,))
 
 
 def test_matches_may_share_a_graph(game: Game) -> None:
-    graph = Graph(game)
+    graph = PositionGraph(game)
     for _ in range(2):
         assert asyncio.run(run_match(game, alternate(), GENEROUS, graph=graph)).goals == (100, 0)
     assert graph.num_rows == len(np.unique(graph.keys)) <= 12

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from commands import run
-from gamelore.learn.knowledge import Knowledge
+from gamelore.learning.store.knowledge import Knowledge
 from wire import GAMELORE, PATIENCE, served
 
 MATCHES = 40

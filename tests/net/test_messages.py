@@ -6,9 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gamelore import games
+from gamelore import rulesheets
 from gamelore.errors import ProtocolError
+from gamelore.gdl import syntax
+from gamelore.gdl.syntax import printable
 from gamelore.net.messages import (
+    LEAST,
     MAX_CLOCK,
     MAX_MATCH_ID,
     MAX_MOVES,
@@ -21,16 +24,17 @@ from gamelore.net.messages import (
     Preview,
     Start,
     Stop,
+    answer_time,
+    left,
     match_id,
     parse,
     parse_reply,
     parse_status,
-    printable,
     show,
     show_info,
     term,
+    thinking_time,
 )
-from gamelore.rules import gdl
 
 RULES = "(role x) (role o)"
 START = Start("m.1", "x", RULES, 10, 5)
@@ -145,13 +149,13 @@ def test_upper_case_is_the_same_message_in_upper_case():
         assert show(parse(text.upper())) == text.upper() == show(message).upper()
 
 
-@pytest.mark.parametrize("name", games.names())
+@pytest.mark.parametrize("name", rulesheets.names())
 def test_shipped_rules_go_over_the_wire(name):
-    text = games.path(name).read_text(encoding="utf-8")
+    text = rulesheets.path(name).read_text(encoding="utf-8")
     message = parse(show(Start("m", "x", text, 1, 1)))
     assert isinstance(message, Start)
     assert "\n" not in message.rules
-    assert gdl.parse(message.rules).rules == gdl.parse(text).rules
+    assert syntax.parse(message.rules).rules == syntax.parse(text).rules
 
 
 @pytest.mark.parametrize(
@@ -364,3 +368,26 @@ def test_match_ids():
     assert match_id("Match.tictactoe-17_x") == "Match.tictactoe-17_x"
     with pytest.raises(ProtocolError, match=r"got \.\./x y"):
         match_id("../x y")
+
+
+# what a clock leaves
+
+
+@pytest.mark.parametrize(
+    ("clock", "margin", "thinking", "answering"),
+    [
+        (10, 0.5, 9.5, 9.75),
+        (10, 0, 10 - LEAST / 2, 10),
+        (1, 0.5, 0.5, 0.75),
+        (1, 2, 0.5, 0.75),
+        (0, 0.5, LEAST / 2, LEAST),
+    ],
+)
+def test_what_a_clock_leaves(clock: float, margin: float, thinking: float, answering: float):
+    assert thinking_time(clock, margin) == thinking
+    assert answer_time(clock, margin) == answering
+
+
+def test_a_deadline_that_is_over_leaves_nothing():
+    assert left(time.monotonic() - 1) == 0
+    assert 0 < left(time.monotonic() + 100) <= 100

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from commands import run
-from gamelore.learn.knowledge import Knowledge, MatchRow
-from gamelore.learn.tables import Afterstate
+from gamelore.learning.store.knowledge import Knowledge
+from gamelore.learning.store.schema import Afterstate, MatchRow
 from wire import hosting, serving
 
 MATCHES = 30

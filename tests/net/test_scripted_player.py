@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from gamelore import load
-from gamelore.net.client import Client
+from gamelore.net.http import Client
 from gamelore.net.messages import Play, show
 from scripted import PATH, ScriptedPlayer, read_script
 

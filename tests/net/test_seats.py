@@ -12,10 +12,10 @@ import pytest
 from numpy.typing import NDArray
 
 from gamelore import Game, GameloreError, load
+from gamelore.analysis.isomorphism import scramble
+from gamelore.net.host import Disguise, LocalSeat, RemoteSeat
 from gamelore.net.messages import PlayerInfo, Start
-from gamelore.net.seats import Disguise, LocalSeat, RemoteSeat
-from gamelore.play.player import Finished, Player, Turn
-from gamelore.rules.renaming import scramble
+from gamelore.players.player import Finished, Player, Turn
 
 PATIENCE = 20.0  # seconds; only what hangs takes so long
 
@@ -26,7 +26,7 @@ def game() -> Game:
 
 
 class Wire:
-    """In the place of web.Client: keeps what is sent, and replies as it is told."""
+    """In the place of http.Client: keeps what is sent, and replies as it is told."""
 
     def __init__(self, reply: str | Callable[[str], str] = "ready") -> None:
         self.sent: list[tuple[str, str, float, str]] = []
@@ -105,7 +105,7 @@ def test_a_disguise_covers_what_goes_out_and_is_taken_off_what_comes_back(game: 
 
 def refusing(times: int, monkeypatch: pytest.MonkeyPatch) -> Wire:
     """A player that is not there when it is tried so many times."""
-    monkeypatch.setattr("gamelore.net.seats.AGAIN", 0.01)
+    monkeypatch.setattr("gamelore.net.host.AGAIN", 0.01)
 
     def reply(text: str) -> str:
         if len(wire.sent) <= times:
@@ -173,7 +173,7 @@ def test_a_local_player_plays(game: Game) -> None:
         async with LocalSeat("egreedy:filler=first", game) as seat:
             replies = [await seat.start(start("m"), 0, 1), await seat.play("m", None, 1)]
             replies.append(await seat.play("m", ("(MARK 1  1)", "noop"), 1))
-            return [*replies, await seat.abort("m", 1), (await seat.info(1)).name]
+            return [*replies, await seat.abort("m", 1), seat.name]
 
     assert asyncio.run(talk()) == ["ready", "(mark 1 1)", "noop", "aborted", "egreedy:filler=first"]
 

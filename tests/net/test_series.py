@@ -17,20 +17,19 @@ import numpy as np
 import pytest
 
 from gamelore import Game, GameloreError, load
-from gamelore.learn.knowledge import Knowledge
-from gamelore.learn.settings import LearnerSettings
-from gamelore.learn.study import STAGE, study
+from gamelore.catalogue import player
+from gamelore.learning.session import STAGE, study
+from gamelore.learning.store.knowledge import Knowledge
+from gamelore.learning.td.initial_values import LearnerSettings
+from gamelore.matches.lockstep import run_lockstep
+from gamelore.matches.match import MatchRecord, match_records
+from gamelore.matches.opponents import OpponentSettings
 from gamelore.net.host import HostSettings
+from gamelore.net.hosted_series import HostedSeries, SeriesFolder, Standing, moving_mean
 from gamelore.net.messages import Abort, PlayerInfo, Start, Stop
-from gamelore.net.records import GGPRecord, read, replay
-from gamelore.net.series import Played, Series, Standing, moving_mean
-from gamelore.net.seriesfolder import SeriesFolder
-from gamelore.play.graph import Graph
-from gamelore.play.lockstep import run_lockstep
-from gamelore.play.match import match_records
-from gamelore.play.player import Finished, OpponentSettings
-from gamelore.play.roster import player
-from gamelore.play.streams import stream
+from gamelore.players.player import Finished
+from gamelore.players.position_graph import PositionGraph
+from gamelore.players.random_streams import stream
 from scripted import ScriptedPlayer, playing
 
 SETTINGS = HostSettings(startclock=10, playclock=10, seed=4)
@@ -50,19 +49,19 @@ def play(
     settings: HostSettings = SETTINGS,
     at_once: int = 1,
     **more: object,
-) -> Series:
+) -> HostedSeries:
     """A series that was played."""
 
-    async def talk() -> Series:
-        async with Series(game, players, settings, **more) as series:  # type: ignore[arg-type]
+    async def talk() -> HostedSeries:
+        async with HostedSeries(game, players, settings, **more) as series:  # type: ignore[arg-type]
             await series.run(num_matches, at_once)
         return series
 
     return asyncio.run(talk())
 
 
-def records(folder: Path) -> dict[int, GGPRecord]:
-    return {int(path.stem[6:]): read(path) for path in sorted(folder.glob("match-*.json"))}
+def records(folder: Path) -> dict[int, MatchRecord]:
+    return {int(path.stem[6:]): MatchRecord.read(path) for path in sorted(folder.glob("match-*.json"))}
 
 
 def moves(folder: Path) -> dict[int, tuple[tuple[str, ...], ...]]:
@@ -82,8 +81,8 @@ def cut_journal(folder: Path, lines: int) -> None:
 @pytest.mark.parametrize("at_once", [1, 7])
 def test_local_players_play_the_matches_of_the_lockstep_loop(game: Game, tmp_path: Path, at_once: int) -> None:
     ended: list[Finished] = []
-    run_lockstep(Graph(game), list(map(player, LOCAL)), [stream(4, 0, STAGE)], 20, on_end=ended.append)
-    expected = [record.moves for one in ended for record in match_records(one, LOCAL, [()])]
+    run_lockstep(PositionGraph(game), list(map(player, LOCAL)), [stream(4, 0, STAGE)], 20, on_end=ended.append)
+    expected = [record.moves for one in ended for record in match_records(one, LOCAL)]
     play(game, LOCAL, 20, at_once=at_once, folder=tmp_path / "series")
     assert list(moves(tmp_path / "series").values()) == expected
 
@@ -91,10 +90,10 @@ def test_local_players_play_the_matches_of_the_lockstep_loop(game: Game, tmp_pat
 def test_every_record_plays_again(game: Game, tmp_path: Path) -> None:
     series = play(game, LOCAL, 5, folder=tmp_path)
     for number, record in records(tmp_path).items():
-        assert replay(record, game).goals == series.played[number].goals
-        assert record.details is not None
-        assert record.details.key == (4, 0, STAGE, number)
-        assert record.details.players == tuple(LOCAL)
+        assert record.replay(game).goals == series.played[number].goals
+        assert record.is_ours
+        assert record.key == (4, 0, STAGE, number)
+        assert record.players == tuple(LOCAL)
         assert (record.start_clock, record.play_clock) == (10, 10)
     assert load(tmp_path / "rules.kif").rules_hash == game.rules_hash
 
@@ -124,14 +123,14 @@ def test_moving_means() -> None:
 
 
 def test_fifty_matches_at_once(game: Game) -> None:
-    async def talk() -> tuple[Series, ScriptedPlayer, int]:
+    async def talk() -> tuple[HostedSeries, ScriptedPlayer, int]:
         most = 0
 
-        def told(one: Played) -> None:
+        def told(number: int, one: MatchRecord) -> None:
             nonlocal most
             most = max(most, wire.count(Start) - wire.count(Stop))
 
-        async with ScriptedPlayer(game=game) as wire, Series(game, [wire.url, "random"], SETTINGS) as series:
+        async with ScriptedPlayer(game=game) as wire, HostedSeries(game, [wire.url, "random"], SETTINGS) as series:
             await series.run(120, 50, told)
             return series, wire, most
 
@@ -148,7 +147,7 @@ def test_faults_do_not_stop_a_series(game: Game, tmp_path: Path) -> None:
     async def talk() -> tuple[Standing, ...]:
         async with (
             ScriptedPlayer(script, game=game) as player,
-            Series(game, [player.url, "egreedy"], QUICK, folder=tmp_path) as series,
+            HostedSeries(game, [player.url, "egreedy"], QUICK, folder=tmp_path) as series,
         ):
             return await series.run(8)
 
@@ -164,12 +163,12 @@ def test_faults_do_not_stop_a_series(game: Game, tmp_path: Path) -> None:
     assert found[5][0][0].startswith("IL )")
     assert [number for number, rows in found.items() if not rows] == [0, 6, 7]
     for record in records(tmp_path).values():
-        replay(record, game)
+        record.replay(game)
 
 
 def test_a_player_that_dies_for_good(game: Game) -> None:
     async def talk() -> tuple[Standing, ...]:
-        async with ScriptedPlayer(game=game) as player, Series(game, [player.url, "egreedy"], QUICK) as series:
+        async with ScriptedPlayer(game=game) as player, HostedSeries(game, [player.url, "egreedy"], QUICK) as series:
             await series.run(2)
             await player.__aexit__(None, None, None)
             return await series.run(5)
@@ -182,7 +181,7 @@ def test_a_player_that_dies_for_good(game: Game) -> None:
 
 def test_a_series_gives_up_on_a_player_that_is_gone(game: Game) -> None:
     async def talk() -> int:
-        async with ScriptedPlayer(game=game) as player, Series(game, [player.url, "egreedy"], QUICK) as series:
+        async with ScriptedPlayer(game=game) as player, HostedSeries(game, [player.url, "egreedy"], QUICK) as series:
             await series.run(2, give_up=3)
             await player.__aexit__(None, None, None)
             with pytest.raises(GameloreError, match=f"{player.url} to reply, got nothing in the last 3 matches; start"):
@@ -196,10 +195,10 @@ def test_a_series_gives_up_on_a_player_that_is_gone(game: Game) -> None:
 def test_a_player_that_is_there_now_and_then_is_not_given_up(game: Game) -> None:
     script = "start=close; play=close; play@1=silent; " + "; ".join(f"play#{match}@1=ok" for match in range(0, 6, 2))
 
-    async def talk() -> Series:
+    async def talk() -> HostedSeries:
         async with (
             ScriptedPlayer(script, game=game) as player,
-            Series(game, [player.url, "egreedy"], QUICK) as series,
+            HostedSeries(game, [player.url, "egreedy"], QUICK) as series,
         ):
             await series.run(6, give_up=2)
         return series
@@ -211,7 +210,9 @@ def test_scrambled_matches_are_the_same_matches(game: Game, tmp_path: Path) -> N
     async def talk(scramble: bool) -> ScriptedPlayer:
         async with ScriptedPlayer() as player:
             folder = tmp_path / str(scramble)
-            async with Series(game, [player.url, "egreedy"], SETTINGS, scramble=scramble, folder=folder) as series:
+            async with HostedSeries(
+                game, [player.url, "egreedy"], SETTINGS, scramble=scramble, folder=folder
+            ) as series:
                 await series.run(3)
             return player
 
@@ -225,8 +226,11 @@ def test_scrambled_matches_are_the_same_matches(game: Game, tmp_path: Path) -> N
 
 
 def test_one_player_in_two_roles(game: Game) -> None:
-    async def talk() -> tuple[Series, ScriptedPlayer]:
-        async with ScriptedPlayer(game=game) as player, Series(game, [player.url, player.url], SETTINGS) as series:
+    async def talk() -> tuple[HostedSeries, ScriptedPlayer]:
+        async with (
+            ScriptedPlayer(game=game) as player,
+            HostedSeries(game, [player.url, player.url], SETTINGS) as series,
+        ):
             await series.run(2)
             return series, player
 
@@ -240,7 +244,7 @@ def test_who_the_players_are(game: Game) -> None:
         async with (
             ScriptedPlayer(game=game) as good,
             ScriptedPlayer("info=close", game=game) as bad,
-            Series(game, [good.url, bad.url], SETTINGS) as series,
+            HostedSeries(game, [good.url, bad.url], SETTINGS) as series,
         ):
             return await series.ask_who(), series.names, good.url, bad.url
 
@@ -296,7 +300,7 @@ def test_a_series_file_that_is_none(game: Game, tmp_path: Path, text: str) -> No
 
 def test_a_folder_in_use_is_refused(game: Game, tmp_path: Path) -> None:
     async def talk() -> None:
-        async with Series(game, LOCAL, folder=tmp_path), Series(game, LOCAL, folder=tmp_path):
+        async with HostedSeries(game, LOCAL, folder=tmp_path), HostedSeries(game, LOCAL, folder=tmp_path):
             pass
 
     with pytest.raises(GameloreError, match="where a host is at work"):
@@ -336,8 +340,8 @@ def test_a_full_disk_leaves_whole_lines(tmp_path: Path) -> None:
     assert len((tmp_path / "journal.jsonl").read_text().splitlines()) == 2
 
 
-async def resumed(game: Game, folder: Path, num_matches: int, player: ScriptedPlayer) -> Series:
-    async with Series(game, [player.url, "egreedy"], SETTINGS, folder=folder) as series:
+async def resumed(game: Game, folder: Path, num_matches: int, player: ScriptedPlayer) -> HostedSeries:
+    async with HostedSeries(game, [player.url, "egreedy"], SETTINGS, folder=folder) as series:
         await series.run(num_matches)
     return series
 
@@ -429,10 +433,11 @@ import asyncio, sys
 from pathlib import Path
 from gamelore import load
 from gamelore.net.host import HostSettings
-from gamelore.net.series import Series
+from gamelore.net.hosted_series import HostedSeries
 
 async def main(url, folder, matches, at_once):
-    async with Series(load("tictactoe"), [url, "egreedy"], HostSettings(10, 10, seed=4), folder=Path(folder)) as series:
+    settings = HostSettings(10, 10, seed=4)
+    async with HostedSeries(load("tictactoe"), [url, "egreedy"], settings, folder=Path(folder)) as series:
         await series.run(int(matches), int(at_once))
 
 asyncio.run(main(*sys.argv[1:]))

@@ -1,25 +1,17 @@
-"""The command line, thin over the library: every command is a few calls that a program could make as well.
+"""The command line, a thin layer over the library: each command makes a few calls of public functions.
 
-    console.py    what all commands share
-    games.py      games
-    check.py      check
-    fmt.py        fmt
-    inspect.py    show, perft, symmetries
-    bench.py      bench
-    solve.py      solve
-    human.py      the player at this terminal
-    play.py       play, players
-    replay.py     replay
-    serve.py      serve
-    host.py       host
-    features.py   features
-    sequences.py  learn --learner sequences
-    learn.py      learn
-    pairs.py      knowledge show, of learners of sequences
-    knowledge.py  knowledge list | show | export | import
-    lab.py        transfer, reproduce, demo, matches
+    console.py              shared parts of all commands
+    rulesheet_commands.py   games, check, fmt
+    position_commands.py    show, perft, symmetries, solve
+    bench_command.py        bench
+    play_commands.py        play, players, replay
+    human.py                the player `human`: a person at this terminal
+    network_commands.py     serve, host
+    learn_commands.py       learn
+    knowledge_commands.py   features; knowledge list | show | export | import
+    experiment_commands.py  transfer, reproduce, demo, matches
 
-Exit codes: 0 done, 1 findings or failed, 2 a mistake in the command, 130 interrupted.
+Exit codes: 0 success, 1 findings or failure, 2 mistake in the command line, 130 interrupted by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -28,7 +20,16 @@ from typing import Annotated
 
 import typer
 
-from . import bench, check, features, fmt, games, host, inspect, knowledge, lab, learn, play, replay, serve, solve
+from . import (
+    bench_command,
+    experiment_commands,
+    knowledge_commands,
+    learn_commands,
+    network_commands,
+    play_commands,
+    position_commands,
+    rulesheet_commands,
+)
 
 app = typer.Typer(
     name="gamelore",
@@ -39,14 +40,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group in (games, check, fmt, inspect, bench, solve, play, replay, serve, host, features, learn):
-    group.register(app)
-app.add_typer(knowledge.app, name="knowledge")
-lab.register(app)
+for group in (
+    rulesheet_commands,
+    position_commands,
+    bench_command,
+    play_commands,
+    network_commands,
+    learn_commands,
+    knowledge_commands,
+    experiment_commands,
+):
+    app.add_typer(group.app)
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(is_wanted: bool) -> None:
+    if is_wanted:
         from importlib.metadata import version
 
         typer.echo(f"gamelore {version('gamelore')}")
@@ -56,12 +64,12 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     pass
 
 
 def main() -> None:
-    """The entry point of the console script."""
+    """Run the command line. This is the entry point of the console script."""
     app(prog_name="gamelore")

@@ -1,56 +1,54 @@
-"""What all commands share: help with examples, JSON, one clear message for an error, exit codes, names put right.
+"""Shared parts of all commands: help with examples, tables, JSON, progress bars, error messages and exit codes.
 
-Results go to standard output (a table, or JSON with --json); progress, warnings and errors go to standard error.
+Results go to standard output, as a table or, with --json, as JSON. Progress, warnings and errors go to standard error.
 """
 
 from __future__ import annotations
 
-import difflib
 import functools
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer import Argument, Option
 
-from ..errors import GameloreError
+from ..errors import GameloreError, one_of, player_bug
+from ..game.game import EngineName, Game
 
-if TYPE_CHECKING:
-    from ..play.player import OpponentSettings
-    from ..rules.game import Game
+OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130  # exit codes; FAILED is also used for findings
 
-OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130  # exit codes; FAILED also for findings
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-Seed = Annotated[int, typer.Option("--seed", help="Decides every random number: same seed, same result.")]
+GAME_HELP = "A shipped game (see `gamelore games`) or the path of a rulesheet, either with :option=value,.. after it."
+GameName = Annotated[str, Argument(metavar="GAME", help=GAME_HELP)]
+Json = Annotated[bool, Option("--json", help="Print JSON, for programs.")]
+Seed = Annotated[int, Option("--seed", help="Seed of all random numbers: the same seed gives the same result.")]
+Force = Annotated[bool, Option("--force", help="Overwrite an existing file.")]
 KnowledgeFile = Annotated[
     Path | None,
-    typer.Option(
-        "--knowledge",
-        metavar="FILE",
-        help="The knowledge store.",
-        show_default="$GAMELORE_KNOWLEDGE, or knowledge.db in the user's data folder",
+    Option(
+        "--knowledge", metavar="FILE", help="Knowledge store.", show_default="$GAMELORE_KNOWLEDGE or user data folder"
     ),
 ]
 Engine = Annotated[
-    Literal["auto", "native", "reasoner"],
-    typer.Option("--engine", help="Compile the rules, ask them each time, or whichever works."),
+    EngineName, Option("--engine", help="native: compiled rules. reasoner: slow, any rules. auto: native if possible.")
 ]
-GAME_HELP = "A shipped game (see `gamelore games`) or the path of a rulesheet; :option=value,.. behind either."
 
 
 def command(
     app: typer.Typer, name: str, *examples: str, kept: str = "nothing was written"
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Registers a command: its docstring and these examples are the help; `kept` is the word after Ctrl-C."""
+    """Register a function as a command of `app`. Its help consists of the docstring and the examples.
+
+    After Ctrl-C the message is "interrupted; " and `kept`.
+    """
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(function)
         def run(*args: Any, **options: Any) -> None:
-            with _reported(kept):
+            with reported(kept):
                 function(*args, **options)
 
         app.command(name, help=_help(function.__doc__ or "", examples))(run)
@@ -60,7 +58,7 @@ def command(
 
 
 def _help(doc: str, examples: Sequence[str]) -> str:
-    """The paragraphs of a docstring, each on one line for whoever folds it, and the examples as they are."""
+    """Return a help text: each paragraph of a docstring on one line (typer wraps lines), then one line per example."""
     from inspect import cleandoc
 
     paragraphs = [" ".join(paragraph.split()) for paragraph in cleandoc(doc).split("\n\n")]
@@ -69,42 +67,45 @@ def _help(doc: str, examples: Sequence[str]) -> str:
 
 
 @contextmanager
-def _reported(kept: str) -> Iterator[None]:
+def reported(kept: str) -> Iterator[None]:
+    """Turn expected errors and Ctrl-C into a message and an exit code. Errors from bugs in gamelore pass through."""
     try:
         yield
-    except GameloreError as error:
-        fail(str(error))
-    except BrokenPipeError:  # the reader of a pipe has gone: typer's to handle
+    except BrokenPipeError:  # the reader of the pipe has closed it; typer handles this
         raise
-    except OSError as error:
-        fail(f"expected a file or folder that can be used, got: {error}; name another one")
-    except (KeyboardInterrupt, SystemError) as error:
-        if not _is_interrupt(error):
-            raise
-        say(f"interrupted; {kept}")
-        raise typer.Exit(INTERRUPTED) from None
+    except (Exception, KeyboardInterrupt) as error:
+        if isinstance(error, KeyboardInterrupt | SystemError) and _is_interrupt(error):
+            say(f"interrupted; {kept}")
+            raise typer.Exit(INTERRUPTED) from None
+        if bug := player_bug(error):
+            fail(bug)
+        if isinstance(error, OSError):
+            fail(f"expected a file or folder that can be used, got: {error}; name another one")
+        if isinstance(error, GameloreError):
+            fail(str(error))
+        raise
 
 
 def _is_interrupt(error: BaseException | None) -> bool:
-    """Whether it is Ctrl-C; a numba kernel that returns arrays turns that into a SystemError."""
+    """Return whether Ctrl-C caused the error. Numba kernels that return arrays raise a SystemError after Ctrl-C."""
     return isinstance(error, KeyboardInterrupt) or (error is not None and _is_interrupt(error.__cause__))
 
 
 def fail(message: str, code: int = FAILED) -> NoReturn:
-    """One message on standard error, and out."""
+    """Print an error and exit."""
     typer.secho("error: ", fg="red", bold=True, nl=False, err=True)
     typer.echo(message, err=True)
     raise typer.Exit(code)
 
 
 def say(message: str) -> None:
-    """A remark on standard error."""
+    """Print a message on standard error."""
     typer.echo(message, err=True)
 
 
 @contextmanager
 def status() -> Iterator[Callable[[str], None]]:
-    """Shows lines on standard error, where that is a terminal, each in the place of the last; gone at the end."""
+    """Yield a function that shows a status line on a terminal. A new text replaces the old one; clear it at the end."""
 
     def show(text: str) -> None:
         if sys.stderr.isatty():
@@ -117,49 +118,66 @@ def status() -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def progress_bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar on standard error, with the remaining time; told how many there are."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+def progress_bars(transient: bool = False) -> Iterator[Callable[[str, int, int], None]]:
+    """Yield a function (stage, done, total) that shows a progress bar for each stage, with the remaining time.
 
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("left:"), TimeRemainingColumn())
+    Bars appear only on a terminal. `transient`: clear the bars at the end.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TimeRemainingColumn
+
+    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), "left:", TimeRemainingColumn())
     console = Console(stderr=True)
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda completed: bar.update(task, completed=completed)
+    with Progress(*columns, console=console, disable=not console.is_terminal, transient=transient) as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def tell(stage: str, done: int, total: int) -> None:
+            if stage not in tasks:
+                tasks[stage] = bars.add_task(stage, total=total)
+            bars.update(tasks[stage], completed=done, total=total)
+
+        yield tell
 
 
 @contextmanager
 def usage() -> Iterator[None]:
-    """Mistakes found inside are the caller's: exit code 2."""
+    """Exit with code 2 on a GameloreError in the block, since it is a mistake of the user.
+
+    Errors from bugs in the user's own player pass through.
+    """
     try:
         yield
     except GameloreError as error:
+        if player_bug(error):
+            raise
         fail(str(error), USAGE)
 
 
 def known(name: str, names: Iterable[str], what: str) -> str:
-    """The name where it is one of `names`; else out, with the nearest ones."""
-    names = list(names)
-    if name in names:
-        return name
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    remedy = f"did you mean {' or '.join(near)}?" if near else "choose one of these"
-    fail(f"expected {what}: {', '.join(names) or 'none'}; got {name!r}; {remedy}", USAGE)
+    """Return `name` if it is one of `names`; otherwise exit with code 2 and suggest the most similar names."""
+    with usage():
+        return one_of(name, list(names), what)
+
+
+def refuse_existing(file: Path, force: bool) -> None:
+    """Exit if the file exists, unless `force`."""
+    if file.exists() and not force:
+        fail(f"{file}: expected a new file, got one that exists; name another, or write over it with --force")
 
 
 def counted(count: int, what: str, several: str = "") -> str:
-    """1 match, 2 matches; an s makes several unless told otherwise."""
+    """Return a count with its noun, as in 1 match, 2 matches. `several` is the plural; by default an s is added."""
     return f"{count} {what if count == 1 else several or f'{what}s'}"
 
 
 def emit(value: Any) -> None:
-    """A result as JSON on standard output."""
+    """Print a result as JSON on standard output."""
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str))
 
 
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: Iterable[int] = ()) -> None:
-    """A result as a table on standard output; the columns `numbers` are set to the right."""
+    """Print a result as a table on standard output. `numbers`: the indices of columns to align right."""
+    from rich.console import Console
     from rich.table import Table
 
     right = set(numbers)
@@ -168,50 +186,35 @@ def show_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, numb
         table.add_column(column, justify="right" if index in right else "left", overflow="fold")
     for row in rows:
         table.add_row(*map(str, row))
-    from rich.console import Console
-
     console = Console(highlight=False, markup=False)
     if not console.is_terminal:
-        console.width = 1000  # a pipe has no edge
+        console.width = 1000  # do not wrap lines if the output is a pipe or file
     with console.capture() as capture:
         console.print(table)
     typer.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))
 
 
+def identity(game: Game) -> dict[str, Any]:
+    """Return the JSON fields that identify a loaded game."""
+    return {"game": game.name, "rules_hash": game.rules_hash, "engine": game.engine}
+
+
 def rulesheet_path(name: str, shipped: bool = True) -> Path:
-    """The rulesheet of a shipped game (unless these and options do not count), or at a path.
+    """Return the path of a rulesheet. `shipped`: also accept the name of a shipped game, and options after a colon.
 
-    Raises GameloreError, with the nearest right names, where there is none, or no such option.
+    Raises GameloreError if there is no such rulesheet or option; the error suggests the most similar names.
     """
-    from .. import games
+    from .. import rulesheets
 
-    base, settings = games.split(name) if shipped else (name, "")
-    names = games.names() if shipped else ()
-    path = games.path(base) if base in names else Path(base)
-    if path.exists() and not path.is_dir():
-        if settings:
-            games.sheet(name)  # which looks at them
-        return path
-    what = "a shipped game or the path of a rulesheet" if shipped else "the path of a rulesheet"
-    raise GameloreError(f"expected {what}, got {base!r}; {_instead(path, names)}")
+    path = rulesheets.place(rulesheets.split(name)[0] if shipped else name, shipped)
+    if shipped:
+        rulesheets.sheet(name)  # checks the options and the text
+    return path
 
 
-def _instead(path: Path, names: Sequence[str]) -> str:
-    """What may have been meant by a path where there is no file."""
-    if path.is_dir():
-        return f"that is a folder: name its files, as in {path / '*.kif'}"
-    names = names if path.name == str(path) else ()  # a shipped game is in no folder
-    files = {place.stem: str(place) for place in path.parent.glob("*.kif")}
-    near = difflib.get_close_matches(path.stem, names, n=3, cutoff=0.5)
-    near += [files[stem] for stem in difflib.get_close_matches(path.stem, files)]
-    if near:
-        return f"did you mean {' or '.join(near)}?"
-    return f"shipped are {', '.join(names)}" if names else "there is no such file"
-
-
-def load_game(name: str, engine: Literal["auto", "native", "reasoner"] = "auto") -> Game:
-    """A game by its name or path, with a remark where it will be slow; out where there is none, naming the nearest."""
-    from ..games import load
+def load_game(name: str, engine: EngineName = "auto") -> Game:
+    """Load a game by name or path. Print a message if it will be slow; exit with code 2 if the game does not exist."""
+    from ..rulesheets import load
 
     with usage():
         rulesheet_path(name)
@@ -223,26 +226,15 @@ def load_game(name: str, engine: Literal["auto", "native", "reasoner"] = "auto")
     return game
 
 
-def opponent_settings(spec: str) -> OpponentSettings:
-    """An opponent such as "weak:filler=first". Raises GameloreError for one that is none."""
-    from ..play.player import Opponent
-    from ..play.roster import player
-
-    chosen = player(spec)
-    if not isinstance(chosen, Opponent):
-        raise GameloreError(f"expected an opponent (egreedy, random or weak), got {spec!r}; choose one of these")
-    return chosen.settings[0]
-
-
 def show_width() -> int:
-    """The characters of a line on standard output."""
+    """Return the number of characters in a line of standard output."""
     import shutil
 
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 100
 
 
 def in_columns(texts: Sequence[str], indent: int = 0, gap: int = 2) -> list[str]:
-    """Texts in columns, row by row, as many as fit a line; `gap` blanks at least between them."""
+    """Arrange texts row by row in as many columns as fit on a line, with at least `gap` blanks between columns."""
     if not texts:
         return []
     size = max(map(len, texts)) + gap

@@ -1,22 +1,120 @@
-"""Pictures, each with the rows it was drawn from: `stem`.png, `stem`.svg and `stem`.csv."""
+"""Draw pages of small pictures, and charts (curves, dots, bars, sweeps), as PNG and SVG files with data as CSV.
+
+matplotlib is imported when it is first used. A chart has three files with the same stem: .png, .svg and .csv.
+"""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
-from .stats import Curve, Interval
+from ..drawing.board import INK, PAPER
+from ..errors import GameloreError
+from .stats import FEWEST_SHOWN, Curve, Interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-INK, FAINT, RULE = "#22262b", "#7a828b", "#dfe3e7"
+WIDTH = 7.2  # inches
+MARGIN = 0.25
+TITLE = 0.35
+RULE = "#e3e6e9"
+Spot = tuple[float, float]
+Item = TypeVar("Item")
+
+
+def in_rows(items: Iterable[Item], width: Callable[[Item], float], between: float = 0.0) -> list[list[Item]]:
+    """Divide items into rows, without changing their order. A full row is as wide as a page. Widths are in inches."""
+    rows: list[list[Item]] = []
+    room = 0.0
+    for item in items:
+        if width(item) > room + 1e-9:
+            rows.append([])
+            room = WIDTH - 2 * MARGIN
+        rows[-1].append(item)
+        room -= width(item) + between
+    return rows
+
+
+def first_row(title: str) -> float:
+    """Return the y coordinate of the first row, in inches from the top of the page."""
+    return MARGIN + (TITLE if title else 0.0)
+
+
+def page(width: float, height: float, title: str) -> tuple[Figure, Axes]:
+    """Return an empty page, and its axes. Coordinates are in inches, and y grows downwards."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), facecolor=PAPER)
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set(xlim=(0, width), ylim=(height, 0))
+    axes.set_axis_off()
+    axes.text(MARGIN, MARGIN + 0.05, title, size=11, weight="bold", color=INK, va="center")
+    return figure, axes
+
+
+def circle(axes: Axes, spot: Spot, radius: float, **look: Any) -> None:
+    """Draw a circle around a spot."""
+    from matplotlib.patches import Circle
+
+    axes.add_patch(Circle(spot, radius, **look))
+
+
+def square(axes: Axes, spot: Spot, side: float, **look: Any) -> None:
+    """Draw a square around a spot."""
+    from matplotlib.patches import Rectangle
+
+    axes.add_patch(Rectangle((spot[0] - side / 2, spot[1] - side / 2), side, side, **look))
+
+
+def cross(axes: Axes, spot: Spot, half: float, **look: Any) -> None:
+    """Draw two crossed strokes with their centre on a spot."""
+    x, y = spot
+    for slope in (-half, half):
+        axes.plot([x - half, x + half], [y - slope, y + slope], **look)
+
+
+def rule(axes: Axes, width: float, y: float) -> None:
+    """Draw the horizontal line above the legend, at height `y`."""
+    axes.plot([MARGIN, width - MARGIN], [y, y], color=RULE, linewidth=0.8)
+
+
+def save(figure: Figure, path: str | Path) -> list[Path]:
+    """Write a picture and return the files written.
+
+    The suffix of `path` selects the format. Without a suffix, the function writes a PNG file and an SVG file.
+    Raise GameloreError for a suffix that is not a format of matplotlib.
+    """
+    chosen = Path(path)
+    formats = figure.canvas.get_supported_filetypes()
+    if chosen.suffix and chosen.suffix[1:].lower() not in formats:
+        raise GameloreError(
+            f"expected a picture as {', '.join(sorted(formats))}; got '{chosen.suffix}'; "
+            "choose one of these, or leave the suffix out"
+        )
+    files = [chosen] if chosen.suffix else [chosen.with_suffix(".png"), chosen.with_suffix(".svg")]
+    for file in files:
+        _write(figure, file, 200)
+    return files
+
+
+def _write(figure: Figure, path: Path, dpi: int | Literal["figure"]) -> None:
+    """Write a picture to a file. The files of equal pictures have equal bytes."""
+    import matplotlib
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    metadata = {"Date": None} if path.suffix == ".svg" else None
+    with matplotlib.rc_context({"svg.hashsalt": "gamelore"}):
+        figure.savefig(path, dpi=dpi, metadata=metadata)
+
+
+CHART_INK, CHART_FAINT, CHART_RULE = "#22262b", "#7a828b", "#dfe3e7"
 COLOURS = {
     "transfer": "#1f6fb4",
     "baseline": "#8a6d3b",
@@ -24,20 +122,15 @@ COLOURS = {
     "maxmax": "#3a9d5d",
     "avgmax": "#3a9d5d",
 }
-VERDICT_COLOURS = {
-    "reproduced": "#2c8a4b",
-    "contradicted": "#c9403a",
-    "equivalent": "#5b6fb0",
-    "undecided": "#8d949b",
-}
+VERDICT_COLOURS = {"reproduced": "#2c8a4b", "contradicted": "#c9403a", "equivalent": "#5b6fb0", "undecided": "#8d949b"}
 LABELS = {"transfer": "with transfer", "baseline": "without transfer", "lookahead": "with lookahead"}
-"""The paper's legend."""
-DRAWN_POINTS = 400  # of a curve; its rows are complete
+"""Learner -> its name in the legend of the paper."""
+DRAWN_POINTS = 400  # number of points drawn of a curve; the CSV file has all points
 
 
 @dataclass(frozen=True)
-class Picture:
-    """One figure of a report: where its files are, and what they show."""
+class ReportPicture:
+    """One figure of a report: its caption and its files."""
 
     name: str
     caption: str
@@ -48,33 +141,38 @@ class Picture:
 
 @dataclass(frozen=True)
 class CurvePlan:
-    """What a learning figure looks like: the paper's axis is (low, high) in points, or none."""
+    """Layout of a learning figure.
+
+    axis           range of the y axis in the paper, (low, high) in points; None for no such range
+    averaged_from  number of the first match in the averages that are drawn
+    other_from     number of the first match in the averages that are only in the CSV file
+    """
 
     name: str
     title: str
     caption: str
     axis: tuple[float, float] | None
     averaged_from: int
-    other_from: int  # of the curves that go into the rows only
+    other_from: int
     runs: int
 
 
-def learning_figure(plan: CurvePlan, curves: dict[str, Curve], folder: Path, extra: dict[str, Curve]) -> Picture:
-    """The learners' cumulative averages in the paper's layout, with 95 % bands and the paper's axis marked.
+def learning_figure(plan: CurvePlan, curves: dict[str, Curve], folder: Path, extra: dict[str, Curve]) -> ReportPicture:
+    """Draw the learners' cumulative averages with 95 % bands in the layout of the paper, and mark the paper's y axis.
 
-    `extra` are curves averaged from another match: they go into the rows only.
+    The averages `extra` begin at another match, `plan.other_from`. They are only in the CSV file.
     """
     figure, (axes,) = _canvas(7.2, 4.0)
     bottom, top = _limits(curves, plan.axis)
     if plan.axis is not None:
         _paper_axis(axes, plan.axis)
     for learner, curve in curves.items():
-        _curve(axes, learner, curve)
+        _curve(axes, learner, curve, plan.runs >= FEWEST_SHOWN)
     _end_labels(axes, curves, (top - bottom) * 0.05)
     last = max(int(curve.matches[-1]) for curve in curves.values())
     axes.set(xlim=(0, last), ylim=(bottom, top), xlabel="Matches played")
     axes.set_ylabel(f"Mean cumulative average\nperformance over {plan.runs} runs")
-    axes.set_title(plan.title, loc="left", fontsize=10.5, color=INK, weight="bold")
+    axes.set_title(plan.title, loc="left", fontsize=10.5, color=CHART_INK, weight="bold")
     rows = [
         (averaged, learner, *point)
         for averaged, some in ((plan.averaged_from, curves), (plan.other_from, extra))
@@ -85,18 +183,22 @@ def learning_figure(plan: CurvePlan, curves: dict[str, Curve], folder: Path, ext
     return _save(figure, folder / plan.name, plan.caption, header, rows)
 
 
-def _curve(axes: Axes, learner: str, curve: Curve) -> None:
+def _curve(axes: Axes, learner: str, curve: Curve, with_band: bool) -> None:
     kept = np.unique(np.linspace(0, len(curve.matches) - 1, DRAWN_POINTS).astype(int))
-    x, colour = curve.matches[kept], COLOURS.get(learner, FAINT)
+    x, colour = curve.matches[kept], COLOURS.get(learner, CHART_FAINT)
     dashes = {"baseline": (5, 2), "lookahead": (1.5, 1.5)}.get(learner)
-    axes.fill_between(x, curve.low[kept], curve.high[kept], color=colour, alpha=0.13, linewidth=0)
+    if with_band:
+        axes.fill_between(x, curve.low[kept], curve.high[kept], color=colour, alpha=0.13, linewidth=0)
     (line,) = axes.plot(x, curve.mean[kept], color=colour, linewidth=1.7)
     if dashes:
         line.set_dashes(dashes)
 
 
 def _limits(curves: dict[str, Curve], axis: tuple[float, float] | None) -> tuple[float, float]:
-    """Room for the curves once they have settled (the first hundred points of an average jump) and the paper's axis."""
+    """Return limits of the y axis that contain the paper's axis and all curves without their first points.
+
+    In the first 100 points, the averages still jump.
+    """
     settled = np.concatenate([curve.mean[min(100, len(curve.mean) // 4) :] for curve in curves.values()])
     low, high = float(settled.min()), float(settled.max())
     if axis is not None:
@@ -116,22 +218,22 @@ def _paper_axis(axes: Axes, axis: tuple[float, float]) -> None:
 
 
 def _end_labels(axes: Axes, curves: dict[str, Curve], apart: float) -> None:
-    """What each curve is, and its last value, at its end."""
+    """Write the name and the last value of each curve at its right end, the texts at least `apart` apart in y."""
     shown: list[float] = []
     for value, learner in sorted((float(curve.mean[-1]), learner) for learner, curve in curves.items()):
         shown.append(max([value, *(other + apart for other in shown[-1:])]))
-        style: dict[str, Any] = {"fontsize": 8, "color": COLOURS.get(learner, FAINT), "va": "center"}
+        style: dict[str, Any] = {"fontsize": 8, "color": COLOURS.get(learner, CHART_FAINT), "va": "center"}
         words = f"{value:.2f} {LABELS.get(learner, f'with {learner}')}"
         axes.annotate(words, (1.01, shown[-1]), xycoords=("axes fraction", "data"), annotation_clip=False, **style)
 
 
 @dataclass(frozen=True)
 class Dot:
-    """A labelled interval of a dot chart; `paper` is the printed number beside it."""
+    """A dot of a dot chart: a label, an interval, and the number printed in the paper (`paper`)."""
 
     label: str
     interval: Interval
-    colour: str = INK
+    colour: str = CHART_INK
     paper: float | None = None
 
 
@@ -146,10 +248,10 @@ def dot_figure(
     symlog: bool = False,
     same_x: bool = False,
     share_labels: bool = True,
-) -> Picture:
-    """Panels side by side, one row per dot: mean, 95 % interval, and the paper's number as a diamond.
+) -> ReportPicture:
+    """Draw panels side by side, with one row for each dot: mean, 95 % interval, and the paper's number as a diamond.
 
-    `symlog`: linear between -1 and 1, logarithmic beyond.
+    With `symlog`, the x axis is linear between -1 and 1, and logarithmic outside this range.
     """
     longest = max(len(dots) for _, dots in panels)
     widest = max(len(dot.label) for _, dots in panels for dot in dots) * 0.062
@@ -157,17 +259,13 @@ def dot_figure(
     figure, grid = _canvas(max(6.6, width), 0.62 + 0.23 * longest + 0.35, len(panels), share_labels, same_x)
     for axes, (title, dots) in zip(grid, panels, strict=True):
         _dots(axes, dots)
-        axes.set_title(title, loc="left", fontsize=9, color=INK, weight="bold")
+        axes.set_title(title, loc="left", fontsize=9, color=CHART_INK, weight="bold")
         axes.set_xlabel(xlabel, fontsize=8)
         if symlog:
             _logarithmic_beyond_one(axes)
         if zero is not None:
-            axes.axvline(zero, color=FAINT, linewidth=0.8, zorder=0)
-    rows = [
-        (title, dot.label, dot.interval.mean, dot.interval.low, dot.interval.high, dot.interval.num, dot.paper)
-        for title, dots in panels
-        for dot in dots
-    ]
+            axes.axvline(zero, color=CHART_FAINT, linewidth=0.8, zorder=0)
+    rows = [(title, dot.label, *astuple(dot.interval), dot.paper) for title, dots in panels for dot in dots]
     header = ("panel", "row", "mean", "low", "high", "runs", "paper")
     return _save(figure, folder / name, caption, header, rows)
 
@@ -182,20 +280,20 @@ def _logarithmic_beyond_one(axes: Axes) -> None:
 
 def _dots(axes: Axes, dots: Sequence[Dot]) -> None:
     for y, dot in enumerate(dots):
-        one = dot.interval
-        if np.isfinite(one.half_width):
-            axes.plot([one.low, one.high], [y, y], color=dot.colour, linewidth=2.2, alpha=0.45, solid_capstyle="butt")
-        axes.plot(one.mean, y, "o", color=dot.colour, markersize=4)
+        mean = dot.interval
+        if not mean.too_few and np.isfinite(mean.half_width):
+            axes.plot([mean.low, mean.high], [y, y], color=dot.colour, linewidth=2.2, alpha=0.45, solid_capstyle="butt")
+        axes.plot(mean.mean, y, "o", color=dot.colour, markersize=4)
         if dot.paper is not None:
-            axes.plot(dot.paper, y, "D", markersize=4.4, markerfacecolor="white", markeredgecolor=INK, zorder=3)
+            axes.plot(dot.paper, y, "D", markersize=4.4, markerfacecolor="white", markeredgecolor=CHART_INK, zorder=3)
     axes.set_yticks(range(len(dots)), [dot.label for dot in dots], fontsize=8)
     axes.set_ylim(len(dots) - 0.4, -0.6)
-    axes.grid(axis="y", color=RULE, linewidth=0.6)
+    axes.grid(axis="y", color=CHART_RULE, linewidth=0.6)
 
 
 @dataclass(frozen=True)
 class Bars:
-    """One bar in each group of a bar chart; `hatched`: somebody else's numbers."""
+    """A series of a bar chart: one bar in each group. Bars with numbers of the paper are `hatched`."""
 
     label: str
     intervals: Sequence[Interval]
@@ -210,77 +308,74 @@ def bar_figure(
     panels: Sequence[tuple[str, Sequence[Bars]]],
     folder: Path,
     ylabel: str,
-) -> Picture:
-    """Panels side by side, groups of bars from 0 to 100 with their intervals."""
+) -> ReportPicture:
+    """Draw panels side by side, with groups of bars and their intervals. The y axis goes from 0 to 100."""
     figure, grid = _canvas(3.9 * len(panels) + 0.6, 3.5, len(panels))
     for axes, (title, bars) in zip(grid, panels, strict=True):
-        for number, one in enumerate(bars):
-            _bars(axes, one, number, len(bars))
+        for number, series in enumerate(bars):
+            _bars(axes, series, number, len(bars))
         axes.set_xticks(range(len(groups)), groups, fontsize=8.5)
         axes.set_ylim(0, 100)
-        axes.set_title(title, loc="left", fontsize=9.5, color=INK, weight="bold")
-        axes.grid(axis="y", color=RULE, linewidth=0.6)
+        axes.set_title(title, loc="left", fontsize=9.5, color=CHART_INK, weight="bold")
+        axes.grid(axis="y", color=CHART_RULE, linewidth=0.6)
         axes.set_axisbelow(True)
     grid[0].set_ylabel(ylabel, fontsize=8.5)
     handles, labels = grid[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=8)
     rows = [
-        (title, one.label, group, interval.mean, interval.low, interval.high, interval.num)
+        (title, series.label, group, *astuple(interval))
         for title, bars in panels
-        for one in bars
-        for group, interval in zip(groups, one.intervals, strict=True)
+        for series in bars
+        for group, interval in zip(groups, series.intervals, strict=True)
     ]
     return _save(figure, folder / name, caption, ("panel", "bars", "group", "mean", "low", "high", "runs"), rows)
 
 
-def _bars(axes: Axes, one: Bars, number: int, num: int) -> None:
+def _bars(axes: Axes, bars: Bars, number: int, num: int) -> None:
+    """Draw the bars of series `number` (of `num` series) in all groups."""
     width = 0.84 / num
-    for group, interval in enumerate(one.intervals):
+    look: dict[str, Any] = {"facecolor": "white", "hatch": "/////"} if bars.hatched else {"facecolor": bars.colour}
+    look |= {"edgecolor": bars.colour, "linewidth": 0.8}
+    for group, interval in enumerate(bars.intervals):
         x = group + (number - (num - 1) / 2) * width
-        look: dict[str, Any] = {"facecolor": "white" if one.hatched else one.colour, "edgecolor": one.colour}
-        label = one.label if group == 0 else None
-        axes.bar(
-            x, interval.mean, 0.9 * width, hatch="/////" if one.hatched else None, label=label, linewidth=0.8, **look
-        )
-        if np.isfinite(interval.half_width):
+        axes.bar(x, interval.mean, 0.9 * width, label=None if group else bars.label, **look)
+        if not interval.too_few and np.isfinite(interval.half_width):
             low, high = max(interval.low, 0.0), min(interval.high, 100.0)
-            axes.plot([x, x], [low, high], color=INK, linewidth=1.0)
+            axes.plot([x, x], [low, high], color=CHART_INK, linewidth=1.0)
 
 
 def sweep_figure(
     name: str, caption: str, panels: dict[str, dict[str, list[tuple[int, Interval]]]], folder: Path, ylabel: str
-) -> Picture:
-    """Panels of lines over a logarithmic x; {panel: {line: [(x, interval), ..]}}."""
+) -> ReportPicture:
+    """Draw panels of lines over a logarithmic x axis. `panels` is {panel: {line: [(x, interval), ..]}}."""
     figure, grid = _canvas(7.6, 3.1, len(panels), True)
     colours = ("#1f6fb4", "#c9403a", "#3a9d5d", "#8a6d3b")
     for axes, (title, lines) in zip(grid, panels.items(), strict=True):
         for (label, points), colour in zip(lines.items(), colours, strict=False):
             x = [at for at, _ in points]
-            axes.plot(
-                x, [one.mean for _, one in points], "o-", color=colour, markersize=3.5, linewidth=1.5, label=label
-            )
-            axes.fill_between(x, [one.low for _, one in points], [one.high for _, one in points],
-                              color=colour, alpha=0.13, linewidth=0)  # fmt: skip
+            mean, low, high, _ = zip(*(astuple(interval) for _, interval in points), strict=True)
+            axes.plot(x, mean, "o-", color=colour, markersize=3.5, linewidth=1.5, label=label)
+            if not any(interval.too_few for _, interval in points):
+                axes.fill_between(x, low, high, color=colour, alpha=0.13, linewidth=0)
         axes.set_xscale("log")
         axes.set_xticks(x, [str(at) for at in x], minor=False)
         axes.set_xticks([], minor=True)
-        axes.set_title(title, loc="left", fontsize=9, color=INK, weight="bold")
+        axes.set_title(title, loc="left", fontsize=9, color=CHART_INK, weight="bold")
         axes.set_xlabel("matches of the source run", fontsize=8)
-    every = [one.mean for lines in panels.values() for points in lines.values() for _, one in points]
-    grid[0].set_ylim(0, 1.08 * max(every))
-    grid[0].set_ylabel(ylabel, fontsize=8.5)
-    grid[0].legend(frameon=False, fontsize=8)
     rows = [
-        (title, label, at, one.mean, one.low, one.high, one.num)
+        (title, label, at, *astuple(interval))
         for title, lines in panels.items()
         for label, points in lines.items()
-        for at, one in points
+        for at, interval in points
     ]
+    grid[0].set_ylim(0, 1.08 * max(mean for _, _, _, mean, *_ in rows))
+    grid[0].set_ylabel(ylabel, fontsize=8.5)
+    grid[0].legend(frameon=False, fontsize=8)
     return _save(figure, folder / name, caption, ("panel", "line", "matches", "mean", "low", "high", "runs"), rows)
 
 
 def write_rows(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> Path:
-    """A CSV file; floats with six decimals."""
+    """Write a CSV file and return its path. Floats have six decimals."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
@@ -292,7 +387,7 @@ def write_rows(path: Path, header: Sequence[str], rows: Iterable[Sequence[object
 def _canvas(
     width: float, height: float, panels: int = 1, same_y: bool = True, same_x: bool = False
 ) -> tuple[Figure, Any]:
-    """A figure and the axes of its panels."""
+    """Return a figure and the axes of its panels."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), facecolor="white", layout="constrained")
@@ -300,19 +395,17 @@ def _canvas(
     for axes in grid:
         axes.spines[["top", "right"]].set_visible(False)
         axes.spines[["left", "bottom"]].set_color("#aab1b8")
-        axes.tick_params(colors=INK, labelsize=8, color="#aab1b8")
-        axes.xaxis.label.set_color(INK)
-        axes.yaxis.label.set_color(INK)
+        axes.tick_params(colors=CHART_INK, labelsize=8, color="#aab1b8")
+        axes.xaxis.label.set_color(CHART_INK)
+        axes.yaxis.label.set_color(CHART_INK)
     return figure, grid
 
 
-def _save(figure: Figure, stem: Path, caption: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> Picture:
-    import matplotlib
-
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    # with_suffix would cut names that have a dot
+def _save(
+    figure: Figure, stem: Path, caption: str, header: Sequence[str], rows: Iterable[Sequence[object]]
+) -> ReportPicture:
+    """Write a chart as PNG and SVG, and its rows as CSV. `stem` is the path of the files without a suffix."""
     png, svg, table = (stem.parent / f"{stem.name}.{suffix}" for suffix in ("png", "svg", "csv"))
-    with matplotlib.rc_context({"svg.hashsalt": "gamelore"}):  # the same rows, the same bytes
-        figure.savefig(png, dpi=170)
-        figure.savefig(svg, metadata={"Date": None})
-    return Picture(stem.name, caption, png, svg, write_rows(table, header, rows))
+    _write(figure, png, 170)
+    _write(figure, svg, "figure")
+    return ReportPicture(stem.name, caption, png, svg, write_rows(table, header, rows))

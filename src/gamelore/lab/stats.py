@@ -1,13 +1,17 @@
-"""From rewards to intervals and verdicts. Rewards are arrays [runs, matches] in points, 0 to 100; matches count from 1.
+"""Statistics of experiments: confidence intervals, p-values, Holm's correction, learning curves, and verdicts.
 
-A window (first, last) names matches, both included. Intervals are 95 % t-intervals over runs unless said otherwise:
-a run (its random numbers, its source, its opponent's order of moves) is the unit that is repeated. Learners that are
-compared share the keys of their random numbers, so differences are taken run by run.
+Rewards are arrays [runs, matches] in points from 0 to 100. Matches are numbered from 1. A window (first, last) is a
+range of matches that includes the first and the last match.
+
+Intervals are 95 % t-intervals over runs, unless a function says otherwise. The runs are the independent samples: every
+run has its own random numbers, its own source and its own order of the opponent's moves. Learners that are compared
+use the same random streams in the same run, so differences are computed run by run.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -21,12 +25,18 @@ Verdict = Literal["reproduced", "contradicted", "equivalent", "undecided"]
 
 LEVEL = 0.95
 ALPHA = 0.05
-FEWEST_AGREEING = 6  # samples, all alike, that a verdict may rest on: the sign test gives fewer p > ALPHA
+# smallest number of runs for an interval in a report: with 3 runs, the t-quantile is already 4.3 instead of 2.0
+FEWEST_SHOWN = 5
+# smallest number of equal samples that is enough for a verdict: with fewer, p of the sign test is above ALPHA
+FEWEST_AGREEING = 6
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean with its confidence interval; `num` is how many runs it rests on (0: exact, nothing was sampled)."""
+    """A mean with its confidence interval.
+
+    num  number of samples; 0 for an exact number, which was not sampled
+    """
 
     mean: float
     low: float
@@ -38,8 +48,13 @@ class Interval:
         return (self.high - self.low) / 2
 
     @property
+    def too_few(self) -> bool:
+        """Whether there are too few samples to show the interval or to decide a claim. The mean may still be shown."""
+        return 0 < self.num < FEWEST_SHOWN
+
+    @property
     def few_that_agree(self) -> bool:
-        """Whether it rests on so few samples, all alike, that their lack of scatter says nothing."""
+        """Whether all samples are equal, but there are too few of them to conclude anything from this."""
         return 0 < self.num < FEWEST_AGREEING and self.half_width == 0
 
     def inside(self, low: float, high: float) -> bool:
@@ -51,7 +66,11 @@ class Interval:
 
 @dataclass(frozen=True)
 class Curve:
-    """A mean curve with its band; all arrays float64[points], `matches` int64[points]."""
+    """A mean curve with its confidence band.
+
+    matches          int64[points], the numbers of the matches
+    mean, low, high  float64[points], the mean and the limits of the band at these matches
+    """
 
     matches: NDArray[np.int64]
     mean: Array
@@ -60,89 +79,103 @@ class Curve:
 
 
 UNKNOWN = Interval(math.nan, -math.inf, math.inf, 0)
-"""Of something that no run has met."""
+"""The interval of a quantity that has no sample."""
+
+
+def with_intervals(runs: int, words: str = "95 % intervals") -> str:
+    """Return the words of a caption: `words` with enough runs for intervals, else "too few for intervals"."""
+    return words if runs >= FEWEST_SHOWN else "too few for intervals"
 
 
 def exact(value: float) -> Interval:
-    """A number that was counted, not sampled."""
+    """Return the interval of a number that was counted, not sampled."""
     return Interval(value, value, value, 0)
 
 
-def mean_interval(samples: ArrayLike, level: float = LEVEL) -> Interval:
-    """The t-interval of the mean; unbounded with a single sample, UNKNOWN with none."""
+def mean_interval(samples: ArrayLike) -> Interval:
+    """Return the t-interval of the mean. It is unbounded for one sample, and UNKNOWN without samples."""
     values = np.asarray(samples, np.float64)
     if not values.size:
         return UNKNOWN
-    mean = float(values.mean())
-    half = float(_half_width(values[:, None], level)[0])
+    mean, half = float(values.mean()), float(_half_width(values[:, None])[0])
     return Interval(mean, mean - half, mean + half, values.size)
 
 
-def share_interval(hits: int, num: int, level: float = LEVEL) -> Interval:
-    """The exact (Clopper-Pearson) interval of a share, 0 to 1."""
+def share_interval(hits: int, num: int) -> Interval:
+    """Return the exact (Clopper-Pearson) interval of the share hits / num, within 0 to 1."""
     from scipy import stats
 
-    found = stats.binomtest(hits, num).proportion_ci(level, "exact")
-    return Interval(hits / num, float(found.low), float(found.high), num)
+    bounds = stats.binomtest(hits, num).proportion_ci(LEVEL, "exact")
+    return Interval(hits / num, float(bounds.low), float(bounds.high), num)
 
 
-def _half_width(values: Array, level: float) -> Array:
-    """Half-widths [columns] of the t-intervals of the column means of [runs, columns]."""
+def t_quantile(freedom: float) -> float:
+    """Return the t-quantile of a two-sided interval at LEVEL."""
     from scipy import stats
 
+    return float(stats.t.ppf((1 + LEVEL) / 2, freedom))
+
+
+def _two_sided_p(t: float, freedom: float) -> float:
+    from scipy import stats
+
+    return float(2 * stats.t.sf(abs(t), freedom))
+
+
+def _half_width(values: Array) -> Array:
+    """Return the half-widths [columns] of t-intervals: one for the mean of each column of values [runs, columns]."""
     runs = len(values)
     if runs < 2:
         return np.full(values.shape[1], np.inf)
-    quantile = float(stats.t.ppf((1 + level) / 2, runs - 1))
-    return np.asarray(quantile * values.std(axis=0, ddof=1) / math.sqrt(runs))
+    return np.asarray(t_quantile(runs - 1) * values.std(axis=0, ddof=1) / math.sqrt(runs))
 
 
 def p_value(samples: ArrayLike, null: float = 0.0) -> float:
-    """Two-sided p of the one-sample t-test; 1 with a single sample. Samples that all agree: see `_agreeing`."""
-    from scipy import stats
+    """Return the two-sided p of the one-sample t-test.
 
+    p is 1 for a single sample. If all samples are equal, p is that of the sign test (`_sign_test`).
+    """
     values = np.asarray(samples, np.float64) - null
     if values.size < 2:
         return 1.0
     error = float(values.std(ddof=1)) / math.sqrt(values.size)
     if error == 0:
-        return _agreeing(float(values[0]), values.size)
-    return float(2 * stats.t.sf(abs(values.mean()) / error, values.size - 1))
+        return _sign_test(float(values[0]), values.size)
+    return _two_sided_p(float(values.mean()) / error, values.size - 1)
 
 
-def _agreeing(distance: float, num: int) -> float:
-    """Two-sided p of the sign test for samples that all lie at one distance from the null. The t-test would say 0,
-    since they do not scatter, even of two."""
+def _sign_test(distance: float, num: int) -> float:
+    """Return the two-sided p of the sign test for equal samples; `distance` is their difference from the null.
+
+    The t-test would give p = 0 even for two equal samples, since their variance is 0.
+    """
     return 1.0 if distance == 0 else float(0.5 ** (num - 1))
 
 
 def share_p_value(hits: int, num: int, null: float = 0.5) -> float:
-    """Two-sided p of the exact binomial test."""
+    """Return the two-sided p of the exact binomial test."""
     from scipy import stats
 
     return float(stats.binomtest(hits, num, null).pvalue)
 
 
 def interval_p_value(interval: Interval, null: float) -> float:
-    """Two-sided p of the t-test that belongs to a t-interval."""
-    from scipy import stats
-
+    """Return the two-sided p of the t-test on the samples of a t-interval."""
+    distance = interval.mean - null
     if interval.num < 2:
         return 1.0
     if interval.half_width == 0:
-        return _agreeing(interval.mean - null, interval.num)
-    quantile = float(stats.t.ppf((1 + LEVEL) / 2, interval.num - 1))
-    return float(2 * stats.t.sf(abs(interval.mean - null) * quantile / interval.half_width, interval.num - 1))
+        return _sign_test(distance, interval.num)
+    return _two_sided_p(distance * math.sqrt(interval.num) / spread(interval), interval.num - 1)
 
 
-def welch(left: ArrayLike, right: ArrayLike, level: float = LEVEL) -> tuple[Interval, float]:
-    """(interval of mean(left) - mean(right), two-sided p), of independent samples with variances of their own.
+def welch(left: ArrayLike, right: ArrayLike) -> tuple[Interval, float]:
+    """Return (interval of mean(left) - mean(right), two-sided p) for independent samples with unequal variances.
 
-    Welch (1947), Biometrika 34:28. `num` is the size of the smaller sample. Unbounded and 1 where one of them is a
-    single number; where neither scatters, p is the smallest that a permutation test can have.
+    Welch (1947), Biometrika 34:28. `num` of the interval is the size of the smaller sample. If a sample has only one
+    number, the interval is unbounded and p is 1. If both samples have variance 0 and their means differ, p is the
+    smallest p that a permutation test can give.
     """
-    from scipy import stats
-
     a, b = (np.asarray(samples, np.float64) for samples in (left, right))
     difference, num = float(a.mean() - b.mean()), min(a.size, b.size)
     if num < 2:
@@ -153,27 +186,23 @@ def welch(left: ArrayLike, right: ArrayLike, level: float = LEVEL) -> tuple[Inte
         p = min(1.0, 2.0 / math.comb(a.size + b.size, a.size)) if difference else 1.0
         return Interval(difference, difference, difference, num), p
     freedom = sum(parts) ** 2 / sum(part**2 / (n - 1) for part, n in zip(parts, (a.size, b.size), strict=True))
-    half = float(stats.t.ppf((1 + level) / 2, freedom)) * error
-    p = float(2 * stats.t.sf(abs(difference) / error, freedom))
-    return Interval(difference, difference - half, difference + half, num), p
+    half = t_quantile(freedom) * error
+    return Interval(difference, difference - half, difference + half, num), _two_sided_p(difference / error, freedom)
 
 
-def jackknife(values: Array, estimate: Callable[[Array], float], level: float = LEVEL) -> Interval:
-    """Interval of an estimate from values [runs, ..], by leaving out one run at a time (Quenouille, Tukey)."""
-    from scipy import stats
-
-    runs = len(values)
-    whole = estimate(values)
+def jackknife(values: Array, estimate: Callable[[Array], float]) -> Interval:
+    """Return the jackknife interval (Tukey) of an estimate from values [runs, ..]. Each step leaves out one run."""
+    runs, whole = len(values), estimate(values)
     if runs < 2:
         return Interval(whole, -math.inf, math.inf, runs)
     left_out = np.array([estimate(np.delete(values, i, axis=0)) for i in range(runs)])
     error = math.sqrt((runs - 1) / runs * float(np.sum((left_out - left_out.mean()) ** 2)))
-    half = float(stats.t.ppf((1 + level) / 2, runs - 1)) * error
+    half = t_quantile(runs - 1) * error
     return Interval(whole, whole - half, whole + half, runs)
 
 
 def holm(p_values: ArrayLike) -> Array:
-    """Adjusted p of a family (Holm 1979): the family-wise error stays below the level each is compared with."""
+    """Return the adjusted p-values of a family (Holm 1979), which control the family-wise error rate."""
     values = np.asarray(p_values, np.float64)
     order = np.argsort(values, kind="stable")
     factors = np.arange(values.size, 0, -1)
@@ -183,42 +212,41 @@ def holm(p_values: ArrayLike) -> Array:
 
 
 def cumulative(rewards: ArrayLike, first: int = 1) -> Array:
-    """Cumulative averages [runs, matches - first + 1]: entry m is the mean of matches first to first + m.
+    """Return cumulative averages [runs, matches - first + 1]: entry m is the mean of matches first to first + m.
 
-    `first=301` is "the cumulative average reward from last 2700 of 3000 matches" taken literally; `first=1` averages
-    over everything (readings.md, B&S 7).
+    `first=301` is the literal reading of "the cumulative average reward from last 2700 of 3000 matches". `first=1`
+    averages over all matches (readings.md, B&S 7).
     """
     kept = np.asarray(rewards, np.float64)[:, first - 1 :]
     return np.asarray(np.cumsum(kept, axis=1) / np.arange(1, kept.shape[1] + 1))
 
 
-def mean_curve(rewards: ArrayLike, first: int = 1, shown_from: int | None = None, level: float = LEVEL) -> Curve:
-    """The cumulative average, averaged over runs, with its band; points from match `shown_from` (default `first`)."""
-    averages = cumulative(rewards, first)
-    skip = (shown_from or first) - first
-    averages = averages[:, skip:]
-    mean, half = averages.mean(axis=0), _half_width(averages, level)
-    matches = np.arange(averages.shape[1], dtype=np.int64) + first + skip
-    return Curve(matches, mean, mean - half, mean + half)
+def mean_curve(rewards: ArrayLike, first: int = 1, shown_from: int | None = None) -> Curve:
+    """Return the cumulative average from match `first` on, averaged over runs, with its confidence band.
+
+    The first point of the curve is match `shown_from`, or match `first` if `shown_from` is None.
+    """
+    start = shown_from or first
+    averages = cumulative(rewards, first)[:, start - first :]
+    mean, half = averages.mean(axis=0), _half_width(averages)
+    return Curve(np.arange(averages.shape[1], dtype=np.int64) + start, mean, mean - half, mean + half)
 
 
-def scaled(window: Window, matches: int, planned: int = 3000) -> Window:
-    """The window of a series of `planned` matches in one of `matches`: its borders at the same shares of it."""
-    if matches == planned:
-        return window
-    first = (window[0] - 1) * matches // planned + 1
-    return first, max(first, window[1] * matches // planned)
+def scaled(window: Window, matches: int) -> Window:
+    """Convert a window of a series of 3000 matches to a series of `matches` matches, in proportion."""
+    first = (window[0] - 1) * matches // 3000 + 1
+    return first, max(first, window[1] * matches // 3000)
 
 
 def window_means(rewards: ArrayLike, window: Window) -> Array:
-    """Mean reward per match of each run in the window, [runs]."""
+    """Return the mean reward of each run in the window, [runs]."""
     return np.asarray(np.asarray(rewards, np.float64)[:, window[0] - 1 : window[1]].mean(axis=1))
 
 
 def paired(left: ArrayLike, right: ArrayLike, window: Window) -> Array:
-    """left - right per run, [runs]: the area between the two reward curves divided by the window's length.
+    """Return the mean of left - right in the window for each run, [runs].
 
-    Runs beyond the shorter of the two are left out; row i of both is run i.
+    Row i of both arrays is run i. If one array has more runs, its additional runs are left out.
     """
     a, b = window_means(left, window), window_means(right, window)
     runs = min(a.size, b.size)
@@ -226,7 +254,10 @@ def paired(left: ArrayLike, right: ArrayLike, window: Window) -> Array:
 
 
 def matches_until(rewards: ArrayLike, level: float = 95.0, trailing: int = 20) -> Array:
-    """The first match, per run, at which the mean of the last `trailing` matches is at least `level`; inf: never."""
+    """Return for each run the first match at which the mean of the last `trailing` matches is at least `level`.
+
+    The number is inf for a run that never reaches the level.
+    """
     values = np.asarray(rewards, np.float64)
     sums = np.cumsum(np.pad(values, ((0, 0), (1, 0))), axis=1)
     reached = sums[:, trailing:] - sums[:, :-trailing] >= level * trailing - 1e-9
@@ -234,61 +265,55 @@ def matches_until(rewards: ArrayLike, level: float = 95.0, trailing: int = 20) -
 
 
 def slopes(rewards: ArrayLike, window: Window) -> Array:
-    """Least-squares slope of reward per match in the window, in points per 1000 matches, [runs]."""
+    """Return the least-squares slope of the rewards in the window for each run, in points per 1000 matches, [runs]."""
     values = np.asarray(rewards, np.float64)[:, window[0] - 1 : window[1]]
     x = np.arange(values.shape[1]) - (values.shape[1] - 1) / 2
     return np.asarray(1000.0 * (values @ x) / float(x @ x))
 
 
 def spread(interval: Interval) -> float:
-    """The standard deviation over runs that a t-interval stands for; 0 where nothing was sampled."""
-    from scipy import stats
-
+    """Return the standard deviation over runs, computed from a t-interval; 0 with fewer than two samples."""
     if interval.num < 2:
         return 0.0
-    quantile = float(stats.t.ppf((1 + LEVEL) / 2, interval.num - 1))
-    return interval.half_width * math.sqrt(interval.num) / quantile
+    return interval.half_width * math.sqrt(interval.num) / t_quantile(interval.num - 1)
 
 
-def cautious_spread(interval: Interval, level: float = 0.8) -> float:
-    """An upper limit of the standard deviation over runs, at this confidence: few runs often scatter too little.
+def cautious_spread(interval: Interval) -> float:
+    """Return an upper limit, with confidence 0.8, of the standard deviation over runs.
 
-    Plans made with the estimate itself miss their half-width about every other time (Browne 1995, Statistics in
-    Medicine 14:1933).
+    The standard deviation of a few runs is often too small. If the number of further runs is computed from it, the
+    interval is wider than wanted in about half of the cases (Browne 1995, Statistics in Medicine 14:1933).
     """
     from scipy import stats
 
     if interval.num < 2:
         return 0.0
     freedom = interval.num - 1
-    return spread(interval) * math.sqrt(freedom / float(stats.chi2.ppf(1 - level, freedom)))
+    return spread(interval) * math.sqrt(freedom / float(stats.chi2.ppf(0.2, freedom)))
 
 
-def runs_for(deviation: float, half_width: float, level: float = LEVEL) -> int:
-    """How many runs give the wanted half-width, with this standard deviation over runs; at least 2."""
-    from scipy import stats
+def runs_for(deviation: float, half_width: float) -> int:
+    """Return the number of runs, at least 2, that gives this half-width at this standard deviation over runs."""
 
-    def half(runs: int) -> float:
-        return float(stats.t.ppf((1 + level) / 2, runs - 1)) * deviation / math.sqrt(runs)
+    def enough(runs: int) -> bool:
+        return t_quantile(runs - 1) * deviation / math.sqrt(runs) <= half_width
 
-    high = 2
-    while half(high) > half_width:
-        high *= 2
-    low = max(2, high // 2)
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if half(middle) <= half_width else (middle + 1, high)
-    return high
+    candidates = range(2, 1 << 60)
+    return candidates[bisect_left(candidates, True, key=enough)]
 
 
 def judge_side(interval: Interval, p: float, sign: int, threshold: float = 0.0, margin: float = 0.0) -> Verdict:
-    """A claim that a number lies above (sign 1) or below (-1) a threshold; p is two-sided and already corrected.
+    """Judge the claim that a number lies above (sign 1) or below (sign -1) a threshold.
 
-    equivalent     the whole interval lies within `margin` of the threshold: no difference that would matter
-    reproduced     on the claimed side, p < 0.05
-    contradicted   on the other side, p < 0.05
-    undecided      else
+    p is two-sided and already corrected for multiple tests. The verdicts are
+
+    equivalent     the whole interval lies within `margin` of the threshold, so that the difference does not matter
+    reproduced     the mean lies on the claimed side, p < 0.05
+    contradicted   the mean lies on the other side, p < 0.05
+    undecided      in all other cases, and with too few runs
     """
+    if interval.too_few:
+        return "undecided"
     if margin > 0 and interval.inside(threshold - margin, threshold + margin):
         return "equivalent"
     if interval.num == 0 or p < ALPHA:
@@ -297,7 +322,12 @@ def judge_side(interval: Interval, p: float, sign: int, threshold: float = 0.0, 
 
 
 def judge_within(interval: Interval, low: float, high: float) -> Verdict:
-    """A claim that a number lies in [low, high]: the interval lies inside, outside, or across an end."""
+    """Judge the claim that a number lies in [low, high].
+
+    The verdict is "undecided" if the interval lies partly inside and partly outside, or if there are too few runs.
+    """
+    if interval.too_few:
+        return "undecided"
     if interval.inside(low, high):
         return "reproduced"
     return "contradicted" if interval.outside(low, high) else "undecided"

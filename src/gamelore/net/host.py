@@ -1,13 +1,18 @@
-"""One match as a host (the game manager) leads it: by clocks, replies and what is done where they fail.
+"""Host (game manager) of one match: remote and local players, clocks, checks of replies, replacement moves.
 
-All roles are asked in parallel in each phase, which ends when the last has answered or the clock has. What is late,
-out of reach, illegal or garbled becomes an event of the match, and a legal move takes its place:
+A *seat* gives the host the same methods for every player, whether the player is on the network or in this process.
+Seats return replies as text, and the host checks them. A seat uses the game's own names for moves and roles, even if
+the player knows the game under scrambled names.
 
-    TO           no reply in time
-    CE           no connection, or one that broke
-    IL <reply>   not a legal move; after START: not `ready`
+In each phase, the host asks all roles in parallel. The phase ends with the last reply, or when the clock ends. A late,
+missing or illegal reply becomes an event of the match, and a legal move replaces it. The kinds of events are
 
-Events of the START phase are at ply -1, those of the first PLAY at ply 0: the common record counts them from 0 and 1.
+    TO           The reply did not arrive in time.
+    CE           There was no connection, or the connection broke.
+    IL <reply>   The reply was not a legal move. In the START phase: the reply was not `ready`.
+
+The events of the START phase have ply -1, and the events of the first PLAY phase have ply 0. In the common record
+format, the errors of the START phase are row 0, and the errors of the first PLAY phase are row 1.
 """
 
 from __future__ import annotations
@@ -17,25 +22,36 @@ import logging
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar, get_args
 
+from ..catalogue import player as of_catalogue
 from ..errors import GameloreError, ProtocolError
-from ..play.graph import Graph
-from ..play.match import MAX_PLIES, Event, MatchState
-from ..play.streams import WHICH, stream, uniform
-from .messages import READY, Start, parse_reply, printable
-from .records import ILLEGAL, LATE, UNREACHABLE
+from ..game.game import make
+from ..gdl.syntax import printable
+from ..learning.session import LastingLearner
+from ..matches.match import ILLEGAL, LATE, MAX_PLIES, UNREACHABLE, Event, MatchRecord, MatchState, check_seats
+from ..players.player import Player
+from ..players.position_graph import PositionGraph
+from ..players.random_streams import WHICH, stream, uniform
+from . import messages
+from .belief import LastingPlayer, PlayerMatches
+from .messages import Abort, Info, Message, Play, PlayerInfo, Start, Stop, parse_reply, parse_status, show
 
 if TYPE_CHECKING:
-    from ..rules.game import Game
-    from .seats import Seat
+    from ..analysis.isomorphism import Renaming
+    from ..game.game import Game
+    from .http import Client
 
-STAGE = "host"  # of the random streams of moves that replace others
-AT_START = -1  # the ply of events before the first PLAY
-ABORT_SECONDS = 2.0  # for the players to take leave of a match that is cut short
+STAGE = "host"  # part of the random stream keys of replacement moves
+AT_START = -1  # ply of the events in the START phase
+ABORT_SECONDS = 2.0  # maximum time for the replies to ABORT
+AGAIN = 0.25  # seconds between two attempts to connect to a player at START
 
+Moves = Sequence[str] | None
 Replace = Literal["random", "first"]
 log = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -43,15 +59,15 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class HostSettings:
-    """How matches are led.
+    """Settings of hosted matches.
 
-    startclock, playclock  whole seconds, as the players are told
-    extra                  seconds of grace that the host waits beyond a clock, as the field's managers do
-    replace                what is played for a player that gave no legal move: drawn, or the first in action order
-    seed                   of those draws, and of local players
-    max_plies              a match that reaches so many plies ends as "cap"
+    startclock, playclock  clocks that are sent to the players, in whole seconds
+    extra                  seconds that the host waits after the end of a clock, as other managers do
+    replace                replacement for an illegal or missing move: a random move, or the first move in action order
+    seed                   seed of the random replacements and of local players
+    max_plies              maximum number of plies; a match of this length ends as "cap"
 
-    Raises GameloreError for anything that makes no sense.
+    Raises GameloreError for values out of range.
     """
 
     startclock: int = 10
@@ -71,44 +87,219 @@ class HostSettings:
             raise GameloreError(f"expected max_plies of at least 1, got {self.max_plies}; allow some")
 
 
+class Seat(Protocol):
+    """A player in one role of any number of parallel matches.
+
+    In all methods, `seconds` is the time that the host waits for the reply. The methods return the reply. They may be
+    cancelled at any time. They raise
+
+    TimeoutError     if the reply is late
+    ConnectionError  if there is no connection, or if the connection breaks before the end of the reply
+    ProtocolError    if the reply is unreadable
+    """
+
+    async def start(self, start: Start, number: int, seconds: float) -> str:
+        """Begin a match, which has the number `number` in its series."""
+
+    async def play(self, match: str, moves: Moves, seconds: float) -> str:
+        """Return the player's next move.
+
+        moves: the last joint move, in the order of roles; None before the first joint move
+        """
+
+    async def stop(self, match: str, moves: Moves, seconds: float) -> str:
+        """End the match. `moves` is its last joint move."""
+
+    async def abort(self, match: str, seconds: float) -> str:
+        """Cancel the match; it does not count as a result."""
+
+
 @dataclass(frozen=True, slots=True)
-class HostedMatch:
-    """A match that is over. `times`: when each position was reached, milliseconds since 1970, one more than moves."""
+class Disguise:
+    """Scrambled rules for a remote player, and the translation between their names and the game's names."""
 
-    match: str
-    number: int
-    state: MatchState
-    times: tuple[int, ...]
+    rules: str
+    renaming: Renaming
+
+
+@dataclass(eq=False)
+class RemoteSeat:
+    """A player that answers GGP messages at `url`.
+
+    receiver  name of the player, for the header of the messages
+    disguise  scrambled names for the player; None for the game's own names
+    suffix    text after the match ids; it distinguishes the roles of a player with several roles in one match
+    """
+
+    url: str
+    client: Client
+    receiver: str = ""
+    disguise: Disguise | None = None
+    suffix: str = ""
+
+    async def start(self, start: Start, number: int, seconds: float) -> str:
+        """See `Seat.start`. If the player refuses the connection, try again until the clock ends."""
+        role, rules = start.role, start.rules
+        if self.disguise is not None:
+            role, rules = self.disguise.renaming.theirs(role), self.disguise.rules
+        message = Start(start.match + self.suffix, role, rules, start.startclock, start.playclock)
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                return await self._post(message, seconds)
+            except ConnectionRefusedError:
+                seconds = deadline - time.monotonic() - AGAIN
+                if seconds <= 0:
+                    raise
+            await asyncio.sleep(AGAIN)
+
+    async def play(self, match: str, moves: Moves, seconds: float) -> str:
+        """See `Seat.play`."""
+        return self._ours(await self._post(Play(match + self.suffix, self._theirs(moves)), seconds))
+
+    async def stop(self, match: str, moves: Moves, seconds: float) -> str:
+        """See `Seat.stop`."""
+        return await self._post(Stop(match + self.suffix, self._theirs(moves)), seconds)
+
+    async def abort(self, match: str, seconds: float) -> str:
+        """See `Seat.abort`."""
+        return await self._post(Abort(match + self.suffix), seconds)
+
+    async def info(self, seconds: float) -> PlayerInfo:
+        """Return the player's reply to INFO. Raise the same errors as the methods of `Seat`."""
+        return parse_status(await self._post(Info(), seconds))
+
+    async def _post(self, message: Message, seconds: float) -> str:
+        return await self.client.post(self.url, show(message), seconds, self.receiver)
+
+    def _theirs(self, moves: Moves) -> tuple[str, ...] | None:
+        if moves is None:
+            return None
+        return tuple(map(self.disguise.renaming.theirs, moves) if self.disguise else moves)
+
+    def _ours(self, reply: str) -> str:
+        """Return a reply with the game's own names. A reply that is no term is returned unchanged."""
+        with suppress(GameloreError, ValueError):
+            return self.disguise.renaming.ours(parse_reply(reply)) if self.disguise else reply
+        return reply
+
+
+class LocalSeat:
+    """A player of this process, in its own thread, so that a slow player does not delay other players.
+
+    The player may think until the playclock ends. If the host stops waiting for a call, the call still runs to its end,
+    so that the player knows the state of all its matches. A LocalSeat is an asynchronous context manager.
+    """
+
+    def __init__(
+        self,
+        player: str | Player,
+        game: Game,
+        seed: int = 0,
+        *,
+        max_plies: int = MAX_PLIES,
+        opponent: str | None = None,
+    ) -> None:
+        options = {"seed": seed} if opponent is None else {"seed": seed, "opponent": opponent}
+        self.name = player if isinstance(player, str) else type(player).__name__
+        self.player = of_catalogue(player, **options) if isinstance(player, str) else player
+        self._matches = PlayerMatches(_for_thread(game), self.player, seed=seed, max_plies=max_plies)
+        self._playclocks: dict[str, int] = {}
+        self._thread = ThreadPoolExecutor(1, f"seat of {self.name}")
+        self._failure: Exception | None = None
+
+    async def __aenter__(self) -> LocalSeat:
+        return self
 
     @property
-    def goals(self) -> tuple[int | None, ...]:
-        """By role; None where the rules give none, and where the match did not reach a terminal position."""
-        return self.state.goals
+    def may_learn(self) -> bool:
+        """Whether the player uses the results of finished matches."""
+        return type(self.player).end is not Player.end
 
-    @property
-    def end(self) -> str:
-        """ "terminal", "stuck" or "cap"."""
-        assert self.state.end is not None
-        return self.state.end
+    async def __aexit__(self, *_: object) -> None:
+        """Wait for the player's calls, let the player learn from finished matches, and close it."""
+        try:
+            await self._do(self._learn)
+            self._check()
+            if isinstance(self.player, LastingLearner):
+                await self._do(self.player.close)
+        finally:
+            await asyncio.to_thread(self._thread.shutdown)
 
-    @property
-    def plies(self) -> int:
-        """How many joint moves were made."""
-        return self.state.ply
+    async def start(self, start: Start, number: int, seconds: float) -> str:
+        """See `Seat.start`. The rules in the message are ignored. Errors of the player are raised."""
+        self._playclocks[start.match] = start.playclock
+        # a lasting player numbers its matches itself, and counts matches of earlier series too
+        numbered = None if isinstance(self.player, LastingPlayer) else number
+        await self._do(lambda: self._begin(start, numbered))
+        return messages.READY
 
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """What went wrong before the match was over, by ply and role."""
-        return tuple(self.state.events)
+    async def play(self, match: str, moves: Moves, seconds: float) -> str:
+        """See `Seat.play`. Raise GameloreError for an illegal move. Errors of the player are raised too."""
+        deadline = time.monotonic() + self._playclocks[match]
+        return await self._do(lambda: self._move(match, moves, deadline))
 
-    @property
-    def errors(self) -> tuple[tuple[str, ...], ...]:
-        """The events as the common record has them: per position, per role; "" where nothing went wrong."""
-        roles = self.state.graph.game.roles
-        rows = [[""] * len(roles) for _ in range(self.plies + 1)]
-        for event in self.events:
-            rows[event.ply + 1][roles.index(event.role)] = f"{event.kind} {event.text}".strip()
-        return tuple(map(tuple, rows))
+    async def stop(self, match: str, moves: Moves, seconds: float) -> str:
+        """See `Seat.stop`. The player learns after the reply. For an unknown match, the reply is `busy`."""
+        if self._playclocks.pop(match, None) is None:
+            return messages.BUSY
+        await self._do(lambda: self._matches.stop(match, moves))
+        self._thread.submit(self._learn)
+        return messages.DONE
+
+    async def abort(self, match: str, seconds: float) -> str:
+        """See `Seat.abort`."""
+        self._playclocks.pop(match, None)
+        await self._do(lambda: self._matches.abort(match))
+        return messages.ABORTED
+
+    async def recall(self, match: str, role: str, moves: Sequence[Sequence[str]]) -> None:
+        """Replay a match of an earlier process for a lasting player.
+
+        The player learns from the match, unless it has already learned from it.
+        """
+        if isinstance(self.player, LastingPlayer):
+            await self._do(lambda: self._again(match, role, moves))
+
+    def _begin(self, start: Start, number: int | None) -> None:
+        self._check()
+        self._matches.start(start.match, start.role, number)
+
+    def _learn(self) -> None:
+        """Let the player learn. An error is stored, and `_check` raises it later."""
+        try:
+            self._matches.learn()
+        except Exception as error:
+            self._failure = error
+
+    def _check(self) -> None:
+        """Raise the error that occurred while the player learned, if there was an error."""
+        if self._failure is not None:
+            raise self._failure
+
+    def _move(self, match: str, moves: Moves, deadline: float) -> str:
+        self._matches.advance(match, moves)
+        return self._matches.choose(match, deadline)
+
+    def _again(self, match: str, role: str, moves: Sequence[Sequence[str]]) -> None:
+        self._matches.start(match, role, 0)  # any number: no moves are chosen
+        for joint in moves[:-1]:
+            self._matches.advance(match, joint)
+        self._matches.stop(match, moves[-1] if moves else None)
+        self._matches.learn()
+
+    async def _do(self, work: Callable[[], _T]) -> _T:
+        return await asyncio.shield(asyncio.wrap_future(self._thread.submit(work)))
+
+
+def _for_thread(game: Game) -> Game:
+    """Return the game for use in another thread.
+
+    If the game uses clingo, return a copy, because two threads must not call the same clingo program.
+    """
+    if game.engine == "native" and not game.is_bounded:
+        return game
+    return make(game.rulesheet, game.name, "reasoner" if game.engine == "reasoner" else "auto")
 
 
 async def run_match(
@@ -118,56 +309,64 @@ async def run_match(
     number: int = 0,
     *,
     match: str = "",
-    graph: Graph | None = None,
-    on_over: Callable[[HostedMatch], None] | None = None,
-) -> HostedMatch:
-    """Leads a match from START to STOP.
+    graph: PositionGraph | None = None,
+    on_over: Callable[[MatchRecord], None] | None = None,
+) -> MatchRecord:
+    """Lead a match from START to STOP, and return its record.
 
-    seats    one for each role
-    number   of the match in its series: of the random streams of replacements, and of local players
-    match    its id on the wire; a random one unless told
-    graph    of positions, where several matches share one
-    on_over  is told before STOP goes out: what it writes down is there whatever happens then
+    Faults of remote players do not stop the match. If the call is cancelled, or if a local player or `on_over` raises
+    an error, ABORT is sent to all players before the error is raised.
 
-    Whatever players behind a wire do, the match comes to its end. Cancelled, or when a local player or `on_over`
-    raises, it sends ABORT before that goes on. Raises GameloreError for a wrong number of seats.
+    Args:
+        seats: one seat for each role
+        number: number of the match in its series, for the random streams of replacements and of local players
+        match: id of the match in the messages; "" for a random id
+        graph: position graph that several matches share
+        on_over: called with the record at the end of the match, before STOP is sent
+
+    Raises:
+        GameloreError: for a wrong number of seats
     """
-    if len(seats) != game.num_roles:
-        roles = ", ".join(game.roles)
-        raise GameloreError(f"expected {game.num_roles} players, one for each of {roles}, got {len(seats)}")
-    state = MatchState(graph or Graph(game), max_plies=(settings or HostSettings()).max_plies)
-    leading = _Leading(seats, settings or HostSettings(), number, match or f"match.{secrets.token_hex(8)}", state)
+    check_seats(game, seats)
+    settings = settings or HostSettings()
+    state = MatchState(graph or PositionGraph(game), max_plies=settings.max_plies)
+    leading = _Leading(seats, settings, number, match or f"match.{secrets.token_hex(8)}", state)
     try:
         await leading.start()
         while state.end is None:
             await leading.turn()
-        hosted = leading.hosted()
+        record = leading.record()
         if on_over is not None:
-            on_over(hosted)
+            on_over(record)
     except BaseException:
         await send_abort(seats, leading.match)
         raise
     await leading.stop()
-    return hosted
+    return record
 
 
 async def send_stop(
     seats: Sequence[Seat], match: str, moves: Sequence[str] | None, seconds: float
 ) -> tuple[Answer, ...]:
-    """Tells all players that a match is over; how each answered."""
+    """Send STOP to all players, and return their answers."""
     return await _ask_all([partial(seat.stop, match, moves, seconds) for seat in seats], seconds)
 
 
 async def send_abort(seats: Sequence[Seat], match: str) -> None:
-    """Tells all players that a match is cut short, and does not wait for long."""
+    """Send ABORT to all players, and wait at most ABORT_SECONDS for their replies."""
     asked = [_ask(partial(seat.abort, match, ABORT_SECONDS), ABORT_SECONDS) for seat in seats]
     for answer in await asyncio.gather(*asked, return_exceptions=True):
-        if isinstance(answer, BaseException):  # of a local player; what led to the abort says more
+        if isinstance(answer, BaseException):  # a local player failed; only log this
             log.info("match %s, ABORT: %s", match, answer)
 
 
 class Answer(NamedTuple):
-    """A reply, or what came in place of one: the kind of event and its text."""
+    """The answer of a player: a reply, or an event in place of a missing reply.
+
+    reply  text of the reply; empty for an event
+    kind   kind of the event; empty for a reply
+    text   description of the event; empty for a reply
+    """
 
     reply: str
     kind: str = ""
@@ -175,7 +374,7 @@ class Answer(NamedTuple):
 
 
 async def together(calls: Iterable[Coroutine[Any, Any, _T]]) -> tuple[_T, ...]:
-    """What all the calls return; where one raises, the others are cancelled, and it goes on."""
+    """Return the results of all calls. If one call raises an error, cancel the other calls and raise the error."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(call) for call in calls]
@@ -189,7 +388,7 @@ async def _ask_all(calls: Iterable[Callable[[], Awaitable[str]]], seconds: float
 
 
 async def _ask(call: Callable[[], Awaitable[str]], seconds: float) -> Answer:
-    """One player's answer, after `seconds` at most."""
+    """Return the answer of one player, after at most `seconds`."""
     try:
         async with asyncio.timeout(seconds):
             return Answer(await call())
@@ -202,23 +401,24 @@ async def _ask(call: Callable[[], Awaitable[str]], seconds: float) -> Answer:
         return Answer("", ILLEGAL, printable(str(error)))
 
 
+@dataclass(eq=False)
 class _Leading:
-    """A match while it is led; see `run_match`."""
+    """A match in progress; see `run_match`."""
 
-    def __init__(
-        self, seats: Sequence[Seat], settings: HostSettings, number: int, match: str, state: MatchState
-    ) -> None:
-        self.seats = seats
-        self.settings = settings
-        self.number = number
-        self.match = match
-        self.state = state
-        self._game = state.graph.game
-        self._moves: tuple[str, ...] | None = None
-        self._times = [_now()]
+    seats: Sequence[Seat]
+    settings: HostSettings
+    number: int
+    match: str
+    state: MatchState
+    _moves: tuple[str, ...] | None = None
+    _times: list[int] = field(default_factory=lambda: [_now()])
+
+    def __post_init__(self) -> None:
+        self._game = self.state.graph.game
+        self._play_seconds = self.settings.playclock + self.settings.extra
 
     async def start(self) -> None:
-        """The START phase: who is not ready is asked for moves all the same, as the field's managers do."""
+        """Do the START phase. Players that are not ready are still asked for moves later, as other managers do."""
         rules, clocks = str(self._game.rulesheet), (self.settings.startclock, self.settings.playclock)
         seconds = self.settings.startclock + self.settings.extra
         answers = await _ask_all(
@@ -229,47 +429,54 @@ class _Leading:
             seconds,
         )
         for role, answer in enumerate(answers):
-            if not answer.kind and not _is_ready(answer.reply):
-                answer = Answer("", ILLEGAL, printable(answer.reply))
-            if answer.kind:
-                self._note(AT_START, role, answer.kind, answer.text)
+            self._place(AT_START, role, answer, (messages.READY,))
 
     async def turn(self) -> None:
-        """One PLAY phase, and the joint move that comes of it."""
+        """Do one PLAY phase, and make the joint move."""
         seconds = self._play_seconds
         answers = await _ask_all([partial(seat.play, self.match, self._moves, seconds) for seat in self.seats], seconds)
-        legal = [self.state.legal(role) for role in range(self._game.num_roles)]
-        choices = [self._choice(role, answer, legal[role]) for role, answer in enumerate(answers)]
-        for role, choice in enumerate(choices):
+        moves = []
+        for role, answer in enumerate(answers):
+            legal = self.state.legal(role)
+            choice = self._place(self.state.ply, role, answer, legal)
+            if choice is None:
+                choice = self._replacement(role, len(legal))
+            moves.append(legal[choice])
             self.state.submit(role, choice)
-        self._moves = tuple(moves[choice] for moves, choice in zip(legal, choices, strict=True))
+        self._moves = tuple(moves)
         self._times.append(_now())
 
     async def stop(self) -> None:
-        """The STOP phase. What fails here changes nothing any more, and is only logged."""
+        """Do the STOP phase. Failures are only logged, because the match is already over."""
         answers = await send_stop(self.seats, self.match, self._moves, self._play_seconds)
         for role, answer in enumerate(answers):
             if answer.kind:
                 log.info("match %s, STOP: %s %s %s", self.match, self._game.roles[role], answer.kind, answer.text)
 
-    def hosted(self) -> HostedMatch:
-        """The match, which is over."""
-        return HostedMatch(self.match, self.number, self.state, tuple(self._times))
+    def record(self) -> MatchRecord:
+        """Return the record of the match, without the names of its players."""
+        return self.state.record(
+            self.match,
+            (),
+            start_time=self._times[0],
+            state_times=tuple(self._times),
+            start_clock=self.settings.startclock,
+            play_clock=self.settings.playclock,
+            errors=self._errors(),
+            settings=asdict(self.settings),
+        )
 
-    @property
-    def _play_seconds(self) -> float:
-        return self.settings.playclock + self.settings.extra
-
-    def _choice(self, role: int, answer: Answer, legal: Sequence[str]) -> int:
-        """The position of the role's move within its legal ones: that of the answer, or one in its place."""
-        if answer.kind:
-            self._note(self.state.ply, role, answer.kind, answer.text)
-            return self._replacement(role, len(legal))
-        try:
-            return _position(answer.reply, legal)
-        except (ValueError, ProtocolError):
-            self._note(self.state.ply, role, ILLEGAL, printable(answer.reply))
-            return self._replacement(role, len(legal))
+    def _place(self, ply: int, role: int, answer: Answer, awaited: Sequence[str]) -> int | None:
+        """Return the index of an answer in `awaited`. If it is not in `awaited`, note an event and return None."""
+        if not answer.kind:
+            try:
+                return _position(answer.reply, awaited)
+            except (ValueError, ProtocolError):
+                answer = Answer("", ILLEGAL, printable(answer.reply))
+        self.state.events.append(Event(ply, self._game.roles[role], answer.kind, answer.text))
+        phase = "START" if ply == AT_START else f"ply {ply}"
+        log.info("match %s, %s: %s %s %s", self.match, phase, self._game.roles[role], answer.kind, answer.text)
+        return None
 
     def _replacement(self, role: int, num_moves: int) -> int:
         if self.settings.replace == "first":
@@ -277,29 +484,26 @@ class _Leading:
         key = stream(self.settings.seed, 0, STAGE, self.number, role)
         return int(uniform(key, self.state.ply, WHICH) * num_moves)
 
-    def _note(self, ply: int, role: int, kind: str, text: str) -> None:
-        self.state.events.append(Event(ply, self._game.roles[role], kind, text))
-        phase = "START" if ply == AT_START else f"ply {ply}"
-        log.info("match %s, %s: %s %s %s", self.match, phase, self._game.roles[role], kind, text)
+    def _errors(self) -> tuple[tuple[str, ...], ...]:
+        """Return the events in the form of the common record: one text for each position and role, "" for no event."""
+        rows = [[""] * self._game.num_roles for _ in self._times]
+        for event in self.state.events:
+            rows[event.ply + 1][self._game.roles.index(event.role)] = f"{event.kind} {event.text}".strip()
+        return tuple(map(tuple, rows))
 
 
-def _position(reply: str, legal: Sequence[str]) -> int:
-    """Where a reply stands among legal moves. Raises ValueError where it does not, ProtocolError where it is no term.
+def _position(reply: str, awaited: Sequence[str]) -> int:
+    """Return the index of a reply in `awaited`.
 
-    It is looked for by its text, not read as a term of the game: whatever a player sends, nothing is kept of it.
+    Replies are compared as text. The game does not parse them, because it would keep every new term in memory.
+
+    Raise ProtocolError if the reply is no term. Raise ValueError if the reply is not in `awaited`.
     """
-    if reply in legal:
-        return legal.index(reply)
-    return list(map(str.lower, legal)).index(parse_reply(reply).lower())
-
-
-def _is_ready(reply: str) -> bool:
-    try:
-        return parse_reply(reply).lower() == READY
-    except ProtocolError:
-        return False
+    if reply in awaited:
+        return awaited.index(reply)
+    return list(map(str.lower, awaited)).index(parse_reply(reply).lower())
 
 
 def _now() -> int:
-    """Milliseconds since 1970."""
+    """Return the present time in milliseconds since 1970."""
     return time.time_ns() // 1_000_000

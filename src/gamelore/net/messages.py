@@ -1,45 +1,57 @@
-"""What is said on the wire: text to messages and back. Pure functions, nothing is sent here.
+"""Messages of the GGP protocol: parse them, write them, and compute thinking times. This module sends nothing.
 
-A message of a host is one s-expression, `( PLAY match ( (mark 1 1) noop ) )`; a reply of a player is an expression as
-well. Reading is tolerant (case, white space, comments, further arguments, arguments left out where the meaning is
-clear), writing is exact. Names keep the spelling with which they came: comparing them by meaning is for those who know
-the game. Everything is ASCII, for some peers count characters, not bytes, in Content-Length.
+A message of a host is one s-expression, such as `( PLAY match ( (mark 1 1) noop ) )`. A reply of a player is an
+expression, too. The parser is tolerant: it ignores case, white space, comments and additional arguments, and accepts
+missing arguments if the meaning is clear. The writer is exact. Names keep their spelling, because only code that knows
+the game can compare names by meaning. All messages are ASCII, because some programs count characters instead of bytes
+for Content-Length.
 
-Whatever a text holds, reading it ends in a message or in a ProtocolError, in a time that grows with its length only:
-parentheses are matched by counting, never by recursion, and rules are cut out without a look into them.
+The parser returns a message or raises a ProtocolError, in time linear in the length of the text. It matches parentheses
+by counting, not by recursion, and copies rules without parsing them.
+
+Times are in seconds. Deadlines are in seconds of `time.monotonic`. A clock of the protocol includes the time that the
+reply travels over the network, so the player server keeps a margin of each clock unused. The reply is sent half of the
+margin before the clock ends. The player has to stop thinking another half of the margin before that. Even with a
+margin of 0 the player has to stop a little before the reply is sent, or its move would always be late.
 """
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, NoReturn, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ProtocolError
-from ..rules import gdl
+from ..gdl import syntax
+from ..gdl.syntax import printable
 
-READY, BUSY, DONE, ABORTED, NIL = "ready", "busy", "done", "aborted", "nil"  # replies of a player, besides moves
-AVAILABLE = "available"  # of its status; the other is BUSY
+READY, BUSY, DONE, ABORTED, NIL = "ready", "busy", "done", "aborted", "nil"  # replies of a player that are not moves
+AVAILABLE = "available"  # status of a player that is free; BUSY is the status of one that is not
 
-MAX_NESTING = gdl.MAX_NESTING + 2  # parentheses inside parentheses: those of rules, within theirs, within a message
+MAX_NESTING = (
+    syntax.MAX_NESTING + 2
+)  # nested parentheses: those in the rules, one pair around the rules and one around the message
 MAX_MATCH_ID = 500  # characters
-MAX_TERM = 10_000  # characters of a role or a move
-MAX_MOVES = 1_000  # of a joint move
-MAX_CLOCK = 10_000_000  # seconds, some months
+MAX_TERM = 10_000  # characters in a role or a move
+MAX_MOVES = 1_000  # moves in a joint move
+MAX_CLOCK = 10_000_000  # seconds, about four months
+MARGIN = 0.5  # seconds of each clock that the player server leaves unused by default
+LEAST = 0.2  # seconds; minimum of `answer_time`, even for a clock of 0: managers wait a second longer than the clock
 
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """`( INFO )`, also `( PING )`: who is there, and is it free?"""
+    """`( INFO )`, also `( PING )`: the host asks for the name of the player and whether it is free."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """`( PREVIEW ( rules ) clock )`: rules that will be played; `clock` in seconds, `rules` without the parentheses."""
+    """`( PREVIEW ( rules ) clock )`: rules to prepare. `clock` is in seconds, `rules` has no outer parentheses."""
 
     rules: str
     clock: int
@@ -47,7 +59,7 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """`( START match role ( rules ) startclock playclock )`: clocks in whole seconds, 0 happens."""
+    """`( START match role ( rules ) startclock playclock )`: a match begins. Clocks are in whole seconds, from 0."""
 
     match: str
     role: str
@@ -58,7 +70,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Play:
-    """`( PLAY match ( move .. ) )`: the joint move before this one, in the order of roles; None (NIL) at first."""
+    """`( PLAY match ( move .. ) )`: the last joint move, in the order of roles. None (NIL) in the first turn."""
 
     match: str
     moves: tuple[str, ...] | None
@@ -66,7 +78,7 @@ class Play:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """`( STOP match ( move .. ) )`: the match is over, with this last joint move; None where there was none."""
+    """`( STOP match ( move .. ) )`: the match is over. `moves` is the last joint move, or None if there was none."""
 
     match: str
     moves: tuple[str, ...] | None
@@ -74,7 +86,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Abort:
-    """`( ABORT match )`: the match ends here and counts for nothing."""
+    """`( ABORT match )`: the match is cancelled and does not count."""
 
     match: str
 
@@ -83,7 +95,7 @@ Message: TypeAlias = Info | Preview | Start | Play | Stop | Abort
 
 
 class PlayerInfo(NamedTuple):
-    """What a player says of itself; empty where it says nothing. `status` is in lower case."""
+    """The reply of a player to INFO. A missing value is an empty string. `status` is in lower case."""
 
     name: str = ""
     status: str = ""
@@ -91,51 +103,43 @@ class PlayerInfo(NamedTuple):
 
     @property
     def is_free(self) -> bool:
-        """Whether it would take a match now."""
+        """Whether the player accepts a match now."""
         return self.status in (AVAILABLE, READY)
 
 
 def parse(text: str) -> Message:
-    """Reads a message of a host.
+    """Read a message of a host.
 
-    A clock that is left out counts as 0, which is answered as fast as can be; a joint move that is left out as NIL; a
-    joint move of one word may lack its parentheses. `rules` keep their lines, with blanks in the place of comments.
-    Raises ProtocolError for everything else.
+    A missing clock counts as 0: the player then replies as fast as possible. A missing joint move counts as NIL. A
+    joint move that is a single word needs no parentheses. `rules` keeps its lines; blanks replace the comments.
+    Raise ProtocolError for a text that is not a message.
     """
     expressions = _expressions(_without_comments(_ascii(text)))
     if len(expressions) != 1:
         raise ProtocolError(f"expected one message, got {len(expressions)} expressions; send ( INFO ) or another one")
     words = _arguments(expressions[0])
     keyword = words[0].upper() if words else "nothing"
-    if keyword not in _READERS:
-        known = ", ".join(_READERS)
-        raise ProtocolError(f"expected a message ({known}), got {printable(keyword, 40)}; send one of these")
-    return _READERS[keyword](_Arguments(keyword, words[1:]))
+    if keyword not in _FORMS:
+        keywords = ", ".join(_FORMS)
+        raise ProtocolError(f"expected a message ({keywords}), got {printable(keyword, 40)}; send one of these")
+    kind, form = _FORMS[keyword]
+    try:
+        return kind(*(_FIELDS[name].argument(words[index:]) for index, name in enumerate(kind.__match_args__, 1)))
+    except _UnfitError as error:
+        expected, got = error.args
+        raise ProtocolError(f"expected {expected} in {keyword}, got {printable(got, 40)}; write {form}") from None
 
 
 def show(message: Message) -> str:
-    """A message as it goes out: on one line, without comments. Raises ProtocolError for what cannot be said."""
-    match message:
-        case Info():
-            words: tuple[str, ...] = ("INFO",)
-        case Preview(rules, clock):
-            words = ("PREVIEW", _shown_rules(rules), _shown_clock(clock))
-        case Start(match, role, rules, startclock, playclock):
-            clocks = _shown_clock(startclock), _shown_clock(playclock)
-            words = ("START", match_id(match), term(role), _shown_rules(rules), *clocks)
-        case Play(match, moves):
-            words = ("PLAY", match_id(match), _shown_moves(moves))
-        case Stop(match, moves):
-            words = ("STOP", match_id(match), _shown_moves(moves))
-        case Abort(match):
-            words = ("ABORT", match_id(match))
-    return f"( {' '.join(words)} )"
+    """Return a message as one line without comments. Raise ProtocolError for a value that cannot be written."""
+    arguments = (_FIELDS[name].show(getattr(message, name)) for name in message.__match_args__)
+    return f"( {' '.join([type(message).__name__.upper(), *arguments])} )"
 
 
 def parse_reply(text: str) -> str:
-    """The first expression of a player's reply in canonical form; what comes behind it does not matter.
+    """Return the first expression of a player's reply in canonical form; ignore the text after it.
 
-    Raises ProtocolError where there is none, or one that is no term.
+    Raise ProtocolError if the reply has no expression, or if its first expression is not a term.
     """
     text = _without_comments(text.removeprefix(_BYTE_ORDER_MARK)).lstrip(_SPACE)
     if not text.startswith("("):
@@ -148,39 +152,39 @@ def parse_reply(text: str) -> str:
 
 
 def parse_status(text: str) -> PlayerInfo:
-    """Reads a player's reply to INFO: `((name X) (status available) (species Y))`, or a bare status.
+    """Read a player's reply to INFO: `((name X) (status available) (species Y))`, or only a status.
 
-    The outer parentheses may be missing, a name may have several words. Raises ProtocolError where nothing is said.
+    The outer parentheses may be missing, and a name may have several words. Raise ProtocolError for an empty reply.
     """
     expressions = _expressions(_without_comments(text.encode("ascii", "replace").decode()))
     if len(expressions) == 1 and expressions[0].startswith("("):
         inner = _arguments(expressions[0])
         expressions = inner if any(part.startswith("(") for part in inner) or len(inner) == 1 else expressions
-    said: dict[str, str] = {}
+    values: dict[str, str] = {}
     for part in expressions:
         words = _arguments(part) if part.startswith("(") else ["status", part]
         if len(words) > 1:
-            said.setdefault(words[0].lower(), " ".join(words[1:]))
-    known = {key: printable(said[key]) for key in PlayerInfo._fields if key in said}
-    if not known:
+            values.setdefault(words[0].lower(), " ".join(words[1:]))
+    info = {key: printable(values[key]) for key in PlayerInfo._fields if key in values}
+    if not info:
         got = printable(text, 40) or "nothing"
         raise ProtocolError(f"expected ( ( name X ) ( status available ) ), got {got}; answer INFO with that")
-    return PlayerInfo(known.get("name", ""), known.get("status", "").lower(), known.get("species", ""))
+    return PlayerInfo(info.get("name", ""), info.get("status", "").lower(), info.get("species", ""))
 
 
 def show_info(info: PlayerInfo) -> str:
-    """A player's reply to INFO. Raises ProtocolError where something is not one word."""
+    """Return a player's reply to INFO as text. Raise ProtocolError for a value that is not one word."""
     parts = [f"( {key} {_word(value, key)} )" for key, value in info._asdict().items() if value]
     return f"( {' '.join(parts)} )"
 
 
 def term(text: str) -> str:
-    """A term in canonical form, `(mark 1 1)` or `noop`: one space between arguments, no parentheses around a word.
+    """Return a term in canonical form, `(mark 1 1)` or `noop`: single spaces, no parentheses around a word.
 
-    Raises ProtocolError for what is none.
+    Raise ProtocolError for a text that is not a term.
     """
     if len(text) <= MAX_TERM and _CANONICAL.fullmatch(text):
-        return text  # as nearly all are
+        return text  # the usual case
     if len(text) > MAX_TERM:
         raise ProtocolError(f"expected a term of at most {MAX_TERM} characters, got {len(text)}; write a shorter one")
     spaced = _without_comments(_ascii(text)).replace("(", " ( ").replace(")", " ) ")
@@ -191,87 +195,46 @@ def term(text: str) -> str:
 
 
 def match_id(text: str) -> str:
-    """The id of a match, which is one word. Raises ProtocolError where it is not."""
+    """Return the id of a match after checking it. Raise ProtocolError for a text that is not one word."""
     if len(text) > MAX_MATCH_ID:
         raise ProtocolError(f"expected a match id of at most {MAX_MATCH_ID} characters, got {len(text)}; shorten it")
     return _word(text, "the id of a match")
 
 
-def printable(text: str, most: int = 200) -> str:
-    """Text from the network as a log can take it: one line of at most `most` ASCII characters."""
-    line = _UNPRINTABLE.sub("?", " ".join(text[: 4 * most].split()))
-    return line if len(line) <= most and len(text) <= 4 * most else f"{line[: most - 2]}.."
+def thinking_time(clock: float, margin: float = MARGIN) -> float:
+    """Return the thinking time in seconds: the clock minus the margin, but at least half of the clock.
+
+    The result is always less than `answer_time`.
+    """
+    return max(answer_time(clock, margin) - max(margin, LEAST) / 2, clock / 2, LEAST / 2)
 
 
-class _Arguments:
-    """The arguments of a message, taken by the place at which they stand."""
+def answer_time(clock: float, margin: float = MARGIN) -> float:
+    """Return the seconds from the arrival of a message to the latest time at which the reply is sent.
 
-    def __init__(self, keyword: str, arguments: list[str]) -> None:
-        self._keyword = keyword
-        self._arguments = arguments
-
-    def match(self) -> str:
-        return match_id(self._at(0, "the id of a match"))
-
-    def role(self) -> str:
-        return term(self._at(1, "a role"))
-
-    def rules(self, place: int) -> str:
-        text = self._at(place, "rules in parentheses")
-        if not text.startswith("("):
-            self._fail("rules in parentheses", text)
-        return text[1:-1].strip()
-
-    def clock(self, place: int) -> int:
-        """Whole seconds; a fraction is dropped."""
-        text = self._at(place, "a clock") if place < len(self._arguments) else "0"
-        if not _SECONDS.fullmatch(text) or float(text) > MAX_CLOCK:
-            self._fail(f"a clock from 0 to {MAX_CLOCK} seconds", text)
-        return int(float(text))
-
-    def moves(self) -> tuple[str, ...] | None:
-        text = self._at(1, "a joint move") if len(self._arguments) > 1 else NIL
-        moves = _arguments(text)
-        if len(moves) > MAX_MOVES:
-            self._fail(f"at most {MAX_MOVES} moves", str(len(moves)))
-        return None if not moves or text.lower() == NIL else tuple(map(term, moves))
-
-    def _at(self, place: int, what: str) -> str:
-        if place >= len(self._arguments):
-            self._fail(what, "nothing")
-        return self._arguments[place]
-
-    def _fail(self, expected: str, got: str) -> NoReturn:
-        raise ProtocolError(
-            f"expected {expected} in {self._keyword}, got {printable(got, 40)}; write {_FORMS[self._keyword]}"
-        )
+    This is the clock minus half of the margin, but at least 3/4 of the clock and at least LEAST.
+    """
+    return max(clock - margin / 2, clock * 3 / 4, LEAST)
 
 
-_FORMS = {
-    "INFO": "( INFO )",
-    "PING": "( PING )",
-    "PREVIEW": "( PREVIEW ( rules ) clock )",
-    "START": "( START match role ( rules ) startclock playclock )",
-    "PLAY": "( PLAY match ( move .. ) ), or NIL for the moves",
-    "STOP": "( STOP match ( move .. ) )",
-    "ABORT": "( ABORT match )",
-}
-_READERS: dict[str, Callable[[_Arguments], Message]] = {
-    "INFO": lambda arguments: Info(),
-    "PING": lambda arguments: Info(),
-    "PREVIEW": lambda arguments: Preview(arguments.rules(0), arguments.clock(1)),
-    "START": lambda arguments: Start(
-        arguments.match(), arguments.role(), arguments.rules(2), arguments.clock(3), arguments.clock(4)
-    ),
-    "PLAY": lambda arguments: Play(arguments.match(), arguments.moves()),
-    "STOP": lambda arguments: Stop(arguments.match(), arguments.moves()),
-    "ABORT": lambda arguments: Abort(arguments.match()),
+def left(deadline: float) -> float:
+    """Return the seconds until a deadline; 0 if the deadline has passed."""
+    return max(0.0, deadline - time.monotonic())
+
+
+_FORMS: dict[str, tuple[type[Message], str]] = {
+    "INFO": (Info, "( INFO )"),
+    "PING": (Info, "( PING )"),
+    "PREVIEW": (Preview, "( PREVIEW ( rules ) clock )"),
+    "START": (Start, "( START match role ( rules ) startclock playclock )"),
+    "PLAY": (Play, "( PLAY match ( move .. ) ), or NIL for the moves"),
+    "STOP": (Stop, "( STOP match ( move .. ) )"),
+    "ABORT": (Abort, "( ABORT match )"),
 }
 
 _SPACE = " \t\r\n\f\v"
 _BYTE_ORDER_MARK = "\ufeff"
 _STRAY = re.compile(r"[^ -~\t\r\n\f\v]")  # neither printable ASCII nor white space
-_UNPRINTABLE = re.compile(r"[^ -~]")
 _COMMENT = re.compile(r";[^\r\n]*")
 _WORD = re.compile(r"[^\s()]+")
 _ALONE = re.compile(r"\(([^() ]+)\)")
@@ -280,64 +243,77 @@ _SECONDS = re.compile(r"\d{1,9}(\.\d{0,9})?", re.ASCII)
 
 
 def _ascii(text: str) -> str:
-    """The text without a byte order mark. Raises ProtocolError where a character has no place in a message."""
+    """Return the text without a byte order mark. Raise ProtocolError for a character that is not allowed."""
     text = text.removeprefix(_BYTE_ORDER_MARK)
-    stray = _STRAY.search(text)
-    if stray:
-        raise ProtocolError(
-            f"expected printable ASCII, got the character {stray.group()!a} at {stray.start()}; leave it out"
-        )
+    if stray := _STRAY.search(text):
+        fault = f"the character {stray.group()!a} at {stray.start()}"
+        raise ProtocolError(f"expected printable ASCII, got {fault}; leave it out")
     return text
 
 
 def _without_comments(text: str) -> str:
-    """The same text with blanks for its comments, so that lines and columns stay."""
+    """Return the text with each comment replaced by blanks, so that lines and columns stay the same."""
     return _COMMENT.sub(lambda comment: " " * len(comment.group()), text) if ";" in text else text
 
 
 def _depths(text: str) -> NDArray[np.int32]:
-    """How many parentheses are open behind each character, int32[characters]; below 0 where too many were closed."""
+    """Return the number of open parentheses after each character, int32[characters].
+
+    The number is negative after a closing parenthesis too many.
+    """
     characters = np.frombuffer(text.encode("ascii", "replace"), np.uint8)
     steps = (characters == ord("(")).astype(np.int8) - (characters == ord(")")).astype(np.int8)
     return np.cumsum(steps, dtype=np.int32)
 
 
 def _matched(text: str) -> NDArray[np.int32]:
-    """`_depths`. Raises ProtocolError where parentheses do not match, or too many are open."""
+    """Return `_depths` of the text. Raise ProtocolError if parentheses do not match or are nested too deeply."""
     depths = _depths(text)
     if depths.size and (depths.min() < 0 or depths[-1] != 0):
-        what = "a ')' that closes nothing" if depths.min() < 0 else "a '(' that is never closed"
-        raise ProtocolError(f"expected parentheses that match, got {what} in {printable(text, 40)}; count them")
+        fault = "a ')' that closes nothing" if depths.min() < 0 else "a '(' that is never closed"
+        raise ProtocolError(f"expected parentheses that match, got {fault} in {printable(text, 40)}; count them")
     if depths.size and depths.max() > MAX_NESTING:
         raise ProtocolError(f"expected at most {MAX_NESTING} nested parentheses, got more; flatten the term")
     return depths
 
 
 def _expressions(text: str) -> list[str]:
-    """The words and lists that stand side by side in a text. Raises ProtocolError as `_matched` does."""
+    """Return the words and lists of a text, but not those inside a list. Raise ProtocolError as `_matched` does."""
     depths = _matched(text)
     inside = np.concatenate(([False], depths > 0, [False]))
-    edges = np.flatnonzero(inside[1:] != inside[:-1]).tolist()  # of the lists, by turns where one begins and ends
+    edges = np.flatnonzero(
+        inside[1:] != inside[:-1]
+    ).tolist()  # index of the first and the last character of each list, in turn
     if len(edges) > 2 * MAX_MOVES:
         raise ProtocolError(f"expected at most {MAX_MOVES} lists side by side, got {len(edges) // 2}; send fewer")
-    expressions, behind = [], 0
+    expressions, next_index = [], 0
     for begin, end in zip(edges[::2], edges[1::2], strict=True):
-        expressions += text[behind:begin].split()
+        expressions += text[next_index:begin].split()
         expressions.append(text[begin : end + 1])
-        behind = end + 1
-    return expressions + text[behind:].split()
+        next_index = end + 1
+    return expressions + text[next_index:].split()
 
 
 def _arguments(expression: str) -> list[str]:
-    """What stands in a list; a word by itself is taken for a list of it."""
+    """Return the elements of a list. A single word counts as a list with one element."""
     return _expressions(expression[1:-1] if expression.startswith("(") else expression)
 
 
 def _word(text: str, what: str) -> str:
-    if not _WORD.fullmatch(text) or ";" in text or _UNPRINTABLE.search(text):
+    if not _WORD.fullmatch(text) or ";" in text or not (text.isascii() and text.isprintable()):
         got = printable(text, 40) or "nothing"
         raise ProtocolError(f"expected one word of ASCII as {what}, got {got}; leave out blanks and parentheses")
     return text
+
+
+class _UnfitError(Exception):
+    """An unsuitable argument of a message. The arguments of the error are the expected kind and the text found."""
+
+
+def _rules(text: str) -> str:
+    if not text.startswith("("):
+        raise _UnfitError("rules in parentheses", text)
+    return text[1:-1].strip()
 
 
 def _shown_rules(rules: str) -> str:
@@ -346,11 +322,53 @@ def _shown_rules(rules: str) -> str:
     return f"( {' '.join(text.split())} )"
 
 
+def _clock(text: str) -> int:
+    """Return a clock in whole seconds, rounded down."""
+    if not _SECONDS.fullmatch(text) or float(text) > MAX_CLOCK:
+        raise _UnfitError(f"a clock from 0 to {MAX_CLOCK} seconds", text)
+    return int(float(text))
+
+
 def _shown_clock(clock: int) -> str:
     if not 0 <= clock <= MAX_CLOCK:
         raise ProtocolError(f"expected a clock from 0 to {MAX_CLOCK} seconds, got {clock}; choose another one")
     return str(int(clock))
 
 
+def _moves(text: str) -> tuple[str, ...] | None:
+    moves = _arguments(text)
+    if len(moves) > MAX_MOVES:
+        raise _UnfitError(f"at most {MAX_MOVES} moves", str(len(moves)))
+    return None if not moves or text.lower() == NIL else tuple(map(term, moves))
+
+
 def _shown_moves(moves: tuple[str, ...] | None) -> str:
     return f"( {' '.join(map(term, moves))} )" if moves else NIL.upper()
+
+
+class _Field(NamedTuple):
+    """An argument of a message: its description, its parser, its writer, and its default value if it is optional."""
+
+    what: str
+    read: Callable[[str], Any]
+    show: Callable[[Any], str]
+    default: str | None = None
+
+    def argument(self, words: list[str]) -> Any:
+        """Return the value of the first word, or the default value if there is no word."""
+        text = words[0] if words else self.default
+        if text is None:
+            raise _UnfitError(self.what, "nothing")
+        return self.read(text)
+
+
+_CLOCK = _Field("a clock", _clock, _shown_clock, "0")
+_FIELDS = {
+    "match": _Field("the id of a match", match_id, match_id),
+    "role": _Field("a role", term, term),
+    "rules": _Field("rules in parentheses", _rules, _shown_rules),
+    "clock": _CLOCK,
+    "startclock": _CLOCK,
+    "playclock": _CLOCK,
+    "moves": _Field("a joint move", _moves, _shown_moves, NIL),
+}

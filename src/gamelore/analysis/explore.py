@@ -1,0 +1,646 @@
+"""Perft counts, walks over reachable states, and random matches that record the faults of a rulesheet.
+
+`perft` counts the sequences of joint moves from the start, depth by depth. It tests engines: a wrong legal move or a
+wrong terminal state usually changes the counts.
+
+`try_out` plays a game. First, a breadth-first `Walk` visits all reachable states if they are few, and otherwise the
+states nearest the start. If the walk visits all states, its results are proved. In this case, every match ends if and
+only if no match can return to an earlier state. Then random matches are played in lockstep, in rounds of 1, 2, 4, ...
+matches. The moves of a round depend only on the seed and on the number of the round. So a given number of matches has
+the same result on fast and slow machines. A match that visits one state twice can go on forever.
+
+`Watch` records the faults, and the joint moves that lead to them: a role without a legal move in a state that is not
+terminal, a missing or unclear goal, a goal above 100, facts that `base` does not declare, moves that `input` does not
+declare, and states for which the rules have no answer.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import insort
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import count, islice, pairwise
+from math import inf
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import GameloreError, GDLSemanticError, GroundingError
+from ..game.engines import Legal, States
+from ..game.game import Game
+
+BATCH = 1 << 16  # largest number of successors that are computed in one call
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """Counts at one depth: sequences of joint moves, how many of them end a match there, and distinct positions."""
+
+    depth: int
+    sequences: int
+    complete: int
+    positions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Perft:
+    """Perft counts: `sequences[d]` sequences have exactly d joint moves; `complete[d]` of them end a match."""
+
+    sequences: tuple[int, ...]
+    complete: tuple[int, ...]
+
+
+def perft(game: Game, depth: int) -> Perft:
+    """Return the perft counts up to the given depth, or up to the depth at which all matches have ended."""
+    counted = list(islice(levels(game), depth + 1))
+    return Perft(tuple(level.sequences for level in counted), tuple(level.complete for level in counted))
+
+
+def levels(game: Game, progress: Callable[[int, int], None] | None = None) -> Iterator[Level]:
+    """Yield the counts for depth 0, 1, ... until all matches have ended. Equal positions are expanded only once.
+
+    `progress` is called from time to time with two numbers about the next depth: the number of successors that are
+    computed so far, and the number of all successors.
+    """
+    states, counts = game.initial[None], np.array([1], object)
+    for depth in count():
+        terminal = game.evaluate(states)[0]
+        yield Level(depth, int(counts.sum()), int(counts[terminal].sum()), len(states))
+        parents, joints = joint_moves(game, states)
+        if not len(parents):
+            return
+        following = []
+        for start in range(0, len(parents), BATCH):
+            part = slice(start, start + BATCH)
+            following.append(game.next(states[parents[part]], joints[part]))
+            if progress:
+                progress(min(start + BATCH, len(parents)), len(parents))
+        states, number = np.unique(np.concatenate(following), axis=0, return_inverse=True)
+        reached = np.zeros(len(states), object)
+        np.add.at(reached, number.ravel(), counts[parents])
+        counts = reached
+
+
+def joint_moves(game: Game, states: States) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return every joint move of every state: the index of the state, int64[n], and the actions, int32[n, roles]."""
+    legal = game.legal(states)
+    starts, counts = legal.by_role(game.num_roles)
+    products = counts.prod(axis=1)
+    parents = np.repeat(np.arange(len(states)), products)
+    number = np.arange(len(parents)) - np.repeat(np.cumsum(products) - products, products)
+    joints = np.empty((len(parents), game.num_roles), np.int32)
+    for role in reversed(range(game.num_roles)):
+        number, choice = np.divmod(number, counts[parents, role])
+        joints[:, role] = legal.actions[starts[parents, role] + choice]
+    return parents, joints
+
+
+MAX_GOAL = 100
+NUM_SAMPLES = 16  # number of sample states that are kept for each incident; samples nearest the start are preferred
+
+Kind: TypeAlias = Literal[
+    "no-legal-move",
+    "unclear-goal",
+    "goal-out-of-range",
+    "outside-base",
+    "outside-input",
+    "no-perfect-model",
+    "too-large",
+]
+Phase: TypeAlias = Literal["walk", "matches"]
+Joints: TypeAlias = list[tuple[int, ...]]
+"""Joint moves from the start: for each step, the action of every role."""
+Path: TypeAlias = Callable[[int], Joints]
+"""A function that returns the joint moves that led to the state of a given lane."""
+
+
+class Key(NamedTuple):
+    """Identity of an incident: its kind, its role (-1 for none), and its subject `what`.
+
+    The subject is a fact, a move, a goal value or an error message; it is empty for the other kinds.
+    """
+
+    kind: Kind
+    role: int = -1
+    what: str = ""
+
+
+class Sample(NamedTuple):
+    """A state with an incident, uint64[num_words], and joint moves that lead from the start to this state."""
+
+    joints: Joints
+    state: NDArray[np.uint64]
+
+    @property
+    def depth(self) -> int:
+        """Number of steps from the start."""
+        return len(self.joints)
+
+
+@dataclass(slots=True)
+class Incident:
+    """A fault that was found: the number of states with it in each phase, and sample states, sorted by depth."""
+
+    counts: Counter[Phase] = field(default_factory=Counter)
+    samples: list[Sample] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """The facts that `base` declares, and the moves that `input` declares for each role.
+
+    An attribute is None if the sheet does not have its relation.
+    """
+
+    base: frozenset[str] | None = None
+    inputs: tuple[frozenset[str], ...] | None = None
+
+
+class Seen(NamedTuple):
+    """Answers of the rules for a batch of states: legal moves and three arrays.
+
+    The arrays are terminal, bool[batch]; stuck, bool[batch]; and goals, int16[batch, roles].
+    """
+
+    terminal: NDArray[np.bool_]
+    stuck: NDArray[np.bool_]
+    goals: NDArray[np.int16]
+    legal: Legal
+
+
+class UnplayableError(GameloreError):
+    """Error: the rules have no answer for a state. The watch has recorded this state."""
+
+
+class Watch:
+    """Recorder of the incidents in a game. `end` is the first terminal state that was seen, None before."""
+
+    def __init__(self, game: Game, declared: Declared | None = None) -> None:
+        self.game = game
+        self.declared = declared or Declared()
+        self.phase: Phase = "walk"
+        self.incidents: dict[Key, Incident] = {}
+        self.end: Sample | None = None
+        self._facts: set[str] = set()
+        self._bits = np.zeros(game.num_words, np.uint64)
+        self._moves: set[int] = set()  # num_roles * action + role
+
+    def look(self, states: States, depth: int, path: Path) -> Seen:
+        """Query the rules for a batch of states, uint64[batch, num_words], and record all incidents.
+
+        All states must be `depth` steps from the start. Raise UnplayableError if the rules have no answer for a state.
+        """
+        terminal, goals = self.ask(self.game.evaluate, (states,), path)
+        legal = self.ask(self.game.legal, (states,), path)
+        _, counts = legal.by_role(self.game.num_roles)
+        stuck = ~terminal[:, None] & (counts == 0)
+        for role in range(self.game.num_roles):
+            self._note(Key("no-legal-move", role), stuck[:, role], states, depth, path)
+            self._note(Key("unclear-goal", role), terminal & (goals[:, role] < 0), states, depth, path)
+            for value in np.unique(goals[goals[:, role] > MAX_GOAL, role]).tolist():
+                self._note(Key("goal-out-of-range", role, str(value)), goals[:, role] == value, states, depth, path)
+        if self.end is None and terminal.any():
+            lane = int(terminal.argmax())
+            self.end = Sample(path(lane), states[lane].copy())
+        self._look_at_facts(states, depth, path)
+        self._look_at_moves(legal, states, depth, path)
+        return Seen(terminal, stuck.any(axis=1), goals, legal)
+
+    def ask(self, question: Callable[..., Any], rows: tuple[NDArray[Any], ...], path: Path) -> Any:
+        """Return the answer to a query about a batch of states.
+
+        If a state has no answer, record the first such state and raise UnplayableError.
+        """
+        try:
+            return question(*rows)
+        except (GDLSemanticError, GroundingError) as error:
+            lane = next((lane for lane in range(len(rows[0])) if not _answers(question, rows, lane)), 0)
+            kind: Kind = "too-large" if isinstance(error, GroundingError) else "no-perfect-model"
+            message = error.message if isinstance(error, GDLSemanticError) else str(error)
+            steps, is_lane = len(path(lane)), np.arange(len(rows[0])) == lane
+            self._note(Key(kind, what=message), is_lane, rows[0], steps, path)
+            raise UnplayableError(message) from error
+
+    def _note(self, key: Key, where: NDArray[np.bool_], states: States, depth: int, path: Path) -> None:
+        """Count the lanes with an incident, given as bool[batch], and keep some states as samples."""
+        lanes = np.flatnonzero(where)
+        if not len(lanes):
+            return
+        incident = self.incidents.setdefault(key, Incident())
+        incident.counts[self.phase] += len(lanes)
+        for lane in lanes[:NUM_SAMPLES].tolist():
+            if len(incident.samples) == NUM_SAMPLES and incident.samples[-1].depth <= depth:
+                break
+            insort(incident.samples, Sample(path(lane), states[lane].copy()), key=lambda sample: sample.depth)
+            del incident.samples[NUM_SAMPLES:]
+
+    def _look_at_facts(self, states: States, depth: int, path: Path) -> None:
+        if self.declared.base is None:
+            return
+        new = set(self._facts_of(states)) - self._facts
+        self._facts |= new
+        for fact in sorted(new - self.declared.base):
+            self._note(Key("outside-base", what=fact), self.game.holds(states, fact), states, depth, path)
+
+    def _facts_of(self, states: States) -> Iterable[str]:
+        """Return the facts that hold in these states. For compiled games, leave out facts from earlier calls."""
+        if self.game.engine != "native" or self.game.is_bounded:
+            return (fact for state in np.unique(states, axis=0) for fact in self.game.facts(state))
+        new = np.bitwise_or.reduce(states, axis=0, initial=np.uint64(0)) & ~self._bits
+        self._bits |= new
+        return self.game.facts(new) if new.any() else ()
+
+    def _look_at_moves(self, legal: Legal, states: States, depth: int, path: Path) -> None:
+        if self.declared.inputs is None:
+            return
+        lanes_and_roles = np.repeat(np.arange(len(legal.offsets) - 1), np.diff(legal.offsets))
+        lanes, roles = np.divmod(lanes_and_roles, self.game.num_roles)
+        keys = self.game.num_roles * legal.actions.astype(np.int64) + roles
+        new = set(np.flatnonzero(np.bincount(keys)).tolist()) - self._moves
+        self._moves |= new
+        for key in sorted(new):
+            action, role = divmod(key, self.game.num_roles)
+            move = self.game.move_text(role, action)
+            if move not in self.declared.inputs[role]:
+                where = np.isin(np.arange(len(states)), lanes[keys == key])
+                self._note(Key("outside-input", role, move), where, states, depth, path)
+
+
+def _answers(question: Callable[..., Any], rows: tuple[NDArray[Any], ...], lane: int) -> bool:
+    """Return whether the rules have an answer for one lane."""
+    with suppress(GDLSemanticError, GroundingError):
+        question(*(part[lane : lane + 1] for part in rows))
+        return True
+    return False
+
+
+# Largest average number of joint moves per state. Above it the walk stops, because then random matches see more states.
+JOINTS_PER_STATE = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Endless:
+    """A match without end. The state after all `joints` equals the state after the first `back_to` joint moves.
+
+    `back_to` is None if the match did not return to a state but was cut.
+    """
+
+    joints: Joints
+    back_to: int | None
+
+
+class Walk:
+    """A breadth-first walk. States are numbered in the order of discovery; the first state has number 0.
+
+    num_seen: the number of states that were queried. max_states: the walk stops when it knows more states than this.
+    at_once: the number of states that are queried together.
+    """
+
+    def __init__(self, watch: Watch, max_states: int, at_once: int) -> None:
+        self.watch, self.game = watch, watch.game
+        self.max_states, self.at_once = max_states, at_once
+        self.complete = False
+        self.num_seen = self.num_terminal = self.num_joints = 0
+        self._rows: list[NDArray[np.uint64]] = []
+        self._numbers: dict[bytes, int] = {}
+        self._parents: list[int] = []
+        self._joints: list[tuple[int, ...]] = []
+        self._edges: list[NDArray[np.int64]] = [np.zeros((2, 0), np.int64)]
+
+    def run(self, deadline: float) -> None:
+        """Walk until all states are visited, too many states are known, or `deadline` (time.monotonic) has passed."""
+        self._number(self.game.initial, -1, ())
+        layer, depth = range(1), 0
+        while layer:
+            for start in layer[:: self.at_once]:
+                part = range(start, min(start + self.at_once, layer.stop))
+                if time.monotonic() > deadline or not self._expand(part, depth):
+                    return
+            layer, depth = range(layer.stop, len(self._rows)), depth + 1
+        self.complete = True
+
+    def path(self, number: int) -> Joints:
+        """Return a shortest sequence of joint moves from the start to a state."""
+        joints = []
+        while number:
+            joints.append(self._joints[number])
+            number = self._parents[number]
+        return joints[::-1]
+
+    def _number(self, row: NDArray[np.uint64], parent: int, joint: tuple[int, ...]) -> int:
+        """Return the number of a state. A new state gets the next free number."""
+        number = self._numbers.setdefault(row.tobytes(), len(self._rows))
+        if number == len(self._rows):
+            self._rows.append(row)
+            self._parents.append(parent)
+            self._joints.append(joint)
+        return number
+
+    def _expand(self, part: range, depth: int) -> bool:
+        """Query states and number their successors; return False if there are too many states or joint moves."""
+        states = np.array([self._rows[number] for number in part])
+        seen = self.watch.look(states, depth, lambda lane: self.path(part[lane]))
+        self.num_seen += len(part)
+        self.num_terminal += int(seen.terminal.sum())
+        self.num_joints += int(min(seen.legal.by_role(self.game.num_roles)[1].prod(axis=1, dtype=float).sum(), 1e18))
+        if self.num_joints > JOINTS_PER_STATE * self.max_states:
+            return False
+        parents, joints = joint_moves(self.game, states)
+        if len(parents):
+            self._follow(states[parents], joints, parents + part.start)
+        return len(self._rows) <= self.max_states
+
+    def _follow(self, states: NDArray[np.uint64], joints: NDArray[np.int32], parents: NDArray[np.int64]) -> None:
+        """Number the successors of states and record the edges. Row i of the three arrays is about one joint move."""
+
+        def path(lane: int) -> Joints:
+            return [*self.path(int(parents[lane])), tuple(joints[lane].tolist())]
+
+        following = self.watch.ask(self.game.next, (states, joints), path)
+        rows, first, which = np.unique(following, axis=0, return_index=True, return_inverse=True)
+        numbers = np.zeros(len(rows), np.int64)
+        for row in np.argsort(first).tolist():
+            lane = int(first[row])
+            numbers[row] = self._number(rows[row], int(parents[lane]), tuple(joints[lane].tolist()))
+        self._edges.append(np.unique(np.stack([parents, numbers[which.ravel()]]), axis=1))
+
+    def longest(self) -> int | Endless:
+        """Return the length of the longest match, or a match without end. The walk must be complete."""
+        edges = np.concatenate(self._edges, axis=1)
+        loop = _loop(edges, len(self._rows))
+        if not loop:
+            return _longest(edges, len(self._rows))
+        stem = self.path(loop[0])
+        return Endless([*stem, *self._along(loop)], len(stem))
+
+    def _along(self, numbers: Sequence[int]) -> Joints:
+        """Return joint moves that lead along a path, given as the numbers of its states."""
+        joints = []
+        for here, there in pairwise(numbers):
+            parents, choices = joint_moves(self.game, self._rows[here][None])
+            following = self.game.next(self._rows[here][None][parents], choices)
+            lane = int((following == self._rows[there]).all(axis=1).argmax())
+            joints.append(tuple(choices[lane].tolist()))
+        return joints
+
+
+def _loop(edges: NDArray[np.int64], num_states: int) -> list[int]:
+    """Return the states along a shortest cycle, first and last state equal; empty if there is no cycle.
+
+    The cycle begins at the lowest-numbered state that lies on any cycle, which is nearest the start. edges: int64[2,
+    n], each from state `edges[0]` to state `edges[1]`; the edges of one state are in ascending order.
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import breadth_first_order, connected_components
+
+    def graph(edges: NDArray[np.int64]) -> Any:
+        return csr_array((np.ones(edges.shape[1]), (edges[0], edges[1])), shape=(num_states, num_states))
+
+    _, component = connected_components(graph(edges), connection="strong")
+    inside = edges[:, component[edges[0]] == component[edges[1]]]
+    if not inside.size:
+        return []
+    start = int(inside[0].min())
+    order, came_from = breadth_first_order(graph(inside), start)
+    leading_back = set(inside[0, inside[1] == start].tolist())
+    loop = [start, next(state for state in order.tolist() if state in leading_back)]
+    while loop[-1] != start:
+        loop.append(int(came_from[loop[-1]]))
+    return loop[::-1]
+
+
+def _longest(edges: NDArray[np.int64], num_states: int) -> int:
+    """Return the length of a longest path in an acyclic graph, by relaxing all edges until no length changes."""
+    steps = np.zeros(num_states, np.int64)
+    while True:
+        more = steps.copy()
+        np.maximum.at(more, edges[1], steps[edges[0]] + 1)
+        if (more == steps).all():
+            return int(steps.max())
+        steps = more
+
+
+AT_ONCE = {"native": 512, "reasoner": 16}  # largest number of states that a walk queries together, or of lanes
+WALKED = {"native": 10_000, "reasoner": 300}  # default of `max_states`; the reasoner takes at least 1 ms for each state
+MATCHES_AFTER_WALK = 1023  # default number of matches after a complete walk, which serve only the statistics
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """Limits of a tryout: `seconds` of wall clock, and number of `matches`. None means no limit.
+
+    Playing stops when the first limit is reached. max_steps: a match is cut after this number of steps. (Matches of the
+    public rulesheets end after at most 200 steps, so the default 1000 cuts only endless matches.) max_states: the walk
+    stops when it knows more states than this; 0 means no walk, and None means the default in WALKED.
+    """
+
+    seconds: float | None = 5.0
+    matches: int | None = None
+    max_steps: int = 1000
+    max_states: int | None = None
+    seed: int = 0
+
+
+@dataclass(slots=True)
+class MatchCounts:
+    """Counts of random matches.
+
+    Of `num_matches` matches, `num_ended` ended in a terminal state, `num_stuck` got stuck, and `num_cut` were cut after
+    the largest number of steps. The other matches were unfinished when time was up. `lengths` contains the number of
+    steps of each match that ended, and `goals` its goals, int16[roles]; a negative goal is unclear. Both lists leave
+    out the matches of unfinished rounds, because in such rounds short matches are more likely to end.
+    """
+
+    num_matches: int = 0
+    num_steps: int = 0
+    num_ended: int = 0
+    num_stuck: int = 0
+    num_cut: int = 0
+    lengths: list[int] = field(default_factory=list)
+    goals: list[NDArray[np.int16]] = field(default_factory=list)
+
+    def mean_length(self) -> float | None:
+        """Return the mean of `lengths`; None if it is empty."""
+        return float(np.mean(self.lengths)) if self.lengths else None
+
+    def mean_goal(self, role: int) -> float | None:
+        """Return the mean goal of a role over the matches that gave it a goal; None if there are no such matches."""
+        values = [goals[role] for goals in self.goals if goals[role] >= 0]
+        return float(np.mean(values)) if values else None
+
+
+@dataclass(slots=True)
+class Tryout:
+    """Results of a tryout.
+
+    num_states, num_terminal: the number of states, and of terminal states, that the walk visited; if the walk is
+    `complete`, it visited all reachable states. longest: the number of steps of the longest possible match; None if it
+    is unknown or unlimited.
+    """
+
+    effort: Effort
+    watch: Watch
+    tally: MatchCounts = field(default_factory=MatchCounts)
+    num_states: int = 0
+    num_terminal: int = 0
+    complete: bool = False
+    longest: int | None = None
+    endless: Endless | None = None
+    interrupted: bool = False
+    seconds: float = 0.0
+
+    def found_endless(self, endless: Endless) -> None:
+        """Store a match without end if it is better than the stored one.
+
+        A match that returns to a state is better than a match that was cut; otherwise a shorter match is better.
+        """
+        matches = [self.endless, endless] if self.endless else [endless]
+        self.endless = min(matches, key=lambda match: (match.back_to is None, len(match.joints)))
+
+
+def try_out(game: Game, effort: Effort, declared: Declared | None = None) -> Tryout:
+    """Walk over the states of a game, then play random matches; return the results.
+
+    After an interrupt (Ctrl-C), or at a state for which the rules have no answer, return the results so far.
+    """
+    result = Tryout(effort, Watch(game, declared))
+    start = time.monotonic()
+    seconds = inf if effort.seconds is None else effort.seconds
+    try:
+        _walk(result, start + seconds / 2)
+        _play(result, start + seconds)
+    except KeyboardInterrupt:
+        result.interrupted = True
+    except UnplayableError:
+        pass
+    result.seconds = time.monotonic() - start
+    return result
+
+
+def _walk(result: Tryout, deadline: float) -> None:
+    engine, max_states = result.watch.game.engine, result.effort.max_states
+    walk = Walk(result.watch, WALKED[engine] if max_states is None else max_states, AT_ONCE[engine])
+    try:
+        walk.run(deadline)
+    finally:
+        result.num_states, result.num_terminal, result.complete = walk.num_seen, walk.num_terminal, walk.complete
+    if walk.complete:
+        longest = walk.longest()
+        if isinstance(longest, Endless):
+            result.found_endless(longest)
+        else:
+            result.longest = longest
+
+
+def _play(result: Tryout, deadline: float) -> None:
+    """Play random matches. If the walk visited all states, do not record incidents again."""
+    watch = Watch(result.watch.game) if result.complete else result.watch
+    watch.phase = "matches"
+    for number, size in enumerate(_sizes(result, result.effort.matches)):
+        if time.monotonic() > deadline:
+            break
+        matches = Round(watch, size, result.effort, number, result.tally)
+        matches.play(deadline)
+        if not result.complete:
+            for endless in matches.endless():
+                result.found_endless(endless)
+
+
+def _sizes(result: Tryout, wanted: int | None) -> Iterator[int]:
+    """Yield the number of matches of each round; `wanted` is the number of all matches, None for no limit."""
+    if wanted is None and result.complete:
+        wanted = MATCHES_AFTER_WALK
+    for number in count():
+        size = min(1 << number, AT_ONCE[result.watch.game.engine])
+        if wanted is not None:
+            size = min(size, wanted - result.tally.num_matches)
+        if size <= 0:
+            return
+        yield size
+
+
+class Round:
+    """A round of random matches in lockstep, which adds its results to `tally`.
+
+    Each step queries the states of all unfinished matches.
+    """
+
+    def __init__(self, watch: Watch, size: int, effort: Effort, number: int, tally: MatchCounts) -> None:
+        self.watch, self.game, self.max_steps = watch, watch.game, effort.max_steps
+        self.size, self.tally = size, tally
+        self.tally.num_matches += size
+        self._num_cut = 0
+        self._rng = np.random.default_rng((effort.seed, number))
+        self._matches = np.arange(size)  # the match of each lane
+        self._states = np.repeat(self.game.initial[None], size, axis=0)
+        self._history: list[tuple[NDArray[np.int64], NDArray[np.int32]]] = []
+        self._keys: list[NDArray[np.uint64]] = []
+        self._lengths: list[int] = []
+        self._goals: list[NDArray[np.int16]] = []
+
+    def play(self, deadline: float) -> None:
+        """Play all matches to the end, or until `deadline` has passed. Add lengths and goals only in the first case."""
+        while self._step():
+            if time.monotonic() > deadline:
+                return
+        self.tally.lengths += self._lengths
+        self.tally.goals += self._goals
+
+    def _step(self) -> bool:
+        """Play one joint move in every unfinished match; return False if no match is left."""
+        depth = len(self._history)
+        seen = self.watch.look(self._states, depth, self._path)
+        keys = np.full(self.size, depth, np.uint64)  # a finished match gets a different key in every step
+        keys[self._matches] = self.game.state_keys(self._states)
+        self._keys.append(keys)
+        going = ~(seen.terminal | seen.stuck)
+        num_ended = int(seen.terminal.sum())
+        self.tally.num_ended += num_ended
+        self.tally.num_stuck += int(seen.stuck.sum())
+        self._lengths += [depth] * num_ended
+        self._goals += list(seen.goals[seen.terminal])
+        starts, counts = seen.legal.by_role(self.game.num_roles)
+        drawn = starts + (self._rng.random(counts.shape) * counts).astype(np.int64)
+        self._matches, self._states = self._matches[going], self._states[going]
+        if depth == self.max_steps:
+            self._num_cut = len(self._matches)
+            self.tally.num_cut += self._num_cut
+            return False
+        if len(self._matches):
+            joints = seen.legal.actions[drawn[going]]
+            self._history.append((self._matches, joints))
+            self._states = self.watch.ask(self.game.next, (self._states, joints), self._path)
+            self.tally.num_steps += len(joints)
+        return len(self._matches) > 0
+
+    def _path(self, lane: int) -> Joints:
+        return self._path_of(int(self._matches[lane]))
+
+    def _path_of(self, match: int) -> Joints:
+        joints = []
+        for matches, step in self._history:
+            lane = int(np.searchsorted(matches, match))
+            if lane == len(matches) or matches[lane] != match:
+                break
+            joints.append(tuple(step[lane].tolist()))
+        return joints
+
+    def endless(self) -> Iterator[Endless]:
+        """Yield the matches without end: one match that was cut, and every match that returned to one of its states."""
+        if self._num_cut:
+            yield Endless(self._path(0), None)
+        keys = np.array(self._keys)
+        ordered = np.sort(keys, axis=0)
+        for match in np.flatnonzero((ordered[1:] == ordered[:-1]).any(axis=0)).tolist():
+            back_to, step = _first_return(keys[:, match].tolist())
+            yield Endless(self._path_of(match)[:step], back_to)
+
+
+def _first_return(keys: list[int]) -> tuple[int, int]:
+    """Return two indices of the key that is the first to be repeated: its first and its second occurrence."""
+    steps: dict[int, int] = {}
+    return next((steps[key], step) for step, key in enumerate(keys) if steps.setdefault(key, step) != step)

@@ -1,0 +1,347 @@
+"""Findings of random play and of walks: faults that only play shows, each with its place, a remedy and moves to it.
+
+    error    no-legal-move      a role has no move in a state that is not terminal
+    error    no-goal            a role has no goal at the end
+    error    several-goals      a role has several goals at the end
+    error    goal-out-of-range  a goal is not a whole number from 0 to 100
+    error    unknown-role       a `legal` or `goal` atom holds whose first argument is not a role
+    error    outside-base       a fact is reached that `base` does not declare; only if the sheet has `base`
+    error    outside-input      a move is legal that `input` does not declare; only if the sheet has `input`
+    error    no-perfect-model   a relation depends on its own negation in some state
+    error    unplayable         the sheet cannot be loaded on the requested engine
+    warning  no-end             a match can go on forever, or it did not end within the largest number of steps
+    warning  too-large          a query about some state exceeds the limits
+
+An error leaves players or a referee without an answer, or misleads a system that trusts the declarations. An endless
+match is only a warning: it causes neither of these problems, and some public puzzles have endless matches.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from ..errors import GameloreError, GDLError, GDLSemanticError, GroundingError
+from ..game.game import EngineName, Game, make
+from ..gdl.lint import Finding, Moves, Severity, placed
+from ..gdl.syntax import Function, Location, Rule, Rulesheet, Term, Variable, parse_term, variables_of
+from ..ground import clingo
+from ..ground.clingo import Limits
+from .explore import Declared, Effort, Incident, Joints, Kind, Sample, Tryout, try_out
+
+QUESTION_LIMITS = Limits(seconds=5.0)  # limits of each extra query: for `base` and `input`, or for the goals of a state
+
+
+class Size(NamedTuple):
+    """Size of a compiled game."""
+
+    num_facts: int
+    num_actions: int
+    num_gates: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlayReport:
+    """The result of a play check: the findings, the engine, and statistics of the walk and of the random matches.
+
+    reason: why the engine is not the native one; empty if it is native. make_seconds: the wall-clock time to ground and
+    compile the rules. num_states: the number of states that the walk visited; these are all reachable states if
+    `all_states` is true. longest_match: the number of moves of the longest possible match; None if it is unknown or
+    unlimited.
+
+    `num_matches` random matches were played, with `num_steps` joint moves in total. Of these matches, `num_ended`
+    ended, `num_stuck` got stuck, and `num_cut` were cut after the largest number of moves. The other matches were
+    unfinished when time was up. Matches are played in rounds, see explore.py. The means `mean_length` and `mean_goals`
+    leave out all rounds with unfinished matches; a mean is None if it has no values. remarks: the queries that exceeded
+    the limits.
+    """
+
+    findings: list[Finding]
+    engine: str
+    reason: str
+    size: Size | None
+    make_seconds: float
+    play_seconds: float
+    num_states: int
+    all_states: bool
+    longest_match: int | None
+    num_matches: int
+    num_steps: int
+    num_ended: int
+    num_stuck: int
+    num_cut: int
+    mean_length: float | None
+    mean_goals: dict[str, float | None]
+    remarks: list[str]
+    interrupted: bool
+
+
+def play_check(
+    sheet: Rulesheet, name: str, effort: Effort, engine: EngineName = "auto", limits: Limits | None = None
+) -> PlayReport:
+    """Play a rulesheet and return a report. If the sheet cannot be loaded, raise the error of `make`."""
+    start = time.monotonic()
+    game = make(sheet, name, engine, limits)
+    make_seconds = time.monotonic() - start
+    remarks: list[str] = []
+    tryout = try_out(game, effort, _declared(game, remarks))
+    circuit, tally = game.circuit, tryout.tally
+    return PlayReport(
+        findings=sorted(_Findings(game, tryout, remarks).all(), key=lambda finding: (finding.line, finding.column)),
+        engine=game.engine,
+        reason=game.engine_reason,
+        size=Size(circuit.num_facts, circuit.num_actions, circuit.num_gates) if circuit else None,
+        make_seconds=make_seconds,
+        play_seconds=tryout.seconds,
+        num_states=tryout.num_states,
+        all_states=tryout.complete,
+        longest_match=tryout.longest,
+        num_matches=tally.num_matches,
+        num_steps=tally.num_steps,
+        num_ended=tally.num_ended,
+        num_stuck=tally.num_stuck,
+        num_cut=tally.num_cut,
+        mean_length=tally.mean_length(),
+        mean_goals={name: tally.mean_goal(role) for role, name in enumerate(game.roles)},
+        remarks=remarks,
+        interrupted=tryout.interrupted,
+    )
+
+
+def unplayable(error: GameloreError, path: Path | None) -> Finding:
+    """Return the finding that a rulesheet cannot be loaded; `error` is the exception that `play_check` raised."""
+    if isinstance(error, GDLError):
+        place = (error.line, error.column, error.rule, error.remedy)
+        return Finding("error", "unplayable", error.message, path, *place)
+    message, _, remedy = str(error).partition(". Remedy: ")
+    return Finding("error", "unplayable", message, path, 1, 1, "", remedy or "raise the limits")
+
+
+def _declared(game: Game, remarks: list[str]) -> Declared:
+    """Return the declarations of `base` and `input`. If they exceed the limits, add a remark and return none."""
+    heads = {rule.head.name for rule in game.rulesheet.rules}
+    words = [word for word in ("base", "input") if word in heads]
+    try:
+        sentences = clingo.sentences(game.rulesheet, words, limits=QUESTION_LIMITS)
+    except (GroundingError, GDLSemanticError) as error:
+        remarks.append(f"what {' and '.join(words)} declare was not compared: {error}")
+        return Declared()
+    base = frozenset(fact for (fact,) in sentences["base"]) if "base" in words else None
+    if "input" not in words:
+        return Declared(base)
+    inputs = sentences["input"]
+    return Declared(base, tuple(frozenset(move for who, move in inputs if who == role) for role in game.roles))
+
+
+class _Findings:
+    """Converter from the incidents of a tryout to findings."""
+
+    def __init__(self, game: Game, tryout: Tryout, remarks: list[str]) -> None:
+        self.game, self.sheet, self.tryout, self.remarks = game, game.rulesheet, tryout, remarks
+
+    def all(self) -> Iterator[Finding]:
+        """Yield all findings, grouped by kind."""
+        for role, name in enumerate(self.game.roles):
+            yield from self._no_legal_move(role, name)
+            yield from self._unclear_goals(role, name)
+            for value, incident in self._incidents("goal-out-of-range", role):
+                yield from self._out_of_range(name, value, incident.samples[0])
+        yield from self._undeclared("outside-base")
+        for role in range(self.game.num_roles):
+            yield from self._undeclared("outside-input", role)
+        yield from self._unknown_roles()
+        yield from self._no_end()
+        yield from self._unplayable()
+
+    def _finding(
+        self, severity: Severity, code: str, message: str, remedy: str, rule: Rule | None, joints: Joints
+    ) -> Finding:
+        place = rule.location if rule else Location(1, 1)
+        return Finding(severity, code, message, self.sheet.path, *place, str(rule or ""), remedy, self._moves(joints))
+
+    def _moves(self, joints: Joints) -> Moves:
+        text = self.game.move_text
+        return tuple(tuple(text(role, action) for role, action in enumerate(joint)) for joint in joints)
+
+    def _incidents(self, kind: Kind, role: int = -1) -> list[tuple[str, Incident]]:
+        """Return (subject, incident) for each incident of a kind and role; incidents nearest the start come first."""
+        incidents = self.tryout.watch.incidents.items()
+        chosen = [(key.what, incident) for key, incident in incidents if (key.kind, key.role) == (kind, role)]
+        return sorted(chosen, key=lambda entry: entry[1].samples[0].depth)
+
+    def _often(self, incident: Incident, what: str, num_walked: int, num_matches: int) -> str:
+        """Return a text that says in how many states of the walk and in how many matches the incident occurred."""
+        walked, matches = incident.counts["walk"], incident.counts["matches"]
+        if self.tryout.complete:
+            return f"in {walked} of all {num_walked} reachable {what}"
+        parts = [f"in {walked} of the {num_walked} {what} nearest the start"] * (walked > 0)
+        parts += [f"in {matches} of {num_matches} random matches"] * (matches > 0)
+        return " and ".join(parts)
+
+    def _no_legal_move(self, role: int, name: str) -> Iterator[Finding]:
+        for _, incident in self._incidents("no-legal-move", role):
+            often = self._often(incident, "states", self.tryout.num_states, self.tryout.tally.num_matches)
+            message = f"{name} has no legal move in a state that is not terminal, {often}"
+            remedy = f"add a rule as (<= (legal {name} noop) ..) that holds there, or let 'terminal' hold"
+            rule = self._rule("legal", name)
+            yield self._finding("error", "no-legal-move", message, remedy, rule, incident.samples[0].joints)
+
+    def _unclear_goals(self, role: int, name: str) -> Iterator[Finding]:
+        """Yield one finding for each fault in the goals of the samples: no goal, several goals, or not a number."""
+        deadline = time.monotonic() + QUESTION_LIMITS.seconds
+        for _, incident in self._incidents("unclear-goal", role):
+            often = self._often(incident, "terminal states", self.tryout.num_terminal, self.tryout.tally.num_ended)
+            findings: dict[str, Finding] = {}
+            for sample in incident.samples:
+                for finding in self._unclear_goal(name, sample, often):
+                    findings.setdefault(finding.code, finding)
+                if time.monotonic() > deadline:
+                    break
+            yield from findings.values()
+
+    def _unclear_goal(self, name: str, sample: Sample, often: str) -> Iterator[Finding]:
+        goals = self._ask(["goal"], sample)
+        values = [value for who, value in goals["goal"] if who == name] if goals else []
+        if len(values) == 1:
+            yield from self._out_of_range(name, values[0], sample)
+        elif values:
+            rules = [self._rule("goal", name, value) for value in values]
+            message = f"{name} has the goals {' and '.join(values)} at the end; not exactly one {often}"
+            remedy = f"let only one of them hold there: see {_lines(rules)}"
+            yield self._finding("error", "several-goals", message, remedy, rules[0], sample.joints)
+        else:
+            message = f"{name} has no goal{'' if goals else ' or several'} at the end; not exactly one {often}"
+            remedy = f"add a rule as (<= (goal {name} 0) terminal ..) that holds there"
+            yield self._finding("error", "no-goal", message, remedy, self._rule("goal", name), sample.joints)
+
+    def _out_of_range(self, name: str, value: str, sample: Sample) -> Iterator[Finding]:
+        """Yield a finding if the rule for this goal has a variable as value; `gdl.lint` reports values in the text."""
+        rule = self._rule("goal", name, value)
+        if rule and isinstance(rule.head.args[1], Variable):
+            message = f"expected a goal of {name} that is a whole number from 0 to 100, got {value}"
+            remedy = "scale the goals of all roles to 0..100"
+            yield self._finding("error", "goal-out-of-range", message, remedy, rule, sample.joints)
+
+    def _undeclared(self, kind: Kind, role: int = -1) -> Iterator[Finding]:
+        """Yield one finding for each name of undeclared facts (kind outside-base) or moves (kind outside-input)."""
+        word, roles = kind.removeprefix("outside-"), () if role < 0 else (self.game.roles[role],)
+        for name, incidents in _by_name(self._incidents(kind, role)).items():
+            text, incident = incidents[0]
+            first = incident.samples[0]
+            maker = self._rule("legal" if roles else "next" if first.depth else "init", *roles, text)
+            subject = f"the legal move {text} of {roles[0]}" if roles else f"the fact {text}"
+            message = f"{subject} is not in '{word}'{_others(incidents, name)}"
+            remedy = f"add ({' '.join((word, *roles, text))}), or correct {_lines([maker])}"
+            yield self._finding("error", kind, message, remedy, self._rule(word, *roles, text), first.joints)
+
+    def _unknown_roles(self) -> Iterator[Finding]:
+        """Yield a finding for each unknown role in the first state or in one terminal state.
+
+        Only rules with a variable as role are examined; `gdl.lint` reports unknown roles that the text names.
+        """
+        heads = [rule for rule in self.sheet.rules if rule.head.name in ("legal", "goal")]
+        by_variable = [rule for rule in heads if variables_of(rule.head.args[0])]
+        seen: set[tuple[str, str]] = set()
+        end = self.tryout.watch.end
+        samples = (Sample([], self.game.initial), *((end,) if end else ()))
+        for sample in samples if by_variable else ():
+            sentences = self._ask(["legal", "goal"], sample) or {}
+            for word, name, what in ((word, *row) for word, rows in sentences.items() for row in rows):
+                rule = self._rule(word, name, what)
+                if name not in self.game.roles and (word, name) not in seen and rule in by_variable:
+                    seen.add((word, name))
+                    message = f"'{word}' of {name}, which is no role, holds"
+                    remedy = f"declare it, or add the condition (role {rule.head.args[0]})"
+                    yield self._finding("error", "unknown-role", message, remedy, rule, sample.joints)
+
+    def _no_end(self) -> Iterator[Finding]:
+        endless, tally = self.tryout.endless, self.tryout.tally
+        if endless is None:
+            return
+        messages = []
+        if endless.back_to is not None:
+            after = f"after {_moves(endless.back_to)}" if endless.back_to else "at the start"
+            messages = [f"a match need not end: after {_moves(len(endless.joints))} everything is as {after}"]
+        if tally.num_cut:
+            cut = f"{tally.num_cut} of {tally.num_matches} random matches"
+            messages.append(f"{cut} had not ended after {_moves(self.tryout.effort.max_steps)}")
+        remedy = "count the moves in a fact as (step ?n), and let 'terminal' hold at the last one"
+        rule = self._rule("terminal")
+        yield self._finding("warning", "no-end", "; ".join(messages), remedy, rule, endless.joints)
+
+    def _unplayable(self) -> Iterator[Finding]:
+        for message, incident in self._incidents("no-perfect-model"):
+            error = placed(GDLSemanticError(message), self.sheet, "negation-in-cycle")
+            rule = next((rule for rule in self.sheet.rules if str(rule) == error.rule), None)
+            remedy = "write the rules of the cycle without what they define"
+            yield self._finding("error", "no-perfect-model", message, remedy, rule, incident.samples[0].joints)
+        for text, incident in self._incidents("too-large"):
+            message, _, remedy = text.partition(". Remedy: ")
+            remedy = remedy or "bound the terms that a recursive rule builds, or raise the limits"
+            yield self._finding("warning", "too-large", message, remedy, None, incident.samples[0].joints)
+
+    def _ask(self, words: Sequence[str], sample: Sample) -> clingo.Sentences | None:
+        """Return the sentences of these relations that hold in a state. At the limits, add a remark and return None."""
+        try:
+            return clingo.sentences(self.sheet, words, self.game.facts(sample.state), QUESTION_LIMITS)
+        except (GroundingError, GDLSemanticError) as error:
+            self.remarks.append(f"{' and '.join(words)} were not worked out for a state: {error}")
+            return None
+
+    def _rule(self, word: str, *arguments: str) -> Rule | None:
+        """Return the rule that fits an atom best; None if no rule defines its relation.
+
+        The first choice is a rule whose head matches the atom, the second a rule whose arguments have the same names,
+        and the third any rule for the relation.
+        """
+        terms = [parse_term(argument) for argument in arguments]
+        rules = [rule for rule in self.sheet.rules if rule.head.name == word]
+        for fits in (_may_be, _alike):
+            for rule in rules:
+                binding: dict[str, Term] = {}
+                if all(fits(pattern, term, binding) for pattern, term in zip(rule.head.args, terms, strict=False)):
+                    return rule
+        return rules[0] if rules else None
+
+
+def _may_be(pattern: Term, term: Term, binding: dict[str, Term]) -> bool:
+    """Return whether a ground term is an instance of a pattern."""
+    if isinstance(pattern, Variable):
+        return binding.setdefault(pattern.name, term) == term
+    if isinstance(pattern, Function) and isinstance(term, Function) and len(pattern.args) == len(term.args):
+        pairs = zip(pattern.args, term.args, strict=True)
+        return pattern.name == term.name and all(_may_be(inner, part, binding) for inner, part in pairs)
+    return pattern == term
+
+
+def _alike(pattern: Term, term: Term, binding: dict[str, Term]) -> bool:
+    """Return whether a ground term and a pattern have the same name; a variable matches every name."""
+    return isinstance(pattern, Variable) or pattern.name == term.name
+
+
+def _by_name(incidents: Sequence[tuple[str, Incident]]) -> dict[str, list[tuple[str, Incident]]]:
+    """Group incidents about facts or moves by the name of the fact or move."""
+    groups: dict[str, list[tuple[str, Incident]]] = {}
+    for text, incident in incidents:
+        groups.setdefault(parse_term(text).name, []).append((text, incident))
+    return groups
+
+
+def _others(incidents: Sequence[object], name: str) -> str:
+    """Return a text with the number of further incidents with this name; empty if there are none."""
+    number = len(incidents) - 1
+    return f", nor {'is another' if number == 1 else f'are {number} others'} of '{name}'" if number else ""
+
+
+def _lines(rules: Sequence[Rule | None]) -> str:
+    """Return the line numbers of rules as text, such as "the rules in lines 5 and 7"."""
+    numbers = [str(line) for line in sorted({rule.location.line for rule in rules if rule})]
+    plural = "s" * (len(numbers) > 1)
+    return f"the rule{plural} in line{plural} {' and '.join(numbers)}"
+
+
+def _moves(number: int) -> str:
+    return f"{number} move{'s' * (number != 1)}"

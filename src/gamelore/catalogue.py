@@ -1,0 +1,251 @@
+"""All players and learners by name. The text for a player is its *spec*, such as "egreedy:epsilon=0.05".
+
+The command line, the lab and the network code create players with this module; match records contain the specs. The
+spec of a user-defined player is "path/to/file.py:ClassName": a subclass of `Player` in a Python file. The parameters of
+its `__init__` are its options, as in "mine.py:Careful:depth=3".
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args, get_type_hints
+
+from .errors import PLAYER_MODULES, GameloreError, one_of
+from .matches import lockstep
+from .matches.opponents import (
+    EXPERT,
+    NOVICE,
+    OPPONENT_OPTIONS,
+    Opponent,
+    OpponentSettings,
+    Readers,
+    Reasonable,
+    XReasonable,
+    read_options,
+    yes_or_no,
+)
+from .matches.opponents import Kind as OpponentKind
+from .players.lookahead import HEURISTICS, Heuristic, Lookahead
+from .players.player import Player
+from .players.uct import UCT, SearchSettings
+from .solver.perfect import Perfect
+
+if TYPE_CHECKING:
+    from .learning.td.initial_values import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A kind of player: a short description, its options, and its constructor.
+
+    `options` maps the name of each option to the function that reads its value from text.
+    """
+
+    about: str
+    options: Readers
+    make: Callable[..., Player]
+
+
+ROSTER: dict[str, Entry] = {}
+
+
+def enlist(name: str, entry: Entry) -> None:
+    """Add a kind of player. Raise GameloreError if the name is taken."""
+    if name in ROSTER:
+        raise GameloreError(f"expected a new player name, got {name!r}, which is taken; choose another")
+    ROSTER[name] = entry
+
+
+def player(spec: str, **given: object) -> Player:
+    """Return the player for the spec "name" or "name:option=value,option=value"; it can play in any number of lanes.
+
+    The name can also be "path/to/file.py:ClassName", which means a class in that file. `given` contains values for
+    options that the spec does not set. A value None, and a value for an option that this player does not have, are
+    ignored.
+
+    Raise GameloreError if a name or an option is unknown (the message suggests the nearest known name), if a value
+    cannot be read, or if a file cannot be imported or does not contain the player.
+    """
+    name, entry, settings = _entry(spec)
+    values = read_options(settings, entry.options, name, spec)
+    defaults = {key: value for key, value in given.items() if key in entry.options and value is not None}
+    return entry.make(**{**defaults, **values})
+
+
+def _entry(spec: str) -> tuple[str, Entry, str]:
+    """Return the parts of a spec: the name, the entry of the player, and the options as text."""
+    if own := _OWN.fullmatch(spec):
+        path, name, settings = own.groups(default="")
+        return name, _own_entry(Path(path.strip()), name, spec), settings
+    name, _, settings = spec.partition(":")
+    if name.strip().endswith(".py"):
+        raise GameloreError(f"expected FILE.py:CLASS, got {spec!r}; name the class in that file that is the player")
+    return name, ROSTER[one_of(name.strip(), ROSTER, "player")], settings
+
+
+_OWN = re.compile(r"(.+?\.py)\s*:\s*(\w+)\s*(?::(.*))?", re.DOTALL)
+
+
+def _own_entry(path: Path, name: str, spec: str) -> Entry:
+    """Return the entry for a class in a file. Raise GameloreError if the class is not a player."""
+    kind = _module(path.resolve(), path.stat().st_mtime_ns if path.is_file() else 0).get(name)
+    if not isinstance(kind, type) or Player not in kind.__mro__[1:]:
+        definition = "nothing of that name" if kind is None else repr(kind)
+        raise GameloreError(
+            f"expected a class {name}(Player) in {path}, got {definition}; "
+            "derive it from gamelore.players.player.Player"
+        )
+    return Entry(inspect.getdoc(kind) or "", _own_options(kind), partial(_made, kind, spec))
+
+
+@cache
+def _module(path: Path, changed: int) -> Mapping[str, object]:
+    """Run a Python file and return the names that it defines.
+
+    The file is run again only if `changed`, its modification time, is new. The folder of the file is added to the
+    import path, so that the file can import its neighbours.
+    """
+    name = f"{PLAYER_MODULES}{path.stem}_{blake2b(str(path).encode(), digest_size=4).hexdigest()}"
+    module_spec = importlib.util.spec_from_file_location(name, path)
+    assert module_spec is not None  # Python finds a module spec for every name that ends in .py
+    assert module_spec.loader is not None
+    module = importlib.util.module_from_spec(module_spec)
+    sys.modules[name] = module  # dataclasses and pickle look the module up by its name
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))
+    try:
+        module_spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        cause = f"{type(error).__name__}: {error}"
+        raise GameloreError(f"expected a Python file that can be imported, got {cause} in {path}; mend it") from error
+    return vars(module)
+
+
+def _own_options(kind: type) -> Readers:
+    """Return the parameters of a class as options. The annotation, or else the default value, gives the type."""
+    init = inspect.unwrap(kind.__init__)  # type: ignore[misc]
+    parameters = list(inspect.signature(init).parameters.values())[1:]
+    try:
+        hints = get_type_hints(init)
+    except Exception:  # annotations that only a type checker can resolve
+        hints = {}
+    named = (option for option in parameters if option.kind in (option.POSITIONAL_OR_KEYWORD, option.KEYWORD_ONLY))
+    return {option.name: _reader(hints.get(option.name, type(option.default))) for option in named}
+
+
+def _reader(kind: object) -> Callable[[str], object]:
+    """Return the function that reads the text of an option of this type, such as `int` or `int | None`."""
+    readers: dict[object, Callable[[str], object]] = {bool: yes_or_no, int: int, float: float, Path: Path}
+    return next((readers[part] for part in (kind, *get_args(kind)) if part in readers), str)
+
+
+def _made(kind: Callable[..., Player], spec: str, **settings: object) -> Player:
+    """Return a player of a class. Raise GameloreError if the options are wrong."""
+    try:
+        return kind(**settings)
+    except TypeError as error:
+        raise GameloreError(f"expected a player from {spec!r}, got: {error}; name its options behind it") from error
+
+
+play_matches = partial(lockstep.play_matches, player=player)
+"""The function `lockstep.play_matches` with the players of this catalogue."""
+
+
+def _opponent(kind: OpponentKind, **settings: object) -> Opponent:
+    return Opponent(OpponentSettings(kind, **settings))  # type: ignore[arg-type]
+
+
+def _uct(**settings: object) -> UCT:
+    return UCT(SearchSettings(**settings))  # type: ignore[arg-type]
+
+
+def _stored_seqplayer(**options: object) -> Player:
+    from .learning.session import StoredSeqPlayer
+
+    return StoredSeqPlayer(**options)  # type: ignore[arg-type]
+
+
+def _lasting(kind: Kind, **options: object) -> Player:
+    from .learning.session import LastingLearner
+
+    return LastingLearner(kind, **options)  # type: ignore[arg-type]
+
+
+_OPPONENTS: dict[OpponentKind, str] = {
+    "egreedy": "takes a winning move, avoids giving one, explores a little (B&S 2007)",
+    "random": "draws among its legal moves",
+    "weak": "the opposite of egreedy: loses where it can (B&S 2007)",
+}
+_LOOKAHEADS: dict[Heuristic, str] = {
+    "minimax": "looks `depth` plies ahead, expecting the others' worst",
+    "maxmax": "looks `depth` plies ahead, expecting the others to help",
+    "avgmax": "looks `depth` plies ahead, expecting the others to draw at random",
+}
+_OTHERS: dict[str, Entry] = {
+    "uct": Entry(
+        "searches by random playouts, 1000 `simulations` a move or so many `seconds` (UCT)",
+        {"simulations": int, "seconds": float, "exploration": float, "leaves": int, "playouts": int, "max_plies": int},
+        _uct,
+    ),
+    "perfect": Entry(
+        "solves the game first; wins as fast and loses as slowly as can be (best=value: loses nothing)",
+        {"best": str},
+        Perfect,
+    ),
+    "reasonable": Entry(
+        "wins at once, avoids giving a win at once, else draws (L&E 2004; own=avoid: nor loses at once)",
+        {"own": str},
+        Reasonable,
+    ),
+    "xreasonable": Entry(
+        "reasonable in `x` per cent of its moves, perfect in the others (L&E 2004)",
+        {"x": float, "own": str, "best": str},
+        XReasonable,
+    ),
+    "expert": Entry(f"xreasonable with x={EXPERT:g}", {"own": str, "best": str}, partial(XReasonable, EXPERT)),
+    "novice": Entry(f"xreasonable with x={NOVICE:g}", {"own": str, "best": str}, partial(XReasonable, NOVICE)),
+    "seqplayer": Entry(
+        "plays the sequences that were learned of the game (L&E 2004), from the store `knowledge`, of its `learner`",
+        {
+            **{"knowledge": str, "learner": int, "version": int, "enforce": str, "votes": str},
+            **{"verify": int, "fallback": str},
+        },
+        _stored_seqplayer,
+    ),
+}
+_LEARNER_OPTIONS: Readers = {
+    **{"knowledge": str, "opponent": str, "seed": int, "learn": yes_or_no, "quota": int, "search": float},
+    **{"initialisation": str, "depth": int, "alpha": float, "gamma": float, "lam": float, "epsilon": float},
+    **{"symmetry": str, "ties": str},
+}
+_LEARNERS: dict[Kind, tuple[str, Readers]] = {
+    "baseline": (
+        "learns afterstate values against `opponent` (its options joined by +), into `knowledge` unless learn=no"
+        " (B&S 2007)",
+        {},
+    ),
+    "transfer": (
+        "the same, and begins with what the games `source` (joined by +; else all in the store) taught (B&S 2007)",
+        {"source": str, "source_opponent": str, "control": str},
+    ),
+    "lookahead": ("the same, and begins with what it sees `depth` plies ahead (B&S 2007)", {"heuristic": str}),
+}
+
+for _kind, _about in _OPPONENTS.items():
+    enlist(_kind, Entry(_about, {} if _kind == "random" else OPPONENT_OPTIONS, partial(_opponent, _kind)))
+for _heuristic in HEURISTICS:
+    _options: Readers = {"depth": int, "default": float}
+    enlist(_heuristic, Entry(_LOOKAHEADS[_heuristic], _options, partial(Lookahead, _heuristic)))
+for _name, _entry_of in _OTHERS.items():
+    enlist(_name, _entry_of)
+for _learner, (_about, _more) in _LEARNERS.items():
+    enlist(_learner, Entry(_about, {**_LEARNER_OPTIONS, **_more}, partial(_lasting, _learner)))

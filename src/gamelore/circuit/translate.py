@@ -1,0 +1,167 @@
+"""Translation of a ground program into a circuit: atoms become gates, and recursion becomes loops.
+
+Recursion without negation within a state is a strongly connected component of atoms. Each component becomes a loop.
+The variables of the loop are atoms that cut all cycles of the component. A program with recursion through negation
+has no perfect model, and is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..errors import GDLSemanticError, GroundingError
+from ..ground.clingo import GroundTerm
+from ..ground.program import GroundProgram, factor_rules
+from .aig import FALSE, TRUE, Builder, Circuit, GateLiteral, Loop, components, cut, drop_dead, evaluate
+
+MOST_LITERALS = 8_000_000  # limit for the factored rules; translating this many takes about 2 GB and 25 s
+
+
+def build(program: GroundProgram) -> Circuit:
+    """Return the circuit of a ground program.
+
+    Raises GDLSemanticError for recursion through negation, and GroundingError if the circuit would be too large.
+    """
+    facts, roles, goals = sorted(program.true), program.roles, _goal_atoms(program)
+    actions = [sorted(move for owner, move in program.does if owner == role) for role in roles]
+    values = [sorted(value for owner, value in goals if owner == role) for role in roles]
+    circuit = Circuit(facts, actions, values, [False] * len(facts), unique=program.unique)
+    _Translation(program, circuit).run()
+    return circuit
+
+
+def _goal_atoms(program: GroundProgram) -> dict[tuple[GroundTerm, int], list[int]]:
+    """Return (role, value) -> goal atoms. Goals 50 and 050 are two atoms of one value.
+
+    Goal atoms whose second argument is not a goal value are left out.
+    """
+    atoms: dict[tuple[GroundTerm, int], list[int]] = {}
+    for (role, term), atom in program.goal.items():
+        value = program.names.goal_value(term)
+        if value is not None:
+            atoms.setdefault((role, value), []).append(atom)
+    return atoms
+
+
+class _Translation:
+    """Translator of atoms to gates: one strongly connected component at a time, dependencies first.
+
+    `values[atom]` is the gate literal of the atom, FALSE if it has no rule. `literals` contains the literals in the
+    bodies of all rules, sorted by the head of the rule.
+    """
+
+    def __init__(self, program: GroundProgram, circuit: Circuit) -> None:
+        self.program, self.circuit = program, circuit
+        self.builder = Builder(circuit)
+        factored = factor_rules(program)
+        if len(factored.literals) > MOST_LITERALS:
+            raise GroundingError(
+                f"expected rules that factor to at most {MOST_LITERALS} literals, got {len(factored.literals)}: their "
+                'circuit would not fit into memory. Remedy: use engine="reasoner", which needs none'
+            )
+        rules = factored.by_head()
+        self.values = [FALSE] * rules.num_atoms
+        self.literals: list[int] = rules.literals.tolist()
+        self.offsets: list[int] = rules.offsets.tolist()
+        self.first_rule: list[int] = np.searchsorted(rules.heads, np.arange(rules.num_atoms + 1)).tolist()
+        self.num_own_atoms = rules.num_own_atoms
+        self.negating_themselves = set(rules.negating_themselves().tolist())
+        self.moves = [
+            (role, move) for role, moves in zip(program.roles, circuit.actions, strict=True) for move in moves
+        ]
+        inputs = (*(program.true[fact] for fact in circuit.facts), *(program.does[move] for move in self.moves))
+        for node, atom in enumerate(inputs, start=1):
+            self.values[atom] = 2 * node
+
+    def run(self) -> None:
+        """Add all gates, loops and outputs to the circuit."""
+        outputs = self._output_atoms()
+        wanted = [atom for lists in outputs.values() for atoms in lists for atom in atoms]
+        for component in components(wanted, self._dependencies):
+            if len(component) > 1 or component[0] in self.negating_themselves:
+                self._loop(component)
+            elif self._has_rules(component[0]):
+                self.values[component[0]] = self._definition(component[0])
+        for group, lists in outputs.items():
+            self.circuit.outputs[group] = [self.builder.any_of(self.values[atom] for atom in atoms) for atoms in lists]
+        self.circuit.initial = self._initial()
+        del self.circuit.outputs["init"]
+        drop_dead(self.circuit)
+
+    def _output_atoms(self) -> dict[str, list[list[int]]]:
+        """Return the atoms of each output, by group. An output is true if at least one of its atoms holds."""
+        program, circuit, goals = self.program, self.circuit, _goal_atoms(self.program)
+        values = [(role, value) for role, own in zip(program.roles, circuit.goals, strict=True) for value in own]
+        return {
+            "legal": [[program.legal[move]] if move in program.legal else [] for move in self.moves],
+            "terminal": [[program.terminal] if program.terminal else []],
+            "goal": [goals[value] for value in values],
+            "next": [[program.next[fact]] if fact in program.next else [] for fact in circuit.facts],
+            "init": [[program.init[fact]] if fact in program.init else [] for fact in circuit.facts],
+        }
+
+    def _initial(self) -> list[bool]:
+        """Return for each fact whether it holds in the first state; evaluate the circuit if some outputs are gates."""
+        literals = self.circuit.outputs["init"]
+        if max(literals, default=FALSE) <= TRUE:
+            return [literal == TRUE for literal in literals]
+        any_inputs = np.zeros((1, self.circuit.num_inputs), np.bool_)  # the first state does not depend on the inputs
+        holds: list[bool] = evaluate(self.circuit, any_inputs)["init"][0].tolist()
+        return holds
+
+    def _has_rules(self, atom: int) -> bool:
+        return self.first_rule[atom] < self.first_rule[atom + 1]
+
+    def _read(self, atom: int) -> list[int]:
+        """Return the literals in the bodies of the rules of an atom."""
+        first, end = self.first_rule[atom], self.first_rule[atom + 1]
+        return self.literals[self.offsets[first] : self.offsets[end]]
+
+    def _dependencies(self, atom: int) -> list[int]:
+        return [literal >> 1 for literal in self._read(atom)]
+
+    def _loop(self, component: list[int]) -> None:
+        """Translate a component of atoms that depend on each other into a loop."""
+        self._refuse_negation(set(component))
+        cutting, order = cut(component, self._dependencies)
+        variables = {atom: self.builder.new_node() for atom in cutting}
+        for atom, node in variables.items():
+            self.values[atom] = 2 * node
+        results = {}
+        for atom in order:
+            results[atom] = self._definition(atom)
+            if atom not in variables:
+                self.values[atom] = results[atom]
+        self.circuit.loops.append(Loop(tuple(variables.values()), tuple(results[atom] for atom in variables)))
+
+    def _definition(self, atom: int) -> GateLiteral:
+        """Build the gates for the rules of an atom, and return the literal of the result."""
+        values, literals, offsets = self.values, self.literals, self.offsets
+        bodies = [
+            [values[literal >> 1] ^ literal & 1 for literal in literals[offsets[rule] : offsets[rule + 1]]]
+            for rule in range(self.first_rule[atom], self.first_rule[atom + 1])
+        ]
+        return self.builder.sum_of_products(bodies)
+
+    def _refuse_negation(self, members: set[int]) -> None:
+        """Raise GDLSemanticError if a rule of an atom in `members` contains the negation of an atom in `members`."""
+        if not any(literal & 1 and literal >> 1 in members for atom in members for literal in self._read(atom)):
+            return
+        for atom in sorted(atom for atom in members if atom < self.num_own_atoms):
+            for literal in self._read_through(atom):
+                if literal & 1 and literal >> 1 in members:
+                    text, negated = self.program.texts[atom], self.program.texts[literal >> 1]
+                    raise GDLSemanticError(
+                        f"no perfect model: {text} depends on not {negated}, which depends on {text}",
+                        remedy="break the cycle: define one of the two without the other",
+                    )
+
+    def _read_through(self, atom: int) -> Iterator[int]:
+        """Yield the literals in the rules of an atom. Replace an atom made by factoring by its own literals."""
+        for literal in self._read(atom):
+            if literal >> 1 < self.num_own_atoms:
+                yield literal
+            else:
+                yield from self._read_through(literal >> 1)

@@ -1,0 +1,218 @@
+"""transfer, reproduce, demo and matches: run experiments, write their reports, and export their matches as CSV."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+from typer import Argument, Option
+
+from . import console
+from .console import Force, Json, Seed
+
+if TYPE_CHECKING:
+    from ..game.game import Game
+    from ..lab.report import ReportPaths
+    from ..lab.transfer_study import TransferPlan
+
+SEED = 2007
+KEPT = "finished trials are in the folder; the same command goes on from there"
+
+Out = Annotated[Path, Option("--out", metavar="DIR", help="Folder of the report and all results; resumed.")]
+Runs = Annotated[int, Option("--runs", min=1, help="Independent runs of each series.")]
+Matches = Annotated[int, Option("--matches", min=1, help="Matches of each series.")]
+Workers = Annotated[int, Option("--workers", min=1, help="Number of processes that play.")]
+
+app = typer.Typer()
+
+
+@console.command(
+    app,
+    "transfer",
+    "transfer tictactoe connect3 othello4 --opponent egreedy:filler=hashed --out carried",
+    "transfer othello4 capturego3 --source-role white --target-role white --runs 30 --matches 1000 --out go",
+    "transfer --every-pair --runs 5 --matches 500 --out all --json",
+    kept=KEPT,
+)
+def transfer(
+    source: Annotated[str | None, Argument(metavar="SOURCE", help="The game learned first.")] = None,
+    targets: Annotated[list[str] | None, Argument(metavar="TARGET", help="Games learned after it.")] = None,
+    out: Out = Path("transfer"),
+    opponent: Annotated[
+        str, Option(help="egreedy, random or weak, with :filler=random|first|hashed,epsilon=..")
+    ] = "egreedy:filler=hashed",
+    source_role: Annotated[str | None, Option(help="Role in the source.", show_default="the first role")] = None,
+    target_role: Annotated[str | None, Option(help="Role in the targets.", show_default="the first role")] = None,
+    source_matches: Annotated[int, Option(min=1, help="Matches in the source.")] = 100,
+    source_epsilon: Annotated[float, Option(min=0, max=1, help="Probability of exploring in the source.")] = 1.0,
+    initialisation: Annotated[
+        Literal["lazy", "siblings", "eager"], Option(help="Time of the initial values; see `gamelore learn`.")
+    ] = "eager",
+    heuristic: Annotated[Literal["minimax", "maxmax", "avgmax"], Option(help="Lookahead search.")] = "minimax",
+    runs: Runs = 10,
+    matches: Matches = 3000,
+    every_pair: Annotated[bool, Option("--every-pair", help="All pairs of the paper's four games instead.")] = False,
+    workers: Workers = 2,
+    seed: Seed = SEED,
+    json: Json = False,
+) -> None:
+    """Learn one game, then other games with and without knowledge from the first game; report the difference.
+
+    Each finished trial is stored at once. After an interruption, run the same command again to continue. For other
+    settings, choose another folder.
+    """
+    from ..lab.transfer_study import TransferPlan
+    from ..lab.transfer_study import every_pair as pairs
+    from ..lab.transfer_study import transfer as run
+    from ..learning.td.initial_values import LearnerSettings
+    from ..matches.opponents import opponent_settings
+
+    if every_pair == bool(source) or bool(source) != bool(targets):
+        console.fail("expected SOURCE and at least one TARGET, or --every-pair in their place", console.USAGE)
+    with console.usage():
+        options: dict[str, Any] = {
+            "opponent": opponent_settings(opponent),
+            "learner": LearnerSettings("transfer", heuristic, initialisation),
+            "source_matches": source_matches,
+            "source_epsilon": source_epsilon,
+            "runs": runs,
+            "matches": matches,
+            "seed": seed,
+        }
+    plans = pairs(**options) if every_pair else [TransferPlan(source or "", tuple(targets or ()), **options)]
+    if not every_pair:
+        plans = [_with_roles(plans[0], source_role, target_role)]
+    result = run(plans, out, workers=workers, progress=sys.stderr.isatty())
+    _show(result.report, {"gains": [gain.as_json() for gain in result.gains]}, json)
+
+
+def _with_roles(plan: TransferPlan, source_role: str | None, target_role: str | None) -> TransferPlan:
+    """Return the plan with roles as indices. Load all games, so that errors occur before the first match."""
+    source, targets = console.load_game(plan.source), [console.load_game(target) for target in plan.targets]
+    numbers = {_role_number(target, target_role) for target in targets}
+    if len(numbers) > 1:
+        console.fail(
+            f"expected {target_role} at one place among the roles of all targets; give one target at a time",
+            console.USAGE,
+        )
+    return replace(plan, source_role=_role_number(source, source_role), target_role=numbers.pop())
+
+
+def _role_number(game: Game, role: str | None) -> int:
+    """Return the index of a role; 0 if `role` is None. Exit if the game has no such role."""
+    return game.roles.index(console.known(role, game.roles, f"a role of {game.name}")) if role else 0
+
+
+@console.command(
+    app,
+    "reproduce",
+    "reproduce banerjee2007 --out report",
+    "reproduce banerjee2007 --reading both --verdicts --out report",
+    "reproduce banerjee2007 --reading text --runs 3 --matches 500 --out quick --json",
+    "reproduce lock2004 --out strategies",
+    "reproduce lock2004 --core --runs 3 --out quick --json",
+    kept=KEPT,
+)
+def reproduce(
+    paper: Annotated[
+        str, Argument(metavar="PAPER", help="banerjee2007: Banerjee & Stone 2007; lock2004: Lock & Epstein 2004.")
+    ],
+    out: Out = Path("report"),
+    reading: Annotated[
+        Literal["text", "figures", "both"] | None,
+        Option(help="banerjee2007: follow the text, or what the printed numbers imply.", show_default="figures"),
+    ] = None,
+    matches: Annotated[
+        int | None, Option(min=1, help="banerjee2007: matches of each series.", show_default="3000")
+    ] = None,
+    core: Annotated[bool, Option("--core", help="lock2004: only its two tables.")] = False,
+    fresh: Annotated[
+        int | None, Option(min=2, help="lock2004: runs of each improvement, and of the verdicts.", show_default="20")
+    ] = None,
+    verdicts: Annotated[
+        bool, Option("--verdicts", help="Judge every claim with as many fresh runs as needed.")
+    ] = False,
+    runs: Runs = 10,
+    workers: Workers = 2,
+    seed: Annotated[int | None, Option(help="Seed of all random numbers.", show_default="the paper's year")] = None,
+    json: Json = False,
+) -> None:
+    """Reproduce the whole study of a paper: every figure and table, and every claim with its verdict.
+
+    Each finished trial is stored at once. After an interruption, run the same command again to continue. For other
+    settings, choose another folder.
+    """
+    own: dict[str, dict[str, Any]] = {
+        "banerjee2007": {"reading": reading, "matches": matches},
+        "lock2004": {"core": core or None, "fresh": fresh},
+    }
+    console.known(paper, tuple(own), "a paper")
+    for other, options in own.items():
+        given = [name for name, value in options.items() if value is not None]
+        if other != paper and given:
+            console.fail(
+                f"expected options of {paper}, got --{given[0]}, which is for {other}; leave it out, "
+                f"or write gamelore reproduce {other}",
+                console.USAGE,
+            )
+    chosen = {name: value for name, value in (own[paper] | {"seed": seed}).items() if value is not None}
+    run = import_module(f"gamelore.lab.papers.{paper}").reproduce
+    report = run(out, runs=runs, verdicts=verdicts, workers=workers, progress=sys.stderr.isatty(), **chosen)
+    _show(report, _claims(report), json)
+
+
+@console.command(app, "demo", "demo --out demo", "demo --out demo --runs 3 --matches 1000", kept=KEPT)
+def demo(
+    out: Out = Path("demo"),
+    runs: Runs = 5,
+    matches: Matches = 3000,
+    workers: Workers = 2,
+    seed: Seed = SEED,
+    json: Json = False,
+) -> None:
+    """Learn tic-tac-toe, then three games with and without that knowledge; report the results in about two minutes."""
+    from ..lab.papers.banerjee2007 import demo as run
+
+    report = run(out, runs=runs, matches=matches, seed=seed, workers=workers, progress=sys.stderr.isatty())
+    _show(report, _claims(report), json)
+
+
+@console.command(app, "matches", "matches report matches.csv", "matches report matches.csv --force --json")
+def matches(
+    folder: Annotated[Path, Argument(metavar="DIR", help="The folder of an experiment (its --out).")],
+    file: Annotated[Path, Argument(metavar="FILE", help="The CSV file to write.")],
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Write the matches of an experiment as CSV rows: reward, length, all settings and the version of gamelore."""
+    from ..lab.results import STORE, ResultStore, store_path
+
+    if not store_path(folder).is_file():
+        console.fail(
+            f"expected the folder of an experiment, with {STORE} in it; got {folder}; name what --out named",
+            console.USAGE,
+        )
+    console.refuse_existing(file, force)
+    with ResultStore(store_path(folder)) as store:
+        count = store.export_matches(file)
+    console.emit({"file": str(file), "matches": count}) if json else console.say(f"wrote {count} matches to {file}")
+
+
+def _claims(report: ReportPaths) -> dict[str, Any]:
+    """Read the claims of a report."""
+    with (report.folder / "claims.csv").open(newline="", encoding="utf-8") as file:
+        return {"claims": list(csv.DictReader(file))}
+
+
+def _show(report: ReportPaths, results: dict[str, Any], json: bool) -> None:
+    """Print the headline and the path of a report; with `json`, print both and the results as JSON."""
+    if json:
+        places = {"html": str(report.html), "markdown": str(report.markdown)}
+        console.emit({"headline": report.headline, "report": places, **results})
+    else:
+        typer.echo(f"{report.headline}\n\nreport: {report.html}\n        {report.markdown}")

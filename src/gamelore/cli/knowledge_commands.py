@@ -1,0 +1,372 @@
+"""features; knowledge list, show, export and import: find features of a game, inspect and copy learned knowledge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+from typer import Argument, Option
+
+from . import console
+from .console import Engine, Force, GameName, Json, KnowledgeFile, Seed
+
+if TYPE_CHECKING:
+    from ..game.game import Game
+    from ..lab.feature_trees import DrawnFeature
+    from ..lab.sequence_text import DrawnPair, LearnedPair
+    from ..learning.store.knowledge import Knowledge
+    from ..learning.store.schema import FeatureRow, StoredLearner
+    from ..learning.td.discovery import FeatureCensus
+
+Source = Annotated[str | None, Option("--source", metavar="GAME", help="Only knowledge learned in this game.")]
+Role = Annotated[str | None, Option("--role", help="Only knowledge learned in this role; of sequences: for it.")]
+Opponent = Annotated[str | None, Option("--opponent", help="Only learned against this opponent, or this kind.")]
+Numbers = Annotated[list[int] | None, Argument(metavar="NUMBER", help="Learners by their numbers in `knowledge list`.")]
+Draw = Annotated[Path | None, Option("--draw", metavar="FILE", help="Also draw a picture: .png, .svg, or both.")]
+Sheets = dict[tuple[str, str], list["DrawnFeature"]]
+"""Labelled features by (game, role)."""
+
+app = typer.Typer()
+knowledge_app = typer.Typer(help="List, show, export and import learned knowledge.", no_args_is_help=True)
+app.add_typer(knowledge_app, name="knowledge")
+
+
+@console.command(
+    app,
+    "features",
+    "features tictactoe",
+    "features tictactoe --role xplayer --draw figure2.png",
+    "features othello4 --depth 3 --matches 500 --json",
+)
+def features(
+    game: GameName,
+    role: Annotated[str | None, Option(help="Only for this role.", show_default="every role")] = None,
+    depth: Annotated[int, Option(min=1, help="Depth of a feature in plies below an afterstate.")] = 2,
+    limit: Annotated[int, Option(min=1, help="Sample random matches if there are more positions.")] = 100_000,
+    matches: Annotated[int, Option(min=1, help="Number of these random matches.")] = 1000,
+    draw: Draw = None,
+    engine: Engine = "auto",
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Find the game-tree features of a game (Banerjee & Stone 2007, section 3), and draw them."""
+    from ..learning.td.discovery import reachable_features
+    from ..players.position_graph import PositionGraph
+
+    rules = console.load_game(game, engine)
+    roles = rules.roles if role is None else (console.known(role, rules.roles, f"a role of {rules.name}"),)
+    graph = PositionGraph(rules)
+    censuses = {
+        name: reachable_features(rules, name, depth=depth, limit=limit, num_matches=matches, seed=seed, graph=graph)
+        for name in roles
+    }
+    drawn = {(rules.name, name): _labelled((text, {}) for text in census.features) for name, census in censuses.items()}
+    files = _draw_sheets(drawn, draw, roles) if draw is not None else []
+    if json:
+        console.emit(_census_report(rules, censuses, depth, seed))
+    else:
+        _print_sheets(drawn, [f" in {census.method}" for census in censuses.values()])
+    for file in files:
+        console.say(f"drawn in {file}")
+
+
+def _census_report(game: Game, censuses: dict[str, FeatureCensus], depth: int, seed: int) -> dict[str, Any]:
+    """Return the result of `features` as JSON fields."""
+    return {
+        "game": game.name,
+        "rules_hash": game.rules_hash,
+        "depth": depth,
+        "seed": seed,
+        "roles": [
+            {
+                "role": role,
+                "num_features": len(census.features),
+                **{name: getattr(census, name) for name in ("complete", "method", "num_positions", "num_afterstates")},
+                "features": [{"feature": feature, "afterstates": count} for feature, count in census.features.items()],
+            }
+            for role, census in censuses.items()
+        ],
+    }
+
+
+@console.command(knowledge_app, "list", "knowledge list", "knowledge list --source tictactoe --opponent weak --json")
+def list_(
+    source: Source = None,
+    role: Role = None,
+    opponent: Opponent = None,
+    knowledge: KnowledgeFile = None,
+    json: Json = False,
+) -> None:
+    """List the learners in the store, one on each line."""
+    from ..learning.store.knowledge import Knowledge
+
+    with Knowledge(knowledge, create=False) as store:
+        learners = [
+            learner
+            for learner in store.learners(source=source, opponent=opponent)
+            if learner.has_sequences or role in (None, learner.role)
+        ]
+    if json:
+        console.emit([_about(learner) for learner in learners])
+    elif learners:
+        columns = ("number", "game", "role", "opponent", "learner", "from", "matches", "seed", "since")
+        console.show_table(columns, map(_line, learners), numbers=[0, 6, 7])
+    else:
+        console.say(f"{store.path} holds no such learner")
+
+
+def _about(learner: StoredLearner) -> dict[str, Any]:
+    """Return a learner as JSON fields."""
+    return {
+        "number": learner.id,
+        **learner.origin,
+        "features_at": learner.features_at,
+        "sources": learner.sources,
+        "created": learner.created,
+        "gamelore": learner.version,
+    }
+
+
+def _line(learner: StoredLearner) -> tuple[object, ...]:
+    sources = ", ".join(sorted({source["game"] for source in learner.sources})) or "-"
+    about = (learner.id, learner.game, learner.role, learner.opponent, learner.settings.get("kind", "?"), sources)
+    return (*about, learner.num_matches, learner.seed, learner.created[:10])
+
+
+@console.command(
+    knowledge_app,
+    "show",
+    "knowledge show --source tictactoe",
+    "knowledge show 1 3 --draw features.png",
+    "knowledge show 4 --top 3 --role xplayer --draw pairs.png",
+)
+def show(
+    numbers: Numbers = None,
+    source: Source = None,
+    role: Role = None,
+    opponent: Opponent = None,
+    draw: Draw = None,
+    top: Annotated[int, Option(min=1, help="Of a learner of sequences: the number of pairs to show.")] = 10,
+    min_weight: Annotated[float, Option(min=0, max=1, help="Of sequences: only pairs of at least this weight.")] = 0.0,
+    knowledge: KnowledgeFile = None,
+    json: Json = False,
+) -> None:
+    """Draw learned knowledge: features with their values, and context pairs as boards.
+
+    Features are drawn as in Figure 2 and Table 1 of Banerjee & Stone 2007. For a learner of sequences, the pairs with
+    the highest weights are drawn, as in Figures 5 to 7 of Lock & Epstein 2004. The drawing of a pair shows the board of
+    the context (`#` means any content), the numbered moves, the weight, and how often the advice of the pair agreed
+    with the expert.
+    """
+    from ..learning.store.knowledge import Knowledge
+    from ..learning.store.schema import ALL_ROLES
+
+    with Knowledge(knowledge, create=False) as store:
+        ids = None if not numbers else [store.find(number).id for number in numbers]
+        narrowed = partial(store.learners, source=source, opponent=opponent, ids=ids)
+        _refresh(store, narrowed(role=role))
+        with store.reading():
+            learners = [learner for learner in narrowed(role=role) if not learner.has_sequences]
+            rows = store.features(source=source, role=role, opponent=opponent, ids=ids)
+        watching = narrowed(role=ALL_ROLES)
+        shown = _chosen(store, watching, top, min_weight, role)
+    drawn = _sheets(learners, rows)
+    files = _draw_all(drawn, shown, draw) if draw is not None else []
+    if json:
+        about = [_about(learner) for learner in (*learners, *watching)]
+        pairs = [{"learner": study.learner.id, **pair.as_json()} for study in shown for pair in study.pairs]
+        console.emit({"learners": about, "features": [row._asdict() for row in rows], "pairs": pairs})
+    elif drawn or shown:
+        _print_sheets(drawn)
+        for learner in learners:
+            who = f"learner {learner.id}: {learner.game}, {learner.role} against {learner.opponent}"
+            typer.echo(f"{who}, after {learner.features_at} matches")
+        _print_pairs(shown)
+    else:
+        console.fail(f"{store.path} holds no features or pairs of such learners; see gamelore knowledge list")
+    for file in files:
+        console.say(f"drawn in {file}")
+
+
+def _draw_all(drawn: Sheets, shown: Sequence[ShownPairs], path: Path) -> list[Path]:
+    """Draw features and pairs into files; return the paths of the files."""
+    features, boards = _paths(path, ["features", "pairs"]) if drawn and shown else (path, path)
+    return _draw_sheets(drawn, features, [f"{game}-{role}" for game, role in drawn]) + _draw_pairs(shown, boards)
+
+
+def _paths(path: Path, names: Sequence[object]) -> list[Path]:
+    """Return a path for each name: `path` itself for a single name, otherwise `path` with the name after its stem."""
+    return [path if len(names) == 1 else path.with_name(f"{path.stem}-{name}{path.suffix}") for name in names]
+
+
+def _refresh(store: Knowledge, learners: Sequence[StoredLearner]) -> None:
+    """Compute the features of learners that were interrupted before they computed them."""
+    from ..learning.sources import refresh_features
+
+    for learner in learners:
+        if not learner.has_sequences and learner.features_at != learner.num_matches:
+            console.say(f"learner {learner.id} was interrupted; working out its features")
+            refresh_features(store, learner)
+
+
+def _sheets(learners: Sequence[StoredLearner], rows: Sequence[FeatureRow]) -> Sheets:
+    """Group the features in these rows by game and role. Each feature has its values by column."""
+    columns = _columns(learners)
+    values: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
+    for row in sorted(rows, key=lambda row: (row.feature, row.learner)):
+        of_feature = values.setdefault((row.game, row.role), {}).setdefault(row.feature, {})
+        of_feature[columns[row.learner]] = row.value
+    return {source: _labelled(features.items()) for source, features in sorted(values.items())}
+
+
+def _columns(learners: Sequence[StoredLearner]) -> dict[int, str]:
+    """Return the column title of each learner. No two learners of a game and role have the same title.
+
+    The title is the first unique text of these: the kind of the opponent, the opponent with its options, and the kind
+    of the opponent with the number of the learner.
+    """
+
+    def names(learner: StoredLearner) -> tuple[str, ...]:
+        kind = learner.opponent.partition(":")[0]
+        return kind, learner.opponent, f"{kind} ({learner.id})"
+
+    heads = {}
+    for learner in learners:
+        taken = {
+            name
+            for other in learners
+            if (other.game, other.role) == (learner.game, learner.role) and other != learner
+            for name in names(other)
+        }
+        heads[learner.id] = next(name for name in names(learner) if name not in taken)
+    return heads
+
+
+def _labelled(features: Iterable[tuple[str, Mapping[str, float]]]) -> list[DrawnFeature]:
+    """Label features in the given order. Each feature is given as its text and its values."""
+    from ..lab.feature_trees import DrawnFeature, labels
+
+    return [DrawnFeature(label, text, values) for label, (text, values) in zip(labels(), features, strict=False)]
+
+
+def _print_sheets(drawn: Sheets, found_in: Sequence[str] = ()) -> None:
+    """Print features as trees; `found_in` is appended to the title of each sheet."""
+    from ..lab.feature_trees import feature_sheet
+
+    for ((game, role), features), origin in zip(drawn.items(), found_in or [""] * len(drawn), strict=True):
+        typer.echo(f"{game}, {role}: {len(features)} features{origin}\n")
+        typer.echo(feature_sheet(features, console.show_width()) + "\n")
+
+
+def _draw_sheets(drawn: Sheets, path: Path, names: Sequence[str]) -> list[Path]:
+    """Draw each sheet into a picture; return the files. If there are several, `names` are parts of their names."""
+    from ..lab.feature_trees import draw_features
+
+    files = []
+    for ((game, role), features), file in zip(drawn.items(), _paths(path, names), strict=True):
+        files += draw_features(features, file, title=f"{game}, {role}")
+    return files
+
+
+class ShownPairs(NamedTuple):
+    """The pairs to show of one learner, and the number of all its pairs."""
+
+    learner: StoredLearner
+    game: Game
+    pairs: list[LearnedPair]
+    of: int
+
+    @property
+    def drawn(self) -> list[DrawnPair]:
+        """The drawings of the pairs, numbered from 1."""
+        return [drawing for label, pair in enumerate(self.pairs, 1) for drawing in pair.drawn(str(label))]
+
+    @property
+    def title(self) -> str:
+        """The title: the game, the number of shown pairs and the number of all pairs."""
+        return f"{self.game.name}: the best {len(self.pairs)} of {console.counted(self.of, 'pair')}"
+
+
+def _chosen(
+    store: Knowledge, learners: Sequence[StoredLearner], top: int, min_weight: float, role: str | None
+) -> list[ShownPairs]:
+    """Return the best pairs of each learner, with weights of at least `min_weight`; omit learners without pairs."""
+    from ..game.game import make
+    from ..gdl.syntax import parse
+    from ..lab.sequence_text import best
+    from ..learning.session import load_learner
+
+    chosen = []
+    for learner in learners:
+        game = make(parse(store.rules(learner)), learner.game)
+        pairs = load_learner(store, learner, game, only_pairs=True).pairs
+        chosen.append(ShownPairs(learner, game, best(pairs, top, role=role, min_weight=min_weight), len(pairs)))
+    return [shown for shown in chosen if shown.pairs]
+
+
+def _print_pairs(shown: Sequence[ShownPairs]) -> None:
+    """Print a table of pairs for each learner, then the boards of these pairs."""
+    from ..lab.sequence_text import pairs_text
+
+    for number, pairs in enumerate(shown):
+        learner, game = pairs.learner, pairs.game
+        if number:
+            typer.echo()
+        typer.echo(f"{pairs.title} of learner {learner.id}\n")
+        columns = ("pair", "role", "weight", "as the expert", "succeeded")
+        console.show_table(columns, _pair_lines(pairs.pairs), numbers=[0, 2, 3, 4])
+        typer.echo("\n" + pairs_text(game, pairs.drawn, console.show_width()) + "\n")
+        typer.echo(f"learner {learner.id}: {game.name}, {learner.opponent}, after {learner.num_matches} matches")
+
+
+def _pair_lines(pairs: Sequence[LearnedPair]) -> Iterator[tuple[object, ...]]:
+    for label, pair in enumerate(pairs, 1):
+        agreed = f"{pair.agreements:.0f} of {pair.comments:.0f}"
+        yield label, pair.role, f"{pair.weight:.2f}", agreed, f"{pair.successes:g} of {pair.tries:.0f}"
+
+
+def _draw_pairs(shown: Sequence[ShownPairs], path: Path) -> list[Path]:
+    """Draw the pairs of each learner into one picture; return the files."""
+    from ..lab.sequence_pictures import draw_pairs
+
+    files = []
+    for pairs, file in zip(shown, _paths(path, [pairs.learner.id for pairs in shown]), strict=True):
+        files += draw_pairs(pairs.game, pairs.drawn, file, pairs.title)
+    return files
+
+
+@console.command(knowledge_app, "export", "knowledge export all.json", "knowledge export some.json 1 3 --force")
+def export(
+    file: Annotated[Path, Argument(metavar="FILE", help="The JSON file to write.")],
+    numbers: Numbers = None,
+    force: Force = False,
+    knowledge: KnowledgeFile = None,
+    json: Json = False,
+) -> None:
+    """Write learners to a JSON file, as a backup or for use on another machine."""
+    from ..learning.store.knowledge import Knowledge, export_learners
+
+    console.refuse_existing(file, force)
+    with Knowledge(knowledge, create=False) as store:
+        count = export_learners(store, file, numbers or None)
+    console.emit({"file": str(file), "learners": count}) if json else console.say(f"wrote {count} learners to {file}")
+
+
+@console.command(knowledge_app, "import", "knowledge import all.json", "knowledge import all.json --knowledge other.db")
+def import_(
+    file: Annotated[Path, Argument(metavar="FILE", help="A JSON file written by `knowledge export`.")],
+    knowledge: KnowledgeFile = None,
+    json: Json = False,
+) -> None:
+    """Add the learners in an exported file to the store. A second import of the same file changes nothing."""
+    from ..learning.store.knowledge import Knowledge, import_learners
+
+    with Knowledge(knowledge) as store:
+        count = import_learners(store, file)
+    if json:
+        console.emit({"knowledge": str(store.path), "learners": count})
+    else:
+        console.say(f"took {count} learners that were new or had played on into {store.path}")

@@ -1,0 +1,420 @@
+"""learn: let a learner of values play against an opponent, or let a learner of sequences watch an expert."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, fields
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+from typer import Option
+
+from . import console
+from .console import Engine, GameName, Json, KnowledgeFile, Seed
+from .position_commands import solved
+
+if TYPE_CHECKING:
+    from ..game.game import Game
+    from ..learning.sequences.seqlearner import Curriculum, SeqLearner
+    from ..learning.sources import Sources
+    from ..learning.store.knowledge import Knowledge
+    from ..learning.store.schema import StoredLearner
+    from ..players.player import Player
+    from ..solver.solution import Solution
+
+LAST = 100  # number of last matches in the mean reward at the end of a series
+MATCHES, TOURNAMENT = 100, 20  # default number of matches in a series, and in a tournament
+PAPERS_EXPERT, PAPERS_OPPONENTS = "perfect", ("random", "novice", "expert", "perfect")
+KEPT = "every finished {} is in the knowledge store; the same command goes on from there"
+INSTEAD = {"role": "it learns for all roles", "opponent": "say with --expert and --against whom it watches"}
+PANELS = {
+    "values": ("Learners of values", "Initial values of the transfer learner"),
+    "sequences": ("Learner of sequences", "Matches that the learner of sequences watches"),
+}
+of_learner, of_source, of_sequences, of_curriculum = (
+    partial(Option, rich_help_panel=panel) for panels in PANELS.values() for panel in panels
+)
+
+app = typer.Typer()
+
+
+@console.command(
+    app,
+    "learn",
+    "learn tictactoe --matches 500",
+    "learn tictactoe --role oplayer --opponent weak:filler=first --matches 500 --seed 3",
+    "learn tictactoe --symmetry all --matches 500",
+    "learn connect3 --learner transfer --source tictactoe --initialisation eager --matches 1000",
+    "learn othello4 --learner lookahead --heuristic maxmax --opponent weak --matches 300 --json",
+    "learn losetictactoe --learner sequences",
+    "learn fivemensmorris --learner sequences --length 3 --length 5 --matches 40",
+    "learn tictactoe3p --learner sequences --expert uct:simulations=200 --against random,egreedy",
+    kept=KEPT.format("match"),
+)
+def learn(
+    context: typer.Context,
+    game: GameName,
+    role: Annotated[str | None, of_learner(help="The learner's role.", show_default="the first role")] = None,
+    opponent: Annotated[
+        str, of_learner(help="egreedy, random or weak, with :filler=random|first|hashed,epsilon=..")
+    ] = "egreedy",
+    matches: Annotated[
+        int | None,
+        Option(
+            min=1, help="Matches in all, or of each tournament.", show_default=f"{MATCHES}; {TOURNAMENT} of sequences"
+        ),
+    ] = None,
+    learner: Annotated[
+        Literal["baseline", "transfer", "lookahead", "sequences"],
+        Option(help="Three learners of values, which differ in their initial values; or the learner of sequences."),
+    ] = "baseline",
+    initialisation: Annotated[
+        Literal["lazy", "siblings", "eager"],
+        of_learner(help="Initial values after the match, for chosen moves or all candidates; or at first sight."),
+    ] = "lazy",
+    heuristic: Annotated[Literal["minimax", "maxmax", "avgmax"], of_learner(help="Lookahead search.")] = "minimax",
+    depth: Annotated[int, of_learner(min=0, help="Depth of features in plies below an afterstate.")] = 2,
+    alpha: Annotated[float, of_learner(help="Learning rate.")] = 0.3,
+    gamma: Annotated[float, of_learner(help="Discount.")] = 1.0,
+    lam: Annotated[float, of_learner("--lambda", help="Trace decay of TD(lambda).")] = 0.7,
+    epsilon: Annotated[float, of_learner(help="Probability of a random move.")] = 0.01,
+    source: Annotated[list[str] | None, of_source(metavar="GAME", help="A game learned before.")] = None,
+    source_role: Annotated[str | None, of_source(help="Its role in the source.", show_default="every role")] = None,
+    source_opponent: Annotated[
+        str | None, of_source(help="Its opponent in the source, or the kind.", show_default="the same opponent")
+    ] = None,
+    combine: Annotated[Literal["visits", "mean", "first", "most"], of_source(help="How to merge sources.")] = "visits",
+    equivalence: Annotated[
+        str | None,
+        of_source(
+            metavar="PAIRS",
+            help="Goals here and their equivalents in the sources, as in 0=0,33=50,100=100.",
+            show_default="best as best, worst as worst, the rest as the middle",
+        ),
+    ] = None,
+    control: Annotated[
+        Literal["terminal", "shuffled", "features"] | None,
+        of_source(help="Ablation: terminal states only, shuffled values, or features without values."),
+    ] = None,
+    symmetry: Annotated[
+        Literal["all", "none"] | None,
+        Option(
+            help="Merge symmetric afterstates or sequences.", show_default="none for afterstates, all for sequences"
+        ),
+    ] = None,
+    lengths: Annotated[
+        list[int] | None, of_sequences("--length", min=1, help="Moves of a sequence; repeatable.", show_default="3")
+    ] = None,
+    weighting: Annotated[
+        str, of_sequences(help="Weights of pairs: agreement, laplace, plain, trusting (of the expert), or results.")
+    ] = "agreement",
+    repeated: Annotated[
+        Literal["encounters", "origins", "once"],
+        of_sequences(help="A sequence gets a context after two encounters, from two first states, or after one."),
+    ] = "encounters",
+    contexts: Annotated[
+        Literal["common", "each"],
+        of_sequences(help="The context: the common facts of the first states of a sequence, or each of these states."),
+    ] = "common",
+    trees: Annotated[
+        Literal["context", "first"], of_sequences(help="One tree for each context, or for each first move in it.")
+    ] = "context",
+    draws: Annotated[Literal["count", "lose"], of_sequences(help="Count draws as successes or as losses.")] = "count",
+    locality: Annotated[
+        Literal["none", "moves", "contexts", "both"],
+        of_sequences(help="Keep only sequences of nearby moves, only facts of contexts near these moves, or both."),
+    ] = "none",
+    expert: Annotated[str, of_curriculum(metavar="PLAYER", help="The player to learn from.")] = PAPERS_EXPERT,
+    against: Annotated[
+        list[str] | None,
+        of_curriculum(
+            metavar="PLAYER,..",
+            help="Opponents of the expert, one tournament each.",
+            show_default=f"{','.join(PAPERS_OPPONENTS)}; random and itself with another expert than {PAPERS_EXPERT}",
+        ),
+    ] = None,
+    cycles: Annotated[int, of_curriculum(min=1, help="Number of tournaments against each of them.")] = 2,
+    tests: Annotated[int, of_curriculum(min=0, help="Test matches of SeqPlayer afterwards; 0 for none.")] = 50,
+    knowledge: KnowledgeFile = None,
+    engine: Engine = "auto",
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Let a learner play (Banerjee & Stone 2007) or watch matches (Lock & Epstein 2004), and store its knowledge.
+
+    Learners of values store their knowledge after each match, the learner of sequences after each tournament. After an
+    interruption, run the same command again: it continues, and ends with the same values as an uninterrupted run.
+
+    A learner of sequences watches matches of an expert. The expert plays --cycles tournaments against each player of
+    --against, and each tournament has --matches matches. The default expert, perfect, plays only games that can be
+    solved. For other games, choose another expert, for example --expert uct:simulations=200.
+    """
+    _check_options(context, learner)
+    if (learner == "transfer") != bool(source):
+        console.fail(
+            f"expected --source GAME with --learner transfer, and only there; got --learner {learner}", console.USAGE
+        )
+    rules = console.load_game(game, engine)
+    if learner == "sequences":
+        with console.usage():
+            watched = curriculum(expert, against, cycles, matches or TOURNAMENT)
+        report = _learn_sequences(rules, watched, context.params)
+        console.emit(report) if json else _show_sequences(report)
+    else:
+        report = _learn_values(rules, context.params)
+        console.emit(report) if json else _show_values(report)
+
+
+def _check_options(context: typer.Context, learner: str) -> None:
+    """Exit if the user gave an option that belongs to the other kind of learner."""
+    others = PANELS["values" if learner == "sequences" else "sequences"]
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        is_given = source is not None and source.name == "COMMANDLINE"
+        if is_given and getattr(parameter, "rich_help_panel", None) in others:
+            instead = INSTEAD.get(parameter.name or "", "leave it out, or choose another --learner")
+            console.fail(f"expected options of --learner {learner}, got {parameter.opts[0]}; {instead}", console.USAGE)
+
+
+def _settings(kind: type[Any], options: dict[str, Any]) -> Any:
+    """Return the settings of a learner, taken from the options with the same names. Raises GameloreError if invalid."""
+    names = {field.name for field in fields(kind)}
+    return kind(**{name: value for name, value in options.items() if name in names and value not in (None, ())})
+
+
+# learners of values
+
+
+def _learn_values(game: Game, options: dict[str, Any]) -> dict[str, Any]:
+    """Let a learner of values play; return the report. `options` are those of `learn`."""
+    from ..learning.session import study
+    from ..learning.sources import Sources
+    from ..learning.store.knowledge import Knowledge
+    from ..learning.td.initial_values import LearnerSettings
+    from ..matches.opponents import opponent_settings
+
+    role = console.known(options["role"] or game.roles[0], game.roles, f"a role of {game.name}")
+    matches, sources = options["matches"] or MATCHES, None
+    with console.usage():
+        equivalence = _equivalence(options["equivalence"])
+        settings = _settings(LearnerSettings, {**options, "kind": options["learner"], "equivalence": equivalence})
+        opponent = opponent_settings(options["opponent"])
+    with Knowledge(options["knowledge"]) as store:
+        if options["source"]:
+            narrowed = (options[name] for name in ("source_opponent", "source_role", "combine"))
+            sources = Sources(tuple(options["source"]), *narrowed)
+            _check_sources(sources, store)
+        if settings.symmetry == "all":
+            _report_no_symmetries(game)
+        with console.progress_bars() as tell:
+            about = {
+                "seed": options["seed"],
+                "sources": sources,
+                "progress": lambda done: tell("matches", done, matches),
+            }
+            stored = study(store, game, role, settings, opponent, matches, **about)
+        report = _value_report(store, stored)
+    if stored.num_matches > matches:
+        console.say(f"it had {stored.num_matches} matches behind it before, none were added")
+    return report
+
+
+def _check_sources(sources: Sources, store: Knowledge) -> None:
+    """Exit if a source game is neither in the store nor shipped, since its name must be a mistake."""
+    from .. import rulesheets
+
+    learners = store.learners()
+    names = sorted({learner.game for learner in learners} | set(rulesheets.names()))
+    hashes = {learner.rules_hash for learner in learners}
+    for name in sources.games:
+        if name not in hashes:
+            console.known(name, names, "a source that was learned or is shipped")
+
+
+def _report_no_symmetries(game: Game) -> None:
+    """Print a message if no afterstates can be merged because the game has no symmetries."""
+    from ..analysis.symmetry import symmetries
+
+    group = symmetries(game)
+    if group.num == 1:
+        why = f" that could be found ({group.why})" if group.why else ""
+        console.say(f"{game.name} has no symmetries{why}; every afterstate counts for itself")
+
+
+def _equivalence(text: str | None) -> dict[int, int] | None:
+    """Parse a text such as `0=0,33=50,100=100` into a dictionary; exit if it has another format."""
+    if text is None:
+        return None
+    try:
+        return {int(here): int(there) for here, there in (pair.split("=") for pair in text.split(","))}
+    except ValueError:
+        console.fail(
+            f"expected --equivalence as in 0=0,33=50,100=100, got '{text}'; write HERE=THERE for every goal",
+            console.USAGE,
+        )
+
+
+def _value_report(store: Knowledge, learner: StoredLearner) -> dict[str, Any]:
+    """Return the result of a learner of values as JSON fields."""
+    rewards = [match.reward for match in store.matches(learner)]
+    values = store.feature_values(learner)
+    return {
+        "knowledge": str(store.path),
+        "number": learner.id,
+        **learner.origin,
+        "mean_reward": sum(rewards) / len(rewards),
+        f"mean_reward_last_{LAST}": sum(rewards[-LAST:]) / len(rewards[-LAST:]),
+        "features": [{"feature": text, "value": value, "visits": visits} for text, (value, visits) in values.items()],
+    }
+
+
+def _show_values(report: dict[str, Any]) -> None:
+    """Print the features with their values, and the mean rewards."""
+    rows = [(row["feature"], f"{row['value']:.2f}", row["visits"]) for row in report["features"]]
+    if rows:
+        console.show_table(("feature", "value", "visits"), rows, numbers=[1, 2])
+        typer.echo()
+    typer.echo(
+        f"learner {report['number']}: {report['game']}, {report['role']} against {report['opponent']}; mean reward "
+        f"{report['mean_reward']:.1f} in {report['num_matches']} matches, "
+        f"{report[f'mean_reward_last_{LAST}']:.1f} in the last {LAST}\nkept in {report['knowledge']}"
+    )
+
+
+# learners of sequences
+
+
+def curriculum(expert: str, against: Sequence[str] | None, cycles: int, matches: int) -> Curriculum:
+    """Return the tournaments to watch. Raises GameloreError for an unknown player."""
+    from ..catalogue import player
+    from ..learning.sequences.seqlearner import Curriculum
+
+    opponents = PAPERS_OPPONENTS if expert == PAPERS_EXPERT else tuple(dict.fromkeys(["random", expert]))
+    if against:
+        # in random,uct:simulations=50,leaves=8 the last part is an option of the player uct, not a third player
+        names = re.split(r",(?!\s*\w+\s*=)", ",".join(against))
+        opponents = tuple(name.strip() for name in names if name.strip())
+    for name in (expert, *opponents):
+        player(name)
+    return Curriculum(expert, opponents, cycles, matches)
+
+
+def _learn_sequences(game: Game, watched: Curriculum, options: dict[str, Any]) -> dict[str, Any]:
+    """Let a learner of sequences watch matches, then test SeqPlayer; return the report. `options`: those of `learn`."""
+    from ..catalogue import player
+    from ..learning.sequences.seqlearner import SequenceSettings
+    from ..learning.session import load_learner, study_sequences
+    from ..learning.store.knowledge import Knowledge
+
+    with console.usage():
+        settings = _settings(SequenceSettings, options)
+    solution = _solve_for(game, watched)  # keep a reference until the end, since the solution may not be in a file
+    total, seed = len(watched.tournaments), options["seed"]
+    about = {"player": player, "symmetry": options["symmetry"] or "all", "seed": seed}
+    with console.reported(KEPT.format("tournament")), Knowledge(options["knowledge"]) as store:
+        with console.progress_bars() as tell:
+            about["progress"] = lambda done: tell("tournaments", done, total)
+            stored = study_sequences(store, game, settings, watched, **about)
+        learner = load_learner(store, stored, game)
+        identity = {"knowledge": str(store.path), "number": stored.id, **stored.origin}
+        tests = list(_tested(game, learner, watched.expert, seed, options["tests"]))
+        report = {**identity, "tournaments": total, **_learned(learner), "tests": tests}
+    del solution
+    return report
+
+
+def _solve_for(game: Game, watched: Curriculum) -> Solution | None:
+    """Solve the game if one of the players needs the solution; otherwise return None."""
+    from ..catalogue import player
+    from ..errors import GameloreError
+    from ..learning.session import cannot_play
+    from ..matches.opponents import XReasonable
+    from ..solver.perfect import Perfect
+
+    names = (watched.expert, *watched.opponents)
+    needing = next((name for name in names if isinstance(player(name), Perfect | XReasonable)), None)
+    if needing is None:
+        return None
+    try:
+        return solved(game)
+    except GameloreError as error:
+        raise cannot_play(game, needing, error) from error
+
+
+def _learned(learner: SeqLearner) -> dict[str, Any]:
+    """Return the number of sequences, and the number of pairs in each class of weights."""
+    from ..learning.sequences.seqplayer import TIERS
+
+    weights = learner.pairs.weights
+    bounds = [float("inf"), *TIERS[2], 0.0]
+    return {
+        "sequences": len(learner.table),
+        "with_context": len(learner.repeated),
+        "pairs": len(learner.pairs),
+        "classes": [
+            {"from": low, "pairs": int(((weights >= low) & (weights < high)).sum())} for high, low in pairwise(bounds)
+        ],
+    }
+
+
+def _tested(game: Game, learner: SeqLearner, expert: str, seed: int, matches: int) -> Iterator[dict[str, Any]]:
+    """Test a random player and both versions of SeqPlayer against a random player and the expert."""
+    from ..catalogue import player
+    from ..lab.stats import share_interval
+    from ..learning.sequences.seqlearner import Tournaments, score
+    from ..learning.sequences.seqplayer import TIERS, SeqPlayer, SeqPlayerSettings
+    from ..players.position_graph import PositionGraph
+
+    tournaments = Tournaments(PositionGraph(game), (seed, 0), player)
+    players: dict[str, Player] = {"random": tournaments.named("random")}
+    for version in TIERS:
+        settings = SeqPlayerSettings(version)  # type: ignore[arg-type]
+        players[f"seqplayer:version={version}"] = SeqPlayer(learner.pairs, settings)
+    for name, tested in players.items() if matches else ():
+        for other in dict.fromkeys(["random", expert]):
+            with console.status() as doing:
+                doing(f"testing {name} against {other}")
+                played = tournaments.play(tested, tournaments.named(other), matches, f"test/{name}/{other}")
+                result = score(played)
+            interval = share_interval(result.wins + result.draws, result.matches)
+            yield {
+                "player": name,
+                "against": other,
+                **asdict(result),
+                "reliability": result.reliability,
+                "interval": None if interval.too_few else [100 * interval.low, 100 * interval.high],
+            }
+
+
+def _show_sequences(report: dict[str, Any]) -> None:
+    """Print the numbers of pairs and the test results. Print advice if the learner has learned no useful pair."""
+    classes = [(f"{bounds['from']:.2f}", bounds["pairs"]) for bounds in report["classes"]]
+    console.show_table(("weight from", "pairs"), classes, numbers=[0, 1])
+    typer.echo()
+    if report["tests"]:
+        columns = ("player", "against", "won or drawn %", "95 % interval", "won %", "matches")
+        console.show_table(columns, map(_test_row, report["tests"]), numbers=[2, 3, 4, 5])
+        typer.echo()
+    typer.echo(
+        f"learner {report['number']}: {report['game']}, {report['opponent']}; {report['num_matches']} matches with "
+        f"{console.counted(report['sequences'], 'sequence')}, {report['with_context']} of them with a context, in "
+        f"{console.counted(report['pairs'], 'pair')}\nkept in {report['knowledge']}; gamelore knowledge show "
+        f"{report['number']} draws the best, and seqplayer plays by them"
+    )
+    *trusted, _ = report["classes"]
+    if not report["sequences"]:
+        console.say("no sequence was found: the matches were shorter than one (--length), or nobody won or drew")
+    elif not any(bounds["pairs"] for bounds in trusted):
+        console.say(
+            f"no pair weighs {trusted[-1]['from']} or more, so that seqplayer plays at random; let it watch more "
+            "matches (--matches, --cycles), or weigh them otherwise (--weighting plain)"
+        )
+
+
+def _test_row(test: dict[str, Any]) -> tuple[object, ...]:
+    interval = "{:.1f} to {:.1f}".format(*test["interval"]) if test["interval"] else "too few matches"
+    won = f"{100 * test['wins'] / test['matches']:.1f}"
+    return test["player"], test["against"], f"{test['reliability']:.1f}", interval, won, test["matches"]

@@ -1,0 +1,410 @@
+"""play, players and replay: play matches between players, list the players, and replay recorded matches."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer import Argument, Option
+
+from ..drawing.position import state_text, text_boards
+from ..errors import GameloreError
+from ..gdl.syntax import printable
+from ..rulesheets import load, names, split
+from . import console
+from .console import Engine, GameName, Json, Seed
+from .position_commands import solved, without_counter
+
+if TYPE_CHECKING:
+    from ..drawing.position import PositionText
+    from ..game.game import EngineName, Game
+    from ..matches.match import MatchRecord, MatchState
+    from ..players.position_graph import PositionGraph
+
+app = typer.Typer()
+
+
+@console.command(
+    app,
+    "play",
+    "play tictactoe egreedy random",
+    "play othello4 minimax:depth=4 egreedy:filler=first,epsilon=0.05 --matches 1000 --seed 7",
+    "play connectfour uct:simulations=5000 egreedy",
+    "play connectfour uct:seconds=0.5 uct:simulations=1000,leaves=8",
+    "play connect3 weak random --matches 100 --records matches.jsonl --json",
+    "play losetictactoe expert random --matches 1000 --regret",
+    "play losetictactoe seqplayer perfect --matches 100",
+    "play tictactoe human egreedy",
+    "play connect3 baseline egreedy --matches 500",
+    kept="no record was written",  # learners still store their knowledge after every finished match
+)
+def play(
+    game: GameName,
+    players: Annotated[
+        list[str], Argument(metavar="PLAYER", help="One for each role, with :option=value,..; see `gamelore players`.")
+    ],
+    matches: Annotated[int, Option(min=1, help="Number of matches; a single one is shown move by move.")] = 1,
+    records: Annotated[
+        Path | None, Option(metavar="FILE|DIR", help="Write GGP records: lines of FILE, or files in an existing DIR.")
+    ] = None,
+    regret: Annotated[
+        bool, Option("--regret", help="Show the mean loss of points per move against best play.")
+    ] = False,
+    engine: Engine = "auto",
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Play matches between players, and count their goals.
+
+    The strongest player is uct. By default it makes 1000 simulations for each move. To change this, write for example
+    uct:simulations=5000, or uct:seconds=0.5 for a time limit. Several matches are played side by side, and this is the
+    time limit for one move in each of them, all together.
+
+    The players perfect, xreasonable, expert and novice need the solution of the game, and so does --regret. It is
+    computed first (see `gamelore solve`). If the solution leaves out a step counter, these players ignore the counter.
+
+    The player human is you. The board is drawn, and you type the number of a move, the move, or a part of it.
+
+    The players baseline, transfer and lookahead learn from every match, and store their knowledge in your knowledge
+    store. `gamelore learn` with the same seed and opponent continues with the same knowledge, and vice versa.
+    """
+    from ..catalogue import play_matches, player
+    from ..learning.session import LastingLearner
+    from ..matches.match import write_records
+    from ..matches.opponents import XReasonable
+    from ..solver.perfect import Perfect, RegretCount
+    from .human import Human, play_here
+
+    rules = console.load_game(game, engine)
+    _check_folder(records)
+    with console.usage():
+        opponents = players[::-1] if len(players) == 2 else [None] * len(players)
+        seats = [player(spec, seed=seed, opponent=opponent) for spec, opponent in zip(players, opponents, strict=True)]
+    if len(players) != rules.num_roles:
+        console.fail(
+            f"expected {rules.num_roles} players, for {', '.join(rules.roles)}; got {len(players)}", console.USAGE
+        )
+    losses = RegretCount(rules.num_roles) if regret else None
+    needed = regret or any(isinstance(seat, Perfect | XReasonable) for seat in seats)
+    solution = solved(rules) if needed else None  # keep a reference here, since all players share the solution
+    on_end = losses.add if losses else None
+    has_human = any(isinstance(seat, Human) for seat in seats)
+    if has_human:
+        played = play_here(rules, seats, players, matches, seed, on_end=on_end, err=json)
+    else:
+        all_matches = console.counted(matches, "match", "matches")
+        learners = seats if any(isinstance(seat, LastingLearner) for seat in seats) else ()
+        with console.status() as doing:
+            doing(f"playing {all_matches}")
+            options: dict[str, Any] = {"seats": learners, "with_states": records is not None, "on_end": on_end}
+            options["on_progress"] = lambda number: doing(f"{number} of {all_matches} are over")
+            played = play_matches(rules, players, matches, seed, **options)
+    if records is not None:
+        write_records(records, played, rules.rulesheet.text)
+    if not played:  # the input ended during the first match
+        return console.emit({"game": rules.name, "matches": 0}) if json else None
+    summary = _summary(rules, players, played, seed)
+    if solution is not None and solution.left_out:
+        summary["left_out"] = list(solution.left_out)
+    if losses:
+        for result, mean in zip(summary["players"], losses.per_move, strict=True):
+            result["regret"] = mean
+    if json:
+        console.emit(summary)
+    else:
+        _show(summary, played[0] if matches == 1 and not has_human else None)
+
+
+def _check_folder(records: Path | None) -> None:
+    """Exit if the folder already contains records, so that no match is overwritten."""
+    from ..matches.match import RECORDS, RULES
+
+    if records is not None and records.is_dir():
+        others = [*records.glob(RULES), *records.glob(RECORDS)]
+        if others:
+            console.fail(
+                f"expected a folder without matches, got {records}, which has {others[0].name}; choose another",
+                console.USAGE,
+            )
+
+
+def _summary(game: Game, players: list[str], played: list[MatchRecord], seed: int) -> dict[str, Any]:
+    """Return the result of `play` as JSON fields."""
+    return {
+        **console.identity(game),
+        "seed": seed,
+        **counts(played),
+        "players": [
+            result_of(name, player, [record.goals[role] for record in played])
+            for role, (name, player) in enumerate(zip(game.roles, players, strict=True))
+        ],
+    }
+
+
+def counts(played: Sequence[MatchRecord]) -> dict[str, Any]:
+    """Return the number of matches, the number for each kind of end, and the lengths in plies."""
+    lengths = [len(record.moves) for record in played]
+    return {
+        "matches": len(played),
+        "ends": dict(Counter(record.end for record in played)),
+        "plies": {"least": min(lengths), "mean": sum(lengths) / len(lengths), "most": max(lengths)},
+    }
+
+
+def counts_text(summary: dict[str, Any]) -> str:
+    """Return the result of `counts` in words."""
+    plies, ends = summary["plies"], ", ".join(f"{count} {end}" for end, count in summary["ends"].items())
+    matches = console.counted(summary["matches"], "match", "matches")
+    return f"{matches} ({ends}) of {plies['least']} to {plies['most']} plies, {plies['mean']:.1f} on average"
+
+
+def result_of(role: str, player: str, goals: Sequence[int | None]) -> dict[str, Any]:
+    """Return the goals of one player. A goal that the rules do not define counts as 0, and is listed as missing."""
+    counts = Counter(goals)
+    return {
+        "role": role,
+        "player": player,
+        "mean_goal": sum(goal or 0 for goal in goals) / len(goals),
+        "goals": {str(goal): counts[goal] for goal in sorted((g for g in counts if g is not None), reverse=True)},
+        "missing": counts[None],
+    }
+
+
+def goals_text(result: dict[str, Any]) -> str:
+    """Return a text that gives the number of matches for each goal."""
+    counts = [*result["goals"].items(), ("none", result["missing"])]
+    return "  ".join(f"{goal}: {count}" for goal, count in counts if count)
+
+
+def _show(summary: dict[str, Any], match: MatchRecord | None) -> None:
+    """Print the goals of all players and, if `match` is given, the moves of this match."""
+    if match is not None:
+        console.show_table(
+            ("ply", *match.roles), [(ply, *moves) for ply, moves in enumerate(match.moves, 1)], numbers=[0]
+        )
+        typer.echo()
+    results = summary["players"]
+    means = {"mean_goal": "mean goal"} | ({"regret": "regret per move"} if "regret" in results[0] else {})
+    rows = [
+        (result["role"], result["player"], *(f"{result[mean]:.2f}" for mean in means), goals_text(result))
+        for result in results
+    ]
+    console.show_table(("role", "player", *means.values(), "goals"), rows, numbers=range(2, 2 + len(means)))
+    typer.echo(f"\n{counts_text(summary)}; {summary['engine']} engine, seed {summary['seed']}")
+    if "left_out" in summary:
+        typer.echo(f"best play and regret are those of the game {without_counter(summary['left_out'])}")
+
+
+@console.command(app, "players", "players", "players --json")
+def players(json: Json = False) -> None:
+    """List the players for `gamelore play`, and their options. Write name:option=value,option=value."""
+    from ..catalogue import ROSTER
+    from . import human  # noqa: F401  # this import adds the player human
+
+    if json:
+        console.emit(
+            [{"name": name, "options": list(kind.options), "about": kind.about} for name, kind in ROSTER.items()]
+        )
+    else:
+        rows = [(name, kind.about, ", ".join(kind.options)) for name, kind in ROSTER.items()]
+        console.show_table(("player", "about", "options"), rows)
+
+
+@console.command(
+    app,
+    "replay",
+    "replay series",
+    "replay matches.jsonl",
+    "replay match-000000.json --show",
+    "replay downloaded.json --game tictactoe --json",
+)
+def replay(
+    files: Annotated[list[Path], Argument(metavar="FILE..", help="Match records, or folders of them.")],
+    game: Annotated[
+        str | None,
+        Option(
+            metavar="GAME", help="Their game.", show_default="rules.kif beside a record, or the shipped game it names"
+        ),
+    ] = None,
+    show: Annotated[bool, Option("--show", help="Draw every position.")] = False,
+    engine: Engine = "auto",
+    json: Json = False,
+) -> None:
+    """Replay matches from their GGP records, and check that every recorded state is correct.
+
+    The exit code is 1 if a record contradicts the rules of the game, or if a file is not a match record. For records
+    from another game manager, give the game with --game.
+    """
+    judge = _Judge(console.load_game(game, engine) if game is not None else None, engine)
+    with console.status() as doing:
+        replays: list[_Replay] = []
+        for path in _files(files):
+            doing(f"{len(replays)} done, now {path}")
+            replays += judge.file(path)
+    if json:
+        console.emit([_described(replay, show) for replay in replays])
+    else:
+        _show_replays(replays, show)
+    if any(replay.why for replay in replays):
+        raise typer.Exit(console.FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class _Replay:
+    """A record (a file or a line of a file) and its replayed match, or the reason why the replay failed."""
+
+    path: Path
+    line: int  # number from 1; 0 if the file is a single record
+    record: MatchRecord | None = None
+    match: MatchState | None = None
+    why: str = ""
+
+    @property
+    def name(self) -> str:
+        """The path of the file, followed by the line if the file contains several records."""
+        return f"{self.path}:{self.line}" if self.line else str(self.path)
+
+
+class _Judge:
+    """Replayer of match records: either all of one game, or each of the game that it names. Loads each game once."""
+
+    def __init__(self, game: Game | None, engine: EngineName) -> None:
+        self._game = game
+        self._engine = engine
+        self._graphs: dict[str, PositionGraph] = {}
+
+    def file(self, path: Path) -> list[_Replay]:
+        """Replay every record in a file."""
+        from ..matches.match import record_texts
+
+        try:
+            texts = record_texts(path)
+        except OSError as error:
+            return [_Replay(path, 0, why=f"expected a file that can be read, got: {error.strerror}")]
+        return [self._record(path, line if len(texts) > 1 else 0, text) for line, text in enumerate(texts, 1)]
+
+    def _record(self, path: Path, line: int, text: str) -> _Replay:
+        from ..matches.match import MatchRecord
+
+        record = None
+        try:
+            record = MatchRecord.from_json(text)
+            graph = self._graph(path, record)
+            return _Replay(path, line, record, record.replay(graph.game, graph))
+        except GameloreError as error:
+            return _Replay(path, line, record, why=str(error))
+
+    def _graph(self, path: Path, record: MatchRecord) -> PositionGraph:
+        """Return the position graph of the game of a record. Raises GameloreError if the game is unknown."""
+        from ..matches.match import RULES
+        from ..players.position_graph import PositionGraph
+
+        beside = path.parent / RULES
+        if self._game is not None:
+            source = self._game.name
+        elif beside.is_file():
+            source = str(beside)
+        elif split(record.game)[0] in names():  # only shipped games: a record must not make us open another file
+            source = record.game
+        else:
+            raise GameloreError(
+                f"expected to know what is played, got no {RULES} beside the record; say it with --game"
+            )
+        if source not in self._graphs:
+            self._graphs[source] = PositionGraph(self._game or load(source, self._engine))
+        return self._graphs[source]
+
+
+def _files(files: Sequence[Path]) -> Iterator[Path]:
+    """Yield the given files, and in place of each folder its match records, sorted by name.
+
+    The files SERIES and JOURNAL of a recorded series are left out, since they are not match records. A pattern such as
+    FOLDER/*.json can name them.
+    """
+    from ..matches.match import JOURNAL, SERIES
+
+    for path in [file for file in files if file.name not in (SERIES, JOURNAL)] or files:
+        if not path.is_dir():
+            yield path
+            continue
+        records = sorted(
+            file
+            for file in path.iterdir()
+            if file.suffix in (".json", ".jsonl")
+            and not file.name.startswith(".")
+            and file.name not in (SERIES, JOURNAL)
+        )
+        if not records:
+            console.fail(f"expected match records in {path}, got no .json file; name the records", console.USAGE)
+        yield from records
+
+
+def _show_replays(replays: Sequence[_Replay], show: bool) -> None:
+    """Print a table of all records and their errors. With `show`, print all positions before the table."""
+    for replay in replays:
+        if show and replay.match is not None:
+            typer.echo("\n".join(_drawn(replay.name, replay.match)))
+            typer.echo()
+    columns = ("record", "game", "plies", "end", "goals", "errors", "")
+    console.show_table(columns, map(_row, replays), numbers=[2])
+    differing = [replay for replay in replays if replay.why]
+    for replay in differing:
+        typer.echo(f"\n{replay.name}: {replay.why}")
+    verdict = f"{len(differing)} of them not as recorded" if differing else "all as recorded"
+    typer.echo(f"\n{console.counted(len(replays), 'match', 'matches')}, {verdict}")
+
+
+def _row(replay: _Replay) -> tuple[object, ...]:
+    fields = _match_fields(replay)
+    goals = " ".join("none" if goal is None else str(goal) for goal in fields["goals"])
+    errors = ", ".join(f"{count} {kind}" for kind, count in fields["errors"].items())
+    return replay.name, fields["game"], fields["plies"], fields["end"], goals, errors, "differs" if replay.why else ""
+
+
+def _match_fields(replay: _Replay) -> dict[str, Any]:
+    """Return game, length, end, goals and errors of a replayed match; empty values if the replay failed."""
+    if replay.match is None or replay.record is None:
+        return {"game": "", "plies": "", "end": "", "goals": [], "errors": {}}
+    kinds = (error.split()[0] for errors in replay.record.errors for error in errors if error.strip())
+    return {
+        "game": printable(replay.record.game) or replay.match.graph.game.name,
+        "plies": replay.match.ply,
+        "end": replay.match.end or "broken off",
+        "goals": list(replay.match.goals) if replay.match.end else [],
+        "errors": Counter(printable(kind, 20) for kind in kinds),
+    }
+
+
+def _described(replay: _Replay, show: bool) -> dict[str, Any]:
+    """Return a replayed record as JSON fields. With `show`, include all positions."""
+    described: dict[str, Any] = {"file": str(replay.path)} | ({"line": replay.line} if replay.line else {})
+    described |= {"as_recorded": not replay.why, "why": replay.why}
+    if replay.match is None or replay.record is None:
+        return described
+    described |= {"match": replay.record.match_id, **_match_fields(replay)}
+    if show:
+        joint_moves = ((), *replay.record.moves)
+        positions = enumerate(_positions(replay.match))
+        described["positions"] = [{"moves": joint_moves[ply], **text._asdict()} for ply, text in positions]
+    return described
+
+
+def _positions(match: MatchState) -> list[PositionText]:
+    """Return every position of a match as text."""
+    boards, width = text_boards(match.graph.game), console.show_width()
+    return [state_text(boards, match.graph.facts(row), width) for row in match.rows]
+
+
+def _drawn(name: str, match: MatchState) -> list[str]:
+    """Return all positions of a match as lines of text."""
+    from .human import told_moves
+
+    first, *others = (position.lines(console.show_width()) for position in _positions(match))
+    lines = [name, "", *first]
+    for ply, after in enumerate(others):
+        lines += ["", f"{ply + 1}. {told_moves(match.graph, match.rows[ply], match.choices[ply])}", "", *after]
+    return lines

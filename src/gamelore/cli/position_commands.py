@@ -1,0 +1,481 @@
+"""show, perft, symmetries and solve: draw positions, count move sequences, find symmetries, compute exact values."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import accumulate, islice, pairwise, starmap
+from math import inf, lcm
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer import Option
+
+from . import console
+from .console import Engine, GameName, Json, Seed
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ..analysis.symmetry import StepCounter, Symmetries
+    from ..drawing.position import PositionText
+    from ..game.game import Game, Position
+    from ..solver.perfect import BestLine, MoveValue
+    from ..solver.solution import Solution
+
+MOVE_LINES = 6  # lines of legal moves for each role, without --all
+SYMMETRY_LINES = 48  # lines in a list of symmetries, without --all
+WIDTH = 18  # characters of a column of counts
+SHORTEST = 1e-4  # seconds; if counting took less time, no rate per second is shown
+GIB = 1 << 30
+WIN = 100  # the highest goal of GDL
+ENDS = {
+    "terminal": "to the end of the match",
+    "repetition": "until a position comes back",
+    "cut": "the first of a line that goes on",
+}
+
+app = typer.Typer()
+
+
+@console.command(
+    app,
+    "show",
+    "show connectfour",
+    'show tictactoe --state --play "(mark 2 2)" --play "(mark 1 1)"',
+    "show othello4 --random 6 --seed 3 --matrix",
+    "show checkers.kif --random 20 --svg position.svg",
+    'show tictactoe --facts "(cell 1 1 x) (cell 2 2 b) (control oplayer)"',
+)
+def show(
+    game: GameName,
+    state: Annotated[bool, Option("--state", help="Show the state only, without moves and goals.")] = False,
+    facts: Annotated[
+        str | None, Option(metavar="FACTS", help="Start from these facts.", show_default="the first state")
+    ] = None,
+    play: Annotated[
+        list[str] | None,
+        Option(metavar="MOVES", help="Then play a ply: moves of all roles, or of those with a choice. Repeatable."),
+    ] = None,
+    random: Annotated[int, Option(metavar="N", min=0, help="Then play N random plies.")] = 0,
+    matrix: Annotated[bool, Option("--matrix", help="Draw x as rows downwards, y as columns.")] = False,
+    all_moves: Annotated[bool, Option("--all", help="Show all legal moves, even if there are many.")] = False,
+    svg: Annotated[Path | None, Option(metavar="FILE", help="Also draw the position into an SVG file.")] = None,
+    engine: Engine = "auto",
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Show a position of a game: its board, its other facts, and the legal moves of every role.
+
+    Facts with two coordinates such as (cell 1 1 b) are drawn as a board. The first coordinate increases to the right,
+    the second upwards.
+    """
+    from ..drawing.position import position_svg, state_text, text_boards
+
+    rules = console.load_game(game, engine)
+    with console.usage():
+        position, plies = _reached(rules, facts, play or [])
+    position, random_plies = _at_random(position, random, seed)
+    plies += random_plies
+    drawing = state_text(text_boards(rules, matrix=matrix), position.facts, console.show_width())
+    if json:
+        console.emit(_described(position, plies, drawing))
+    else:
+        typer.echo("\n".join(_lines(position, plies, drawing, state, all_moves)))
+    if svg is not None:
+        svg.write_text(position_svg(position, matrix=matrix), encoding="utf-8")
+        console.say(f"drawn in {svg}")
+
+
+def _reached(game: Game, facts: str | None, plies: Sequence[str]) -> tuple[Position, list[list[str]]]:
+    """Play plies from a state (by default the first state); return the last position and the joint moves."""
+    position = game.start() if facts is None else game.position(_terms(facts, "facts"))
+    played = []
+    for ply in plies:
+        moves = _joint_move(position, _terms(ply, "moves"))
+        position = position.play(moves)
+        played.append(moves)
+    return position, played
+
+
+def _terms(text: str, what: str) -> list[str]:
+    """Return the terms in a text; a term `(true fact)` is returned as `fact`. Exit if the text contains a rule.
+
+    `what` is the name of the terms in the error message.
+    """
+    from ..gdl.syntax import parse
+
+    heads = [rule.head for rule in parse(text).rules if not rule.arrow]
+    if len(heads) != len(parse(text).rules):
+        console.fail(
+            f"expected {what}, got a rule in {text!r}; write them one behind the other, such as (a 1) (b 2)",
+            console.USAGE,
+        )
+    return [str(head.args[0]) if head.name == "true" else str(head) for head in heads]
+
+
+def _joint_move(position: Position, moves: list[str]) -> list[str]:
+    """Return a move of every role, spelled as in the game. `moves` may omit roles that have only one legal move."""
+    choosing = [role for role, legal in position.legal.items() if len(legal) != 1]
+    if len(moves) == len(choosing):
+        chosen = dict(zip(choosing, moves, strict=True))
+        moves = [chosen.get(role) or legal[0] for role, legal in position.legal.items()]
+    spelling = {move.lower(): move for legal in position.legal.values() for move in legal}
+    return [spelling.get(move.lower(), move) for move in moves]
+
+
+def _at_random(position: Position, num_plies: int, seed: int) -> tuple[Position, list[list[str]]]:
+    """Play up to `num_plies` random plies; return the last position and the joint moves.
+
+    Stop earlier if the match ends, or if a role has no legal move.
+    """
+    import numpy as np
+
+    rng = np.random.default_rng(seed)
+    played: list[list[str]] = []
+    while len(played) < num_plies and not position.is_terminal and all(position.legal.values()):
+        moves = [legal[rng.integers(len(legal))] for legal in position.legal.values()]
+        position = position.play(moves)
+        played.append(moves)
+    return position, played
+
+
+def _described(position: Position, plies: list[list[str]], drawing: PositionText) -> dict[str, Any]:
+    """Return the result of `show` as JSON fields."""
+    return {
+        **console.identity(position.game),
+        "roles": position.game.roles,
+        "plies": plies,
+        "facts": sorted(position.facts),
+        "boards": drawing.boards,
+        "terminal": position.is_terminal,
+        "goals": position.goals,
+        "legal": position.legal,
+    }
+
+
+def _lines(
+    position: Position, plies: list[list[str]], drawing: PositionText, state: bool, all_moves: bool
+) -> list[str]:
+    """Return the result of `show` as lines of text."""
+    game = position.game
+    title = f"{game.name}: {', '.join(game.roles)}; {game.engine} engine"
+    if plies:
+        title += f"; after {console.counted(len(plies), 'ply', 'plies')}, the last {' '.join(plies[-1])}"
+    parts = [[title], *(board.split("\n") for board in drawing.boards), console.in_columns(drawing.others)]
+    if not state:
+        parts += [_moves(role, legal, all_moves) for role, legal in position.legal.items() if legal]
+        parts.append([_verdict(position)])
+    return [line for part in parts if part for line in ("", *part)][1:]
+
+
+def _moves(role: str, legal: Sequence[str], all_moves: bool) -> list[str]:
+    """Return the legal moves of a role as lines. If there are many, return the first MOVE_LINES unless `all_moves`."""
+    if len(legal) == 1:
+        return [f"{role} can only play {legal[0]}"]
+    lines = console.in_columns(legal, indent=2)
+    if len(lines) > MOVE_LINES and not all_moves:
+        lines = [*lines[: MOVE_LINES - 1], "  .. (--all shows them all)"]
+    return [f"{role} has {len(legal)} legal moves:", *lines]
+
+
+def _verdict(position: Position) -> str:
+    """Return a text that says whether the match is over or stuck, with the goals."""
+    goals = ", ".join(f"{role} {'none' if goal is None else goal}" for role, goal in position.goals.items())
+    if position.is_terminal:
+        return f"The match is over; goals: {goals}"
+    stuck = [role for role, legal in position.legal.items() if not legal]
+    return f"The match is {f'stuck, {stuck[0]} has no legal move' if stuck else 'not over'}; goals here: {goals}"
+
+
+@console.command(app, "perft", "perft connectfour --depth 7", "perft tictactoe --json")
+def perft(
+    game: GameName,
+    depth: Annotated[
+        int | None, Option(metavar="N", min=0, help="The last depth.", show_default="until all matches have ended")
+    ] = None,
+    engine: Engine = "auto",
+    json: Json = False,
+) -> None:
+    """Count the sequences of joint moves of each length from the first state, and the sequences that end a match.
+
+    Equal positions are expanded only once. The number of different positions is shown, too. The line of each depth
+    appears when the depth is finished. Seconds are CPU time.
+    """
+    rules = console.load_game(game, engine)
+    rows: list[dict[str, Any]] = []
+    if not json:
+        typer.echo(
+            f"depth{'sequences':>{WIDTH}}{'complete':>{WIDTH}}{'positions':>{WIDTH}}{'CPU s':>12}{'sequences/s':>16}"
+        )
+    try:
+        _count(rules, depth, rows, quiet=json)
+    except KeyboardInterrupt:
+        console.say(f"interrupted; counted to depth {len(rows) - 1}" if rows else "interrupted; nothing was counted")
+        raise typer.Exit(console.INTERRUPTED) from None
+    except MemoryError:
+        console.fail(f"expected memory for the positions of depth {len(rows)}, got none; lower --depth")
+    finally:
+        if json:
+            console.emit({**console.identity(rules), "depths": rows})
+    if not json:
+        ended = sum(row["complete"] for row in rows)
+        if rows[-1]["sequences"] == rows[-1]["complete"]:
+            typer.echo(f"all matches have ended: {ended:,}")
+        elif depth is None or len(rows) <= depth:
+            typer.echo(f"no match goes on: {ended:,} have ended, the others are stuck (see `gamelore check --play`)")
+
+
+def _count(game: Game, depth: int | None, rows: list[dict[str, Any]], quiet: bool) -> None:
+    """Append a row for each depth to `rows`, and print it unless `quiet`."""
+    from ..analysis.explore import levels
+
+    with console.status() as doing:
+        begin = time.process_time()
+        counting = levels(game, lambda done, total: doing(f"depth {len(rows)}: {done:,} of {total:,} moves"))
+        for level in islice(counting, None if depth is None else depth + 1):
+            seconds, begin = time.process_time() - begin, time.process_time()
+            rows.append({**asdict(level), "seconds": seconds})
+            doing("")
+            if not quiet:
+                typer.echo(_row(rows[-1]))
+
+
+def _row(counts: dict[str, Any]) -> str:
+    """Return the table row of one depth."""
+    numbers = "".join(f"{counts[column]:>{WIDTH},}" for column in ("sequences", "complete", "positions"))
+    seconds = counts["seconds"]
+    rate = f"{counts['sequences'] / seconds:,.0f}" if seconds > SHORTEST else ""
+    return f"{counts['depth']:>5}{numbers}{seconds:>12.3f}{rate:>16}".rstrip()
+
+
+@console.command(app, "symmetries", "symmetries tictactoe", "symmetries fivemensmorris --json")
+def symmetries(
+    game: GameName,
+    show_all: Annotated[bool, Option("--all", help="Show all symmetries, even if there are many.")] = False,
+    json: Json = False,
+) -> None:
+    """Show the symmetries of a game, and its step counter if it has one.
+
+    A symmetry is a permutation of facts and moves that does not change the rules. It does not change the roles, the
+    goals or the first state, either. It is written as cycles: in (a b c), a becomes b, b becomes c, and c becomes a.
+    Only the cycles of facts are shown. Cycles with facts of the first state come first.
+
+    A step counter is a set of facts that counts the plies. Only the end of the match depends on these facts.
+    """
+    from ..analysis.symmetry import step_counter
+    from ..analysis.symmetry import symmetries as symmetries_of
+
+    rules = console.load_game(game)
+    group, counter = symmetries_of(rules), step_counter(rules)
+    if json:
+        return console.emit(
+            {
+                "game": rules.name,
+                "rules_hash": rules.rules_hash,
+                "num": group.num,
+                "why": group.why,
+                "symmetries": [_images(group, s) for s in range(group.num)],
+                "step_counter": _count_described(rules, counter),
+            }
+        )
+    typer.echo(f"{rules.name}: {console.counted(group.num, 'symmetry', 'symmetries')}, the identity included")
+    if group.why:
+        console.say(f"there may be more: {group.why}")
+    shown = group.num if show_all else SYMMETRY_LINES
+    if group.num > 1:
+        rows = (_symmetry_row(group, s) for s in range(1, min(shown, group.num)))
+        console.show_table(("", "order", "facts", "moves", "cycles"), rows, numbers=range(4))
+    if group.num > shown:
+        typer.echo(f".. {group.num - shown} more (--all shows them)")
+    typer.echo(_count_line(rules, counter))
+
+
+def _images(group: Symmetries, s: int) -> dict[str, Any]:
+    """Return the facts and moves that a symmetry changes, each with its image."""
+    game, actions = group.game, group.actions[s].tolist()
+    circuit_actions = game.circuit.actions if game.circuit else [()] * game.num_roles
+    firsts = accumulate(map(len, circuit_actions), initial=0)
+    moves = {
+        role: {game.move_text(number, a): game.move_text(number, actions[a]) for a in own if actions[a] != a}
+        for number, (role, own) in enumerate(zip(game.roles, starmap(range, pairwise(firsts)), strict=True))
+    }
+    facts = {game.fact_text(f): game.fact_text(to) for f, to in enumerate(group.facts[s].tolist()) if f != to}
+    return {"facts": facts, "moves": moves}
+
+
+def _symmetry_row(group: Symmetries, s: int) -> list[object]:
+    """Return the table row of a symmetry: its number, order, numbers of changed facts and moves, and some cycles."""
+    facts, actions = _cycles(group.facts[s]), _cycles(group.actions[s])
+    order = lcm(*(len(cycle) for cycle in (*facts, *actions)))
+    initial = group.game.circuit.initial if group.game.circuit else []
+    facts.sort(key=lambda cycle: not initial[cycle[0]])
+    texts = [f"({' '.join(map(group.game.fact_text, cycle))})" for cycle in facts]
+    return [s, order, sum(map(len, facts)), sum(map(len, actions)), _as_fits(texts, console.show_width() - 30)]
+
+
+def _cycles(permutation: NDArray[Any]) -> list[list[int]]:
+    """Return the cycles of length 2 or more of a permutation. Each cycle starts with its smallest number."""
+    images = permutation.tolist()
+    cycles, seen = [], set()
+    for first in range(len(images)):
+        cycle = [first]
+        while first not in seen and images[cycle[-1]] != first:
+            cycle.append(images[cycle[-1]])
+        if len(cycle) > 1:
+            cycles.append(cycle)
+        seen.update(cycle)
+    return cycles
+
+
+def _as_fits(texts: Sequence[str], width: int) -> str:
+    """Join as many texts as fit into `width` characters, but at least one; write .. in place of the other texts."""
+    number = max(1, sum(end + len(" ..") <= width for end in accumulate(map(len, texts))))
+    return "".join(texts[:number]) + (" .." if number < len(texts) else "")
+
+
+def _count_described(game: Game, counter: StepCounter | None) -> dict[str, Any] | None:
+    """Return the step counter as JSON fields; None if there is none."""
+    if counter is None:
+        return None
+    return {
+        "facts": list(map(game.fact_text, counter.facts)),
+        "first": sorted(game.facts(counter.first)),
+        "last": sorted(game.facts(counter.last)),
+        "plies": counter.length,
+        "ends_the_match": counter.ends,
+    }
+
+
+def _count_line(game: Game, counter: StepCounter | None) -> str:
+    """Describe the step counter in one line."""
+    if counter is None:
+        return "no step counter"
+    first, last = (" ".join(sorted(game.facts(bits))) or "none" for bits in (counter.first, counter.last))
+    end = "where the match ends" if counter.ends else "where it stands still"
+    return f"step counter: from {first} to {last}, {console.counted(counter.length, 'ply', 'plies')} later, {end}"
+
+
+@console.command(
+    app,
+    "solve",
+    "solve tictactoe",
+    "solve fivemensmorris:flying=yes",
+    "solve connect3 --memory 1 --json",
+    kept="earlier solutions are as they were",
+)
+def solve(
+    game: GameName,
+    memory: Annotated[float, Option(metavar="GIB", help="Memory limit; games that need more are refused.")] = 4.0,
+    symmetry: Annotated[bool, Option(help="Count symmetric positions as one; the values are the same.")] = True,
+    engine: Engine = "auto",
+    json: Json = False,
+) -> None:
+    """Solve a game: compute the value of every position, and its distance from the end in plies.
+
+    This works for zero-sum games of two roles that take turns, and for games of one role. The solution is written to a
+    file in the cache folder. Later calls read this file, and so do the players perfect, expert and novice.
+
+    Some games have a step counter that only ends matches, with half of the points for each role. Such a counter is left
+    out, and the result says so. The values and distances are then for the game without the counter.
+    """
+    if not 0 < memory < inf:
+        console.fail(f"expected --memory above 0, got {memory:g}; it is in GiB, as in --memory 8", console.USAGE)
+    from ..players.position_graph import PositionGraph
+    from ..solver.perfect import SolvedMoves, best_line, first_moves
+
+    rules = console.load_game(game, engine)
+    solution = solved(rules, int(memory * GIB), symmetry)
+    moves = SolvedMoves(PositionGraph(rules), solution)
+    report = _report(rules, solution, first_moves(moves), best_line(moves))
+    console.emit(report) if json else _show_solution(report)
+
+
+def solved(game: Game, memory: int = 4 * GIB, symmetry: bool = True) -> Solution:
+    """Return the solution of a game, computed or read from its file; show progress bars on standard error."""
+    from ..solver.solution import solve
+
+    with console.progress_bars(transient=True) as progress:
+        return solve(game, memory=memory, symmetry=symmetry, progress=progress)
+
+
+def _report(game: Game, solution: Solution, moves: list[MoveValue], line: BestLine) -> dict[str, Any]:
+    """Return the result of `solve` as JSON fields."""
+    return {
+        **console.identity(game),
+        "values": dict(zip(game.roles, solution.values, strict=True)),
+        "distance": solution.distance,
+        "positions": solution.num_positions,
+        "classes": solution.num_classes,
+        "symmetries": solution.canonical.symmetries.num,
+        "moves": solution.num_moves,
+        "left_out": list(solution.left_out),
+        "first_moves": [
+            {
+                "role": move.role,
+                "move": move.move,
+                "values": dict(zip(game.roles, move.goals, strict=True)),
+                "distance": move.distance,
+                "best": move.best,
+            }
+            for move in moves
+        ],
+        "best_line": {"moves": [list(joint) for joint in line.moves], "end": line.end},
+        "seconds": solution.seconds,
+    }
+
+
+def _show_solution(report: dict[str, Any]) -> None:
+    """Print the value of the game, the values of the first moves, and one line of best play."""
+    values: dict[str, int] = report["values"]
+    console.show_table(("role", "value"), list(values.items()), numbers=[1])
+    typer.echo(f"\n{_value_text(report)}\n")
+    rows = [
+        (move["role"], move["move"], *move["values"].values(), _plies(move["distance"]), "best" if move["best"] else "")
+        for move in report["first_moves"]
+    ]
+    console.show_table(("first", "move", *values, "plies", ""), rows, numbers=range(2, 3 + len(values)))
+    line = report["best_line"]
+    typer.echo(f"\nbest play, {ENDS[line['end']]}:\n")
+    console.show_table(("ply", *values), [(ply, *joint) for ply, joint in enumerate(line["moves"], 1)], numbers=[0])
+    typer.echo(f"\n{_size(report)}")
+
+
+def _value_text(report: dict[str, Any]) -> str:
+    """Return a text that says who wins, and whether a step counter was left out."""
+    values: dict[str, int] = report["values"]
+    best = max(values, key=values.__getitem__)
+    in_plies = f", in {console.counted(report['distance'], 'ply', 'plies')}" if report["distance"] >= 0 else ""
+    if len(values) == 1:
+        text = f"{best} can get {values[best]}{in_plies}."
+    elif len(set(values.values())) == 1:
+        text = "A draw under best play."
+    elif values[best] == WIN:
+        text = f"{best} wins under best play{in_plies}."
+    else:
+        text = f"{' and '.join(f'{role} gets {goal}' for role, goal in values.items())} under best play{in_plies}."
+    if report["left_out"]:
+        text += (
+            f" Solved is the game {without_counter(report['left_out'])}: there a match need not end, and one that does "
+            "not is a draw, as it is at the end of the count."
+        )
+    return text
+
+
+def without_counter(left_out: Sequence[str]) -> str:
+    """Describe the game that was solved without its step counter."""
+    return f"without its step counter, {left_out[0]} .. {left_out[-1]}"
+
+
+def _size(report: dict[str, Any]) -> str:
+    """Return a text with the number of positions and the time for the solution."""
+    positions, classes = f"{report['positions']:,} positions", f"{report['classes']:,}"
+    if report["symmetries"] > 1:
+        positions += f", {classes} up to {report['symmetries']} symmetries, which have {report['moves']:,} moves"
+    return f"{positions}; worked out in {report['seconds']:.1f} s of processor time, {report['engine']} engine"
+
+
+def _plies(distance: int) -> str:
+    return str(distance) if distance >= 0 else "-"

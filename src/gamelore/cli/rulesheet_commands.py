@@ -1,0 +1,428 @@
+"""games, check and fmt: list shipped games with their options, find mistakes in rulesheets, format rulesheets."""
+
+from __future__ import annotations
+
+import difflib
+import errno
+import io
+import os
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer import Argument, Option
+
+from ..errors import GameloreError, GDLSyntaxError
+from ..ground.clingo import Limits
+from . import console
+from .console import Engine, Json, Seed
+
+if TYPE_CHECKING:
+    from ..analysis.explore import Effort
+    from ..analysis.playcheck import PlayReport
+    from ..gdl.lint import Finding
+
+NOT_PLAYED = frozenset({"syntax", "no-perfect-model"})  # kinds of errors after which the sheet is not played
+LIMITS = Limits()
+ENCODING = "utf-8", "surrogateescape"  # comments of old sheets can contain bytes that are not UTF-8; keep them
+STANDARD_INPUT = "-"
+
+app = typer.Typer()
+
+
+@console.command(app, "games", "games", "games --json")
+def games(json: Json = False) -> None:
+    """List the shipped games, with the options of games that have options."""
+    from .. import rulesheets as shipped
+
+    rows = [_about(shipped.path(name)) for name in shipped.names()]
+    if json:
+        return console.emit(rows)
+    console.show_table(
+        ("game", "roles", "about"), [(row["name"], ", ".join(row["roles"]), row["about"]) for row in rows]
+    )
+    typer.echo("\nSome have options, chosen as in fivemensmorris:cap=80,flying=yes\n")
+    options = [
+        (row["name"], option["name"], option["value"], ", ".join(option["choices"]))
+        for row in rows
+        for option in row["options"]
+    ]
+    console.show_table(("game", "option", "default", "values"), options)
+
+
+def _about(path: Path) -> dict[str, Any]:
+    """Return name, roles, title (first line of the comment), options and path of a shipped game as JSON fields."""
+    from ..gdl.syntax import parse
+    from ..rulesheets import options
+
+    text = path.read_text(encoding="utf-8")
+    rules = parse(text, path).rules
+    return {
+        "name": path.stem,
+        "roles": [str(rule.head.args[0]) for rule in rules if rule.head.name == "role"],
+        "about": text.splitlines()[0].lstrip("; "),
+        "options": [asdict(option) for option in options(rules).values()],
+        "path": str(path),
+    }
+
+
+@console.command(
+    app,
+    "check",
+    "check mygame.kif",
+    "check games/*.kif --json",
+    "check mygame.kif --play",
+    "check games/*.kif --play --matches 100 --max-steps 500 --json",
+)
+def check(
+    files: Annotated[list[str], Argument(metavar="FILE", help="Rulesheets or shipped games, with :option=value,..")],
+    strict: Annotated[bool, Option("--strict", help="Exit with code 1 for warnings, too.")] = False,
+    play: Annotated[bool, Option("--play", help="Also find mistakes that only show in play.")] = False,
+    seconds: Annotated[
+        float | None, Option(min=0, help="Time to play each game.", show_default="5, or no limit with --matches")
+    ] = None,
+    matches: Annotated[int | None, Option(min=0, help="Number of random matches.")] = None,
+    max_steps: Annotated[int | None, Option(min=1, help="Stop longer matches.", show_default="1000")] = None,
+    max_states: Annotated[
+        int | None,
+        Option(
+            min=0, help="Visit all states if they are at most so many.", show_default="10000, or 300 on the reasoner"
+        ),
+    ] = None,
+    seed: Seed = 0,
+    engine: Engine = "auto",
+    ground_seconds: Annotated[float, Option(min=0, help="CPU time limit of grounding.")] = LIMITS.seconds,
+    ground_literals: Annotated[
+        int, Option(min=0, help="Limit of the size of the ground rules, in literals of about 100 bytes.")
+    ] = LIMITS.literals,
+    json: Json = False,
+) -> None:
+    """Find mistakes in rulesheets, each with its line, column, rule and remedy.
+
+    Most mistakes are found without playing. With --play, the states nearest to the first state are visited. If these
+    are not all states, random matches are played, too. Play finds these errors: a role without a legal move, no goal or
+    several goals at the end, goals outside 0..100, facts outside 'base', and moves outside 'input'. It warns of matches
+    that need not end. Each finding names the moves that lead to the state. The report also names the engine that plays
+    the game, and the reason for this engine.
+
+    The output of --json is a list of findings. With --play it is an object: 'findings' is this list, and 'played' is a
+    report of play.
+
+    The exit code is 1 if there is an error (with --strict also for a warning), 2 if a file cannot be read, and
+    otherwise 0.
+    """
+    limits_of_play = {"seconds": seconds, "matches": matches, "max_steps": max_steps, "max_states": max_states}
+    given: dict[str, Any] = {name: value for name, value in limits_of_play.items() if value is not None}
+    if given and not play:
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        console.fail(f"expected --play together with {options}; add it", console.USAGE)
+    effort = None
+    if play:
+        from ..analysis.explore import Effort
+
+        effort = Effort(**({"seconds": None} if matches is not None else {}) | given, seed=seed)
+    limits = Limits(ground_seconds, ground_literals)
+    sheets: list[_Checked] = []
+    with console.status() as progress:
+        for number, name in enumerate(files, 1):
+            source = _read(name)
+            if source is None:
+                continue
+            path, text, game = source
+            progress(f"{number} of {len(files)}: {path}")
+            sheet = _check(_Checked(path, game), text, effort, engine, limits)
+            sheets.append(sheet)
+            progress("")
+            if not json:
+                _show(sheet)
+            if sheet.interrupted:
+                console.say(f"interrupted at {sheet.title}; what was found until then is kept")
+                break
+    findings = [finding for sheet in sheets for finding in sheet.findings]
+    if json:
+        rows = [asdict(finding) for finding in findings]
+        console.emit({"findings": rows, "played": list(map(_played, sheets))} if play else rows)
+    elif sheets:
+        typer.echo(_total(findings, len(sheets)))
+    if sheets and sheets[-1].interrupted:
+        raise typer.Exit(console.INTERRUPTED)
+    if len(sheets) < len(files):
+        raise typer.Exit(console.USAGE)
+    raise typer.Exit(
+        console.FAILED if any(strict or finding.severity == "error" for finding in findings) else console.OK
+    )
+
+
+@dataclass
+class _Checked:
+    """A checked rulesheet: its findings, and the report of play or the reason why the sheet was not played.
+
+    game: the name of the game with the chosen options. interrupted: whether Ctrl-C ended the check.
+    """
+
+    path: Path
+    game: str
+    findings: list[Finding] = field(default_factory=list)
+    report: PlayReport | None = None
+    not_played: str = ""
+    interrupted: bool = False
+
+    @property
+    def title(self) -> str:
+        """The path, followed by the chosen options."""
+        _, colon, options = self.game.partition(":")
+        return f"{self.path}{colon}{options}"
+
+
+def _read(name: str) -> tuple[Path, str, str] | None:
+    """Return path, text and name of a rulesheet. If it cannot be read, print an error and return None."""
+    from ..rulesheets import sheet
+
+    try:
+        console.rulesheet_path(name)
+        return sheet(name)
+    except GameloreError as error:
+        console.say(f"error: {error}")
+    except OSError as error:
+        console.say(f"error: expected a rulesheet to read, got: {error}")
+    return None
+
+
+def _check(checked: _Checked, text: str, effort: Effort | None, engine: Any, limits: Limits) -> _Checked:
+    """Add the findings in the text and, if `effort` is given, the findings of play; return `checked` itself."""
+    from ..game.compile import findings
+    from ..gdl.lint import REFUSED
+
+    try:
+        checked.findings = findings(text, checked.path, limits)
+        if effort is None:
+            return checked
+        errors = {finding.code for finding in checked.findings if finding.severity == "error"}
+        if errors & (REFUSED | NOT_PLAYED):
+            checked.not_played = "it has errors to be put right first"
+        else:
+            _play(checked, text, effort, engine, limits)
+    except KeyboardInterrupt:
+        checked.interrupted, checked.not_played = True, "it was interrupted"
+    return checked
+
+
+def _play(checked: _Checked, text: str, effort: Effort, engine: Any, limits: Limits) -> None:
+    """Play a rulesheet; add the report and its findings to `checked`."""
+    from ..analysis.playcheck import play_check, unplayable
+    from ..gdl.syntax import parse
+
+    try:
+        checked.report = play_check(parse(text, checked.path), checked.game, effort, engine, limits)
+        findings, checked.interrupted = checked.report.findings, checked.report.interrupted
+    except GameloreError as error:
+        findings, checked.not_played = [unplayable(error, checked.path)], "it cannot be loaded"
+    checked.findings = sorted([*checked.findings, *findings], key=lambda finding: (finding.line, finding.column))
+
+
+def _played(checked: _Checked) -> dict[str, Any]:
+    """Return the report of play as JSON fields, without the findings."""
+    sheet = {"path": str(checked.path), "game": checked.game}
+    if checked.report is None:
+        return sheet | {"engine": None, "reason": f"not played: {checked.not_played}"}
+    report = asdict(checked.report) | {"size": checked.report.size and checked.report.size._asdict()}
+    del report["findings"]
+    return sheet | report
+
+
+def _show(checked: _Checked) -> None:
+    """Print the findings, and the report of play if there is one."""
+    for finding in checked.findings:
+        typer.echo(finding)
+    if checked.report:
+        typer.echo("\n  ".join([f"{checked.title}: {_engine(checked.report)}", *_figures(checked.report)]))
+    elif checked.not_played:
+        typer.echo(f"{checked.title}: not played: {checked.not_played}")
+
+
+def _engine(report: PlayReport) -> str:
+    """Describe the engine, the reason for it, and the size of the game."""
+    if report.size:
+        numbers = zip(report.size, ("fact", "action", "gate"), strict=True)
+        size = ", ".join(console.counted(number, what) for number, what in numbers)
+        how = f"native engine {report.reason}\n  made" if report.reason else "native engine, made"
+        return f"{how} in {report.make_seconds:.1f} s: {size}"
+    return f"{report.engine}, because {report.reason}"
+
+
+def _figures(report: PlayReport) -> list[str]:
+    """Return lines of text about the visited states and the played matches."""
+    states = (
+        f"all {report.num_states} reachable states"
+        if report.all_states
+        else console.counted(report.num_states, "state")
+    )
+    matches = console.counted(report.num_matches, "random match", "random matches")
+    lines = [f"visited {states}, played {matches}{_ends(report)}"]
+    if report.mean_length is not None:
+        means = (
+            f"{role} {'none' if goal is None else format(goal, '.1f')}" for role, goal in report.mean_goals.items()
+        )
+        lines.append(f"on average {report.mean_length:.1f} moves; goals {', '.join(means)}")
+    if report.longest_match is not None:
+        lines.append(f"every match ends within {console.counted(report.longest_match, 'move')}")
+    return lines + report.remarks
+
+
+def _ends(report: PlayReport) -> str:
+    """Return a text with the number of matches that did not end in a terminal state, by reason."""
+    unfinished = report.num_matches - report.num_ended - report.num_stuck - report.num_cut
+    ends = {"stuck": report.num_stuck, "cut": report.num_cut, "unfinished when time was up": unfinished}
+    counts = ", ".join(f"{count} {end}" for end, count in ends.items() if count)
+    return f" ({counts})" if counts else ""
+
+
+def _total(findings: Sequence[Finding], num_files: int) -> str:
+    counts = Counter(finding.severity for finding in findings)
+    errors, warnings = console.counted(counts["error"], "error"), console.counted(counts["warning"], "warning")
+    return f"{errors} and {warnings} in {console.counted(num_files, 'rulesheet')}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Sheet:
+    """A rulesheet before and after formatting.
+
+    If formatting fails, `after` is None, `error` is the message, and `code` is the exit code.
+    """
+
+    name: str
+    before: str = ""
+    after: str | None = None
+    error: str | None = None
+    code: int = console.OK
+
+    @property
+    def changed(self) -> bool:
+        return self.after is not None and self.after != self.before
+
+
+@console.command(
+    app,
+    "fmt",
+    "fmt mygame.kif",
+    "fmt games/*.kif --check",
+    "fmt mygame.kif --diff",
+    "fmt - < mygame.kif > formatted.kif",
+    kept="every file is either done or as it was",
+)
+def fmt(
+    files: Annotated[list[str], Argument(metavar="FILE", help="Rulesheets; - is standard input.")],
+    check: Annotated[bool, Option("--check", help="Write nothing; exit with code 1 if a file would change.")] = False,
+    diff: Annotated[bool, Option("--diff", help="Write nothing; show what would change.")] = False,
+    stdout: Annotated[bool, Option("--stdout", help="Write nothing; print the formatted text.")] = False,
+    json: Json = False,
+) -> None:
+    """Format rulesheets in the canonical layout: only white space changes, all comments stay.
+
+    A rule is written on one line if it fits; otherwise each condition has its own line. Facts on the same line stay on
+    the same line. Several blank lines become one. A file with a syntax error is not changed; all other files are
+    formatted.
+    """
+    sheets = []
+    for name in files:
+        sheet = _read_text(name)
+        printed = stdout or name == STANDARD_INPUT
+        if sheet.changed and not (check or diff or printed):
+            sheet = _written(sheet)
+        if sheet.error and not json:
+            console.say(f"error: {sheet.error}")
+        sheets.append(sheet)
+        if not json:
+            _show_formatted(sheet, printed, check, diff)
+    if json:
+        console.emit([_described(sheet, stdout, diff) for sheet in sheets])
+    elif STANDARD_INPUT not in files and not (stdout or diff):
+        typer.echo(_summary(sheets, check))
+    code = max(sheet.code for sheet in sheets)
+    if code or (check and any(sheet.changed for sheet in sheets)):
+        raise typer.Exit(code or console.FAILED)
+
+
+def _read_text(name: str) -> _Sheet:
+    """Read and format a file or standard input."""
+    from ..gdl.syntax import formatted, refuse_binary
+
+    try:
+        path = None if name == STANDARD_INPUT else console.rulesheet_path(name, shipped=False)
+        text = (path.read_bytes() if path else sys.stdin.buffer.read()).decode(*ENCODING)
+        refuse_binary(text, path or "standard input")
+        return _Sheet(name, text, formatted(text, path))
+    except OSError as error:
+        return _Sheet(name, error=f"expected a rulesheet to read, got: {error}", code=console.USAGE)
+    except GDLSyntaxError as error:
+        return _Sheet(name, text, error=str(error), code=console.FAILED)
+    except GameloreError as error:
+        return _Sheet(name, error=str(error), code=console.USAGE)
+
+
+def _written(sheet: _Sheet) -> _Sheet:
+    """Replace the text in the file by the formatted text, in one step. A symbolic link stays a link."""
+    assert sheet.after is not None
+    path = Path(sheet.name).resolve()
+    try:
+        if not os.access(path, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), sheet.name)
+        with TemporaryDirectory(dir=path.parent, prefix=".gamelore-") as folder:
+            new = Path(folder) / path.name
+            new.write_bytes(sheet.after.encode(*ENCODING))
+            shutil.copymode(path, new)
+            new.replace(path)
+    except OSError as error:
+        return _Sheet(sheet.name, error=f"expected a rulesheet that can be written, got: {error}", code=console.FAILED)
+    return sheet
+
+
+def _show_formatted(sheet: _Sheet, printed: bool, check: bool, diff: bool) -> None:
+    """Print the formatted text, the difference, or one line about the file, depending on the options of `fmt`."""
+    if sheet.after is None:
+        return
+    if diff:
+        typer.echo(_difference(sheet).encode(*ENCODING), nl=False)
+    elif printed and not check:
+        typer.echo(sheet.after.encode(*ENCODING), nl=False)
+    elif sheet.changed:
+        typer.echo(f"{'would format' if check else 'formatted'} {sheet.name}")
+
+
+def _difference(sheet: _Sheet) -> str:
+    """Return the unified diff; an empty text if the file would not change."""
+    before, after = (list(io.StringIO(text, newline="\n")) for text in (sheet.before, sheet.after))
+    lines = difflib.unified_diff(before, after, sheet.name, sheet.name)
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def _described(sheet: _Sheet, stdout: bool, diff: bool) -> dict[str, Any]:
+    """Return the result of `fmt` for one file as JSON fields."""
+    described: dict[str, Any] = {"path": sheet.name, "changed": sheet.changed, "error": _readable(sheet.error)}
+    if stdout or sheet.name == STANDARD_INPUT:
+        described["text"] = _readable(sheet.after)
+    if diff:
+        described["diff"] = sheet.after and _readable(_difference(sheet))
+    return described
+
+
+def _readable(text: str | None) -> str | None:
+    """Replace bytes that are not UTF-8, since JSON cannot contain them."""
+    return text and text.encode(*ENCODING).decode("utf-8", "replace")
+
+
+def _summary(sheets: Sequence[_Sheet], check: bool) -> str:
+    """Return a text with the numbers of files that were changed, unchanged, and not formatted."""
+    changed, failed = sum(sheet.changed for sheet in sheets), sum(sheet.error is not None for sheet in sheets)
+    counts = [
+        (changed, "would change" if check else "formatted"),
+        (len(sheets) - changed - failed, "already formatted"),
+        (failed, "not formatted"),
+    ]
+    return ", ".join(f"{number} {what}" for number, what in counts if number)

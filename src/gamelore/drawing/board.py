@@ -1,0 +1,696 @@
+"""Boards and pieces of a game: places of facts in a plane, short forms of contents, colours and glyphs.
+
+A *board* shows the facts of one function. The first arguments of the function are coordinates. The other arguments are
+the contents, as in `(cell a 1 wr)` and `(cell a 1 white rook)`. A fact without contents is a *mark*. There are four
+kinds of boards:
+
+    squares    facts with two to four coordinates. Two of them are x and y: x increases to the right and y upwards. In a
+               matrix, x increases downwards and y to the right. If there are three or four coordinates, the board has
+               several *layers*: one for each value, or pair of values, of the coordinates that are not x or y
+    points     facts such as `(cell 7 black)` about named points. A relation of the rules gives each point two numbers
+               as its position, as in `(location 7 1 3)`. The first point in natural order is drawn above the last one
+    a graph    points without given positions, but with neighbours. rustworkx computes the positions (Kamada & Kawai
+               1989, "An algorithm for drawing general undirected graphs")
+    a row      points without given positions and without neighbours. The first state has exactly one fact for each
+
+Lines between points join neighbours. Neighbours are the pairs of a symmetric relation that never changes and connects
+all points, but does not contain all pairs. If there are several such relations, the one with the fewest pairs is taken.
+Facts that are on no board, such as the player to move or pieces in hand, are shown as text.
+
+The values of a coordinate of squares are numbers, single letters, or numbers after the same letters (`c1`, `c2`). They
+can also be names in an order that the sheet defines by facts such as `(next one two)`. Other names are coordinates only
+if the first state has exactly one fact for every pair of values. The possible values are computed from the rules (see
+ground/domains.py), so that a board has its full size even if it is empty.
+
+Contents have short forms: long names are abbreviated, a blank is `.`, and a mark is `#`. In a picture, a piece that
+is named after a colour or a role is a disc of this colour. Chess pieces are drawn as chess glyphs. Other pieces of two
+colours are discs with a letter. All other pieces are drawn as their short forms.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations, product, takewhile
+from math import dist, prod
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
+
+from ..gdl.clauses import Signature, clauses
+from ..gdl.syntax import Constant, Function, Rulesheet, named_terms, parse_term
+from ..ground.domains import Domains, Statics, Terms, statics
+
+if TYPE_CHECKING:
+    from ..game.game import Game
+
+LONGEST = 2  # most characters of a name that is not abbreviated
+MAX_ADDED = 2  # most letters in a short form that are not first letters of words
+MAX_CONTENTS = 500  # if a board has more possible contents, only contents of the first state have short forms
+BLANKS = frozenset({"blank", "empty", "none"})  # names of blanks, in addition to `b` (see `_is_blank`)
+MARK, POINT = "#", "."
+
+Arguments: TypeAlias = tuple[str, ...]
+"""The arguments of a fact, as text."""
+
+
+# ---- short forms ------------------------------------------------------------------------------------------------
+
+
+def symbols(sets: Sequence[set[str]], first: Sequence[Arguments]) -> dict[str, str]:
+    """Return the short forms of all possible contents of a board.
+
+    sets: the possible values of each argument of the contents. first: the arguments of the facts in the first state.
+    """
+    if not sets:
+        return {"": MARK}
+    if not all(sets) or prod(map(len, sets)) > MAX_CONTENTS:
+        sets = [set(column) for column in zip(*(fact[-len(sets) :] for fact in first), strict=True)]
+    blank = blanks(sets, first)
+    forms = [short_forms(parts - blank) | dict.fromkeys(blank, POINT) for parts in sets]
+    things = list(product(*sets))
+    drawn = ["".join(form[part] for form, part in zip(forms, thing, strict=True)) for thing in things]
+    names = [" ".join(thing) for thing in things]
+    return dict(zip(names, names if len(set(drawn)) < len(drawn) else drawn, strict=True))
+
+
+def blanks(sets: Sequence[set[str]], first: Sequence[Arguments]) -> set[str]:
+    """Return the contents that mean an empty place. There are none if the contents have several arguments."""
+    if len(sets) != 1:
+        return set()
+    lying = Counter(fact[-1] for fact in first)
+    return {thing for thing in sets[0] if thing.lower() in BLANKS or _is_blank(thing, sets[0], lying)}
+
+
+def _is_blank(thing: str, things: set[str], lying: Mapping[str, int]) -> bool:
+    """Return whether a content is `b` and means a blank.
+
+    `b` is a blank if it is the most common content in the first state. It is also a blank if it occurs there and no
+    other content is a single letter; beside `w`, for example, `b` is a black piece.
+    """
+    is_most = lying.get(thing, 0) == max(lying.values(), default=-1)
+    is_alone = thing in lying and all(len(other) > 1 for other in things - {thing})
+    return thing.lower() == "b" and (is_most or is_alone)
+
+
+def short_forms(texts: set[str]) -> dict[str, str]:
+    """Return distinct short forms of texts. A text of at most LONGEST characters is not shortened."""
+    forms = {text: text for text in texts if len(text) <= LONGEST}
+    waiting = {text: _forms(text) for text in texts - forms.keys()}
+    while waiting:
+        proposed = {text: next(candidates, text) for text, candidates in waiting.items()}
+        taken = Counter([*forms.values(), *proposed.values(), *texts, MARK, POINT])
+        for text, form in proposed.items():
+            if taken[form] == 1 + (form == text):
+                forms[text] = form
+                del waiting[text]
+    return forms
+
+
+def _forms(text: str) -> Iterator[str]:
+    """Yield possible short forms: bK, bKn, bKi, .. bln, .. for blackKnight.
+
+    Each form has all digits, the first letter of each word, and at most MAX_ADDED other letters.
+    """
+    words = [match.span() for match in re.finditer(r"\d+|[A-Z]*[^\W\d_A-Z]+|[A-Z]+", text)]
+    kept = {place for start, end in words for place in range(start, end if text[start].isdigit() else start + 1)}
+    others = [place for start, end in (words[-1:] + words[:-1]) for place in range(start, end) if place not in kept]
+    for number in range(MAX_ADDED + 1):
+        for added in combinations(others, number):
+            yield "".join(text[place] for place in sorted(kept.union(added))) or text
+
+
+# ---- colours and glyphs -----------------------------------------------------------------------------------------
+
+INK, FAINT, EDGE, PAPER = "#22262b", "#7a828b", "#9aa3ad", "white"
+
+
+class Style(NamedTuple):
+    """Colours of a role or a piece: `face` fills it, `line` is for its edge and arrows, `text` is for text on it."""
+
+    face: str
+    line: str
+    text: str
+
+
+COLOURS = {
+    "black": Style("#2b2f36", "#2b2f36", "white"),
+    "white": Style("white", "#59616b", INK),
+    "red": Style("#cf4340", "#9d2b29", "white"),
+    "yellow": Style("#f2c53d", "#a88312", INK),
+    "blue": Style("#2f74b8", "#1d5086", "white"),
+    "green": Style("#3a9d5d", "#26703f", "white"),
+    "orange": Style("#e08a33", "#a65f15", "white"),
+    "purple": Style("#8257a8", "#5c3a7c", "white"),
+    "brown": Style("#8a6d3b", "#5f4a26", "white"),
+    "pink": Style("#e48fb4", "#a85277", INK),
+    "teal": Style("#2a9a9a", "#1a6c6c", "white"),
+}
+LETTERS = {"w": "white", "r": "red", "y": "yellow", "b": "blue"}
+ROLES = ("blue", "red", "green", "orange", "purple", "brown")  # colours of roles whose names are not colours
+CHESS = dict(zip("kqrbnp", "\u265a\u265b\u265c\u265d\u265e\u265f", strict=True))
+COLOUR_AND_KIND = re.compile(r"(black|white|red|yellow|[bwry])[ _]?(king|queen|rook|bishop|knight|pawn|[a-z])")
+FEWEST_OF_CHESS = 5  # smallest number of kinds of pieces in a chess set; checkers has fewer kinds
+
+
+def role_styles(roles: Sequence[str]) -> dict[str, Style]:
+    """Return the colours of each role. A role whose name is no colour gets a colour of ROLES that no role has."""
+    free = (name for name in ROLES if name not in map(str.lower, roles))
+    return {role: COLOURS[role.lower() if role.lower() in COLOURS else next(free, "black")] for role in roles}
+
+
+class Piece(NamedTuple):
+    """A piece in a picture: a text (letters or a glyph) or a disc, with or without a text on it.
+
+    `style`: the colours of the text or the disc; None for a text in INK.
+    """
+
+    text: str
+    style: Style | None = None
+    is_disc: bool = False
+
+
+def pieces(forms: Mapping[str, str], roles: Mapping[str, Style]) -> dict[str, Piece]:
+    """Return the piece for each content that is not a blank. `forms`: content -> short form."""
+    things = [thing for thing, form in forms.items() if form != POINT]
+    discs = {thing: style for thing, style in roles.items() if thing in things}
+    discs |= {thing: COLOURS[thing.lower()] for thing in things if thing.lower() in COLOURS}
+    letters = {thing: _letter_style(thing, things) for thing in things if thing.lower() in LETTERS}
+    discs |= letters if len(letters) > 1 else {}
+    discs |= {"": COLOURS["black"]} if "" in things else {}
+    plain = {thing: Piece(forms[thing]) for thing in things}
+    return plain | _coloured(things) | {thing: Piece("", style, True) for thing, style in discs.items()}
+
+
+def _coloured(things: Sequence[str]) -> dict[str, Piece]:
+    """Return pieces for contents such as wk or white_king: chess glyphs, or discs with a letter.
+
+    Returns nothing unless all contents have a colour and a kind, and there are at least two colours.
+    """
+    parts = {thing: match for thing in things if (match := COLOUR_AND_KIND.fullmatch(thing.lower()))}
+    kinds = {thing: "n" if match[2] == "knight" else match[2][0] for thing, match in parts.items()}
+    colours = [match[1][0] for match in parts.values()]
+    if len(parts) < len(things) or len(set(colours)) < 2:
+        return {}
+    styles = {thing: _letter_style(match[1][0], colours) for thing, match in parts.items()}
+    if len(set(kinds.values())) >= FEWEST_OF_CHESS and CHESS.keys() >= set(kinds.values()):
+        return {thing: Piece(CHESS[kinds[thing]], style) for thing, style in styles.items()}
+    letters = {thing: "" if kind == "p" else kind.upper() for thing, kind in kinds.items()}
+    return {thing: Piece(letters[thing], style, True) for thing, style in styles.items()}
+
+
+def _letter_style(letter: str, others: Collection[str]) -> Style:
+    """Return the colours for a letter. `b` means black if `w` is among `others`, otherwise blue."""
+    is_black = letter.lower() == "b" and not {"w", "W"}.isdisjoint(others)
+    return COLOURS["black" if is_black else LETTERS[letter.lower()]]
+
+
+MAX_SIDE = 40  # most values of a coordinate
+MAX_LAYERS = 27
+MAX_IN_ONE_PLACE = 2
+FEWEST_POINTS, MOST_POINTS = 3, 100
+APART = 1.5  # size of the space between boards and between layers, in squares
+
+Values: TypeAlias = tuple[str, ...]
+"""The values of a coordinate, in order."""
+Spot: TypeAlias = tuple[float, float]
+"""A position in a drawing: x to the right and y upwards. Unit: a square, or the distance of the nearest points."""
+Kind: TypeAlias = Literal["squares", "points", "graph", "row"]
+
+
+class Place(NamedTuple):
+    """A place on a board: the function of the board, and the coordinates of the place."""
+
+    function: Signature
+    at: Arguments
+
+
+class Label(NamedTuple):
+    """A text beside a board: the value of a coordinate, or the title of a layer.
+
+    `is_beside`: whether it is to the left of a row of the board; such a text is right-aligned.
+    """
+
+    text: str
+    spot: Spot
+    is_beside: bool = False
+
+
+@dataclass(frozen=True)
+class Board:
+    """The board of one function.
+
+    order: the values of each coordinate
+    symbols: content -> short form, for all possible contents
+    spots: coordinates of a place -> its position in the drawing
+    lines: pairs of neighbours
+    labels: texts beside the board
+    across, down: number of the coordinate that varies in a row, and in a column; the other coordinates select a layer
+    matrix: whether the values of `down` increase downwards
+    is_full: whether the first state has exactly one fact for every place
+    """
+
+    function: Signature
+    name: str
+    kind: Kind
+    order: tuple[Values, ...]
+    symbols: Mapping[str, str]
+    spots: Mapping[Arguments, Spot]
+    lines: tuple[tuple[Arguments, Arguments], ...] = ()
+    labels: tuple[Label, ...] = ()
+    across: int = 0
+    down: int = 0
+    matrix: bool = False
+    is_full: bool = False
+
+    def can_show(self, facts: Sequence[Arguments]) -> bool:
+        """Return whether the board can show these facts, given by their arguments.
+
+        Every fact must have a place, and no place may have more than MAX_IN_ONE_PLACE facts with contents. Marks can be
+        shown if the board is full. Otherwise two of them must have the same x, and two of them must have the same y.
+        """
+        if self.kind != "squares":
+            return True
+        places = [fact[: len(self.order)] for fact in facts]
+        if any(value not in values for place in places for value, values in zip(place, self.order, strict=True)):
+            return False
+        if "" not in self.symbols:
+            return _most_often(places) <= MAX_IN_ONE_PLACE
+        return self.is_full or all(_most_often(place[i] for place in places) > 1 for i in (self.across, self.down))
+
+    def is_blank(self, thing: str) -> bool:
+        """Return whether the contents mean an empty place."""
+        return self.symbols.get(thing) == POINT
+
+    def parts(self, thing: str) -> list[str]:
+        """Return the separate contents of a place, which are joined by `+` in `thing`."""
+        return [thing] if thing in self.symbols else thing.split("+")
+
+    def form(self, thing: str) -> str:
+        """Return the short form of the contents of a place. Several contents are joined by `+`."""
+        return "+".join(self.symbols.get(part, part) for part in self.parts(thing))
+
+    @property
+    def columns(self) -> Values:
+        """The values of the coordinate `across`, from left to right."""
+        return self.order[self.across]
+
+    @property
+    def rows(self) -> Values:
+        """The values of the coordinate `down`, from top to bottom."""
+        return self.order[self.down] if self.matrix else self.order[self.down][::-1]
+
+    @property
+    def layers(self) -> list[list[dict[int, str]]]:
+        """The layers, in rows from top to bottom. Each layer is given as: number of a coordinate -> its fixed value.
+
+        If one coordinate is fixed, there is one row of layers. If two are fixed, they are the x and y of the layers.
+        """
+        numbers = [number for number in range(len(self.order)) if number not in (self.across, self.down)]
+        orders = [self.order[number] for number in numbers]
+        values: list[list[Arguments]]
+        match orders:
+            case (ones, others) if self.matrix:
+                values = [[(one, other) for other in others] for one in ones]
+            case (ones, others):
+                values = [[(one, other) for one in ones] for other in reversed(others)]
+            case _:
+                values = [[*product(*orders)]]
+        return [[dict(zip(numbers, fixed, strict=True)) for fixed in row] for row in values]
+
+    def at(self, layer: Mapping[int, str], column: str, row: str) -> Arguments:
+        """Return all coordinates of a place, given its layer, column and row."""
+        values = {**layer, self.across: column, self.down: row}
+        return tuple(values[number] for number in range(len(self.order)))
+
+    def moved(self, right: float) -> Board:
+        """Return a copy of the board, shifted by `right` units to the right."""
+        spots = {at: (x + right, y) for at, (x, y) in self.spots.items()}
+        labels = tuple(label._replace(spot=(label.spot[0] + right, label.spot[1])) for label in self.labels)
+        return replace(self, spots=spots, labels=labels)
+
+
+def _most_often(values: Iterable[object]) -> int:
+    """Return how often the most common value occurs; 0 if there are no values."""
+    return max(Counter(values).values(), default=0)
+
+
+@dataclass(frozen=True)
+class Laid:
+    """Facts placed on boards. things: the contents of each place, joined by `+`. others: the facts on no board."""
+
+    boards: tuple[Board, ...]
+    things: Mapping[Place, str]
+    others: tuple[str, ...]
+
+    def on(self, board: Board) -> dict[Arguments, str]:
+        """Return the contents on one board: coordinates of a place -> contents."""
+        return {place.at: thing for place, thing in self.things.items() if place.function == board.function}
+
+
+class Boards:
+    """The boards of a game, placed side by side. They follow from the rulesheet and the facts of the first state."""
+
+    def __init__(
+        self,
+        sheet: Rulesheet,
+        initial: Iterable[str],
+        *,
+        matrix: bool = False,
+        kinds: Collection[Kind] = get_args(Kind),
+    ) -> None:
+        self.boards: tuple[Board, ...] = ()
+        right = 0.0
+        for board in _Finder(sheet, initial, matrix, kinds).boards():
+            moved = board.moved(right) if right else board
+            self.boards += (moved,)
+            right = max(x for x, _ in moved.spots.values()) + 2 * APART
+
+    @classmethod
+    def of(cls, game: Game, *, matrix: bool = False, kinds: Collection[Kind] = get_args(Kind)) -> Boards:
+        """Return the boards of a game. `matrix`: the first coordinate increases downwards, the second to the right."""
+        return cls(game.rulesheet, game.facts(game.initial), matrix=matrix, kinds=kinds)
+
+    def lay(self, facts: Iterable[str]) -> Laid:
+        """Place facts on their boards. If a board cannot show its facts, leave it out; its facts are then on no board.
+
+        For example, a board cannot show three facts in one place.
+        """
+        functions = by_function(facts)
+        shown = tuple(b for b in self.boards if b.can_show(list(functions.get(b.function, {}).values())))
+        things: dict[Place, str] = {}
+        for board in shown:
+            for arguments in functions.pop(board.function, {}).values():
+                place, thing = _split(board, arguments)
+                things[place] = f"{things[place]}+{thing}" if place in things else thing
+        others = (fact for group in functions.values() for fact in group)
+        return Laid(shown, things, tuple(sorted(others, key=natural_order)))
+
+    def board(self, place: Place) -> Board:
+        """Return the board of a place."""
+        return next(board for board in self.boards if board.function == place.function)
+
+    def place_of(self, fact: str) -> tuple[Place, str] | None:
+        """Return the place and the contents of a fact; None if the fact is on no board."""
+        ((function, group),) = by_function([fact]).items()
+        lying = ((board, *_split(board, group[fact])) for board in self.boards if board.function == function)
+        return next(((place, thing) for board, place, thing in lying if place.at in board.spots), None)
+
+    def named_in(self, move: str) -> tuple[Place, ...]:
+        """Return the places that the arguments of a move name, in order.
+
+        If the move names places on several boards, return those on the board with the largest number of named places.
+        """
+        words = re.findall(r"[^\s()]+", move)[1:]
+        named = [tuple(_named(board, words)) for board in self.boards]
+        return max(named, key=len, default=())
+
+
+def _split(board: Board, arguments: Arguments) -> tuple[Place, str]:
+    """Return the place and the contents of a fact with these arguments."""
+    number = len(board.order)
+    return Place(board.function, arguments[:number]), " ".join(arguments[number:])
+
+
+def _named(board: Board, words: Sequence[str]) -> Iterator[Place]:
+    start, step = 0, len(board.order)
+    while start + step <= len(words):
+        at = tuple(words[start : start + step])
+        if at in board.spots:
+            yield Place(board.function, at)
+        start += step if at in board.spots else 1
+
+
+def label_spot(label: Label) -> Spot:
+    """Return the position of a label in a picture. It is closer to the board than `label.spot`."""
+    x, y = label.spot
+    return (x + 0.35, y) if label.is_beside else (x, y + (0.2 if y < 0 else -0.2))
+
+
+def extent(boards: Iterable[Board]) -> Iterator[Spot]:
+    """Yield points whose bounding box contains the drawings of these boards: corners of places, positions of labels."""
+    for board in boards:
+        for x, y in board.spots.values():
+            yield from ((x - 0.5, y - 0.5), (x + 0.5, y + 0.5))
+        yield from map(label_spot, board.labels)
+
+
+def natural_order(text: str) -> list[tuple[str, int]]:
+    """Return a sort key for texts that sorts numbers by value, so that c2 comes before c10."""
+    return [(word, int(digits or 0)) for word, digits in re.findall(r"([^0-9]*)([0-9]*)", text)]
+
+
+def by_function(facts: Iterable[str]) -> dict[Signature, dict[str, Arguments]]:
+    """Group facts by function, in natural order: function -> fact -> arguments of the fact."""
+    functions: dict[Signature, dict[str, Arguments]] = {}
+    for fact in sorted(facts, key=natural_order):
+        term = parse_term(fact)
+        arguments = tuple(map(str, term.args)) if isinstance(term, Function) else ()
+        functions.setdefault((str(term.name), len(arguments)), {})[fact] = arguments
+    return functions
+
+
+# ---- finding the boards -----------------------------------------------------------------------------------------
+
+
+class _Finder:
+    """Finder of the boards of a game in its rules.
+
+    values: function -> possible constants of each argument; empty for an argument that can also be a compound term
+    first: function -> arguments of its facts in the first state
+    spelling: name -> name as the sheet spells it, in order of first appearance
+    """
+
+    def __init__(self, sheet: Rulesheet, initial: Iterable[str], matrix: bool, kinds: Collection[Kind]) -> None:
+        self.matrix = matrix
+        self.kinds = kinds
+        self.first = {function: list(facts.values()) for function, facts in by_function(initial).items()}
+        self.spelling: dict[str, str] = {}
+        for term in (term for rule in sheet.rules for term in named_terms(rule)):
+            self.spelling.setdefault(term.name, term.spelling)
+        self._rows = self._given(sheet)
+        self._clauses = clauses(sheet)
+        self._domains = Domains(self._clauses, Statics()).of
+        self.values = self._values()
+
+    def _given(self, sheet: Rulesheet) -> dict[Signature, list[Arguments]]:
+        """Return the facts of the sheet whose arguments are all constants: relation -> rows of arguments."""
+        rows: dict[Signature, list[Arguments]] = {}
+        for head in (rule.head for rule in sheet.rules if not rule.body):
+            names = [self.spelling[term.name] for term in head.args if isinstance(term, Constant)]
+            if len(names) == len(head.args):
+                rows.setdefault((head.name, len(names)), []).append(tuple(names))
+        return rows
+
+    def _values(self) -> dict[Signature, list[set[str]]]:
+        possible, declared = (self._domains.get((word, 1), [Terms()])[0].functions for word in ("true", "base"))
+        return {
+            function: [
+                self._constants(terms.common(others))
+                for terms, others in zip(sets, declared.get(function, sets), strict=True)
+            ]
+            for function, sets in possible.items()
+        }
+
+    def _constants(self, terms: Terms) -> set[str]:
+        """Return the constants of a set of terms; an empty set if it also contains compound terms."""
+        return set() if terms.any or terms.functions else {self.spelling[name] for name in terms.constants}
+
+    def boards(self) -> Iterator[Board]:
+        """Yield the boards of all functions that have one.
+
+        Squares are preferred to points. But marks that do not fill the board in the first state are drawn as points if
+        that is possible, and as squares otherwise.
+        """
+        for function in self.values:
+            squares = self._squares(function)
+            is_surely = squares is not None and ("" not in squares.symbols or squares.is_full)
+            board = squares if is_surely else self._points(function) or squares
+            if board is not None:
+                yield board
+
+    # ---- squares ------------------------------------------------------------------------------------------------
+
+    def _squares(self, function: Signature) -> Board | None:
+        """Return a board of squares for a function; None if the function has no suitable coordinates."""
+        sets, first = self.values[function], self.first.get(function, [])
+        full = self._full(first)
+        order = tuple(takewhile(bool, map(self._scale, sets[: max(2, function[1] - 1)])))
+        if full:
+            order = order[:2] if len(order) >= 2 and not blanks(sets[2:], first) else full
+        if not 2 <= len(order) <= 4 or not all(2 <= len(values) <= MAX_SIDE for values in order):
+            return None
+        contents = sets[len(order) :]
+        x, y = _plane(order)
+        num_layers = prod(len(values) for number, values in enumerate(order) if number not in (x, y))
+        if num_layers > MAX_LAYERS or (num_layers > 1 and any(set(values) in contents for values in order)):
+            return None  # such a fact has no layers: (line 1 1 1 2) means a line between two places
+        across, down = (y, x) if self.matrix else (x, y)
+        forms = symbols(contents, first)
+        name = self.spelling[function[0]]
+        bare = Board(function, name, "squares", order, forms, {}, (), (), across, down, self.matrix, bool(full))
+        spots, labels = _plan(bare)
+        there = {fact[: len(order)] for fact in first} if POINT in forms.values() else set()
+        real = {at: spot for at, spot in spots.items() if at in there}  # if blanks are facts, a place needs a fact
+        return replace(bare, spots=real or spots, labels=tuple(labels))
+
+    def _full(self, facts: Sequence[Arguments]) -> tuple[Values, ...]:
+        """Return the values of the first two arguments. Return nothing unless each pair of values has one fact."""
+        pairs = {fact[:2] for fact in facts}
+        columns = [set(column) for column in zip(*pairs, strict=True)]
+        is_full = len(facts) == len(pairs) == prod(map(len, columns))
+        if not is_full or len(columns) < 2 or min(map(len, columns)) < 2:
+            return ()
+        return tuple(self._scale(column) or self._in_appearance(column) for column in columns)
+
+    def _in_appearance(self, values: set[str]) -> Values:
+        """Sort values by their first appearance in the sheet, with compound terms at the end."""
+        number = {name: number for number, name in enumerate(self.spelling.values())}
+        return tuple(sorted(values, key=lambda value: (number.get(value, len(number)), natural_order(value))))
+
+    def _scale(self, values: set[str]) -> Values:
+        """Sort values by number, by letter or by the facts of a relation. Return nothing if none of these applies."""
+        numbered = [re.fullmatch(r"([^0-9]*)([0-9]+)", value) for value in values]
+        if len({match and match[1] for match in numbered}) == 1 and all(numbered):
+            return tuple(sorted(values, key=natural_order))
+        if all(len(value) == 1 and value.isalpha() for value in values):
+            return tuple(sorted(values))
+        return next(filter(None, (_chain(rows, values) for (_, arity), rows in self._rows.items() if arity == 2)), ())
+
+    # ---- points -------------------------------------------------------------------------------------------------
+
+    def _points(self, function: Signature) -> Board | None:
+        """Return a board of points for a function; None if its first argument is not a point."""
+        sets, first = self.values[function], self.first.get(function, [])
+        if not sets or not FEWEST_POINTS <= len(sets[0]) <= MOST_POINTS or not all(sets):
+            return None
+        points = sorted(sets[0], key=natural_order)
+        places = self._places(points)
+        pairs = self._neighbours(points) if places or "graph" in self.kinds else ()
+        kind: Kind = "points" if places else "graph" if pairs else "row"
+        if places and places[points[0]][1] < places[points[-1]][1]:
+            places = {point: (x, -y) for point, (x, y) in places.items()}
+        spots = places or (_by_neighbours(pairs, points) if pairs else _side_by_side(points, first))
+        if not spots or kind not in self.kinds or not (pairs or sets[1:]):
+            return None
+        at: dict[Arguments, Spot] = {(point,): spot for point, spot in _to_the_corner(spots).items()}
+        lines = tuple(((one,), (other,)) for one, other in pairs)
+        name = self.spelling[function[0]]
+        return Board(function, name, kind, (tuple(points),), symbols(sets[1:], first), at, lines)
+
+    def _places(self, points: Collection[str]) -> dict[str, Spot]:
+        """Return the positions of points from a relation that gives each point two numbers; empty if there is none.
+
+        No two points may have the same position.
+        """
+        for rows in (rows for (_, arity), rows in self._rows.items() if arity == 3):
+            inside = [row for row in rows if row[0] in points]
+            spots = {point: (float(x), float(y)) for point, x, y in inside if x.isdecimal() and y.isdecimal()}
+            if len(spots) == len(points) == len(inside) == len(set(spots.values())):
+                return spots
+        return {}
+
+    def _neighbours(self, points: Sequence[str]) -> tuple[tuple[str, str], ...]:
+        """Return the pairs of neighbours (see the module docstring), each pair once, in the order of the points."""
+        complete = len(points) * (len(points) - 1) // 2
+        possible = [[self._constants(terms) for terms in sets] for (_, n), sets in self._domains.items() if n == 2]
+        if not any(ones.issuperset(points) and others.issuperset(points) for ones, others in possible):
+            return ()  # in this case no relation needs to be derived from the rules
+        candidates = (_both_ways(rows, points) for rows in self._relations)
+        fewest = min((pairs for pairs in candidates if 0 < len(pairs) < complete), key=len, default=set())
+        return tuple(pair for pair in combinations(points, 2) if frozenset(pair) in fewest)
+
+    @cached_property
+    def _relations(self) -> list[list[Arguments]]:
+        """The rows of each relation that never changes and has two constants as arguments."""
+        binary = (rows for (_, arity), rows in statics(self._clauses).rows.items() if arity == 2)
+        named = [rows for rows in binary if rows and all(None not in row for row in rows)]
+        return [[tuple(self.spelling[str(name)] for name in row) for row in rows] for rows in named]
+
+
+def _chain(pairs: Iterable[Arguments], values: set[str]) -> Values:
+    """Return all values in the order that the pairs (value, next value) define; empty if there is no single order."""
+    inside = [(one, other) for one, other in pairs if values.issuperset((one, other))]
+    following = dict(inside)
+    starts = values - set(following.values())
+    if len(inside) != len(values) - 1 or len(following) != len(inside) or len(starts) != 1:
+        return ()
+    row = [starts.pop()]
+    while row[-1] in following:
+        row.append(following[row[-1]])
+    return tuple(row) if len(row) == len(values) else ()
+
+
+def _plane(order: Sequence[Values]) -> tuple[int, int]:
+    """Return the numbers of the coordinates that are x and y, given the values of each coordinate.
+
+    Of four coordinates, the last two are x and y. Of three, x and y are two coordinates with equal values or, if there
+    are none, the two coordinates with the most values.
+    """
+    if len(order) != 3:
+        return len(order) - 2, len(order) - 1
+
+    def fitness(plane: tuple[int, int]) -> tuple[bool, int]:
+        x, y = plane
+        return order[x] == order[y], len(order[x]) + len(order[y])
+
+    return max(((1, 2), (0, 2), (0, 1)), key=fitness)
+
+
+def _plan(board: Board) -> tuple[dict[Arguments, Spot], list[Label]]:
+    """Return the positions of the places in all layers of squares, and the labels around these layers."""
+    columns, rows, layers = board.columns, board.rows, board.layers
+    spots: dict[Arguments, Spot] = {}
+    labels: list[Label] = []
+    for i, j, layer in ((i, j, layer) for i, row in enumerate(layers) for j, layer in enumerate(row)):
+        right, top = j * (len(columns) + APART + 1), (len(layers) - 1 - i) * (len(rows) + APART + 2) + len(rows) - 1
+        for (x, column), (y, row) in product(enumerate(columns), enumerate(rows)):
+            spots[board.at(layer, column, row)] = (right + x, top - y)
+        labels += [Label(row, (right - 1.0, top - y), is_beside=True) for y, row in enumerate(rows)]
+        edge = top + 1 if board.matrix else top - len(rows)
+        labels += [Label(column, (right + x, edge)) for x, column in enumerate(columns)]
+        if layer:
+            above = top + (2 if board.matrix else 1)
+            labels.append(Label(" ".join(layer.values()), (right + (len(columns) - 1) / 2, above)))
+    return spots, labels
+
+
+def _both_ways(rows: Sequence[Arguments], points: Collection[str]) -> set[frozenset[str]]:
+    """Return the pairs of a symmetric relation that connects exactly these points; empty for any other relation."""
+    pairs = set(rows)
+    ends = {end for row in rows for end in row}
+    if ends != set(points) or any(one == other or (other, one) not in pairs for one, other in pairs):
+        return set()
+    reached = {rows[0][0]}
+    while further := {end for one, end in pairs if one in reached} - reached:
+        reached |= further
+    return {frozenset(pair) for pair in pairs} if reached == ends else set()
+
+
+def _by_neighbours(pairs: Sequence[tuple[str, str]], points: Sequence[str]) -> dict[str, Spot]:
+    import rustworkx
+
+    graph = rustworkx.PyGraph()
+    number = dict(zip(points, graph.add_nodes_from(points), strict=True))
+    graph.add_edges_from_no_data([(number[one], number[other]) for one, other in pairs])
+    circle = dict(rustworkx.circular_layout(graph))  # a fixed start gives the same layout each time
+    layout = rustworkx.kamada_kawai_layout(graph, pos={node: (x, y) for node, (x, y) in circle.items()})
+    return {point: (float(layout[node][0]), float(layout[node][1])) for point, node in number.items()}
+
+
+def _side_by_side(points: Sequence[str], first: Sequence[Arguments]) -> dict[str, Spot]:
+    """Return positions of points in a row. Return nothing unless each has exactly one fact in the first state.
+
+    Only facts with two arguments count.
+    """
+    if sorted(fact[0] for fact in first if len(fact) == 2) != sorted(points):
+        return {}
+    return {point: (float(x), 0.0) for x, point in enumerate(points)}
+
+
+def _to_the_corner(spots: Mapping[str, Spot]) -> dict[str, Spot]:
+    """Scale positions so that the smallest distance is 1, and shift them so that the smallest x and y are 0."""
+    left, low = (min(spot[axis] for spot in spots.values()) for axis in (0, 1))
+    nearest = min(dist(one, other) for one, other in combinations(spots.values(), 2)) or 1.0
+    return {point: ((x - left) / nearest, (y - low) / nearest) for point, (x, y) in spots.items()}

@@ -1,0 +1,256 @@
+"""Drawings of positions as text and as SVG: boards with coordinates, titles and legends; other facts as words.
+
+This module needs no library.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
+from itertools import zip_longest
+from math import floor
+from typing import TYPE_CHECKING, NamedTuple
+
+from . import board as model
+from .board import EDGE, FAINT, INK, MARK, POINT, Arguments, Board, Boards, Kind, Laid, Piece, Place, Spot, Style
+
+if TYPE_CHECKING:
+    from ..game.game import Game, Position
+
+GAP = 3  # number of blanks between layers of a board
+TEXT_KINDS: tuple[Kind, ...] = ("squares", "points")
+UNBROKEN = "\xa0"
+FALLING, RISING = (
+    "\N{BOX DRAWINGS LIGHT DIAGONAL UPPER LEFT TO LOWER RIGHT}",
+    "\N{BOX DRAWINGS LIGHT DIAGONAL UPPER RIGHT TO LOWER LEFT}",
+)
+
+
+class PositionText(NamedTuple):
+    """A position as text: the boards with titles and legends, and the facts that are on no board, in natural order."""
+
+    boards: list[str]
+    others: list[str]
+
+    def lines(self, width: int) -> list[str]:
+        """Return the boards and the other facts as lines of text."""
+        parts = [*self.boards, "\n".join(wrapped(self.others, width, "  "))]
+        return "\n\n".join(filter(None, parts)).split("\n")
+
+
+def position_text(position: Position, *, matrix: bool = False, width: int = 100) -> str:
+    """Draw a position as text. `matrix`: the first coordinate increases downwards, the second to the right."""
+    return "\n".join(state_text(text_boards(position.game, matrix=matrix), position.facts, width).lines(width))
+
+
+def text_boards(game: Game, *, matrix: bool = False) -> Boards:
+    """Return the boards of a game that can be drawn as text."""
+    return Boards.of(game, matrix=matrix, kinds=TEXT_KINDS)
+
+
+def state_text(boards: Boards, facts: Iterable[str], width: int = 100) -> PositionText:
+    """Draw a state as text. Layers of a board are placed side by side if the line has at most `width` characters.
+
+    `facts` are texts, spelled as in the game. Facts that their board cannot show are listed as texts.
+    """
+    laid = boards.lay(facts)
+    return PositionText(["\n".join(_lines(board, laid.on(board), width)) for board in laid.boards], list(laid.others))
+
+
+def wrapped(texts: Iterable[str], width: int, between: str) -> list[str]:
+    """Join texts into lines of at most `width` characters, with `between` as separator; break no text."""
+    whole = between.join(text.replace(" ", UNBROKEN) for text in texts)
+    return [line.replace(UNBROKEN, " ") for line in textwrap.wrap(whole, width, break_long_words=False)]
+
+
+def _lines(board: Board, things: Mapping[Arguments, str], width: int) -> Iterator[str]:
+    """Yield the lines of all layers of a board, and of a legend that explains its short forms."""
+    texts = {at: board.form(thing) for at, thing in things.items()}
+    if board.kind == "squares":
+        yield from _layers(board, texts, width)
+    else:
+        yield f"({' '.join([board.name, 'point', *'*' * (board.function[1] - 1)])})"
+        contents = points_text(board, {at: texts.get(at, " ") for at in board.spots})
+        yield from beside([contents, points_text(board)], 2 * GAP)
+    parts = {part for thing in things.values() for part in board.parts(thing)}
+    meanings = {board.form(part): part for part in sorted(parts)}
+    shortened = (form for form in sorted(meanings) if form not in (meanings[form].replace(" ", ""), MARK))
+    yield from wrapped((f"{form} = {meanings[form]}" for form in shortened), width, ", ")
+
+
+# ---- squares ----------------------------------------------------------------------------------------------------
+
+
+def _layers(board: Board, texts: Mapping[Arguments, str], width: int) -> Iterator[str]:
+    size = max(map(len, (*board.columns, *board.symbols.values(), *texts.values())))
+    for row in board.layers:
+        blocks = [_layer(board, layer, texts, size) for layer in row]
+        widest = max(len(line) for block in blocks for line in block)
+        fitting = max(1, (width + GAP) // (widest + GAP))
+        for start in range(0, len(blocks), fitting):
+            if start:
+                yield ""
+            yield from beside(blocks[start : start + fitting], GAP)
+
+
+def _layer(board: Board, layer: Mapping[int, str], texts: Mapping[Arguments, str], size: int) -> list[str]:
+    """Return the lines of one layer: a title with the order of the arguments, then the places with coordinates."""
+    nothing = " " if POINT in board.symbols.values() else POINT
+    margin = max(map(len, board.rows))
+
+    def line(texts: Iterable[str]) -> str:
+        return " ".join(text.ljust(size) for text in texts).rstrip()
+
+    places = [[board.at(layer, column, row) for column in board.columns] for row in board.rows]
+    lines = [
+        f"{row:>{margin}} | {line(texts.get(at, nothing) for at in ats)}"
+        for row, ats in zip(board.rows, places, strict=True)
+    ]
+    edge = [f"{'':{margin}} +{'-' * ((size + 1) * len(board.columns))}", f"{'':{margin}}   {line(board.columns)}"]
+    across, down = ("column", "row") if board.matrix else ("x", "y")
+    words = {**layer, board.across: across, board.down: down}
+    title = f"({' '.join([board.name, *(words.get(number, '*') for number in range(board.function[1]))])})"
+    return [title, *(edge[::-1] + lines if board.matrix else lines + edge)]
+
+
+# ---- lines of text in a plane -----------------------------------------------------------------------------------
+
+
+def points_text(board: Board, texts: Mapping[Arguments, str] | None = None) -> list[str]:
+    """Draw points and the lines between them, with a row of text for each y and a column for each x.
+
+    `texts`: the text at each point; by default its name.
+    """
+    texts = texts or {at: at[0] for at in board.spots}
+    xs, ys = (sorted({spot[axis] for spot in board.spots.values()}) for axis in (0, 1))
+    step = max(map(len, texts.values())) + 3
+    spots = {at: (xs.index(x), ys.index(y)) for at, (x, y) in board.spots.items()}
+    lines = [letter for one, other in board.lines for letter in _line(spots[one], spots[other], step)]
+    return in_the_plane([*lines, *((spots[at], 0, text) for at, text in texts.items())], step, 2)
+
+
+def _line(one: tuple[int, int], other: tuple[int, int], step: int) -> Iterator[tuple[Spot, int, str]]:
+    """Yield a horizontal, vertical or diagonal line as texts in the plane. Yield nothing for a line of other slope."""
+    (left, low), (right, high) = sorted([one, other])
+    if low == high:
+        yield (left, low), 0, "─" * ((right - left) * step)
+    elif left == right:
+        yield from (((left, y / 2), 0, "│") for y in range(2 * low, 2 * high))
+    elif right - left == abs(high - low):
+        slope = 1 if high > low else -1
+        for turn in range(right - left):
+            spot = left + turn, low + slope * (turn + 0.5)
+            yield spot, step // 2, RISING if slope > 0 else FALLING
+
+
+def in_the_plane(texts: Iterable[tuple[Spot, int, str]], wide: int, high: int) -> list[str]:
+    """Return lines of text with each text at its place; later texts cover earlier texts.
+
+    Each text is given as ((x, y), number of characters by which to shift it to the right, text). `wide` and `high` are
+    the characters and the lines per unit of x and y.
+    """
+    letters = {
+        (-floor(y * high + 0.5), floor(x * wide + 0.5) + right + i): letter
+        for (x, y), right, text in texts
+        for i, letter in enumerate(text)
+    }
+    rows, columns = ([spot[axis] for spot in letters] for axis in (0, 1))
+    across = range(min(columns), max(columns) + 1)
+    lines = ("".join(letters.get((row, c), " ") for c in across) for row in range(min(rows), max(rows) + 1))
+    return [line.rstrip() for line in lines]
+
+
+def beside(blocks: Sequence[Sequence[str]], gap: int) -> list[str]:
+    """Join blocks of lines side by side, with `gap` blanks between them."""
+    sizes = [max(map(len, block), default=0) for block in blocks]
+    rows = zip_longest(*blocks, fillvalue="")
+    return [(" " * gap).join(map(str.ljust, row, sizes)).rstrip() for row in rows]
+
+
+SIDE = 44  # pixels, width and height of a place
+MARGIN = 10
+LINE, LETTER = 18, 6.6  # pixels: height of a line of text, width of a letter
+NARROWEST = 4  # smallest width of a picture in places, so that there is room for the other facts
+SQUARE, DARK = "#fbfaf7", "#ece7dc"
+PIECE = 0.38  # radius of a disc, in places
+
+
+def position_svg(position: Position, *, matrix: bool = False) -> str:
+    """Draw a position as SVG text. `matrix`: the first coordinate increases downwards, the second to the right."""
+    return state_svg(Boards.of(position.game, matrix=matrix), position.facts, position.game.roles)
+
+
+def state_svg(boards: Boards, facts: Iterable[str], roles: Sequence[str]) -> str:
+    """Draw a state as SVG text. `facts` are texts, spelled as in the game; `roles` are needed for their colours."""
+    laid = boards.lay(facts)
+    xs, ys = zip(*model.extent(laid.boards), strict=True) if laid.boards else ((0.0,), (0.0,))
+    edge = max((len(label.text) for board in laid.boards[:1] for label in board.labels if label.is_beside), default=0)
+    left, top = MARGIN + LETTER * edge - min(xs) * SIDE, MARGIN + max(ys) * SIDE
+    width, height = left + max(max(xs), NARROWEST) * SIDE, top - min(ys) * SIDE + MARGIN
+    words = wrapped(laid.others, int((width - MARGIN) / LETTER), "  ")
+    drawn = [shape for board in laid.boards for shape in _board(board, laid, model.role_styles(roles), (left, top))]
+    for number, line in enumerate(words):
+        drawn.append(_text((MARGIN, height + LINE * (number + 0.5)), line, 12, FAINT, "start"))
+    size = f"{width + MARGIN:.0f}", f"{height + LINE * len(words) + MARGIN:.0f}"
+    frame = f'width="{size[0]}" height="{size[1]}" viewBox="0 0 {" ".join(size)}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {frame} font-family="Helvetica, Arial, sans-serif">'
+    return "\n".join([head, *filter(None, drawn), "</svg>\n"])
+
+
+def _board(board: Board, laid: Laid, styles: Mapping[str, Style], origin: Spot) -> Iterator[str]:
+    def at(spot: Spot) -> Spot:
+        return origin[0] + spot[0] * SIDE, origin[1] - spot[1] * SIDE
+
+    spots = {place: at(spot) for place, spot in board.spots.items()}
+    looks = model.pieces(board.symbols, styles)
+    ends = "".join("M{:g} {:g}L{:g} {:g}".format(*spots[one], *spots[other]) for one, other in board.lines)
+    yield f'<path d="{ends}" stroke="{EDGE}" stroke-width="1.5"/>' if ends else ""
+    if board.kind == "squares":
+        yield from _squares(board, spots, any(piece.style and not piece.is_disc for piece in looks.values()))
+    for label in board.labels:
+        yield _text(at(model.label_spot(label)), label.text, 12, FAINT, "end" if label.is_beside else "middle")
+    for place, (x, y) in spots.items():
+        thing = laid.things.get(Place(board.function, place))
+        if board.kind != "squares":
+            yield _disc((x, y), 0.1, EDGE, EDGE)
+            yield _text((x + 0.3 * SIDE, y - 0.4 * SIDE), place[0], 10, FAINT, "start")
+        if thing is not None and not board.is_blank(thing):
+            yield from _piece(looks.get(thing) or Piece(board.form(thing)), (x, y))
+
+
+def _squares(board: Board, spots: Mapping[Arguments, Spot], is_shaded: bool) -> Iterator[str]:
+    """Yield the squares as one SVG path, or as two paths if light and dark squares alternate (`is_shaded`)."""
+    shades: dict[str, list[Spot]] = {SQUARE: [], DARK: []}
+    for at, spot in spots.items():
+        column, row = board.order[board.across].index(at[board.across]), board.order[board.down].index(at[board.down])
+        shades[DARK if is_shaded and not (column + row) % 2 else SQUARE].append(spot)
+    for shade, centres in shades.items():
+        path = "".join(f"M{x - SIDE / 2:g} {y - SIDE / 2:g}h{SIDE}v{SIDE}h-{SIDE}z" for x, y in centres)
+        yield f'<path d="{path}" fill="{shade}" stroke="{EDGE}"/>' if path else ""
+
+
+def _piece(piece: Piece, spot: Spot) -> Iterator[str]:
+    style = piece.style
+    if style is None:
+        yield _text(spot, piece.text, 26 if len(piece.text) == 1 else max(9, 44 // len(piece.text)), INK, weight="bold")
+    elif piece.is_disc:
+        yield _disc(spot, PIECE, style.face, style.line)
+        yield _text(spot, piece.text, 17, style.text, weight="bold") if piece.text else ""
+    else:
+        rim = f' stroke="{style.line}" stroke-width="1.2" paint-order="stroke"'
+        yield _text(spot, piece.text, 34, style.face, more=rim)
+
+
+def _disc(spot: Spot, radius: float, face: str, line: str) -> str:
+    x, y = spot
+    return f'<circle cx="{x:g}" cy="{y:g}" r="{radius * SIDE:g}" fill="{face}" stroke="{line}" stroke-width="1.5"/>'
+
+
+def _text(
+    spot: Spot, text: str, size: int, colour: str, anchor: str = "middle", weight: str = "", more: str = ""
+) -> str:
+    x, y = spot
+    more += f' font-weight="{weight}"' if weight else ""
+    place = f'x="{x:g}" y="{y + 0.36 * size:.1f}" text-anchor="{anchor}"'
+    return f'<text {place} font-size="{size}" fill="{colour}"{more}>{escape(text)}</text>'

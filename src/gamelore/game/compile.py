@@ -1,0 +1,128 @@
+"""Pipeline from a rulesheet to an engine: native engines, bounded engines, and findings that need grounding.
+
+    rulesheet -> rewritten rules -> ground program -> circuit -> tapes -> machine code
+
+`native_engine` runs all steps. Each step is a function of another package. The cache stores compiled games. It also
+stores the refusals of games that are too large.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from ..circuit import cache
+from ..circuit.aig import Circuit
+from ..circuit.tape import record_circuit
+from ..circuit.translate import build
+from ..errors import GDLSemanticError, GroundingError
+from ..gdl import lint
+from ..gdl.syntax import Rulesheet, parse
+from ..ground import optimize
+from ..ground.clingo import Limits, Names
+from ..ground.program import GroundProgram, ground
+from .engines import BoundedEngine, NativeEngine, ReasonerEngine
+
+# If a game is too large, a second grounding within `base` and `input` gets this share of the time limit.
+WITHIN_BOUNDS = 0.5
+
+
+def native_engine(rules: Rulesheet, sheet: Rulesheet, limits: Limits, rewrite: bool) -> NativeEngine:
+    """Compile rules to a native engine: every step from the rules to machine code.
+
+    Args:
+        rules: the rules to compile: the sheet itself, or the sheet bounded by its `base` and `input`.
+        sheet: the rulesheet whose lines and columns appear in error messages.
+        limits: the limits of grounding.
+        rewrite: whether to rewrite the rules before grounding. The answers are the same, but the ground program is
+            smaller.
+
+    Raises:
+        GroundingError: the ground program or the circuit exceeds the limits.
+        GDLSemanticError: an atom depends on its own negation.
+    """
+    names = Names(rules)
+    key = cache.key(rules, limits.literals, rewrite)
+    compiled = cache.load(key)
+    if compiled is not None:
+        return NativeEngine(names, *compiled)
+    refusal = cache.refusal(key, limits.seconds)
+    if refusal is not None:
+        raise GroundingError(refusal)
+    try:
+        if rewrite:
+            rules = optimize.rewrite(rules)  # equivalent rules with a smaller ground program
+        program = ground(rules, limits, names)  # rules without variables, over integer atoms
+        # An and-inverter graph. Its inputs are facts and actions; its outputs are legal moves, goals and next facts.
+        circuit = _circuit(sheet, program)
+    except GroundingError as error:
+        cache.refuse(key, limits.seconds, str(error))
+        raise
+    tapes = record_circuit(circuit)  # the gates as numbers, in evaluation order
+    cache.store(key, program.roles, circuit, tapes)
+    return NativeEngine(names, program.roles, circuit, tapes)  # the engine loads the machine code that runs the tapes
+
+
+def bounded_engine(sheet: Rulesheet, limits: Limits, rewrite: bool, seconds: float) -> BoundedEngine:
+    """Return an engine that is compiled within the bounds that the sheet declares by `base` and `input`.
+
+    seconds: the time limit of grounding the native part.
+
+    Raises GroundingError if the sheet declares no bounds, or if the bounded game is still too large.
+    """
+    inside = optimize.within_bounds(sheet)
+    if inside is None:
+        raise GroundingError("expected a sheet that declares its bounds, got one without; declare `base` and `input`")
+    native = native_engine(inside, sheet, replace(limits, seconds=seconds), rewrite)
+    return BoundedEngine(sheet, native, partial(ReasonerEngine, sheet, limits, rewrite, native.names))
+
+
+def compiled_engine(sheet: Rulesheet, limits: Limits, rewrite: bool) -> tuple[NativeEngine | BoundedEngine, str]:
+    """Return a native engine and "". If the game is too large, return a bounded engine and the reason.
+
+    Raises GroundingError if the bounded game is too large as well.
+    """
+    try:
+        return native_engine(sheet, sheet, limits, rewrite), ""
+    except GroundingError as error:
+        too_large = str(error)  # keep only the text: the traceback of the error holds the ground program in memory
+    try:
+        bounded = bounded_engine(sheet, limits, rewrite, WITHIN_BOUNDS * limits.seconds)
+    except GroundingError:
+        raise GroundingError(too_large) from None
+    reason, _, _ = too_large.partition(". Remedy:")
+    return bounded, f"within `base` and `input`, with the reasoner for what is outside, for without them: {reason}"
+
+
+def findings(text: str, path: Path | None = None, limits: Limits | None = None) -> list[lint.Finding]:
+    """Return the findings of `lint_text`; check cycles of relations with negation by grounding.
+
+    For `lint_text`, such a cycle is a warning, because the game may still have a perfect model. If ground atoms form a
+    cycle with negation as well, this function replaces the warning by an error. The warning stays if the sheet exceeds
+    the limits, or if it is refused for another reason.
+    """
+    findings = lint.lint_text(text, path)
+    codes = {finding.code for finding in findings}
+    if "negation-in-cycle" not in codes or not codes.isdisjoint(lint.REFUSED):
+        return findings
+    sheet = parse(text, path)
+    try:
+        program = ground(sheet, limits)
+    except (GroundingError, GDLSemanticError):
+        return findings
+    try:
+        _circuit(sheet, program)
+    except GDLSemanticError as error:
+        findings = [finding for finding in findings if finding.code != "negation-in-cycle"]
+        location = (sheet.path, error.line, error.column, error.rule, error.remedy)
+        findings.append(lint.Finding("error", "no-perfect-model", error.message, *location))
+    return sorted(findings, key=lambda finding: (finding.line, finding.column))
+
+
+def _circuit(sheet: Rulesheet, program: GroundProgram) -> Circuit:
+    """Build the circuit. An error about negation gets its place in the sheet."""
+    try:
+        return build(program)
+    except GDLSemanticError as error:
+        raise lint.placed(error, sheet, "negation-in-cycle") from None

@@ -1,0 +1,497 @@
+"""Game and Position: a game ready to play, in batches of states or position by position; the turn order.
+
+In GDL every role has a move in every state, so the turns are not explicit. `TurnOrder` infers them from random matches.
+In most games with turns, a fact such as `(control white)` names the role whose turn it is. Its relation has one
+argument. In every state this argument is exactly one role, and no other role has a choice of moves. The name of the
+relation does not matter.
+
+If there is no such relation, a role acts if it has several moves, or if its only move is not *idle*. A move is idle if
+it was the only move of the role in a state in which another role had a choice.
+
+The random matches have a fixed seed. The reasoner takes at least 1 ms per state, so it plays fewer and shorter matches.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..circuit.aig import Circuit
+from ..circuit.playout import Playouts, Rollouts
+from ..errors import GameloreError, GDLSemanticError, GDLSyntaxError, GroundingError, IllegalMoveError
+from ..gdl import lint
+from ..gdl.syntax import Rulesheet, parse_term
+from ..ground.clingo import GroundTerm, Limits
+from .compile import bounded_engine, compiled_engine, native_engine
+from .engines import BoundedEngine, Engine, Legal, NativeEngine, Promises, ReasonerEngine, States
+
+MATCHES_AND_PLIES = 32, 100  # number and maximum length of the random matches for TurnOrder
+ON_THE_REASONER = 4, 20
+
+
+@dataclass(frozen=True)
+class TurnOrder:
+    """Turn order of a game: decides which roles act in a state.
+
+    controls: for each role the fact that gives it the turn; None if no relation gives the turn.
+    idle: the idle moves as pairs (role, action).
+    """
+
+    engine: Engine
+    controls: tuple[GroundTerm, ...] | None
+    idle: frozenset[tuple[int, int]]
+
+    @classmethod
+    def observe(cls, engine: Engine) -> TurnOrder:
+        """Infer the turn order from random matches."""
+        states, counts, idle = _seen_at_random(engine)
+        facts = [frozenset(engine.facts(state)) for state in states]
+        return cls(engine, _controls(engine.roles, facts, counts), frozenset(idle))
+
+    def acting(self, states: States) -> NDArray[np.bool_]:
+        """Return bool[batch, roles]: whether each role acts in each state."""
+        if len(self.engine.roles) == 1:
+            return np.ones((len(states), 1), np.bool_)
+        if self.controls is not None:
+            return np.stack([self.engine.holds(states, fact) for fact in self.controls], axis=1)
+        legal = self.engine.legal(states)
+        starts, counts = legal.by_role(len(self.engine.roles))
+        acting = counts > 1
+        for lane, role in np.argwhere(counts == 1).tolist():
+            action = int(legal.actions[starts[lane, role]])
+            acting[lane, role] = (role, action) not in self.idle
+        return acting
+
+
+def _seen_at_random(engine: Engine) -> tuple[States, NDArray[np.int64], set[tuple[int, int]]]:
+    """Play random matches. Return their states, the number of moves of each role in each state, and the idle moves.
+
+    The states are uint64[states, num_words]; the numbers of moves are int64[states, roles].
+    """
+    matches, plies = MATCHES_AND_PLIES if isinstance(engine, NativeEngine) else ON_THE_REASONER
+    rng = np.random.default_rng(0)
+    states = np.repeat(engine.initial[None], matches, axis=0)
+    seen, num_moves = [states[:1]], [np.zeros((1, len(engine.roles)), np.int64)]
+    idle: set[tuple[int, int]] = set()
+    for _ in range(plies):
+        legal = engine.legal(states)
+        starts, counts = legal.by_role(len(engine.roles))
+        playing = counts.min(axis=1) > 0
+        if not playing.any():
+            break
+        states, starts, counts = states[playing], starts[playing], counts[playing]
+        seen.append(states)
+        num_moves.append(counts)
+        idle |= _idle_moves(legal, starts, counts)
+        states = engine.next(states, legal.actions[starts + (rng.random(counts.shape) * counts).astype(np.int64)])
+    played = slice(1, None) if len(seen) > 1 else slice(None)  # if no move is possible, only the first state
+    unique, first = np.unique(np.concatenate(seen[played]), axis=0, return_index=True)
+    return unique, np.concatenate(num_moves[played])[first], idle
+
+
+def _controls(
+    roles: Sequence[GroundTerm], facts: Sequence[frozenset[GroundTerm]], counts: NDArray[np.int64]
+) -> tuple[GroundTerm, ...] | None:
+    """Return for each role the fact that gives it the turn; None if no relation gives the turn."""
+    all_facts = frozenset().union(*facts)
+    for name in sorted({name for name, arguments in all_facts if len(arguments) == 1 and arguments[0] in roles}):
+        candidates = tuple((name, (role,)) for role in roles)
+        held = np.array([[fact in state for fact in candidates] for state in facts], np.bool_)
+        if (held.sum(axis=1) == 1).all() and not (counts > 1)[~held].any():
+            return candidates
+    return None
+
+
+def _idle_moves(legal: Legal, starts: NDArray[np.int64], counts: NDArray[np.int64]) -> set[tuple[int, int]]:
+    """Return the idle moves, (role, action): the only move of a role in a state where another role has a choice."""
+    another_chooses = (counts > 1).any(axis=1, keepdims=True)
+    lanes, roles = np.nonzero((counts == 1) & another_chooses)
+    return set(zip(roles.tolist(), legal.actions[starts[lanes, roles]].tolist(), strict=True))
+
+
+EngineName: TypeAlias = Literal["auto", "native", "reasoner"]
+
+
+class Game:
+    """Game that is ready to play: its rules and an engine.
+
+    States are rows of `uint64[batch, num_words]`; only the game interprets them. Actions are integers. Each action
+    stands for one move of one role.
+
+    A pickled game contains the rules, the name, the kind of engine and the limits. When the pickle is loaded, the
+    compiled code is read from the cache or made again.
+
+    Attributes:
+        rulesheet: the parsed rules.
+        name: the name of the game.
+        roles: the names of the roles; `num_roles` is their number.
+        engine: "native" or "reasoner".
+        is_bounded: whether the game is compiled within `base` and `input`, and the reasoner plays outside of them.
+        engine_reason: the reason why the reasoner plays the game, or the states outside the bounds; "" if the native
+            engine plays all states.
+        circuit: the circuit of the native engine; None if the engine is the reasoner.
+        num_words: the number of 64-bit words of a state.
+        initial: the first state, uint64[num_words].
+        goal_values: for each role its possible goals in ascending order.
+    """
+
+    def __init__(
+        self,
+        sheet: Rulesheet,
+        name: str,
+        engine: Engine,
+        why: str = "",
+        limits: Limits | None = None,
+        rewrite: bool = True,
+    ) -> None:
+        self.rulesheet = sheet
+        self.name = name
+        self.engine: Literal["native", "reasoner"] = "reasoner" if isinstance(engine, ReasonerEngine) else "native"
+        self.is_bounded = isinstance(engine, BoundedEngine)
+        self.engine_reason = why
+        self._limits = limits or Limits()
+        self._rewrite = rewrite
+        self._engine = engine
+        self.circuit: Circuit | None = None if isinstance(engine, ReasonerEngine) else engine.circuit
+        self._term = term = cache(lambda text: engine.names.ground_term(parse_term(text)))
+        self._action = cache(lambda role, move: engine.action(role, term(move)))
+        self._move_text = cache(lambda role, action: engine.names.text(engine.move(role, action)))
+        self.roles = tuple(map(engine.names.text, engine.roles))
+        self.num_roles = len(self.roles)
+        self.num_words = engine.num_words
+        self.initial: NDArray[np.uint64] = engine.initial
+        self.goal_values = tuple(map(tuple, engine.goal_values))
+
+    def __repr__(self) -> str:
+        return f"<Game {self.name}: roles {', '.join(self.roles)}; engine {self.engine}>"
+
+    def __reduce__(self) -> tuple[Callable[..., Game], tuple[object, ...]]:
+        choice = self.engine, self.is_bounded, self.engine_reason
+        return _remake, (self.rulesheet, self.name, *choice, self._limits, self._rewrite)
+
+    @cached_property
+    def rules_hash(self) -> str:
+        """SHA-256 of the rules in canonical form, in hexadecimal. Comments and white space do not change it."""
+        return hashlib.sha256(str(self.rulesheet).lower().encode()).hexdigest()
+
+    def evaluate(self, states: States) -> tuple[NDArray[np.bool_], NDArray[np.int16]]:
+        """Return terminal, bool[batch], and goals, int16[batch, roles].
+
+        A goal is -1 if the rules give the role no goal value or several goal values.
+        """
+        return self._engine.evaluate(states)
+
+    def legal(self, states: States) -> Legal:
+        """Return the legal moves of every role, in a fixed order; terminal states have no moves."""
+        return self._engine.legal(states)
+
+    def next(self, states: States, joint: NDArray[np.int32]) -> States:
+        """Return the states after joint moves.
+
+        joint: action indices, int32[batch, roles]. The moves must be legal; this is not checked.
+        """
+        return self._engine.next(states, joint)
+
+    def state_keys(self, states: States) -> NDArray[np.uint64]:
+        """Return a hash of the facts of each state, uint64[batch]. All engines and processes give equal hashes."""
+        return self._engine.keys(states)
+
+    @cached_property
+    def _turns(self) -> TurnOrder:
+        return TurnOrder.observe(self._engine)
+
+    def acting(self, states: States) -> NDArray[np.bool_]:
+        """Return bool[batch, roles]: whether it is the turn of each role; see `TurnOrder`."""
+        return self._turns.acting(states)
+
+    def holds(self, states: States, fact: str) -> NDArray[np.bool_]:
+        """Return bool[batch]: whether a fact holds in each state."""
+        return self._engine.holds(states, self._term(fact))
+
+    def facts(self, state: NDArray[np.uint64]) -> frozenset[str]:
+        """Return the facts of one state, uint64[num_words], as text."""
+        return frozenset(map(self._engine.names.text, self._engine.facts(state)))
+
+    def fact_text(self, bit: int) -> str:
+        """Return the fact that a bit of a native state stands for. Bit i is bit i % 64 of word i // 64.
+
+        Raises:
+            GameloreError: the game is not compiled.
+        """
+        if self.circuit is None:
+            raise GameloreError(f"expected a game that is compiled, got {self.name}: {self.engine_reason}")
+        return self._engine.names.text(self.circuit.facts[bit])
+
+    def state(self, facts: Iterable[str]) -> NDArray[np.uint64]:
+        """Return the state with these facts, uint64[num_words].
+
+        The reasoner accepts any facts.
+
+        Raises:
+            GDLSemanticError: a fact has variables. The native engine also refuses a fact that is in no reachable
+                state, a difference from the first state in facts that never change, and two facts that exclude each
+                other.
+        """
+        terms = [self._term(fact) for fact in facts]
+        for error in self._promises.errors(terms, self.name) if self._promises else ():
+            raise error
+        try:
+            return self._engine.pack(terms)
+        except KeyError as error:
+            fact = self._engine.names.text(error.args[0])
+            raise GDLSemanticError(
+                f"expected facts that {self.name} can reach, got {fact}",
+                remedy="see game.facts(state) and position.facts for how they are written",
+            ) from None
+
+    @cached_property
+    def _promises(self) -> Promises | None:
+        """Properties that every state of the engine must have; None if the engine accepts any state."""
+        if self.circuit is None or self.is_bounded:
+            return None
+        return Promises(self.rulesheet, self._engine.names, self.circuit)
+
+    def move_text(self, role: int, action: int) -> str:
+        """Return a move as text, such as "(mark 2 2)"."""
+        return self._move_text(role, action)
+
+    def action(self, role: int, move: str) -> int:
+        """Return the action index of a move given as text. The reasoner has an index for every move, legal or not.
+
+        Raises:
+            IllegalMoveError: the move is never legal. Only the native engine raises this error.
+        """
+        try:
+            return self._action(role, move)
+        except KeyError:
+            raise IllegalMoveError(
+                f"expected a move of {self.roles[role]}, got {move}, which is never legal in {self.name}; "
+                "see position.legal for those that are"
+            ) from None
+
+    def playouts(
+        self, n: int, seed: int = 0, *, threads: int | None = None, progress: Callable[[int], None] | None = None
+    ) -> Playouts:
+        """Play exactly n uniformly random matches from the first state, each to its end.
+
+        This function does not return if a match never ends.
+
+        Args:
+            n: the number of matches.
+            seed: the seed of the random moves.
+            threads: the number of threads; None for one thread on each core. The result does not depend on it. The
+                reasoner uses one thread.
+            progress: a function that is called from time to time with the number of finished matches.
+
+        Raises:
+            GameloreError: n is negative, or threads is less than 1.
+        """
+        if n < 0:
+            raise GameloreError(f"expected a number of playouts, got {n}; ask for 0 or more")
+        return self._engine.playouts(n, seed, _some_threads(threads), progress)
+
+    def rollouts(
+        self, states: States, seed: int = 0, *, threads: int | None = None, max_steps: int | None = None
+    ) -> Rollouts:
+        """Play one uniformly random match from each state.
+
+        Args:
+            states: the states to start from, uint64[n, num_words]. A state may occur several times.
+            seed: the seed of the random moves.
+            threads: as in `playouts`.
+            max_steps: the maximum number of joint moves of a match; None for no limit. A match that has not ended by
+                then is cut and has no goals.
+
+        Raises:
+            GameloreError: threads or max_steps is less than 1.
+        """
+        if max_steps is not None and max_steps < 1:
+            raise GameloreError(f"expected at least one step, got max_steps = {max_steps}; leave it out for no limit")
+        return self._engine.rollouts(states, seed, _some_threads(threads), max_steps or 0)
+
+    def start(self) -> Position:
+        """Return the first position."""
+        return Position(self, self.initial)
+
+    def position(self, facts: Iterable[str]) -> Position:
+        """Return the position in which exactly these facts hold. Raises the errors of `state`."""
+        return Position(self, self.state(facts))
+
+
+def _some_threads(threads: int | None) -> int | None:
+    """Return the number of threads unchanged. Raises GameloreError if it is less than 1."""
+    if threads is not None and threads < 1:
+        raise GameloreError(f"expected at least one thread, got {threads}; leave it out for one on each core")
+    return threads
+
+
+@dataclass(frozen=True, eq=False)
+class Position:
+    """One position of a game, with facts and moves as text.
+
+    Two positions are equal if the same facts hold and their games have the same rules. A pickled position contains the
+    game and the facts.
+    """
+
+    game: Game
+    state: NDArray[np.uint64]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Position):
+            return False
+        if other.game is self.game:
+            return np.array_equal(other.state, self.state)
+        return other.game.rules_hash == self.game.rules_hash and other.facts == self.facts
+
+    def __hash__(self) -> int:
+        return int(self.game.state_keys(self.state[None])[0])
+
+    def __reduce__(self) -> tuple[Callable[..., Position], tuple[object, ...]]:
+        return _remake_position, (self.game, sorted(self.facts))
+
+    def __repr__(self) -> str:
+        return f"<Position of {self.game.name}: {' '.join(sorted(self.facts))}>"
+
+    @cached_property
+    def facts(self) -> frozenset[str]:
+        """The facts that hold, such as "(cell 1 1 b)"."""
+        return self.game.facts(self.state)
+
+    @cached_property
+    def legal(self) -> dict[str, list[str]]:
+        """Role -> its legal moves, in a fixed order; empty lists in a terminal position."""
+        text = self.game.move_text
+        return {
+            name: [text(role, action) for action in self._actions(role).tolist()]
+            for role, name in enumerate(self.game.roles)
+        }
+
+    @cached_property
+    def _legal(self) -> Legal:
+        return self.game.legal(self.state[None])
+
+    def _actions(self, role: int) -> NDArray[np.int32]:
+        """Return the legal actions of a role, int32."""
+        offsets = self._legal.offsets
+        return self._legal.actions[offsets[role] : offsets[role + 1]]
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether the match is over."""
+        return bool(self._legal.terminal[0])
+
+    @cached_property
+    def goals(self) -> dict[str, int | None]:
+        """Role -> its goal value; None if the rules give no goal value or several goal values."""
+        _, goals = self.game.evaluate(self.state[None])
+        values = (goal if goal >= 0 else None for goal in goals[0].tolist())
+        return dict(zip(self.game.roles, values, strict=True))
+
+    def play(self, moves: Mapping[str, str] | Sequence[str] | str) -> Position:
+        """Return the position after a joint move.
+
+        Args:
+            moves: a mapping role -> move; or the moves in the order of roles; or the move of the only role as text.
+
+        Raises:
+            IllegalMoveError: a move is missing, there are too many moves, or a move is not legal. The message names
+                the legal moves.
+        """
+        if isinstance(moves, str):
+            moves = (moves,)
+        moves = self._by_role(moves)
+        joint = [self._action(role, moves[name]) for role, name in enumerate(self.game.roles)]
+        return Position(self.game, self.game.next(self.state[None], np.array([joint], np.int32))[0])
+
+    def _by_role(self, moves: Mapping[str, str] | Sequence[str]) -> Mapping[str, str]:
+        """Return role -> move. Raises IllegalMoveError if the match is over, or if some role does not have one move."""
+        roles = self.game.roles
+        if not isinstance(moves, Mapping):
+            if len(moves) != len(roles):
+                raise IllegalMoveError(
+                    f"expected {len(roles)} moves, one for each of {', '.join(roles)}, got {len(moves)}"
+                )
+            moves = dict(zip(roles, moves, strict=True))
+        if self.is_terminal:
+            raise IllegalMoveError("the match is over: a terminal position has no legal moves; begin with game.start()")
+        for role, name in enumerate(roles):
+            if name not in moves:
+                raise IllegalMoveError(f"expected a move of every role, got none of {name}; {self._choice(role)}")
+        if len(moves) > len(roles):
+            unknown = ", ".join(sorted(set(moves) - set(roles)))
+            raise IllegalMoveError(f"expected moves of {', '.join(roles)}, got one of {unknown}")
+        return moves
+
+    def _action(self, role: int, move: str) -> int:
+        """Return the action of a legal move. Raises IllegalMoveError for any other move."""
+        try:
+            action = self.game.action(role, move)
+            if (self._actions(role) == action).any():
+                return action
+        except (GDLSyntaxError, GDLSemanticError, IllegalMoveError):
+            pass  # the text is not a term, or the move is never legal
+        name = self.game.roles[role]
+        raise IllegalMoveError(f"expected a legal move of {name}, got {move}; {self._choice(role)}")
+
+    def _choice(self, role: int) -> str:
+        """Return the legal moves of a role, for error messages."""
+        legal = self.legal[self.game.roles[role]]
+        return f"legal: {', '.join(legal) or 'none, the match is stuck here'}"
+
+
+def make(
+    sheet: Rulesheet, name: str, engine: EngineName = "auto", limits: Limits | None = None, rewrite: bool = True
+) -> Game:
+    """Make the game of a rulesheet.
+
+    Args:
+        sheet: the rules.
+        name: the name of the game.
+        engine: "native" compiles the game; a game that is too large is compiled within `base` and `input`. "reasoner"
+            asks clingo about each state. "auto" is "native" if the game is within the limits, else "reasoner".
+        limits: the limits of grounding.
+        rewrite: False to use the rules exactly as written. This is slow; tests use it as the reference.
+
+    Raises:
+        GDLSemanticError: the rulesheet cannot be played.
+        GroundingError: the engine is "native", and the game exceeds the limits.
+        GameloreError: the engine is not one of the three.
+    """
+    if engine not in get_args(EngineName):
+        engines = ", ".join(get_args(EngineName))
+        raise GameloreError(f"expected one of the engines {engines}, got '{engine}'; choose one of them")
+    lint.refuse(sheet)
+    limits, why = limits or Limits(), "asked for"
+    if engine != "reasoner":
+        try:
+            return Game(sheet, name, *compiled_engine(sheet, limits, rewrite), limits, rewrite)
+        except GroundingError as error:
+            if engine == "native":
+                raise
+            why = str(error)
+    return Game(sheet, name, ReasonerEngine(sheet, limits, rewrite), why, limits, rewrite)
+
+
+def _remake(
+    sheet: Rulesheet, name: str, engine: str, is_bounded: bool, why: str, limits: Limits, rewrite: bool
+) -> Game:
+    """Make a pickled game again with the same kind of engine. No time limit applies: this machine may be slower."""
+    again: Engine
+    if engine == "reasoner":
+        again = ReasonerEngine(sheet, limits, rewrite)
+    elif is_bounded:
+        again = bounded_engine(sheet, limits, rewrite, math.inf)
+    else:
+        again = native_engine(sheet, sheet, replace(limits, seconds=math.inf), rewrite)
+    return Game(sheet, name, again, why, limits, rewrite)
+
+
+def _remake_position(game: Game, facts: Sequence[str]) -> Position:
+    return Position(game, game._engine.pack(map(game._term, facts)))

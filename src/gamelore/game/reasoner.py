@@ -1,0 +1,237 @@
+"""The plain reasoner: legal moves, goals and successors, derived from the rules by clingo. For any game; slow.
+
+The reasoner shares only the parser and the names with the circuit. With the rules as written, tests use it as the
+reference for the native engine. With rules rewritten for a state, it plays games that are too large to compile.
+
+Relations that depend on `true` or `does` get an extra first argument: the number of a state. In this way one clingo
+program gives the answers for many states.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, TypeAlias
+
+from ..errors import GDLSemanticError, GroundingError
+from ..gdl import syntax
+from ..gdl.clauses import Literal, Signature, reachable, signature
+from ..gdl.syntax import KEYWORD_ARITY, Atom, Rule, Rulesheet
+from ..ground.clingo import Budget, GroundTerm, Limits, Names, Translator, control, ground_within, terms_of
+
+Facts: TypeAlias = frozenset[GroundTerm]
+Joint: TypeAlias = Mapping[GroundTerm, GroundTerm]
+AT_ONCE = 256  # maximum number of states in one call of clingo
+STATE_KEYWORDS = {("true", 1), ("does", 2), ("legal", 2), ("goal", 2), ("terminal", 0), ("next", 1)}
+
+
+@dataclass(slots=True)
+class StateAnswer:
+    """Answer of the rules for one state.
+
+    legal: role -> legal moves. goals: role -> goal values. terminal: whether the state is terminal.
+    """
+
+    legal: dict[GroundTerm, list[GroundTerm]]
+    goals: dict[GroundTerm, list[int]]
+    terminal: bool = False
+
+
+class Reasoner:
+    """Reasoner for states that are sets of ground terms: gives answers and successors.
+
+    names: the names of the original rules if the sheet is rewritten. The names decide the order of moves.
+    """
+
+    def __init__(self, sheet: Rulesheet, limits: Limits | None = None, names: Names | None = None) -> None:
+        self.limits = limits or Limits()
+        self.names = names or Names(sheet)
+        self.names.add_relations(sheet)
+        self.translator = _StateTranslator(self.names, _depending(sheet, STATE_KEYWORDS, downwards=False))
+        self.roles, self.initial = self._start(sheet)
+        self._of_states = self._questions(sheet, {"legal": 2, "goal": 2, "terminal": 0})
+        self._of_moves = self._questions(sheet, {"next": 1})
+
+    def _questions(self, sheet: Rulesheet, shown: Mapping[str, int]) -> _Questions:
+        fixed, of_a_state = self.translator.programs(sheet, set(shown.items()))
+        return _Questions(fixed, of_a_state, {name: arity + 1 for name, arity in shown.items()}, self.limits)
+
+    def _start(self, sheet: Rulesheet) -> tuple[list[GroundTerm], Facts]:
+        fixed, _ = self.translator.programs(sheet, {("role", 1), ("init", 1)})
+        terms: dict[str, list[GroundTerm]] = {"role": [], "init": []}
+        for symbol in _Questions(fixed, "", {"role": 1, "init": 1}, self.limits).fixed():
+            terms[symbol.name].append(terms_of(symbol)[0])
+        return sorted(terms["role"], key=self.names.place_of_role), frozenset(terms["init"])
+
+    def answers(self, states: Iterable[Facts]) -> Iterator[StateAnswer]:
+        """Yield the answer for each state. The moves are sorted."""
+        for atoms in self._of_states.answers(map(self._given, states)):
+            answer = StateAnswer({role: [] for role in self.roles}, {role: [] for role in self.roles})
+            for name, terms in atoms:
+                if name == "terminal":
+                    answer.terminal = True
+                    continue
+                role, value = terms
+                if role not in answer.legal:
+                    continue  # not a role of the game; `gamelore check` reports it
+                if name == "legal":
+                    answer.legal[role].append(value)
+                elif (goal := self.names.goal_value(value)) is not None and goal not in answer.goals[role]:
+                    answer.goals[role].append(goal)
+            for moves in answer.legal.values():
+                moves.sort()
+            yield answer
+
+    def successors(self, states: Iterable[Facts], joint_moves: Iterable[Joint]) -> Iterator[Facts]:
+        """Yield the state after each joint move. The moves must be legal; this is not checked."""
+        given = (self._given(facts) + self._moves(joint) for facts, joint in zip(states, joint_moves, strict=True))
+        return (frozenset(fact for _, (fact,) in atoms) for atoms in self._of_moves.answers(given))
+
+    def _given(self, facts: Facts) -> str:
+        return "".join(f"true(state,{self.translator.ground(fact)})." for fact in sorted(facts))
+
+    def _moves(self, joint: Joint) -> str:
+        moves = ((self.translator.ground(role), self.translator.ground(move)) for role, move in joint.items())
+        return "".join(f"does(state,{role},{move})." for role, move in moves)
+
+
+class _Questions:
+    """One clingo program that answers questions about many batches of states.
+
+    Rules that depend on no state are ground once. clingo keeps all atoms that it has derived, so it gets slower with
+    each batch. The *lost* time is the time that the slowdown has cost since the last start of clingo. As soon as the
+    lost time is at least as long as the start took, clingo is started again. Such restarts do not change the answers.
+
+    fixed: the rules that depend on no state.
+    of_a_state: the rules that depend on a state, for the variable `State`. They are ground once for each batch, for
+        all states of the batch.
+    shown: the relations of the answers, name -> arity.
+    """
+
+    def __init__(self, fixed: str, of_a_state: str, shown: Mapping[str, int], limits: Limits) -> None:
+        shows = "\n".join(f"#show {name}/{arity}." for name, arity in shown.items())
+        self.program = f"{fixed}\n#show.\n{shows}\n#program rules(batch).\n{of_a_state}\n"
+        self.limits = limits
+        # start_seconds: duration of the last start. least_seconds: shortest time for one state since that start.
+        self.start_seconds, self.least_seconds = 0.0, math.inf
+        self.lost = math.inf  # sum over all states since the start: seconds of the state minus least_seconds
+
+    def answers(self, given: Iterable[str]) -> Iterator[list[tuple[str, list[GroundTerm]]]]:
+        """Yield the shown atoms that follow from each text of facts.
+
+        An atom is its name and its arguments without the number of the state.
+
+        Raises GDLSemanticError if there is not exactly one model, and GroundingError if the limits are exceeded.
+        """
+        given = iter(given)
+        while batch := list(islice(given, AT_ONCE)):
+            if self.lost >= self.start_seconds:
+                self._begin()
+            first = self.num_asked
+            answers: list[list[tuple[str, list[GroundTerm]]]] = [[] for _ in batch]
+            for symbol in self._answer(batch):
+                (number, _), *terms = terms_of(symbol)
+                if number >= first:
+                    answers[number - first].append((symbol.name, terms))
+            yield from answers
+
+    def fixed(self) -> list[Any]:
+        """Return the shown atoms that depend on no state."""
+        self._begin()
+        return self._model()
+
+    def _begin(self) -> None:
+        import clingo
+
+        start = time.thread_time()
+        self.budget = Budget(self.limits)
+        self.control = control(self.program, self.budget, "--models=2", solves=True)
+        self._number = clingo.Number
+        self._ground([("base", ())])
+        self.start_seconds, self.least_seconds = time.thread_time() - start, math.inf
+        self.lost, self.num_asked = 0.0, 0
+
+    def _answer(self, given: Sequence[str]) -> list[Any]:
+        """Return the shown atoms of all states since the start. The states of this batch have the highest numbers."""
+        start, lost = time.thread_time(), self.lost
+        self.lost = math.inf  # after an error the next call starts clingo again
+        self.budget.renew(self.limits.times(len(given)))
+        parts: list[tuple[str, Sequence[Any]]] = []
+        for number, facts in enumerate(given, start=self.num_asked):
+            self.control.add(f"facts{number}", ["state"], f"asked({self.num_asked},state).{facts}")
+            parts.append((f"facts{number}", (self._number(number),)))
+        self._ground([*parts, ("rules", (self._number(self.num_asked),))])
+        self.num_asked += len(given)
+        model = self._model()
+        seconds = (time.thread_time() - start) / len(given)
+        self.least_seconds = min(seconds, self.least_seconds)
+        self.lost = lost + (seconds - self.least_seconds) * len(given)
+        return model
+
+    def _ground(self, parts: Sequence[tuple[str, Sequence[Any]]]) -> None:
+        if not ground_within(self.control, self.budget, parts):
+            raise GroundingError(
+                f"expected the rules to be worked out within {self.budget.exceeded} in a state, but they go on. "
+                "Remedy: bound the terms that a recursive rule builds (`gamelore check` names it), or raise the limit"
+            )
+
+    def _model(self) -> list[Any]:
+        models: list[list[Any]] = []
+        self.control.solve(on_model=lambda model: models.append(list(model.symbols(shown=True))))
+        if len(models) != 1:
+            raise GDLSemanticError(
+                "no perfect model: a relation depends on its own negation in this state",
+                remedy="break the cycle; `gamelore check` names it",
+            )
+        return models[0]
+
+
+class _StateTranslator(Translator):
+    """Translator that adds the number of a state as first argument to relations that depend on a state.
+
+    dynamic: the relations that depend on a state, including the keywords of GDL about a state.
+    """
+
+    def __init__(self, names: Names, dynamic: set[Signature]) -> None:
+        super().__init__(names)
+        self.dynamic = dynamic
+
+    def atom(self, atom: Atom) -> str:
+        if signature(atom) not in self.dynamic:
+            return super().atom(atom)
+        name = self.relation(atom.name)
+        if atom.name not in KEYWORD_ARITY:
+            name = f"state_{name}"  # else r(a) with a state would collide with a static r(a,b)
+        return f"{name}({','.join(['State', *map(self.term, atom.args)])})"
+
+    def conditions(self, rule: Rule, body: Iterable[Literal]) -> list[str]:
+        asked = ["asked(batch,State)"] if signature(rule.head) in self.dynamic else []
+        return asked + super().conditions(rule, body)
+
+    def programs(self, sheet: Rulesheet, wanted: set[Signature]) -> tuple[str, str]:
+        """Return the rules on which the wanted relations depend.
+
+        The first text has the rules that depend on no state; the second text has the rules that depend on a state.
+        """
+        needed = _depending(sheet, wanted, downwards=True)
+        texts: dict[bool, list[str]] = {False: [], True: []}
+        for rule in sheet.rules:
+            if signature(rule.head) in needed:
+                texts[signature(rule.head) in self.dynamic] += self.of_rule(rule, sheet.path)
+        return "\n".join(texts[False]), "\n".join(texts[True])
+
+
+def _depending(sheet: Rulesheet, names: set[Signature], downwards: bool) -> set[Signature]:
+    """Return the relations `names` and all relations connected to them by dependencies.
+
+    If `downwards`, add the relations on which `names` depend. Otherwise add the relations that depend on `names`.
+    """
+    edges: dict[Signature, set[Signature]] = {}
+    for rule in sheet.rules:
+        for atom in syntax.body_atoms(rule):
+            source, target = signature(rule.head), signature(atom)
+            edges.setdefault(source if downwards else target, set()).add(target if downwards else source)
+    return reachable(edges, names)

@@ -1,0 +1,533 @@
+"""Checks of a rulesheet (lint): one function for each kind of flaw, the table CHECKS, findings with place and remedy.
+
+Each check takes a `Sheet` and yields flaws in the order of the text. Some checks yield a `Flaw` for every place, others
+only for the first place of every name. Lint checks only the text. Flaws that appear only in play, such as a role
+without a move or a match without an end, are found by `analysis.playcheck`. Negation inside a cycle of relations is a
+warning. If ground atoms form such a cycle, there is no perfect model, and `game.compile.findings` reports an error.
+
+The definitions are those of Love, Hinrichs, Haley, Schkufza and Genesereth, "General Game Playing: Game Description
+Language Specification" (2008). Some errors of the specification are only warnings here, because public rulesheets have
+them and can be played.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import chain
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
+
+from ..errors import GDLSemanticError
+from . import syntax
+from .syntax import KEYWORD_ARITY, And, Atom, Condition, Constant, Distinct, Function, Location, Not, Or, Rule, Variable
+
+NEEDED = {
+    "role": "(role xplayer)",
+    "legal": "(<= (legal ?r noop) (role ?r))",
+    "goal": "(<= (goal ?r 50) (role ?r))",
+    "terminal": "(<= terminal (true done))",
+}
+GDL_II_WORDS = frozenset({"sees", "random"})
+GOAL = re.compile(r"0*(100|[0-9]{1,2})")
+USUAL_NAME = re.compile(r"[A-Za-z0-9_+.-]+")
+
+
+class Flaw(NamedTuple):
+    """A flaw of a rulesheet, with its place and its remedy."""
+
+    location: Location
+    message: str
+    remedy: str
+    rule: Rule | None = None
+
+
+class Sheet:
+    """A rulesheet with lookups that several checks need."""
+
+    def __init__(self, rulesheet: syntax.Rulesheet) -> None:
+        self.rules = rulesheet.rules
+        self.text = rulesheet.text
+        self.heads = {rule.head.name for rule in rulesheet.rules}
+        self.dependencies = syntax.RelationGraph(rulesheet)
+
+    @cached_property
+    def lines(self) -> list[str]:
+        return syntax.lines(self.text)
+
+    def at(self, location: Location) -> str:
+        """Return the text from a place to the end of its line; empty if the rulesheet was not parsed from its text."""
+        return self.lines[location.line - 1][location.column - 1 :] if location.line <= len(self.lines) else ""
+
+    def written(self, variable: Variable) -> str:
+        """Return a variable as it is spelled in the text, with its question mark."""
+        spelling = self.at(variable.location)[: len(str(variable))]
+        return spelling if spelling.lower() == str(variable) else str(variable)
+
+    def conditions(self) -> Iterator[tuple[Rule, Condition]]:
+        """Return every condition of a body with its rule. Conditions inside other conditions are included."""
+        return ((rule, condition) for rule in self.rules for condition in syntax.conditions(rule.body))
+
+    def body_atoms(self) -> Iterator[tuple[Rule, Atom]]:
+        """Return every atom of a body with its rule."""
+        return ((rule, condition) for rule, condition in self.conditions() if isinstance(condition, Atom))
+
+    def atoms(self) -> Iterator[tuple[Rule, Atom]]:
+        """Return every atom with its rule. Heads are included."""
+        return ((rule, atom) for rule in self.rules for atom in (rule.head, *syntax.body_atoms(rule)))
+
+    def names(self) -> Iterator[tuple[Rule, Constant | Function]]:
+        """Return every constant and function with its rule."""
+        return ((rule, term) for rule in self.rules for term in syntax.named_terms(rule))
+
+    def functions(self) -> Iterator[tuple[Rule, Function]]:
+        """Return every function with its rule."""
+        return ((rule, term) for rule, term in self.names() if isinstance(term, Function))
+
+
+Named = TypeVar("Named", Atom, Function, Constant | Function, Atom | Constant)
+
+
+def _first_places(uses: Iterable[tuple[Rule, Named]]) -> Iterable[tuple[Rule, Named]]:
+    """Return the first use of every name."""
+    first: dict[str, tuple[Rule, Named]] = {}
+    for rule, named in uses:
+        first.setdefault(named.name, (rule, named))
+    return first.values()
+
+
+def missing(sheet: Sheet) -> Iterator[Flaw]:
+    for word, example in NEEDED.items():
+        if word not in sheet.heads:
+            message = f"expected at least one rule for '{word}', got none"
+            yield Flaw(Location(1, 1), message, f"a match cannot be played without; add one, as in {example}")
+
+
+def given_in_head(sheet: Sheet) -> Iterator[Flaw]:
+    instead = {"true": "next' or 'init", "does": "legal"}
+    for rule in sheet.rules:
+        head = rule.head
+        if head.name in instead:
+            message = f"'{head.name}' in a head, but it is given by the match and never derived"
+            yield Flaw(head.location, message, f"use '{instead[head.name]}' in the head", rule)
+        elif head.name == "role" and rule.body:
+            message = "'role' in the head of a rule with a body, but roles are given by facts"
+            yield Flaw(head.location, message, "write one fact for each role, as in (role xplayer)", rule)
+
+
+def output_in_body(sheet: Sheet) -> Iterator[Flaw]:
+    remedies = {
+        "next": "move what this relation says to one of its own, and use that here and in a rule for 'next'",
+        "init": "use a relation of your own, and derive 'init' from it",
+        "base": "use a relation of your own, and derive 'base' from it",
+        "input": "use 'legal', or a relation of your own from which 'input' is derived",
+    }
+    for rule, atom in sheet.body_atoms():
+        if atom.name in remedies:
+            yield Flaw(atom.location, f"'{atom.name}' in a body", remedies[atom.name], rule)
+
+
+def _depends(sheet: Sheet, heads: frozenset[str], given: str, remedy: str) -> Iterator[Flaw]:
+    """Yield a flaw for every condition that makes a rule for one of `heads` depend on `given`."""
+    dependent = sheet.dependencies.toward(given).keys() | {given}
+    for rule, atom in sheet.body_atoms():
+        if rule.head.name in heads and atom.name in dependent:
+            path = " -> ".join((rule.head.name, *sheet.dependencies.path(atom.name, given)))
+            yield Flaw(atom.location, f"'{rule.head.name}' depends on '{given}': {path}", remedy, rule)
+
+
+def fixed_depends_on_state(sheet: Sheet) -> Iterator[Flaw]:
+    fixed = frozenset({"init", "base", "input"})
+    for given in ("true", "does"):
+        yield from _depends(sheet, fixed, given, f"it is the same in every state: derive it without '{given}'")
+
+
+def state_depends_on_moves(sheet: Sheet) -> Iterator[Flaw]:
+    remedy = "it is asked before anybody moves: keep what was done in a fact by 'next', and use 'true' here"
+    yield from _depends(sheet, frozenset({"terminal", "legal", "goal"}), "does", remedy)
+
+
+def not_a_sentence(sheet: Sheet) -> Iterator[Flaw]:
+    remedy = "give what is inside a relation of its own, and negate that"
+    for rule, condition in sheet.conditions():
+        match condition:
+            case Not(Or() | And() | Not() as inner):
+                word = type(inner).__name__.lower()
+                yield Flaw(inner.location, f"expected a sentence after 'not', got ({word} ..)", remedy, rule)
+
+
+def unsafe(sheet: Sheet) -> Iterator[Flaw]:
+    for rule in sheet.rules:
+        first: dict[str, tuple[Variable, str]] = {}
+        for variable, where in _unbound(rule):
+            first.setdefault(variable.name, (variable, where))
+        for variable, where in first.values():
+            message = f"the variable {variable} in {where} stands in no positive condition"
+            remedy = f"add a condition that {variable} ranges over, as in (some_relation {variable})"
+            if any(isinstance(part, Or) for part in syntax.conditions(rule.body)):
+                remedy += "; of an 'or', every branch needs one"
+            yield Flaw(variable.location, message, remedy, rule)
+
+
+def _unbound(rule: Rule) -> Iterator[tuple[Variable, str]]:
+    """Yield the variables of a rule that no condition binds. Also yield the kind of place where each variable is."""
+    if rule.body:
+        bound = syntax.bound(rule)
+        yield from ((var, "the head") for var in syntax.term_variables(rule.head) if var.name not in bound)
+    for sentence, positive, bound_here in syntax.in_context(rule):
+        if not positive or isinstance(sentence, Distinct):
+            where = "a 'not'" if not positive else "a 'distinct'"
+            yield from ((var, where) for var in syntax.term_variables(sentence) if var.name not in bound_here)
+
+
+def variable_in_fact(sheet: Sheet) -> Iterator[Flaw]:
+    for rule in sheet.rules:
+        variable = None if rule.body else next(syntax.term_variables(rule.head), None)
+        if variable:
+            remedy = f"write (<= {rule.head} (some_relation {variable})), or a fact for each value"
+            yield Flaw(variable.location, f"the variable {variable} in a fact", remedy, rule)
+
+
+def unlimited_recursion(sheet: Sheet) -> Iterator[Flaw]:
+    """Check the recursion restriction of the specification. This restriction keeps the derived relations finite."""
+    for rule in sheet.rules:
+        recursive = partial(sheet.dependencies.recursive, rule.head)
+        if any(map(recursive, syntax.body_atoms(rule))):
+            yield from _unlimited_terms(rule, recursive)
+
+
+def _unlimited_terms(rule: Rule, recursive: Callable[[Atom], bool]) -> Iterator[Flaw]:
+    remedy = "add a condition outside the cycle that says what it ranges over"
+    for sentence, positive, bound in syntax.in_context(rule, binds=lambda atom: not recursive(atom)):
+        if positive and isinstance(sentence, Atom) and recursive(sentence):
+            for term in sentence.args:
+                if term not in rule.head.args and not syntax.variables_of(term) <= bound:
+                    message = (
+                        f"recursion without limit: {term} of {sentence}, which is in a cycle with the head, is not "
+                        "ground, no argument of the head, and in no positive condition outside the cycle"
+                    )
+                    yield Flaw(term.location, message, remedy, rule)
+
+
+def goal_out_of_range(sheet: Sheet) -> Iterator[Flaw]:
+    for rule in sheet.rules:
+        if rule.head.name == "goal" and not _may_be_goal(value := rule.head.args[1]):
+            message = f"expected a goal that is a whole number from 0 to 100, got {value}"
+            yield Flaw(value.location, message, "scale the goals of all roles to 0..100", rule)
+
+
+def _may_be_goal(value: syntax.Term) -> bool:
+    return isinstance(value, Variable) or bool(isinstance(value, Constant) and GOAL.fullmatch(value.name))
+
+
+def unknown_role(sheet: Sheet) -> Iterator[Flaw]:
+    declared = [rule.head.args[0] for rule in sheet.rules if rule.head.name == "role"]
+    if not declared or any(syntax.variables_of(role) for role in declared):
+        return
+    roles = ", ".join(dict.fromkeys(map(str, declared)))
+    for rule, atom in sheet.atoms():
+        if atom.name in ("legal", "goal", "does", "input"):
+            role = atom.args[0]
+            if not syntax.variables_of(role) and role not in declared:
+                message = f"'{atom.name}' of {role}, which is no role"
+                yield Flaw(role.location, message, f"the roles are {roles}: use one of them, or declare it", rule)
+
+
+def negation_in_cycle(sheet: Sheet) -> Iterator[Flaw]:
+    remedy = "write the rule without what it defines; it has a meaning only where no atom denies itself"
+    for rule in sheet.rules:
+        for sentence, positive, _ in syntax.in_context(rule):
+            if isinstance(sentence, Atom) and not positive and sheet.dependencies.recursive(rule.head, sentence):
+                path = " -> ".join(sheet.dependencies.path(sentence.name, rule.head.name))
+                message = f"negation inside a cycle of relations: {rule.head.name} -> not {path}"
+                yield Flaw(sentence.location, message, remedy, rule)
+
+
+def used_but_never_derived(sheet: Sheet) -> Iterator[Flaw]:
+    remedy = "add a rule or a fact for it, or correct its name; as it stands it is always false"
+    for rule, atom in _first_places(sheet.body_atoms()):
+        if atom.name not in sheet.heads | syntax.GIVEN_RELATIONS:
+            yield Flaw(atom.location, f"the relation '{atom.name}' is used but never derived", remedy, rule)
+
+
+def derived_but_never_used(sheet: Sheet) -> Iterator[Flaw]:
+    """Find relations that no other relation uses. Uses within the relation's own recursion do not count."""
+    groups = sheet.dependencies.groups
+    edges = ((groups[head], groups[use]) for head, uses in sheet.dependencies.bodies.items() for use in uses)
+    used = {target for source, target in edges if source != target}
+    words = KEYWORD_ARITY.keys() | GDL_II_WORDS
+    used |= {groups[word] for word in words if word in groups}
+    for rule, head in _first_places((rule, rule.head) for rule in sheet.rules):
+        if groups[head.name] not in used and head.name not in words:
+            message = f"the relation '{head.name}' is derived but never used"
+            yield Flaw(head.location, message, "remove its rules, or correct its name", rule)
+
+
+def few_branches(sheet: Sheet) -> Iterator[Flaw]:
+    for rule, condition in sheet.conditions():
+        match condition:
+            case Or([]):
+                message = "an 'or' with no branch, which never holds"
+                yield Flaw(condition.location, message, "add branches, or remove it", rule)
+            case Or([_]):
+                remedy = "write the branch without the 'or', or add the others"
+                yield Flaw(condition.location, "an 'or' with one branch", remedy, rule)
+
+
+def and_word(sheet: Sheet) -> Iterator[Flaw]:
+    remedy = "conditions of a body all hold: write them side by side, or inside an 'or' as a relation"
+    for rule, condition in sheet.conditions():
+        if isinstance(condition, And):
+            yield Flaw(condition.location, "'and' is not in the definition of GDL", remedy, rule)
+
+
+def not_distinct(sheet: Sheet) -> Iterator[Flaw]:
+    remedy = "gamelore reads it as equality, others may not: write the same term in both places"
+    for rule, condition in sheet.conditions():
+        if isinstance(condition, Not) and isinstance(condition.condition, Distinct):
+            yield Flaw(condition.location, "'not' before a 'distinct'", remedy, rule)
+
+
+def empty_body(sheet: Sheet) -> Iterator[Flaw]:
+    for rule in sheet.rules:
+        if rule.arrow and not rule.body:
+            yield Flaw(rule.location, "a rule with an empty body", f"write the fact {rule.head}", rule)
+
+
+def keyword_as_name(sheet: Sheet) -> Iterator[Flaw]:
+    remedy = "rename it, or close the parenthesis before it"
+    for rule, term in _first_places(sheet.names()):
+        if term.name in syntax.FORM:
+            kind = "function" if isinstance(term, Function) else "constant"
+            yield Flaw(term.location, f"the word '{term.name}' of GDL as a {kind}", remedy, rule)
+
+
+def several_arities(sheet: Sheet) -> Iterator[Flaw]:
+    remedy = "add or remove arguments, or rename one of them: they never match each other"
+    for kind, uses in (("relation", sheet.atoms()), ("function", sheet.functions())):
+        arities: dict[str, list[int]] = {}
+        for rule, named in uses:
+            arity = len(named.args)
+            before = arities.setdefault(named.name, [arity])
+            if arity not in before:
+                before.append(arity)
+                message = f"the {kind} '{named.name}' with {_arguments(arity)} here and {_arguments(before[0])} before"
+                yield Flaw(named.location, message, remedy, rule)
+
+
+def _arguments(number: int) -> str:
+    return f"{number} argument{'s' * (number != 1)}"
+
+
+def several_spellings(sheet: Sheet) -> Iterator[Flaw]:
+    """Compare the spellings of each name in the whole sheet, and the spellings of each variable in its rule."""
+    spellings: dict[str, list[str]] = {}
+    for rule in sheet.rules:
+        names = (written for written in _written_names(rule) if written.name not in KEYWORD_ARITY)
+        yield from _differing(rule, names, spellings)
+        yield from _differing(rule, _written_variables(sheet, rule), {})
+
+
+def _differing(rule: Rule, written: Iterable[_Written], spellings: dict[str, list[str]]) -> Iterator[Flaw]:
+    remedy = "write it the same everywhere; other systems may tell them apart, gamelore does not"
+    for name, spelling, location in written:
+        before = spellings.setdefault(name, [spelling])
+        if spelling not in before:
+            before.append(spelling)
+            message = f"'{spelling}' here and '{before[0]}' before: one name in several capitalisations"
+            yield Flaw(location, message, remedy, rule)
+
+
+class _Written(NamedTuple):
+    """A name in lower case, its spelling in the text, and its place."""
+
+    name: str
+    spelling: str
+    location: Location
+
+
+def _written_names(rule: Rule) -> Iterator[_Written]:
+    for sentence in syntax.sentences(rule):
+        if isinstance(sentence, Atom):
+            yield _Written(sentence.name, sentence.spelling, sentence.location)
+        for term in syntax.terms(sentence):
+            if not isinstance(term, Variable):
+                yield _Written(term.name, term.spelling, term.location)
+
+
+def _written_variables(sheet: Sheet, rule: Rule) -> Iterator[_Written]:
+    """Yield the variables of a rule. They are in lower case if the rule was not parsed from the text of the sheet."""
+    for variable in syntax.term_variables(*syntax.sentences(rule)):
+        yield _Written(variable.name, sheet.written(variable), variable.location)
+
+
+def unusual_characters(sheet: Sheet) -> Iterator[Flaw]:
+    remedy = "use letters, digits, '_', '-', '+' and '.'; other systems may not read the rest"
+    seen: set[str] = set()
+    for rule in sheet.rules:
+        for name, spelling, location in chain(_written_names(rule), _written_variables(sheet, rule)):
+            bare = spelling.removeprefix("?")
+            if name not in seen and not USUAL_NAME.fullmatch(bare):
+                seen.add(name)
+                unusual = USUAL_NAME.sub("", bare)[0]
+                yield Flaw(location, f"the unusual character {unusual!r} in the name {spelling}", remedy, rule)
+
+
+def relation_and_function(sheet: Sheet) -> Iterator[Flaw]:
+    remedy = "rename one of them; inside true, next and does it is a function, as a condition a relation"
+    relations = sheet.dependencies.bodies.keys() - KEYWORD_ARITY.keys()
+    for rule, term in _first_places(sheet.functions()):
+        if term.name in relations:
+            message = f"the name '{term.name}' is both a function and a relation"
+            yield Flaw(term.location, message, remedy, rule)
+
+
+def parenthesised(sheet: Sheet) -> Iterator[Flaw]:
+    propositions = ((rule, atom) for rule, atom in sheet.atoms() if not atom.args)
+    constants = ((rule, term) for rule, term in sheet.names() if isinstance(term, Constant))
+    for kind, uses in (("proposition", propositions), ("constant", constants)):
+        opened = ((rule, named) for rule, named in uses if sheet.at(named.location).startswith("("))
+        for rule, named in _first_places(opened):
+            remedy = f"write {named}: some systems hold the two for different {kind}s"
+            yield Flaw(named.location, f"parentheses around the {kind} {named}", remedy, rule)
+
+
+Severity: TypeAlias = Literal["error", "warning"]
+Moves: TypeAlias = tuple[tuple[str, ...], ...]
+"""Joint moves from the initial state. Each joint move has one move for each role, in the order of the roles."""
+SHOWN_MOVES = 8  # maximum number of moves in the text of a finding
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A flaw of a rulesheet, with its severity and its place.
+
+    line, column: the place of the flaw, counted from 1.
+    rule: the text of the rule with the flaw; empty if no rule has it.
+    witness: for a flaw that appears only in play, the moves that lead to it.
+    """
+
+    severity: Severity
+    code: str
+    message: str
+    path: Path | None
+    line: int
+    column: int
+    rule: str
+    remedy: str
+    witness: Moves | None = None
+
+    def __str__(self) -> str:
+        place = f"{self.path or '<text>'}:{self.line}:{self.column}"
+        in_rule = f"\n  in {self.rule}" if self.rule else ""
+        after = "" if self.witness is None else f"\n  {_after(self.witness)}"
+        return f"{place}: {self.severity}: {self.message} [{self.code}]{in_rule}{after}\n  remedy: {self.remedy}"
+
+
+def _after(moves: Moves) -> str:
+    """Return moves on one line as options of `gamelore show`. If there are many, leave out those in the middle."""
+    if not moves:
+        return "at the start"
+    joint = [f"--play {shlex.quote(' '.join(move))}" for move in moves]
+    if len(joint) > SHOWN_MOVES:
+        joint[SHOWN_MOVES // 2 : -SHOWN_MOVES // 2] = [f".. {len(joint) - SHOWN_MOVES} more .."]
+    return f"after {len(moves)} move{'s' * (len(moves) != 1)}: {' '.join(joint)}"
+
+
+class Check(NamedTuple):
+    """A check of a rulesheet: a function that finds flaws.
+
+    code, severity: code and severity of the findings.
+    refuses: whether a rulesheet with such a finding cannot be loaded.
+    """
+
+    code: str
+    severity: Severity
+    refuses: bool
+    find: Callable[[Sheet], Iterator[Flaw]]
+
+
+CHECKS = (
+    Check("missing", "error", True, missing),
+    Check("given-in-head", "error", True, given_in_head),
+    Check("fixed-depends-on-state", "error", True, fixed_depends_on_state),
+    Check("state-depends-on-moves", "error", True, state_depends_on_moves),
+    Check("unsafe-variable", "error", True, unsafe),
+    Check("variable-in-fact", "error", True, variable_in_fact),
+    Check("output-in-body", "error", False, output_in_body),
+    Check("keyword-as-name", "error", False, keyword_as_name),
+    Check("not-a-sentence", "error", False, not_a_sentence),
+    Check("unlimited-recursion", "error", False, unlimited_recursion),
+    Check("goal-out-of-range", "error", False, goal_out_of_range),
+    Check("unknown-role", "error", False, unknown_role),
+    Check("several-spellings", "error", False, several_spellings),
+    Check("several-arities", "warning", False, several_arities),
+    Check("negation-in-cycle", "warning", False, negation_in_cycle),
+    Check("unusual-character", "warning", False, unusual_characters),
+    Check("never-derived", "warning", False, used_but_never_derived),
+    Check("never-used", "warning", False, derived_but_never_used),
+    Check("relation-and-function", "warning", False, relation_and_function),
+    Check("few-branches", "warning", False, few_branches),
+    Check("and", "warning", False, and_word),
+    Check("not-distinct", "warning", False, not_distinct),
+    Check("empty-body", "warning", False, empty_body),
+    Check("parenthesised", "warning", False, parenthesised),
+)
+
+OF_THE_WHOLE_SHEET = frozenset({"missing", "unknown-role", "never-derived", "never-used", "negation-in-cycle"})
+REFUSED = frozenset(check.code for check in CHECKS if check.refuses)
+
+
+def lint(rulesheet: syntax.Rulesheet) -> list[Finding]:
+    """Return all findings in the text of a rulesheet, in the order of the text."""
+    return _findings(rulesheet, CHECKS)
+
+
+def lint_text(text: str, path: Path | None = None) -> list[Finding]:
+    """Return the findings of `lint`, and a finding with the code "syntax" for every rule that does not parse.
+
+    If a rule does not parse, checks of the whole sheet are left out. Such a check could report that a rule is missing,
+    and the missing rule could be the rule that does not parse.
+    """
+    rulesheet, errors = syntax.parse_around_errors(text, path)
+    findings = [
+        Finding("error", "syntax", error.message, path, error.line, error.column, error.rule, error.remedy)
+        for error in errors
+    ]
+    findings += _findings(rulesheet, [check for check in CHECKS if not errors or check.code not in OF_THE_WHOLE_SHEET])
+    return sorted(findings, key=lambda finding: (finding.line, finding.column))
+
+
+def refuse(rulesheet: syntax.Rulesheet) -> None:
+    """Raise GDLSemanticError for the first finding of a check that refuses the rulesheet.
+
+    A game with such a finding has no perfect model, or it cannot be played.
+    """
+    for finding in _findings(rulesheet, [check for check in CHECKS if check.refuses])[:1]:
+        raise _error(finding, finding.message, finding.remedy)
+
+
+def placed(error: GDLSemanticError, rulesheet: syntax.Rulesheet, code: str) -> GDLSemanticError:
+    """Return the error with the place of the first finding of a check; the error unchanged if there is no finding."""
+    for finding in _findings(rulesheet, [check for check in CHECKS if check.code == code])[:1]:
+        return _error(finding, error.message, error.remedy)
+    return error
+
+
+def _error(place: Finding, message: str, remedy: str) -> GDLSemanticError:
+    return GDLSemanticError(
+        message, path=place.path, line=place.line, column=place.column, rule=place.rule, remedy=remedy
+    )
+
+
+def _findings(rulesheet: syntax.Rulesheet, checks: Sequence[Check]) -> list[Finding]:
+    sheet = Sheet(rulesheet)
+    flaws = ((check, *flaw) for check in checks for flaw in check.find(sheet))
+    findings = [
+        Finding(check.severity, check.code, message, rulesheet.path, *place, str(rule) if rule else "", remedy)
+        for check, place, message, remedy, rule in flaws
+    ]
+    return sorted(findings, key=lambda finding: (finding.line, finding.column))

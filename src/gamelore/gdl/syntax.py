@@ -1,0 +1,737 @@
+"""Parser, syntax tree and formatter of GDL; iteration over conditions and terms; the dependency graph of relations.
+
+A rulesheet is a list of rules. A rule is a head atom and a body of conditions. Every term and rule stores its line and
+column. Terms and atoms are printed in canonical form, with one space between arguments: `(cell 1 1 b)`. Names are
+compared in lower case and shown as first written.
+
+A *sentence* is the smallest condition: an atom or a `distinct`. Relation p depends on relation q if q is in the body of
+a rule for p. The keywords of GDL are relations like any other; `true` and `does` depend on no relation.
+
+`formatted` changes only the white space of a rulesheet:
+
+- A rule that fits into WIDTH columns is written on one line. A longer rule has its head on the first line, and one
+  condition on each following line. A long `or`, `and` or `not` is broken in the same way; all its parts are indented
+  like its first part. Atoms are never broken.
+- Every rule begins a new line. Every fact begins a new line, too, except if it follows another fact on the same line
+  in the text: such facts stay on one line if they fit.
+- Several blank lines between rules or comments become one blank line. Blank lines inside a rule are removed.
+- A comment on its own line stays on its own line, indented like the next line. A comment after code stays after this
+  code, on the last line of the code. The code after the comment begins a new line. Comments after code on consecutive
+  lines begin in the same column.
+
+Formatting a formatted text does not change it. All line ends are like the first line end of the text, or `\\n`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple, NoReturn, TypeAlias, TypeVar
+
+from ..errors import GameloreError, GDLSyntaxError
+
+FORM = {
+    "role": "(role name)",
+    "init": "(init fact)",
+    "true": "(true fact)",
+    "next": "(next fact)",
+    "legal": "(legal role move)",
+    "does": "(does role move)",
+    "goal": "(goal role number)",
+    "terminal": "terminal",
+    "base": "(base fact)",
+    "input": "(input role move)",
+    "<=": "(<= head condition ..)",
+    "not": "(not condition)",
+    "or": "(or condition condition ..)",
+    "and": "(and condition condition ..)",
+    "distinct": "(distinct term term)",
+}
+LOGICAL_WORDS = frozenset({"<=", "not", "or", "and", "distinct"})
+KEYWORD_ARITY = {word: form.count(" ") for word, form in FORM.items() if word not in LOGICAL_WORDS}
+MAX_NESTING = 200  # maximum depth of nested parentheses; more could exceed the recursion limit of Python
+
+
+class Location(NamedTuple):
+    """A place in the text. Lines and columns are counted from 1."""
+
+    line: int
+    column: int
+
+
+NOWHERE = Location(0, 0)
+"""Location of generated terms and rules."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A name without arguments. `name` is in lower case; `spelling` is the name as written in the text."""
+
+    name: str
+    spelling: str = field(compare=False)
+    location: Location = field(compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return self.spelling
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable `?name`. `name` is in lower case and does not contain the question mark."""
+
+    name: str
+    location: Location = field(compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"?{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A name with at least one argument."""
+
+    name: str
+    args: tuple[Term, ...]
+    spelling: str = field(compare=False)
+    location: Location = field(compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"({self.spelling} {' '.join(map(str, self.args))})"
+
+
+Term: TypeAlias = Constant | Variable | Function
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """A relation applied to terms. `p` and `(p)` are the same atom."""
+
+    name: str
+    args: tuple[Term, ...]
+    spelling: str = field(compare=False)
+    location: Location = field(compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"({self.spelling} {' '.join(map(str, self.args))})" if self.args else self.spelling
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    """`(distinct left right)`: the two terms differ."""
+
+    left: Term
+    right: Term
+    location: Location = field(compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"(distinct {self.left} {self.right})"
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """`(not condition)`."""
+
+    condition: Condition
+    location: Location = field(compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"(not {self.condition})"
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """`(or branch ..)`: at least one branch holds. An `or` without branches is false."""
+
+    branches: tuple[Condition, ...]
+    location: Location = field(compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"({' '.join(map(str, ('or', *self.branches)))})"
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """`(and part ..)`: all parts hold. It is not in the definition of GDL, but some sheets use it."""
+
+    parts: tuple[Condition, ...]
+    location: Location = field(compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"({' '.join(map(str, ('and', *self.parts)))})"
+
+
+Condition: TypeAlias = Atom | Distinct | Not | Or | And
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule `(<= head body ..)`, or a fact.
+
+    A fact has an empty body. `arrow` is False if the fact is written without `<=`.
+    """
+
+    head: Atom
+    body: tuple[Condition, ...]
+    location: Location = field(compare=False, repr=False)
+    arrow: bool = field(default=True, compare=False)
+
+    def __str__(self) -> str:
+        return f"(<= {' '.join(map(str, (self.head, *self.body)))})" if self.arrow else str(self.head)
+
+
+@dataclass(frozen=True, slots=True)
+class Rulesheet:
+    """A parsed text: its rules in order, the text, and the path of its file. The path is None if there is no file."""
+
+    rules: tuple[Rule, ...]
+    text: str = field(repr=False)
+    path: Path | None = None
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.rules))
+
+
+class Token(NamedTuple):
+    """A parenthesis, a word, or a comment from `;` to the end of its line."""
+
+    text: str
+    location: Location
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class _List:
+    items: tuple[_Expression, ...]
+    location: Location
+
+    def __str__(self) -> str:
+        return f"({' '.join(map(str, self.items))})"
+
+
+_Expression: TypeAlias = Token | _List
+
+_TOKEN = re.compile(r"[()]|[^\s\ufeff();]+")  # a byte order mark inside the text, as in joined files, is white space
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_UNPRINTABLE = re.compile(r"[^ -~]")
+_BYTE_ORDER_MARK = "\ufeff"
+_NOT_TEXT = re.compile(r"[\x00-\x08\x0e-\x19\x7f]")  # control characters that do not occur in text files
+
+
+def lines(text: str) -> list[str]:
+    """Split a text into lines, as locations count them. A byte order mark at the beginning of the text is removed."""
+    return _LINE_END.split(text.removeprefix(_BYTE_ORDER_MARK))
+
+
+def refuse_binary(text: str, source: Path | str) -> None:
+    """Raise GameloreError if a text that was read from the file `source` is binary. The message has one line."""
+    control_character = _NOT_TEXT.search(text)
+    if control_character is not None:
+        line = len(lines(text[: control_character.start()]))
+        raise GameloreError(
+            f"expected a rulesheet, which is text in UTF-8, got a binary file: {source} has the character "
+            f"{control_character.group()!r} in line {line}; name another file"
+        )
+
+
+def parse(text: str, path: Path | None = None) -> Rulesheet:
+    """Parse a rulesheet. Raises GDLSyntaxError with line, column and remedy."""
+    parser = _Parser(path)
+    return Rulesheet(tuple(map(parser.rule, parser.expressions(text))), text, path)
+
+
+def parse_around_errors(text: str, path: Path | None = None) -> tuple[Rulesheet, list[GDLSyntaxError]]:
+    """Return the rules that parse, and the first error of each rule that does not parse, in the order of the text.
+
+    Parsing stops at an unmatched parenthesis, because the rules after it cannot be separated.
+    """
+    parser = _Parser(path)
+    rules: list[Rule] = []
+    errors: list[GDLSyntaxError] = []
+    try:
+        for expression in parser.expressions(text):
+            try:
+                rules.append(parser.rule(expression))
+            except GDLSyntaxError as error:
+                errors.append(error)
+    except GDLSyntaxError as error:
+        errors.append(error)
+    return Rulesheet(tuple(rules), text, path), errors
+
+
+def parse_term(text: str) -> Term:
+    """Parse one term, such as `noop` or `(mark 2 2)`. Raises GDLSyntaxError."""
+    parser = _Parser(None)
+    expressions = list(parser.expressions(text))
+    if len(expressions) != 1:
+        parser.fail(f"expected one term, got {len(expressions)}", Location(1, 1), "write it as (mark 2 2) or noop")
+    return parser.term(expressions[0])
+
+
+def printable(text: str, most: int = 200) -> str:
+    """Return untrusted text as one line of at most `most` printable ASCII characters, for messages and logs."""
+    line = _UNPRINTABLE.sub("?", " ".join(text[: 4 * most].split()))
+    return line if len(line) <= most and len(text) <= 4 * most else f"{line[: most - 2]}.."
+
+
+def tokens(text: str, *, comments: bool = False) -> Iterator[Token]:
+    """Yield the tokens of a text in order. Comments are included if `comments` is true."""
+    for number, line in enumerate(lines(text), start=1):
+        code, mark, comment = line.partition(";")
+        for match in _TOKEN.finditer(code):
+            yield Token(match.group(), Location(number, match.start() + 1))
+        if mark and comments:
+            yield Token(mark + comment, Location(number, len(code) + 1))
+
+
+class _Parser:
+    """Parser that turns tokens into nested lists, and nested lists into rules.
+
+    expression: the current top-level expression, for error messages.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.expression: _Expression | None = None
+
+    def fail(self, message: str, location: Location, remedy: str) -> NoReturn:
+        rule = "" if self.expression is None else str(self.expression)
+        raise GDLSyntaxError(message, path=self.path, **location._asdict(), rule=rule, remedy=remedy)
+
+    def expressions(self, text: str) -> Iterator[_Expression]:
+        """Yield the top-level expressions. Raises GDLSyntaxError for unmatched parentheses."""
+        open_lists: list[tuple[Location, list[_Expression]]] = []
+        for token in tokens(text):
+            expression: _Expression = token
+            if token.text == "(":
+                if len(open_lists) >= MAX_NESTING:
+                    remedy = "flatten the term; gamelore does not take deeper ones"
+                    self.fail(f"more than {MAX_NESTING} nested parentheses", token.location, remedy)
+                open_lists.append((token.location, []))
+                continue
+            if token.text == ")":
+                if not open_lists:
+                    remedy = "remove it, or add the missing '(' before"
+                    self.fail("a ')' that closes nothing", token.location, remedy)
+                begin, items = open_lists.pop()
+                expression = _List(tuple(items), begin)
+            if open_lists:
+                open_lists[-1][1].append(expression)
+            else:
+                self.expression = expression
+                yield expression
+                self.expression = None
+        if open_lists:
+            self.unclosed(*open_lists[-1])
+
+    def unclosed(self, location: Location, items: list[_Expression]) -> NoReturn:
+        next_rule = next((item for item in items if _begins_with(item, "<=")), None)
+        where = (
+            f" before line {next_rule.location.line}, where the next rule begins"
+            if next_rule
+            else "; of those open at the end, the place named is the innermost"
+        )
+        self.fail("a '(' that is never closed", location, f"add the missing ')'{where}")
+
+    def rule(self, expression: _Expression) -> Rule:
+        if not isinstance(expression, _List) or not _begins_with(expression, "<="):
+            return Rule(self.atom(expression), (), expression.location, arrow=False)
+        if len(expression.items) < 2:
+            self.fail("expected a head after '<=', got none", expression.location, f"write {FORM['<=']}")
+        head = self.atom(expression.items[1])
+        return Rule(head, tuple(map(self.condition, expression.items[2:])), expression.location)
+
+    def condition(self, expression: _Expression) -> Condition:
+        word = _first_word(expression)
+        if not isinstance(expression, _List) or word not in LOGICAL_WORDS:
+            return self.atom(expression)
+        arguments, location = expression.items[1:], expression.location
+        if word == "distinct":
+            self.check_number(word, 2, arguments, location)
+            left, right = map(self.term, arguments)
+            return Distinct(left, right, location)
+        if word == "not":
+            self.check_number(word, 1, arguments, location)
+            return Not(self.condition(arguments[0]), location)
+        if word == "<=":
+            remedy = "close the rule before; '<=' stands only at the beginning of a rule"
+            self.fail("a rule inside a rule", location, remedy)
+        return (Or if word == "or" else And)(tuple(map(self.condition, arguments)), location)
+
+    def check_number(self, word: str, expected: int, arguments: Sequence[object], location: Location) -> None:
+        """Raise GDLSyntaxError if a keyword of GDL does not have the expected number of arguments."""
+        if len(arguments) != expected:
+            message = f"expected {expected} argument{'s' * (expected != 1)} for '{word}', got {len(arguments)}"
+            self.fail(message, location, f"write {FORM[word]}")
+
+    def atom(self, expression: _Expression) -> Atom:
+        name, arguments = self.application(expression, "a relation")
+        word = name.text.lower()
+        if word in LOGICAL_WORDS:
+            where = "with its parentheses" if word == "<=" else "and only in the body of a rule"
+            self.fail(f"expected a relation, got '{word}'", name.location, f"write {FORM[word]}, {where}")
+        terms = tuple(map(self.term, arguments))
+        if word in KEYWORD_ARITY:
+            self.check_number(word, KEYWORD_ARITY[word], terms, expression.location)
+        return Atom(word, terms, name.text, expression.location)
+
+    def term(self, expression: _Expression) -> Term:
+        if isinstance(expression, Token) and expression.text.startswith("?"):
+            if expression.text == "?":
+                message = "expected the name of a variable after '?', got none"
+                self.fail(message, expression.location, "write it as ?x")
+            return Variable(expression.text[1:].lower(), expression.location)
+        name, arguments = self.application(expression, "a function")
+        if not arguments:
+            return Constant(name.text.lower(), name.text, expression.location)
+        return Function(name.text.lower(), tuple(map(self.term, arguments)), name.text, expression.location)
+
+    def application(self, expression: _Expression, what: str) -> tuple[Token, tuple[_Expression, ...]]:
+        """Split `name` or `(name argument ..)` into the name and the arguments."""
+        items = expression.items if isinstance(expression, _List) else (expression,)
+        if not items:
+            remedy = "remove them, or write (name argument ..)"
+            self.fail(f"expected {what}, got empty parentheses", expression.location, remedy)
+        name = items[0]
+        if isinstance(name, _List):
+            remedy = "write (name argument ..); there is one parenthesis too many"
+            self.fail(f"expected the name of {what}, got a parenthesis", name.location, remedy)
+        if name.text.startswith("?"):
+            remedy = "put a name in its place: GDL is first order, variables stand for terms only"
+            self.fail(f"expected {what}, got the variable {name.text}", name.location, remedy)
+        return name, items[1:]
+
+
+def _first_word(expression: _Expression) -> str:
+    """Return the word, or the first word of the list, in lower case; an empty text if the list has no first word."""
+    first = expression.items[0] if isinstance(expression, _List) and expression.items else expression
+    return first.text.lower() if isinstance(first, Token) else ""
+
+
+def _begins_with(expression: _Expression, word: str) -> bool:
+    return isinstance(expression, _List) and _first_word(expression) == word
+
+
+Sentence: TypeAlias = Atom | Distinct
+GIVEN_RELATIONS = frozenset({"true", "does"})  # the state and the players give these atoms; no rule derives them
+
+
+def conditions(body: Iterable[Condition]) -> Iterator[Condition]:
+    """Yield every condition of a body and every condition inside it, in the order of the text."""
+    for condition in body:
+        yield condition
+        match condition:
+            case Not(inner):
+                yield from conditions((inner,))
+            case Or(parts) | And(parts):
+                yield from conditions(parts)
+
+
+def terms(sentence: Sentence) -> Iterator[Term]:
+    """Yield every term of a sentence and every term inside it, in the order of the text."""
+    yield from _inside((sentence.left, sentence.right) if isinstance(sentence, Distinct) else sentence.args)
+
+
+def _inside(arguments: Iterable[Term]) -> Iterator[Term]:
+    for term in arguments:
+        yield term
+        if isinstance(term, Function):
+            yield from _inside(term.args)
+
+
+def term_variables(*sentences: Sentence) -> Iterator[Variable]:
+    """Return all occurrences of variables in sentences."""
+    return (term for sentence in sentences for term in terms(sentence) if isinstance(term, Variable))
+
+
+def variables_of(term: Term) -> set[str]:
+    """Return the names of the variables in a term."""
+    if isinstance(term, Function):
+        return {inner.name for inner in _inside(term.args) if isinstance(inner, Variable)}
+    return {term.name} if isinstance(term, Variable) else set()
+
+
+def sentences(rule: Rule) -> Iterator[Sentence]:
+    """Yield the head and every sentence of the body."""
+    yield rule.head
+    yield from (condition for condition in conditions(rule.body) if isinstance(condition, Atom | Distinct))
+
+
+def body_atoms(rule: Rule) -> Iterator[Atom]:
+    """Return the atoms of the body, negated or not."""
+    return (condition for condition in conditions(rule.body) if isinstance(condition, Atom))
+
+
+def named_terms(rule: Rule) -> Iterator[Constant | Function]:
+    """Return all occurrences of constants and functions in a rule."""
+    return (term for sentence in sentences(rule) for term in terms(sentence) if not isinstance(term, Variable))
+
+
+class InContext(NamedTuple):
+    """A sentence of a body with its context.
+
+    positive: whether the sentence is not negated.
+    bound: the names of the variables that positive conditions around the sentence bind.
+    """
+
+    sentence: Sentence
+    positive: bool
+    bound: frozenset[str]
+
+
+def in_context(rule: Rule, binds: Callable[[Atom], bool] = lambda atom: True) -> Iterator[InContext]:
+    """Return the sentences of a body with their bound variables. Only atoms accepted by `binds` can bind variables."""
+    return _in_context(rule.body, _Binding(rule, binds), frozenset())
+
+
+def bound(rule: Rule) -> frozenset[str]:
+    """Return the names of the variables that the body binds, by a positive atom or in every branch of an `or`."""
+    return _Binding(rule, lambda atom: True).by_all(rule.body)
+
+
+class _Binding:
+    """Variables bound by conditions of a rule. An `or` without branches is false, and so binds all variables."""
+
+    def __init__(self, rule: Rule, binds: Callable[[Atom], bool]) -> None:
+        self.variables = frozenset(variable.name for variable in term_variables(*sentences(rule)))
+        self.binds = binds
+
+    def by_all(self, parts: Iterable[Condition]) -> frozenset[str]:
+        return frozenset[str]().union(*map(self.by, parts))
+
+    def by(self, condition: Condition) -> frozenset[str]:
+        match condition:
+            case Atom() if self.binds(condition):
+                return frozenset(variable.name for variable in term_variables(condition))
+            case And(parts):
+                return self.by_all(parts)
+            case Or(branches):
+                return self.variables.intersection(*map(self.by, branches))
+        return frozenset()
+
+
+def _in_context(parts: Sequence[Condition], binding: _Binding, outside: frozenset[str]) -> Iterator[InContext]:
+    here = outside | binding.by_all(parts)
+    for part in parts:
+        match part:
+            case Atom() | Distinct():
+                yield InContext(part, True, here)
+            case Not(inner):
+                negated = (sentence for sentence in conditions((inner,)) if isinstance(sentence, Atom | Distinct))
+                yield from (InContext(sentence, False, here) for sentence in negated)
+            case And(inner_parts):
+                yield from _in_context(inner_parts, binding, here)
+            case Or(branches):
+                for branch in branches:
+                    yield from _in_context((branch,), binding, here)
+
+
+Node = TypeVar("Node", bound=Hashable)
+
+
+def components(edges: Mapping[Node, Iterable[Node]]) -> dict[Node, int]:
+    """Return the number of the strongly connected component of each node. Nodes are sources and targets of edges."""
+    import rustworkx
+
+    nodes = dict.fromkeys(node for source, targets in edges.items() for node in (source, *targets))
+    graph: rustworkx.PyDiGraph[Node, None] = rustworkx.PyDiGraph()
+    number = dict(zip(nodes, graph.add_nodes_from(list(nodes)), strict=True))
+    graph.add_edges_from_no_data([(number[source], number[use]) for source, uses in edges.items() for use in uses])
+    groups = rustworkx.strongly_connected_components(graph)
+    return {graph[node]: group for group, members in enumerate(groups) for node in members}
+
+
+class RelationGraph:
+    """Dependency graph of the relations, which are identified by name.
+
+    bodies: relation -> the relations in the bodies of its rules, in order.
+    """
+
+    def __init__(self, sheet: Rulesheet) -> None:
+        self.bodies: dict[str, dict[str, None]] = {}
+        for rule in sheet.rules:
+            uses = self.bodies.setdefault(rule.head.name, {})
+            for atom in body_atoms(rule):
+                self.bodies.setdefault(atom.name, {})
+                if rule.head.name not in GIVEN_RELATIONS:
+                    uses[atom.name] = None
+
+    def toward(self, target: str) -> dict[str, str]:
+        """Map every relation that depends on `target` to the next relation on a shortest path to it."""
+        users: dict[str, list[str]] = {}
+        for head, uses in self.bodies.items():
+            for use in uses:
+                users.setdefault(use, []).append(head)
+        steps: dict[str, str] = {}
+        queue = [target]
+        for name in queue:
+            new = [head for head in users.get(name, ()) if head not in steps]
+            steps.update(dict.fromkeys(new, name))
+            queue += new
+        return steps
+
+    def path(self, start: str, target: str) -> list[str]:
+        """Return a shortest path from `start` to `target`, both included. `start` must depend on `target`."""
+        steps = self.toward(target)
+        path = [start]
+        while path[-1] != target:
+            path.append(steps[path[-1]])
+        return path
+
+    @cached_property
+    def groups(self) -> dict[str, int]:
+        """Number of the strongly connected component of each relation."""
+        return components(self.bodies)
+
+    def recursive(self, head: Atom, condition: Atom) -> bool:
+        """Return whether a condition of a rule is in a cycle with the head."""
+        return self.groups[head.name] == self.groups[condition.name]
+
+
+WIDTH = 100  # maximum number of columns of a line, without its comment
+
+
+def formatted(text: str, path: Path | None = None) -> str:
+    """Return the text in canonical layout. Raises GDLSyntaxError, with the path, if the text is not a rulesheet."""
+    parse(text, path)
+    end = "\r\n" if re.match(r"[^\r\n]*\r\n", text) else "\n"
+    return "".join(f"{line}{end}" for line in _joined(_sheet(_tree(text))))
+
+
+@dataclass(slots=True)
+class _Node:
+    """Node of the tree for formatting: a word, a comment on its own line, or a list.
+
+    items: the items of a list. The first item is a word.
+    note: the comment after the node on the same line.
+    first, last: the first and the last line of the node in the text, counted from 1.
+    """
+
+    first: int
+    last: int
+    text: str = ""
+    items: list[_Node] = field(default_factory=list)
+    note: str = ""
+
+    @property
+    def is_comment(self) -> bool:
+        return self.text.startswith(";")
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the node has no comment inside, so that it can be written on one line."""
+        return not self.is_comment and all(item.is_plain and not item.note for item in self.items)
+
+    @property
+    def is_broken_where_long(self) -> bool:
+        return bool(self.items) and self.items[0].text.lower() in LOGICAL_WORDS
+
+    @property
+    def is_rule(self) -> bool:
+        return bool(self.items) and self.items[0].text == "<="
+
+    def __str__(self) -> str:
+        return f"({' '.join(map(str, self.items))})" if self.items else self.text
+
+
+def _tree(text: str) -> list[_Node]:
+    """Return the top-level nodes of a text that parses. The nodes contain the comments."""
+    sheet = _Node(0, 0)
+    open_nodes = [sheet]
+    previous = 0
+    for token in tokens(text, comments=True):
+        line = token.location.line
+        if token.text == ")":
+            _close(open_nodes.pop(), line)
+        elif token.text.startswith(";"):
+            _place(token, open_nodes, line == previous)
+        elif token.text == "(":
+            node = _Node(line, line)
+            open_nodes[-1].items.append(node)
+            open_nodes.append(node)
+        else:
+            open_nodes[-1].items.append(_Node(line, line, token.text))
+        previous = line
+    return sheet.items
+
+
+def _close(node: _Node, line: int) -> None:
+    """Set the last line of a list. Move the comment after its last item to after its closing parenthesis."""
+    node.last = line
+    node.note, node.items[-1].note = node.items[-1].note, ""
+
+
+def _place(token: Token, open_nodes: Sequence[_Node], behind_code: bool) -> None:
+    """Attach a comment to the code before it on its line. If there is no such code, add the comment as a node."""
+    inner = open_nodes[-1]
+    comment = _Node(token.location.line, token.location.line, token.text.rstrip())
+    if not inner.items and len(open_nodes) > 1:  # between a parenthesis and its word: move it before the parenthesis
+        comment.first = comment.last = inner.first
+        open_nodes[-2].items.insert(-1, comment)
+    elif behind_code and not inner.items[-1].note:
+        inner.items[-1].note = comment.text
+    else:
+        inner.items.append(comment)
+
+
+class _Line(NamedTuple):
+    """A line of output: code and a comment. If the line has only a comment, `code` is its indentation."""
+
+    code: str
+    note: str = ""
+
+
+def _block(node: _Node, room: int) -> list[_Line]:
+    """Return the lines of a node for a width of `room` columns. The first line has no indentation."""
+    if node.is_comment:
+        return [_Line("", node.text)]
+    if node.is_plain and (len(str(node)) <= room or not node.is_broken_where_long):
+        return [_Line(str(node), node.note)]
+    word, *items = node.items
+    indent = len(word.text) + 2
+    lines = [_Line(" " * indent + code, note) for item in items for code, note in _block(item, room - indent - 1)]
+    if word.note or items[0].is_comment:
+        lines.insert(0, _Line(f"({word.text}", word.note))
+    else:
+        lines[0] = _Line(f"({word.text} {lines[0].code[indent:]}", lines[0].note)
+    if items[-1].is_comment:
+        return [*lines, _Line(" " * indent + ")", node.note)]
+    return [*lines[:-1], _Line(f"{lines[-1].code})", node.note)]
+
+
+def _sheet(items: Sequence[_Node]) -> list[_Line]:
+    lines: list[_Line] = []
+    for index, item in enumerate(items):
+        previous = items[index - 1] if index else None
+        if previous and item.first > previous.last + 1:
+            lines.append(_Line(""))
+        block = _block(item, WIDTH)
+        if previous and _share_a_line(previous, item) and len(lines[-1].code) + len(block[0].code) < WIDTH:
+            lines[-1] = _Line(f"{lines[-1].code} {block[0].code}", block[0].note)
+        else:
+            lines += block
+    return lines
+
+
+def _share_a_line(left: _Node, right: _Node) -> bool:
+    plain_facts = all(node.is_plain and not node.is_rule for node in (left, right))
+    return plain_facts and not left.note and left.last == right.first
+
+
+def _joined(lines: Sequence[_Line]) -> Iterator[str]:
+    """Yield the lines as text. The comments after code on consecutive lines begin in the same column."""
+    start = 0
+    while start < len(lines):
+        end = start + 1
+        if lines[start].code.strip() and lines[start].note:
+            while end < len(lines) and lines[end].code.strip() and lines[end].note:
+                end += 1
+            width = max(len(line.code) for line in lines[start:end])
+            yield from (f"{line.code.ljust(width)}  {line.note}" for line in lines[start:end])
+        else:
+            yield lines[start].code + lines[start].note
+        start = end

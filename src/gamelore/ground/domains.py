@@ -1,0 +1,309 @@
+"""Sizes of relations: complete static relations, domains of arguments, and estimated sizes of joins.
+
+*Static* relations depend neither on the state nor on moves. clingo derives them once.
+
+The *domain* of an argument of a relation is a set of terms. It contains every term that this argument can ever be.
+Terms flow from the bodies of rules to their heads until no domain changes. Negated conditions are ignored. Dependencies
+between arguments are ignored, too: if (cell 1 a) and (cell 2 b) can hold, (cell 1 b) is counted as possible. The
+domains give upper bounds of the sizes of relations, and estimates of the sizes of joins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf, prod
+from typing import Any, TypeAlias
+
+from ..gdl.clauses import Clause, Dependencies, Signature, signature, variables
+from ..gdl.syntax import KEYWORD_ARITY, Atom, Constant, Rulesheet, Term, Variable, variables_of
+from .clingo import Budget, Limits, Names, Translator, control, ground_within
+
+ATTEMPTS = 3
+# Limits of one attempt. The limit of literals is reached first, so that every run has the same result.
+LIMITS = Limits(seconds=60, literals=300_000)
+MAX_KNOWN = 2_000  # the rows of a relation are stored if it has at most this number of atoms
+
+Row: TypeAlias = tuple[str | None, ...]
+"""Arguments of an atom: the name of a constant, None for another term."""
+
+
+@dataclass(slots=True)
+class Statics:
+    """Static relations.
+
+    sizes: relation -> number of its atoms, or an upper bound of this number.
+    rows: relation -> all its atoms, for relations with at most MAX_KNOWN atoms.
+    """
+
+    sizes: dict[Signature, int] = field(default_factory=dict)
+    rows: dict[Signature, list[Row]] = field(default_factory=dict)
+
+
+def statics(rules: Sequence[Clause]) -> Statics:
+    """Derive the static relations. Leave out too large relations, and all relations that depend on them."""
+    large: set[Signature] = set()
+    for _ in range(ATTEMPTS):
+        derived, complete = _derived(rules, _static(rules, large))
+        if complete:
+            return derived
+        large.add(max(derived.sizes, key=derived.sizes.__getitem__))
+    return Statics()
+
+
+def _derived(rules: Iterable[Clause], relations: Collection[Signature]) -> tuple[Statics, bool]:
+    """Derive these relations within the limits. Also return whether the relations are complete."""
+    sheet = Rulesheet(tuple(rule.rule for rule in rules if signature(rule.head) in relations), "")
+    names = Names(sheet)
+    translator = Translator(names)
+    budget = Budget(LIMITS)
+    clingo = control("\n".join(translator.rules(sheet)), budget)
+    complete = ground_within(clingo, budget)
+    derived = Statics()
+    spelled = list(names.numbers)
+    for name, arity in sorted(relations):
+        atoms = list(clingo.symbolic_atoms.by_signature(translator.relation(name), arity))
+        derived.sizes[name, arity] = len(atoms)
+        if len(atoms) <= MAX_KNOWN and all(atom.is_fact for atom in atoms):  # else a solver would have to decide
+            rows = [tuple(_constant(term, spelled) for term in atom.symbol.arguments) for atom in atoms]
+            derived.rows[name, arity] = rows
+    return derived, complete
+
+
+def _constant(symbol: Any, spelled: Sequence[str]) -> str | None:
+    return None if symbol.arguments else spelled[int(symbol.name[1:])]
+
+
+def _static(rules: Sequence[Clause], left_out: Collection[Signature]) -> set[Signature]:
+    """Return the static relations. Leave out the relations `left_out`, and all relations that depend on them."""
+    dependencies = Dependencies(rules)
+    derived = dependencies.uses.keys()
+    chosen = {name for name in derived - left_out if name[0] not in KEYWORD_ARITY or name[0] == "role"}
+    given = derived | {("true", 1), ("does", 2)}
+    return {name for name in chosen if dependencies.below(name) & given <= chosen}
+
+
+MAX_DEPTH = 8  # maximum nesting of functions in a domain; a deeper argument counts as any term
+FLOWS_TO = {("init", 1): ("true", 1), ("next", 1): ("true", 1), ("legal", 2): ("does", 2)}
+
+
+@dataclass(slots=True)
+class Terms:
+    """A set of ground terms: constants, and functions with a set of terms for each argument.
+
+    any: whether the set contains all terms.
+    """
+
+    constants: set[str] = field(default_factory=set)
+    functions: dict[Signature, list[Terms]] = field(default_factory=dict)
+    any: bool = False
+
+    @property
+    def size(self) -> float:
+        """Upper bound of the number of terms."""
+        if self.any:
+            return inf
+        return len(self.constants) + sum(prod(part.size for part in parts) for parts in self.functions.values())
+
+    def __bool__(self) -> bool:
+        return self.any or bool(self.constants) or bool(self.functions)
+
+    def add(self, other: Terms, depth: int = 0) -> bool:
+        """Add all terms of another set. Return whether this set has changed."""
+        if self.any:
+            return False
+        if other.any or depth > MAX_DEPTH:
+            self.any = True
+            return True
+        before = len(self.constants)
+        self.constants |= other.constants
+        changed = len(self.constants) > before
+        for name, parts in other.functions.items():
+            if name not in self.functions:
+                self.functions[name] = [Terms() for _ in parts]
+                changed = True
+            for mine, theirs in zip(self.functions[name], parts, strict=True):
+                changed |= mine.add(theirs, depth + 1)
+        return changed
+
+    def common(self, other: Terms) -> Terms:
+        """Return the intersection with another set."""
+        if self.any or other.any or self is other:
+            return other if self.any else self
+        functions = {}
+        for name in self.functions.keys() & other.functions.keys():
+            parts = [a.common(b) for a, b in zip(self.functions[name], other.functions[name], strict=True)]
+            if all(parts):
+                functions[name] = parts
+        return Terms(self.constants & other.constants, functions)
+
+
+ANYTHING = Terms(any=True)
+
+
+def _match(term: Term, terms: Terms, domains: dict[str, Terms]) -> bool:
+    """Restrict the domains of a term's variables so that the term is in `terms`. Return False if this is impossible."""
+    if isinstance(term, Variable):
+        domains[term.name] = domains[term.name].common(terms) if term.name in domains else terms
+        return bool(domains[term.name])
+    if isinstance(term, Constant):
+        return terms.any or term.name in terms.constants
+    parts = [ANYTHING] * len(term.args) if terms.any else terms.functions.get((term.name, len(term.args)))
+    return parts is not None and all(_match(inner, part, domains) for inner, part in zip(term.args, parts, strict=True))
+
+
+def _instances(term: Term, variables: Mapping[str, Terms]) -> Terms:
+    """Return all instances of a term, given the domains of its variables."""
+    if isinstance(term, Variable):
+        return variables.get(term.name, ANYTHING)
+    if isinstance(term, Constant):
+        return Terms({term.name})
+    return Terms(functions={(term.name, len(term.args)): [_instances(inner, variables) for inner in term.args]})
+
+
+def _columns(rows: Sequence[Row], arity: int) -> list[set[str | None]]:
+    """Return the set of values in each column."""
+    return [{row[place] for row in rows} for place in range(arity)]
+
+
+class Domains:
+    """Domains of the arguments of relations, and sizes of relations estimated from the domains.
+
+    of: relation -> the domain of each argument, for every relation that can have an atom.
+    """
+
+    def __init__(self, rules: Sequence[Clause], known: Statics) -> None:
+        self.of: dict[Signature, list[Terms]] = {}
+        self.clauses_of: dict[Signature, list[Clause]] = {}
+        self._sizes: dict[Signature, float] = dict(known.sizes)
+        self._rows = known.rows
+        self._columns = {name: _columns(rows, name[1]) for name, rows in known.rows.items()}
+        readers: dict[Signature, list[Clause]] = {}
+        for rule in rules:
+            self.clauses_of.setdefault(signature(rule.head), []).append(rule)
+            for atom in rule.positive:
+                readers.setdefault(signature(atom), []).append(rule)
+        self._flow(rules, readers)
+
+    def _flow(self, rules: Sequence[Clause], readers: Mapping[Signature, list[Clause]]) -> None:
+        """Add the instances of all heads to the domains.
+
+        A rule is evaluated again whenever a relation in its body has changed, until no domain changes.
+        """
+        waiting = {id(rule): rule for rule in rules if rule.positive}
+        for rule in rules:
+            if not rule.positive:
+                self._add(rule.head, {})
+        while waiting:
+            rule = waiting.pop(next(iter(waiting)))
+            variables = self.variables(rule.positive)
+            for name in self._add(rule.head, variables) if variables is not None else ():
+                waiting.update((id(reader), reader) for reader in readers.get(name, ()))
+
+    def _add(self, head: Atom, variables: Mapping[str, Terms]) -> list[Signature]:
+        """Add the instances of a head. Return the relations whose domains have changed."""
+        instances = [_instances(term, variables) for term in head.args]
+        changed = []
+        name: Signature | None = signature(head)
+        while name:
+            new = name not in self.of
+            domains = self.of.setdefault(name, [Terms() for _ in instances])
+            if any([mine.add(theirs) for mine, theirs in zip(domains, instances, strict=True)]) or new:
+                changed.append(name)
+            name = FLOWS_TO.get(name)
+        return changed
+
+    def variables(self, atoms: Sequence[Atom]) -> dict[str, Terms] | None:
+        """Return the domains of the variables if all atoms hold; None if one of the atoms can never hold."""
+        domains: dict[str, Terms] = {}
+        for atom in atoms:
+            arguments = self.of.get(signature(atom))
+            if arguments is None:
+                return None
+            if not all(_match(term, terms, domains) for term, terms in zip(atom.args, arguments, strict=True)):
+                return None
+        return domains if all(self._narrow(atom, domains) for atom in atoms) else None
+
+    def _narrow(self, atom: Atom, domains: dict[str, Terms]) -> bool:
+        """Restrict the domains of an atom's variables by the rows of its relation. Return False if no row fits."""
+        rows = self._rows.get(signature(atom))
+        if rows is None or len(atom.args) < 2:
+            return True
+        columns = self._columns[signature(atom)]
+        sets = [_instances(term, domains) for term in atom.args]
+        for place, terms in enumerate(sets):
+            if not (terms.any or terms.functions or columns[place] <= terms.constants):
+                rows = [row for row in rows if row[place] is None or row[place] in terms.constants]
+        if len(rows) < len(self._rows[signature(atom)]):
+            columns = _columns(rows, len(atom.args))
+        for term, terms, column in zip(atom.args, sets, columns, strict=True):
+            if isinstance(term, Variable) and None not in column and len(column) < terms.size:
+                domains[term.name] = Terms({name for name in column if name is not None})
+        return bool(rows)
+
+    def declare(self, atom: Atom, positive: Sequence[Atom]) -> None:
+        """Add a new relation. Its atoms are the instances of `atom` for which all atoms of `positive` hold."""
+        estimate = Estimate(self, positive)
+        if estimate.variables is not None:
+            name = signature(atom)
+            self.of[name] = [_instances(term, estimate.variables) for term in atom.args]
+            self._sizes[name] = estimate.instances(atom, positive)
+
+    def product(self, name: Signature) -> float:
+        """Return the number of all combinations of a relation's arguments."""
+        return prod(terms.size for terms in self.of[name]) if name in self.of else 0.0
+
+    def size(self, name: Signature) -> float:
+        """Return the smaller of two estimates of a relation's size: by its arguments, and by its clauses."""
+        if name not in self._sizes:
+            self._sizes[name] = self.product(name)  # recursive clauses use this value
+            clauses = self.clauses_of.get(name, ())
+            estimates = (Estimate(self, rule.positive).instances(rule.head, rule.positive) for rule in clauses)
+            self._sizes[name] = min(self._sizes[name], sum(estimates) if clauses else inf)
+        return self._sizes[name]
+
+
+class Estimate:
+    """Estimates for one clause: numbers of instances of its conditions, from the domains of its variables."""
+
+    def __init__(self, domains: Domains, positive: Sequence[Atom]) -> None:
+        self.domains = domains
+        self.variables = domains.variables(positive)
+
+    def join(self, atoms: Iterable[Atom], part: Iterable[str] = (), part_size: float = inf) -> float:
+        """Estimate the number of rows of a join of atoms.
+
+        The join starts with a relation that has the variables `part` and the size `part_size`. Atoms are added
+        greedily, the atom with the smallest factor first. All arguments are assumed to be independent.
+        """
+        if self.variables is None:
+            return 0.0
+        bound, left = set(part), list(atoms)
+        rows = max(1.0, min(part_size, self._product(bound)))
+        while left:
+            factors = [self.factor(atom, bound) for atom in left]
+            place = min(range(len(left)), key=factors.__getitem__)
+            rows = max(1.0, rows * factors[place])
+            bound.update(variables([left.pop(place)]))
+        return rows
+
+    def instances(self, head: Atom, atoms: Iterable[Atom]) -> float:
+        """Estimate the number of instances of a head. All its variables must be in the atoms that derive it."""
+        if self.variables is None:
+            return 0.0
+        return min(self._product(variables([head])), self.join(atoms))
+
+    def _product(self, names: Iterable[str]) -> float:
+        assert self.variables is not None
+        return prod(self.variables[name].size if name in self.variables else inf for name in names)
+
+    def factor(self, atom: Atom, bound: set[str]) -> float:
+        """Estimate the number of instances of an atom for each instance of the bound variables."""
+        if self.variables is None:
+            return 0.0
+        factor = self._product(variables([atom]).keys() - bound)
+        if factor <= 1:
+            return factor
+        arguments = zip(atom.args, self.domains.of[signature(atom)], strict=True)
+        bindings = prod(max(1.0, terms.size) for term, terms in arguments if variables_of(term) <= bound)
+        return min(factor, self.domains.size(signature(atom)) / bindings)

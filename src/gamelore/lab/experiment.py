@@ -1,0 +1,470 @@
+"""Run experiments: make trials of a grid of settings, group trials into jobs, and do jobs in worker processes.
+
+All random numbers of a trial are derived from the key (seed, run, stage, match, role), see `players.random_streams`.
+The stage is "source" or "target". Settings that are compared have the same seed and stage. So run i of one setting
+uses the same random numbers as run i of the other.
+
+A job is the work that one worker does at a time. By default it is a `Batch` of series that advance in lockstep. Other
+experiments pass `jobs`, a function that makes jobs of trials, and `play`, a function that does a job.
+
+Only the calling process writes to the store. It stores the outcomes of a job as soon as the job is done. If the process
+is killed, a second call plays only the trials that are missing.
+
+Workers are new processes (start method "spawn", because numba's threads do not survive a fork). They do not import the
+calling script, so the script needs no `if __name__ == "__main__":`. A notebook and `python - < script` work too. The
+exception is a `play` that is defined in the calling script itself: `pool` has the requirements.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from importlib import metadata
+from itertools import groupby
+from multiprocessing import current_process, get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Generic, Literal, TypeAlias
+
+from ..circuit.cache import source_hash
+from ..errors import ExperimentError
+from ..learning.store.features import FeatureValues
+from ..learning.td.initial_values import LearnerSettings
+from ..learning.td.series import Series, extract, play_series
+from ..matches.opponents import OpponentSettings
+from ..players.position_graph import PositionGraph
+from ..players.random_streams import stream
+from ..rulesheets import load
+from .results import Outcome, ResultStore, Setting, SettingT, Trial
+
+Stage = Literal["source", "target"]
+MEASURING = (
+    *("gdl", "ground", "circuit", "game", "analysis", "rulesheets", "players", "solver", "matches"),
+    *("learning", "catalogue", "lab.results", "lab.experiment"),
+)
+"""The packages and modules that determine the result of a trial."""
+MAX_LANES = 768  # largest number of lanes of a batch; larger batches are faster, but a killed process loses more work
+
+
+# ---- settings ----
+
+
+@dataclass(frozen=True)
+class PrintedValues:
+    """A column of feature values that is printed in a paper, with the name of the column."""
+
+    name: str
+    values: FeatureValues
+
+
+@dataclass(frozen=True)
+class SeriesSetting(Setting):
+    """A learner in one role of a game, against one opponent, for `runs` runs of `matches` matches each.
+
+    keyed      a "hashed" opponent prefers moves in a different order in every run, so that the scatter over runs also
+               shows the influence of this order
+    source     run i of this other setting provides the initial feature values of run i; None for no source
+    printed    initial feature values printed in a paper, used in place of a source; None for no such values
+    extract    whether the feature values that a run has learned are stored
+    """
+
+    role: int
+    matches: int
+    learner: LearnerSettings
+    opponent: OpponentSettings
+    stage: Stage = "target"
+    keyed: bool = True
+    source: SeriesSetting | None = field(default=None, kw_only=True)
+    printed: PrintedValues | None = None
+    extract: bool = False
+
+    def __post_init__(self) -> None:
+        if self.runs < 1 or self.matches < 1:
+            raise ExperimentError(
+                f"expected at least one run of one match in {self.id}, got {self.runs} of {self.matches}"
+            )
+        if self.source is not None and not self.source.extract:
+            raise ExperimentError(
+                f"expected a source that keeps its feature values, got {self.source.id}; set extract on it"
+            )
+
+    @property
+    def size(self) -> int:
+        return self.matches
+
+    def opponent_of(self, run: int) -> OpponentSettings:
+        """Return the settings of the opponent in run number `run`."""
+        if self.keyed and self.opponent.filler == "hashed":
+            return replace(self.opponent, hash_key=int(stream(self.seed, run, "order")))
+        return self.opponent
+
+    def describe(self) -> dict[str, Any]:
+        """See `Setting.describe`."""
+        return super().describe() | {
+            "learner": self.learner.described(),
+            "source": self.source.describe() if self.source else None,
+            "printed": self.printed.name if self.printed else None,
+        }
+
+
+@dataclass(frozen=True)
+class SettingGrid(Generic[SettingT]):
+    """Settings by id, including the sources of all settings. An id belongs to only one setting."""
+
+    settings: dict[str, SettingT] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, settings: Iterable[SettingT]) -> SettingGrid[SettingT]:
+        """Return the grid of these settings. A setting that is given twice gets the larger number of runs.
+
+        Raise ExperimentError if two different settings share an id.
+        """
+        grid = cls()
+        for setting in settings:
+            grid._add(setting)
+        return grid
+
+    def _add(self, setting: Any) -> None:
+        if setting.source is not None:
+            self._add(replace(setting.source, runs=max(setting.runs, setting.source.runs)))
+        same = self.settings.setdefault(setting.id, setting)
+        if same.text != setting.text:
+            raise ExperimentError(f"expected one setting named {setting.id}, got two; rename one of them")
+        self.settings[setting.id] = max(same, setting, key=lambda setting: setting.runs)
+
+    def trials(self) -> Iterator[Trial[SettingT]]:
+        """Yield the trials of all settings."""
+        yield from (Trial(setting, run) for setting in self.settings.values() for run in range(setting.runs))
+
+    def stages(self) -> list[list[SettingT]]:
+        """Return the settings in stages, to be run one after the other.
+
+        A source is in an earlier stage than the settings that use it. All settings that are no source are in the last
+        stage.
+        """
+        settings = self.settings.values()
+        sources = {setting.source.id for setting in settings if setting.source}
+        last = max(map(_depth, settings), default=0)
+        stages = {setting.id: _depth(setting) if setting.id in sources else last for setting in settings}
+        return [[setting for setting in settings if stages[setting.id] == stage] for stage in range(last + 1)]
+
+
+def _depth(setting: Setting) -> int:
+    return 0 if setting.source is None else 1 + _depth(setting.source)
+
+
+# ---- batches of series ----
+
+
+@dataclass(frozen=True)
+class Lane:
+    """One trial of a batch, with its initial feature values (None for no initial values)."""
+
+    trial: Trial[SeriesSetting]
+    values: FeatureValues | None
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Trials that advance in lockstep. All have the same game, role, number of matches and stage."""
+
+    game: str
+    role: int
+    matches: int
+    stage: Stage
+    lanes: tuple[Lane, ...]
+
+    @property
+    def size(self) -> int:
+        return self.matches * len(self.lanes)
+
+
+def batches(trials: Iterable[Trial[SeriesSetting]], store: ResultStore, workers: int = 2) -> Iterator[Batch]:
+    """Group trials into batches, the longest batches first. The sources of the trials must be finished."""
+
+    def kind(trial: Trial[SeriesSetting]) -> tuple[str, int, int, Stage]:
+        setting = trial.setting
+        return setting.game, setting.role, setting.matches, setting.stage
+
+    source_values = lru_cache(maxsize=None)(store.values)
+
+    def lane(trial: Trial[SeriesSetting]) -> Lane:
+        source, printed = trial.setting.source, trial.setting.printed
+        if printed:
+            return Lane(trial, printed.values)
+        return Lane(trial, source_values(source.id)[trial.run] if source else None)
+
+    groups = [(key, list(group)) for key, group in groupby(sorted(trials, key=kind), kind)]
+    for key, group in sorted(groups, key=lambda item: -len(item[1]) * item[0][2]):
+        lanes = [lane(trial) for trial in sorted(group, key=lambda trial: trial.run)]
+        parts = min(len(lanes), max(workers, -(-len(lanes) // MAX_LANES)))
+        for i in range(parts):
+            yield Batch(*key, tuple(lanes[i * len(lanes) // parts : (i + 1) * len(lanes) // parts]))
+
+
+def play_batch(batch: Batch, report: Report) -> list[Outcome]:
+    """Play one batch in this process and return the outcomes of its trials."""
+    begin, graph = time.perf_counter(), _graph(batch.game)
+    series, game = play_lanes(batch, graph, report), graph.game
+    seconds = (time.perf_counter() - begin) / len(batch.lanes)
+    outcomes = []
+    for i, trial in enumerate(lane.trial for lane in batch.lanes):
+        values = extract(series, i) if trial.setting.extract else None
+        counts = {"num_stuck": int(series.num_stuck[i]), "num_missing": int(series.num_missing[i])}
+        rewards, lengths = series.rewards[i], series.lengths[i]
+        outcomes.append(Outcome(trial, rewards, lengths, values, game.rules_hash, game.engine, seconds, counts))
+    return outcomes
+
+
+def play_lanes(batch: Batch, graph: PositionGraph, report: Report | None = None) -> Series:
+    """Play the series of all lanes of a batch. The positions of the game are kept in `graph`."""
+    trials = [lane.trial for lane in batch.lanes]
+    learners = [trial.setting.learner for trial in trials]
+    opponents = [trial.setting.opponent_of(trial.run) for trial in trials]
+    keys = [(trial.setting.seed, trial.run, batch.stage) for trial in trials]
+    values = [lane.values for lane in batch.lanes]
+    return play_series(
+        graph.game, batch.role, learners, values, opponents, batch.matches, keys, graph=graph, progress=report
+    )
+
+
+@lru_cache(maxsize=1)
+def _graph(game: str) -> PositionGraph:
+    """Return a graph of the game. The last graph is kept, so the next batch of the game finds its positions."""
+    return PositionGraph(load(game))
+
+
+# ---- running ----
+
+Report: TypeAlias = Callable[[int], None]
+"""A function that is called with the number of steps (matches) done since its last call."""
+Play: TypeAlias = Callable[[Any, Report], list[Outcome]]
+"""A function that does one job. With several workers, it must be defined in a module or in a script. Such a script must
+start its own work under `if __name__ == "__main__":`, because the workers import it."""
+Jobs: TypeAlias = Callable[[list[Any], ResultStore, int], Iterable[Any]]
+"""A function of (trials, store, number of workers) that groups the trials into jobs."""
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """Result of `run_grid`: the number of trials played, the number of trials found in the store, and the seconds."""
+
+    label: str
+    played: int
+    found: int
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.label} {self.seconds:.1f} s ({self.played} trials played, {self.found} found finished)"
+
+
+def run_grid(
+    grid: SettingGrid[Setting],
+    store: ResultStore,
+    *,
+    workers: int = 2,
+    progress: bool = True,
+    label: str = "matches",
+    jobs: Jobs = batches,
+    play: Play | None = None,
+    version: str | None = None,
+) -> RunSummary:
+    """Play every trial of the grid that the store does not have yet.
+
+    If `jobs` and `play` are not given, the trials are series of matches. Raise ExperimentError if the store holds
+    results of other settings, or if a worker dies.
+    """
+    begin, version = time.perf_counter(), version or code_version()
+    store.check(grid.settings, version)
+    if play is None:
+        games = {setting.game for setting in grid.settings.values()} & store.rules().keys()
+        store.check_rules({game: load(game).rules_hash for game in games})
+    finished = store.finished()
+    todo = [trial for trial in grid.trials() if trial.key not in finished]
+    total = sum(trial.setting.size for trial in todo)
+    processes = min(workers, len(todo))
+    with bar(label, total, progress and bool(todo)) as report, pool(processes, play or play_batch) as do:
+        for settings in grid.stages():
+            trials = [trial for trial in todo if trial.setting in settings]
+            for outcomes in do(list(jobs(trials, store, workers)), report):
+                store.add(outcomes, version)
+    num_found = sum(1 for _ in grid.trials()) - len(todo)
+    return RunSummary(label, len(todo), num_found, time.perf_counter() - begin)
+
+
+def code_version(*more: str) -> str:
+    """Return the version of gamelore and a hash of the code that determines a result, such as `0.1.0+3f2a91bc`.
+
+    The hash covers the packages and modules of MEASURING and `more`.
+    """
+    return f"{metadata.version('gamelore')}+{source_hash(*MEASURING, *more)[:8]}"
+
+
+# ---- worker processes ----
+
+Pool: TypeAlias = Callable[[Sequence[Any], Report], Iterator[list[Outcome]]]
+"""A function that does jobs. It yields the outcomes of a job as soon as the job is done, so the order may vary."""
+
+
+@contextmanager
+def pool(workers: int, play: Play) -> Iterator[Pool]:
+    """Open a pool that does jobs in `workers` processes, or in the calling process if `workers` is 1.
+
+    If `play` is defined in the calling script, the workers import this script, so its own work must be under
+    `if __name__ == "__main__":`. Raise ExperimentError if a worker dies or cannot import the script.
+    """
+    if getattr(current_process(), "_inheriting", False):  # in a worker, during the import of the script
+        raise SystemExit(1)
+    if workers <= 1:
+        yield lambda todo, report: (play(job, report) for job in todo)
+        return
+    script = _script_of(play)
+    context = get_context("spawn")
+    counter, started = context.Value("q", 0), context.Event()
+    lifeline, our_end = context.Pipe(duplex=False)
+    executor = ProcessPoolExecutor(workers, context, _start_worker, (counter, started, lifeline))
+
+    def collect(todo: Sequence[Any], report: Report) -> Iterator[list[Outcome]]:
+        try:
+            with nullcontext() if script else _main_hidden(), _interrupts_wait():
+                pending = {executor.submit(_play_in_worker, play, job) for job in todo}
+            while pending:
+                done, pending = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)
+                report(_take(counter))
+                yield from (future.result() for future in done)
+        except BrokenProcessPool as error:
+            raise _explained(None if started.is_set() else script) from error
+
+    try:
+        yield collect
+    except BaseException:
+        our_end.close()  # ends workers that are in the middle of a job
+        raise
+    finally:
+        executor.shutdown(wait=True, cancel_futures=True)
+        our_end.close()
+        lifeline.close()
+
+
+def _explained(script: str | None) -> ExperimentError:
+    """Return the error for a pool with a dead worker.
+
+    The worker could not import the script `script`. If `script` is None, the worker died for another reason.
+    """
+    if script is None:
+        return ExperimentError(
+            "expected the workers to finish, got one that died, perhaps out of memory; "
+            "run again with fewer --workers, finished trials are kept"
+        )
+    return ExperimentError(
+        f"expected workers that can import {script}, where their `play` is, got one that ended doing so; "
+        'put what the script does under `if __name__ == "__main__":`, or `play` into a module of its own'
+    )
+
+
+def _script_of(play: Play) -> str | None:
+    """Return the script that workers must import because it defines `play`.
+
+    Return None if `play` is defined in an imported module. A module that is run with `python -m` counts as a script.
+    Raise ExperimentError if `play` is defined in a notebook or on standard input, since workers cannot import these.
+    """
+    if b"__main__" not in pickle.dumps(play):
+        return None
+    main = sys.modules["__main__"]
+    spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
+    if spec is None and not (file and Path(file).is_file()):
+        raise ExperimentError(
+            "expected a function that workers can import, got one of a notebook or of standard input; "
+            "put it into a file and import it from there, or ask for one worker"
+        )
+    return str(file or spec)
+
+
+@contextmanager
+def _main_hidden() -> Iterator[None]:
+    """Prevent processes that start within this context from importing the calling script."""
+    main = vars(sys.modules["__main__"])
+    hidden: dict[str, object] = {name: main.pop(name) for name in ("__file__", "__spec__") if name in main}
+    main["__spec__"] = None
+    try:
+        yield
+    finally:
+        main.update(hidden)
+
+
+@contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Delay Ctrl-C until the end of this context, and block it in processes that start within the context.
+
+    Without this, each of these processes would print a traceback.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # on Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+_counter: Any = None  # the number of steps done by all workers, shared with the caller; set in worker processes
+
+
+def _start_worker(counter: Any, started: Any, lifeline: Connection) -> None:
+    global _counter
+    _counter = counter
+    started.set()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # needed on Windows, where `_interrupts_wait` does nothing
+    threading.Thread(target=_end_with_the_caller, args=(lifeline,), daemon=True).start()
+
+
+def _end_with_the_caller(lifeline: Connection) -> None:
+    """End the worker when the caller's end of the pipe closes.
+
+    This happens when the caller is done, is interrupted, or is killed. Without this function, the workers of a killed
+    caller would wait for ever.
+    """
+    with suppress(OSError):
+        lifeline.poll(None)
+    os._exit(1)
+
+
+def _play_in_worker(play: Play, job: Any) -> list[Outcome]:
+    return play(job, _count)
+
+
+def _count(steps: int) -> None:
+    with _counter.get_lock():
+        _counter.value += steps
+
+
+def _take(counter: Any) -> int:
+    with counter.get_lock():
+        taken, counter.value = counter.value, 0
+    return int(taken)
+
+
+@contextmanager
+def bar(label: str, total: int, shown: bool) -> Iterator[Report]:
+    """Show a progress bar with the remaining time on standard error, if `shown`. Yield a function to advance it."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("left:"),
+        TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=Console(stderr=True), disable=not shown) as shown_bar:
+        task = shown_bar.add_task(label, total=total)
+        yield lambda steps: shown_bar.advance(task, steps)

@@ -1,0 +1,1 @@
+"""The reproductions of two papers. Each has a plan, measures, a report page and claims."""

@@ -1,0 +1,487 @@
+"""The report on Lock & Epstein 2004. `reproduce` makes missing runs, then writes tables, figures and text."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ....learning.sequences.seqlearner import WEIGHTS
+from ....rulesheets import load
+from ....solver.solution import solve
+from ... import report, stats
+from ...claims import ClaimFinding, claims_table, read_committed, verdict_counts, write_findings
+from ...experiment import Play, RunSummary, SettingGrid, code_version, run_grid
+from ...figures import VERDICT_COLOURS, Bars, Dot, ReportPicture, bar_figure, dot_figure, write_rows
+from ...report import Block, Bullets, Heading, Pictures, ReportPaths, TableBlock, Text, span
+from ...results import ResultStore, store_path
+from ...sequence_pictures import draw_pairs
+from ...sequence_text import LearnedPair
+from ...stats import Interval
+from . import plan as paper
+from . import tables
+from .measures import PATH, Raised, Results, Study, Tried, findings, printed_interval, raised, tried
+from .plan import Column, Experiment, Plan
+from .runs import STRATEGIES, one_by_one, play_run, time_run
+
+MEASURING = (
+    *("lab.papers.lock2004.plan", "lab.papers.lock2004.runs", "lab.sequence_text", "lab.feature_trees"),
+    "drawing",
+)
+"""The modules that determine the result of a run, in addition to `experiment.MEASURING`."""
+TITLE = "Learning and Applying Competitive Strategies (Lock & Epstein 2004), reproduced"
+COLUMNS = (
+    "claim", "place", "measure", "test", "target", "paper", "mean", "low", "high", "runs", "p", "p_holm", "verdict",
+)  # fmt: skip
+"""The columns of claims.csv."""
+COMMITTED = Path(__file__).with_name("committed.csv")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the plan. `play` is the function that makes one run."""
+
+    name: str
+    experiments: Sequence[Experiment]
+    play: Play = play_run
+    alone: bool = False  # whether runs are made one by one in this process, so that measured times are not disturbed
+
+
+def reproduce(
+    out: Path | str,
+    *,
+    runs: int = 10,
+    seed: int = paper.SEED,
+    fresh: int = 20,
+    core: bool = False,
+    verdicts: bool = False,
+    workers: int = 2,
+    progress: bool = True,
+    games: tuple[str, ...] = paper.GAMES,
+    share: float = 1.0,
+) -> ReportPaths:
+    """Make the runs that are not yet in `out`/results.db, and write report.md, report.html, pictures and CSV files.
+
+    runs      number of runs of every experiment of the paper, and of each variant of the sensitivity part
+    fresh     number of runs of each improvement and, with `verdicts`, of the experiments that judge the claims
+    core      leave out the parts "sensitivity", "improvements" and "others"
+    verdicts  judge the claims by additional runs with fresh seeds
+    share     fraction of the paper's number of matches that every tournament has; a value below 1 saves time
+
+    Raise ExperimentError if `out` holds results of other settings. Raise GameloreError if a game cannot be solved.
+    """
+    begin, folder, plan = time.perf_counter(), Path(out), Plan(runs, seed, fresh, share, games)
+    first, later = _parts(plan, core, verdicts)
+    with ResultStore(store_path(folder)) as store:
+        every = SettingGrid.of(experiment for part in (*first, *later) for experiment in part.experiments)
+        store.check(every.settings, version())
+
+        def written(parts: Sequence[Part]) -> ReportPaths:
+            flags = f"--workers {workers}" + " --core" * core + " --verdicts" * verdicts
+            provenance = _provenance(plan, store, ran, f"{time.perf_counter() - begin:.1f} s, {workers} workers", flags)
+            return _write(plan, parts, store, folder, provenance)
+
+        ran = [run_part(part, store, workers, progress) for part in first]
+        if {trial.key for trial in every.trials()} - store.finished():
+            written(first)  # a preliminary report, before the remaining parts are run
+        ran += [run_part(part, store, workers, progress) for part in later]
+        return written((*first, *later))
+
+
+def _parts(plan: Plan, core: bool, verdicts: bool) -> tuple[list[Part], list[Part]]:
+    """Return the parts that are run before a preliminary report is written, and the parts that are run after it."""
+    first = [Part("core", plan.core()), Part("speed", plan.speed(), time_run, alone=True)]
+    more = [Part("sensitivity", plan.sensitivity()), Part("improvements", plan.improvements())]
+    later = [] if core else [*more, Part("others", plan.others())]
+    return first, later + ([Part("verdicts", plan.verdicts())] if verdicts else [])
+
+
+def run_part(part: Part, store: ResultStore, workers: int, progress: bool) -> RunSummary:
+    """Solve the games of a part, so that no worker has to solve them, and make the missing runs of the part."""
+    grid, finished = SettingGrid.of(part.experiments), store.finished()
+    for name in sorted({trial.setting.game for trial in grid.trials() if trial.key not in finished}):
+        game = load(name)
+        store.check_rules({name: game.rules_hash})
+        with _solving(name, progress) as show:
+            solve(game, progress=show)
+    return run_grid(
+        grid, store, workers=1 if part.alone else workers, progress=progress, label=part.name, jobs=one_by_one,
+        play=part.play, version=version(),
+    )  # fmt: skip
+
+
+def version() -> str:
+    """Return the version of gamelore and a hash of the code that determines the result of a run."""
+    return code_version(*MEASURING)
+
+
+@contextmanager
+def _solving(name: str, shown: bool) -> Iterator[Callable[[str, int, int], None]]:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), disable=not shown, transient=True) as bar:
+        task = bar.add_task(f"solving {name}")
+        yield lambda what, done, total: bar.update(
+            task, description=f"solving {name}: {what}", completed=done, total=total
+        )
+
+
+def _write(plan: Plan, parts: Sequence[Part], store: ResultStore, folder: Path, provenance: TableBlock) -> ReportPaths:
+    experiments = [experiment for part in parts for experiment in part.experiments]
+    results: Results = {experiment.id: store.results(experiment.id, experiment.runs) for experiment in experiments}
+    study = Study(plan, "core", results)
+    stages = {part.name: part.experiments for part in parts}
+    judged = Study(replace(plan, runs=plan.fresh), "verdicts", results) if "verdicts" in stages else study
+    sensitivity, improvements = (
+        {game: tried(stages[name], results, game) for game in plan.games} if name in stages else {}
+        for name in ("sensitivity", "improvements")
+    )
+    others = raised(stages.get("others", ()), results)
+    found = Findings(study, judged, findings(judged), sensitivity, improvements, others)
+    write_findings(folder / "claims.csv", COLUMNS, (("", finding) for finding in found.findings))
+    tables.write_table1(study, folder)
+    tables.write_table2(study, folder)
+    return report.write_report(TITLE, headline(found), blocks(found, folder, provenance), folder)
+
+
+def _provenance(plan: Plan, store: ResultStore, ran: Sequence[RunSummary], spent: str, flags: str) -> TableBlock:
+    processor = ", ".join(f"{part.label} {store.seconds(part.label):.1f} s" for part in ran)
+    options = f"--runs {plan.runs} --fresh {plan.fresh} --seed {plan.seed} {flags}"
+    improved, judged = plan.seed + paper.FRESH_SEED, plan.seed + paper.VERDICT_SEED
+    rows = {
+        "command": f"`gamelore reproduce lock2004 {options}`",
+        "seeds": f"{plan.seed}; improvements {improved}; verdicts with fresh seeds {judged}",
+        "runs": f"all in `{store.path.name}`, with their settings and results",
+        "wall time of this command": f"{', '.join(map(str, ran))}; everything {spent}",
+        "processor time of all runs": processor,
+        "claims": f"`{PATH.name}` of the package; findings in `claims.csv`; tables in `table1.csv`, `table2.csv`",
+    }
+    return report.provenance_table(version(), rows, store.rules())
+
+
+# ---- the text ----
+
+AGAINST_PERFECT = Column("perfect", "reliability")
+
+
+@dataclass(frozen=True)
+class Findings:
+    """All results of the report.
+
+    study         results of the part "core", which the tables show
+    judged        results that the verdicts are based on: `study`, or those of the part "verdicts"
+    findings      the judged claims
+    sensitivity   game -> results of the variants; empty if the part was not run
+    improvements  game -> results of the improvements; empty if the part was not run
+    raised        results in games that are not in the paper; empty if the part "others" was not run
+    """
+
+    study: Study
+    judged: Study
+    findings: Sequence[ClaimFinding]
+    sensitivity: Mapping[str, Sequence[Tried]]
+    improvements: Mapping[str, Sequence[Tried]]
+    raised: Sequence[Raised]
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether the verdicts come from additional runs with fresh seeds."""
+        return self.judged is not self.study
+
+
+def headline(found: Findings) -> str:
+    """Return the result in a few sentences.
+
+    Each number is followed by its verdict: that of this report if it has additional runs, else the project's own.
+    """
+    study, runs, committed = found.study, found.study.plan.runs, read_committed(COMMITTED)
+    verdicts = (x.verdict if found.is_judged else committed[x.claim.id, ""].verdict for x in found.findings)
+    undecided = f" The {runs} runs of this report decide nothing; all verdicts are the project's."
+    words = [f"{paper.TITLES[game]}: {_levels(found, game)}" for game in study.games]
+    watched = [x.curriculum.num_matches for x in study.plan.core() if x.learner is not None]
+    return (
+        f"Won or drawn against the perfect player after watching {' and '.join(map(str, watched))} matches, "
+        f"means over {runs} runs, {stats.with_intervals(runs)}. {'. '.join(words)}. "
+        f"Of the paper's claims: {verdict_counts(verdicts)}.{'' if found.is_judged else undecided}"
+    )
+
+
+def _levels(found: Findings, game: str) -> str:
+    """Return the reliability of the random player and of both versions, as text.
+
+    That of a version is followed by the paper's number and the verdict.
+    """
+    words = [f"a random player {found.study.level(game, 'baseline', AGAINST_PERFECT).mean:.1f} %"]
+    for version in ("version 1", "version 2"):
+        ours = span(found.study.level(game, version, AGAINST_PERFECT), 1)
+        printed = paper.TABLE_1[game][version][AGAINST_PERFECT]
+        of = {"game": game, "row": version, "opponent": "perfect", "what": "reliability"}
+        (finding,) = (x for x in found.findings if x.claim.test == "within" and x.claim.of == of)
+        project = read_committed(COMMITTED)[finding.claim.id, ""]
+        verdict = finding.verdict if found.is_judged else project.words(1)
+        words.append(f"{version} {ours} % (the paper {printed.mean:g}: {verdict})")
+    return ", ".join(words)
+
+
+def blocks(found: Findings, folder: Path, provenance: TableBlock) -> list[Block]:
+    """Return the blocks of the report below the headline."""
+    study = found.study
+    return [
+        *_method(study),
+        *_table1(study, folder),
+        *_table2(study),
+        *_strategies(study, folder),
+        Heading("How good the advice is"),
+        tables.advice_table(study),
+        *_tried(found, folder),
+        *_claims(found, folder),
+        Heading("Where the numbers come from"),
+        provenance,
+    ]
+
+
+def _method(study: Study) -> list[Block]:
+    perfect = {
+        "value": "any move that loses nothing",
+        "fastest": "a random one of the fastest wins and the slowest losses",
+    }
+    matches = paper.TEST_MATCHES if study.plan.share == 1 else "fewer"
+    best = "; ".join(f"in {paper.TITLES[game].lower()} {perfect[paper.BEST[game]]}" for game in study.games)
+    return [
+        Heading("The question, the method, the readings"),
+        Text(
+            "Can a player become good by learning which sequences of moves to play in which positions, from watching "
+            "others play? **SeqLearner** watches tournaments of a perfect player against a random one, a novice, an "
+            "expert and a perfect one, all of it twice. It collects the sequences of moves of whoever won or drew, and "
+            "takes what the positions before a sequence have in common for its context. Pairs of contexts and "
+            "sequences are weighed by how often they agree with the perfect player. **SeqPlayer** plays by them: "
+            "version 1 lets all pairs from .55 vote, version 2 asks the best classes of pairs first."
+        ),
+        Text(
+            f"A run is one training and then, for each version, {matches} "
+            "test matches against each of the four opponents. Perfect players are computed from the solutions of the "
+            "games. The paper leaves things open; these readings, fixed before the runs reported here, are used:"
+        ),
+        Bullets(
+            [
+                f"A perfect player makes, {best} (the choice that fits the printed baselines best).",
+                "A reasonable player wins at once where it can and avoids moves that let the other player win at once; "
+                "in lose tic-tac-toe that is a random player. Expert and novice draw anew for each move.",
+                "Sides alternate. Weights: agreements / comments x min(1, comments / 10). A sequence gets a context "
+                "when it was met twice.",
+                "A match of five men's morris that is not over after 100 moves is a draw. The solution, and so the "
+                "perfect player and every judgement by it, leaves that limit out: there a match without end is a draw.",
+                "Sequences and contexts count as one with their images under the 8 symmetries of the square.",
+            ]
+        ),
+    ]
+
+
+def _table1(study: Study, folder: Path) -> list[Block]:
+    exactly = [tables.exact_table(study)] if "losetictactoe" in study.games else []
+    return [
+        Heading("Table 1: how well SeqPlayer plays"),
+        Pictures([reliability_picture(study, folder)]),
+        *(tables.table1(study, game) for game in study.games),
+        *exactly,
+        Heading("Improvements, tested", 3),
+        tables.compared_table(study),
+    ]
+
+
+def _table2(study: Study) -> list[Block]:
+    classes: list[Block] = []
+    if "losetictactoe" in study.games:
+        classes = [
+            Heading("The 264 classes of sequences of lose tic-tac-toe", 3),
+            tables.classes_table(study),
+            Bullets(tables.classes_words(study)),
+        ]
+    first = {name: (formula.__doc__ or "").split("\n\n")[0].split() for name, formula in WEIGHTS.items()}
+    return [
+        Heading("Table 2: what was learned"),
+        tables.table2(study),
+        Text(
+            "The paper's text calls the best class larger than all other included pairs together in both games; its "
+            "own Table 2 says so of lose tic-tac-toe only (575.5 against 984.6 in five men's morris)."
+        ),
+        tables.formulas_table(study),
+        Bullets([f"**{name}**: {' '.join(words)}" for name, words in first.items()]),
+        *classes,
+        Heading("Speed", 3),
+        tables.speed_table(study),
+    ]
+
+
+def _strategies(study: Study, folder: Path) -> list[Block]:
+    shown = [strategies_picture(study, game, folder) for game in study.games]
+    return [
+        Heading("Learned strategies (Figures 5 to 7)"),
+        Text(
+            "A pair shows a strategy where all of its branches of that kind do. **reflection**: a duet of the first "
+            "player, which has the centre; every move of the other is answered on the opposite side of the centre. "
+            "**block**: a duet of the placing stage; each own move takes the last free point of a mill of which the "
+            "other has two points. **shuttle**: a solo that slides a piece there, back and there again, and "
+            "closes a mill."
+        ),
+        tables.strategies_table(study),
+        Pictures([picture for picture in shown if picture is not None]),
+        Heading("The best pairs", 3),
+        Pictures([best_picture(study, game, folder) for game in study.games]),
+    ]
+
+
+def _tried(found: Findings, folder: Path) -> list[Block]:
+    plan, matches = found.study.plan, found.study.plan.core()[0].matches
+    page: list[Block] = []
+    if found.sensitivity:
+        caption = (
+            "Sensitivity to the readings: reliability of version 2 against the perfect player with one thing changed, "
+            "95 % intervals; diamonds: the paper. Green, red: the difference from the default is, run by run, "
+            "above or below 0."
+        )
+        page += [
+            Heading("Sensitivity: one thing changed at a time"),
+            Pictures([tried_picture("sensitivity", caption, found.sensitivity, folder)]),
+            tables.tried_table(found.sensitivity, plan.runs, matches),
+        ]
+    if found.improvements:
+        caption = (
+            f"Beyond the paper: reliability of version 2 against the perfect player, {plan.fresh} runs with fresh "
+            "seeds, 95 % intervals; diamonds: the paper."
+        )
+        page += [
+            Heading("Beyond the paper: what makes it better"),
+            Text("Options, never silently the default, on separate runs that played no part in choosing them."),
+            Pictures([tried_picture("improvements", caption, found.improvements, folder)]),
+            tables.tried_table(found.improvements, plan.fresh, matches),
+        ]
+    if found.raised:
+        page += [
+            Heading("Games that the authors never saw"),
+            Text("The learner gets nothing but the rules: `gamelore learn GAME --learner sequences`."),
+            tables.raised_table(found.raised, plan.fresh),
+        ]
+    return page
+
+
+def _claims(found: Findings, folder: Path) -> list[Block]:
+    basis = (
+        f"These verdicts rest on {found.judged.plan.fresh} runs with fresh seeds."
+        if found.is_judged
+        else "These verdicts are preliminary: they rest on the runs above; `--verdicts` judges by fresh seeds and more "
+        "runs. The last column of the table has the project's own verdicts."
+    )
+    rules = (
+        "A claimed order is reproduced or contradicted where p < 0.05 after Holm's correction over all such claims, "
+        "undecided else. A claimed value is reproduced where our 95 % interval lies within the paper's own (from its "
+        "standard deviation; a margin where it prints none), contradicted where it lies outside, undecided where they "
+        "overlap, where fewer than six runs all gave the same number, and of fewer than five runs. The column p is "
+        "Holm's."
+    )
+    names: dict[str, list[str]] = {verdict: [] for verdict in VERDICT_COLOURS}
+    for finding in found.findings:
+        names[finding.verdict].append(f"`{finding.claim.id}`")
+    committed = None if found.is_judged else read_committed(COMMITTED)
+    return [
+        Heading("Every claim of the paper"),
+        Text(f"{basis} {rules}"),
+        Bullets([f"**{len(ids)} {verdict}**{': ' if ids else ''}{', '.join(ids)}" for verdict, ids in names.items()]),
+        Pictures([changes_picture(found.findings, folder)]),
+        claims_table((("", finding) for finding in found.findings), committed),
+    ]
+
+
+# ---- the figures ----
+
+COLOURS = {"baseline": "#8a929b", "version 1": "#8a6d3b", "version 2": "#1f6fb4"}
+NUM_DRAWN = 6
+
+
+def reliability_picture(study: Study, folder: Path) -> ReportPicture:
+    """Draw the reliabilities of Table 1 as bars, our values beside those of the paper."""
+    panels = [
+        (paper.TITLES[game], [bars for row in paper.ROWS for bars in _bars(study, game, row)]) for game in study.games
+    ]
+    caption = (
+        "Reliability: per cent of matches won or drawn against four opponents, ours (full) beside the paper's "
+        "(hatched), with 95 % intervals over runs; the paper's follow from its standard deviations."
+    )
+    return bar_figure("reliability", caption, paper.OPPONENTS, panels, folder, "won or drawn, %")
+
+
+def _bars(study: Study, game: str, row: str) -> tuple[Bars, Bars]:
+    columns = [Column(opponent, "reliability") for opponent in paper.OPPONENTS]
+    ours, printed = [study.level(game, row, column) for column in columns], []
+    num = paper.BLOCKS if row == "baseline" else paper.RUNS
+    for mean, deviation, _ in (paper.TABLE_1[game][row][column] for column in columns):
+        printed.append(Interval(mean, *printed_interval(mean, deviation, num), num))
+    return Bars(f"{row}, ours", ours, COLOURS[row]), Bars(f"{row}, paper", printed, COLOURS[row], hatched=True)
+
+
+def tried_picture(name: str, caption: str, found: Mapping[str, Sequence[Tried]], folder: Path) -> ReportPicture:
+    """Draw the results of the variants against the perfect player. The default variant also has the paper's number."""
+    panels = []
+    for game, variants in found.items():
+        printed = paper.TABLE_1[game]["version 2"][AGAINST_PERFECT].mean
+        dots = [Dot(x.name, x.reliability, _colour(x), printed if x.name == paper.DEFAULT else None) for x in variants]
+        panels.append((paper.TITLES[game], dots))
+    return dot_figure(name, caption, panels, folder, xlabel="won or drawn against perfect, %", share_labels=False)
+
+
+def _colour(variant: Tried) -> str:
+    """Return the colour of a variant.
+
+    Green means better than the default, red means worse. Grey means that the interval of the difference contains 0.
+    """
+    difference = variant.difference
+    if difference is None or difference.too_few or difference.low <= 0 <= difference.high:
+        return "#5d6670"
+    return VERDICT_COLOURS["reproduced" if difference.low > 0 else "contradicted"]
+
+
+def changes_picture(findings: Sequence[ClaimFinding], folder: Path) -> ReportPicture:
+    """Draw our value of every change between rows of Table 1 that the paper claims, with the paper's number."""
+    changes = [x for x in findings if x.claim.measure == "over"]
+    dots = [Dot(x.claim.id, x.interval, VERDICT_COLOURS[x.verdict], float(x.claim.paper)) for x in changes]
+    caption = (
+        "Every change between two rows of Table 1 that the paper claims, in points with 95 % intervals (Welch); "
+        "diamonds: the paper's. Green: reproduced, red: contradicted, grey: undecided."
+    )
+    return dot_figure("changes", caption, [("", dots)], folder, xlabel="points", zero=0)
+
+
+def strategies_picture(study: Study, game: str, folder: Path) -> ReportPicture | None:
+    """Draw for each strategy of a game the best pair of all runs. Return None if no strategy was learned."""
+    best = {name: study.best_shown(game, name) for name, where in STRATEGIES.items() if where == game}
+    pairs = {name: pair for name, pair in best.items() if pair is not None}
+    caption = (
+        f"{paper.TITLES[game]}: of each strategy that the paper draws the pair of the highest weight that shows it."
+    )
+    return _pairs_picture(f"strategies-{game}", caption, game, pairs, folder) if pairs else None
+
+
+def best_picture(study: Study, game: str, folder: Path) -> ReportPicture:
+    """Draw the best pairs of all runs."""
+    caption = (
+        f"{paper.TITLES[game]}: the {NUM_DRAWN} pairs of the highest weight, those with more comments first, of "
+        f"{study.plan.runs} runs."
+    )
+    pairs = dict(zip("abcdefghijkl", study.best(game, NUM_DRAWN), strict=False))
+    return _pairs_picture(f"best-{game}", caption, game, pairs, folder)
+
+
+def _pairs_picture(name: str, caption: str, game: str, pairs: Mapping[str, LearnedPair], folder: Path) -> ReportPicture:
+    """Draw pairs on boards, each below its label, and write the data of the pairs as CSV."""
+    drawn = [next(pair.drawn(label)) for label, pair in pairs.items()]  # its duets, if it has any
+    png, svg = draw_pairs(load(game), drawn, folder / name, matrix=game == "losetictactoe")
+    rows = [
+        (label, x.role, x.weight, x.comments, " ".join(sorted(x.context)), kind, " ".join(map(" ".join, moves)))
+        for label, x in pairs.items()
+        for kind, moves in x.branches
+    ]
+    header = ("pair", "role", "weight", "comments", "context", "kind", "moves")
+    return ReportPicture(name, caption, png, svg, write_rows(folder / f"{name}.csv", header, rows))

@@ -1,0 +1,371 @@
+"""The contents of Lock & Epstein 2004: the printed Tables 1 and 2, and all experiments with their settings.
+
+An *experiment* consists of several runs. A run has a training stage and a testing stage (section 2 of the paper). A run
+of a baseline has no training stage; its player is the random player. Experiments with the same seed use the same random
+numbers in run i. So their learners watch the same matches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+from ....errors import ExperimentError
+from ....learning.sequences.seqlearner import WEIGHTS, Curriculum, SequenceSettings
+from ....learning.sequences.seqplayer import SeqPlayerSettings
+from ....solver.perfect import Best
+from ...results import Setting
+
+GAMES = ("losetictactoe", "fivemensmorris")
+OPPONENTS = ("perfect", "expert", "novice", "random")
+ROWS = ("baseline", "version 1", "version 2")
+"""The rows of Table 1. The paper's Experiments 1 and 2 test versions 1 and 2 of SeqPlayer."""
+WHAT = ("reliability", "power")
+RUNS, BLOCKS = 10, 20
+"""Numbers of samples of the printed standard deviations: 10 runs, and for the baseline 20 blocks of 50 matches.
+
+The blocks are an assumption (readings.md, L&E 6).
+"""
+CLASSES = (0.9, 0.8, 0.7, 0.55)
+"""The lowest weight of each class of pairs in Table 2.
+
+The weights of a class are below the lowest weight of the class before (readings.md, L&E 11). The last class is tier 3,
+the others are the subclasses of the tier above.
+"""
+
+
+class Cell(NamedTuple):
+    """A printed mean with its standard deviation.
+
+    In Table 1, both are in per cent, and `bold` marks a statistically significant improvement over the row above.
+    """
+
+    mean: float
+    deviation: float
+    bold: bool = False
+
+
+class Column(NamedTuple):
+    """One column of Table 1: an opponent, and "reliability" (won or drawn matches) or "power" (won matches)."""
+
+    opponent: str
+    what: str
+
+
+COLUMNS = tuple(
+    Column(opponent, what) for opponent in OPPONENTS for what in WHAT if (opponent, what) != ("perfect", "power")
+)
+"""The columns of Table 1. Power against the perfect player is omitted, since nobody can win a match against it."""
+
+
+def _row(*numbers: tuple[float, float] | tuple[float, float, bool]) -> dict[Column, Cell]:
+    return {column: Cell(*cell) for column, cell in zip(COLUMNS, numbers, strict=True)}
+
+
+TABLE_1: dict[str, dict[str, dict[Column, Cell]]] = {
+    "losetictactoe": {
+        "baseline": _row(
+            (20.5, 4.14), (25.8, 5.33), (9.0, 4.12), (49.2, 7.57), (37.7, 6.67), (58.4, 7.28), (46.1, 7.84)
+        ),
+        "version 1": _row(
+            (66.0, 20.96, True), (70.8, 16.22, True), (12.8, 4.71, True), (83.5, 6.38, True), (42.7, 8.08, True),
+            (85.3, 4.79, True), (55.4, 5.52, True),
+        ),
+        "version 2": _row(
+            (82.0, 13.24, True), (83.8, 9.73, True), (12.1, 4.22), (85.1, 5.08), (46.7, 7.08), (87.0, 4.17),
+            (57.4, 7.02),
+        ),
+    },
+    "fivemensmorris": {
+        "baseline": _row(
+            (0.2, 0.6), (1.6, 1.2), (1.2, 0.98), (22.4, 4.27), (14.2, 5.9), (54.0, 7.27), (36.0, 6.81)
+        ),
+        "version 1": _row(
+            (39.6, 13.11, True), (34.2, 11.29, True), (1.0, 1.34), (28.8, 4.66, True), (9.2, 2.23), (54.2, 7.18),
+            (17.4, 6.39),
+        ),
+        "version 2": _row(
+            (57.8, 13.22, True), (45.0, 10.05, True), (0.8, 1.33), (45.0, 4.58, True), (29.0, 5.81, True),
+            (73.0, 8.35, True), (51.2, 7.44, True),
+        ),
+    },
+}  # fmt: skip
+TABLE_2: dict[str, tuple[Cell, Cell, Cell, Cell]] = {
+    "losetictactoe": (Cell(17.8, 2.79), Cell(3.8, 1.54), Cell(6.65, 1.84), Cell(3.2, 1.44)),
+    "fivemensmorris": (Cell(575.5, 48.79), Cell(210.4, 8.44), Cell(277.9, 20.97), Cell(496.3, 20.79)),
+}
+"""Number of pairs in each of the CLASSES, with its standard deviation."""
+SEQUENCES = {"losetictactoe": 78.2, "fivemensmorris": 12234.0}
+PAIRS = {"losetictactoe": 31.45, "fivemensmorris": 1560.1}
+"""Number of pairs with weights above .55."""
+FASTER = 21.0
+"""Time that version 2 saves in five men's morris, in per cent of the time of version 1."""
+
+
+# ---- experiments ----
+
+Group = Literal["paper", "all", "none"]
+"""Group of symmetries.
+
+"paper" has the 8 symmetries of the square, "all" has all symmetries of the rules (16 in five men's morris), and "none"
+has only the identity.
+"""
+
+SEED = 2004
+VERDICT_SEED, FRESH_SEED = 720076, 1_440_152  # added to the seed, so that these runs influenced no choice
+TEST_MATCHES = 50
+LENGTHS = {"losetictactoe": (3,), "fivemensmorris": (3, 5)}
+TRAINING_MATCHES = {"losetictactoe": 20, "fivemensmorris": 40}
+TITLES = {"losetictactoe": "Lose tic-tac-toe", "fivemensmorris": "Five men's morris"}
+BEST: dict[str, Best] = {"losetictactoe": "value", "fivemensmorris": "fastest"}
+"""The moves among which the perfect player chooses (readings.md, L&E 4).
+
+"value" means all moves that lose nothing. The printed baselines of lose tic-tac-toe fit this choice. "fastest" means
+only the moves to the fastest win or the slowest loss. With "value", the random player would draw too often in five
+men's morris.
+"""
+OTHERS = {"connect3": "Connect3", "breakthrough": "Breakthrough, 4x5"}
+"""Games that are not in the paper, with their titles."""
+OUTER_RING = (1, 2, 3, 7, 10, 14, 15, 16)
+
+
+PAPER, SECOND = SequenceSettings(), SeqPlayerSettings(2)
+
+
+@dataclass(frozen=True)
+class Test:
+    """Tournaments of SeqPlayer against each of several opponents.
+
+    weighting  the formula for the weights of the pairs
+    has_pairs  whether SeqPlayer gets the learned pairs
+    """
+
+    name: str
+    player: SeqPlayerSettings
+    weighting: str = PAPER.weighting
+    opponents: tuple[str, ...] = OPPONENTS
+    has_pairs: bool = True
+
+
+VERSIONS = (Test("version 1", SeqPlayerSettings(1)), Test("version 2", SECOND))
+RANDOM = "random player"
+"""The name of the only test of a baseline."""
+
+
+@dataclass(frozen=True)
+class Experiment(Setting):
+    """The setting of an experiment.
+
+    learner   the settings of the learner, None for a baseline; its weighting is not used, since every test has its own
+    watched   the training matches, if they differ from the paper's; else None
+    tests     the tests of the learner; empty for a baseline, which has one test of the random player
+    measured  whether a run also examines the learned pairs and sequences: the strategies that they show, the quality of
+              their advice, and the classes of sequences
+    """
+
+    learner: SequenceSettings | None
+    tests: tuple[Test, ...]
+    group: Group = "paper"
+    best: Best = "value"
+    training: int = 20
+    matches: int = TEST_MATCHES
+    measured: bool = False
+    watched: Curriculum | None = None
+
+    @property
+    def sheet(self) -> str:
+        """The name of the game without its options."""
+        return self.game.partition(":")[0]
+
+    @property
+    def curriculum(self) -> Curriculum:
+        plain = self.watched or Curriculum(matches=self.training)
+        return replace(plain, expert=self.spec(plain.expert), opponents=tuple(map(self.spec, plain.opponents)))
+
+    def spec(self, opponent: str) -> str:
+        """Return the specification of an opponent, as text for catalogue.py."""
+        return opponent if opponent == "random" else f"{opponent}:best={self.best}"
+
+    @property
+    def size(self) -> int:
+        """The number of matches of a run."""
+        tested = sum(len(test.opponents) for test in self.tests) if self.learner else len(OPPONENTS)
+        return tested * self.matches + (self.curriculum.num_matches if self.learner else 0)
+
+    def describe(self) -> dict[str, Any]:
+        """See `Setting.describe`."""
+        return super().describe() | {"curriculum": asdict(self.curriculum)}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A variant of the default: it changes the learner, the player that uses the learned pairs, or the game."""
+
+    name: str
+    learner: SequenceSettings = PAPER
+    player: SeqPlayerSettings = SECOND
+    group: Group = "paper"
+    options: str = ""  # options of the game
+    best: Best | None = None  # None for the value in BEST
+    watched: Curriculum | None = None  # None for the paper's training matches
+    has_pairs: bool = True
+
+    def test(self, opponents: tuple[str, ...]) -> Test:
+        return Test(self.name, self.player, self.learner.weighting, opponents, self.has_pairs)
+
+
+DEFAULT = "as in the tables"
+
+
+def _changed(setting: str) -> Variant:
+    """Return the variant that changes one setting of the learner or of the player, such as `draws=lose`."""
+    name, _, value = setting.partition("=")
+    if name in ("enforce", "votes"):
+        return Variant(setting, player=replace(SECOND, **{name: value}))  # type: ignore[arg-type]
+    return Variant(setting, replace(PAPER, **{name: value}))  # type: ignore[arg-type]
+
+
+_SENSITIVITY = (
+    Variant(DEFAULT),
+    *(_changed(f"weighting={name}") for name in WEIGHTS if name != PAPER.weighting),
+    *map(_changed, ("draws=lose", "repeated=origins", "repeated=once", "enforce=duets")),
+    Variant("enforce=duets, version 1", player=SeqPlayerSettings(1, enforce="duets")),
+    *map(_changed, ("enforce=none", "votes=sequences", "repeated=once", "contexts=each", "trees=first")),
+    *map(_changed, ("locality=moves", "locality=contexts", "locality=both")),
+    *map(_changed, ("votes=sequences", "enforce=duets", "enforce=none")),
+    Variant("no symmetries", group="none"),
+)
+_LENGTHS = {"losetictactoe": ((1,), (2,), (4,), (2, 3)), "fivemensmorris": ((1,), (3,), (5,), (3, 5, 7))}
+_CAPS = ("80", "120")
+_EACH = SequenceSettings(lengths=(1, 3), weighting="results", repeated="once", contexts="each")
+_KNOWN_GROUND = SeqPlayerSettings(2, enforce="duets", votes="sequences")
+_MORE = Curriculum(opponents=("perfect",), cycles=1, matches=8000)
+_DEPTHS = {"losetictactoe": 5, "fivemensmorris": 2}  # of verification, in plies; larger depths are too slow
+
+
+def improvements(game: str) -> tuple[Variant, ...]:
+    """Return the variants that may be better than the default against the perfect player.
+
+    They are tested on fresh runs, and never replace the default without notice. The last variants remember each state
+    with the moves that did not lose from it, as sequences of one and three moves. They prefer moves that begin many of
+    these sequences. Some variants verify the advice of the pairs by a search. Their control is a variant that searches
+    without pairs.
+    """
+    own, depth = SequenceSettings(lengths=LENGTHS[game]), _DEPTHS[game]
+    searching = SeqPlayerSettings(2, verify=depth, fallback="verified")
+    listed = [
+        Variant(DEFAULT, own),
+        Variant("weights by results", replace(own, weighting="results")),
+        Variant("relevant facts only", replace(own, locality="contexts")),
+        Variant(f"verified {depth} plies deep", own, searching),
+        Variant(f"the search of {depth} plies alone", own, searching, has_pairs=False),
+        Variant("duets enforced, not solos", own, SeqPlayerSettings(2, enforce="duets")),
+        Variant("each state a context", _EACH, _KNOWN_GROUND, "all"),
+    ]
+    name = f"each state a context, {_MORE.matches} matches of perfect players"
+    more = (Variant(name, _EACH, _KNOWN_GROUND, "all", watched=_MORE),) if game == "fivemensmorris" else ()
+    return (*listed, *more)
+
+
+def sensitivity(game: str) -> tuple[Variant, ...]:
+    """Return the variants that change one choice that the paper leaves open or calls hand-tuned."""
+    own = SequenceSettings(lengths=LENGTHS[game])
+    listed = [replace(variant, learner=replace(variant.learner, lengths=own.lengths)) for variant in _SENSITIVITY]
+    for lengths in _LENGTHS[game]:
+        listed.append(Variant(f"lengths {' and '.join(map(str, lengths))}", SequenceSettings(lengths=lengths)))
+    other: Best = "fastest" if BEST[game] == "value" else "value"
+    listed.append(Variant(f"perfect: best={other}", own, best=other))
+    if game == "fivemensmorris":
+        listed += [Variant("all 16 symmetries", own, group="all")]
+        listed += [Variant(f"cap of {cap} plies", own, options=f":cap={cap}") for cap in _CAPS]
+    return tuple(listed)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The plan of all experiments. Their ids are "{part}/{game}/{name}".
+
+    runs     number of runs of each experiment; a baseline has twice as many, its blocks
+    fresh    number of runs of each improvement, and of the experiments that judge the claims
+    share    fraction of the paper's number of matches that every tournament has; a value below 1 saves time
+    """
+
+    runs: int = 10
+    seed: int = SEED
+    fresh: int = 20
+    share: float = 1.0
+    games: tuple[str, ...] = GAMES
+
+    def __post_init__(self) -> None:
+        if unknown := sorted(set(self.games) - set(GAMES)):
+            raise ExperimentError(f"expected games of the paper, {', '.join(GAMES)}, got {unknown[0]}; choose these")
+
+    def core(self) -> list[Experiment]:
+        """Return the experiments of Tables 1 and 2."""
+        return [*self._tables("core", self.seed, self.runs)]
+
+    def verdicts(self) -> list[Experiment]:
+        """Return the experiments of Tables 1 and 2 with fresh seeds and `fresh` runs."""
+        return [*self._tables("verdicts", self.seed + VERDICT_SEED, self.fresh)]
+
+    def speed(self) -> list[Experiment]:
+        """Return the experiments that measure the times of versions 1 and 2."""
+        runs, learners = min(self.runs, 5), [one for one in self.core() if one.learner is not None]
+        return [replace(learner, id=f"speed/{learner.game}", runs=runs, measured=False) for learner in learners]
+
+    def _tables(self, part: str, seed: int, runs: int) -> Iterator[Experiment]:
+        for game in self.games:
+            plain = Experiment(f"{part}/{game}/baseline", game, seed, 2 * runs, None, (), best=BEST[game])
+            learning = replace(
+                plain, id=f"{part}/{game}/learner", runs=runs, learner=SequenceSettings(lengths=LENGTHS[game]),
+                tests=VERSIONS, measured=True,
+            )  # fmt: skip
+            yield from map(self._sized, (plain, learning))
+
+    def sensitivity(self) -> list[Experiment]:
+        """Return the experiments with the variants of `sensitivity`, against the perfect player."""
+        return [*self._variants("sensitivity", sensitivity, self.seed, self.runs)]
+
+    def improvements(self) -> list[Experiment]:
+        """Return the experiments with the variants of `improvements`, against the perfect player, with fresh seeds."""
+        return [*self._variants("improvements", improvements, self.seed + FRESH_SEED, self.fresh)]
+
+    def others(self) -> list[Experiment]:
+        """Return the experiments in games that are not in the paper; none unless the plan has both games."""
+        seed = self.seed + FRESH_SEED
+        experiments = []
+        for game in OTHERS if self.games == GAMES else ():
+            plain = Experiment(f"others/{game}/baseline", game, seed, self.fresh, None, (), best="fastest")
+            tests = [replace(test, opponents=("perfect", "random")) for test in VERSIONS]
+            tests.append(replace(tests[1], name="version 2, weights by results", weighting="results"))
+            named = replace(plain, id=f"others/{game}/learner")
+            learning = replace(named, learner=SequenceSettings(), tests=tuple(tests))
+            experiments += [self._sized(plain), self._sized(learning)]
+        return experiments
+
+    def _variants(
+        self, part: str, variants_of: Callable[[str], tuple[Variant, ...]], seed: int, runs: int
+    ) -> Iterator[Experiment]:
+        """Yield the experiments with these variants.
+
+        Variants that learn the same pairs from the same matches share one experiment. Each is one of its tests.
+        """
+        for game in self.games:
+            groups: dict[Experiment, list[Variant]] = {}
+            for variant in variants_of(game):
+                learner = replace(variant.learner, weighting=PAPER.weighting)
+                best, sheet, watched = variant.best or BEST[game], game + variant.options, variant.watched
+                shared = Experiment("", sheet, seed, runs, learner, (), variant.group, best, watched=watched)
+                groups.setdefault(shared, []).append(variant)
+            for shared, group in groups.items():
+                tests = tuple(variant.test(("perfect",)) for variant in group)
+                yield self._sized(replace(shared, id=f"{part}/{game}/{group[0].name}", tests=tests))
+
+    def _sized(self, experiment: Experiment) -> Experiment:
+        def part(matches: int) -> int:
+            return max(2, round(matches * self.share / 2) * 2)  # an even number, since sides alternate
+
+        watched = experiment.watched and replace(experiment.watched, matches=part(experiment.watched.matches))
+        training = part(TRAINING_MATCHES.get(experiment.sheet, 20))
+        return replace(experiment, training=training, watched=watched, matches=part(TEST_MATCHES))

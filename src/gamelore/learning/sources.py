@@ -1,0 +1,350 @@
+"""Recognition of renamed or reordered games by their rules; source games and feature values for a transfer learner.
+
+A recognised game is played with the rules of the known game, and names are translated (`analysis.isomorphism`).
+Therefore all versions of a game have the same learner. The games shipped with gamelore are always known.
+
+A transfer learner begins with the feature values of its sources. The sources are learners of other games in the store.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import asdict, dataclass
+from functools import cache, cached_property
+from itertools import chain
+from time import monotonic
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .. import rulesheets
+from ..analysis.isomorphism import Renaming, find_renaming, shape_hash
+from ..analysis.symmetry import symmetries
+from ..errors import GameloreError, GDLError, KnowledgeError
+from ..gdl.syntax import Rulesheet, parse
+from ..matches.opponents import OpponentSettings, opponent_text
+from ..players.position_graph import PositionGraph
+from ..rulesheets import load
+from .store.features import FeatureValues, Rule, combine
+from .store.knowledge import Knowledge, to_json
+from .store.schema import StoredLearner
+from .td import series
+from .td.discovery import feature_space
+from .td.initial_values import LearnerSettings
+from .td.learner import Learner
+
+if TYPE_CHECKING:
+    from ..game.game import Game
+    from .td.afterstates import Afterstates
+    from .td.discovery import FeatureSpace
+
+_log = logging.getLogger(__name__)
+
+
+class KnownRules(NamedTuple):
+    """A known game: its name, the hash of its rules (the same as `Game.rules_hash`), and the text of its rules."""
+
+    name: str
+    rules_hash: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recognised:
+    """The game that was recognised for a given rulesheet.
+
+    name      the name of the game
+    sheet     the rulesheet to play with: that of the known game
+    renaming  the renaming from `sheet` to the given rulesheet
+    is_new    True: no known game is equal up to names and order; then `sheet` is the given rulesheet, and the renaming
+              is the identity
+    """
+
+    name: str
+    sheet: Rulesheet
+    renaming: Renaming
+    is_new: bool
+
+
+def rules_hash(sheet: Rulesheet) -> str:
+    """Return the hash `Game.rules_hash` of a rulesheet, without compiling the game."""
+    return hashlib.sha256(str(sheet).lower().encode()).hexdigest()
+
+
+class Recognition:
+    """The known games. Parsed rules and hashes are cached, so the first call of `recognise` takes the longest time.
+
+    known    games in addition to the shipped games. If several known games are versions of the same game, a rulesheet
+             is recognised as the first of them; the games in `known` come before the shipped games
+    seconds  time limit for the comparison of a rulesheet with all similar games; after it, the game counts as new
+    """
+
+    def __init__(self, known: Iterable[KnownRules] = (), seconds: float = 2.0) -> None:
+        self.seconds = seconds
+        self._known: dict[str, _Known] = {}
+        for rules in chain(known, _shipped()):
+            self.add(rules)
+
+    def add(self, known: KnownRules) -> None:
+        """Add a game, unless a game with the same rules is already known."""
+        self._known.setdefault(known.rules_hash, _Known(known))
+
+    def recognise(self, sheet: Rulesheet) -> Recognised:
+        """Return the known game of a rulesheet, or a new game.
+
+        The name of a new game is "game-" and the first eight digits of its `shape_hash`. Equal rules are recognised
+        at once. For other rules, the shape hash is computed, and then similar games are compared for at most `seconds`.
+        """
+        exact = self._known.get(rules_hash(sheet))
+        if exact and (recognised := exact.recognised(sheet, self.seconds)):
+            return recognised
+        shape = shape_hash(sheet)
+        end = monotonic() + self.seconds
+        for known in self._known.values():
+            is_similar = len(known.sheet.rules) == len(sheet.rules) and known.shape == shape
+            if is_similar and (recognised := known.recognised(sheet, end - monotonic())):
+                return recognised
+        return Recognised(f"game-{shape[:8]}", sheet, Renaming.identity(sheet), is_new=True)
+
+
+class _Known:
+    """A known game. Its rulesheet and its shape hash are computed when they are used for the first time."""
+
+    def __init__(self, rules: KnownRules) -> None:
+        self.name, self._text = rules.name, rules.text
+
+    @cached_property
+    def sheet(self) -> Rulesheet:
+        """The parsed rules. They are empty if the text cannot be parsed, so that no game is recognised as this game."""
+        try:
+            return parse(self._text)
+        except GDLError as error:
+            _log.warning("the rules of %s cannot be read, so it is not recognised: %s", self.name, error)
+            return Rulesheet((), "")
+
+    @cached_property
+    def shape(self) -> str:
+        return shape_hash(self.sheet)
+
+    def recognised(self, sheet: Rulesheet, seconds: float) -> Recognised | None:
+        renaming = find_renaming(self.sheet, sheet, seconds)
+        return None if renaming is None else Recognised(self.name, self.sheet, renaming, is_new=False)
+
+
+@cache
+def _shipped() -> tuple[KnownRules, ...]:
+    texts = ((name, rulesheets.path(name).read_text(encoding="utf-8")) for name in rulesheets.names())
+    return tuple(KnownRules(name, rules_hash(parse(text)), text) for name, text in texts)
+
+
+ANYONE = "*"  # value of `Sources.opponent`: the sources may have any opponent
+QUICK = 0.1  # seconds; after a batch of afterstates that takes less time, the next batch is twice as large
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The learners whose features a transfer learner begins with.
+
+    games     the names of the source games, or the hashes of their rules
+    opponent  the opponent of the sources: its full text, its kind, or ANYONE; None: the opponent of the transfer
+              learner
+    role      the role of the sources; None: every role
+    rule      rule by which the values of several sources are combined, see `features.combine`
+    """
+
+    games: tuple[str, ...]
+    opponent: str | None = None
+    role: str | None = None
+    rule: Rule = "visits"
+
+
+@dataclass(frozen=True)
+class Enrolment:
+    """The identity of a learner of values. `opponent` is the full text of its opponent."""
+
+    game: Game
+    role: str
+    settings: LearnerSettings
+    opponent: str
+    seed: int
+    sources: Sources | None
+
+    def find(self, knowledge: Knowledge, *, any_sources: bool = False) -> StoredLearner | None:
+        """Return the stored learner with this identity, or None.
+
+        any_sources  ignore the sources, and return the oldest learner whose identity is otherwise equal
+        """
+        ignored = {"sources"} if any_sources else set()
+        wanted = self.opponent, self.seed, _identity(self.about, ignored)
+        for stored in knowledge.learners(source=self.game.rules_hash, role=self.role, opponent=self.opponent):
+            if (stored.opponent, stored.seed, _identity(stored.settings, ignored)) == wanted:
+                return stored
+        return None
+
+    def make(
+        self, knowledge: Knowledge, teachers: Sequence[StoredLearner], values: FeatureValues | None
+    ) -> StoredLearner:
+        """Add a new learner to the store and return it. It begins with `values`, which come from `teachers`."""
+        return knowledge.learner(
+            self.game,
+            self.role,
+            opponent=self.opponent,
+            settings=self.about,
+            seed=self.seed,
+            inherited=values,
+            sources=teachers,
+        )
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """The settings in the form in which they are stored.
+
+        They include the number of symmetries that are used. On the reasoner a game has no symmetries, and learning
+        without symmetries gives other values.
+        """
+        about = self.settings.described()
+        if self.settings.symmetry == "all":
+            about["symmetries"] = symmetries(self.game).num
+        return about | ({"sources": asdict(self.sources)} if self.sources else {})
+
+
+def _identity(about: Mapping[str, Any], ignored: Set[str]) -> str:
+    return to_json({key: about[key] for key in about.keys() - ignored})
+
+
+def enrol(
+    knowledge: Knowledge,
+    game: Game,
+    role: str,
+    settings: LearnerSettings,
+    opponent: OpponentSettings,
+    *,
+    seed: int = 0,
+    sources: Sources | None = None,
+) -> StoredLearner:
+    """Return the stored learner with this identity. If there is none, add a new learner to the store.
+
+    A new learner begins with the current feature values of its sources. Raises KnowledgeError if a transfer learner has
+    no sources, or if its sources have no feature values.
+    """
+    if sources is None and settings.needs_values:
+        raise KnowledgeError("expected sources for a transfer learner, got none; name games that were learned before")
+    enrolment = Enrolment(game, role, settings, opponent_text(opponent), seed, sources)
+    if (stored := enrolment.find(knowledge)) is not None:
+        return stored
+    beginning = taught(knowledge, sources, enrolment.opponent, settings.depth) if sources else ((), None)
+    return enrolment.make(knowledge, *beginning)
+
+
+def other_games(knowledge: Knowledge, game: Game, against: str, depth: int) -> Sources | None:
+    """Return all other games that were learned against this opponent, as sources.
+
+    If there are none, return all other games that were learned against any opponent. Without these, return None.
+    """
+    num_named = Counter(known.name for known in knowledge.games())
+    for opponent in (None, ANYONE):
+        teachers = _can_teach(knowledge.learners(opponent=None if opponent else against), depth)
+        others = {teacher.rules_hash: teacher.game for teacher in teachers if teacher.rules_hash != game.rules_hash}
+        if others:
+            names = (name if num_named[name] == 1 else rules_hash for rules_hash, name in others.items())
+            return Sources(tuple(names), opponent)
+    return None
+
+
+def _can_teach(learners: Sequence[StoredLearner], depth: int) -> list[StoredLearner]:
+    """Return those of the learners that learn values, have played matches and have features of this depth."""
+    return [
+        learner for learner in learners if learner.num_matches and learner.depth == depth and not learner.has_sequences
+    ]
+
+
+def taught(
+    knowledge: Knowledge,
+    sources: Sources,
+    against: str,
+    depth: int,
+    *,
+    keep: bool = True,
+    seconds: float | None = None,
+) -> tuple[list[StoredLearner], FeatureValues]:
+    """Return the sources of a transfer learner against this opponent, and their combined feature values.
+
+    keep     False: feature values that are computed here are not stored
+    seconds  time limit for computing feature values. Sources that take longer, or that fail, are left out, and a
+             warning is logged. None: no limit, and no source is left out
+
+    Raises KnowledgeError if the sources have no feature values.
+    """
+    end = None if seconds is None else monotonic() + seconds
+    teachers = list(_teachers(knowledge, sources, against, depth))
+    values = [_values(knowledge, teacher, keep, end) for teacher in teachers]
+    combined = combine([own for own in values if own is not None], sources.rule)
+    if not combined:
+        games = ", ".join(sorted({teacher.game for teacher in teachers}))
+        raise KnowledgeError(
+            f"expected values of features from {games}, got none in {knowledge.path}; let more matches be learned there"
+        )
+    return [teacher for teacher, own in zip(teachers, values, strict=True) if own is not None], combined
+
+
+def _teachers(knowledge: Knowledge, sources: Sources, against: str, depth: int) -> Iterator[StoredLearner]:
+    """Yield the learners of the source games. Raise KnowledgeError for a game without such a learner."""
+    opponent = sources.opponent or against
+    for game in sources.games:
+        of_opponent = None if opponent == ANYONE else opponent
+        teachers = _can_teach(knowledge.learners(source=game, role=sources.role, opponent=of_opponent), depth)
+        if not teachers:
+            others = sorted({learner.opponent for learner in _can_teach(knowledge.learners(source=game), depth)})
+            raise KnowledgeError(
+                f"expected knowledge of {game} against {opponent}, got none in {knowledge.path} "
+                f"(against: {', '.join(others) or 'nobody'}); learn that first, or choose another source opponent"
+            )
+        yield from teachers
+
+
+def _values(knowledge: Knowledge, learner: StoredLearner, keep: bool, end: float | None) -> FeatureValues | None:
+    """Return the current feature values of a learner, or None if it must be left out as a source.
+
+    It is left out if its values cannot be computed, or not before `end` (monotonic time). With end=None errors are
+    raised instead.
+    """
+    if learner.features_at != learner.num_matches:
+        try:
+            values = _computed(knowledge, learner, end)
+        except (GameloreError, MemoryError, TimeoutError) as error:
+            if end is None:
+                raise
+            _log.warning("%s is left out as a source: %s", learner.game, str(error) or type(error).__name__)
+            return None
+        if not keep:
+            return values
+        knowledge.store_features(learner, values)
+    return knowledge.feature_values(learner)
+
+
+def refresh_features(knowledge: Knowledge, learner: StoredLearner) -> None:
+    """Compute and store a learner's feature values from its stored afterstates."""
+    knowledge.store_features(learner, _computed(knowledge, learner))
+
+
+def _computed(knowledge: Knowledge, stored: StoredLearner, end: float | None = None) -> FeatureValues:
+    """Return the feature values of the stored afterstates. Raise TimeoutError after `end` (monotonic time)."""
+    graph = PositionGraph(load(knowledge.rules(stored)))
+    settings = LearnerSettings(symmetry=stored.settings.get("symmetry", "none"))
+    learner = Learner(graph, graph.game.roles.index(stored.role), [settings])
+    learner.load(0, knowledge.afterstates(stored))
+    if end is not None:
+        _look_into(feature_space(graph, learner.role, stored.depth), learner.table.lane(0)[0], end)
+    return series.learned_features(learner, 0, stored.depth)
+
+
+def _look_into(space: FeatureSpace, afterstates: Afterstates, end: float) -> None:
+    """Compute the feature ids of these afterstates; the space keeps the ids. Raise TimeoutError after `end`."""
+    done, size = 0, 1
+    while done < len(afterstates):
+        begin = monotonic()
+        if begin >= end:
+            raise TimeoutError(f"{len(afterstates) - done} of {len(afterstates)} afterstates take too long")
+        space.ids(afterstates[done : done + size])
+        done, size = done + size, 2 * size if monotonic() - begin < QUICK else 1

@@ -1,0 +1,761 @@
+"""Knowledge store in SQLite: learners, matches, values, features, sequences; export and import as JSON.
+
+The tables with their columns:
+
+    game        rules_hash, name, roles, rules         games with equal rules are one game, even with different names
+    fact        game, number, text                     facts and moves, numbered 0, 1, .. in this file
+    learner     game, role, opponent, settings, seed   these five columns identify a learner
+    inherited   learner, feature, value, visits        feature values with which the learner began, from other games
+    match       learner, number, reward, length, id    matches that were learned from, numbered 0, 1, ..; a match that
+                                                       was a trajectory before has an id
+    trajectory  learner, number, match, plies, moves,  finished matches that were not learned from yet; match: an id;
+                end                                    moves: JSON, for each ply a list with a move of each role
+    afterstate  learner, state, q, visits              state: the sorted numbers of its facts, <u4 each
+    feature     learner, feature, value, visits        Table 1 of B&S 2007, computed after `features_at` matches
+    sequence    learner, number, role, kind, moves,    the SeqTable of L&E 2004, in the order of first encounters;
+                context, encounters, several           moves, context: numbers of moves and of facts, <u4 each
+    pair        learner, number, role, context,        context pairs, with the counts of their advice
+                comments, agreements, tries, successes
+    branch      learner, pair, number, kind, moves     the sequences of the context pairs
+
+One short transaction stores what was learned from a match, or from a tournament of a learner of sequences. The same
+transaction removes the trajectory of the match. Therefore no match is learned from twice, and no match is lost. The
+rows do not depend on an engine: a learner that began on machine code can continue on the reasoner. A learner of
+sequences learns for all roles; its role is ALL_ROLES.
+
+The same knowledge as JSON, for other machines, for archives and for other programs:
+
+    {"format": "gamelore-knowledge", "version": 3, "gamelore": "0.1.0",
+     "games": [{"rules_hash", "name", "roles", "rules", "facts": [text ..]} ..],
+     "learners": [{"game": rules_hash, "role", "opponent", "settings": {..}, "seed", "gamelore", "created",
+                   "sources": [..], "outcomes": [goal value ..], "inherited": [[feature, value, visits] ..],
+                   "matches": [[reward, length] ..],
+                   "trajectories": [[match id, [[move of each role] ..], end] ..],
+                   "afterstates": [[[fact ..], q, visits] ..],       fact: an index into the game's facts
+                   "features": [[feature, value, visits] ..], "features_at": matches,
+                   "sequences": [[role, kind, [move ..], [fact ..], encounters, several] ..],     move: an index, too
+                   "pairs": [[role, [fact ..], [[kind, [move ..]] ..], comments, agreements, tries, successes]
+                             ..]} ..]}
+
+Version 1 had no sequences and no pairs, and version 2 had no trajectories. Both versions can still be read.
+
+If an imported learner has the same game, role, opponent, settings and seed as a learner of the store, the learner with
+more matches is kept. If the two differ in a match that both played, KnowledgeError is raised and nothing is imported.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import struct
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields
+from datetime import UTC, datetime
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
+
+from ...errors import KnowledgeError
+from .features import STANDARD, FeatureValues
+from .schema import (
+    ALL_ROLES,
+    Afterstate,
+    FeatureRow,
+    GameRow,
+    LearnedRows,
+    MatchRow,
+    PairRow,
+    SequenceRow,
+    StoredLearner,
+    StoreFile,
+    Trajectory,
+)
+
+if TYPE_CHECKING:
+    from ...game.game import Game
+
+FeatureTable: TypeAlias = Mapping[str, tuple[float, int]]
+"""Feature values: feature text -> (value in units of reward, visits)."""
+FactTexts: TypeAlias = Callable[[bytes], tuple[str, ...]]
+"""A function that returns the texts of the facts or moves whose numbers are in a cell."""
+
+
+class Selection(TypedDict, total=False):
+    """Conditions for the selection of learners. A value of None means no condition.
+
+    source    the name of their game, or the hash of its rules
+    role      their role
+    opponent  the full text of their opponent ("egreedy:filler=first"), or its kind ("egreedy")
+    ids       their numbers in this file
+    """
+
+    source: str | None
+    role: str | None
+    opponent: str | None
+    ids: Sequence[int] | None
+
+
+def default_path() -> Path:
+    """Return the path of the user's store.
+
+    This is `$GAMELORE_KNOWLEDGE` if it is set, else knowledge.db in the user data folder.
+    """
+    if chosen := os.environ.get("GAMELORE_KNOWLEDGE"):
+        return Path(chosen)
+    import platformdirs
+
+    return Path(platformdirs.user_data_dir("gamelore", appauthor=False)) / "knowledge.db"
+
+
+class Knowledge(StoreFile):
+    """An open store, for one thread at a time. Several processes may have the same file open.
+
+    create    False: the file must exist
+    writable  False: the file must exist and is not changed; a file of an older format is not converted
+
+    Every method raises KnowledgeError if the file cannot be read or written, or is not a knowledge store.
+    """
+
+    def __init__(self, path: str | Path | None = None, *, create: bool = True, writable: bool = True) -> None:
+        super().__init__(Path(path) if path is not None else default_path(), create=create, writable=writable)
+        self._numbers = FactNumbers()
+
+    @property
+    def size(self) -> int:
+        """Size on disk in bytes, including SQLite's write-ahead log."""
+        log = self.path.with_name(f"{self.path.name}-wal")
+        return sum(file.stat().st_size for file in (self.path, log) if file.exists())
+
+    def games(self) -> list[GameRow]:
+        """Return all games of the store, oldest first."""
+        with self.reported() as connection:
+            return [GameRow(*row) for row in connection.execute("SELECT name, rules_hash, rules FROM game ORDER BY id")]
+
+    # learners
+
+    def learner(
+        self,
+        game: Game,
+        role: str,
+        *,
+        opponent: str,
+        settings: Mapping[str, Any],
+        seed: int,
+        inherited: FeatureValues | None = None,
+        sources: Sequence[StoredLearner] = (),
+    ) -> StoredLearner:
+        """Return the learner with this identity. If the store does not contain it, add it.
+
+        role       a role of the game, or ALL_ROLES
+        inherited  feature values with which a new learner begins. They are stored and never change, even if the
+                   sources learn more later. The method `inherited` reads them
+        sources    the learners from which these values come
+        """
+        if role not in (*game.roles, ALL_ROLES):
+            raise KnowledgeError(f"expected a role of {game.name} ({', '.join(game.roles)}), got {role}")
+        if not -(2**63) <= seed < 2**63:
+            raise KnowledgeError(f"expected a seed of 64 bits with sign, got {seed}; choose a smaller one")
+        values = zip(game.roles, game.goal_values, strict=True)
+        outcomes = sorted({goal for own, goals in values if role in (own, ALL_ROLES) for goal in goals})
+        made = {
+            "version": version("gamelore"),
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "sources": [source.origin for source in sources],
+            "outcomes": outcomes,
+        }
+        with self.writing() as connection:
+            game_id = put_game(connection, game.rules_hash, game.name, game.roles, str(game.rulesheet))
+            identity = {"game": game_id, "role": role, "opponent": opponent, "settings": settings, "seed": seed}
+            number = find_learner(connection, identity)
+            if number is None:
+                number = add_learner(connection, identity, made, inherited or {})
+        return self.find(number)
+
+    def find(self, learner_id: int) -> StoredLearner:
+        """Return the learner with this number in this file."""
+        for learner in self.learners(ids=[learner_id]):
+            return learner
+        have = ", ".join(str(learner.id) for learner in self.learners()) or "none"
+        raise KnowledgeError(f"{self.path}: expected the number of a learner (there are: {have}), got {learner_id}")
+
+    def learners(self, **selection: Unpack[Selection]) -> list[StoredLearner]:
+        """Return all learners that fulfil the conditions of the selection, oldest first."""
+        where, values = _where(selection)
+        query = (
+            "SELECT learner.id, game.name, rules_hash, role, opponent, settings, seed, version, created, "
+            "sources, outcomes, num_matches, features_at FROM learner JOIN game ON game.id = learner.game"
+            f"{where} ORDER BY learner.id"
+        )
+        with self.reported() as connection:
+            return [_learner(row) for row in connection.execute(query, values)]
+
+    def rules(self, learner: StoredLearner) -> str:
+        """Return the rulesheet of the learner's game as GDL text."""
+        query = "SELECT rules FROM game WHERE rules_hash = ?"
+        with self.reported() as connection:
+            return str(connection.execute(query, [learner.rules_hash]).fetchone()[0])
+
+    # matches
+
+    def record(
+        self,
+        learner: StoredLearner,
+        matches: Sequence[MatchRow],
+        learned: LearnedRows,
+        *,
+        trajectory: int | None = None,
+    ) -> None:
+        """Store the learner's next matches, and the rows that it learned from them.
+
+        learned     for a learner of values: the afterstates whose value or visits changed, with their new value and
+                    total visits; for a learner of sequences: its whole knowledge, which replaces the stored knowledge
+        trajectory  number of the trajectory of the match; the trajectory is removed
+
+        Raises KnowledgeError if another process has stored matches of the same learner in the meantime.
+        """
+        with self._going_on(learner, matches) as (connection, game):
+            if learner.has_sequences:
+                self._put_sequences(connection, game, learner.id, learned)
+            self._put_afterstates(connection, game, learner.id, learned.afterstates)
+            if trajectory is not None:
+                self._name_match(connection, learner, trajectory)
+
+    def _put_afterstates(
+        self, connection: sqlite3.Connection, game: int, learner: int, afterstates: Iterable[Afterstate]
+    ) -> None:
+        rows = [
+            (learner, self._numbers.facts(connection, game, after.facts), float(after.q), int(after.visits))
+            for after in afterstates
+        ]
+        connection.executemany("INSERT OR REPLACE INTO afterstate VALUES (?, ?, ?, ?)", rows)
+
+    def _put_sequences(self, connection: sqlite3.Connection, game: int, learner: int, learned: LearnedRows) -> None:
+        facts, moves = (partial(number, connection, game) for number in (self._numbers.facts, self._numbers.moves))
+        sequences = [
+            (row.role, row.kind, moves(row.moves), facts(row.context), row.encounters, row.several)
+            for row in learned.sequences
+        ]
+        pairs = [
+            ((row.role, facts(row.context), *row[3:]), [(kind, moves(texts)) for kind, texts in row.branches])
+            for row in learned.pairs
+        ]
+        put_sequences(connection, learner, sequences, pairs)
+
+    def _name_match(self, connection: sqlite3.Connection, learner: StoredLearner, trajectory: int) -> None:
+        """Remove a trajectory, and give its id to the match that was just learned from."""
+        match = _drop_trajectory(connection, learner.id, trajectory)
+        if match is None:
+            raise KnowledgeError(
+                f"{self.path}: expected trajectory {trajectory} of learner {learner.id}, got none: another "
+                "process learned from it; let only one go on with a learner"
+            )
+        update = "UPDATE match SET id = ? WHERE learner = ? AND number = ?"
+        connection.execute(update, (match, learner.id, learner.num_matches))
+
+    def keep_match(self, learner: StoredLearner, match: str, moves: Sequence[Sequence[str]], end: str) -> int | None:
+        """Store a finished match to learn from later, and return its number among the learner's trajectories.
+
+        match  an id that is unique among the learner's matches. If a match with this id was stored before, nothing is
+               stored and None is returned
+        moves  for each ply, a move of every role
+        end    "terminal", "stuck" or "cap"
+
+        Raises KnowledgeError as `record` does.
+        """
+        with self._going_on(learner, []) as (connection, _):
+            return put_trajectory(connection, learner.id, match, moves, end)
+
+    def trajectories(self, learner: StoredLearner) -> list[Trajectory]:
+        """Return the finished matches that were not learned from yet, in their order."""
+        query = "SELECT number, match, moves, end FROM trajectory WHERE learner = ? ORDER BY number"
+        with self.reported() as connection:
+            return [
+                Trajectory(number, match, tuple(map(tuple, json.loads(moves))), end)
+                for number, match, moves, end in connection.execute(query, [learner.id])
+            ]
+
+    def forget_trajectory(self, learner: StoredLearner, number: int) -> None:
+        """Remove the trajectory of a match from which the learner cannot learn."""
+        with self.writing() as connection:
+            _drop_trajectory(connection, learner.id, number)
+
+    @contextmanager
+    def _going_on(
+        self, learner: StoredLearner, matches: Sequence[MatchRow]
+    ) -> Iterator[tuple[sqlite3.Connection, int]]:
+        """Open a transaction, store the learner's next matches in it, and yield (connection, game id).
+
+        The caller can write more in the same transaction. Raises KnowledgeError if the store has more or fewer matches
+        of the learner than expected.
+        """
+        try:
+            with self.writing() as connection:
+                game_id, stored = _progress(connection, learner.id)
+                if stored != learner.num_matches:
+                    raise KnowledgeError(
+                        f"{self.path}: expected learner {learner.id} after {learner.num_matches} matches, got "
+                        f"{stored}: another process goes on with it; wait for that one, or learn with another seed"
+                    )
+                put_matches(connection, learner.id, stored, matches)
+                yield connection, game_id
+        except BaseException:
+            self._numbers.forget()
+            raise
+        learner.num_matches = stored + len(matches)
+
+    # knowledge of a learner
+
+    def matches(self, learner: StoredLearner) -> list[MatchRow]:
+        """Return all matches that were learned from, in their order."""
+        with self.reported() as connection:
+            return [MatchRow(*row) for row in _rows(connection, "matches", learner.id)]
+
+    def learned(self, learner: StoredLearner) -> LearnedRows:
+        """Return the whole knowledge of the learner."""
+        return LearnedRows(self.afterstates(learner), self.sequences(learner), self.pairs(learner))
+
+    def afterstates(self, learner: StoredLearner) -> list[Afterstate]:
+        """Return every afterstate that has a value, in the order of the encoded states in the file."""
+        with self._texts(learner) as (connection, texts):
+            rows = _rows(connection, "afterstates", learner.id)
+            return [Afterstate(frozenset(texts(state)), q, visits) for state, q, visits in rows]
+
+    def sequences(self, learner: StoredLearner) -> list[SequenceRow]:
+        """Return the SeqTable of a learner of sequences, in the order of first encounters."""
+        with self._texts(learner) as (connection, texts):
+            return [
+                SequenceRow(role, kind, texts(moves), frozenset(texts(context)), encounters, bool(several))
+                for role, kind, moves, context, encounters, several in _rows(connection, "sequences", learner.id)
+            ]
+
+    def pairs(self, learner: StoredLearner) -> list[PairRow]:
+        """Return the context pairs of a learner of sequences."""
+        with self._texts(learner) as (connection, texts):
+            return [
+                PairRow(role, frozenset(texts(context)), tuple((kind, texts(moves)) for kind, moves in own), *record)
+                for (role, context, *record), own in get_pairs(connection, learner.id)
+            ]
+
+    @contextmanager
+    def _texts(self, learner: StoredLearner) -> Iterator[tuple[sqlite3.Connection, FactTexts]]:
+        """Open a read transaction, and yield the connection and a function.
+
+        The function returns the texts of the facts or moves whose numbers are in a cell.
+        """
+        with self.reading() as connection:
+            game, _ = _progress(connection, learner.id)
+            names = dict(connection.execute("SELECT number, text FROM fact WHERE game = ?", [game]).fetchall())
+            yield connection, lambda numbers: tuple(names[number] for number in unpacked(numbers))
+
+    # features
+
+    def store_features(self, learner: StoredLearner, values: FeatureValues) -> None:
+        """Replace the learner's feature values. They were computed after its current number of matches."""
+        with self.writing() as connection:
+            put_features(connection, learner.id, values, learner.num_matches)
+        learner.features_at = learner.num_matches
+
+    def features(self, **selection: Unpack[Selection]) -> list[FeatureRow]:
+        """Return the feature values of the selected learners, sorted by learner and by the feature's text."""
+        where, values = _where(selection)
+        query = (
+            "SELECT learner.id, game.name, role, opponent, feature, value, visits FROM feature "
+            "JOIN learner ON learner.id = feature.learner JOIN game ON game.id = learner.game"
+            f"{where} ORDER BY learner.id, feature"
+        )
+        with self.reported() as connection:
+            return [FeatureRow(*row) for row in connection.execute(query, values)]
+
+    def feature_values(self, learner: StoredLearner) -> FeatureValues:
+        """Return the learner's stored feature values. They were computed after `features_at` matches."""
+        with self.reported() as connection:
+            values = _values(_rows(connection, "features", learner.id))
+        return FeatureValues(values, learner.outcomes, learner.depth)
+
+    def inherited(self, learner: StoredLearner) -> FeatureValues | None:
+        """Return the feature values with which the learner began, or None if it began without any."""
+        with self.reported() as connection:
+            values = _values(_rows(connection, "inherited", learner.id))
+        outcomes = {outcome for source in learner.sources for outcome in source["outcomes"]}
+        return FeatureValues(values, sorted(outcomes) or STANDARD, learner.depth) if values else None
+
+
+# functions that read and write rows in the caller's transaction
+
+
+class FactNumbers:
+    """The numbers of the facts and moves of each game: 0, 1, .. in the order in which they were added to the store."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[int, dict[str, int]] = {}
+
+    def forget(self) -> None:
+        """Forget all numbers. This is necessary after a transaction that assigned new numbers was rolled back."""
+        self._numbers.clear()
+
+    def facts(self, connection: sqlite3.Connection, game: int, facts: Collection[str]) -> bytes:
+        """Return the cell of a set of facts."""
+        return packed(sorted(self.of(connection, game, facts)))
+
+    def moves(self, connection: sqlite3.Connection, game: int, moves: Collection[str]) -> bytes:
+        """Return the cell of moves in their order."""
+        return packed(self.of(connection, game, moves))
+
+    def of(self, connection: sqlite3.Connection, game: int, texts: Collection[str]) -> list[int]:
+        """Return the numbers of facts or moves. Texts that are new to the store get the next numbers."""
+        numbers = self._numbers.setdefault(game, {})
+        if not numbers.keys() >= set(texts):
+            query = "SELECT text, number FROM fact WHERE game = ? AND number >= ?"
+            # another process may have added some of them
+            numbers.update(connection.execute(query, (game, len(numbers))).fetchall())
+            for text in sorted(set(texts) - numbers.keys()):
+                connection.execute("INSERT INTO fact VALUES (?, ?, ?)", (game, len(numbers), text))
+                numbers[text] = len(numbers)
+        return [numbers[text] for text in texts]
+
+
+def packed(numbers: Sequence[int]) -> bytes:
+    """Return numbers of facts or moves as a cell, <u4 each."""
+    return struct.pack(f"<{len(numbers)}I", *numbers)
+
+
+def unpacked(numbers: bytes) -> tuple[int, ...]:
+    """Return the numbers in a cell."""
+    return struct.unpack(f"<{len(numbers) // 4}I", numbers)
+
+
+def to_json(value: Any) -> str:
+    """Return canonical JSON, so that equal settings have equal texts."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def put_game(connection: sqlite3.Connection, rules_hash: str, name: str, roles: Sequence[str], rules: str) -> int:
+    """Return the id of the game with these rules. If the game is new, add it. A known game keeps its name."""
+    insert = "INSERT INTO game (rules_hash, name, roles, rules) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+    connection.execute(insert, (rules_hash, name, to_json(list(roles)), rules))
+    return int(connection.execute("SELECT id FROM game WHERE rules_hash = ?", [rules_hash]).fetchone()[0])
+
+
+def find_learner(connection: sqlite3.Connection, identity: Mapping[str, Any]) -> int | None:
+    """Return the id of the learner with this game (an id), role, opponent, settings and seed; None without one."""
+    query = "SELECT id FROM learner WHERE (game, role, opponent, settings, seed) = (?, ?, ?, ?, ?)"
+    row = connection.execute(query, _cells(identity)).fetchone()
+    return None if row is None else int(row[0])
+
+
+def add_learner(
+    connection: sqlite3.Connection, identity: Mapping[str, Any], made: Mapping[str, Any], inherited: FeatureTable
+) -> int:
+    """Add a learner and return its id.
+
+    identity   the columns that identify the learner: game (an id), role, opponent, settings, seed
+    made       its other columns: version, created, sources, outcomes
+    inherited  the feature values with which it begins
+    """
+    columns = {**identity, **made}
+    marks = ", ".join("?" * len(columns))
+    cursor = connection.execute(f"INSERT INTO learner ({', '.join(columns)}) VALUES ({marks})", _cells(columns))
+    assert cursor.lastrowid is not None
+    replace_rows(connection, "inherited", cursor.lastrowid, _value_rows(inherited))
+    return cursor.lastrowid
+
+
+def _cells(columns: Mapping[str, Any]) -> list[str | int]:
+    return [value if isinstance(value, str | int) else to_json(value) for value in columns.values()]
+
+
+def _progress(connection: sqlite3.Connection, learner: int) -> tuple[int, int]:
+    """Return (game id, number of matches) of a learner. Raise KnowledgeError if it is not in the store."""
+    row = connection.execute("SELECT game, num_matches FROM learner WHERE id = ?", [learner]).fetchone()
+    if row is None:
+        raise KnowledgeError(f"expected a learner of this store, got number {learner}; was the file replaced?")
+    return int(row[0]), int(row[1])
+
+
+def put_matches(connection: sqlite3.Connection, learner: int, first: int, rows: Sequence[tuple[float, int]]) -> None:
+    """Append finished matches (reward, length), numbered from `first`."""
+    numbered = [(learner, first + index, reward, length) for index, (reward, length) in enumerate(rows)]
+    connection.executemany("INSERT INTO match (learner, number, reward, length) VALUES (?, ?, ?, ?)", numbered)
+    connection.execute("UPDATE learner SET num_matches = ? WHERE id = ?", (first + len(rows), learner))
+
+
+def put_trajectory(
+    connection: sqlite3.Connection, learner: int, match: str, moves: Sequence[Sequence[str]], end: str
+) -> int | None:
+    """Append a trajectory and return its number, or None if the learner has a match or a trajectory with this id."""
+    query = (
+        "SELECT EXISTS (SELECT * FROM match WHERE learner = :learner AND id = :match) OR "
+        "EXISTS (SELECT * FROM trajectory WHERE learner = :learner AND match = :match), "
+        "(SELECT num_matches FROM learner WHERE id = :learner), "
+        "(SELECT coalesce(max(number) + 1, 0) FROM trajectory WHERE learner = :learner)"
+    )
+    exists, learned, kept = connection.execute(query, {"learner": learner, "match": match}).fetchone()
+    if exists:
+        return None
+    number = max(int(learned), int(kept))
+    row = (learner, number, match, len(moves), to_json(moves), end)
+    connection.execute("INSERT INTO trajectory VALUES (?, ?, ?, ?, ?, ?)", row)
+    return number
+
+
+def _drop_trajectory(connection: sqlite3.Connection, learner: int, number: int) -> str | None:
+    """Delete a trajectory and return the id of its match, or None if there is no such trajectory."""
+    where = "FROM trajectory WHERE learner = ? AND number = ?"
+    row = connection.execute(f"SELECT match {where}", (learner, number)).fetchone()
+    connection.execute(f"DELETE {where}", (learner, number))
+    return None if row is None else str(row[0])
+
+
+def put_sequences(
+    connection: sqlite3.Connection,
+    learner: int,
+    sequences: Sequence[tuple[Any, ...]],
+    pairs: Sequence[tuple[tuple[Any, ...], Sequence[tuple[str, bytes]]]],
+) -> None:
+    """Replace all sequences and pairs of a learner. Each pair is given as (its cells, its branches)."""
+    replace_rows(connection, "sequence", learner, [(number, *cells) for number, cells in enumerate(sequences)])
+    replace_rows(connection, "pair", learner, [(number, *cells) for number, (cells, _) in enumerate(pairs)])
+    branches = [(pair, i, *branch) for pair, (_, own) in enumerate(pairs) for i, branch in enumerate(own)]
+    replace_rows(connection, "branch", learner, branches)
+
+
+def get_pairs(connection: sqlite3.Connection, learner: int) -> list[tuple[tuple[Any, ...], list[tuple[str, bytes]]]]:
+    """Return all pairs of a learner in the form that `put_sequences` expects."""
+    branches: dict[int, list[tuple[str, bytes]]] = defaultdict(list)
+    query = "SELECT pair, kind, moves FROM branch WHERE learner = ? ORDER BY pair, number"
+    for pair, kind, moves in connection.execute(query, [learner]):
+        branches[pair].append((kind, moves))
+    columns = "number, role, context, comments, agreements, tries, successes"
+    query = f"SELECT {columns} FROM pair WHERE learner = ? ORDER BY number"
+    return [(tuple(cells), branches[pair]) for pair, *cells in connection.execute(query, [learner])]
+
+
+def put_features(connection: sqlite3.Connection, learner: int, values: FeatureTable, num_matches: int) -> None:
+    """Replace the stored feature values of a learner. The new values were computed after `num_matches` matches."""
+    replace_rows(connection, "feature", learner, _value_rows(values))
+    connection.execute("UPDATE learner SET features_at = ? WHERE id = ?", (num_matches, learner))
+
+
+def _value_rows(values: FeatureTable) -> list[tuple[str, float, int]]:
+    return [(feature, float(value), int(visits)) for feature, (value, visits) in values.items()]
+
+
+def replace_rows(connection: sqlite3.Connection, table: str, learner: int, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Replace all rows of a learner in a table. The new rows do not contain the learner's number."""
+    connection.execute(f"DELETE FROM {table} WHERE learner = ?", [learner])
+    if rows:
+        marks = ", ?" * len(rows[0])
+        connection.executemany(f"INSERT INTO {table} VALUES (?{marks})", [(learner, *row) for row in rows])
+
+
+def _learner(row: Sequence[Any]) -> StoredLearner:
+    values = dict(zip((column.name for column in fields(StoredLearner)), row, strict=True))
+    return StoredLearner(**{**values, **{key: json.loads(values[key]) for key in ("settings", "sources", "outcomes")}})
+
+
+def _where(selection: Selection) -> tuple[str, list[object]]:
+    """Return the SQL condition of a selection, and the values of its parameters."""
+    parts: dict[str, list[object]] = {}
+    if (source := selection.get("source")) is not None:
+        parts["? IN (game.name, rules_hash)"] = [source]
+    if (role := selection.get("role")) is not None:
+        parts["role = ?"] = [role]
+    if (opponent := selection.get("opponent")) is not None:
+        kind = f"{opponent}:"
+        parts["(opponent = ? OR substr(opponent, 1, ?) = ?)"] = [opponent, len(kind), kind]
+    if (ids := selection.get("ids")) is not None:
+        parts[f"learner.id IN ({', '.join('?' * len(ids))})"] = list(ids)
+    where = f" WHERE {' AND '.join(parts)}" if parts else ""
+    return where, [value for values in parts.values() for value in values]
+
+
+NAME = "gamelore-knowledge"
+VERSION = 3
+
+
+def export_learners(knowledge: Knowledge, path: Path, ids: Sequence[int] | None = None) -> int:
+    """Write these learners (None: all) to `path` in one read transaction, and return their number."""
+    with knowledge.reading() as connection:
+        learners = knowledge.learners() if ids is None else [knowledge.find(number) for number in ids]
+        hashes = sorted({learner.rules_hash for learner in learners})
+        content = {
+            "format": NAME,
+            "version": VERSION,
+            "gamelore": version("gamelore"),
+            "games": [_game(connection, rules_hash) for rules_hash in hashes],
+            "learners": [_exported_learner(connection, learner) for learner in learners],
+        }
+    _replace(path, json.dumps(content, separators=(",", ":")))
+    return len(learners)
+
+
+def _game(connection: sqlite3.Connection, rules_hash: str) -> dict[str, Any]:
+    """Return a game in the form in which it is exported."""
+    query = "SELECT id, name, roles, rules FROM game WHERE rules_hash = ?"
+    game, name, roles, rules = connection.execute(query, [rules_hash]).fetchone()
+    facts = connection.execute("SELECT text FROM fact WHERE game = ? ORDER BY number", [game]).fetchall()
+    texts = [text for (text,) in facts]
+    return {"rules_hash": rules_hash, "name": name, "roles": json.loads(roles), "rules": rules, "facts": texts}
+
+
+_LISTS = {
+    "inherited": "SELECT feature, value, visits FROM inherited WHERE learner = ? ORDER BY feature",
+    "matches": "SELECT reward, length FROM match WHERE learner = ? ORDER BY number",
+    "afterstates": "SELECT state, q, visits FROM afterstate WHERE learner = ? ORDER BY state",
+    "features": "SELECT feature, value, visits FROM feature WHERE learner = ? ORDER BY feature",
+    "sequences": "SELECT role, kind, moves, context, encounters, several FROM sequence WHERE learner = ? "
+    "ORDER BY number",
+}
+
+
+def _rows(connection: sqlite3.Connection, name: str, learner: int) -> list[tuple[Any, ...]]:
+    """Return all rows of a learner for one key of _LISTS."""
+    return connection.execute(_LISTS[name], [learner]).fetchall()
+
+
+def _exported_learner(connection: sqlite3.Connection, learner: StoredLearner) -> dict[str, Any]:
+    """Return a learner in the form in which it is exported."""
+    about = ("role", "opponent", "settings", "seed", "created", "sources", "outcomes", "features_at")
+    trajectories = connection.execute(
+        "SELECT match, moves, end FROM trajectory WHERE learner = ? ORDER BY number", [learner.id]
+    )
+    pairs = ((_plain(cells), list(map(_plain, branches))) for cells, branches in get_pairs(connection, learner.id))
+    return {
+        "game": learner.rules_hash,
+        "gamelore": learner.version,
+        **{key: getattr(learner, key) for key in about},
+        **{name: list(map(_plain, _rows(connection, name, learner.id))) for name in _LISTS},
+        "trajectories": [(match, json.loads(moves), end) for match, moves, end in trajectories],
+        "pairs": [[*cells[:2], branches, *cells[2:]] for cells, branches in pairs],
+    }
+
+
+def _plain(row: Sequence[Any]) -> list[Any]:
+    """Return a row in which cells of facts and moves are converted to lists of numbers."""
+    return [unpacked(cell) if isinstance(cell, bytes) else cell for cell in row]
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file under a temporary name, then rename it. So no reader sees an incomplete file."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(prefix=path.name, dir=path.parent)
+        with open(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise KnowledgeError(f"{path}: expected a place to write, got: {error}; name another file") from error
+
+
+def import_learners(knowledge: Knowledge, path: Path) -> int:
+    """Import a file that `export_learners` wrote. If there is an error, nothing is imported.
+
+    Return the number of learners that were new or had more matches than in the store.
+    """
+    content = _read(path)
+    with knowledge.writing() as connection:
+        try:
+            games = {game["rules_hash"]: _Game(connection, game) for game in content["games"]}
+            return sum(_take(connection, games[learner["game"]], learner) for learner in content["learners"])
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, sqlite3.IntegrityError) as error:
+            raise KnowledgeError(
+                f"{path}: expected knowledge as gamelore exports it, got something else at: "
+                f"{type(error).__name__} {error}; export it again"
+            ) from error
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Return the content of an exported file. Raise KnowledgeError if the file is not an exported file."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise KnowledgeError(f"{path}: expected a file to read, got: {error}") from error
+    except ValueError as error:
+        raise KnowledgeError(f"{path}: expected JSON, got: {error}; import what `export` wrote") from error
+    if not isinstance(content, dict) or content.get("format") != NAME:
+        raise KnowledgeError(f'{path}: expected JSON with "format": "{NAME}"; import what `export` wrote')
+    number = content.get("version")
+    if number not in range(1, VERSION + 1):
+        wanted = f"version {VERSION} or before"
+        raise KnowledgeError(f"{path}: expected {wanted}, got {number}; use the gamelore that wrote it")
+    return content
+
+
+class _Game:
+    """A game of an imported file, with its number in this store.
+
+    In the file, facts and moves are indices into the game's list of facts.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, game: dict[str, Any]) -> None:
+        self.id = put_game(connection, game["rules_hash"], game["name"], game["roles"], game["rules"])
+        self._numbers = FactNumbers().of(connection, self.id, game["facts"])
+
+    def moves(self, indices: list[int]) -> bytes:
+        """Return the cell of moves in their order."""
+        return packed([self._numbers[index] for index in indices])
+
+    def facts(self, indices: list[int]) -> bytes:
+        """Return the cell of a set of facts."""
+        return packed(sorted(self._numbers[index] for index in indices))
+
+
+def _take(connection: sqlite3.Connection, game: _Game, learner: dict[str, Any]) -> bool:
+    """Store one learner of a file. Return False if the store already has all of its matches and trajectories."""
+    identity = {"game": game.id, **{key: learner[key] for key in ("role", "opponent", "settings", "seed")}}
+    number = find_learner(connection, identity)
+    if number is None:
+        made = {"version": learner["gamelore"], **{key: learner[key] for key in ("created", "sources", "outcomes")}}
+        number = add_learner(connection, identity, made, _values(learner["inherited"]))
+    elif not _goes_on(connection, number, learner):
+        return False
+    num_matches = _count(connection, "match", number)
+    put_matches(connection, number, num_matches, learner["matches"][num_matches:])
+    replace_rows(connection, "trajectory", number, [])
+    for trajectory in learner.get("trajectories", []):
+        put_trajectory(connection, number, *trajectory)
+    afterstates = [(game.facts(facts), q, visits) for facts, q, visits in learner["afterstates"]]
+    replace_rows(connection, "afterstate", number, afterstates)
+    put_features(connection, number, _values(learner["features"]), learner["features_at"])
+    sequences = [
+        (role, kind, game.moves(moves), game.facts(context), *counts)
+        for role, kind, moves, context, *counts in learner.get("sequences", [])
+    ]
+    pairs = [
+        ((role, game.facts(context), *record), [(kind, game.moves(moves)) for kind, moves in branches])
+        for role, context, branches, *record in learner.get("pairs", [])
+    ]
+    put_sequences(connection, number, sequences, pairs)
+    return True
+
+
+def _goes_on(connection: sqlite3.Connection, number: int, learner: dict[str, Any]) -> bool:
+    """Return whether the file's learner is ahead of the stored learner.
+
+    It is ahead if it has more matches, or equally many matches and more trajectories. Raises KnowledgeError if the two
+    differ in a match that both played, or in the feature values with which they began.
+    """
+    stored = list(map(_plain, _rows(connection, "matches", number)))
+    matches, waiting = learner["matches"], len(learner.get("trajectories", []))
+    shared = min(len(stored), len(matches))
+    inherited = _values(_rows(connection, "inherited", number))
+    if stored[:shared] != matches[:shared] or inherited != _values(learner["inherited"]):
+        raise KnowledgeError(
+            f"expected the learner {learner['role']} against {learner['opponent']} (seed {learner['seed']}) "
+            "as this store has it, got another one of the same name; import into a new file"
+        )
+    return (len(matches), waiting) > (len(stored), _count(connection, "trajectory", number))
+
+
+def _count(connection: sqlite3.Connection, table: str, learner: int) -> int:
+    return int(connection.execute(f"SELECT count(*) FROM {table} WHERE learner = ?", [learner]).fetchone()[0])
+
+
+def _values(rows: Sequence[Sequence[Any]]) -> FeatureTable:
+    """Return the feature values in these rows as a table."""
+    return {feature: (value, visits) for feature, value, visits in rows}

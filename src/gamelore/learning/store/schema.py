@@ -1,0 +1,388 @@
+"""Schema of the knowledge store: the tables of each format, the row types, and the SQLite file.
+
+Several processes can use one file. SQLite runs in WAL mode with synchronous=NORMAL: if a process is killed, all
+committed transactions remain. A power cut may lose the last transactions, but does not damage the file.
+
+The `application_id` identifies a knowledge store. The `user_version` is its format. Nothing is written to other files,
+or to stores of a newer format. When a store of an older format is opened, the missing tables are added, and all rows
+remain. knowledge.py explains the meaning of the tables.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import struct
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from ...errors import KnowledgeError
+
+APPLICATION_ID = 0x676C6F72  # "glor" in ASCII; SQLite stores it in bytes 68-71 of the file
+FORMAT = 3  # the user_version; a version of gamelore that adds tables increases it
+BUSY_SECONDS = 30.0  # maximum time that a writer waits for other writers
+
+_AFTERSTATES = """
+CREATE TABLE game (
+    id INTEGER PRIMARY KEY, rules_hash TEXT NOT NULL UNIQUE, name TEXT NOT NULL, roles TEXT NOT NULL,
+    rules TEXT NOT NULL);
+CREATE TABLE fact (
+    game INTEGER NOT NULL REFERENCES game, number INTEGER NOT NULL, text TEXT NOT NULL,
+    PRIMARY KEY (game, number), UNIQUE (game, text)) WITHOUT ROWID;
+CREATE TABLE learner (
+    id INTEGER PRIMARY KEY, game INTEGER NOT NULL REFERENCES game, role TEXT NOT NULL, opponent TEXT NOT NULL,
+    settings TEXT NOT NULL, seed INTEGER NOT NULL, version TEXT NOT NULL, created TEXT NOT NULL,
+    sources TEXT NOT NULL, outcomes TEXT NOT NULL,
+    num_matches INTEGER NOT NULL DEFAULT 0, features_at INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (game, role, opponent, settings, seed));
+CREATE TABLE inherited (
+    learner INTEGER NOT NULL REFERENCES learner, feature TEXT NOT NULL, value REAL NOT NULL,
+    visits INTEGER NOT NULL, PRIMARY KEY (learner, feature)) WITHOUT ROWID;
+CREATE TABLE match (
+    learner INTEGER NOT NULL REFERENCES learner, number INTEGER NOT NULL, reward REAL NOT NULL,
+    length INTEGER NOT NULL, PRIMARY KEY (learner, number)) WITHOUT ROWID;
+CREATE TABLE afterstate (
+    learner INTEGER NOT NULL REFERENCES learner, state BLOB NOT NULL, q REAL NOT NULL,
+    visits INTEGER NOT NULL, PRIMARY KEY (learner, state)) WITHOUT ROWID;
+CREATE TABLE feature (
+    learner INTEGER NOT NULL REFERENCES learner, feature TEXT NOT NULL, value REAL NOT NULL,
+    visits INTEGER NOT NULL, PRIMARY KEY (learner, feature)) WITHOUT ROWID;
+"""
+
+_SEQUENCES = """
+CREATE TABLE sequence (
+    learner INTEGER NOT NULL REFERENCES learner, number INTEGER NOT NULL, role TEXT NOT NULL, kind TEXT NOT NULL,
+    moves BLOB NOT NULL, context BLOB NOT NULL, encounters INTEGER NOT NULL, several INTEGER NOT NULL,
+    PRIMARY KEY (learner, number)) WITHOUT ROWID;
+CREATE TABLE pair (
+    learner INTEGER NOT NULL REFERENCES learner, number INTEGER NOT NULL, role TEXT NOT NULL, context BLOB NOT NULL,
+    comments REAL NOT NULL, agreements REAL NOT NULL, tries REAL NOT NULL, successes REAL NOT NULL,
+    PRIMARY KEY (learner, number)) WITHOUT ROWID;
+CREATE TABLE branch (
+    learner INTEGER NOT NULL REFERENCES learner, pair INTEGER NOT NULL, number INTEGER NOT NULL, kind TEXT NOT NULL,
+    moves BLOB NOT NULL, PRIMARY KEY (learner, pair, number)) WITHOUT ROWID;
+"""
+
+_TRAJECTORIES = """
+CREATE TABLE trajectory (
+    learner INTEGER NOT NULL REFERENCES learner, number INTEGER NOT NULL, match TEXT NOT NULL,
+    plies INTEGER NOT NULL, moves TEXT NOT NULL, end TEXT NOT NULL, PRIMARY KEY (learner, number)) WITHOUT ROWID;
+ALTER TABLE match ADD COLUMN id TEXT;
+CREATE UNIQUE INDEX match_id ON match (learner, id) WHERE id IS NOT NULL;
+"""
+
+SCHEMAS = (_AFTERSTATES, _SEQUENCES, _TRAJECTORIES)
+"""SQL statements that add the tables of each format; the first entry belongs to format 1."""
+
+DEPTH = 2  # default depth of features, for learners whose settings have no depth (B&S 2007, section 3)
+ALL_ROLES = "all roles"  # stored as the role of a learner of sequences; the name of a GDL role contains no space
+IDENTITY = ("game", "rules_hash", "role", "opponent", "settings", "seed")
+
+
+class MatchRow(NamedTuple):
+    """A finished match: its reward and its length.
+
+    reward  reward of the learner; for a learner of sequences, the reward of the expert that it watched
+    length  number of joint moves
+    """
+
+    reward: float
+    length: int
+
+
+class GameRow(NamedTuple):
+    """A game of the store; `rules` is GDL text."""
+
+    name: str
+    rules_hash: str
+    rules: str
+
+
+class FeatureRow(NamedTuple):
+    """The value of one feature for one learner (a cell of Table 1), with the learner's identity."""
+
+    learner: int
+    game: str
+    role: str
+    opponent: str
+    feature: str
+    value: float
+    visits: int
+
+
+@dataclass
+class StoredLearner:
+    """A learner of the store. Only `record` and `store_features` change it: its `num_matches` and `features_at`.
+
+    role      ALL_ROLES for a learner of sequences
+    sources   the `origin` of every learner whose features this learner received at its start
+    outcomes  all possible goal values of this role, ascending
+    """
+
+    id: int
+    game: str
+    rules_hash: str
+    role: str
+    opponent: str
+    settings: dict[str, Any]
+    seed: int
+    version: str
+    created: str
+    sources: list[dict[str, Any]]
+    outcomes: list[int]
+    num_matches: int
+    features_at: int
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """The learner's identity and number of matches, independent of the store."""
+        return {key: getattr(self, key) for key in (*IDENTITY, "outcomes", "num_matches")}
+
+    @property
+    def has_sequences(self) -> bool:
+        """Whether the learner learns sequences instead of values."""
+        return self.role == ALL_ROLES
+
+    @property
+    def depth(self) -> int:
+        """Depth of the learner's features, in plies below an afterstate."""
+        return int(self.settings.get("depth", DEPTH))
+
+
+class Afterstate(NamedTuple):
+    """The state after a learner's own move, with its learned value.
+
+    facts   the facts of the state
+    q       value in units of reward
+    visits  number of visits
+    """
+
+    facts: frozenset[str]
+    q: float
+    visits: int
+
+
+class Trajectory(NamedTuple):
+    """A finished match from which the learner has not learned yet.
+
+    number  position of the match in the order of learning
+    match   id of the match, unique among the matches of the learner
+    moves   for each ply the moves of all roles, as text, in the order of roles
+    end     "terminal", "stuck" or "cap", see `matches.match`
+    """
+
+    number: int
+    match: str
+    moves: tuple[tuple[str, ...], ...]
+    end: str
+
+
+class SequenceRow(NamedTuple):
+    """A sequence of a SeqTable.
+
+    kind        "duet" or "solo"
+    moves       moves in order, each as a term (does ROLE MOVE)
+    context     common facts of the origin states of the sequence
+    encounters  number of times that the sequence was met
+    several     whether the sequence was met in different origin states
+    """
+
+    role: str
+    kind: str
+    moves: tuple[str, ...]
+    context: frozenset[str]
+    encounters: int
+    several: bool
+
+
+class PairRow(NamedTuple):
+    """A context pair with the counts of its advice, see `contexts.Record`.
+
+    branches: the sequences of the pair, each as (kind, moves); see `SequenceRow` for both.
+    """
+
+    role: str
+    context: frozenset[str]
+    branches: tuple[tuple[str, tuple[str, ...]], ...]
+    comments: float
+    agreements: float
+    tries: float
+    successes: float
+
+
+class LearnedRows(NamedTuple):
+    """Knowledge of a learner as rows: afterstates for a learner of values, else sequences and pairs."""
+
+    afterstates: Iterable[Afterstate] = ()
+    sequences: Iterable[SequenceRow] = ()
+    pairs: Iterable[PairRow] = ()
+
+
+class StoreFile:
+    """An open SQLite file with the tables of SCHEMAS; a context manager that closes the file.
+
+    create    whether to create a missing file; if False, the file must exist
+    writable  whether the file may be changed; if False, an older format is not updated either
+
+    Raises KnowledgeError if the file is missing, damaged or not writable, or is not a store of a known format.
+    """
+
+    def __init__(self, path: Path, *, create: bool = True, writable: bool = True) -> None:
+        self.path = path
+        self._writable = writable
+        if not ((create and writable) or path.exists()):
+            raise self._missing()
+        try:
+            if create and writable:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            # no thread check: the owner may use the connection in another thread, and SQLite allows this
+            self._connection = sqlite3.connect(
+                path.absolute(), timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
+        except (OSError, sqlite3.Error) as error:
+            raise self._unwritable(error) from error
+        try:
+            with self.reported() as connection:
+                self._prepare(connection)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        """Check the format, set the pragmas, and add the missing tables."""
+        connection.execute("PRAGMA cell_size_check = ON")  # SQLite then reports a damaged page and does not decode it
+        version = self._format(connection)
+        if not self._writable:
+            if not version:
+                raise self._missing()
+            connection.execute("PRAGMA query_only = ON")
+            return
+        switch_to_wal(connection)
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        if version < FORMAT:
+            self._make_tables(connection)
+
+    def _format(self, connection: sqlite3.Connection) -> int:
+        """Return the format of the store: 1 .. FORMAT, or 0 for an empty file.
+
+        Raise KnowledgeError for any other file.
+        """
+        application, version, tables = connection.execute(
+            "SELECT * FROM pragma_application_id, pragma_user_version, (SELECT count(*) FROM sqlite_master)"
+        ).fetchone()
+        if application == version == tables == 0:
+            return 0
+        if application != APPLICATION_ID:
+            raise KnowledgeError(
+                f"{self.path}: expected a gamelore knowledge store, got an SQLite file of another "
+                f"application (application_id {application:#x}); name another file"
+            )
+        if not 1 <= version <= FORMAT:
+            reason = "no gamelore wrote; name another file"
+            if version > FORMAT:
+                reason = "a newer gamelore wrote; update gamelore (pip install -U gamelore)"
+            raise KnowledgeError(
+                f"{self.path}: expected knowledge of format {FORMAT} or before, got format {version}, which {reason}"
+            )
+        return int(version)
+
+    def _make_tables(self, connection: sqlite3.Connection) -> None:
+        """Add the tables of all formats that are newer than the format of the file."""
+        with _transaction(connection, "IMMEDIATE"):
+            version = self._format(connection)  # read again, because another process may have added the tables
+            for schema in SCHEMAS[version:]:
+                for statement in schema.split(";\n"):
+                    connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {FORMAT}")
+
+    def _missing(self) -> KnowledgeError:
+        return KnowledgeError(
+            f"{self.path}: no knowledge there yet; learn a game first (gamelore learn), or name another file"
+        )
+
+    def _unwritable(self, error: Exception) -> KnowledgeError:
+        return KnowledgeError(
+            f"{self.path}: expected a file that can be opened and written, got: {error}; name another one "
+            "(--knowledge, or the environment variable GAMELORE_KNOWLEDGE)"
+        )
+
+    @contextmanager
+    def reported(self) -> Iterator[sqlite3.Connection]:
+        """Turn errors of SQLite, and errors in the decoding of rows, into KnowledgeErrors that name a remedy."""
+        try:
+            yield self._connection
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error):
+                raise self._unwritable(error) from error
+            raise KnowledgeError(
+                f"{self.path}: another process has kept the store for {BUSY_SECONDS:.0f} s; let it finish and try again"
+            ) from error
+        except (sqlite3.Error, json.JSONDecodeError, struct.error) as error:
+            raise KnowledgeError(
+                f"{self.path}: expected a readable knowledge store, got: {error}; name another file, or "
+                "bring the knowledge back from an export (gamelore knowledge import)"
+            ) from error
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """Open a write transaction: either all changes inside the context are stored, or none of them."""
+        with self.reported(), _transaction(self._connection, "IMMEDIATE"):
+            yield self._connection
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Open a read transaction: all reads inside the context see the same state of the store.
+
+        Changes by other processes are not visible in it.
+        """
+        with self.reported(), _transaction(self._connection, "DEFERRED"):
+            yield self._connection
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection, kind: str) -> Iterator[None]:
+    """Open a transaction; commit it at the end of the context, or roll it back after an error.
+
+    kind: "IMMEDIATE" takes the write lock at the begin, so writers wait for each other there. "DEFERRED" takes no lock
+    at the begin.
+    """
+    try:
+        connection.execute(f"BEGIN {kind}")
+        yield
+    except BaseException:
+        connection.rollback()
+        raise
+    connection.commit()
+
+
+def switch_to_wal(connection: sqlite3.Connection) -> None:
+    """Switch the file to WAL mode permanently, so that readers do not wait for a writer.
+
+    SQLite does not wait for locks in this statement, so this function repeats the statement while the file is locked.
+    It raises sqlite3.OperationalError after BUSY_SECONDS.
+    """
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)

@@ -1,0 +1,365 @@
+"""Settings of a learner of values, and the initial values of its afterstates: default, lookahead or transfer.
+
+The three kinds of learners differ only in the value of an afterstate before its first visit:
+
+baseline   the default
+lookahead  the value that a search below the afterstate finds
+transfer   the value of the feature that the afterstate matches; for a terminal afterstate, its true reward
+
+A *space* divides afterstates into classes. All afterstates of a class have the same initial value. The numbers of the
+classes are
+
+    0              nothing is known about the afterstate
+    1 + goal       the afterstate is terminal, with this goal value of the learner
+    FIRST_SET ..   the trees of a `FeatureSpace`, or the distinct values of a lookahead
+
+Lanes share a space, so the class of each afterstate is computed only once. A *group* consists of a space and a value
+for each of its classes. Lanes with equal settings and feature values share a group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import asdict, dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...errors import GameloreError, check_word
+from ...players.kernel import I32x2, Int32, kernel
+from ...players.lookahead import Heuristic, choice_values, lookahead
+from ..store.features import Equivalence, FeatureValues
+from .afterstates import Afterstates, pair_origins, widened
+from .discovery import FIRST_SET, UNKNOWN, FeatureSpace, feature_space
+
+if TYPE_CHECKING:
+    from ...players.position_graph import PositionGraph
+
+Kind = Literal["baseline", "transfer", "lookahead"]
+Initialisation = Literal["lazy", "siblings", "eager"]
+Ties = Literal["random", "first"]
+Control = Literal["terminal", "shuffled", "features"]
+Symmetric = Literal["all", "none"]
+"""Whether afterstates that are equal by symmetry share one learned value: "all" symmetries count, or "none"."""
+_WORDS = {"kind": Kind, "heuristic": Heuristic, "initialisation": Initialisation, "ties": Ties, "symmetry": Symmetric}
+Pairs: TypeAlias = "Mapping[int, int] | tuple[tuple[int, int], ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class LearnerSettings:
+    """Settings of one learner. The defaults are those of the paper (section 4), where the paper states a value.
+
+    kind            source of initial values:
+                    "baseline": Every afterstate has the default value.
+                    "transfer": A terminal afterstate has its true reward (readings.md, B&S 14). Another afterstate has
+                    the value of the feature that it matches, or the default if there is none.
+                    "lookahead": A search computes the value. Terminal positions at any level of the search have their
+                    true reward.
+    heuristic       for "lookahead": assumed behaviour of the other roles in the search, see `players.lookahead`
+    initialisation  time of the initial values (readings.md, B&S 5 and 11). An afterstate has the default value before.
+                    "lazy": An afterstate gets its initial value after the first match that visited it.
+                    "siblings": After each match, the afterstates of all legal moves in that match get their initial
+                    values, including the moves that were not chosen.
+                    "eager": An afterstate gets its initial value when the learner first compares it with others.
+    alpha           learning rate of Equation 2
+    gamma           discount of Equation 2
+    lam             lambda of Equation 2
+    epsilon         probability of a random move
+    depth           number of plies examined below an afterstate
+    default         value of an afterstate about which nothing is known (the paper's delta)
+    ties            choice among several best moves: "random", or "first" for the first move in action order
+    equivalence     for "transfer": pairs of equivalent outcomes, ((outcome of this game, outcome of the source), ..);
+                    None for `Equivalence.default`
+    control         for "transfer", a control experiment:
+                    "terminal": The learner recognises terminal afterstates and uses no features.
+                    "shuffled": The values are permuted among the features, differently in each run.
+                    "features": The learner uses features and does not recognise terminal afterstates.
+    symmetry        "all": Afterstates that are images of each other under the symmetries of the game share one entry.
+                    The paper uses no symmetries; this setting is an addition of gamelore.
+    """
+
+    kind: Kind = "baseline"
+    heuristic: Heuristic = "minimax"
+    initialisation: Initialisation = "lazy"
+    alpha: float = 0.3
+    gamma: float = 1.0
+    lam: float = 0.7
+    epsilon: float = 0.01
+    depth: int = 2
+    default: float = 50.0
+    ties: Ties = "random"
+    equivalence: Pairs | None = None
+    control: Control | None = None
+    symmetry: Symmetric = "none"
+
+    def __post_init__(self) -> None:
+        for name, words in _WORDS.items():
+            check_word(name, getattr(self, name), get_args(words))
+        check_word("control", self.control, (None, *get_args(Control)))
+        for name in ("alpha", "gamma", "lam", "epsilon"):
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                raise GameloreError(f"expected {name} from 0 to 1, got {getattr(self, name)}; mend the settings")
+        if self.depth < 0:
+            raise GameloreError(f"expected a depth of at least 0, got {self.depth}; depth counts plies")
+        if self.kind != "transfer" and (self.control or self.equivalence):
+            raise GameloreError(
+                f"expected control and equivalence with the transfer learner only, got {self.kind}; leave them out"
+            )
+        if self.equivalence is not None:  # JSON gives a dictionary or lists
+            object.__setattr__(self, "equivalence", tuple(sorted(dict(self.equivalence).items())))
+
+    @property
+    def needs_values(self) -> bool:
+        """Whether the learner needs feature values of a source game."""
+        return self.kind == "transfer" and self.control != "terminal"
+
+    def described(self) -> dict[str, Any]:
+        """Return the settings as a dictionary of JSON values, which identifies the learner in the store and the lab.
+
+        The dictionary contains `symmetry` only if it differs from the default. Learners that were stored before this
+        setting existed are therefore still found.
+        """
+        about = asdict(self)
+        if self.symmetry == "none":
+            del about["symmetry"]
+        return about
+
+
+NO_GROUP = -1
+
+
+class Space(Protocol):
+    """A division of afterstates into numbered classes."""
+
+    @property
+    def num_ids(self) -> int:
+        """Upper bound of the class numbers; all class numbers are smaller."""
+
+    def ids(self, afterstates: ArrayLike) -> NDArray[np.int32]:
+        """Return the class of each afterstate, int32[n]. This may expand the graph."""
+
+
+class LookaheadSpace:
+    """A space whose classes have equal values in a search of `depth` plies (`players.lookahead`)."""
+
+    def __init__(self, graph: PositionGraph, role: int, depth: int, heuristic: Heuristic, default: float) -> None:
+        self._graph = graph
+        self._role = role
+        self._how = (depth, heuristic, default)
+        self._numbers: dict[float, int] = {}
+        self._values: list[float] = []
+
+    @property
+    def num_ids(self) -> int:
+        """See `Space`."""
+        return FIRST_SET + len(self._values)
+
+    def value(self, number: int) -> float:
+        """Return the value of a class of positions that are not terminal."""
+        return self._values[number - FIRST_SET]
+
+    def ids(self, afterstates: ArrayLike) -> NDArray[np.int32]:
+        """See `Space`."""
+        graph, wanted = self._graph, np.ascontiguousarray(afterstates, np.int32)
+        rows = wanted >= 0
+        ids = np.empty(len(wanted), np.int32)
+        ids[rows] = self._numbered(lookahead(graph, self._role, wanted[rows], *self._how))
+        if not rows.all():
+            ids[~rows] = self._numbered(self._of_pairs(wanted[~rows]))
+        terminal = rows & graph.terminal[np.maximum(wanted, 0)]
+        ids[terminal] = 1 + np.maximum(graph.goals[wanted[terminal], self._role], 0)
+        return ids
+
+    def _of_pairs(self, pairs: Afterstates) -> NDArray[np.float64]:
+        # the simultaneous moves of the other roles are the first ply; a search of depth 0 ignores them
+        depth, heuristic, default = self._how
+        if not depth:
+            return np.full(len(pairs), default)
+        rows, choices = pair_origins(self._graph, self._role, pairs)
+        offsets, values = choice_values(self._graph, self._role, rows, depth, heuristic, default)
+        return np.asarray(values[offsets[:-1] + choices])
+
+    def _numbered(self, values: NDArray[np.float64]) -> NDArray[np.int32]:
+        distinct, places = np.unique(values, return_inverse=True)
+        numbers = [self._numbers.setdefault(value, len(self._numbers)) for value in distinct.tolist()]
+        self._values = list(self._numbers)
+        return (FIRST_SET + np.array(numbers, np.int32)[places.ravel()]).astype(np.int32)
+
+
+@dataclass
+class SpaceUse:
+    """A space with the time that the classes of its afterstates took.
+
+    label    name of the space in reports of the time
+    seconds  time to determine classes, including the expansion of the graph. Positions that another space or player
+             has already expanded take no time.
+    """
+
+    space: Space
+    label: str
+    seconds: float = 0.0
+
+
+class InitialValues:
+    """The spaces and groups of a learner.
+
+    group_space   int32[groups], number of the space of each group
+    classes       int32[spaces, any], classes of positions: classes[space, row] belongs to the afterstate row
+    pair_classes  int32[spaces, any], classes of pairs: pair_classes[space, move] belongs to the afterstate ~move
+    worth         float64[groups, num_ids or more], initial value of each class
+
+    A class is UNKNOWN until `look_into` computes it. For the numbers of pairs see afterstates.py.
+    """
+
+    def __init__(self, graph: PositionGraph) -> None:
+        self.graph = graph
+        self.spaces: list[SpaceUse] = []
+        self.group_space = np.empty(0, np.int32)
+        self.classes = np.empty((0, 0), np.int32)
+        self.pair_classes = np.empty((0, 0), np.int32)
+        self.worth = np.empty((0, 0))
+        self._space_numbers: dict[Hashable, int] = {}
+        self._group_numbers: dict[Hashable, int] = {}
+        self._worth_of: list[Callable[[int], float]] = []
+        self._known_ids: list[int] = []
+
+    def space(self, space: Space, key: Hashable, label: str) -> int:
+        """Return the number of the space with this key; `space` is added only if the key is new."""
+        if key not in self._space_numbers:
+            self._space_numbers[key] = len(self.spaces)
+            self.spaces.append(SpaceUse(space, label))
+            self.classes = np.pad(self.classes, ((0, 1), (0, 0)), constant_values=UNKNOWN)
+            self.pair_classes = np.pad(self.pair_classes, ((0, 1), (0, 0)), constant_values=UNKNOWN)
+        return self._space_numbers[key]
+
+    def group(self, space: int, key: Hashable, worth_of: Callable[[int], float]) -> int:
+        """Return the number of the space's group with this key; `worth_of` maps a class to its initial value."""
+        if (space, key) not in self._group_numbers:
+            self._group_numbers[space, key] = len(self._worth_of)
+            self._worth_of.append(worth_of)
+            self._known_ids.append(0)
+            self.group_space = np.append(self.group_space, np.int32(space))
+            self.worth = np.vstack([self.worth, np.empty((1, self.worth.shape[1]))])
+            self._fill_worth(space)
+        return self._group_numbers[space, key]
+
+    def look_into(self, spaces: NDArray[np.int32], afterstates: Afterstates) -> None:
+        """Determine the class of afterstates[i] in the space spaces[i], for each i."""
+        for number in np.unique(spaces).tolist():
+            use = self.spaces[number]
+            begin = perf_counter()
+            fresh = np.unique(afterstates[spaces == number])
+            ids = use.space.ids(fresh)
+            self.classes = widened(self.classes, self.graph.num_rows, UNKNOWN)
+            self.pair_classes = widened(self.pair_classes, len(self.graph.move_actions), UNKNOWN)
+            rows = fresh >= 0
+            self.classes[number, fresh[rows]] = ids[rows]
+            self.pair_classes[number, ~fresh[~rows]] = ids[~rows]
+            self._fill_worth(number)
+            use.seconds += perf_counter() - begin
+
+    @property
+    def arrays(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
+        """The four arrays, in the order of the parameters of the kernels in update.py."""
+        return self.group_space, self.classes, self.pair_classes, self.worth
+
+    @property
+    def seconds(self) -> float:
+        """Time to determine classes in all spaces, in seconds."""
+        return sum(use.seconds for use in self.spaces)
+
+    def _fill_worth(self, space: int) -> None:
+        """Set the initial values of the new classes of a space, in all groups of the space."""
+        num_ids, width = self.spaces[space].space.num_ids, self.worth.shape[1]
+        if width < num_ids:
+            self.worth = np.pad(self.worth, ((0, 0), (0, 2 * num_ids - width)))
+        for group in np.flatnonzero(self.group_space == space).tolist():
+            for number in range(self._known_ids[group], num_ids):
+                self.worth[group, number] = self._worth_of[group](number)
+            self._known_ids[group] = num_ids
+
+
+@kernel
+def class_of(space: int, afterstate: Int32, classes: I32x2, pair_classes: I32x2) -> int:
+    """Return the class of an afterstate, or UNKNOWN; for use inside kernels."""
+    if afterstate >= 0:
+        return classes[space, afterstate] if afterstate < classes.shape[1] else UNKNOWN
+    move = ~afterstate
+    return pair_classes[space, move] if move < pair_classes.shape[1] else UNKNOWN
+
+
+def initial_group(
+    initial: InitialValues,
+    graph: PositionGraph,
+    role: int,
+    settings: LearnerSettings,
+    values: FeatureValues | None,
+    run: tuple[int, int],
+) -> int:
+    """Return the number of the learner's group; NO_GROUP for a baseline learner.
+
+    run: (seed, run), the key of the random permutation for the control "shuffled".
+
+    Raises GameloreError for a transfer learner without feature values, or with feature values of another depth.
+    """
+    default = settings.default
+    if settings.kind == "baseline":
+        return NO_GROUP
+    if settings.kind == "lookahead":
+        return _lookahead_group(initial, graph, role, settings)
+    if settings.control == "terminal":
+        space = _feature_space(initial, feature_space(graph, role, 0))
+        return initial.group(space, default, lambda number: _reward(number, default))
+    if values is None or values.depth != settings.depth:
+        given = f"those of depth {values.depth}" if values is not None else "none"
+        raise GameloreError(
+            f"expected feature values of depth {settings.depth} for a transfer learner, got {given}; learn them "
+            "in a source game, or set control to terminal"
+        )
+    if settings.control == "shuffled":
+        values = values.shuffled(*run)
+    return _transfer_group(initial, graph, role, settings, values)
+
+
+def _lookahead_group(initial: InitialValues, graph: PositionGraph, role: int, settings: LearnerSettings) -> int:
+    depth, heuristic, default = how = (settings.depth, settings.heuristic, settings.default)
+    space = initial.space(LookaheadSpace(graph, role, *how), how, f"{heuristic} of depth {depth}")
+    looked = initial.spaces[space].space
+    assert isinstance(looked, LookaheadSpace)
+
+    def worth(number: int) -> float:
+        return looked.value(number) if number >= FIRST_SET else _reward(number, default)
+
+    return initial.group(space, (), worth)
+
+
+def _transfer_group(
+    initial: InitialValues, graph: PositionGraph, role: int, settings: LearnerSettings, values: FeatureValues
+) -> int:
+    outcomes = graph.game.goal_values[role]
+    equivalence = Equivalence.default(outcomes, values.outcomes)
+    if settings.equivalence is not None:
+        equivalence = Equivalence.given(dict(settings.equivalence), outcomes)
+    features = feature_space(graph, role, settings.depth, equivalence)
+    known = {text: equivalence.back(value) for text, (value, _) in values.items()}
+    default, sees_end = settings.default, settings.control != "features"
+
+    def worth(number: int) -> float:
+        if number < FIRST_SET:
+            return _reward(number, default) if sees_end else default
+        return known.get(features.feature(number) or "", default)
+
+    space = _feature_space(initial, features)
+    return initial.group(space, (default, sees_end, tuple(known.items())), worth)
+
+
+def _feature_space(initial: InitialValues, space: FeatureSpace) -> int:
+    depth = space.depth
+    return initial.space(space, space, f"features of depth {depth}" if depth else "terminal check")
+
+
+def _reward(number: int, default: float) -> float:
+    """Return the reward of a class of terminal afterstates. Return the default for any other class."""
+    return float(number - 1) if 0 < number < FIRST_SET else default

@@ -1,0 +1,323 @@
+"""Values of afterstates in one hash table for all lanes; kernels that choose, initialise and learn (Equation 2).
+
+An afterstate is an int32: the row of a position, or a negative number for a pair of a position and a move
+(afterstates.py). The key of an afterstate in the table is lane << 32 | afterstate.
+
+One call of a kernel serves all lanes of a batch. If an afterstate has an entry in the table, the entry is its value. If
+it has no entry, its value is the initial value in eager lanes, and the default in all other lanes. The other lanes make
+their entries after the match.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...errors import GameloreError
+from ...players.kernel import F64, I32, I64, U64, Bool, F64x2, I32x2, I64x2, Int32, kernel
+from ...players.lookahead import draw_best
+from ...players.random_streams import EXPLORE, WHICH, below, scramble, unit
+from .afterstates import UNMET, moves_alone, representative
+from .discovery import UNKNOWN
+from .initial_values import LearnerSettings, class_of
+
+Keys = NDArray[np.int64]
+Values = NDArray[np.float64]
+
+_EMPTY = -1
+_FIRST_CAPACITY = 1 << 12  # a power of two; at most half of the slots are used
+_LOW = np.int64(0xFFFFFFFF)
+
+
+class ValueTable:
+    """Hash table of Q and visits, by lane and afterstate.
+
+    The arrays have one element for each slot, in no order. They are replaced when the table grows.
+
+    keys    int64[capacity], key of the entry; -1 for an empty slot
+    q       float64[capacity], value in units of reward
+    visits  int32[capacity], number of visits; 0 for an afterstate that has an initial value but no visit
+    """
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._make(_FIRST_CAPACITY)
+
+    def _make(self, capacity: int) -> None:
+        self.keys = np.full(capacity, _EMPTY, np.int64)
+        self.q = np.zeros(capacity)
+        self.visits = np.zeros(capacity, np.int32)
+
+    def reserve(self, extra: int) -> None:
+        """Make room for `extra` more entries."""
+        needed = 2 * (self.size + extra)
+        if needed > len(self.keys):
+            old = self.keys, self.q, self.visits
+            self._make(1 << (needed - 1).bit_length())
+            _refill(*old, self.keys, self.q, self.visits)
+
+    def load(self, lane: int, afterstates: ArrayLike, q: ArrayLike, visits: ArrayLike) -> None:
+        """Write entries, and replace existing entries. Raise GameloreError for arrays of different lengths."""
+        wanted = _keys(lane, afterstates)
+        values, counts = np.ascontiguousarray(q, np.float64), np.ascontiguousarray(visits, np.int32)
+        if not len(wanted) == len(values) == len(counts):
+            raise GameloreError(
+                f"expected one q and one count of visits for each of {len(wanted)} afterstates, got {len(values)} "
+                f"and {len(counts)}; give arrays of one length"
+            )
+        self.reserve(len(wanted))
+        self.size += _put(wanted, values, counts, self.keys, self.q, self.visits)
+
+    def get(self, lane: int, afterstates: ArrayLike) -> tuple[Values, NDArray[np.int32]]:
+        """Return (q, visits) of afterstates. An afterstate without an entry has NaN and 0."""
+        return _get(_keys(lane, afterstates), self.keys, self.q, self.visits)
+
+    def lane(self, lane: int) -> tuple[NDArray[np.int32], Values, NDArray[np.int32]]:
+        """Return (afterstates, q, visits) of one lane, in no order."""
+        slots = np.flatnonzero(self.keys >> 32 == lane)
+        return (self.keys[slots] & _LOW).astype(np.int32), self.q[slots], self.visits[slots]
+
+
+def _keys(lane: int, afterstates: ArrayLike) -> Keys:
+    return (lane << 32) | (np.ascontiguousarray(afterstates, np.int32) & _LOW)
+
+
+@kernel
+def entry_key(lane: int, afterstate: Int32) -> int:
+    """Return the key of an entry; for use inside kernels."""
+    return int((lane << 32) | (np.int64(afterstate) & _LOW))
+
+
+@kernel
+def find_slot(keys: I64, key: int) -> int:
+    """Return the slot of a key, or the empty slot where the key belongs; for use inside kernels."""
+    mask = keys.size - 1
+    slot = np.int64(scramble(np.uint64(key))) & mask
+    while keys[slot] != key and keys[slot] != _EMPTY:
+        slot = (slot + 1) & mask
+    return int(slot)
+
+
+@kernel
+def _refill(old_keys: I64, old_q: F64, old_visits: I32, keys: I64, q: F64, visits: I32) -> None:
+    for i in range(old_keys.size):
+        if old_keys[i] != _EMPTY:
+            slot = find_slot(keys, old_keys[i])
+            keys[slot], q[slot], visits[slot] = old_keys[i], old_q[i], old_visits[i]
+
+
+@kernel
+def _put(wanted: I64, new_q: F64, new_visits: I32, keys: I64, q: F64, visits: I32) -> int:
+    """Write entries and return the number of new ones."""
+    fresh = 0
+    for i in range(wanted.size):
+        slot = find_slot(keys, wanted[i])
+        fresh += keys[slot] == _EMPTY
+        keys[slot], q[slot], visits[slot] = wanted[i], new_q[i], new_visits[i]
+    return fresh
+
+
+@kernel
+def _get(wanted: I64, keys: I64, q: F64, visits: I32) -> tuple[F64, I32]:
+    values, counts = np.full(wanted.size, np.nan), np.zeros(wanted.size, np.int32)
+    for i in range(wanted.size):
+        slot = find_slot(keys, wanted[i])
+        if keys[slot] != _EMPTY:
+            values[i], counts[i] = q[slot], visits[slot]
+    return values, counts
+
+
+@kernel
+def td_update(q: F64, slots: I64, reward: float, alpha: float, gamma: float, lam: float) -> None:
+    """Apply Equation 2 of Banerjee & Stone (2007) to one match, in the order of the equation.
+
+    q       float64[any], changed in place; Q(sigma_t) is the present value of q[slots[t - 1]]
+    slots   int64[k], slots of the afterstates sigma_1 .. sigma_k; sigma_k is terminal. In games with noop moves an
+            afterstate may occur twice.
+    reward  r_{k+1}; all other rewards are zero, and Q(sigma_{k+1}) = 0
+
+    For t = 1 .. k:  delta = r_{t+1} + gamma Q(sigma_{t+1}) - Q(sigma_t),
+    and for p = 1 .. t:  Q(sigma_p) += alpha lam^(t-p) delta.
+    """
+    last = slots.size - 1
+    for t in range(slots.size):
+        ahead = reward if t == last else gamma * q[slots[t + 1]]
+        delta = ahead - q[slots[t]]
+        for p in range(t + 1):
+            q[slots[p]] += alpha * lam ** (t - p) * delta
+
+
+_EXPLORE, _WHICH = np.uint64(EXPLORE), np.uint64(WHICH)
+_ALPHA, _GAMMA, _LAM, _EPSILON, _DEFAULT = range(5)  # columns of the array from `lane_numbers`
+
+
+def lane_numbers(settings: Sequence[LearnerSettings]) -> NDArray[np.float64]:
+    """Return the numeric settings of each lane for the kernels, float64[lanes, 5].
+
+    The columns are alpha, gamma, lambda, epsilon and the default value.
+    """
+    return np.array([(lane.alpha, lane.gamma, lane.lam, lane.epsilon, lane.default) for lane in settings])
+
+
+@kernel
+def _score(
+    lane: int,
+    afterstate: np.int32,
+    group: Int32,
+    eager: bool,
+    default: float,
+    keys: I64,
+    q: F64,
+    group_space: I32,
+    classes: I32x2,
+    pair_classes: I32x2,
+    worth: F64x2,
+) -> tuple[float, int]:
+    """Return (value, space) of an afterstate for the learner of a lane.
+
+    The space is -1 if the value is valid. Otherwise, this space must first compute the class of the afterstate.
+    """
+    slot = find_slot(keys, entry_key(lane, afterstate))
+    if keys[slot] >= 0:
+        return q[slot], -1
+    if not eager or group < 0:
+        return default, -1
+    number = class_of(group_space[group], afterstate, classes, pair_classes)
+    if number == UNKNOWN:
+        return default, group_space[group]
+    return worth[group, number], -1
+
+
+@kernel
+def choose(
+    role: int,
+    lanes: I64,
+    rows: I32,
+    stream_keys: U64,
+    plies: I32,
+    num_moves: I32x2,
+    move_start: I64x2,
+    expanded: Bool,
+    succ_start: I64,
+    successors: I32,
+    merging: Bool,
+    row_representatives: I32,
+    move_representatives: I32,
+    keys: I64,
+    q: F64,
+    groups: I32,
+    eager: Bool,
+    first: Bool,
+    numbers: F64x2,
+    group_space: I32,
+    classes: I32x2,
+    pair_classes: I32x2,
+    worth: F64x2,
+) -> tuple[I32, I32, I32, I32, I32]:
+    """Choose the learners' moves: a random move with probability epsilon, else a move to a best afterstate.
+
+    Returns a tuple of five arrays. The choices are valid only if the other four arrays are empty. Otherwise, the caller
+    must do the missing work and call again.
+
+    choices  indices of the chosen moves
+    closed   rows that must be expanded
+    unmet    afterstates whose representatives must be computed
+    spaces   number of the space for each of the unknown afterstates
+    unknown  afterstates whose class in that space must be computed
+    """
+    total, most = 0, 0
+    for row in rows:
+        total += num_moves[row, role]
+        most = max(most, num_moves[row, role])
+    choices = np.empty(rows.size, np.int32)
+    closed = np.empty(rows.size, np.int32)
+    unmet = np.empty(total, np.int32)
+    spaces = np.empty(total, np.int32)
+    unknown = np.empty(total, np.int32)
+    values = np.empty(most)
+    num_closed, num_unmet, num_unknown = 0, 0, 0
+    for i in range(rows.size):
+        lane, row, ply, moves = lanes[i], rows[i], np.uint64(plies[i]), int(num_moves[rows[i], role])
+        group, default = groups[lane], numbers[lane, _DEFAULT]
+        if unit(stream_keys[i], ply, _EXPLORE) < numbers[lane, _EPSILON]:
+            choices[i] = below(stream_keys[i], ply, _WHICH, moves)
+            continue
+        alone = moves_alone(row, role, num_moves)
+        if alone and not expanded[row]:
+            closed[num_closed] = row
+            num_closed += 1
+            continue
+        for move in range(moves):
+            afterstate = successors[succ_start[row] + move] if alone else np.int32(~(move_start[row, role] + move))
+            if merging[lane]:
+                own = afterstate
+                afterstate = representative(own, row_representatives, move_representatives)
+                if afterstate == UNMET:
+                    values[move] = default
+                    unmet[num_unmet] = own
+                    num_unmet += 1
+                    continue
+            values[move], space = _score(
+                lane, afterstate, group, eager[lane], default, keys, q, group_space, classes, pair_classes, worth
+            )
+            if space >= 0:
+                spaces[num_unknown], unknown[num_unknown] = space, afterstate
+                num_unknown += 1
+        scores = values[:moves]
+        choices[i] = scores.argmax() if first[lane] else draw_best(scores, 0.0, stream_keys[i], ply)
+    return choices, closed[:num_closed], unmet[:num_unmet], spaces[:num_unknown], unknown[:num_unknown]
+
+
+@kernel
+def initialise(
+    lanes: I64,
+    offsets: I64,
+    afterstates: I32,
+    groups: I32,
+    numbers: F64x2,
+    group_space: I32,
+    classes: I32x2,
+    pair_classes: I32x2,
+    worth: F64x2,
+    keys: I64,
+    q: F64,
+) -> tuple[int, I32, I32]:
+    """Make the missing entries of the afterstates, as far as their classes are known.
+
+    Returns (number of new entries, spaces, afterstates). The class of each of these afterstates in its space must be
+    computed before a further call can make the remaining entries.
+    """
+    spaces = np.empty(afterstates.size, np.int32)
+    unknown = np.empty(afterstates.size, np.int32)
+    fresh, num_unknown = 0, 0
+    for i in range(lanes.size):
+        lane, group, default = lanes[i], groups[lanes[i]], numbers[lanes[i], _DEFAULT]
+        for afterstate in afterstates[offsets[i] : offsets[i + 1]]:
+            value, space = _score(
+                lane, afterstate, group, True, default, keys, q, group_space, classes, pair_classes, worth
+            )
+            if space >= 0:
+                spaces[num_unknown], unknown[num_unknown] = space, afterstate
+                num_unknown += 1
+                continue
+            key = entry_key(lane, afterstate)
+            slot = find_slot(keys, key)
+            fresh += keys[slot] < 0
+            keys[slot], q[slot] = key, value
+    return fresh, spaces[:num_unknown], unknown[:num_unknown]
+
+
+@kernel
+def learn(
+    lanes: I64, offsets: I64, afterstates: I32, rewards: F64, numbers: F64x2, keys: I64, q: F64, visits: I32
+) -> None:
+    """Apply Equation 2 to matches and count the visits. All afterstates of the matches must have an entry."""
+    for i in range(lanes.size):
+        slots = np.empty(offsets[i + 1] - offsets[i], np.int64)
+        for t in range(slots.size):
+            slots[t] = find_slot(keys, entry_key(lanes[i], afterstates[offsets[i] + t]))
+            visits[slots[t]] += 1
+        alpha, gamma, lam = numbers[lanes[i], _ALPHA], numbers[lanes[i], _GAMMA], numbers[lanes[i], _LAM]
+        td_update(q, slots, rewards[i], alpha, gamma, lam)

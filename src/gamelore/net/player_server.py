@@ -1,0 +1,546 @@
+"""The player server: timely replies to game managers, the running matches, and `serve` with its log and signals.
+
+Worker processes do all slow work. In this process, each message of a match has a task. The tasks of a match use its
+worker one after the other. The server replies in time even if the task is not done: when the clock runs out, the reply
+is the best answer so far (the first legal move, if the legal moves are known), and the task goes on. So a worker may
+hang, die or be replaced, and messages may come twice, too early or at the same time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import inspect
+import logging
+import signal
+import sys
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
+
+from ..errors import GameloreError
+from ..gdl.syntax import printable
+from ..learning.store.schema import BUSY_SECONDS
+from . import messages, worker
+from .http import EVERYWHERE, WebLimits, listen
+from .messages import ABORTED, BUSY, DONE, MARGIN, NIL, READY, Start, answer_time, left
+from .pool import RunningMatch, Workers, WorkerSettings
+
+if TYPE_CHECKING:
+    from ..players.player import Player
+
+PORT = 9147
+MEMORY = 4 << 30  # default bytes for each worker process
+QUOTA = 4 << 30  # default bytes of the knowledge store
+CONNECTIONS = 4  # minimum number of allowed connections for each match
+LINES = 20  # maximum number of log lines in a second
+STOP_SECONDS = BUSY_SECONDS + 5.0  # time to write a match to disk, even if the store is busy; STOP has no clock
+STALE_CLOCKS = 10  # the server gives up a match after this multiple of its longer clock without a message
+STALE_LEAST = 60.0  # seconds; the server waits at least this long for a message
+MOST_ENDED = 1000  # maximum number of remembered ids of ended matches
+MOST_WAITING = 8  # maximum number of messages of a match that wait for a reply at the same time
+MOST_TOLD = 10_000_000  # maximum total size of the joint moves of a match, which are kept until its end
+EACH_TOLD = 500  # size of a joint move in addition to its characters
+
+Moves: TypeAlias = tuple[str, ...] | None  # a joint move; None in the first turn
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+
+class PlayerServer:
+    """Server for the running matches of a player. Upper and lower case are equal in the ids of matches.
+
+    The server is an asynchronous context manager; at its exit it cancels all tasks.
+
+    workers       processes that play the matches
+    name          name of the player, one word of ASCII; any other name raises ProtocolError
+    most_matches  maximum number of running matches
+    margin        seconds of every clock that the server leaves unused
+    """
+
+    def __init__(self, workers: Workers, name: str, *, most_matches: int = 1, margin: float = MARGIN) -> None:
+        self.name = name
+        self.most_matches = most_matches
+        self.margin = margin
+        self._workers = workers
+        self._sessions: dict[str, _Session] = {}
+        self._ended: OrderedDict[str, None] = OrderedDict()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._previews: set[asyncio.Task[Any]] = set()
+        self._info()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def answer(self, text: str) -> str:
+        """Return the reply to a message before its clock ends. Raise ProtocolError for a text that is not a message."""
+        arrived = time.monotonic()
+        message = messages.parse(text)
+        try:
+            match message:
+                case messages.Info():
+                    return self._info()
+                case messages.Preview():
+                    return await self._preview(message, arrived)
+                case Start():
+                    return await self._start(message, arrived)
+            key = message.match.lower()
+            session = self._sessions.get(key)
+            if session is None:
+                repeated = {messages.Stop: DONE, messages.Abort: ABORTED} if key in self._ended else {}
+                return repeated.get(type(message), BUSY)
+            match message:
+                case messages.Play(_, moves):
+                    return await self._play(session, moves, arrived)
+                case messages.Stop(_, moves):
+                    return await self._stop(session, moves, arrived)
+                case messages.Abort():
+                    return self._abort(session)
+        except Exception:
+            log.exception("no answer to %s", printable(text, 80))
+            return NIL
+
+    def _info(self) -> str:
+        status = messages.AVAILABLE if len(self._running()) < self.most_matches else BUSY
+        return messages.show_info(messages.PlayerInfo(self.name, status, "gamelore"))
+
+    def _running(self) -> dict[str, _Session]:
+        """Give up the matches whose hosts have gone. Return the running matches."""
+        for session in list(self._sessions.values()):
+            if session.is_stale():
+                log.warning("match %s: no message for long, it is given up", session.name)
+                self._forget(session)
+        return self._sessions
+
+    async def _preview(self, preview: messages.Preview, arrived: float) -> str:
+        if len(self._running()) + len(self._previews) >= self.most_matches:
+            return BUSY
+        looking = self._spawn(_attempt("preview", self._workers.prepare, preview.rules))
+        self._previews.add(looking)
+        looking.add_done_callback(self._previews.discard)
+        await asyncio.wait({looking}, timeout=left(arrived + answer_time(preview.clock, self.margin)))
+        return READY if not looking.done() or _result(looking) is not None else NIL
+
+    async def _start(self, start: Start, arrived: float) -> str:
+        key = start.match.lower()
+        deadline = arrived + answer_time(start.startclock, self.margin)
+        while (session := self._running().get(key)) is None and len(self._sessions) >= self.most_matches:
+            ending = next((other for other in self._sessions.values() if other.stopping and not other.is_crowded), None)
+            if ending is None or ending.stopping is None or not left(deadline):
+                return BUSY
+            # some hosts start the next match before they get the reply to STOP
+            await ending.wait(ending.stopping, deadline)
+        if session is None:
+            session = self._sessions[key] = _Session(key, start)
+            session.begun = self._spawn(self._begin(session))
+            self._ended.pop(key, None)
+        elif not session.is_same(start) or session.is_crowded:
+            return BUSY
+        session.heard = arrived
+        await session.wait(session.begun, deadline)
+        return READY if not session.begun.done() or _result(session.begun) is not None else NIL
+
+    async def _begin(self, session: _Session) -> RunningMatch | None:
+        """Start the match in a worker. If it cannot be played, forget the match and return None."""
+        start = session.start
+        settings = start.match, start.role, start.rules, session.open
+        running = await _attempt(f"match {session.name}: not played", self._workers.start, *settings)
+        if running is None:
+            self._let_go(session)
+        else:
+            role, clocks = printable(start.role), (start.startclock, start.playclock)
+            log.info("match %s: begins, as %s, with clocks of %d and %d s", session.name, role, *clocks)
+        return running
+
+    async def _play(self, session: _Session, moves: Moves, arrived: float) -> str:
+        if session.stopping is not None:
+            return BUSY
+        session.heard = arrived
+        clock = session.start.playclock
+        turn = session.turn
+        if turn is None or turn.reply.done() or turn.moves != moves:
+            if not session.takes(moves):
+                log.warning("match %s: more turns than any match has, it is given up", session.name)
+                self._forget(session)
+                return BUSY
+            turn = session.ask(moves)
+            until = arrived + messages.thinking_time(clock, self.margin)
+            self._spawn(_attempt(f"match {session.name}: no move", session.play, turn, until))
+        elif session.is_crowded:
+            return BUSY
+        await session.wait(turn.reply, arrived + answer_time(clock, self.margin))
+        if not turn.reply.done():
+            log.warning("match %s: late, the answer is %s", session.name, printable(turn.decide()))
+        return turn.decide()
+
+    async def _stop(self, session: _Session, moves: Moves, arrived: float) -> str:
+        session.heard = arrived
+        session.decide()
+        if session.stopping is None:
+            session.stopping = self._spawn(self._end(session, moves))
+        elif session.is_crowded:
+            return BUSY
+        await session.wait(session.stopping, arrived + STOP_SECONDS)
+        if not session.stopping.done():
+            return BUSY  # the match is not on disk yet; the host may send STOP again
+        return DONE if _result(session.stopping) else NIL
+
+    async def _end(self, session: _Session, moves: Moves) -> bool:
+        """End a match and write it to disk. Return False if an error prevented this."""
+        try:
+            is_over = await _attempt(f"match {session.name}: lost at its end", session.stop, moves)
+        finally:
+            self._let_go(session)
+        if is_over:
+            self._remember(session.key)
+        return bool(is_over)
+
+    def _abort(self, session: _Session) -> str:
+        log.info("match %s: aborted", session.name)
+        self._forget(session)
+        return ABORTED
+
+    def _forget(self, session: _Session) -> None:
+        """Remove a running match, and abort it in its worker.
+
+        A match that the host has stopped is not aborted: `_end` goes on, unless the match has not begun.
+        """
+        self._let_go(session)
+        session.decide()
+        self._remember(session.key)
+        session.begun.cancel()
+        if session.stopping is None:
+            self._spawn(_attempt(f"match {session.name}: not aborted", session.abort))
+
+    def _let_go(self, session: _Session) -> None:
+        if self._sessions.get(session.key) is session:
+            del self._sessions[session.key]
+
+    def _remember(self, key: str) -> None:
+        self._ended[key] = None
+        if len(self._ended) > MOST_ENDED:
+            self._ended.popitem(last=False)
+
+    def _spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+
+def _result(task: asyncio.Task[T] | asyncio.Task[T | None]) -> T | None:
+    """Return the result of a finished task; None if the task was cancelled."""
+    return None if task.cancelled() else task.result()
+
+
+async def _attempt(what: str, work: Callable[..., Awaitable[T]], *given: Any) -> T | None:
+    """Return the result of `work`. If it raises an error, log the error and return None.
+
+    The log has a traceback for every error except GameloreError, because other errors are bugs.
+    """
+    try:
+        return await work(*given)
+    except Exception as error:
+        trace = None if isinstance(error, GameloreError) else error
+        log.warning("%s: %s", what, printable(str(error)), exc_info=trace)
+        return None
+
+
+class _Turn:
+    """A PLAY message and its reply. Repetitions of the message get the same reply."""
+
+    def __init__(self, moves: Moves) -> None:
+        self.moves = moves
+        self.legal: tuple[str, ...] = ()
+        self.reply: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    def decide(self, move: str = "") -> str:
+        """Return the reply.
+
+        If there is no reply yet, set it to the given move. Without a given move, set it to the first legal move, or to
+        `nil` if the legal moves are not known.
+        """
+        if not self.reply.done():
+            self.reply.set_result(move or next(iter(self.legal), NIL))
+        return self.reply.result()
+
+
+class _Session:
+    """A running match. Its messages are processed in order, by one task at a time."""
+
+    begun: asyncio.Task[RunningMatch | None]  # its result is None if the match cannot be played
+
+    def __init__(self, key: str, start: Start) -> None:
+        self.key = key
+        self.start = start
+        self.name = printable(start.match)
+        self.heard = time.monotonic()
+        self.turn: _Turn | None = None  # the last turn
+        self.stopping: asyncio.Task[bool] | None = None
+        self._opening: tuple[str, ...] = ()
+        self._num_waiting = 0
+        self._told = 0
+        self._answered = (-1, NIL)  # ply and reply of the last finished turn
+        self._order = asyncio.Lock()
+
+    def open(self, legal: tuple[str, ...]) -> None:
+        """Store the legal moves of the first turn, which arrive before the player is ready."""
+        self._opening = legal
+        if self.turn is not None and self.turn.moves is None:
+            self.turn.legal = legal
+
+    def is_stale(self) -> bool:
+        """Return whether the last message is so old that the host has probably gone."""
+        clock = max(self.start.startclock, self.start.playclock)
+        return left(self.heard + max(STALE_LEAST, STALE_CLOCKS * clock)) == 0
+
+    def is_same(self, start: Start) -> bool:
+        """Return whether this START repeats the START of this match. A player has only one role in a match."""
+        return self.stopping is None and self.start.role.lower() == start.role.lower()
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether so many messages wait that the match may not accept another: each of them keeps a connection open."""
+        return self._num_waiting >= MOST_WAITING
+
+    async def wait(self, future: asyncio.Future[Any], deadline: float) -> None:
+        """Wait until a future of this match is done, or until the deadline."""
+        self._num_waiting += 1
+        try:
+            await asyncio.wait({future}, timeout=left(deadline))
+        finally:
+            self._num_waiting -= 1
+
+    def takes(self, moves: Moves) -> bool:
+        """Add the size of a joint move to the total size of all kept ones. Return False if the total is too large."""
+        self._told += EACH_TOLD + sum(map(len, moves or ()))
+        return self._told <= MOST_TOLD
+
+    def ask(self, moves: Moves) -> _Turn:
+        """Return a new turn.
+
+        If the message may repeat the PLAY message of the last turn, the preliminary reply of the new turn is the reply
+        of the last turn.
+        """
+        self.decide()  # a turn without a reply is older than this message
+        last, turn = self.turn, _Turn(moves)
+        if last is not None and last.moves == moves:
+            turn.legal = (last.reply.result(),)
+        elif moves is None:
+            turn.legal = self._opening
+        self.turn = turn
+        return turn
+
+    def decide(self) -> None:
+        """Set the reply of the last turn now, if it has no reply yet."""
+        if self.turn is not None:
+            self.turn.decide()
+
+    async def play(self, turn: _Turn, until: float) -> None:
+        """Find the reply of a turn; the player may think until `until`. Another task may set the reply before."""
+        async with self._order:
+            try:
+                if (running := await asyncio.shield(self.begun)) is not None:
+                    await self._play(running, turn, until)
+            finally:
+                turn.decide()
+
+    async def _play(self, running: RunningMatch, turn: _Turn, until: float) -> None:
+        advanced = await running.advance(turn.moves)
+        if advanced.ply == self._answered[0]:
+            turn.decide(self._answered[1])
+            return
+        turn.legal = advanced.legal
+        try:
+            if len(turn.legal) > 1 and not turn.reply.done():
+                await self._choose(running, turn, until)
+        finally:
+            self._answered = (advanced.ply, turn.decide())
+
+    async def _choose(self, running: RunningMatch, turn: _Turn, until: float) -> None:
+        """Let the player choose a move; stop waiting for it as soon as the turn has a reply."""
+        choosing = asyncio.ensure_future(running.choose(left(until)))
+        try:
+            await asyncio.wait({choosing, turn.reply}, return_when=asyncio.FIRST_COMPLETED)
+            if not turn.reply.done():
+                turn.decide(choosing.result())
+        finally:
+            choosing.cancel()
+            await asyncio.gather(choosing, return_exceptions=True)
+
+    async def stop(self, moves: Moves) -> bool:
+        """End the match and write it to disk. Return False if the match never began."""
+        async with self._order:
+            if (running := await asyncio.shield(self.begun)) is None:
+                return False
+            ended = await running.stop(moves)
+        goals = " ".join("?" if goal is None else str(goal) for goal in ended.goals)
+        missed = ", a turn was missed" if ended.is_desynchronised else ""
+        learned = ", learned from" if ended.is_learned else ""
+        log.info("match %s: over (%s), goals %s%s%s", self.name, ended.end or "stopped", goals, missed, learned)
+        return True
+
+    async def abort(self) -> None:
+        """Abort the match in its worker."""
+        async with self._order:
+            await asyncio.wait({self.begun})
+            if (running := _result(self.begun)) is not None:
+                await running.abort()
+
+
+# a player server as one call
+
+
+def serve(
+    player: str | type[Player] = "transfer",
+    *,
+    port: int = PORT,
+    address: str = "127.0.0.1",
+    name: str = "gamelore",
+    knowledge: Path | str | None = None,
+    opponent: str | None = None,
+    seed: int = 0,
+    learn: bool = True,
+    quota: int = QUOTA,
+    search: float | None = None,
+    matches_at_once: int = 1,
+    margin: float = MARGIN,
+    memory: int = MEMORY,
+    prepare_seconds: float = 60.0,
+    limits: WebLimits | None = None,
+    on_ready: Callable[[str], None] | None = None,
+) -> signal.Signals:
+    """Play for game managers until Ctrl-C or SIGTERM, and return the signal. A second signal ends the server at once.
+
+    Args:
+        player: a name that `gamelore players` lists, with options, or a class at the top level of a file. The worker
+            processes import that file, so call `serve(..)` under `if __name__ == "__main__"`
+        port: number of the port; 0 for a free port
+        address: address of this machine to listen at; "0.0.0.0" for all its addresses
+        name: name of the player, one word
+        knowledge, opponent, seed, learn, quota, search: options of the player. Each has an effect only if the player
+            has this option and `player` does not set it. `quota` is in bytes, `search` in seconds for a move
+        matches_at_once: maximum number of running matches; a host that starts another match gets the reply `busy`
+        margin: seconds of every clock that are reserved for the network
+        memory: bytes for each worker process
+        prepare_seconds: time limit to get rules ready to play
+        limits: limits of HTTP messages and of their senders
+        on_ready: function to call with http://ADDRESS:PORT when the server listens; None to log this address
+
+    Raises:
+        GameloreError: the player is unknown, or the address or port cannot be used
+    """
+    main = getattr(sys.modules.get("__main__"), "__spec__", None)
+    if main is not None and main.name == worker.__name__:
+        raise GameloreError('expected serve(..) under `if __name__ == "__main__":`, got it at the top of the file')
+    learning = {"opponent": opponent, "learn": learn, "quota": quota, "search": search}
+    options = {"knowledge": knowledge, "seed": seed, **learning}
+    settings = WorkerSettings(spec(player), options, memory=memory, prepare_seconds=prepare_seconds)
+    limits = limits or WebLimits()
+    limits = replace(limits, connections=max(limits.connections, CONNECTIONS * matches_at_once))
+    if not logging.root.handlers:
+        log_to_stderr()
+
+    async def run() -> signal.Signals:
+        received = _first_signal()
+        async with AsyncExitStack() as stack:
+            workers = await stack.enter_async_context(Workers(settings))
+            server = PlayerServer(workers, name, most_matches=matches_at_once, margin=margin)
+            await stack.enter_async_context(server)
+            try:
+                actual_port = await stack.enter_async_context(listen(server.answer, address, port, limits))
+            except OSError as error:
+                raise _unusable(address, port, error) from error
+            url = f"http://{_reachable(address)}:{actual_port}"
+            on_ready(url) if on_ready else log.info("%s plays at %s; Ctrl-C ends it", name, url)
+            return await received
+
+    try:
+        return asyncio.run(run())
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+
+
+def log_to_stderr(level: int = logging.INFO) -> None:
+    """Log to standard error, at most LINES lines a second."""
+    handler = logging.StreamHandler()
+    handler.addFilter(Sparing())
+    logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S", handlers=[handler], force=True)
+    logging.getLogger("gamelore").setLevel(level)
+
+
+class Sparing(logging.Filter):
+    """Log filter that passes at most `LINES` lines a second, so that senders of messages cannot fill a disk."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._second = 0
+        self._num_lines = 0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether to log this line. The first line after a gap gets the number of lines that were left out."""
+        second = int(time.monotonic())
+        if second != self._second:
+            if self._num_lines > LINES:
+                record.msg = f"({self._num_lines - LINES} lines left out) {record.msg}"
+            self._second, self._num_lines = second, 0
+        self._num_lines += 1
+        return self._num_lines <= LINES
+
+
+def spec(player: str | type[Player]) -> str:
+    """Return a player as text: its name, or FILE.py:NAME for a class.
+
+    Raise GameloreError if other processes cannot import the class.
+    """
+    if isinstance(player, str):
+        return player
+    if not isinstance(player, type):
+        raise GameloreError(f"expected a player's class or name, got {player!r}; leave out the parentheses behind it")
+    try:
+        path = inspect.getsourcefile(player)
+    except (OSError, TypeError):  # the class was defined at a prompt
+        path = None
+    name = player.__qualname__
+    if path is None or not path.endswith(".py") or "." in name:
+        raise GameloreError(f"expected a player's class at the top of a Python file, got {name}; put it into one")
+    return f"{Path(path).resolve()}:{name}"
+
+
+def _reachable(address: str) -> str:
+    """Return an address as it stands in a URL. Programs on this machine can reach the server at this address."""
+    if address in EVERYWHERE:
+        return "127.0.0.1"
+    return f"[{address}]" if ":" in address else address
+
+
+def _unusable(address: str, port: int, error: OSError) -> GameloreError:
+    if error.errno == errno.EADDRINUSE:
+        return GameloreError(f"expected a free port, got {port}, where a program listens already; choose another one")
+    return GameloreError(f"expected an address and port of this machine, got {address} and {port}: {error.strerror}")
+
+
+def _first_signal() -> asyncio.Future[signal.Signals]:
+    """Return a future for the first Ctrl-C or SIGTERM signal.
+
+    A second signal cancels the current task. The signal handlers are removed with the event loop.
+    """
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    first: asyncio.Future[signal.Signals] = loop.create_future()
+
+    def on_signal(number: signal.Signals) -> None:
+        task.cancel() if first.done() else first.set_result(number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, on_signal, number)
+    return first

@@ -1,0 +1,61 @@
+"""The numba decorator `kernel` for compiled loops, and the array types of their parameters.
+
+`I32` is a C-contiguous array int32[n], `I32x2` is a two-dimensional array int32[n, m], and so on. For a type checker,
+these types are plain arrays. A kernel is compiled once, for exactly the types in its annotations. The same machine code
+then serves every game and every array length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import NoneType
+from typing import Annotated, Any, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+Bool: TypeAlias = Annotated[NDArray[np.bool_], "boolean[::1]"]
+Boolx2: TypeAlias = Annotated[NDArray[np.bool_], "boolean[:, ::1]"]
+F64: TypeAlias = Annotated[NDArray[np.float64], "float64[::1]"]
+F64x2: TypeAlias = Annotated[NDArray[np.float64], "float64[:, ::1]"]
+I16: TypeAlias = Annotated[NDArray[np.int16], "int16[::1]"]
+I16x2: TypeAlias = Annotated[NDArray[np.int16], "int16[:, ::1]"]
+I32: TypeAlias = Annotated[NDArray[np.int32], "int32[::1]"]
+I32x2: TypeAlias = Annotated[NDArray[np.int32], "int32[:, ::1]"]
+I32x3: TypeAlias = Annotated[NDArray[np.int32], "int32[:, :, ::1]"]
+I64: TypeAlias = Annotated[NDArray[np.int64], "int64[::1]"]
+I64x2: TypeAlias = Annotated[NDArray[np.int64], "int64[:, ::1]"]
+I8: TypeAlias = Annotated[NDArray[np.int8], "int8[::1]"]
+I8x2: TypeAlias = Annotated[NDArray[np.int8], "int8[:, ::1]"]
+U64: TypeAlias = Annotated[NDArray[np.uint64], "uint64[::1]"]
+U64x2: TypeAlias = Annotated[NDArray[np.uint64], "uint64[:, ::1]"]
+U64x4: TypeAlias = Annotated[NDArray[np.uint64], "uint64[:, :, :, ::1]"]
+U8: TypeAlias = Annotated[NDArray[np.uint8], "uint8[::1]"]
+Int8: TypeAlias = Annotated[int, "int8"]
+Int32: TypeAlias = Annotated[int | np.int32, "int32"]
+
+_SCALARS = {int: "int64", float: "float64", bool: "boolean", np.uint64: "uint64", np.int32: "int32", NoneType: "void"}
+
+
+def kernel(function: F) -> F:
+    """Compile a loop over arrays for the types of its annotations.
+
+    The machine code is cached beside the source file. The cached code of a kernel contains the code of the kernels that
+    it calls. So after a change in a called kernel, update the time stamp of the file of its caller, too (`touch`).
+    """
+    hints = get_type_hints(function, include_extras=True)
+    returned = _numba_type(hints.pop("return"))
+    signature = f"{returned}({', '.join(map(_numba_type, hints.values()))})"
+    return cast(F, numba.njit([signature], cache=True, error_model="numpy")(function))
+
+
+def _numba_type(hint: Any) -> str:
+    """Return the numba name of an annotated type."""
+    if get_origin(hint) is Annotated:
+        return str(hint.__metadata__[0])
+    if get_origin(hint) is tuple:
+        return f"Tuple(({', '.join(map(_numba_type, get_args(hint)))}))"
+    return _SCALARS[hint]

@@ -1,0 +1,162 @@
+"""The interface `Player` for batches of matches, its events, and `PositionPlayer` for one position at a time.
+
+A player plays any number of matches at once, one match in each lane of a batch. The match loop calls `begin` and `end`
+when matches begin and end, and `choose` for moves. Moves are indices into the role's legal moves (in action order). The
+simplest way to write a player is a subclass of `PositionPlayer`: it gets one position and returns a move as text.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import IllegalMoveError
+from .kernel import I8, kernel
+
+if TYPE_CHECKING:
+    from ..game.game import Position
+    from .position_graph import PositionGraph
+
+TERMINAL, STUCK, CAP = 0, 1, 2  # reasons for the end of a match
+END_NAMES = ("terminal", "stuck", "cap")
+
+
+@dataclass(frozen=True, slots=True)
+class MatchLog:
+    """Positions and moves of the running matches, by lane.
+
+    At ply p, the match in lane i has gone through the rows `rows[i, : p + 1]`, with the joint moves `choices[i, :p]`.
+
+    rows     int32[lanes, any], rows of the position graph
+    choices  int32[lanes, any, roles], indices into the legal moves of each role
+    """
+
+    rows: NDArray[np.int32]
+    choices: NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Request for moves of one role in some lanes.
+
+    The rows are listed, but not always expanded (see position_graph.py). The arrays are valid only during the call. A
+    role gets a request in each position in which it acts or has several moves. `log` holds the moves played before; it
+    is None for positions outside a match. `deadline` is the latest time for the answer, in seconds of `time.monotonic`;
+    None for no limit.
+    """
+
+    graph: PositionGraph
+    role: int
+    lanes: NDArray[np.int64]  # [n], ascending
+    rows: NDArray[np.int32]  # [n]
+    keys: NDArray[np.uint64]  # [n], keys of the random streams (seed, run, stage, match, role)
+    plies: NDArray[np.int32]  # [n], counters for the random streams
+    log: MatchLog | None = None
+    deadline: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """Event: matches begin in these lanes."""
+
+    graph: PositionGraph
+    lanes: NDArray[np.int64]  # [n], ascending
+    matches: NDArray[np.int64]  # [n], number of the match within its lane
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """Event: matches ended in these lanes. Match i went through `rows[i, : plies[i] + 1]`.
+
+    A goal is -1 where the rules give no goal or several goals. All goals of a match are -1 if its last position is not
+    terminal. The receiver may keep and change the arrays.
+    """
+
+    graph: PositionGraph
+    lanes: NDArray[np.int64]  # [n], ascending
+    matches: NDArray[np.int64]  # [n], number of the match within its lane
+    plies: NDArray[np.int32]  # [n]
+    rows: NDArray[np.int32]  # [n, longest + 1]
+    choices: NDArray[np.int32]  # [n, longest, roles], indices into the legal moves
+    goals: NDArray[np.int16]  # [n, roles]
+    ends: NDArray[np.uint8]  # [n], TERMINAL, STUCK or CAP
+
+
+class Player(Protocol):
+    """Interface of players. Subclasses must define `choose`. A player that learns does so in `end`."""
+
+    def choose(self, turn: Turn) -> NDArray[np.int32]:
+        """Return for each lane of the turn the index of a move among the role's legal moves, int32[n]."""
+        ...
+
+    def begin(self, role: int, started: Started) -> None:
+        """Handle the begin of matches in which this player has the role `role`."""
+        return None
+
+    def end(self, role: int, finished: Finished) -> None:
+        """Handle the end of matches in which this player had the role `role`.
+
+        The match loop calls `end` before it calls `begin` for the next matches in the same lanes.
+        """
+        return None
+
+
+@kernel
+def most_wanted(begin: int, num_moves: int, grades: I8, wants: I8) -> tuple[int, int]:
+    """Return (highest preference among the moves, number of moves with this preference); for use inside kernels.
+
+    `grades` is parallel to `graph.move_actions`; `wants` holds the preference for each grade, which is 0 or more.
+    """
+    best, count = -1, 0
+    for i in range(begin, begin + num_moves):
+        want = wants[grades[i]]
+        if want > best:
+            best, count = want, 0
+        if want == best:
+            count += 1
+    return best, count
+
+
+@kernel
+def nth_wanted(begin: int, grades: I8, wants: I8, best: int, which: int) -> int:
+    """Return the index of move number `which` among the moves with preference `best`; for use inside kernels."""
+    i = begin
+    while True:
+        if wants[grades[i]] == best:
+            if which == 0:
+                return i - begin
+            which -= 1
+        i += 1
+
+
+class PositionPlayer(Player):
+    """Player with a method `move` that chooses for one position at a time.
+
+    Such a player is easy to write, but slower than a player that chooses for a batch of positions.
+    """
+
+    @abstractmethod
+    def move(self, position: Position, role: str) -> str:
+        """Return one of `position.legal[role]`."""
+
+    def choose(self, turn: Turn) -> NDArray[np.int32]:
+        """See `Player.choose`. Raise IllegalMoveError if `move` returns an illegal move."""
+        return np.array([self._choice(turn, row) for row in turn.rows.tolist()], np.int32)
+
+    def _choice(self, turn: Turn, row: int) -> int:
+        from ..game.game import Position
+
+        game = turn.graph.game
+        position = Position(game, turn.graph.states[row])
+        role = game.roles[turn.role]
+        move, legal = self.move(position, role), position.legal[role]
+        if move not in legal:
+            name = type(self).__name__
+            raise IllegalMoveError(
+                f"expected a legal move of {role} from {name}, got {move}; legal: {', '.join(legal)}"
+            )
+        return legal.index(move)

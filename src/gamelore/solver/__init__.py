@@ -1,0 +1,1 @@
+"""Exact values of all positions of a solvable game: enumeration of states, retrograde analysis, perfect play."""

@@ -1,0 +1,424 @@
+"""The command line: help, exit codes, names put right, JSON, and what each command does with the library."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from gamelore.cli import app
+from gamelore.lab.report import ReportPaths
+from gamelore.learning.store.knowledge import Knowledge
+from gamelore.players.uct import SearchSettings
+
+ROOT: Any = typer.main.get_command(app)  # of click's classes, which typer brings along under various names
+
+
+def leaves(command: Any = ROOT, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for name, child in command.commands.items():
+        if hasattr(child, "commands"):
+            yield from leaves(child, *path, name)
+        else:
+            yield (*path, name), child
+
+
+COMMANDS = dict(leaves())
+
+
+def run(*arguments: object, code: int = 0) -> str:
+    """Standard output of a command that leaves with this exit code (standard error instead where it is not 0)."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == code, (result.stdout, result.stderr, result.exception)
+    return result.stdout if code == 0 else result.stderr
+
+
+def run_json(*arguments: object, code: int = 0) -> Any:
+    result = CliRunner().invoke(app, [*(str(argument) for argument in arguments), "--json"])
+    assert result.exit_code == code, (result.stdout, result.stderr)
+    return json.loads(result.stdout)
+
+
+@pytest.fixture(autouse=True)
+def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """No test looks into the user's own knowledge."""
+    path = tmp_path / "knowledge.db"
+    monkeypatch.setenv("GAMELORE_KNOWLEDGE", str(path))
+    return path
+
+
+def test_all_commands_are_there() -> None:
+    assert {" ".join(path) for path in COMMANDS} == {
+        "games",
+        "check",
+        "fmt",
+        "show",
+        "perft",
+        "symmetries",
+        "bench",
+        "solve",
+        "play",
+        "players",
+        "replay",
+        "serve",
+        "host",
+        "learn",
+        "features",
+        "knowledge list",
+        "knowledge show",
+        "knowledge export",
+        "knowledge import",
+        "transfer",
+        "reproduce",
+        "demo",
+        "matches",
+    }
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_every_command_has_help_with_examples_and_json(path: tuple[str, ...]) -> None:
+    command = COMMANDS[path]
+    text = run(*path, "--help")
+    assert "Examples:" in text
+    assert "--json" in text
+    assert all(parameter.help for parameter in command.params)
+    with_chance = {"check", "show", "bench", "play", "serve", "host", "learn", "features", "transfer", "reproduce"}
+    with_chance |= {"demo"}
+    assert ("--seed" in text) == (path[0] in with_chance)
+
+
+def examples() -> Iterator[tuple[tuple[str, ...], str]]:
+    for path, command in COMMANDS.items():
+        for line in command.help.splitlines():
+            if line.startswith("  $ "):
+                yield path, line.removeprefix("  $ ")
+
+
+@pytest.mark.parametrize(("path", "example"), list(examples()))
+def test_every_example_is_a_command_that_can_be_given(path: tuple[str, ...], example: str) -> None:
+    words = shlex.split(example)
+    assert words[: len(path) + 1] == ["gamelore", *path]
+    context = COMMANDS[path].make_context(path[-1], words[len(path) + 1 :])
+    assert context.params
+
+
+def test_version_and_bare_call() -> None:
+    assert run("--version").startswith("gamelore 0.")
+    assert "Usage: gamelore" in CliRunner().invoke(app, []).output
+
+
+def test_a_wrong_name_gets_the_nearest_right_ones(store: Path) -> None:
+    assert "Did you mean 'play', 'replay'?" in run("plya", code=2)
+    assert "did you mean tictactoe" in run("play", "tictactow", "random", "random", code=2)
+    message = run("play", "tictactoe", "egreedi", "random", code=2)
+    assert "egreedy, random, weak" in message
+    assert "got 'egreedi'; did you mean egreedy?" in message
+    assert "did you mean filler?" in run("play", "tictactoe", "egreedy:fillr=first", "random", code=2)
+    assert "expected 2 players, for xplayer, oplayer; got 1" in run("play", "tictactoe", "random", code=2)
+    assert "No such option" in run("games", "--jsno", code=2)
+
+
+def test_an_error_is_one_message_without_a_traceback(tmp_path: Path) -> None:
+    (tmp_path / "bad.kif").write_text("(role a)\n(init (p a)\n")
+    message = run("play", tmp_path / "bad.kif", "random", code=1)
+    assert message.startswith(f"error: {tmp_path / 'bad.kif'}:2:1: ")
+    assert "Traceback" not in message
+
+
+def test_a_file_that_cannot_be_used_is_one_message(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    inside = tmp_path / "file" / "inside"
+    arguments = ("play", "tictactoe", "random", "random", "--records", inside)
+    assert "expected a file or folder that can be used, got: " in run(*arguments, code=1)
+    assert "expected a folder that can be written" in run("demo", "--runs", 1, "--out", inside, code=1)
+    message = run("features", "tictactoe", "--role", "xplayer", "--draw", tmp_path / "features.doc", code=1)
+    assert "got '.doc'; choose one of these, or leave the suffix out" in message
+
+
+def test_the_command_line_starts_without_the_heavy_libraries() -> None:
+    code = "import sys, gamelore.cli; print(*sorted(set(sys.modules) & {'numba', 'matplotlib', 'scipy', 'clingo'}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+def test_games() -> None:
+    rows = {row["name"]: row for row in run_json("games")}
+    assert rows["tictactoe"]["roles"] == ["xplayer", "oplayer"]
+    assert Path(rows["othello4"]["path"]).is_file()
+    assert "capturego3_suicide" in run("games")
+
+
+def test_play_shows_a_single_match_move_by_move() -> None:
+    text = run("play", "tictactoe", "minimax:depth=9", "minimax:depth=9")
+    assert text.splitlines()[0].split() == ["ply", "xplayer", "oplayer"]
+    assert sum("(mark" in line for line in text.splitlines()) == 9
+    assert "50: 1" in text
+
+
+def test_players_are_those_that_play_takes() -> None:
+    listed = {kind["name"]: kind for kind in run_json("players")}
+    assert run("play", "tictactoe", "zzz", "random", code=2).startswith(f"error: expected player: {', '.join(listed)};")
+    assert listed["uct"]["options"] == [field.name for field in fields(SearchSettings)]
+    assert "1000 `simulations` a move" in run("players")
+
+
+def test_uct_plays_by_either_budget_and_any_number_of_roles() -> None:
+    won = run_json("play", "tictactoe", "uct:simulations=200", "weak", "--matches", 5)["players"][0]
+    assert won["goals"] == {"100": 5}
+    assert run_json("play", "goofspiel", "uct:seconds=0.01", "random", "--matches", 2)["ends"] == {"terminal": 2}
+    three = run_json("play", "tictactoe3p", *["uct:simulations=50"] * 3)
+    assert [player["player"] for player in three["players"]] == ["uct:simulations=50"] * 3
+
+
+def test_play_counts_goals_and_depends_on_the_seed_alone(tmp_path: Path) -> None:
+    arguments = ("play", "tictactoe", "egreedy", "random", "--matches", 130)
+    summary = run_json(*arguments, "--seed", 3, "--records", tmp_path / "r.jsonl")
+    assert summary == run_json(*arguments, "--seed", 3)
+    assert summary != run_json(*arguments, "--seed", 4)
+    first, second = summary["players"]
+    assert sum(first["goals"].values()) == summary["matches"] == 130
+    assert first["mean_goal"] + second["mean_goal"] == pytest.approx(100)
+    assert first["mean_goal"] > 85
+    records = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
+    assert [record["gamelore"]["key"] for record in records] == [[3, 0, "play", match] for match in range(130)]
+    assert sum(record["gamelore"]["goals"][0] for record in records) / 130 == pytest.approx(first["mean_goal"])
+
+
+def test_a_shorter_series_is_the_beginning_of_a_longer_one(tmp_path: Path) -> None:
+    for matches in (7, 70):
+        run("play", "tictactoe", "random", "random", "--matches", matches, "--records", tmp_path / str(matches))
+    short, long = ((tmp_path / name).read_text().splitlines() for name in ("7", "70"))
+    assert short == long[:7]
+
+
+def test_check_gives_places_and_an_exit_code(tmp_path: Path) -> None:
+    (tmp_path / "good.kif").write_text(Path(run_json("games")[0]["path"]).read_text())
+    (tmp_path / "bad.kif").write_text("(role a)\n(<= (next (p ?x)) (true (q ?y)))\n")
+    assert run_json("check", tmp_path / "good.kif", "tictactoe") == []
+    findings = run_json("check", tmp_path / "bad.kif", code=1)
+    assert any(
+        (found["line"], found["code"], found["severity"]) == (2, "unsafe-variable", "error") for found in findings
+    )
+    shown = CliRunner().invoke(app, ["check", str(tmp_path / "bad.kif")])
+    assert f"{tmp_path / 'bad.kif'}:2:" in shown.stdout
+    assert shown.exit_code == 1
+    assert "there is no such file" in run("check", tmp_path / "none.kif", code=2)
+
+
+def test_check_takes_warnings_as_findings_where_asked(tmp_path: Path) -> None:
+    text = Path(run_json("games")[0]["path"]).read_text()
+    (tmp_path / "warned.kif").write_text(text + "\n(unused of anything)\n")
+    (finding,) = run_json("check", tmp_path / "warned.kif")
+    assert finding["severity"] == "warning"
+    assert run_json("check", tmp_path / "warned.kif", "--strict", code=1) == [finding]
+
+
+def test_features_of_tictactoe_are_twelve_and_ten(tmp_path: Path) -> None:
+    report = run_json("features", "tictactoe", "--draw", tmp_path / "features.png")
+    xplayer, oplayer = report["roles"]
+    assert (xplayer["role"], xplayer["num_features"], len(xplayer["features"])) == ("xplayer", 12, 12)
+    assert (oplayer["role"], oplayer["num_features"], len(oplayer["features"])) == ("oplayer", 10, 10)
+    assert xplayer["complete"]
+    assert xplayer["num_positions"] == 4520  # of 5478 reachable ones 958 are terminal
+    assert {file.name for file in tmp_path.glob("*.png")} == {"features-xplayer.png", "features-oplayer.png"}
+
+
+def test_features_of_one_role_of_another_depth_in_some_matches() -> None:
+    (black,) = run_json("features", "othello4", "--role", "black", "--depth", 1, "--limit", 10, "--matches", 20)[
+        "roles"
+    ]
+    assert not black["complete"]
+    assert black["method"] == "the positions of 20 random matches"
+    assert {row["feature"] for row in black["features"]} <= {"L", "D", "W", "n,L", "n,D", "n,W"}
+    text = run("features", "tictactoe", "--role", "oplayer")
+    assert text.startswith("tictactoe, oplayer: 10 features in all reachable positions")
+    assert "did you mean oplayer" in run("features", "tictactoe", "--role", "oplayr", code=2)
+
+
+def test_what_is_learned_is_listed_shown_exported_and_used(tmp_path: Path) -> None:
+    for opponent in ("egreedy:filler=first", "random"):
+        report = run_json("learn", "tictactoe", "--opponent", opponent, "--matches", 60, "--seed", 2)
+        assert report["num_matches"] == 60
+        assert len(report["features"]) > 5
+    first, second = run_json("knowledge", "list")
+    assert (first["game"], first["role"], first["opponent"]) == (
+        "tictactoe",
+        "xplayer",
+        "egreedy:filler=first,epsilon=0.01",
+    )
+    assert [row["number"] for row in run_json("knowledge", "list", "--opponent", "random")] == [second["number"]]
+    shown = run("knowledge", "show", "--source", "tictactoe", "--draw", tmp_path / "table1")
+    assert shown.count("egreedy  ") >= 5
+    run("learn", "tictactoe", "--opponent", "egreedy", "--matches", 20)
+    run("learn", "tictactoe", "--opponent", "egreedy", "--matches", 20, "--seed", 9)
+    shown = run("knowledge", "show", 1, 3, 4)
+    assert "\negreedy:filler=first,epsilon=0.01  " in shown
+    assert "\negreedy (4)  " in shown
+    assert (tmp_path / "table1.png").stat().st_size > 10_000
+    assert (tmp_path / "table1.svg").is_file()
+    learned = run_json("learn", "connect3", "--learner", "transfer", "--source", "tictactoe", "--opponent", "random")
+    assert learned["role"] == "red"
+    run("knowledge", "export", tmp_path / "all.json")
+    assert "one that exists" in run("knowledge", "export", tmp_path / "all.json", code=1)
+    other = ("--knowledge", tmp_path / "other.db")
+    assert run_json("knowledge", "import", tmp_path / "all.json", *other)["learners"] == 5
+    assert run_json("knowledge", "import", tmp_path / "all.json", *other)["learners"] == 0
+    assert run_json("knowledge", "show", *other)["features"] == run_json("knowledge", "show")["features"]
+    assert run_json("knowledge", "list", "--source", "connect3")[0]["sources"][0]["game"] == "tictactoe"
+
+
+def test_learn_takes_an_equivalence_and_a_control(store: Path) -> None:
+    run("learn", "tictactoe", "--opponent", "random", "--matches", 60)
+    transfer = ("learn", "tictactoe3p", "--learner", "transfer", "--source", "tictactoe", "--opponent", "random")
+    options = ("--equivalence", "0=0,33=50,100=100", "--control", "shuffled", "--matches", 20)
+    settings = run_json(*transfer, *options)["settings"]
+    assert settings["control"] == "shuffled"
+    assert settings["equivalence"] == [[0, 0], [33, 50], [100, 100]]
+
+
+def test_learn_with_symmetries() -> None:
+    learned = run_json("learn", "tictactoe", "--symmetry", "all", "--matches", 20)
+    assert (learned["settings"]["symmetry"], learned["settings"]["symmetries"]) == ("all", 8)
+    plain = run_json("learn", "tictactoe", "--matches", 20)
+    assert "symmetry" not in plain["settings"]
+    assert run_json("learn", "tictactoe", "--symmetry", "none", "--matches", 20)["number"] == plain["number"]
+    result = CliRunner().invoke(app, ["learn", "goofspiel", "--symmetry", "all", "--matches", "3"])
+    assert "goofspiel has no symmetries; every afterstate counts for itself" in result.stderr
+
+
+def test_learn_refuses_what_does_not_fit() -> None:
+    assert "expected --source GAME with --learner transfer" in run("learn", "tictactoe", "--source", "connect3", code=2)
+    assert "expected an opponent (egreedy" in run("learn", "tictactoe", "--opponent", "minimax", code=2)
+    assert "expected alpha from 0 to 1, got 7.0" in run("learn", "tictactoe", "--alpha", 7, code=2)
+    assert "as in 0=0,33=50,100=100, got '0=0,33'" in run("learn", "tictactoe", "--equivalence", "0=0,33", code=2)
+    assert "with the transfer learner only" in run("learn", "tictactoe", "--control", "shuffled", code=2)
+    arguments = ("learn", "connect3", "--learner", "transfer", "--source", "tictactoe")
+    assert "expected knowledge of tictactoe against egreedy" in run(*arguments, code=1)
+    message = run("learn", "connect3", "--learner", "transfer", "--source", "tictactow", code=2)
+    assert "got 'tictactow'; did you mean tictactoe" in message
+
+
+def test_knowledge_says_where_there_is_none(store: Path, tmp_path: Path) -> None:
+    assert f"error: {store}: no knowledge there yet; learn a game first" in run("knowledge", "list", code=1)
+    (tmp_path / "list.db").write_text("milk, eggs\n" * 100)
+    assert "got: file is not a database" in run("knowledge", "list", "--knowledge", tmp_path / "list.db", code=1)
+
+
+def test_an_interrupt_keeps_every_finished_match_and_says_so(store: Path) -> None:
+    code = "from gamelore.cli import main; main()"
+    command = [sys.executable, "-c", code, "learn", "tictactoe", "--matches", "1000000"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_for_matches(store, 20)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors.strip() == (
+        "interrupted; every finished match is in the knowledge store; the same command goes on from there"
+    )
+    (kept,) = run_json("knowledge", "list")
+    assert kept["num_matches"] >= 20
+    assert f"after {kept['num_matches']} matches" in run("knowledge", "show")
+    assert run_json("learn", "tictactoe", "--matches", kept["num_matches"] + 5)["number"] == kept["number"]
+
+
+def wait_for_matches(store: Path, num_matches: int) -> None:
+    """Until a learner in the store has so many behind it."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if store.exists():
+            with Knowledge(store) as knowledge:
+                if any(learner.num_matches >= num_matches for learner in knowledge.learners()):
+                    return
+        time.sleep(0.05)
+    pytest.fail(f"expected {num_matches} matches in {store} within a minute")
+
+
+def test_transfer_writes_a_report_and_refuses_a_folder_of_other_settings(tmp_path: Path) -> None:
+    arguments = ("transfer", "tictactoe", "connect3", "--runs", 2, "--workers", 1, "--out", tmp_path / "out")
+    result = run_json(*arguments, "--matches", 10)
+    assert Path(result["report"]["html"]).is_file()
+    assert [(gain["source"], gain["target"]) for gain in result["gains"]] == [("tictactoe", "connect3")]
+    assert "choose another folder" in run(*arguments, "--matches", 11, code=1)
+    rows = tmp_path / "matches.csv"
+    assert run_json("matches", tmp_path / "out", rows)["matches"] == 2 * 3 * 10 + 2 * 100  # the source's are there, too
+    assert len(rows.read_text().splitlines()) == 1 + 260
+    assert "expected a new file" in run("matches", tmp_path / "out", rows, code=1)
+    assert "expected the folder of an experiment" in run("matches", tmp_path, rows, "--force", code=2)
+    assert "expected SOURCE and at least one TARGET" in run("transfer", "tictactoe", code=2)
+    assert "did you mean connect3" in run("transfer", "tictactoe", "conect3", code=2)
+    message = run("transfer", "tictactoe", "connect3", "--target-role", "blue", code=2)
+    assert "expected a role of connect3: red, yellow; got 'blue'" in message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "place", "expected"),
+    [
+        (
+            ("reproduce", "banerjee2007", "--reading", "text", "--verdicts", "--runs", 2),
+            "gamelore.lab.papers.banerjee2007.reproduce",
+            {"reading": "text", "verdicts": True, "runs": 2, "workers": 2},
+        ),
+        (
+            ("reproduce", "lock2004", "--core", "--fresh", 30, "--seed", 7),
+            "gamelore.lab.papers.lock2004.reproduce",
+            {"core": True, "fresh": 30, "verdicts": False, "runs": 10, "seed": 7, "workers": 2},
+        ),
+        (
+            ("demo", "--seed", 4),
+            "gamelore.lab.papers.banerjee2007.demo",
+            {"runs": 5, "matches": 3000, "seed": 4, "workers": 2},
+        ),
+    ],
+)
+def test_the_experiments_are_started_as_asked(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    arguments: tuple[object, ...],
+    place: str,
+    expected: dict[str, object],
+) -> None:
+    asked: dict[str, object] = {}
+
+    def experiment(out: Path, *reading: str, **options: object) -> ReportPaths:
+        asked.update(options, **({"reading": reading[0]} if reading else {}))
+        (out / "claims.csv").write_text("claim,verdict\ntwelve,reproduced\n")
+        return ReportPaths(out, out / "report.md", out / "report.html", "headline")
+
+    monkeypatch.setattr(place, experiment)
+    result = run_json(*arguments, "--out", tmp_path)
+    assert asked == {**expected, "progress": False}
+    assert result["claims"] == [{"claim": "twelve", "verdict": "reproduced"}]
+    assert result["report"]["html"] == str(tmp_path / "report.html")
+
+
+def test_reproduce_knows_its_papers() -> None:
+    assert "did you mean banerjee2007?" in run("reproduce", "banerjee", code=2)
+    assert "expected options of lock2004, got --reading" in run("reproduce", "lock2004", "--reading", "text", code=2)
+    assert "got --core, which is for lock2004" in run("reproduce", "banerjee2007", "--core", code=2)
+
+
+@pytest.mark.parametrize("cause", [None, KeyboardInterrupt()])
+def test_ctrl_c_in_a_kernel_is_an_interruption(cause):
+    """A numba kernel that returns arrays turns it into a SystemError; any other is none."""
+    from gamelore.cli.console import command
+
+    app = typer.Typer()
+
+    @command(app, "work", "work", kept="all is kept")
+    def work() -> None:
+        """Work."""
+        raise SystemError("returned a result with an exception set") from cause
+
+    result = CliRunner().invoke(app, [])
+    assert result.exit_code == (130 if cause else 1)
+    assert ("all is kept" in result.stderr) == bool(cause)

@@ -1,0 +1,306 @@
+"""The checker: every malformed sheet gets its findings, and no sheet that plays is refused."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from gamelore import load, rulesheets
+from gamelore.errors import GDLSemanticError, GDLSyntaxError, GroundingError
+from gamelore.game.compile import findings
+from gamelore.gdl.lint import CHECKS, lint, lint_text, refuse
+from gamelore.gdl.syntax import Rulesheet, parse
+from gamelore.ground.clingo import Limits
+
+MALFORMED = Path(__file__).parent / "malformed"
+EXPECTED = tomllib.loads((MALFORMED / "expected.toml").read_text(encoding="utf-8"))
+
+# games/edge/VERDICTS.md: accept is no error, warn no error but a warning, reject at least one error. That validator
+# rejects test_clean_not_distinct, where gamelore may accept with a warning.
+VERDICTS = {
+    "simpleMutex": "accept",
+    "test_case_1a": "warn",
+    "test_case_2a": "accept",
+    "test_case_2b": "accept",
+    "test_case_3a": "warn",
+    "test_case_3b": "reject",
+    "test_case_3c": "accept",
+    "test_case_3d": "accept",
+    "test_case_3e": "reject",
+    "test_case_4a": "accept",
+    "test_case_5a": "accept",
+    "test_case_5b": "accept",
+    "test_case_5c": "accept",
+    "test_clean_not_distinct": "warn",
+    "test_invalid_function_arities_differ": "warn",
+    "test_invalid_sentence_arities_differ": "warn",
+}
+
+PLAYABLE = """
+(role white) (role black) (init (step 1)) (succ 1 2) (succ 2 3)
+(<= (legal ?r wait) (role ?r))
+(<= (next (step ?m)) (true (step ?n)) (succ ?n ?m))
+(<= terminal (true (step 3)))
+(<= (goal ?r 100) (role ?r) (true (step 3)))
+"""
+
+
+def codes(rules):
+    """The codes of what is wrong with the playable sheet once some rules are added."""
+    return [finding.code for finding in lint_text(PLAYABLE + rules)]
+
+
+def read(name):
+    return (MALFORMED / f"{name}.kif").read_text(encoding="utf-8")
+
+
+def test_the_table_names_every_sheet():
+    assert EXPECTED.keys() == {path.stem for path in MALFORMED.glob("*.kif")}
+    assert len(EXPECTED) >= 30
+
+
+def test_every_check_has_a_sheet():
+    found = {finding["code"] for sheet in EXPECTED.values() for finding in sheet["findings"]}
+    assert found == {check.code for check in CHECKS} | {"syntax"}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_malformed(name):
+    found = [
+        {
+            "place": f"{finding.line}:{finding.column}",
+            "severity": finding.severity,
+            "code": finding.code,
+            "message": finding.message,
+            "remedy": finding.remedy,
+        }
+        for finding in lint_text(read(name))
+    ]
+    assert found == EXPECTED[name]["findings"]
+    assert found != []
+
+
+@pytest.mark.parametrize("name", [name for name, sheet in EXPECTED.items() if not sheet["loads"]])
+def test_loading_refuses(name):
+    path = MALFORMED / f"{name}.kif"
+    expected = EXPECTED[name]["findings"][0]
+    syntax = expected["code"] == "syntax"
+    with pytest.raises(GDLSyntaxError if syntax else GDLSemanticError) as caught:
+        refuse(parse(read(name), path))
+    error = caught.value
+    assert (f"{error.line}:{error.column}", error.message) == (expected["place"], expected["message"])
+    assert error.remedy == expected["remedy"]
+    assert error.path == path
+    assert str(error).startswith(f"{path}:{expected['place']}: {expected['message']}")
+
+
+@pytest.mark.parametrize("name", [name for name, sheet in EXPECTED.items() if sheet["loads"]])
+def test_loading_takes(name):
+    assert refuse(parse(read(name))) is None
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_line_ends_move_nothing(name):
+    other_ends = read(name).replace("\n", "\r\n")
+    assert lint_text(other_ends) == lint_text(read(name))
+
+
+def test_a_finding_says_where_what_and_how():
+    path = MALFORMED / "goal_above_100.kif"
+    (finding,) = lint(parse(path.read_text(encoding="utf-8"), path))
+    assert str(finding) == (
+        f"{path}:5:17: error: expected a goal that is a whole number from 0 to 100, got 150 [goal-out-of-range]\n"
+        "  in (<= (goal white 150) (true (step 2)))\n"
+        "  remedy: scale the goals of all roles to 0..100"
+    )
+
+
+def test_the_playable_sheet_has_no_flaw():
+    assert codes("") == []
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "(<= (next (s ?x)) (or (succ ?x 1) (and (succ 1 ?x) (distinct ?x 2))))",
+        "(<= (next (s ?x)) (succ ?x ?y) (or (not (succ ?y ?x)) (distinct ?x ?y)))",
+        "(<= (next (s ?x)) (and (succ ?x ?y) (true (step ?y))))",
+        "(<= (next (s ?x)) (not (succ ?x ?x)) (succ 1 ?x))",
+    ],
+)
+def test_safe_variables(rule):
+    assert "unsafe-variable" not in codes(rule)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "(<= (next (s ?x)) (or (succ ?x 1) (and (true (step 1)) (distinct ?x 2))))",
+        "(<= (next s) (or (succ ?x 1) (true (step 2))) (distinct ?x 2))",
+        "(<= (next s) (or (succ ?x 1) (not (succ ?x 2))))",
+        "(<= (next s) (not (and (succ ?x 1) (succ ?x 2))))",
+        "(<= (next (s ?x)) (distinct ?x 1))",
+        "(<= (next (s ?x)) (not (distinct ?x 1)))",
+    ],
+)
+def test_unsafe_variables(rule):
+    assert "unsafe-variable" in codes(rule)
+    with pytest.raises(GDLSemanticError, match=r"the variable \?x .* stands in no positive condition"):
+        refuse(parse(PLAYABLE + rule))
+
+
+def test_a_variable_is_reported_once_in_a_rule():
+    assert codes("(<= (next (s ?x ?y ?x)) (not (succ ?x ?y)))").count("unsafe-variable") == 2
+
+
+@pytest.mark.parametrize(
+    ("rules", "limited"),
+    [
+        ("(<= (reach ?x ?z) (reach ?x ?y) (succ ?y ?z))", True),  # ?x in the head, ?y outside the cycle
+        ("(<= (reach ?x ?y) (reach ?y ?x))", True),
+        ("(<= (reach 1 2) (reach 2 (f a)))", True),
+        ("(<= (reach (f ?x) 1) (reach ?x 1))", False),
+        ("(<= (reach (f ?x) 1) (reach ?x 1) (succ ?x 2))", True),
+        ("(<= (reach ?x (f ?x)) (reach ?y ?x) (succ ?y 2))", True),
+        ("(<= (reach ?x (f ?y)) (reach ?x ?y) (not (succ ?y 2)))", False),
+        ("(<= (reach ?x (f ?y)) (reach ?x ?y) (or (succ ?y 2) (succ 2 ?y)))", True),
+        ("(<= (reach ?x (f ?y)) (reach ?x ?y) (or (succ ?y 2) (succ 2 ?x)))", False),
+    ],
+)
+def test_recursion_restriction(rules, limited):
+    found = codes(f"(<= (next (r ?x)) (reach ?x ?x)) {rules}")
+    assert ("unlimited-recursion" not in found) == limited
+
+
+def test_a_cycle_names_its_way():
+    rules = "(<= (next s) a) (<= a b (not c)) (<= b (true (step 1))) (<= c d) (<= d a)"
+    (finding,) = lint_text(PLAYABLE + rules)
+    assert finding.message == "negation inside a cycle of relations: a -> not c -> d -> a"
+
+
+def test_negation_along_a_recursion_but_not_in_it():
+    assert codes("(<= (next s) a) (<= a b (not e)) (<= b a) (<= e (true (step 1)))") == []
+
+
+def test_legal_and_goal_may_ask_for_each_other():
+    assert codes("(<= terminal (not anybody)) (<= anybody (legal ?r ?m)) (<= (goal ?r 0) (role ?r) terminal)") == []
+
+
+def test_roles_may_be_variables_or_terms():
+    sheet = PLAYABLE + "(role (red 1)) (<= (legal (red 1) rest) (true (step 1))) (<= (goal (red 2) 0) (true (step 1)))"
+    (finding,) = lint_text(sheet)
+    assert finding.message == "'goal' of (red 2), which is no role"
+    assert finding.remedy == "the roles are white, black, (red 1): use one of them, or declare it"
+
+
+@pytest.mark.parametrize("value", ["0", "7", "050", "100"])
+def test_goals_in_range(value):
+    assert codes(f"(<= (goal white {value}) (true (step 2)))") == []
+
+
+@pytest.mark.parametrize("value", ["101", "1e2", "50.0", "(half 100)", "9" * 5000])
+def test_goals_out_of_range(value):
+    assert codes(f"(<= (goal white {value}) (true (step 2)))") == ["goal-out-of-range"]
+
+
+def test_no_role_is_reported_once_not_with_every_rule():
+    assert [finding.code for finding in lint_text("(legal a b) (goal a 1) terminal")] == ["missing"]
+
+
+def test_words_of_incomplete_information_are_known():
+    assert codes("(<= (sees white (step ?n)) (true (step ?n)))") == []
+
+
+@pytest.mark.parametrize("name", VERDICTS)
+def test_verdicts(shared, name):
+    sheet = parse((shared / "games" / "edge" / f"{name}.kif").read_text(encoding="utf-8"))
+    severities = {finding.severity for finding in lint(sheet)}
+    verdict = VERDICTS[name]
+    assert ("error" in severities) == (verdict == "reject")
+    assert "warning" in severities or verdict != "warn"
+    if verdict == "reject":
+        with pytest.raises(GDLSemanticError):
+            refuse(sheet)
+    else:
+        refuse(sheet)
+
+
+def test_there_is_a_verdict_on_every_edge_sheet(shared):
+    assert VERDICTS.keys() == {path.stem for path in (shared / "games" / "edge").glob("*.kif")}
+
+
+def test_public_rulesheets_load(shared):
+    """Everybody plays them, so none is refused; the only errors are goals of a role that one of them forgot."""
+    errors = {}
+    paths = sorted((shared / "games").glob("*.kif"))
+    assert len(paths) >= 183
+    for path in paths:
+        sheet = parse(path.read_text(encoding="utf-8"), path)
+        refuse(sheet)
+        for finding in lint(sheet):
+            if finding.severity == "error":
+                errors.setdefault(path.stem, []).append((finding.line, finding.code))
+    assert errors == {"mummymaze1p": [(360, "unknown-role"), (363, "unknown-role"), (366, "unknown-role")]}
+
+
+@pytest.mark.parametrize("name", rulesheets.names())
+def test_shipped_rulesheets_have_no_flaw(name):
+    path = rulesheets.path(name)
+    assert lint(parse(path.read_text(encoding="utf-8"), path)) == []
+
+
+def test_negation_in_a_cycle_is_an_error_only_where_the_ground_atoms_are_in_one():
+    cycle = read("negation_in_cycle")
+    (finding,) = [finding for finding in findings(cycle) if finding.severity == "error"]
+    assert finding.code == "no-perfect-model"
+    with pytest.raises(GDLSemanticError) as caught:
+        load(cycle, engine="native")
+    assert (caught.value.line, caught.value.column) == (finding.line, finding.column) != (1, 1)
+    assert caught.value.rule == finding.rule != ""
+    harmless = PLAYABLE + "(n 0) (n 1) (next_to 0 1) (<= (even 0) (n 0)) (<= (even ?y) (next_to ?x ?y) (not (even ?x)))"
+    assert [finding.code for finding in findings(harmless) if "cycle" in finding.code] == ["negation-in-cycle"]
+    assert not [finding for finding in findings(harmless) if finding.severity == "error"]
+
+
+@pytest.mark.parametrize("engine", ["native", "reasoner"])
+def test_recursion_without_end_stops_at_the_limits(engine):
+    def play_once():
+        position = load(read("endless_recursion"), engine=engine, limits=Limits(literals=20_000)).start()
+        position.play([moves[0] for moves in position.legal.values()])
+
+    with pytest.raises(GroundingError, match="20000 literals"):
+        play_once()
+
+
+def test_rules_without_their_text_are_checked_too():
+    text = PLAYABLE + "(<= (legal ?R wait) (role ?r) (true (step (3)))) (unused)"
+    assert [finding.code for finding in lint(parse(text))] == [
+        "several-spellings",
+        "parenthesised",
+        "never-used",
+        "parenthesised",
+    ]
+    assert [finding.code for finding in lint(Rulesheet(parse(text).rules, ""))] == ["never-used"]
+
+
+def test_variables_may_be_spelled_otherwise_in_another_rule():
+    assert codes("(<= (next (s ?X)) (succ ?X 2)) (<= (next (s ?x)) (succ ?x 3))") == []
+    assert codes("(<= (next (s ?Xy)) (succ ?xY 2) (succ ?xy 3))") == ["several-spellings"] * 2
+
+
+def test_a_relation_that_only_its_own_cycle_uses_is_not_used():
+    assert codes("(<= (a ?x) (b ?x)) (<= (b ?x) (a ?x)) (<= (b ?x) (succ ?x 1))") == ["never-used"] * 2
+    assert codes("(<= (a ?x) (b ?x)) (<= (b ?x) (a ?x)) (<= (b ?x) (succ ?x 1)) (<= (next n) (a 1))") == []
+    assert codes("(<= (c ?x) (d ?x)) (d 1)") == ["never-used"]  # d is used, by c
+
+
+def test_a_rule_that_does_not_parse_hides_no_other_finding():
+    text = PLAYABLE + "(goal white)\n(<= (p ?x) (not (q ?x)))\n(<= (not a))\n(goal white 200)\n(q"
+    assert [finding.code for finding in lint_text(text)] == [
+        "syntax",
+        "unsafe-variable",
+        "syntax",
+        "goal-out-of-range",
+        "syntax",
+    ]
+    assert "never-used" in [finding.code for finding in lint_text(PLAYABLE + "(q 1)")]

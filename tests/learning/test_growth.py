@@ -1,0 +1,82 @@
+"""Memory of learners that look ahead: the estimate before a series, the cap while it runs."""
+
+import pytest
+
+from gamelore.errors import GameloreError
+from gamelore.learning.td.initial_values import Initialisation, LearnerSettings
+from gamelore.learning.td.series import (
+    CAP_VARIABLE,
+    Growth,
+    Series,
+    check_estimate,
+    check_growth,
+    looks_ahead,
+    play_series,
+)
+from gamelore.matches.opponents import OpponentSettings
+from gamelore.players.position_graph import PositionGraph
+from gamelore.rulesheets import load
+
+LARGE = "breakthrough:width=8,height=8,rows=2"
+
+
+def play(game: str, initialisation: Initialisation, matches: int, graph: PositionGraph | None = None) -> Series:
+    """A lookahead learner in one lane."""
+    settings = LearnerSettings("lookahead", initialisation=initialisation)
+    opponents = [OpponentSettings(filler="hashed")]
+    return play_series(load(game), 0, [settings], None, opponents, matches, [(1, 0, "test")], graph=graph)
+
+
+@pytest.mark.parametrize("initialisation", ["eager", "siblings"])
+def test_twenty_matches_of_breakthrough_are_refused_before_the_first(initialisation: Initialisation) -> None:
+    graph = PositionGraph(load(LARGE))
+    with pytest.raises(GameloreError, match=r"at most 512 MiB, but estimated \d[\d,]* MiB .* choose lazy") as raised:
+        play(LARGE, initialisation, 20, graph)
+    assert f"{initialisation} initialisation" in str(raised.value)
+    assert "1 x 20 matches of breakthrough" in str(raised.value)
+    assert graph.num_rows == 1, "nothing was played"
+
+
+def test_lazy_learners_and_fewer_matches_are_not() -> None:
+    assert play(LARGE, "lazy", 2).rewards.shape == (1, 2)
+    assert play("tictactoe", "eager", 50).rewards.shape == (1, 50)
+
+
+def test_the_cap_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CAP_VARIABLE, "0")
+    with pytest.raises(GameloreError, match=rf"at most 0 MiB.*environment variable {CAP_VARIABLE}"):
+        play("tictactoe", "eager", 2)
+    monkeypatch.setenv(CAP_VARIABLE, "lots")
+    with pytest.raises(GameloreError, match="expected a number of MiB in GAMELORE_LOOKAHEAD_MIB, got 'lots'"):
+        play("tictactoe", "eager", 2)
+
+
+def test_a_graph_that_grows_beyond_the_cap_ends_the_series(monkeypatch: pytest.MonkeyPatch) -> None:
+    series = play("tictactoe", "eager", 50)
+    check_growth(series.graph)
+    monkeypatch.setenv(CAP_VARIABLE, "0")
+    with pytest.raises(GameloreError, match=r"got [\d,]+ positions of tictactoe, which take 0 MiB; choose lazy"):
+        check_growth(series.graph)
+
+
+def test_the_estimate_is_of_the_right_size() -> None:
+    growth = Growth((100, 150, 180, 200), 94.0)
+    assert growth.expected_rows(1, 2) == 150
+    assert growth.expected_rows(3, 4) == 600
+    assert growth.expected_rows(1, 16) == 400  # twice as many in four times the matches: the square root
+    assert Growth((100,), 94.0).expected_rows(2, 10) == 2000
+    played = play("connect3", "eager", 40).graph
+    assert 1 / 3 < played.num_bytes / (played.num_rows * 94.0) < 3
+
+
+def test_who_looks_ahead() -> None:
+    eager = [LearnerSettings(kind, initialisation="eager") for kind in ("baseline", "lookahead", "transfer")]
+    assert list(map(looks_ahead, eager)) == [False, True, True]
+    assert not looks_ahead(LearnerSettings("transfer", initialisation="eager", control="terminal"))
+    assert not looks_ahead(LearnerSettings("lookahead", initialisation="eager", depth=0))
+    assert not looks_ahead(LearnerSettings("lookahead"))
+
+
+def test_many_lanes_of_a_small_game_are_not_refused() -> None:
+    lane = LearnerSettings("lookahead", initialisation="eager"), None, OpponentSettings("random")
+    check_estimate(load("othello4"), 0, [lane] * 300, 3000)

@@ -1,0 +1,558 @@
+"""What goes into the store comes out, whoever else writes, whenever a process dies, whatever the file was."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from gamelore.errors import KnowledgeError
+from gamelore.learning.store import schema
+from gamelore.learning.store.features import FeatureValues
+from gamelore.learning.store.knowledge import Knowledge, default_path, export_learners, import_learners
+from gamelore.learning.store.schema import ALL_ROLES, Afterstate, LearnedRows, MatchRow, SequenceRow, StoredLearner
+
+SETTINGS = {"kind": "baseline", "alpha": 0.3}
+
+
+@dataclass
+class Rules:
+    """As much of a game as the store looks at."""
+
+    name: str = "coins"
+    roles: tuple[str, ...] = ("red", "blue")
+    rules_hash: str = "c0ffee"
+    goal_values: tuple[tuple[int, ...], ...] = ((0, 30, 100), (0, 100))
+    rulesheet: str = "(role red)\n(role blue)"
+
+
+def record_match(
+    knowledge: Knowledge,
+    learner: StoredLearner,
+    reward: float,
+    length: int,
+    afterstates: list[Afterstate],
+    *,
+    trajectory: int | None = None,
+) -> None:
+    knowledge.record(learner, [MatchRow(reward, length)], LearnedRows(afterstates), trajectory=trajectory)
+
+
+def state(*facts: str) -> frozenset[str]:
+    return frozenset(facts)
+
+
+def learner(knowledge: Knowledge, seed: int = 7, opponent: str = "egreedy:filler=first") -> StoredLearner:
+    return knowledge.learner(Rules(), "red", opponent=opponent, settings=SETTINGS, seed=seed)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "knowledge.db"
+
+
+def test_a_match_is_stored_with_the_values_it_changed(path: Path) -> None:
+    with Knowledge(path) as knowledge:
+        one = learner(knowledge)
+        record_match(knowledge, one, 100, 5, [Afterstate(state("b", "a"), 50.25, 1), Afterstate(state(), 1 / 3, 1)])
+        record_match(knowledge, one, 0, 9, [Afterstate(state("a", "b"), 40.5, 2), Afterstate(state("c"), 45.0, 1)])
+        assert one.num_matches == 2
+    with Knowledge(path) as knowledge:
+        again = learner(knowledge)
+        assert (again.id, again.num_matches) == (one.id, 2)
+        assert knowledge.matches(again) == [(100, 5), (0, 9)]
+        assert set(knowledge.afterstates(again)) == {
+            (state("a", "b"), 40.5, 2),
+            (state(), 1 / 3, 1),
+            (state("c"), 45.0, 1),
+        }
+        assert knowledge.rules(again) == Rules.rulesheet
+
+
+def test_a_learner_is_its_game_role_opponent_settings_and_seed(path: Path) -> None:
+    with Knowledge(path) as knowledge:
+        make = knowledge.learner
+        first = make(Rules(), "red", opponent="random", settings={"a": 1, "b": 2}, seed=1)
+        assert make(Rules(), "red", opponent="random", settings={"b": 2, "a": 1}, seed=1).id == first.id
+        others = [
+            make(Rules(rules_hash="f00"), "red", opponent="random", settings={"a": 1, "b": 2}, seed=1),
+            make(Rules(), "blue", opponent="random", settings={"a": 1, "b": 2}, seed=1),
+            make(Rules(), "red", opponent="weak", settings={"a": 1, "b": 2}, seed=1),
+            make(Rules(), "red", opponent="random", settings={"a": 1}, seed=1),
+            make(Rules(), "red", opponent="random", settings={"a": 1, "b": 2}, seed=2),
+        ]
+        assert len({first.id, *(other.id for other in others)}) == 6
+        with pytest.raises(KnowledgeError, match=r"expected a role of coins \(red, blue\), got green"):
+            make(Rules(), "green", opponent="random", settings={}, seed=1)
+        with pytest.raises(KnowledgeError, match="expected a seed of 64 bits with sign, got 9223372036854775808"):
+            make(Rules(), "red", opponent="random", settings={}, seed=2**63)
+
+
+def test_what_a_learner_began_with_stays_and_tells_its_sources(path: Path) -> None:
+    with Knowledge(path) as knowledge:
+        source = learner(knowledge)
+        record_match(knowledge, source, 100, 5, [])
+
+        def target(value: float) -> StoredLearner:
+            return knowledge.learner(
+                Rules("dice", rules_hash="d1ce"),
+                "red",
+                opponent="random",
+                settings={"kind": "transfer"},
+                seed=3,
+                inherited=FeatureValues({"L": (value, 8)}, (0, 30, 100)),
+                sources=[source],
+            )
+
+        first = target(41.5)
+        record_match(knowledge, source, 0, 5, [])
+        again = target(0.0)
+        begun = knowledge.inherited(again)
+        assert begun is not None
+        assert (dict(begun), begun.outcomes, begun.depth) == ({"L": (41.5, 8)}, (0, 30, 100), 2)
+        assert knowledge.inherited(source) is None
+        assert again.sources == first.sources
+        assert again.sources[0]["game"] == "coins"
+        assert again.sources[0]["num_matches"] == 1
+
+
+def test_features_are_kept_for_each_source_and_opponent(path: Path) -> None:
+    with Knowledge(path) as knowledge:
+        greedy, weak = learner(knowledge), learner(knowledge, opponent="weak")
+        knowledge.store_features(greedy, FeatureValues({"L": (43.5, 10), "L,{W}": (57.25, 4)}))
+        knowledge.store_features(weak, FeatureValues({"L": (54.5, 3)}))
+        record_match(knowledge, greedy, 50, 9, [])
+        knowledge.store_features(greedy, FeatureValues({"L": (40.0, 12)}))
+        rows = knowledge.features(source="coins", role="red")
+        assert rows == [
+            (greedy.id, "coins", "red", "egreedy:filler=first", "L", 40.0, 12),
+            (weak.id, "coins", "red", "weak", "L", 54.5, 3),
+        ]
+        assert dict(knowledge.feature_values(greedy)) == {"L": (40.0, 12)}
+        assert knowledge.feature_values(greedy).outcomes == (0, 30, 100)
+        assert greedy.features_at == knowledge.find(greedy.id).features_at == 1
+        assert knowledge.features(opponent="egreedy") == rows[:1]
+        assert knowledge.features(opponent="egreedy:filler=first") == rows[:1]
+        assert knowledge.features(opponent="egreed") == []
+        assert knowledge.features(source="c0ffee", ids=[weak.id]) == rows[1:]
+
+
+def test_two_that_go_on_with_the_same_learner_are_told(path: Path) -> None:
+    with Knowledge(path) as here, Knowledge(path) as there:
+        mine, theirs = learner(here), learner(there)
+        record_match(there, theirs, 100, 5, [])
+        with pytest.raises(KnowledgeError, match="expected learner 1 after 0 matches, got 1: another process"):
+            record_match(here, mine, 0, 5, [Afterstate(state("x"), 1.0, 1)])
+        assert here.matches(mine) == [(100, 5)]
+        assert here.afterstates(mine) == []
+
+
+def test_a_number_that_came_to_nothing_is_not_used_again(path: Path) -> None:
+    with Knowledge(path) as here, Knowledge(path) as there:
+        one, two = learner(here, seed=1), learner(there, seed=2)
+        with pytest.raises(AttributeError):
+            record_match(here, one, 0, 5, [Afterstate(state("lost"), 1.0, 1), None])  # type: ignore[list-item]
+        record_match(there, two, 0, 5, [Afterstate(state("kept"), 2.0, 1)])
+        record_match(here, one, 0, 5, [Afterstate(state("lost", "kept"), 3.0, 1)])
+        assert here.afterstates(one) == [(state("lost", "kept"), 3.0, 1)]
+        assert here.afterstates(two) == [(state("kept"), 2.0, 1)]
+
+
+WRITER = """
+import sys
+from gamelore.learning.store.knowledge import Afterstate, Knowledge
+from test_knowledge import Rules, learner, record_match, state
+with Knowledge(sys.argv[1]) as knowledge:
+    me = learner(knowledge, seed=int(sys.argv[2]))
+    for number in range(me.num_matches, int(sys.argv[3])):
+        new = Afterstate(state("shared", f"{sys.argv[2]} {number}"), number, 1)
+        record_match(knowledge, me, number % 101, 5, [new, Afterstate(state("every"), number, number)])
+        print(number, flush=True)
+"""
+
+
+def writer(path: Path, seed: int, num_matches: int) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    command = [sys.executable, "-c", WRITER, str(path), str(seed), str(num_matches)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+
+
+def test_several_processes_write_at_once(path: Path) -> None:
+    writers = [writer(path, seed, 200) for seed in range(3)]
+    assert [(process.communicate()[0].split()[-1], process.returncode) for process in writers] == [("199", 0)] * 3
+    with Knowledge(path) as knowledge:
+        for seed in range(3):
+            one = learner(knowledge, seed)
+            assert knowledge.matches(one) == [(number % 101, 5) for number in range(200)]
+            expected = {(state("shared", f"{seed} {number}"), number, 1) for number in range(200)}
+            assert set(knowledge.afterstates(one)) == {*expected, (state("every"), 199, 199)}
+
+
+@pytest.mark.parametrize("lines", [1, 2, 60, 211])
+def test_a_killed_process_loses_no_finished_match(path: Path, lines: int) -> None:
+    process = writer(path, 1, 1_000_000)
+    assert process.stdout is not None
+    told = [int(process.stdout.readline()) for _ in range(lines)]
+    process.send_signal(signal.SIGKILL)
+    told += [int(line) for line in process.stdout.read().splitlines()]
+    process.wait()
+    process.stdout.close()
+    with Knowledge(path) as knowledge:
+        one = learner(knowledge, 1)
+        stored = len(knowledge.matches(one))
+        assert stored == one.num_matches
+        assert stored in (len(told), len(told) + 1)  # the last may be stored and not yet told
+        visits = {after.visits for after in knowledge.afterstates(one) if after.facts == {"every"}}
+        assert visits == {stored - 1}  # never half a match
+        record_match(knowledge, one, 0, 1, [])
+
+
+def test_a_process_killed_while_it_makes_the_file_leaves_one_that_opens(path: Path) -> None:
+    sqlite3.connect(path).execute("PRAGMA journal_mode = WAL").connection.close()  # as far as it may have come
+    assert path.stat().st_size > 0
+    with Knowledge(path) as knowledge:
+        assert knowledge.learners() == []
+
+
+def foreign_database(path: Path, application_id: int, user_version: int) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE other (x)")
+    connection.execute(f"PRAGMA application_id = {application_id}")
+    connection.execute(f"PRAGMA user_version = {user_version}")
+    connection.commit()
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("application_id", "user_version", "message"),
+    [
+        (0, 0, "got an SQLite file of another application"),
+        (0x42, 1, r"another application \(application_id 0x42\); name another file"),
+        (
+            schema.APPLICATION_ID,
+            schema.FORMAT + 1,
+            "expected knowledge of format 3 or before, got format 4, .* newer",
+        ),
+        (schema.APPLICATION_ID, 0, "expected knowledge of format 3 or before, got format 0, .* name another file"),
+    ],
+)
+def test_a_foreign_or_other_format_is_refused_and_left_alone(
+    path: Path, application_id: int, user_version: int, message: str
+) -> None:
+    foreign_database(path, application_id, user_version)
+    before = path.read_bytes()
+    with pytest.raises(KnowledgeError, match=message):
+        Knowledge(path)
+    assert path.read_bytes() == before
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def make_older(path: Path, version: int) -> None:
+    """Takes out of a store what came after the format `version`."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        for table in ("trajectory", *(("sequence", "pair", "branch") if version < 2 else ())):
+            connection.execute(f"DROP TABLE {table}")
+        connection.execute("DROP INDEX match_id")
+        connection.execute("ALTER TABLE match DROP COLUMN id")
+        connection.execute(f"PRAGMA user_version = {version}")
+        connection.commit()
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_store_of_a_format_before_gets_the_tables_that_came_after_it(path: Path, version: int) -> None:
+    with Knowledge(path) as knowledge:
+        one = fill(knowledge)
+        before = content(knowledge)
+    make_older(path, version)
+    with Knowledge(path) as here, Knowledge(path) as there:  # the second finds it done
+        assert content(here) == content(there) == before
+        assert here.sequences(one) == here.pairs(one) == []
+        row = SequenceRow("red", "solo", ("(does red (put 1))",), state("a"), 2, False)
+        watching = here.learner(Rules(), ALL_ROLES, opponent="watched", settings={"kind": "sequences"}, seed=0)
+        here.record(watching, [MatchRow(100, 5)], LearnedRows((), [row], []))
+        assert there.sequences(there.find(watching.id)) == [row]
+        assert there.trajectories(one) == []
+        assert here.keep_match(one, "m", MOVES, "terminal") == 3
+        record_match(here, one, 100, 2, [], trajectory=3)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (schema.FORMAT,)
+        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+
+
+@pytest.mark.parametrize("version", [1, 2, schema.FORMAT])
+def test_a_store_that_is_only_read_stays_as_it_is_in_any_format(path: Path, version: int) -> None:
+    with Knowledge(path) as knowledge:
+        one = fill(knowledge)
+        before = content(knowledge)
+    if version < schema.FORMAT:
+        make_older(path, version)
+    was = path.read_bytes()
+    with Knowledge(path, create=False, writable=False) as knowledge:
+        assert content(knowledge) == before
+        with pytest.raises(KnowledgeError, match=r"expected a file that can be opened and written, got: .*readonly"):
+            record_match(knowledge, one, 100, 1, [])
+    assert path.read_bytes() == was
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_there_is_no_reading_where_nothing_is(path: Path) -> None:
+    for _ in range(2):
+        with pytest.raises(KnowledgeError, match="no knowledge there yet; learn a game first"):
+            Knowledge(path, writable=False)
+        path.touch()
+    assert path.read_bytes() == b""
+
+
+MOVES = [("(put 1)", "noop"), ("noop", "(put 2)")]
+
+
+def test_a_match_that_is_over_waits_until_it_is_learned_from(path: Path) -> None:
+    with Knowledge(path) as knowledge:
+        one, other = fill(knowledge, num_matches=2), learner(knowledge)
+        assert [knowledge.keep_match(one, match, MOVES, "terminal") for match in ("a", "b")] == [2, 3]
+        assert knowledge.keep_match(other, "a", [], "stuck") == 0
+    with Knowledge(path) as knowledge:
+        one = knowledge.find(one.id)
+        assert knowledge.trajectories(one) == [(2, "a", tuple(MOVES), "terminal"), (3, "b", tuple(MOVES), "terminal")]
+        record_match(knowledge, one, 100, 2, [Afterstate(state("x"), 1.0, 1)], trajectory=3)
+        assert knowledge.matches(one)[2:] == [(100, 2)]
+        assert [row.match for row in knowledge.trajectories(one)] == ["a"]
+        assert [row.match for row in knowledge.trajectories(other)] == ["a"]
+        knowledge.forget_trajectory(one, 2)
+        assert knowledge.trajectories(one) == []
+
+
+def test_a_match_is_kept_once_and_learned_from_once(path: Path) -> None:
+    with Knowledge(path) as knowledge:
+        one = learner(knowledge)
+        assert knowledge.keep_match(one, "a", MOVES, "terminal") == 0
+        assert knowledge.keep_match(one, "a", MOVES, "terminal") is None
+        record_match(knowledge, one, 100, 2, [], trajectory=0)
+        assert knowledge.keep_match(one, "a", MOVES, "terminal") is None
+        with pytest.raises(KnowledgeError, match="expected trajectory 0 of learner 1, got none: another process"):
+            record_match(knowledge, one, 100, 2, [Afterstate(state("x"), 1.0, 1)], trajectory=0)
+        assert (knowledge.matches(one), knowledge.afterstates(one), one.num_matches) == ([(100, 2)], [], 1)
+
+
+def test_a_match_of_a_learner_that_another_process_has_is_not_kept(path: Path) -> None:
+    with Knowledge(path) as here, Knowledge(path) as there:
+        mine, theirs = learner(here), learner(there)
+        record_match(there, theirs, 100, 5, [])
+        with pytest.raises(KnowledgeError, match="expected learner 1 after 0 matches, got 1: another process"):
+            here.keep_match(mine, "a", MOVES, "terminal")
+        assert there.trajectories(theirs) == []
+
+
+def test_the_store_tells_its_games_and_its_size(path: Path) -> None:
+    with Knowledge(path) as knowledge:
+        assert knowledge.games() == []
+        empty = knowledge.size
+        learner(knowledge)
+        knowledge.learner(
+            Rules("dice", rules_hash="d1ce", rulesheet="(role red)"), "red", opponent="x", settings={}, seed=0
+        )
+        assert knowledge.games() == [
+            ("coins", "c0ffee", Rules.rulesheet),
+            ("dice", "d1ce", "(role red)"),
+        ]
+        assert knowledge.size > empty > 0
+        files = list(path.parent.glob("knowledge.db*"))
+        assert knowledge.size == sum(file.stat().st_size for file in files if not file.name.endswith("-shm"))
+
+
+def test_all_roles_are_none_of_the_games(path: Path) -> None:
+    with Knowledge(path) as knowledge:
+        watching = knowledge.learner(Rules(), ALL_ROLES, opponent="watched", settings={}, seed=0)
+        assert watching.has_sequences
+        assert watching.outcomes == [0, 30, 100]
+        assert not learner(knowledge).has_sequences
+        assert [one.id for one in knowledge.learners(role=ALL_ROLES)] == [watching.id]
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_alone(path: Path) -> None:
+    path.write_text("a shopping list, long enough to be mistaken for something else\n" * 99)
+    before = path.read_bytes()
+    with pytest.raises(KnowledgeError, match=r"knowledge.db: expected a readable .* got: file is not a database; name"):
+        Knowledge(path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("keep", [0.3, 0.6])
+def test_a_damaged_file_is_told(path: Path, keep: float) -> None:
+    with Knowledge(path) as knowledge:
+        one = learner(knowledge)
+        for number in range(300):
+            record_match(knowledge, one, 0, 5, [Afterstate(state(f"fact {number}"), 1.0, 1)])
+    content = path.read_bytes()
+    path.write_bytes(content[: int(len(content) * keep)])
+    with (
+        pytest.raises(KnowledgeError, match=r"expected a readable .* malformed; .* from an export"),
+        Knowledge(path) as k,
+    ):
+        k.afterstates(learner(k))
+
+
+def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(KnowledgeError, match=r"can be opened and written, got: .* name another one \(--knowledge"):
+        Knowledge(tmp_path / "file" / "knowledge.db")
+    with pytest.raises(KnowledgeError, match="can be opened and written, got: unable to open database file"):
+        Knowledge(tmp_path)
+    with pytest.raises(KnowledgeError, match=r"no knowledge there yet; learn a game first \(gamelore learn\)"):
+        Knowledge(tmp_path / "missing.db", create=False)
+    assert not (tmp_path / "missing.db").exists()
+
+
+def test_the_place_is_the_users_unless_the_environment_names_another(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("GAMELORE_KNOWLEDGE", raising=False)
+    assert default_path().parts[-2:] == ("gamelore", "knowledge.db")
+    monkeypatch.setenv("GAMELORE_KNOWLEDGE", str(tmp_path / "mine.db"))
+    with Knowledge() as knowledge:
+        assert knowledge.path == tmp_path / "mine.db"
+    assert (tmp_path / "mine.db").is_file()
+
+
+def fill(knowledge: Knowledge, num_matches: int = 3) -> StoredLearner:
+    one = knowledge.learner(
+        Rules(), "red", opponent="weak", settings=SETTINGS, seed=7, inherited=FeatureValues({"L": (0.1 + 0.2, 3)})
+    )
+    for number in range(one.num_matches, num_matches):
+        after = Afterstate(state("é (cell 1 1 b)", f"(step {number})"), number / 3, number + 1)
+        record_match(knowledge, one, 100, number, [after])
+    knowledge.store_features(one, FeatureValues({"L,{n,W}": (1 / 3, 2)}))
+    return one
+
+
+def content(knowledge: Knowledge) -> list[dict[str, object]]:
+    """Everything in the store but its own numbers."""
+    return [
+        {
+            **one.origin,
+            "made": (one.version, one.created, one.sources, one.features_at),
+            "inherited": dict(knowledge.inherited(one) or {}),
+            "outcomes": one.outcomes,
+            "matches": knowledge.matches(one),
+            "afterstates": set(knowledge.afterstates(one)),
+            "rules": knowledge.rules(one),
+            "features": [row[1:] for row in knowledge.features(ids=[one.id])],
+        }
+        for one in knowledge.learners()
+    ]
+
+
+def test_an_export_comes_back_whole_and_twice_is_as_good_as_once(path: Path, tmp_path: Path) -> None:
+    with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
+        record_match(there, learner(there), 0, 1, [Afterstate(state("(step 1)", "own"), 9.0, 1)])
+        own = content(there)
+        fill(here)
+        assert export_learners(here, tmp_path / "k.json") == 1
+        assert import_learners(there, tmp_path / "k.json") == 1
+        assert content(there) == own + content(here)
+        assert import_learners(there, tmp_path / "k.json") == 0
+        assert content(there) == own + content(here)
+
+
+def test_of_two_ages_of_a_learner_the_older_one_stays(path: Path, tmp_path: Path) -> None:
+    with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
+        fill(here)
+        export_learners(here, tmp_path / "young.json")
+        import_learners(there, tmp_path / "young.json")
+        fill(here, num_matches=5)
+        export_learners(here, tmp_path / "old.json")
+        assert import_learners(there, tmp_path / "old.json") == 1
+        assert import_learners(there, tmp_path / "young.json") == 0
+        assert content(there) == content(here)
+
+
+def test_matches_that_wait_travel_with_their_learner(path: Path, tmp_path: Path) -> None:
+    with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
+        mine, theirs = fill(here, num_matches=2), fill(there, num_matches=1)
+        there.keep_match(theirs, "learned from in the other store", MOVES, "terminal")
+        here.keep_match(mine, "a", MOVES, "terminal")
+        here.keep_match(mine, "b", [], "stuck")
+        export_learners(here, tmp_path / "k.json")
+        assert import_learners(there, tmp_path / "k.json") == 1
+        assert there.trajectories(theirs) == here.trajectories(mine)
+        assert content(there) == content(here)
+        export_learners(there, tmp_path / "fewer.json")
+        here.keep_match(mine, "c", MOVES, "terminal")
+        export_learners(here, tmp_path / "k.json")
+        assert import_learners(there, tmp_path / "k.json") == 1  # one more waits, no more were learned from
+        assert import_learners(there, tmp_path / "fewer.json") == 0
+        assert content(there) == content(here)
+        old = json.loads((tmp_path / "k.json").read_text())
+        del old["learners"][0]["trajectories"]
+        (tmp_path / "k.json").write_text(json.dumps({**old, "version": 2}))
+        with Knowledge(tmp_path / "third.db") as third:
+            assert import_learners(third, tmp_path / "k.json") == 1
+            assert content(third) == content(here)
+
+
+@pytest.mark.parametrize("differs", ["in what it began with", "in a match"])
+def test_another_learner_of_the_same_name_is_refused_whole(path: Path, tmp_path: Path, differs: str) -> None:
+    with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
+        fill(here)
+        learner(here, seed=1)
+        export_learners(here, tmp_path / "k.json", [2, 1])
+        if differs == "in a match":
+            record_match(there, fill(there, num_matches=1), 0, 9, [])
+        else:
+            there.learner(Rules(), "red", opponent="weak", settings=SETTINGS, seed=7)
+        before = content(there)
+        with pytest.raises(KnowledgeError, match=r"red against weak \(seed 7\) .* import into a new file"):
+            import_learners(there, tmp_path / "k.json")
+        assert content(there) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "expected JSON, got: .*; import what `export` wrote"),
+        ("[]", 'expected JSON with "format": "gamelore-knowledge"'),
+        (
+            '{"format": "gamelore-knowledge", "version": 4}',
+            "expected version 3 or before, got 4; use the gamelore that wrote it",
+        ),
+        (
+            '{"format": "gamelore-knowledge", "version": 1, "games": []}',
+            "something else at: KeyError 'learners'",
+        ),
+        ('{"format": "gamelore-knowledge", "version": 1, "games": [7]}', "something else at: TypeError"),
+    ],
+)
+def test_what_is_no_export_is_told(path: Path, tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "k.json").write_text(text)
+    with Knowledge(path) as knowledge, pytest.raises(KnowledgeError, match=message):
+        import_learners(knowledge, tmp_path / "k.json")
+
+
+def test_half_an_export_leaves_nothing_behind(path: Path, tmp_path: Path) -> None:
+    with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
+        fill(here)
+        export_learners(here, tmp_path / "k.json")
+        damaged = json.loads((tmp_path / "k.json").read_text())
+        damaged["learners"][0]["afterstates"][2][0] = [99]
+        (tmp_path / "k.json").write_text(json.dumps(damaged))
+        with pytest.raises(KnowledgeError, match="something else at: IndexError"):
+            import_learners(there, tmp_path / "k.json")
+        assert there.learners() == []
+
+
+def test_an_export_never_leaves_half_a_file(path: Path, tmp_path: Path) -> None:
+    with Knowledge(path) as knowledge:
+        fill(knowledge)
+        with pytest.raises(KnowledgeError, match="expected a place to write"):
+            export_learners(knowledge, path / "below a file.json")
+        with pytest.raises(KnowledgeError, match=r"expected the number of a learner \(there are: 1\), got 9"):
+            export_learners(knowledge, tmp_path / "k.json", [9])
+        assert not (tmp_path / "k.json").exists()
