@@ -407,9 +407,10 @@ def test_reproduce_knows_its_papers() -> None:
     assert "got --core, which is for lock2004" in run("reproduce", "banerjee2007", "--core", code=2)
 
 
-@pytest.mark.parametrize("cause", [None, KeyboardInterrupt()])
-def test_ctrl_c_in_a_kernel_is_an_interruption(cause):
-    """A numba kernel that returns arrays turns it into a SystemError; any other is none."""
+@pytest.mark.parametrize("error", [SystemError, TypeError])
+@pytest.mark.parametrize("is_interrupted", [False, True])
+def test_ctrl_c_in_a_kernel_is_an_interruption(error, is_interrupted):
+    """Numba turns it into a SystemError where kernels return arrays, numpy into a TypeError where it compares rows."""
     from gamelore.cli.console import command
 
     app = typer.Typer()
@@ -417,8 +418,14 @@ def test_ctrl_c_in_a_kernel_is_an_interruption(cause):
     @command(app, "work", "work", kept="all is kept")
     def work() -> None:
         """Work."""
-        raise SystemError("returned a result with an exception set") from cause
+        try:
+            if is_interrupted:
+                signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            pass
+        raise error("Cannot compare structured arrays")
 
     result = CliRunner().invoke(app, [])
-    assert result.exit_code == (130 if cause else 1)
-    assert ("all is kept" in result.stderr) == bool(cause)
+    assert result.exit_code == (130 if is_interrupted else 1)
+    assert ("all is kept" in result.stderr) == is_interrupted
+    assert isinstance(result.exception, SystemExit if is_interrupted else error)

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import functools
 import json
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -69,26 +72,54 @@ def _help(doc: str, examples: Sequence[str]) -> str:
 @contextmanager
 def reported(kept: str) -> Iterator[None]:
     """Turn expected errors and Ctrl-C into a message and an exit code. Errors from bugs in gamelore pass through."""
+    with _watched_ctrl_c() as ctrl_c:
+        try:
+            yield
+        except (BrokenPipeError, typer.Exit):  # typer handles them; the first says that the reader of a pipe has left
+            raise
+        except (Exception, KeyboardInterrupt) as error:
+            if isinstance(error, KeyboardInterrupt) or (ctrl_c.is_pressed and not isinstance(error, GameloreError)):
+                say(f"interrupted; {kept}")
+                raise typer.Exit(INTERRUPTED) from None
+            if bug := player_bug(error):
+                fail(bug)
+            if isinstance(error, OSError):
+                fail(f"expected a file or folder that can be used, got: {error}; name another one")
+            if isinstance(error, GameloreError):
+                fail(str(error))
+            raise
+
+
+class _CtrlC:
+    """A signal handler that raises KeyboardInterrupt and remembers that it did.
+
+    The exception alone is not enough: numpy and numba can replace it by a TypeError or a SystemError.
+    """
+
+    is_pressed = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        self.is_pressed = True
+        signal.default_int_handler(number, frame)
+
+
+@contextmanager
+def _watched_ctrl_c() -> Iterator[_CtrlC]:
+    """Install a _CtrlC as handler and yield it; nested contexts share it. Handlers set by a caller stay in place."""
+    current = signal.getsignal(signal.SIGINT)
+    if isinstance(current, _CtrlC):
+        yield current
+        return
+    handler = _CtrlC()
+    is_main = threading.current_thread() is threading.main_thread()  # no other thread gets signals
+    is_replaced = is_main and current is signal.default_int_handler
+    if is_replaced:
+        signal.signal(signal.SIGINT, handler)
     try:
-        yield
-    except BrokenPipeError:  # the reader of the pipe has closed it; typer handles this
-        raise
-    except (Exception, KeyboardInterrupt) as error:
-        if isinstance(error, KeyboardInterrupt | SystemError) and _is_interrupt(error):
-            say(f"interrupted; {kept}")
-            raise typer.Exit(INTERRUPTED) from None
-        if bug := player_bug(error):
-            fail(bug)
-        if isinstance(error, OSError):
-            fail(f"expected a file or folder that can be used, got: {error}; name another one")
-        if isinstance(error, GameloreError):
-            fail(str(error))
-        raise
-
-
-def _is_interrupt(error: BaseException | None) -> bool:
-    """Return whether Ctrl-C caused the error. Numba kernels that return arrays raise a SystemError after Ctrl-C."""
-    return isinstance(error, KeyboardInterrupt) or (error is not None and _is_interrupt(error.__cause__))
+        yield handler
+    finally:
+        if is_replaced:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def fail(message: str, code: int = FAILED) -> NoReturn:

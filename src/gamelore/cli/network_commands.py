@@ -236,7 +236,8 @@ def _check_figure(path: Path | None) -> None:
 async def _lead(series: HostedSeries, matches: int, at_once: int, window: int, give_up: int | None) -> None:
     task = asyncio.current_task()
     assert task is not None
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     async with series:
         if series.played:
             say(f"going on after {console.counted(len(series.played), 'match', 'matches')} in {series.folder}")
