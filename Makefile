@@ -30,7 +30,7 @@ fuzz: .venv/installed  ## look for bugs with random examples: MINUTES=10 for eac
 bench: .venv/installed-bench  ## speed, side by side with OpenSpiel
 	$(BIN)/python benchmarks/speed.py
 
-bench-peers: .venv/installed-bench  ## playouts of eleven games beside OpenSpiel and quoted systems; ARGS="reversi --seconds 1"
+bench-peers: .venv/installed-bench  ## playouts of eleven public games beside OpenSpiel; ARGS="--sheets FOLDER", see peers.py
 	$(BIN)/python benchmarks/peers.py $(ARGS)
 
 bench-network: .venv/installed  ## what a turn over the network costs; ARGS="--matches 300 --repeats 1"

@@ -4,10 +4,14 @@ Measured on one thread in process CPU time; each figure is the median of REPEATS
 same process, ours and theirs in turn; the ratio is the median of the pairs. Systems that no package registry has are
 quoted, not run: see PEERS. The reasoner plays a game that is too large to compile; its row says so.
 
-`--sheets FOLDER` names the folder of the public rulesheets.
+The rulesheets are those of the public repository of GGP games, which is not part of this project:
 
-    python benchmarks/peers.py --sheets games             # all games, a few minutes
-    python benchmarks/peers.py reversi hex --sheets games --seconds 0.5 --json out/peers.json
+    git clone https://github.com/ggp-org/ggp-repository ../ggp-repository
+    python benchmarks/peers.py --sheets ../ggp-repository/war/root/games      # all games, a few minutes
+    python benchmarks/peers.py reversi hex --sheets ../ggp-repository/war/root/games --seconds 0.5 --json out/peers.json
+
+FOLDER of `--sheets` has NAME.kif or, as that repository, NAME/NAME.kif, with an older version in NAME/v1. Of checkers
+and speedChess the older version is measured, as for README.md.
 """
 
 from __future__ import annotations
@@ -32,7 +36,7 @@ SECONDS = 2.0
 REASONED = 10  # times the seconds for a game on the reasoner, which is stopped after three times that
 ROLLOUTS = 4  # the smallest number of OpenSpiel's rollouts in a call
 FIRST = 16 * SIDE_BY_SIDE  # our first playouts, which give the mean number of steps
-SHEETS = Path(__file__).parents[2] / "shared" / "games"
+WHERE = "war/root/games of a clone of https://github.com/ggp-org/ggp-repository"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +135,12 @@ class Row:
 
     def as_data(self) -> dict[str, object]:
         return asdict(self) | {"met": self.met}
+
+
+def sheet_in(folder: Path, name: str) -> Path | None:
+    """Return the rulesheet of a game in a folder, or None. The older of two versions counts."""
+    places = (folder / f"{name}.kif", folder / name / "v1" / f"{name}.kif", folder / name / f"{name}.kif")
+    return next(filter(Path.is_file, places), None)
 
 
 def measured(peers: Peers, sheet: Path, seconds: float) -> Row:
@@ -253,15 +263,13 @@ def limit(row: Row) -> str:
     )
 
 
-def measured_all(names: list[str], folder: Path, seconds: float) -> list[Row]:
-    """Measure all rulesheets in the folder; print each result at once, and a line for each that is skipped."""
+def measured_all(wanted: list[Peers], folder: Path, seconds: float) -> list[Row]:
+    """Measure the rulesheets in the folder; print each result at once, and a line for each that is skipped."""
     rows = []
-    for peers in PEERS:
-        sheet = folder / f"{peers.sheet}.kif"
-        if names and peers.sheet not in names:
-            continue
-        if not sheet.is_file():
-            print(f"skipped {peers.sheet}: expected its sheet at {sheet}, got no file; --sheets names the folder")
+    for peers in wanted:
+        sheet = sheet_in(folder, peers.sheet)
+        if sheet is None:
+            print(f"skipped {peers.sheet}: {folder} has no {peers.sheet}.kif", flush=True)
             continue
         try:
             rows.append(measured(peers, sheet, seconds))
@@ -307,19 +315,27 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description="Compare random playouts per second from plain GDL with other systems."
     )
-    known = [peers.sheet for peers in PEERS]
+    names = [peers.sheet for peers in PEERS]
     parser.add_argument(
-        "games", nargs="*", metavar="GAME", help=f"games to measure, by default all: {', '.join(known)}"
+        "games", nargs="*", metavar="GAME", help=f"games to measure, by default all: {', '.join(names)}"
     )
     parser.add_argument("--seconds", type=float, default=SECONDS, help="CPU time of each measurement")
-    parser.add_argument("--sheets", type=Path, default=SHEETS, metavar="FOLDER", help="folder of rulesheets")
+    parser.add_argument(
+        "--sheets", type=Path, metavar="FOLDER", help=f"folder of the rulesheets, such as {WHERE}; required"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
     given = parser.parse_args()
     for name in given.games:
-        if name not in known:
-            parser.error(f"expected one of {', '.join(known)}, got {name}")
+        if name not in names:
+            parser.error(f"expected one of {', '.join(names)}, got {name}")
     if given.seconds <= 0:
         parser.error(f"expected a positive number of seconds, got {given.seconds:g}")
+    given.peers = [peers for peers in PEERS if peers.sheet in (given.games or names)]
+    if given.sheets is None or not any(sheet_in(given.sheets, peers.sheet) for peers in given.peers):
+        got = given.sheets or "none"
+        parser.error(
+            f"expected --sheets with a folder of rulesheets, NAME.kif or NAME/NAME.kif, got {got}; take {WHERE}"
+        )
     return given
 
 
@@ -330,7 +346,7 @@ def main() -> None:
     print(f"quoted rates were measured on another machine: {QUOTED_FROM}")
     if find_spec("pyspiel") is None:
         print("OpenSpiel is not installed, so only ours is measured: make bench-peers installs it")
-    rows = measured_all(given.games, given.sheets, given.seconds)
+    rows = measured_all(given.peers, given.sheets, given.seconds)
     print("", HEAD, *map(line, rows), sep="\n")
     print("", *notes(rows), sep="\n")
     if given.json:

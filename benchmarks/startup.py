@@ -1,5 +1,8 @@
 """Measure start-up time and memory of games: `python benchmarks/startup.py FOLDER`, a folder of rulesheets.
 
+FOLDER has files NAME.kif or, as the public repository of GGP games, folders NAME with such files: `war/root/games` of a
+clone of https://github.com/ggp-org/ggp-repository. `src/gamelore/rulesheets` has the shipped games.
+
 Each rulesheet is loaded twice, each time by a new process, with a cache folder that is empty at first. The time is
 wall-clock time from the text to the first legal moves. It includes lazy imports of gamelore, but not the start of
 Python and `import gamelore`. Memory is the peak of the process. `--csv FILE` writes every row.
@@ -55,7 +58,9 @@ def show(title: str, rows: list[dict[str, Any]]) -> None:
 
 
 def main(
-    folder: Annotated[Path, typer.Argument(exists=True, help="A folder of rulesheets, *.kif, or one rulesheet.")],
+    folder: Annotated[
+        Path, typer.Argument(exists=True, help="A folder of rulesheets, NAME.kif or NAME/NAME.kif, or one rulesheet.")
+    ],
     table: Annotated[Path | None, typer.Option("--csv", help="Write every row as CSV.")] = None,
     one: Annotated[bool, typer.Option("--one", hidden=True)] = False,
 ) -> None:
@@ -63,7 +68,9 @@ def main(
     if one:
         print(json.dumps(measured(folder)))
         return
-    sheets = sorted(folder.glob("*.kif")) if folder.is_dir() else [folder]
+    sheets = sorted([*folder.glob("*.kif")] or folder.glob("*/*.kif")) if folder.is_dir() else [folder]
+    if not sheets:
+        raise typer.BadParameter(f"expected a folder of rulesheets, NAME.kif or NAME/NAME.kif, got none in {folder}")
     rows: dict[str, list[dict[str, Any]]] = {"cold": [], "cached": []}
     for sheet in track(sheets, "starting games"):
         with TemporaryDirectory() as cache:
