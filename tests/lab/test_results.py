@@ -120,6 +120,21 @@ def test_files_of_another_kind(tmp_path: Path) -> None:
         ResultStore(tmp_path / "foreign.db")
 
 
+@pytest.mark.parametrize("version", [1, results.FORMAT])
+def test_a_foreign_file_of_the_same_format_number(tmp_path: Path, version: int) -> None:
+    path = tmp_path / "results.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE other (x)")
+        connection.execute(f"PRAGMA user_version = {version}")
+    connection.close()
+    content = path.read_bytes()
+    with pytest.raises(
+        ExperimentError, match=r"expected trials of format 2 at .*, got the tables other; choose another"
+    ):
+        ResultStore(path)
+    assert path.read_bytes() == content
+
+
 def test_several_processes_may_open_a_new_store_at_once(tmp_path: Path) -> None:
     def open_it(path: Path) -> None:
         with ResultStore(path):

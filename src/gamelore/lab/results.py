@@ -193,11 +193,14 @@ class ResultStore:
         with closing(self._connection.execute(query)) as cursor:
             version, names = cursor.fetchone()
         tables = set((names or "").split(","))
-        if version == FORMAT or names is None:
-            return "current" if names else "none"
+        if names is None:
+            return "none"
+        if version == FORMAT and tables >= {"trial", "note"}:
+            return "current"
         if version == 1 and tables & {"trial", "run"}:
             return "series" if "trial" in tables else "runs"
-        raise self._unfit(f"trials of format {FORMAT} at {self.path}", f"format {version}")
+        other = f"the tables {', '.join(sorted(tables))}" if version in (1, FORMAT) else f"format {version}"
+        raise self._unfit(f"trials of format {FORMAT} at {self.path}", other)
 
     def check(self, settings: Mapping[str, Setting], version: str) -> None:
         """Raise ExperimentError if a stored trial has other settings under the same id, or has another version."""
