@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from gamelore.errors import ExperimentError
+from gamelore.lab import stats
 from gamelore.lab.claims import Claim
 from gamelore.lab.papers.banerjee2007.measures import Cost, Evidence, column_rmse, evaluate, rmse
 from gamelore.lab.papers.banerjee2007.plan import PrintedTable
@@ -108,6 +109,22 @@ def test_a_few_runs_that_all_agree_decide_nothing(evidence: Evidence) -> None:
         (finding,) = evaluate([replace(claim, of={**of, "opponent": "weak", "learner": "same"})], evidence)
         assert finding.interval.mean == 100
         assert finding.verdict == ("reproduced" if run == 5 else "undecided")
+
+
+def test_every_test_is_undecided_with_too_few_runs(evidence: Evidence) -> None:
+    of = {"game": "game", "opponent": "weak", "learner": "some", "window": [1, 1500]}
+    claims = [
+        replace(CLAIM, id=test, measure="level", of=of, test=test, target=target)
+        for test, target in (("above", (0.0,)), ("below", (0.0,)), ("within", (0.0, 9.0)), ("equals", (1.0,)))
+    ]
+    for run in range(stats.FEWEST_SHOWN):
+        add(evidence.store, make_setting("pre/game/weak/some"), run, [48 + run, 52, 0, 0])
+        verdicts = [finding.verdict for finding in evaluate(claims, evidence)]
+        if run < stats.FEWEST_SHOWN - 1:
+            assert verdicts == ["undecided"] * 4
+    assert verdicts == ["reproduced", "contradicted", "contradicted", "contradicted"]
+    (equal,) = evaluate([replace(claims[-1], target=(51.0,))], evidence)
+    assert equal.verdict == "undecided", "the interval reaches to both sides of 51"
 
 
 def test_counted_claims_have_no_p(evidence: Evidence) -> None:

@@ -47,6 +47,15 @@ def test_samples_that_all_agree_are_judged_by_their_signs() -> None:
     assert not stats.exact(3.0).few_that_agree
 
 
+@pytest.mark.parametrize("value", [0.1, 50.3, 100 / 3])
+def test_equal_samples_agree_though_their_mean_is_rounded(value: float) -> None:
+    for num in range(2, 40):
+        samples = [value] * num
+        assert stats.mean_interval(samples).half_width == 0
+        assert stats.p_value(samples) == stats.interval_p_value(stats.mean_interval(samples), 0.0) == 0.5 ** (num - 1)
+        assert stats.welch(samples, [0.0] * num)[1] == pytest.approx(2 / math.comb(2 * num, num))
+
+
 def test_p_of_an_interval_is_that_of_its_samples() -> None:
     samples = [1.0, 2.0, 4.0, 7.0]
     assert stats.interval_p_value(stats.mean_interval(samples), 1.5) == pytest.approx(stats.p_value(samples, 1.5))

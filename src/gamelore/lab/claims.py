@@ -197,10 +197,8 @@ def _tested(samples: Samples, claim: Claim) -> tuple[Interval, float | None]:
 def _verdict(claim: Claim, interval: Interval, adjusted: float | None) -> Verdict:
     if np.isnan(interval.mean) or interval.few_that_agree:
         return "undecided"
-    if claim.test == "within":
-        return stats.judge_within(interval, *claim.target)
-    if claim.test == "equals":
-        return "reproduced" if interval.inside(claim.target[0], claim.target[0]) else "contradicted"
+    if claim.test in ("within", "equals"):
+        return stats.judge_within(interval, claim.target[0], claim.target[-1])
     sign = 1 if claim.test == "above" else -1
     return stats.judge_side(interval, adjusted or 0.0, sign, claim.target[0], claim.margin)
 

@@ -127,7 +127,12 @@ def _half_width(values: Array) -> Array:
     runs = len(values)
     if runs < 2:
         return np.full(values.shape[1], np.inf)
-    return np.asarray(t_quantile(runs - 1) * values.std(axis=0, ddof=1) / math.sqrt(runs))
+    return np.asarray(t_quantile(runs - 1) * _deviation(values) / math.sqrt(runs))
+
+
+def _deviation(values: Array) -> Array:
+    """Return the standard deviation over runs. It is exactly 0 for equal numbers, where `std` rounds."""
+    return np.where(np.ptp(values, axis=0) == 0, 0.0, values.std(axis=0, ddof=1))
 
 
 def p_value(samples: ArrayLike, null: float = 0.0) -> float:
@@ -138,7 +143,7 @@ def p_value(samples: ArrayLike, null: float = 0.0) -> float:
     values = np.asarray(samples, np.float64) - null
     if values.size < 2:
         return 1.0
-    error = float(values.std(ddof=1)) / math.sqrt(values.size)
+    error = float(_deviation(values)) / math.sqrt(values.size)
     if error == 0:
         return _sign_test(float(values[0]), values.size)
     return _two_sided_p(float(values.mean()) / error, values.size - 1)
@@ -180,7 +185,7 @@ def welch(left: ArrayLike, right: ArrayLike) -> tuple[Interval, float]:
     difference, num = float(a.mean() - b.mean()), min(a.size, b.size)
     if num < 2:
         return Interval(difference, -math.inf, math.inf, num), 1.0
-    parts = [float(samples.var(ddof=1)) / samples.size for samples in (a, b)]
+    parts = [float(samples.var(ddof=1)) / samples.size if np.ptp(samples) else 0.0 for samples in (a, b)]
     error = math.sqrt(sum(parts))
     if error == 0:
         p = min(1.0, 2.0 / math.comb(a.size + b.size, a.size)) if difference else 1.0
