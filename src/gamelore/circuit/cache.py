@@ -2,10 +2,10 @@
 
 An entry is a file. Its name is a hash of everything that its content depends on: the rules or the code, the source of
 the modules that compile, the versions of clingo and LLVM, the CPU and its features. Entries contain machine code or
-tapes. Both can write to any memory of the process. So the folder is private, and it is not read if other users may
-write to it. A new entry is written to a temporary file, which is then renamed, so several processes may write the same
-entry. A damaged entry, or an entry of another game, counts as absent. If the folder is not writable, nothing is cached.
-Entries are never removed.
+tapes. Both can write to any memory of the process. So the folder is private, and it is neither read nor written if
+other users may write to it. A new entry is written to a temporary file, which is then renamed, so several processes may
+write the same entry. A damaged entry, or an entry of another game, counts as absent. If the folder is not writable,
+nothing is cached. Entries are never removed.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def store(key: str, roles: list[GroundTerm], circuit: Circuit, tapes: Tapes) -> 
 def refusal(key: str, seconds: float) -> str | None:
     """Return the reason why a game could not be compiled, as stored by `refuse`; None if there is none."""
     with suppress(OSError, UnicodeDecodeError):
-        return (folder() / f"{key}.{seconds:g}.refused").read_text(encoding="utf-8")
+        return _private(f"{key}.{seconds:g}.refused").read_text(encoding="utf-8")
     return None
 
 
@@ -185,13 +185,16 @@ def store_arrays(key: str, arrays: dict[str, NDArray[Any]]) -> None:
 
 @contextmanager
 def _new_file(name: str) -> Iterator[Path]:
-    """Yield the path of a temporary file. After it is written, move it to its name in the folder of the cache."""
-    target = folder()
-    target.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target) as beside:
+    """Yield the path of a temporary file. After it is written, move it to its name in the folder of the cache.
+
+    Raise PermissionError if other users may write to the folder.
+    """
+    folder().mkdir(mode=0o700, parents=True, exist_ok=True)
+    entry = _private(name)
+    with tempfile.TemporaryDirectory(dir=entry.parent) as beside:
         file = Path(beside) / "new"
         yield file
-        file.replace(target / name)
+        file.replace(entry)
 
 
 def _circuit(data: dict[str, Any], left: array[int], right: array[int]) -> Circuit:
