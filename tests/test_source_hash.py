@@ -24,12 +24,23 @@ LISTED = {
     "a compiled game": cache.COMPILING,
     "symmetries": symmetry.FOUND_BY,
 }
-BEFORE = {"a run of lock2004": experiment.MEASURING, "symmetries": cache.COMPILING}  # hashed beside these
+BEFORE = {  # hashed beside these
+    "a run of lock2004": experiment.MEASURING,
+    "a solution": cache.COMPILING,
+    "symmetries": cache.COMPILING,
+}
+FIRST = {  # the modules that make what is stored; all others in these lists are there because these need them
+    "a solution": "solver.solution",
+    "a compiled game": "game.compile",
+    "symmetries": "analysis.symmetry",
+}
 # What needs no place in a list though modules in it import this: it names no number, or is no part of a result.
 NOT_MEASURING = {"gamelore.errors", "gamelore.circuit.cache", "gamelore"}
 AT_PLAY = {  # compile.py, which makes engines, compiles by nothing of these
     f"gamelore.game.{name}" for name in ("engines", "game", "reasoner")
 }
+REFUSING = {"gamelore.gdl.lint"}  # a sheet that is not refused is compiled as it is
+PLAYED = {"gamelore.circuit.playout"}  # random playouts, of which no solution is made
 
 
 @pytest.fixture
@@ -124,12 +135,41 @@ def test_the_lists_have_all_that_their_modules_import(what: str) -> None:
     files = {file for name in names for file in cache.source_files(name)}
     missing = imported(files) - {module_name(file) for file in files} - NOT_MEASURING
     if what in ("a compiled game", "symmetries"):
-        missing -= AT_PLAY
+        missing -= AT_PLAY | REFUSING | PLAYED
+    elif what == "a solution":
+        missing -= REFUSING | PLAYED
     elif what == "a run of lock2004":
         missing -= {f"gamelore.lab{name}" for name in ("", ".papers", ".papers.lock2004", ".figures")}
     elif what == "a trial":
         missing = {name for name in missing if not name.startswith("gamelore.drawing")}  # how a position is printed
     assert missing == set()
+
+
+@pytest.mark.parametrize("what", FIRST)
+def test_the_lists_have_nothing_that_is_not_needed(what: str) -> None:
+    files = {file for name in (*LISTED[what], *BEFORE.get(what, ())) for file in cache.source_files(name)}
+    listed = {module_name(file): file for file in files if file.name != "__init__.py"}
+    reached, todo = set[str](), [f"gamelore.{FIRST[what]}", "gamelore.game.compile"]  # all is made of a compiled game
+    while todo:
+        module = todo.pop()
+        reached.add(module)
+        todo += (imported({listed[module]}) & listed.keys()) - reached
+    # the compiled game is handed over with its engine, whose code no list of compiling modules has
+    assert listed.keys() - reached <= {"gamelore.circuit.native"}
+
+
+@pytest.mark.parametrize("module", ["gdl/lint", "circuit/playout", "circuit/transpose", "game/game", "solver/perfect"])
+def test_a_change_of_what_does_not_compile_keeps_compiled_games(copied: Path, module: str) -> None:
+    before = hashed(cache.COMPILING)
+    change(copied / f"{module}.py")
+    assert hashed(cache.COMPILING) == before
+
+
+@pytest.mark.parametrize("module", ["gdl/lint", "analysis/playcheck", "players/uct", "solver/perfect"])
+def test_a_change_of_what_does_not_solve_keeps_solutions(copied: Path, module: str) -> None:
+    before = hashed((*cache.COMPILING, *solution.MADE_BY))
+    change(copied / f"{module}.py")
+    assert hashed((*cache.COMPILING, *solution.MADE_BY)) == before
 
 
 def imported(files: set[Path]) -> set[str]:

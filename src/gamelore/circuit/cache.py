@@ -62,8 +62,14 @@ def source_files(name: str) -> list[Path]:
 
 
 FOLDER_VARIABLE = "GAMELORE_CACHE"
-COMPILING = ("gdl", "ground", "circuit", "game.compile")
-"""The packages and modules that compile games. The content of the cache depends on their source."""
+COMPILING = (
+    *("gdl.clauses", "gdl.syntax", "ground", "game.compile"),
+    *("circuit.aig", "circuit.cache", "circuit.native", "circuit.tape", "circuit.translate"),
+)
+"""The packages and modules that compile games. The content of the cache depends on their source.
+
+The other modules of `circuit` write the kernels that all games share. The key of a kernel has its text.
+"""
 
 
 def folder() -> Path:
@@ -166,7 +172,10 @@ def object_file(text: str, make: Callable[[str], bytes]) -> bytes:
 
 
 def key_of(made_by: Sequence[str], *what: object) -> str:
-    """Return the key of a result. made_by: the modules that compute it; what: its inputs, which count by `repr`."""
+    """Return the key of a result that is computed from a compiled game.
+
+    made_by: the modules that compute it, in addition to COMPILING; what: its inputs, which count by `repr`.
+    """
     return hashlib.sha256(f"{_machine()}\0{source_hash(*made_by)}\0{what!r}".encode()).hexdigest()
 
 

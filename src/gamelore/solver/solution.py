@@ -128,8 +128,12 @@ def _checksum(content: mmap.mmap, begin: int) -> int:
 
 
 DEFAULT_MEMORY = 4 << 30
-MADE_BY = ("gdl", "ground", "circuit", "game", "analysis", "players", "solver")
-"""Packages and modules whose source is part of the key of a solution file."""
+MADE_BY = (
+    *("circuit.transpose", "game.engines", "game.game", "game.reasoner", "analysis.automorphisms", "analysis.symmetry"),
+    *("players.kernel", "players.position_graph", "players.random_streams"),
+    *("solver.retrograde", "solver.solution", "solver.statespace"),
+)
+"""The modules that stored solutions depend on, in addition to the modules that compile."""
 ENDLESS = -1  # as a distance: no role can force an end with this value
 _PERCENT = 100  # sum of both goals in a game without reachable terminal positions
 Progress = Callable[[str, int, int], None]
