@@ -482,7 +482,14 @@ def make(
 def _remake(
     sheet: Rulesheet, name: str, engine: str, is_bounded: bool, why: str, limits: Limits, rewrite: bool
 ) -> Game:
-    """Make a pickled game again with the same kind of engine. No time limit applies: this machine may be slower."""
+    """Make a pickled game again, with the same kind of engine.
+
+    The pickle contains the rules, not the machine code. So `pickle.loads` grounds and compiles the rules again if the
+    cache of this machine does not have the game. No time limit applies, because this machine may be slower than the
+    first, and the engine must be the same: unpickling may take longer than `load` and its limit. The limit of ground
+    literals still applies; it was met before. If a process needs a limit of time, send it the rules and `load` them
+    there. Raises GroundingError if another version of gamelore grounds the rules to more literals.
+    """
     again: Engine
     if engine == "reasoner":
         again = ReasonerEngine(sheet, limits, rewrite)
