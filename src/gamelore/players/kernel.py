@@ -43,8 +43,9 @@ _SCALARS = {int: "int64", float: "float64", bool: "boolean", np.uint64: "uint64"
 def kernel(function: F) -> F:
     """Compile a loop over arrays for the types of its annotations.
 
-    The machine code is cached beside the source file. The cached code of a kernel contains the code of the kernels that
-    it calls. So after a change in a called kernel, update the time stamp of the file of its caller, too (`touch`).
+    The machine code is cached beside the source file, in `__pycache__`, until this file changes. The code contains the
+    code of the kernels that it calls. So after a change of a kernel that another module calls, remove the cached code:
+    see CONTRIBUTING.md.
     """
     hints = get_type_hints(function, include_extras=True)
     returned = _numba_type(hints.pop("return"))
