@@ -59,6 +59,17 @@ def test_illegal_moves_change_nothing_and_name_the_legal_ones(graph_of, move) ->
     assert (match.pending(), match.ply) == ((0, 1), 2)
 
 
+def test_joint_moves_are_made_again_as_texts_or_as_indices(graph_of) -> None:
+    match = play_line(graph_of("tictactoe"), LINE)
+    texts = [(move, "noop") if ply % 2 == 0 else ("noop", move) for ply, move in enumerate(LINE)]
+    for moves in (texts, match.choices):
+        again = MatchState.after(match.graph, moves, max_plies=9)
+        assert (again.rows, again.choices, again.end) == (match.rows, match.choices, "terminal")
+    assert MatchState.after(match.graph, texts[:2], max_plies=2).end == "cap"
+    with pytest.raises(IllegalMoveError, match=r"got \(mark 1 1\)"):
+        MatchState.after(match.graph, [*texts[:2], ("(mark 1 1)", "noop")], max_plies=9)
+
+
 def test_moving_twice_or_after_the_end_is_refused(graph_of) -> None:
     match = MatchState(graph_of("tictactoe"))
     match.submit(0, 3)

@@ -240,10 +240,7 @@ def replayed(graph: PositionGraph, moves: Sequence[Sequence[int | str]], end: st
     moves  for each ply, a move of each role, as text or as index of a legal move
     end    the word for the end of the match, see END_NAMES
     """
-    match = MatchState(graph, max_plies=len(moves) + (end != END_NAMES[CAP]))
-    for joint in moves:
-        for role, move in enumerate(joint):
-            match.submit(role, move)
+    match = MatchState.after(graph, moves, max_plies=len(moves) + (end != END_NAMES[CAP]))
     if match.end != end:
         raise GameloreError(f"expected a match that ends as {end} after {len(moves)} plies, got {match.end}")
     return match.finished()

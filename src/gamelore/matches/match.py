@@ -78,6 +78,14 @@ class MatchState:
         self._submitted: list[int | None] = []
         self._open_ply()
 
+    @classmethod
+    def after(cls, graph: PositionGraph, moves: Iterable[Sequence[int | str]], *, max_plies: int) -> MatchState:
+        """Return a match on `graph` after these joint moves. Raise IllegalMoveError as `submit` does."""
+        match = cls(graph, max_plies=max_plies)
+        for joint in moves:
+            match.play(joint)
+        return match
+
     @property
     def ply(self) -> int:
         """The number of joint moves that have been made."""
@@ -139,6 +147,11 @@ class MatchState:
             self.choices.append(joint)
             self.rows.append(int(self.graph.successor([self.row], [joint])[0]))
             self._open_ply()
+
+    def play(self, joint: Sequence[int | str]) -> None:
+        """Make a joint move: submit the move of each role, in their order."""
+        for role, move in enumerate(joint):
+            self.submit(role, move)
 
     def note(self, role: int, kind: str, text: str = "") -> None:
         """Add an event to the record of the match."""
@@ -353,8 +366,7 @@ class MatchRecord:
         for ply, moves in enumerate(self.moves):
             _compare_state(self, match)
             try:
-                for role, move in enumerate(moves):
-                    match.submit(role, move)
+                match.play(moves)
             except IllegalMoveError as error:
                 why = printable(str(error), 500)
                 raise GameloreError(f"ply {ply} differs from the record: {why}") from None

@@ -107,7 +107,7 @@ class BelievedMatch:
 
     def move_to(self, graph: PositionGraph) -> None:
         """Replay the match on another position graph of the game."""
-        self.beliefs = [_replayed(graph, state.choices) for state in self.beliefs]
+        self.beliefs = [MatchState.after(graph, state.choices, max_plies=UNENDING) for state in self.beliefs]
 
     def report(self, moves: Sequence[str]) -> None:
         """Take the host's report of the last joint move. The report is empty at the first turn."""
@@ -147,7 +147,7 @@ class BelievedMatch:
             return None
         state = self.beliefs[0]
         if state.end is None:
-            state = _replayed(state.graph, state.choices, max_plies=state.ply)
+            state = MatchState.after(state.graph, state.choices, max_plies=state.ply)
         return replace(state.finished(self.number), lanes=np.array([self.lane]))
 
     @property
@@ -171,7 +171,7 @@ class BelievedMatch:
         """
         fitting = [(state, joint) for state in self.beliefs if (joint := _joint(state.graph, state.row, moves))]
         for state, joint in fitting:
-            _make(state, joint)
+            state.play(joint)
         if fitting:
             self.beliefs = [state for state, _ in fitting]
             self._ply = self.beliefs[0].ply
@@ -191,7 +191,7 @@ class BelievedMatch:
         graph.list_moves(rows)
         for joint, row in zip(joints, rows.tolist(), strict=True):
             if _joint(graph, row, moves):
-                yield _replayed(graph, [*state.choices, joint])
+                yield MatchState.after(graph, [*state.choices, joint], max_plies=UNENDING)
 
     def _unknown(self, state: MatchState) -> Iterator[list[int]]:
         """Yield every joint move. Joint moves with the player's own choice come first."""
@@ -302,7 +302,8 @@ class PlayerMatches:
         lanes = {running.lane for running in self._matches.values()}
         lane = next(lane for lane in count() if lane not in lanes)
         key = stream(self.seed, 0, STAGE, number, index)
-        running = BelievedMatch([_replayed(self._graph, [])], index, number, lane, key, self.max_plies, renaming)
+        beliefs = [MatchState(self._graph, max_plies=UNENDING)]
+        running = BelievedMatch(beliefs, index, number, lane, key, self.max_plies, renaming)
         try:
             self.player.begin(index, running.started())
         except BaseException:
@@ -464,19 +465,6 @@ def _joint(graph: PositionGraph, row: int, moves: Sequence[str]) -> list[int]:
         return [graph.legal(row, role).tolist().index(action) for role, action in enumerate(actions)]
     except ValueError:  # a move is no term, not a move of the game, or illegal here
         return []
-
-
-def _make(state: MatchState, joint: Sequence[int]) -> None:
-    for role, choice in enumerate(joint):
-        state.submit(role, choice)
-
-
-def _replayed(graph: PositionGraph, choices: Sequence[Sequence[int]], max_plies: int = UNENDING) -> MatchState:
-    """Return a match after these joint moves."""
-    state = MatchState(graph, max_plies=max_plies)
-    for joint in choices:
-        _make(state, joint)
-    return state
 
 
 def _num_bytes(graph: PositionGraph) -> int:
