@@ -137,12 +137,25 @@ def first_line(path: Path) -> str:
 def table(names: dict[str, Path]) -> str:
     """Every module with the first line of its docstring, room by room."""
     lines = ["| module | what is inside |", "|---|---|"]
-    in_order = sorted(names, key=lambda name: (place_of(name), name))
-    for name in in_order:
+    for name in reading_order(names):
         path = names[name]
         if path.stat().st_size:
             lines.append(f"| `{path.relative_to(SOURCE).as_posix()}` | {first_line(path)} |")
     return "\n".join(lines)
+
+
+def reading_order(names: dict[str, Path]) -> list[str]:
+    """All modules, rooms in their order; in a room, a module stands below the modules that it imports."""
+    heights: dict[str, int] = {}
+
+    def height(name: str) -> int:
+        if name not in heights:
+            own = {other for other in imported_modules(names[name], names) - {name} if room_of(other) == room_of(name)}
+            is_package = names[name].name == "__init__.py"
+            heights[name] = 0 if is_package else 1 + max(map(height, own), default=0)
+        return heights[name]
+
+    return sorted(names, key=lambda name: (place_of(name), names[name].parent, height(name), name))
 
 
 def place_of(name: str) -> tuple[float, bool]:

@@ -200,6 +200,17 @@ def test_the_page_on_architecture_shows_the_code_as_it_is():
     assert (done.stdout, done.returncode) == ("", 0)
 
 
+def test_a_room_tells_its_reading_order():
+    """In the table, a module stands below all modules that it imports."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    told = re.findall(r"^\| `([\w/]+)\.py` \|", text, re.MULTILINE)
+    in_order = [name.replace("/", ".") for name in told if not name.endswith("__init__")]
+    assert set(in_order) == {name for name, path in MODULES.items() if path.name != "__init__.py"}
+    place = {name: number for number, name in enumerate(in_order)}
+    wrong = {(name, other) for name in place for other in IMPORTS[name] & place.keys() if place[other] > place[name]}
+    assert {(name, other) for name, other in wrong if (room(name), room(other)) not in LAZY} == set()
+
+
 def test_exports():
     tree = ast.parse(MODULES["gamelore"].read_text(encoding="utf-8"))
     imported = {

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args, get_type_hints
+from typing import TYPE_CHECKING
 
 from .errors import PLAYER_MODULES, GameloreError, one_of
 from .matches import lockstep
@@ -29,6 +29,7 @@ from .matches.opponents import (
     Readers,
     Reasonable,
     XReasonable,
+    options_of,
     read_options,
     yes_or_no,
 )
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PlayerKind:
     """A kind of player: a short description, its options, and its constructor.
 
     `options` maps the name of each option to the function that reads its value from text.
@@ -54,14 +55,14 @@ class Entry:
     make: Callable[..., Player]
 
 
-ROSTER: dict[str, Entry] = {}
+PLAYERS: dict[str, PlayerKind] = {}
 
 
-def enlist(name: str, entry: Entry) -> None:
+def register(name: str, kind: PlayerKind) -> None:
     """Add a kind of player. Raise GameloreError if the name is taken."""
-    if name in ROSTER:
+    if name in PLAYERS:
         raise GameloreError(f"expected a new player name, got {name!r}, which is taken; choose another")
-    ROSTER[name] = entry
+    PLAYERS[name] = kind
 
 
 def player(spec: str, **given: object) -> Player:
@@ -74,36 +75,36 @@ def player(spec: str, **given: object) -> Player:
     Raise GameloreError if a name or an option is unknown (the message suggests the nearest known name), if a value
     cannot be read, or if a file cannot be imported or does not contain the player.
     """
-    name, entry, settings = _entry(spec)
-    values = read_options(settings, entry.options, name, spec)
-    defaults = {key: value for key, value in given.items() if key in entry.options and value is not None}
-    return entry.make(**{**defaults, **values})
+    name, kind, settings = _kind_of(spec)
+    values = read_options(settings, kind.options, name, spec)
+    defaults = {key: value for key, value in given.items() if key in kind.options and value is not None}
+    return kind.make(**{**defaults, **values})
 
 
-def _entry(spec: str) -> tuple[str, Entry, str]:
-    """Return the parts of a spec: the name, the entry of the player, and the options as text."""
+def _kind_of(spec: str) -> tuple[str, PlayerKind, str]:
+    """Return the parts of a spec: the name, the kind of player, and the options as text."""
     if own := _OWN.fullmatch(spec):
         path, name, settings = own.groups(default="")
-        return name, _own_entry(Path(path.strip()), name, spec), settings
+        return name, _own_kind(Path(path.strip()), name, spec), settings
     name, _, settings = spec.partition(":")
     if name.strip().endswith(".py"):
         raise GameloreError(f"expected FILE.py:CLASS, got {spec!r}; name the class in that file that is the player")
-    return name, ROSTER[one_of(name.strip(), ROSTER, "player")], settings
+    return name, PLAYERS[one_of(name.strip(), PLAYERS, "player")], settings
 
 
 _OWN = re.compile(r"(.+?\.py)\s*:\s*(\w+)\s*(?::(.*))?", re.DOTALL)
 
 
-def _own_entry(path: Path, name: str, spec: str) -> Entry:
-    """Return the entry for a class in a file. Raise GameloreError if the class is not a player."""
-    kind = _module(path.resolve(), path.stat().st_mtime_ns if path.is_file() else 0).get(name)
-    if not isinstance(kind, type) or Player not in kind.__mro__[1:]:
-        definition = "nothing of that name" if kind is None else repr(kind)
+def _own_kind(path: Path, name: str, spec: str) -> PlayerKind:
+    """Return the kind of player of a class in a file. Raise GameloreError if the class is not a player."""
+    own = _module(path.resolve(), path.stat().st_mtime_ns if path.is_file() else 0).get(name)
+    if not isinstance(own, type) or Player not in own.__mro__[1:]:
+        definition = "nothing of that name" if own is None else repr(own)
         raise GameloreError(
             f"expected a class {name}(Player) in {path}, got {definition}; "
             "derive it from gamelore.players.player.Player"
         )
-    return Entry(inspect.getdoc(kind) or "", _own_options(kind), partial(_made, kind, spec))
+    return PlayerKind(inspect.getdoc(own) or "", options_of(own), partial(_made, own, spec))
 
 
 @cache
@@ -128,24 +129,6 @@ def _module(path: Path, changed: int) -> Mapping[str, object]:
         cause = f"{type(error).__name__}: {error}"
         raise GameloreError(f"expected a Python file that can be imported, got {cause} in {path}; mend it") from error
     return vars(module)
-
-
-def _own_options(kind: type) -> Readers:
-    """Return the parameters of a class as options. The annotation, or else the default value, gives the type."""
-    init = inspect.unwrap(kind.__init__)  # type: ignore[misc]
-    parameters = list(inspect.signature(init).parameters.values())[1:]
-    try:
-        hints = get_type_hints(init)
-    except Exception:  # annotations that only a type checker can resolve
-        hints = {}
-    named = (option for option in parameters if option.kind in (option.POSITIONAL_OR_KEYWORD, option.KEYWORD_ONLY))
-    return {option.name: _reader(hints.get(option.name, type(option.default))) for option in named}
-
-
-def _reader(kind: object) -> Callable[[str], object]:
-    """Return the function that reads the text of an option of this type, such as `int` or `int | None`."""
-    readers: dict[object, Callable[[str], object]] = {bool: yes_or_no, int: int, float: float, Path: Path}
-    return next((readers[part] for part in (kind, *get_args(kind)) if part in readers), str)
 
 
 def _made(kind: Callable[..., Player], spec: str, **settings: object) -> Player:
@@ -190,30 +173,30 @@ _LOOKAHEADS: dict[Heuristic, str] = {
     "maxmax": "looks `depth` plies ahead, expecting the others to help",
     "avgmax": "looks `depth` plies ahead, expecting the others to draw at random",
 }
-_OTHERS: dict[str, Entry] = {
-    "uct": Entry(
+_OTHERS: dict[str, PlayerKind] = {
+    "uct": PlayerKind(
         "searches by random playouts, 1000 `simulations` a move or so many `seconds` (UCT)",
-        {"simulations": int, "seconds": float, "exploration": float, "leaves": int, "playouts": int, "max_plies": int},
+        options_of(SearchSettings),
         _uct,
     ),
-    "perfect": Entry(
+    "perfect": PlayerKind(
         "solves the game first; wins as fast and loses as slowly as can be (best=value: loses nothing)",
-        {"best": str},
+        options_of(Perfect),
         Perfect,
     ),
-    "reasonable": Entry(
+    "reasonable": PlayerKind(
         "wins at once, avoids giving a win at once, else draws (L&E 2004; own=avoid: nor loses at once)",
-        {"own": str},
+        options_of(Reasonable),
         Reasonable,
     ),
-    "xreasonable": Entry(
+    "xreasonable": PlayerKind(
         "reasonable in `x` per cent of its moves, perfect in the others (L&E 2004)",
-        {"x": float, "own": str, "best": str},
+        options_of(XReasonable),
         XReasonable,
     ),
-    "expert": Entry(f"xreasonable with x={EXPERT:g}", {"own": str, "best": str}, partial(XReasonable, EXPERT)),
-    "novice": Entry(f"xreasonable with x={NOVICE:g}", {"own": str, "best": str}, partial(XReasonable, NOVICE)),
-    "seqplayer": Entry(
+    "expert": PlayerKind(f"xreasonable with x={EXPERT:g}", options_of(XReasonable, "x"), partial(XReasonable, EXPERT)),
+    "novice": PlayerKind(f"xreasonable with x={NOVICE:g}", options_of(XReasonable, "x"), partial(XReasonable, NOVICE)),
+    "seqplayer": PlayerKind(
         "plays the sequences that were learned of the game (L&E 2004), from the store `knowledge`, of its `learner`",
         {
             **{"knowledge": str, "learner": int, "version": int, "enforce": str, "votes": str},
@@ -222,6 +205,7 @@ _OTHERS: dict[str, Entry] = {
         _stored_seqplayer,
     ),
 }
+# not read from the settings themselves: the rooms of learning are imported only if a learner plays
 _LEARNER_OPTIONS: Readers = {
     **{"knowledge": str, "opponent": str, "seed": int, "learn": yes_or_no, "quota": int, "search": float},
     **{"initialisation": str, "depth": int, "alpha": float, "gamma": float, "lam": float, "epsilon": float},
@@ -241,11 +225,13 @@ _LEARNERS: dict[Kind, tuple[str, Readers]] = {
 }
 
 for _kind, _about in _OPPONENTS.items():
-    enlist(_kind, Entry(_about, {} if _kind == "random" else OPPONENT_OPTIONS, partial(_opponent, _kind)))
+    register(_kind, PlayerKind(_about, {} if _kind == "random" else OPPONENT_OPTIONS, partial(_opponent, _kind)))
 for _heuristic in HEURISTICS:
-    _options: Readers = {"depth": int, "default": float}
-    enlist(_heuristic, Entry(_LOOKAHEADS[_heuristic], _options, partial(Lookahead, _heuristic)))
-for _name, _entry_of in _OTHERS.items():
-    enlist(_name, _entry_of)
+    register(
+        _heuristic,
+        PlayerKind(_LOOKAHEADS[_heuristic], options_of(Lookahead, "heuristic"), partial(Lookahead, _heuristic)),
+    )
+for _name, _other in _OTHERS.items():
+    register(_name, _other)
 for _learner, (_about, _more) in _LEARNERS.items():
-    enlist(_learner, Entry(_about, {**_LEARNER_OPTIONS, **_more}, partial(_lasting, _learner)))
+    register(_learner, PlayerKind(_about, {**_LEARNER_OPTIONS, **_more}, partial(_lasting, _learner)))

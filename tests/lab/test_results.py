@@ -33,7 +33,9 @@ def test_what_goes_in_comes_out(store: ResultStore) -> None:
     store.add(outcomes, VERSION)
     assert store.finished() == {(source.id, 0), (source.id, 1)}
     assert np.array_equal(store.rewards(source.id), [outcomes[1].rewards, outcomes[0].rewards])
-    assert [row[4] for row in store.matches()] == [0, 1, 2, 3] * 2
+    assert sorted({run for _, run, *_ in store.matches()}) == [0, 1]
+    lengths = [(name, run, number, length) for name, run, number, _, length, *_ in store.matches()]
+    assert lengths == [(source.id, run, number, number - 1) for run in (0, 1) for number in (1, 2, 3, 4)]
     assert [dict(values) for values in store.values(source.id)] == [{"L,{W}": (0.0, 5)}, {"L,{W}": (1.0, 5)}]
     assert store.rules() == {"source": "rules of source"}
     assert store.totals()["matches"] == 8

@@ -1,8 +1,13 @@
 """Memory of learners that look ahead: the estimate before a series, the cap while it runs."""
 
+from pathlib import Path
+
 import pytest
 
+from gamelore.catalogue import play_matches, player
 from gamelore.errors import GameloreError
+from gamelore.learning import session
+from gamelore.learning.store.knowledge import Knowledge
 from gamelore.learning.td.initial_values import Initialisation, LearnerSettings
 from gamelore.learning.td.series import (
     CAP_VARIABLE,
@@ -13,6 +18,7 @@ from gamelore.learning.td.series import (
     looks_ahead,
     play_series,
 )
+from gamelore.matches import lockstep
 from gamelore.matches.opponents import OpponentSettings
 from gamelore.players.position_graph import PositionGraph
 from gamelore.rulesheets import load
@@ -57,6 +63,39 @@ def test_a_graph_that_grows_beyond_the_cap_ends_the_series(monkeypatch: pytest.M
     monkeypatch.setenv(CAP_VARIABLE, "0")
     with pytest.raises(GameloreError, match=r"got [\d,]+ positions of tictactoe, which take 0 MiB; choose lazy"):
         check_growth(series.graph)
+
+
+def test_a_learner_that_only_plays_begins_no_match_beyond_the_cap(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Both learners keep the matches that ended before."""
+    monkeypatch.setenv(CAP_VARIABLE, "1")
+    spec = f"lookahead:initialisation=eager,knowledge={tmp_path / 'k.db'}"
+    seats, ended = [player(spec), player(spec)], []
+    with pytest.raises(GameloreError, match=r"at most 1 MiB, got [\d,]+ positions of connect3, .* choose lazy"):
+        play_matches(load("connect3"), [spec, spec], 20, seats=seats, on_end=ended.append)
+    with Knowledge(tmp_path / "k.db") as knowledge:
+        assert [learner.num_matches for learner in knowledge.learners()] == [len(ended)] * 2
+    assert 0 < len(ended) < 20
+
+
+def test_a_new_graph_in_time_keeps_it_below_the_cap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(CAP_VARIABLE, "1")
+    monkeypatch.setattr(lockstep, "_MAX_GRAPH", 1 << 18)
+    spec = f"lookahead:initialisation=eager,knowledge={tmp_path / 'k.db'}"
+    seats = [player(spec), player("random")]
+    assert len(play_matches(load("tictactoe"), [spec, "random"], 20, seats=seats)) == 20
+
+
+def test_a_learner_that_studies_begins_no_match_beyond_the_cap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    settings, told = LearnerSettings("lookahead", initialisation="eager"), list[int]()
+    monkeypatch.setattr(session, "check_estimate", lambda *_: None)
+    monkeypatch.setenv(CAP_VARIABLE, "1")
+    with Knowledge(tmp_path / "k.db") as knowledge:
+        with pytest.raises(GameloreError, match=r"at most 1 MiB, got [\d,]+ positions of connect3"):
+            session.study(knowledge, load("connect3"), "red", settings, OpponentSettings(), 50, progress=told.append)
+        assert told == list(range(knowledge.learners()[0].num_matches + 1))
+    assert 1 < len(told) < 50
 
 
 def test_the_estimate_is_of_the_right_size() -> None:

@@ -180,7 +180,7 @@ with Knowledge(sys.argv[1]) as knowledge:
 
 
 def writer(path: Path, seed: int, num_matches: int) -> subprocess.Popen[str]:
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
     command = [sys.executable, "-c", WRITER, str(path), str(seed), str(num_matches)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
 

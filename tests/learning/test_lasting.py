@@ -317,7 +317,7 @@ while True:
 def test_a_killed_process_loses_no_match_that_it_told_of(path: Path, tmp_path: Path) -> None:
     environment = {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[1])]),
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[1]), *sys.path]),
     }
     process = subprocess.Popen(
         [sys.executable, "-c", PLAY, str(path)], stdout=subprocess.PIPE, text=True, env=environment

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from gamelore.catalogue import ROSTER, play_matches, player
+from gamelore.catalogue import PLAYERS, play_matches, player
 from gamelore.errors import GameloreError
+from gamelore.learning.sequences.seqplayer import SeqPlayerSettings
 from gamelore.learning.session import LastingLearner, StoredSeqPlayer
 from gamelore.learning.sources import Sources
 from gamelore.learning.store.knowledge import Knowledge, default_path
 from gamelore.learning.td.initial_values import LearnerSettings
+from gamelore.matches.opponents import options_of
 
 
 def lasting(spec: str, **given: object) -> LastingLearner:
@@ -51,6 +53,23 @@ def test_every_option_is_read() -> None:
     assert found.sources == Sources(("tictactoe", "connect3"), "egreedy")
     assert (found.learns, found.quota, found.search) == (False, 1000, 0.5)
     assert lasting("lookahead:heuristic=maxmax").settings == LearnerSettings("lookahead", heuristic="maxmax")
+
+
+@pytest.mark.parametrize(
+    ("kind", "fixed"),
+    [
+        ("baseline", {"heuristic", "control", "source", "source_opponent"}),
+        ("transfer", {"heuristic"}),
+        ("lookahead", {"control", "source", "source_opponent"}),
+    ],
+)
+def test_the_options_of_a_learner_are_its_settings(kind: str, fixed: set[str]) -> None:
+    own, settings = options_of(LastingLearner, "kind"), options_of(LearnerSettings, "kind", "default", "equivalence")
+    assert PLAYERS[kind].options.keys() == (own.keys() | settings.keys()) - fixed
+
+
+def test_the_options_of_seqplayer_are_its_settings() -> None:
+    assert PLAYERS["seqplayer"].options.keys() == {*options_of(StoredSeqPlayer), *options_of(SeqPlayerSettings)}
 
 
 def test_given_values_go_where_the_spec_says_nothing() -> None:
@@ -105,5 +124,5 @@ def test_naming_players_does_not_load_what_only_learners_need() -> None:
 
 
 def test_all_are_told_what_they_are() -> None:
-    assert {"baseline", "transfer", "lookahead", "seqplayer", "egreedy"} <= ROSTER.keys()
-    assert all(entry.about for entry in ROSTER.values())
+    assert {"baseline", "transfer", "lookahead", "seqplayer", "egreedy"} <= PLAYERS.keys()
+    assert all(entry.about for entry in PLAYERS.values())

@@ -122,6 +122,7 @@ def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(lane: int, among: Series
         learner.load(0, kept.values())
 
         def keep(finished: Finished) -> None:
+            assert (finished.lanes.tolist(), finished.matches.tolist()) == ([0], [len(rewards)])
             rewards.append(max(float(finished.goals[0, 0]), 0.0))
             kept.update((after.facts, after) for after in learner.changed_by(0))
 
@@ -130,15 +131,33 @@ def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(lane: int, among: Series
         return learner
 
     play(12, 0)
+    assert rewards == among.rewards[lane, :12].tolist()
     rest = play(18, 12)
-    assert rewards == among.rewards[lane].tolist()
+    assert rewards[12:] == among.rewards[lane, 12:].tolist()
     assert set(rest.afterstates(0)) == set(kept.values()) == all_known(among, lane)
 
 
 def test_every_match_is_told_once_it_was_learned_from() -> None:
+    told: list[tuple[int, int, float, int, list[Afterstate]]] = []
     progress: list[int] = []
-    ten(num_matches=6, progress=progress.append)
-    assert sum(progress) == 60
+    series = ten(num_matches=6, progress=progress.append)
+    graph = PositionGraph(load("tictactoe"))
+    learner = Learner(graph, 0, MIXED, values_of(MIXED), [(seed, run) for seed, run, _ in SEEDS])
+
+    def tell(finished: Finished) -> None:
+        rewards = np.maximum(finished.goals[:, 0], 0).tolist()
+        matches = zip(finished.lanes.tolist(), finished.matches.tolist(), rewards, finished.plies.tolist(), strict=True)
+        told.extend((*match, learner.changed_by(i)) for i, match in enumerate(matches))
+
+    run_lockstep(graph, [learner, Opponent(AGAINST)], [stream(*seed) for seed in SEEDS], 6, on_end=tell)
+    assert sum(progress) == len(told) == 60
+    for lane in range(10):
+        _, matches, rewards, lengths, changed = zip(*(match for match in told if match[0] == lane), strict=True)
+        assert matches == tuple(range(6))
+        assert list(rewards) == series.rewards[lane].tolist()
+        assert list(lengths) == series.lengths[lane].tolist()
+        last = {after.facts: after for afterstates in changed for after in afterstates}
+        assert set(last.values()) == all_known(series, lane)
 
 
 def test_learners_learn() -> None:
@@ -169,7 +188,8 @@ def test_any_game_is_a_source_for_any_other() -> None:
 
 
 def test_seconds_are_told_by_what_they_went_into() -> None:
-    seconds = ten(num_matches=3).seconds
+    series = ten(num_matches=3)
+    seconds, initial = series.seconds, series.learner.initial
     assert set(seconds.initialising) == {
         "features of depth 2",
         "terminal check",
@@ -177,6 +197,11 @@ def test_seconds_are_told_by_what_they_went_into() -> None:
         "avgmax of depth 2",
         "maxmax of depth 2",
     }
+    looked_into = [(classes >= 0).sum() for classes in initial.classes]
+    assert all(count > 0 for count in looked_into), "afterstates, by space"
+    total = seconds.playing + seconds.choosing + seconds.learning + sum(seconds.initialising.values())
+    own = series.learner.seconds_choosing + series.learner.seconds_learning + initial.seconds
+    assert total - seconds.playing == pytest.approx(own)
     assert min(seconds.playing, seconds.choosing, seconds.learning, *seconds.initialising.values()) > 0
 
 

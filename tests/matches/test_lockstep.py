@@ -234,7 +234,7 @@ def test_a_match_is_the_same_however_many_are_played(load, monkeypatch) -> None:
     assert play_matches(game, players, 5, seed=1) == many[:5]
     assert play_matches(game, players, 5, seed=2) != many[:5]
     monkeypatch.setattr(lockstep, "_SIDE_BY_SIDE", 3)
-    monkeypatch.setattr(lockstep, "_TOO_MANY_ROWS", 10)
+    monkeypatch.setattr(lockstep, "_MAX_GRAPH", 10)
     told: list[int] = []
     assert play_matches(game, players, 20, seed=1, on_progress=told.append) == many
     assert told == [3, 6, 9, 12, 15, 18, 20]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gamelore import GameloreError, load
-from gamelore.catalogue import ROSTER, Entry, enlist, play_matches, player
+from gamelore.catalogue import PLAYERS, PlayerKind, play_matches, player, register
 from gamelore.matches.opponents import Opponent, OpponentSettings
 from gamelore.players.lookahead import Lookahead
 
@@ -57,8 +57,8 @@ def test_what_is_wrong_is_named(spec: str, message: str) -> None:
 
 def test_names_are_enlisted_once() -> None:
     with pytest.raises(GameloreError, match="'random', which is taken"):
-        enlist("random", Entry("again", {}, Opponent))
-    assert all(entry.about for entry in ROSTER.values())
+        register("random", PlayerKind("again", {}, Opponent))
+    assert all(entry.about for entry in PLAYERS.values())
 
 
 def test_given_values_are_for_options_that_the_spec_leaves_open() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from gamelore.learning.session import STAGE, study
 from gamelore.learning.store.knowledge import Knowledge
 from gamelore.learning.store.schema import Afterstate, MatchRow
 from gamelore.learning.td.initial_values import LearnerSettings
+from gamelore.learning.td.series import CAP_VARIABLE
 from gamelore.matches.lockstep import run_lockstep
 from gamelore.matches.match import MatchState
 from gamelore.matches.opponents import OpponentSettings
@@ -411,6 +413,23 @@ def test_a_graph_that_grew_too_large_is_made_anew_and_nothing_changes(game) -> N
     table.stop("m", None)
     table.advance("gap", None)
     assert one.finished[0].choices[0].tolist() == [[0, 0], [0, 2], [0, 0], [0, 1], [0, 0]]
+
+
+@pytest.mark.parametrize("max_graph", [1 << 18, 1 << 30])
+def test_a_graph_is_made_anew_before_a_learner_refuses_it(monkeypatch, tmp_path, max_graph: int) -> None:
+    monkeypatch.setenv(CAP_VARIABLE, "1")
+    game, one = load("connect3"), player(f"lookahead:initialisation=eager,depth=3,knowledge={tmp_path / 'k.db'}")
+    tables = [PlayerMatches(game, one, max_graph=max_graph), PlayerMatches(game, player("random"))]
+    num_played = 0
+    with pytest.raises(GameloreError, match="at most 1 MiB") if max_graph > 1 << 20 else nullcontext():
+        for number in range(20):
+            for table, role in zip(tables, game.roles, strict=True):
+                table.start(str(number), role)
+            host(game, tables, [str(number)] * 2)
+            num_played += 1
+    with Knowledge(tmp_path / "k.db") as knowledge:
+        assert knowledge.learners()[0].num_matches == num_played
+    assert (num_played == 20) == (max_graph < 1 << 20)
 
 
 def test_a_player_that_chooses_no_legal_move(game) -> None:

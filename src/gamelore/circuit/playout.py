@@ -540,8 +540,11 @@ Result = TypeVar("Result")
 class Playouts:
     """Totals of random playouts.
 
-    goals: for each role, the number of playouts with each goal value. The key None counts the playouts in which the
-    role had no goal or several goals, and the playouts that got stuck.
+    num_playouts: the number of playouts.
+    num_steps: the number of joint moves in all playouts together.
+    num_stuck: the number of playouts that ended because a role had no legal move.
+    goals: for each role, the number of playouts with each goal value, 0 to 100. The key None counts the playouts in
+    which the role had no goal or several goals, and the playouts that got stuck.
     """
 
     num_playouts: int
@@ -550,7 +553,10 @@ class Playouts:
     goals: tuple[dict[int | None, int], ...]
 
     def mean(self, role: int) -> float:
-        """Return the mean goal of a role over the playouts in which it has a goal value; nan if there are none."""
+        """Return the mean goal of a role (its index), 0 to 100, over the playouts in which it has a goal value.
+
+        Return nan if there are none.
+        """
         counts = {value: count for value, count in self.goals[role].items() if value is not None}
         total = sum(counts.values())
         return sum(value * count for value, count in counts.items()) / total if total else float("nan")

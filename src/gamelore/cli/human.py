@@ -14,7 +14,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from ..catalogue import Entry, enlist, play_matches
+from ..catalogue import PlayerKind, play_matches, register
 from ..drawing.position import state_text, text_boards
 from ..matches.match import MAX_PLIES, MatchRecord
 from ..players.player import CAP, STUCK, Finished, Player, Started, Turn
@@ -65,7 +65,7 @@ class Human(Player):
         return self.conversation
 
 
-enlist("human", Entry("asks you for every move, here in the terminal; for `gamelore play` only", {}, Human))
+register("human", PlayerKind("asks you for every move, here in the terminal; for `gamelore play` only", {}, Human))
 
 
 def play_here(

@@ -202,15 +202,15 @@ def _show(summary: dict[str, Any], match: MatchRecord | None) -> None:
 @console.command(app, "players", "players", "players --json")
 def players(json: Json = False) -> None:
     """List the players for `gamelore play`, and their options. Write name:option=value,option=value."""
-    from ..catalogue import ROSTER
+    from ..catalogue import PLAYERS
     from . import human  # noqa: F401  # this import adds the player human
 
     if json:
         console.emit(
-            [{"name": name, "options": list(kind.options), "about": kind.about} for name, kind in ROSTER.items()]
+            [{"name": name, "options": list(kind.options), "about": kind.about} for name, kind in PLAYERS.items()]
         )
     else:
-        rows = [(name, kind.about, ", ".join(kind.options)) for name, kind in ROSTER.items()]
+        rows = [(name, kind.about, ", ".join(kind.options)) for name, kind in PLAYERS.items()]
         console.show_table(("player", "about", "options"), rows)
 
 

@@ -123,7 +123,8 @@ class Game:
     """Game that is ready to play: its rules and an engine.
 
     States are rows of `uint64[batch, num_words]`; only the game interprets them. Actions are integers. Each action
-    stands for one move of one role.
+    stands for one move of one role. In the methods, `role` is the index of a role in `roles`, and `states` are states
+    of this game; the native engine raises ValueError for arrays of another shape or dtype.
 
     A pickled game contains the rules, the name, the kind of engine and the limits. When the pickle is loaded, the
     compiled code is read from the cache or made again.
@@ -182,25 +183,52 @@ class Game:
         return hashlib.sha256(str(self.rulesheet).lower().encode()).hexdigest()
 
     def evaluate(self, states: States) -> tuple[NDArray[np.bool_], NDArray[np.int16]]:
-        """Return terminal, bool[batch], and goals, int16[batch, roles].
+        """Return which states are terminal, and the goals of the roles.
 
-        A goal is -1 if the rules give the role no goal value or several goal values.
+        Args:
+            states: uint64[batch, num_words].
+
+        Returns:
+            terminal: bool[batch], whether the match is over.
+            goals: int16[batch, roles], from 0 to 100, also in states that are not terminal; -1 if the rules give the
+                role no goal value or several goal values.
         """
         return self._engine.evaluate(states)
 
     def legal(self, states: States) -> Legal:
-        """Return the legal moves of every role, in a fixed order; terminal states have no moves."""
+        """Return the legal moves of every role.
+
+        Args:
+            states: uint64[batch, num_words].
+
+        Returns:
+            The legal actions of all states in one array, with offsets: see `Legal`. Their order is the same in both
+            engines. Terminal states have no moves.
+        """
         return self._engine.legal(states)
 
     def next(self, states: States, joint: NDArray[np.int32]) -> States:
         """Return the states after joint moves.
 
-        joint: action indices, int32[batch, roles]. The moves must be legal; this is not checked.
+        Args:
+            states: uint64[batch, num_words], not terminal.
+            joint: int32[batch, roles], the action of each role in each state. The actions must be legal; this is not
+                checked.
+
+        Returns:
+            uint64[batch, num_words].
         """
         return self._engine.next(states, joint)
 
     def state_keys(self, states: States) -> NDArray[np.uint64]:
-        """Return a hash of the facts of each state, uint64[batch]. All engines and processes give equal hashes."""
+        """Return a hash of the facts of each state.
+
+        Args:
+            states: uint64[batch, num_words].
+
+        Returns:
+            uint64[batch]. Both engines and all processes give equal hashes.
+        """
         return self._engine.keys(states)
 
     @cached_property
@@ -208,19 +236,52 @@ class Game:
         return TurnOrder.observe(self._engine)
 
     def acting(self, states: States) -> NDArray[np.bool_]:
-        """Return bool[batch, roles]: whether it is the turn of each role; see `TurnOrder`."""
+        """Return whether it is the turn of each role.
+
+        The first call plays some random matches to infer the turn order, see `TurnOrder`.
+
+        Args:
+            states: uint64[batch, num_words].
+
+        Returns:
+            bool[batch, roles]. Where roles move simultaneously, several roles act.
+        """
         return self._turns.acting(states)
 
     def holds(self, states: States, fact: str) -> NDArray[np.bool_]:
-        """Return bool[batch]: whether a fact holds in each state."""
+        """Return whether a fact holds in each state.
+
+        Args:
+            states: uint64[batch, num_words].
+            fact: a fact such as "(cell 1 1 b)".
+
+        Returns:
+            bool[batch]; False for a fact that no state has.
+
+        Raises:
+            GDLError: the text is not a term, or it has variables.
+        """
         return self._engine.holds(states, self._term(fact))
 
     def facts(self, state: NDArray[np.uint64]) -> frozenset[str]:
-        """Return the facts of one state, uint64[num_words], as text."""
+        """Return the facts of one state.
+
+        Args:
+            state: uint64[num_words].
+
+        Returns:
+            The facts as text, such as "(cell 1 1 b)".
+        """
         return frozenset(map(self._engine.names.text, self._engine.facts(state)))
 
     def fact_text(self, bit: int) -> str:
-        """Return the fact that a bit of a native state stands for. Bit i is bit i % 64 of word i // 64.
+        """Return the fact that a bit of a native state stands for.
+
+        Args:
+            bit: index from 0 to `circuit.num_facts` - 1. Bit i is bit i % 64 of word i // 64.
+
+        Returns:
+            The fact as text.
 
         Raises:
             GameloreError: the game is not compiled.
@@ -230,11 +291,18 @@ class Game:
         return self._engine.names.text(self.circuit.facts[bit])
 
     def state(self, facts: Iterable[str]) -> NDArray[np.uint64]:
-        """Return the state with these facts, uint64[num_words].
+        """Return the state with these facts.
 
         The reasoner accepts any facts.
 
+        Args:
+            facts: all facts of the state as text, such as "(cell 1 1 b)".
+
+        Returns:
+            uint64[num_words].
+
         Raises:
+            GDLSyntaxError: a text is not a term.
             GDLSemanticError: a fact has variables. The native engine also refuses a fact that is in no reachable
                 state, a difference from the first state in facts that never change, and two facts that exclude each
                 other.
@@ -259,13 +327,29 @@ class Game:
         return Promises(self.rulesheet, self._engine.names, self.circuit)
 
     def move_text(self, role: int, action: int) -> str:
-        """Return a move as text, such as "(mark 2 2)"."""
+        """Return a move as text.
+
+        Args:
+            role: index of the role.
+            action: an action of this role, for example from `legal`.
+
+        Returns:
+            The move, such as "(mark 2 2)".
+        """
         return self._move_text(role, action)
 
     def action(self, role: int, move: str) -> int:
-        """Return the action index of a move given as text. The reasoner has an index for every move, legal or not.
+        """Return the action of a move. The reasoner has an action for every move, legal or not.
+
+        Args:
+            role: index of the role.
+            move: a move such as "(mark 2 2)".
+
+        Returns:
+            The action, at least 0.
 
         Raises:
+            GDLError: the text is not a term, or it has variables.
             IllegalMoveError: the move is never legal. Only the native engine raises this error.
         """
         try:
@@ -284,11 +368,15 @@ class Game:
         This function does not return if a match never ends.
 
         Args:
-            n: the number of matches.
-            seed: the seed of the random moves.
+            n: the number of matches, at least 0.
+            seed: the seed of the random moves, at least 0. Equal seeds give equal results on each engine.
             threads: the number of threads; None for one thread on each core. The result does not depend on it. The
                 reasoner uses one thread.
             progress: a function that is called from time to time with the number of finished matches.
+
+        Returns:
+            Totals: the number of matches with each goal value for each role, the number of joint moves, and the number
+            of matches that got stuck. See `Playouts`.
 
         Raises:
             GameloreError: n is negative, or threads is less than 1.
@@ -304,10 +392,14 @@ class Game:
 
         Args:
             states: the states to start from, uint64[n, num_words]. A state may occur several times.
-            seed: the seed of the random moves.
+            seed: the seed of the random moves, at least 0.
             threads: as in `playouts`.
             max_steps: the maximum number of joint moves of a match; None for no limit. A match that has not ended by
                 then is cut and has no goals.
+
+        Returns:
+            For each state the goals of its match, int16[n, roles], and the number of joint moves, int32[n]. A goal is
+            -1 if the rules give no goal value or several, and if the match got stuck or was cut. See `Rollouts`.
 
         Raises:
             GameloreError: threads or max_steps is less than 1.
@@ -321,7 +413,17 @@ class Game:
         return Position(self, self.initial)
 
     def position(self, facts: Iterable[str]) -> Position:
-        """Return the position in which exactly these facts hold. Raises the errors of `state`."""
+        """Return the position in which exactly these facts hold.
+
+        Args:
+            facts: the facts as text; see `state`.
+
+        Returns:
+            The position. Only `state` checks whether it can be reached.
+
+        Raises:
+            GDLSyntaxError, GDLSemanticError: see `state`.
+        """
         return Position(self, self.state(facts))
 
 
@@ -337,7 +439,11 @@ class Position:
     """One position of a game, with facts and moves as text.
 
     Two positions are equal if the same facts hold and their games have the same rules. A pickled position contains the
-    game and the facts.
+    game and the facts. Positions never change: `play` returns a new one.
+
+    Attributes:
+        game: the game.
+        state: the facts as uint64[game.num_words], for the methods of `Game`.
     """
 
     game: Game
@@ -389,7 +495,10 @@ class Position:
 
     @cached_property
     def goals(self) -> dict[str, int | None]:
-        """Role -> its goal value; None if the rules give no goal value or several goal values."""
+        """Role -> its goal value, 0 to 100; None if the rules give no goal value or several goal values.
+
+        Many games give goal values also in positions that are not terminal.
+        """
         _, goals = self.game.evaluate(self.state[None])
         values = (goal if goal >= 0 else None for goal in goals[0].tolist())
         return dict(zip(self.game.roles, values, strict=True))
@@ -400,9 +509,12 @@ class Position:
         Args:
             moves: a mapping role -> move; or the moves in the order of roles; or the move of the only role as text.
 
+        Returns:
+            The new position.
+
         Raises:
-            IllegalMoveError: a move is missing, there are too many moves, or a move is not legal. The message names
-                the legal moves.
+            IllegalMoveError: the match is over, a move is missing, there are too many moves, or a move is not legal.
+                The message names the legal moves.
         """
         if isinstance(moves, str):
             moves = (moves,)
@@ -458,6 +570,9 @@ def make(
             asks clingo about each state. "auto" is "native" if the game is within the limits, else "reasoner".
         limits: the limits of grounding.
         rewrite: False to use the rules exactly as written. This is slow; tests use it as the reference.
+
+    Returns:
+        The game. `engine` is its engine, and `engine_reason` says why it is not compiled.
 
     Raises:
         GDLSemanticError: the rulesheet cannot be played.

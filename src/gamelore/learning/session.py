@@ -148,6 +148,11 @@ class ValueSession(Session[Learner], Player):
         """See `LastingLearner.num_matches`."""
         return super().num_matches + sum(number is not None for _, number in self.kept) + self.unstored
 
+    def begin(self, role: int, started: Started) -> None:
+        """See `Player.begin`. Raises GameloreError if lookahead in earlier matches has filled the graph."""
+        if looks_ahead(self.learner.settings[0]):
+            check_growth(started.graph)
+
     def choose(self, turn: Turn) -> NDArray[np.int32]:
         """See `Player.choose`. The same learner plays in all lanes."""
         return self.learner.choose(replace(turn, lanes=np.zeros_like(turn.lanes)))
@@ -290,13 +295,7 @@ def study(
         keys = [stream(seed, 0, STAGE)]
         rest = num_matches - first
         check_estimate(game, learner.role, [(settings, knowledge.inherited(stored), opponent)], rest)
-
-        def end(_: Finished) -> None:
-            tell(stored.num_matches)
-            if looks_ahead(settings):
-                check_growth(learner.graph)
-
-        run_lockstep(learner.graph, seats, keys, rest, first_match=first, on_end=end)
+        run_lockstep(learner.graph, seats, keys, rest, first_match=first, on_end=lambda _: tell(stored.num_matches))
     if stored.features_at != stored.num_matches:
         knowledge.store_features(stored, learned_features(learner, 0, stored.depth))
     return stored
@@ -326,6 +325,8 @@ class LastingLearner(Player):
     Several matches may run at once. The learner learns from them in the order in which they end. Only one process at a
     time can continue a learner: a second process gets a KnowledgeError, and the store stays consistent. Any method may
     raise KnowledgeError if the store cannot be read or written, or if sources given by name have no feature values.
+    `begin` raises GameloreError for a graph that lookahead has filled beyond the cap of `td.series`; earlier matches
+    are stored by then. Callers that replace a large graph between matches, such as `play_matches`, avoid the error.
     """
 
     def __init__(
@@ -378,7 +379,7 @@ class LastingLearner(Player):
 
     def begin(self, role: int, started: Started) -> None:
         """See `Player.begin`. Reads the learner or adds it to the store, which may take some time."""
-        self._session(started.graph, role)
+        self._session(started.graph, role).begin(role, started)
 
     def choose(self, turn: Turn) -> NDArray[np.int32]:
         """See `Player.choose`."""

@@ -32,7 +32,9 @@ EXPAND_UP_TO = 512  # joint moves; for positions with more of them, only the suc
 STAGE = "play"  # part of the random stream keys of `play_matches`
 _FIRST_WIDTH = 64
 _SIDE_BY_SIDE = 256
-_TOO_MANY_ROWS = 2_000_000  # a larger graph is replaced between two batches of matches; this does not change results
+# bytes; a larger graph is replaced between two batches of matches, which does not change results. This is less than
+# the cap at which learners that look ahead refuse to begin a match (`learning.td.series`)
+_MAX_GRAPH = 200_000_000
 
 
 def run_lockstep(
@@ -133,7 +135,7 @@ def play_matches(
                 on_end(finished)
         if on_progress is not None:
             on_progress(len(records))
-        if graph.num_rows > _TOO_MANY_ROWS:
+        if graph.num_bytes > _MAX_GRAPH:
             graph = PositionGraph(game)
     return records
 

@@ -6,9 +6,11 @@ are the reasonable player, and mixtures of the reasonable and the perfect player
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -161,8 +163,27 @@ def _choose(
 Readers: TypeAlias = Mapping[str, Callable[[str], object]]
 """Options of a player: a mapping from names of options to functions that read their values."""
 
-OPPONENT_OPTIONS: Readers = {"filler": str, "epsilon": float, "hash_key": int}
-"""Options of the opponents egreedy and weak. The opponent random has no options."""
+
+def options_of(kind: type, *fixed: str) -> Readers:
+    """Return the parameters of a class as options, without those in `fixed`.
+
+    The annotation of a parameter, or else its default value, gives the type of the option.
+    """
+    init = inspect.unwrap(kind.__init__)  # type: ignore[misc]
+    parameters = list(inspect.signature(init).parameters.values())[1:]
+    try:
+        hints = get_type_hints(init)
+    except Exception:  # annotations that only a type checker can resolve
+        hints = {}
+    named = (option for option in parameters if option.kind in (option.POSITIONAL_OR_KEYWORD, option.KEYWORD_ONLY))
+    types = {option.name: hints.get(option.name, type(option.default)) for option in named}
+    return {name: _reader(of) for name, of in types.items() if name not in fixed}
+
+
+def _reader(kind: object) -> Callable[[str], object]:
+    """Return the function that reads the text of an option of this type, such as `int` or `int | None`."""
+    readers: dict[object, Callable[[str], object]] = {bool: yes_or_no, int: int, float: float, Path: Path}
+    return next((readers[part] for part in (kind, *get_args(kind)) if part in readers), str)
 
 
 def read_options(text: str, readers: Readers, name: str, spec: str) -> dict[str, object]:
@@ -190,6 +211,10 @@ def yes_or_no(text: str) -> bool:
     if text.lower() not in ("yes", "no"):
         raise GameloreError(f"expected yes or no, got {text!r}; write one of these")
     return text.lower() == "yes"
+
+
+OPPONENT_OPTIONS = options_of(OpponentSettings, "kind")
+"""Options of the opponents egreedy and weak. The opponent random has no options."""
 
 
 def opponent_settings(spec: str) -> OpponentSettings:

@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 MAX_GUESSES = 500  # maximum number of possible joint moves to try after a missed turn
 MAX_BELIEFS = 32  # maximum number of possible positions to keep after a missed turn
 UNENDING = 1 << 30  # plies, in effect no limit: the host decides when a match is over, see `Advanced.end`
-MAX_GRAPH = 500_000_000  # approximate bytes of a position graph; a larger one is replaced between two turns
+# bytes of a position graph; a larger one is replaced between two turns. This is less than the cap at which learners
+# that look ahead refuse to begin a match (`learning.td.series`)
+MAX_GRAPH = 200_000_000
 MOST_USED = 1000  # maximum number of used match numbers to remember
 RENAMED = 100_000  # maximum number of cached renamed moves of a match
 
@@ -239,7 +241,7 @@ class PlayerMatches:
 
     seed       seed of the random streams: role r of match m uses stream(seed, 0, STAGE, m, r), with the ply as counter
     max_plies  maximum number of plies; a match of at least this length ends as "cap"
-    max_graph  maximum size of the position graph in bytes, approximately; a larger graph is replaced
+    max_graph  maximum size of the position graph in bytes; a larger graph is replaced between two turns
 
     Calls must not overlap. `advance`, `choose` and `stop` raise GameloreError for the id of a match that does not run
     here.
@@ -293,6 +295,7 @@ class PlayerMatches:
         if match in self._matches:
             raise GameloreError(f"expected a new match, got {match}, which runs already; stop or abort it first")
         self._try_to_learn()
+        self._bound_graph()
         numbers = self._numbers[index]
         if number is None:
             player = self.player
@@ -409,7 +412,7 @@ class PlayerMatches:
 
     def _bound_graph(self) -> None:
         """If the position graph has become too large, replace it and replay the running matches on the new graph."""
-        if _num_bytes(self._graph) <= self.max_graph:
+        if self._graph.num_bytes <= self.max_graph:
             return
         self._try_to_learn()
         self._graph = PositionGraph(self.game)
@@ -465,9 +468,3 @@ def _joint(graph: PositionGraph, row: int, moves: Sequence[str]) -> list[int]:
         return [graph.legal(row, role).tolist().index(action) for role, action in enumerate(actions)]
     except ValueError:  # a move is no term, not a move of the game, or illegal here
         return []
-
-
-def _num_bytes(graph: PositionGraph) -> int:
-    """Estimate the memory of the positions in bytes, without the data that players store about them."""
-    row_bytes = 8 * graph.game.num_words + 48 + 15 * graph.game.num_roles
-    return graph.num_rows * row_bytes + graph.successors.nbytes + graph.move_actions.nbytes

@@ -36,6 +36,7 @@ from ..ground.clingo import Limits
 from ..learning.session import LastingLearner
 from ..learning.sources import KnownRules, Recognised, Recognition, rules_hash
 from ..learning.store.knowledge import Knowledge, default_path
+from ..learning.td.series import CAP_VARIABLE
 from .belief import Advanced, Ended, LastingPlayer, PlayerMatches
 
 OUT_OF_MEMORY = 70  # exit code
@@ -193,7 +194,11 @@ def _processor_time(seconds: float) -> Iterator[None]:
 
 
 def _limit(memory: int) -> None:
-    """Limit the address space to `memory` bytes, and disable core files."""
+    """Limit the address space to `memory` bytes, and disable core files.
+
+    The graph of positions is limited to a share of this memory (POSITIONS), so learners need no lower cap.
+    """
+    os.environ[CAP_VARIABLE] = str(memory >> 20)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     most, _ = _lowered(resource.RLIMIT_AS, memory)
     refusals = () if sys.platform == "linux" else (ValueError, OSError)  # macOS may refuse the limit

@@ -209,8 +209,13 @@ def load(
         limits: limits of time and size for grounding; the default is `Limits()`.
         rewrite: False to use the rules as written, without the rewriting of ground/optimize.py. Tests compare with it.
 
+    Returns:
+        The game, ready to play. Its name is the shipped name or the name of the file, with the chosen options; for GDL
+        text it is "unnamed".
+
     Raises:
         GDLError: the game of the rulesheet cannot be played.
+        GroundingError: the engine is "native", and the game exceeds the limits.
         GameloreError: the name, an option or the engine is unknown, or the file does not exist.
         OSError: the file cannot be read.
     """

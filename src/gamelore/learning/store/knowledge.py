@@ -272,12 +272,8 @@ class Knowledge(StoreFile):
 
     def trajectories(self, learner: StoredLearner) -> list[Trajectory]:
         """Return the finished matches that were not learned from yet, in their order."""
-        query = "SELECT number, match, moves, end FROM trajectory WHERE learner = ? ORDER BY number"
         with self.reported() as connection:
-            return [
-                Trajectory(number, match, tuple(map(tuple, json.loads(moves))), end)
-                for number, match, moves, end in connection.execute(query, [learner.id])
-            ]
+            return get_trajectories(connection, learner.id)
 
     def forget_trajectory(self, learner: StoredLearner, number: int) -> None:
         """Remove the trajectory of a match from which the learner cannot learn."""
@@ -503,6 +499,15 @@ def put_trajectory(
     return number
 
 
+def get_trajectories(connection: sqlite3.Connection, learner: int) -> list[Trajectory]:
+    """Return all trajectories of a learner, in the order of their numbers."""
+    query = "SELECT number, match, moves, end FROM trajectory WHERE learner = ? ORDER BY number"
+    return [
+        Trajectory(number, match, tuple(map(tuple, json.loads(moves))), end)
+        for number, match, moves, end in connection.execute(query, [learner])
+    ]
+
+
 def _drop_trajectory(connection: sqlite3.Connection, learner: int, number: int) -> str | None:
     """Delete a trajectory and return the id of its match, or None if there is no such trajectory."""
     where = "FROM trajectory WHERE learner = ? AND number = ?"
@@ -621,16 +626,13 @@ def _rows(connection: sqlite3.Connection, name: str, learner: int) -> list[tuple
 def _exported_learner(connection: sqlite3.Connection, learner: StoredLearner) -> dict[str, Any]:
     """Return a learner in the form in which it is exported."""
     about = ("role", "opponent", "settings", "seed", "created", "sources", "outcomes", "features_at")
-    trajectories = connection.execute(
-        "SELECT match, moves, end FROM trajectory WHERE learner = ? ORDER BY number", [learner.id]
-    )
     pairs = ((_plain(cells), list(map(_plain, branches))) for cells, branches in get_pairs(connection, learner.id))
     return {
         "game": learner.rules_hash,
         "gamelore": learner.version,
         **{key: getattr(learner, key) for key in about},
         **{name: list(map(_plain, _rows(connection, name, learner.id))) for name in _LISTS},
-        "trajectories": [(match, json.loads(moves), end) for match, moves, end in trajectories],
+        "trajectories": [kept[1:] for kept in get_trajectories(connection, learner.id)],
         "pairs": [[*cells[:2], branches, *cells[2:]] for cells, branches in pairs],
     }
 
