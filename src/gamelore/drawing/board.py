@@ -39,7 +39,7 @@ from math import dist, prod
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
 from ..gdl.clauses import Signature, clauses
-from ..gdl.syntax import Constant, Function, Rulesheet, named_terms, parse_term
+from ..gdl.syntax import Constant, Function, Rulesheet, named_terms, natural_order, parse_term
 from ..ground.domains import Domains, Statics, Terms, statics
 
 if TYPE_CHECKING:
@@ -434,11 +434,6 @@ def extent(boards: Iterable[Board]) -> Iterator[Spot]:
         for x, y in board.spots.values():
             yield from ((x - 0.5, y - 0.5), (x + 0.5, y + 0.5))
         yield from map(label_spot, board.labels)
-
-
-def natural_order(text: str) -> list[tuple[str, int]]:
-    """Return a sort key for texts that sorts numbers by value, so that c2 comes before c10."""
-    return [(word, int(digits or 0)) for word, digits in re.findall(r"([^0-9]*)([0-9]*)", text)]
 
 
 def by_function(facts: Iterable[str]) -> dict[Signature, dict[str, Arguments]]:
