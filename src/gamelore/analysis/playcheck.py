@@ -125,7 +125,7 @@ def _declared(game: Game, remarks: list[str]) -> Declared:
     heads = {rule.head.name for rule in game.rulesheet.rules}
     words = [word for word in ("base", "input") if word in heads]
     try:
-        sentences = clingo.sentences(game.rulesheet, words, limits=QUESTION_LIMITS)
+        sentences = clingo.state_sentences(game.rulesheet, words, limits=QUESTION_LIMITS)
     except (GroundingError, GDLSemanticError) as error:
         remarks.append(f"what {' and '.join(words)} declare was not compared: {error}")
         return Declared()
@@ -286,7 +286,7 @@ class _Findings:
     def _ask(self, words: Sequence[str], sample: Sample) -> clingo.Sentences | None:
         """Return the sentences of these relations that hold in a state. At the limits, add a remark and return None."""
         try:
-            return clingo.sentences(self.sheet, words, self.game.facts(sample.state), QUESTION_LIMITS)
+            return clingo.state_sentences(self.sheet, words, self.game.facts(sample.state), QUESTION_LIMITS)
         except (GroundingError, GDLSemanticError) as error:
             self.remarks.append(f"{' and '.join(words)} were not worked out for a state: {error}")
             return None

@@ -394,7 +394,7 @@ def find(game: Game, bounds: Bounds | None = None) -> Symmetries:
     if circuit is None or game.is_bounded:
         return Symmetries.trivial(game, f"{game.name} is not compiled as a whole: {game.engine_reason}")
     try:
-        program = affordable(game.rulesheet, Names(game.rulesheet))
+        program = affordable_program(game.rulesheet, Names(game.rulesheet))
     except GroundingError as error:
         return Symmetries.trivial(game, str(error))
     drawn = rule_graph(program, circuit)
@@ -404,7 +404,7 @@ def find(game: Game, bounds: Bounds | None = None) -> Symmetries:
     return Symmetries(game, elements[:, : circuit.num_facts], elements[:, circuit.num_facts :] - circuit.num_facts, why)
 
 
-def affordable(sheet: Rulesheet, names: Names) -> GroundProgram:
+def affordable_program(sheet: Rulesheet, names: Names) -> GroundProgram:
     """Ground the rules as written. If they are too large, ground the rewritten rules.
 
     The rules as written come first because rewriting may break symmetries. Raise GroundingError if the rewritten rules

@@ -196,11 +196,11 @@ def _read(name: str) -> tuple[Path, str, str] | None:
 
 def _check(checked: _Checked, text: str, effort: Effort | None, engine: Any, limits: Limits) -> _Checked:
     """Add the findings in the text and, if `effort` is given, the findings of play; return `checked` itself."""
-    from ..game.compile import findings
+    from ..game.compile import rulesheet_findings
     from ..gdl.lint import REFUSED
 
     try:
-        checked.findings = findings(text, checked.path, limits)
+        checked.findings = rulesheet_findings(text, checked.path, limits)
         if effort is None:
             return checked
         errors = {finding.code for finding in checked.findings if finding.severity == "error"}

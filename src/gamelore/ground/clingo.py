@@ -3,7 +3,7 @@
 The numbers of names decide the order of actions. This order is the same in all engines. Only this module translates
 names for clingo: constant or function number n becomes `c<n>`, and relation number n becomes `r<n>`.
 
-`sentences` returns all sentences of some relations that hold in one state, as text. It answers questions that the
+`state_sentences` returns all sentences of some relations that hold in one state, as text. It answers questions that the
 engines do not answer, such as several goals of a role, or the facts of `base`. Each call runs clingo once. The results
 are not cached.
 """
@@ -250,7 +250,7 @@ def ground_within(control: Any, budget: Budget, parts: Sequence[tuple[str, Seque
 Sentences: TypeAlias = dict[str, list[tuple[str, ...]]]
 
 
-def sentences(
+def state_sentences(
     sheet: Rulesheet, words: Collection[str], facts: Iterable[str] = (), limits: Limits | None = None
 ) -> Sentences:
     """Return the arguments of all sentences of some GDL keywords that hold in a state.

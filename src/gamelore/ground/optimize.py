@@ -59,7 +59,7 @@ from ..gdl.clauses import (
     Signature,
     all_atoms,
     clauses,
-    sentences,
+    sentences_of,
     shape,
     signature,
     unfolded,
@@ -155,14 +155,14 @@ def _atoms(literals: Iterable[Literal]) -> list[Atom]:
 
 def _shared(clause: Clause, inner: Sequence[Literal], rest: Sequence[Literal]) -> list[str]:
     """Return the variables that the new relation must keep."""
-    needed = variables([clause.head, *sentences(rest)])
-    return [name for name in variables(sentences(inner)) if name in needed]
+    needed = variables([clause.head, *sentences_of(rest)])
+    return [name for name in variables(sentences_of(inner)) if name in needed]
 
 
 def _cuts(clause: Clause) -> Iterator[Cut]:
     """Yield every way to project out one variable that is not in the head, or all such variables of one atom."""
     kept = variables([clause.head])
-    groups = [frozenset({name}) for name in variables(sentences(clause.body)) if name not in kept]
+    groups = [frozenset({name}) for name in variables(sentences_of(clause.body)) if name not in kept]
     groups += [frozenset(variables([atom]).keys() - kept.keys()) for atom in clause.positive]
     for group in filter(None, dict.fromkeys(groups)):
         inner = tuple(literal for literal in clause.body if not group.isdisjoint(variables([literal.sentence])))
@@ -177,7 +177,7 @@ def _binders(inner: Sequence[Literal], rest: Sequence[Literal]) -> list[Literal]
 
     Return None if `rest` does not bind all these variables.
     """
-    free = variables(sentences(inner)).keys() - variables(_atoms(inner)).keys()
+    free = variables(sentences_of(inner)).keys() - variables(_atoms(inner)).keys()
     binders: list[Literal] = []
     for literal in rest:
         if literal.positive and isinstance(literal.sentence, Atom):

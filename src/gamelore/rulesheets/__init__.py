@@ -90,7 +90,7 @@ def options(rules: Iterable[Rule]) -> dict[str, Option]:
     return {name.name: Option(name.name, str(value), tuple(choices.get(name.name, ()))) for name, value in facts}
 
 
-def choose(text: str, chosen: Mapping[str, str], game: str) -> tuple[str, dict[str, str]]:
+def with_choices(text: str, chosen: Mapping[str, str], game: str) -> tuple[str, dict[str, str]]:
     """Return the text with the chosen values of its options, and these values in the order and spelling of the sheet.
 
     The function accepts a text with syntax errors and does not change them. Raise GameloreError, with the nearest name
@@ -249,7 +249,7 @@ def sheet(source: str | Path) -> tuple[Path, str, str]:
     chosen = _chosen(settings, str(source))
     if not chosen:
         return file, text, file.stem
-    text, values = choose(text, chosen, file.stem)
+    text, values = with_choices(text, chosen, file.stem)
     return file, text, f"{file.stem}:{','.join(map('='.join, values.items()))}"
 
 

@@ -223,7 +223,7 @@ class Representatives:
     def _meet_rows(self, rows: NDArray[np.int32]) -> None:
         graph = self.graph
         canonical = graph.intern(self._canonical.of(graph.states[rows]))
-        self.rows = widened(self.rows, graph.num_rows, UNMET)
+        self.rows = grown(self.rows, graph.num_rows, UNMET)
         self.rows[rows] = self.rows[canonical] = canonical
 
     def _meet_pairs(self, role: int, pairs: Afterstates) -> None:
@@ -233,7 +233,7 @@ class Representatives:
         rows = graph.intern(states)
         graph.list_moves(rows)
         canonical = [pair_number(graph, role, *pair) for pair in zip(rows.tolist(), actions.tolist(), strict=True)]
-        self.moves = widened(self.moves, len(graph.move_actions), UNMET)
+        self.moves = grown(self.moves, len(graph.move_actions), UNMET)
         self.moves[~pairs] = self.moves[np.invert(canonical)] = canonical
 
     def _smallest(
@@ -250,7 +250,7 @@ class Representatives:
         return smallest[:, :-1], smallest[:, -1].astype(np.int32)
 
 
-def widened(array: NDArray[np.int32], width: int, fill: int | np.int32) -> NDArray[np.int32]:
+def grown(array: NDArray[np.int32], width: int, fill: int | np.int32) -> NDArray[np.int32]:
     """Return an array whose last axis has at least `width` entries. New entries are `fill`.
 
     A too short axis is at least doubled.

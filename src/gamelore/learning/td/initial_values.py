@@ -31,7 +31,7 @@ from ...errors import GameloreError, check_word
 from ...players.kernel import I32x2, Int32, kernel
 from ...players.lookahead import Heuristic, choice_values, lookahead
 from ..store.features import Equivalence, FeatureValues
-from .afterstates import Afterstates, pair_origins, widened
+from .afterstates import Afterstates, grown, pair_origins
 from .discovery import FIRST_SET, UNKNOWN, FeatureSpace, feature_space
 
 if TYPE_CHECKING:
@@ -252,8 +252,8 @@ class InitialValues:
             begin = perf_counter()
             fresh = np.unique(afterstates[spaces == number])
             ids = use.space.ids(fresh)
-            self.classes = widened(self.classes, self.graph.num_rows, UNKNOWN)
-            self.pair_classes = widened(self.pair_classes, len(self.graph.move_actions), UNKNOWN)
+            self.classes = grown(self.classes, self.graph.num_rows, UNKNOWN)
+            self.pair_classes = grown(self.pair_classes, len(self.graph.move_actions), UNKNOWN)
             rows = fresh >= 0
             self.classes[number, fresh[rows]] = ids[rows]
             self.pair_classes[number, ~fresh[~rows]] = ids[~rows]

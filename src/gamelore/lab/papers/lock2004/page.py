@@ -22,7 +22,7 @@ from ...sequence_text import LearnedPair
 from ...stats import Interval
 from . import plan as paper
 from . import tables
-from .measures import PATH, Raised, Results, Study, Tried, findings, printed_interval, raised, tried
+from .measures import PATH, Raised, Results, Study, Tried, judge_claims, printed_interval, raised, tried
 from .plan import Column, Experiment, Plan
 from .runs import STRATEGIES, one_by_one, play_run, time_run
 
@@ -140,7 +140,7 @@ def _write(plan: Plan, parts: Sequence[Part], store: ResultStore, folder: Path, 
         for name in ("sensitivity", "improvements")
     )
     others = raised(stages.get("others", ()), results)
-    found = Findings(study, judged, findings(judged), sensitivity, improvements, others)
+    found = Findings(study, judged, judge_claims(judged), sensitivity, improvements, others)
     write_findings(folder / "claims.csv", COLUMNS, (("", finding) for finding in found.findings))
     tables.write_table1(study, folder)
     tables.write_table2(study, folder)
