@@ -41,7 +41,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..circuit import cache
-from ..circuit.aig import FALSE, TRUE, Circuit, GateLiteral, Node, components, needed_nodes
+from ..circuit.aig import FALSE, TRUE, Circuit, GateLiteral, Node, components_below, needed_nodes
 from ..errors import GameloreError, GroundingError
 from ..game.engines import pack_bits, unpack_bits
 from ..game.game import Game
@@ -95,7 +95,7 @@ class _Counting:
         return [literal >> 1 for body in self.bodies.get(atom, ()) for literal in body]
 
     def replace(self) -> dict[int, tuple[bool, ...]]:
-        for component in components(self.wanted, self._dependencies):
+        for component in components_below(self.wanted, self._dependencies):
             atom = component[0]
             read = self._dependencies(atom)
             if len(component) == 1 and atom not in read and 1 < len(read) <= MOST_LITERALS:

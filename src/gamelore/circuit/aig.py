@@ -38,8 +38,12 @@ GateLiteral: TypeAlias = int
 Ints: TypeAlias = NDArray[np.int64]
 
 
-def components(roots: Iterable[int], dependencies: Callable[[int], Iterable[int]]) -> Iterator[list[int]]:
-    """Yield the strongly connected components of all nodes below the roots, dependencies first (Tarjan 1972)."""
+def components_below(roots: Iterable[int], dependencies: Callable[[int], Iterable[int]]) -> Iterator[list[int]]:
+    """Yield the strongly connected components of all nodes below the roots, dependencies first (Tarjan 1972).
+
+    Unlike `gdl.syntax.components`, this visits only what the roots need, and keeps the depth-first order of the roots:
+    gates are built in this order, so that most gates are near the gates that read them.
+    """
     low: dict[int, int] = {}  # smallest index that each node on the stack reaches so far; BEYOND once it is off
     stack: list[int] = []
     for root in roots:
