@@ -432,7 +432,7 @@ def test_more_runs_go_on_with_those_that_are_there(tmp_path: Path) -> None:
         for runs in (1, 2):
             plan = Plan(runs=runs, share=0.2, games=(LTTT,))
             found.append(page.run_part(page.Part("core", plan.core()), store, workers=1, progress=False))
-    assert [(one.played, one.found) for one in found] == [(3, 0), (3, 3)]
+    assert [(one.played, one.stored) for one in found] == [(3, 0), (3, 3)]
 
 
 def test_claims_rest_on_the_runs_that_are_judged() -> None:

@@ -75,20 +75,20 @@ def rules_hash(sheet: Rulesheet) -> str:
 class Recognition:
     """The known games. Parsed rules and hashes are cached, so the first call of `recognise` takes the longest time.
 
-    known    games in addition to the shipped games. If several known games are versions of the same game, a rulesheet
-             is recognised as the first of them; the games in `known` come before the shipped games
+    games    games in addition to the shipped games. If several known games are versions of the same game, a rulesheet
+             is recognised as the first of them; the games in `games` come before the shipped games
     seconds  time limit for the comparison of a rulesheet with all similar games; after it, the game counts as new
     """
 
-    def __init__(self, known: Iterable[KnownRules] = (), seconds: float = 2.0) -> None:
+    def __init__(self, games: Iterable[KnownRules] = (), seconds: float = 2.0) -> None:
         self.seconds = seconds
-        self._known: dict[str, _Known] = {}
-        for rules in chain(known, _shipped()):
+        self._known: dict[str, _KnownGame] = {}
+        for rules in chain(games, _shipped()):
             self.add(rules)
 
-    def add(self, known: KnownRules) -> None:
+    def add(self, rules: KnownRules) -> None:
         """Add a game, unless a game with the same rules is already known."""
-        self._known.setdefault(known.rules_hash, _Known(known))
+        self._known.setdefault(rules.rules_hash, _KnownGame(rules))
 
     def recognise(self, sheet: Rulesheet) -> Recognised:
         """Return the known game of a rulesheet, or a new game.
@@ -101,14 +101,14 @@ class Recognition:
             return recognised
         shape = shape_hash(sheet)
         end = monotonic() + self.seconds
-        for known in self._known.values():
-            is_similar = len(known.sheet.rules) == len(sheet.rules) and known.shape == shape
-            if is_similar and (recognised := known.recognised(sheet, end - monotonic())):
+        for game in self._known.values():
+            is_similar = len(game.sheet.rules) == len(sheet.rules) and game.shape == shape
+            if is_similar and (recognised := game.recognised(sheet, end - monotonic())):
                 return recognised
         return Recognised(f"game-{shape[:8]}", sheet, Renaming.identity(sheet), is_new=True)
 
 
-class _Known:
+class _KnownGame:
     """A known game. Its rulesheet and its shape hash are computed when they are used for the first time."""
 
     def __init__(self, rules: KnownRules) -> None:
@@ -242,7 +242,7 @@ def other_games(knowledge: Knowledge, game: Game, against: str, depth: int) -> S
 
     If there are none, return all other games that were learned against any opponent. Without these, return None.
     """
-    num_named = Counter(known.name for known in knowledge.games())
+    num_named = Counter(game.name for game in knowledge.games())
     for opponent in (None, ANYONE):
         teachers = _can_teach(knowledge.learners(opponent=None if opponent else against), depth)
         others = {teacher.rules_hash: teacher.game for teacher in teachers if teacher.rules_hash != game.rules_hash}

@@ -178,13 +178,13 @@ def _excerpts(
                         out_roles[size], out_kinds[size], out_rows[size] = own, DUET, where[start]
                         size += 1
                     out_moves[size] = NO_MOVE
-                    found, j = 0, start
-                    while found < length and j < num:
+                    length_so_far, j = 0, start
+                    while length_so_far < length and j < num:
                         if by[j] == own:
-                            out_moves[size, found] = numbers[j]
-                            found += 1
+                            out_moves[size, length_so_far] = numbers[j]
+                            length_so_far += 1
                         j += 1
-                    if found == length:
+                    if length_so_far == length:
                         out_roles[size], out_kinds[size], out_rows[size] = own, SOLO, where[start]
                         size += 1
                     else:

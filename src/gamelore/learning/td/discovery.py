@@ -388,8 +388,8 @@ def _leaf_ids(equivalence: Equivalence | None) -> Ids:
 
 
 def _bad_goal(space: FeatureSpace) -> GameloreError:
-    known = [goal for goal in range(101) if space._leaves[goal] >= 0]
+    goals = [goal for goal in range(101) if space._leaves[goal] >= 0]
     return GameloreError(
-        f"expected goal values among {known[0]} .. {known[-1]} ({len(known)} values) for "
+        f"expected goal values among {goals[0]} .. {goals[-1]} ({len(goals)} values) for "
         f"{space.graph.game.roles[space.role]} in {space.graph.game.name}, got another; give an equivalence for it"
     )

@@ -343,16 +343,16 @@ def _transfer_group(
     if settings.equivalence is not None:
         equivalence = Equivalence.given(dict(settings.equivalence), outcomes)
     features = feature_space(graph, role, settings.depth, equivalence)
-    known = {text: equivalence.back(value) for text, (value, _) in values.items()}
+    translated = {text: equivalence.back(value) for text, (value, _) in values.items()}
     default, sees_end = settings.default, settings.control != "features"
 
     def worth(number: int) -> float:
         if number < FIRST_SET:
             return _reward(number, default) if sees_end else default
-        return known.get(features.feature(number) or "", default)
+        return translated.get(features.feature(number) or "", default)
 
     space = _feature_space(initial, features)
-    return initial.group(space, (default, sees_end, tuple(known.items())), worth)
+    return initial.group(space, (default, sees_end, tuple(translated.items())), worth)
 
 
 def _feature_space(initial: InitialValues, space: FeatureSpace) -> int:

@@ -65,7 +65,7 @@ def _deviation(samples: Array) -> float:
 
 def table1(study: Study, game: str) -> TableBlock:
     """Return Table 1 of one game. Each row of our numbers is followed by the row of the paper's numbers."""
-    improved = {(one.row, one.column) for one in study.compared if one.game == game and one.improved}
+    improved = {(x.row, x.column) for x in study.compared if x.game == game and x.improved}
     rows = []
     for row in paper.ROWS:
         ours = [_bold(mean_and_deviation(study.samples(game, row, *x)), (row, x) in improved) for x in paper.COLUMNS]
@@ -184,11 +184,11 @@ def formulas_table(study: Study) -> TableBlock:
 # ---- variants ----
 
 
-def tried_table(found: Mapping[str, Sequence[Tried]], runs: int, matches: int) -> TableBlock:
+def tried_table(variants_of: Mapping[str, Sequence[Tried]], runs: int, matches: int) -> TableBlock:
     """Return the table of the variants' results against the perfect player."""
     rows = [
         (paper.TITLES[game], variant.name, span(variant.reliability, 1), span(variant.difference, 1, sign=True))
-        for game, variants in found.items()
+        for game, variants in variants_of.items()
         for variant in variants
     ]
     caption = (
@@ -199,10 +199,10 @@ def tried_table(found: Mapping[str, Sequence[Tried]], runs: int, matches: int) -
     return TableBlock(("game", "variant", "won or drawn, %", "minus the default"), rows, (2, 3), caption)
 
 
-def raised_table(found: Sequence[Raised], runs: int) -> TableBlock:
+def raised_table(tests: Sequence[Raised], runs: int) -> TableBlock:
     """Return the table of results in games that are not in the paper."""
     rows = []
-    for test in found:
+    for test in tests:
         numbers = span(test.baseline, 1), span(test.reliability, 1), span(test.difference, 1, sign=True)
         rows.append((paper.OTHERS[test.game], test.test, test.opponent, *numbers))
     header = ("game", "player", "against", "random player: won or drawn, %", "SeqPlayer", "difference")
