@@ -8,7 +8,7 @@ import pytest
 from gamelore import load, rulesheets
 from gamelore.analysis import explore as tryout_module
 from gamelore.analysis.explore import Effort, Watch, try_out
-from gamelore.analysis.playcheck import play_check, unplayable
+from gamelore.analysis.playcheck import check_sheet, play_check, unplayable
 from gamelore.errors import GDLSemanticError, GroundingError
 from gamelore.gdl.lint import lint
 from gamelore.gdl.syntax import parse
@@ -345,3 +345,15 @@ def test_a_question_about_a_state_in_the_rules_own_words():
         state_sentences(endless, ["legal"], limits=Limits(literals=1000))
     with pytest.raises(GDLSemanticError, match="no perfect model"):
         state_sentences(parse(PARADOX), ["next"], ["(went black right)"])
+
+
+def test_a_sheet_is_checked_in_its_text_and_then_in_play(tmp_path):
+    path, text = tmp_path / "a.kif", str(rulesheets.load("tictactoe").rulesheet)
+    plain = check_sheet(path, text, "a")
+    assert (plain.findings, plain.report, plain.not_played) == ([], None, "")
+    played = check_sheet(path, text, "a:b=c", Effort(seconds=None, matches=3))
+    assert played.report is not None
+    assert (played.findings, played.report.all_states, played.title) == ([], True, f"{path}:b=c")
+    flawed = check_sheet(path, f"{text}\n(<= (next ?x) (true (cell ?y)))", "a", Effort())
+    assert "unsafe-variable" in {finding.code for finding in flawed.findings}
+    assert (flawed.report, flawed.not_played) == (None, "it has errors to be put right first")
