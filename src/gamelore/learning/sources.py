@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import rulesheets
 from ..analysis.isomorphism import Renaming, find_renaming, shape_hash
 from ..analysis.symmetry import symmetries
-from ..errors import GameloreError, GDLError, KnowledgeError
+from ..errors import GameloreError, GDLError, KnowledgeError, one_of
 from ..gdl.syntax import Rulesheet, parse
 from ..matches.opponents import OpponentSettings, opponent_text
 from ..players.position_graph import PositionGraph
@@ -235,6 +235,16 @@ def enrol(
         return stored
     beginning = taught(knowledge, sources, enrolment.opponent, settings.depth) if sources else ((), None)
     return enrolment.make(knowledge, *beginning)
+
+
+def check_games(knowledge: Knowledge, sources: Sources) -> None:
+    """Raise GameloreError if a source game is neither in the store nor shipped, since its name must be a mistake."""
+    learners = knowledge.learners()
+    names = sorted({learner.game for learner in learners} | set(rulesheets.names()))
+    hashes = {learner.rules_hash for learner in learners}
+    for name in sources.games:
+        if name not in hashes:
+            one_of(name, names, "a source that was learned or is shipped")
 
 
 def other_games(knowledge: Knowledge, game: Game, against: str, depth: int) -> Sources | None:

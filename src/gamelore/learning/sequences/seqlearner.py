@@ -445,6 +445,18 @@ class Curriculum:
             given = f"{len(self.opponents)} opponents, {self.cycles} cycles and {self.matches} matches"
             raise GameloreError(f"expected at least one opponent, cycle and match to watch, got {given}")
 
+    @classmethod
+    def of(cls, expert: str, opponents: Sequence[str] | None = None, cycles: int = 2, matches: int = 20) -> Curriculum:
+        """Return the curriculum of an expert.
+
+        Without `opponents`, the paper's expert plays against the paper's opponents, another expert against a random
+        player and against itself.
+        """
+        paper = cls()
+        if opponents is None:
+            opponents = paper.opponents if expert == paper.expert else list(dict.fromkeys(["random", expert]))
+        return cls(expert, tuple(opponents), cycles, matches)
+
     @property
     def tournaments(self) -> tuple[str, ...]:
         """The opponent of each tournament."""

@@ -199,6 +199,13 @@ TIERS = {1: (THRESHOLD,), 2: (0.9, 0.8, 0.7, THRESHOLD)}
 ONE_MOVE_ONLY = {1: NOBODY, 2: 3}  # by version: the tier whose advice is for one move only and is not enforced
 
 
+def weight_classes(weights: NDArray[np.float64]) -> list[tuple[float, int]]:
+    """Return (lowest weight, number of pairs) of each class of weights of version 2, highest first, the rest last."""
+    lowest = [*TIERS[2], 0.0]
+    bounds = zip([np.inf, *lowest], lowest, strict=False)
+    return [(low, int(((weights >= low) & (weights < high)).sum())) for high, low in bounds]
+
+
 @dataclass(frozen=True, slots=True)
 class SeqPlayerSettings:
     """Settings of SeqPlayer.
