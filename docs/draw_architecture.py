@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 
@@ -17,7 +18,8 @@ DOCS = Path(__file__).parent
 SOURCE = DOCS.parent / "src" / "gamelore"
 BEGIN, END = "<!-- modules: written by draw_architecture.py -->", "<!-- end of modules -->"
 
-# The rooms from top to bottom, each with what it hands to the rooms below.
+# The rooms (packages and modules) from top to bottom, each with what it hands to the rooms below. This is the order of
+# reading, of the data and of the imports; tests/test_architecture.py reads it here.
 ROOMS = {
     "gdl": "rulesheet",
     "ground": "ground program",
@@ -33,9 +35,10 @@ ROOMS = {
     "learning.td": "values, features",
     "learning.sequences": "sequences, contexts",
     "learning": "sessions",
+    "catalogue": "players and learners by name",
     "net": "matches over the wire",
     "lab": "trials, claims, reports",
-    "cli": "",
+    "cli": "commands",
 }
 LEFT, TOP, WIDTH, HEIGHT, STEP = 16, 16, 372, 34, 46
 ARC = 17  # how far an arc swings out, for each room that it passes
@@ -56,11 +59,20 @@ def room_of(module: str) -> str | None:
     return max(inside, key=len, default=None)
 
 
+def running(tree: ast.AST) -> Iterator[ast.AST]:
+    """All nodes of a module but those that only a type checker reads."""
+    if isinstance(tree, ast.If) and ast.unparse(tree.test) == "TYPE_CHECKING":
+        return
+    yield tree
+    for child in ast.iter_child_nodes(tree):
+        yield from running(child)
+
+
 def imported_modules(path: Path, names: dict[str, Path]) -> set[str]:
-    """The modules of the package that a file imports at its top."""
+    """The modules of the package that a file imports, anywhere in it but for type checkers only."""
     package = ["gamelore", *path.relative_to(SOURCE).parent.parts]
     imported = set()
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    for node in running(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.level:
             base = package[: len(package) + 1 - node.level] + (node.module or "").split(".") * bool(node.module)
             for alias in node.names:
@@ -111,7 +123,7 @@ def picture(names: dict[str, Path]) -> str:
         y = TOP + STEP * place
         lines.append(
             f'<rect x="{LEFT}" y="{y}" width="{WIDTH}" height="{HEIGHT}" rx="5" fill="#eef3f8" stroke="#8fa3b8"/>'
-            f'<text x="{LEFT + 12}" y="{y + 22}" font-weight="600" fill="#16324f">{room.replace(".", "/")}</text>'
+            f'<text x="{LEFT + 12}" y="{y + 22}" font-weight="600" fill="#16324f">{label(room, names)}</text>'
             f'<text x="{LEFT + WIDTH - 12}" y="{y + 22}" text-anchor="end" fill="#43566a">{escape(gives)}</text>'
         )
     leaving, arriving = Counter[str](), Counter[str]()
@@ -126,6 +138,11 @@ def picture(names: dict[str, Path]) -> str:
             'stroke-width="1.3" marker-end="url(#head)"/>'
         )
     return "\n".join([*lines, "</svg>", ""])
+
+
+def label(room: str, names: dict[str, Path]) -> str:
+    """The path of a room below `src/gamelore`."""
+    return room.replace(".", "/") + ("" if names[room].name == "__init__.py" else ".py")
 
 
 def first_line(path: Path) -> str:
@@ -158,12 +175,10 @@ def reading_order(names: dict[str, Path]) -> list[str]:
     return sorted(names, key=lambda name: (place_of(name), names[name].parent, height(name), name))
 
 
-def place_of(name: str) -> tuple[float, bool]:
-    """Where a module stands in the table: by room; the package itself first, the catalogue after learning."""
+def place_of(name: str) -> tuple[int, bool]:
+    """Where a module stands in the table: by room; the package itself first, then the modules beside the rooms."""
     room = room_of(name)
-    if room is not None:
-        return list(ROOMS).index(room), name != room
-    return (list(ROOMS).index("learning") + 0.5 if name == "catalogue" else -1), bool(name)
+    return (-1, bool(name)) if room is None else (list(ROOMS).index(room), name != room)
 
 
 def main() -> int:

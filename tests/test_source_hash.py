@@ -140,8 +140,6 @@ def test_the_lists_have_all_that_their_modules_import(what: str) -> None:
         missing -= REFUSING | PLAYED
     elif what == "a run of lock2004":
         missing -= {f"gamelore.lab{name}" for name in ("", ".papers", ".papers.lock2004", ".figures")}
-    elif what == "a trial":
-        missing = {name for name in missing if not name.startswith("gamelore.drawing")}  # how a position is printed
     assert missing == set()
 
 

@@ -8,11 +8,11 @@ import pytest
 from gamelore import load, rulesheets
 from gamelore.analysis import explore as tryout_module
 from gamelore.analysis.explore import Effort, Watch, try_out
-from gamelore.analysis.playcheck import play_check, unplayable
+from gamelore.analysis.playcheck import check_sheet, play_check, unplayable
 from gamelore.errors import GDLSemanticError, GroundingError
 from gamelore.gdl.lint import lint
 from gamelore.gdl.syntax import parse
-from gamelore.ground.clingo import Limits, sentences
+from gamelore.ground.clingo import Limits, state_sentences
 
 # Two roles move in turn, three moves in all; each either goes left or right. In line 5 begins what a test adds.
 THREE_MOVES = """(role white) (role black) (init (step 0)) (succ 0 1) (succ 1 2) (succ 2 3)
@@ -335,13 +335,25 @@ def test_an_interrupt_keeps_what_was_found(monkeypatch):
 def test_a_question_about_a_state_in_the_rules_own_words():
     sheet = parse(TWO_GOALS)
     end = ("(step 3)", "(went white right)")
-    assert sentences(sheet, ["goal", "terminal"], end) == {
+    assert state_sentences(sheet, ["goal", "terminal"], end) == {
         "goal": [("white", "10"), ("white", "90"), ("black", "50")],
         "terminal": [()],
     }
-    assert sentences(sheet, ["base", "init"]) == {"base": [], "init": [("(step 0)",)]}
+    assert state_sentences(sheet, ["base", "init"]) == {"base": [], "init": [("(step 0)",)]}
     endless = parse("(role r) (p 0) (<= (p (s ?x)) (p ?x)) (<= (legal r ?x) (p ?x))")
     with pytest.raises(GroundingError, match="within 1000 literals"):
-        sentences(endless, ["legal"], limits=Limits(literals=1000))
+        state_sentences(endless, ["legal"], limits=Limits(literals=1000))
     with pytest.raises(GDLSemanticError, match="no perfect model"):
-        sentences(parse(PARADOX), ["next"], ["(went black right)"])
+        state_sentences(parse(PARADOX), ["next"], ["(went black right)"])
+
+
+def test_a_sheet_is_checked_in_its_text_and_then_in_play(tmp_path):
+    path, text = tmp_path / "a.kif", str(rulesheets.load("tictactoe").rulesheet)
+    plain = check_sheet(path, text, "a")
+    assert (plain.findings, plain.report, plain.not_played) == ([], None, "")
+    played = check_sheet(path, text, "a:b=c", Effort(seconds=None, matches=3))
+    assert played.report is not None
+    assert (played.findings, played.report.all_states, played.title) == ([], True, f"{path}:b=c")
+    flawed = check_sheet(path, f"{text}\n(<= (next ?x) (true (cell ?y)))", "a", Effort())
+    assert "unsafe-variable" in {finding.code for finding in flawed.findings}
+    assert (flawed.report, flawed.not_played) == (None, "it has errors to be put right first")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import gamelore
 from gamelore import rulesheets
-from gamelore.circuit.aig import FALSE, PIECE, TRUE, WIDEST, Builder, Circuit, Loop, evaluate, schedule, widened
+from gamelore.circuit.aig import FALSE, PIECE, TRUE, WIDEST, Builder, Circuit, Loop, evaluate, schedule, wide_gates
 from gamelore.circuit.native import TapedCode, compiled
 from gamelore.circuit.playout import PlayoutRunner
 from gamelore.circuit.tape import (
@@ -143,7 +143,7 @@ def test_what_is_too_wide_is_cut_into_pieces(width):
     builder = Builder(empty_circuit(width + 1))
     pairs = [builder.disjunction(2 * node, 2 * node + 2) for node in range(1, width + 1)]
     literals = [builder.all_of(pairs)]
-    gates = widened(builder.circuit, schedule(builder.circuit, literals), literals)
+    gates = wide_gates(builder.circuit, schedule(builder.circuit, literals), literals)
     assert np.bincount(gates.gates).max() <= WIDEST
     assert_tape_says_what_gates_say(builder.circuit, literals)
 

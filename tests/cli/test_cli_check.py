@@ -152,7 +152,8 @@ def test_a_file_that_cannot_be_played_does_not_stop_the_others(tmp_path: Path, s
     assert [(Path(one["path"]).stem, one["engine"]) for one in data["played"]] == [("bad", None), ("stuck", "native")]
     assert data["played"][0]["reason"] == "not played: it has errors to be put right first"
     assert result.stderr == (
-        f"error: expected a shipped game or the path of a rulesheet, got {str(files[1])!r}; there is no such file\n"
+        f"error: expected a shipped game or the path of a rulesheet, got {str(files[1])!r}; "
+        f"there is no such file in {tmp_path}\n"
     )
 
 

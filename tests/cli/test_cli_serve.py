@@ -21,7 +21,7 @@ import pytest
 import typer
 
 from commands import run, run_json
-from gamelore.cli.network_commands import size
+from gamelore.cli.network_commands import num_bytes
 from gamelore.errors import GameloreError
 from gamelore.net import player_server
 from gamelore.net.http import WebLimits
@@ -250,13 +250,13 @@ def test_its_defaults_are_those_of_the_call(monkeypatch: pytest.MonkeyPatch):
     [("1572864000", 1572864000), ("4G", 4 << 30), ("500m", 500 << 20), ("1.5 KiB", 1536), ("2TB", 2 << 40)],
 )
 def test_sizes(text: str, expected: int):
-    assert size(text) == expected
+    assert num_bytes(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "G", "-1", "4X", "4 G G", "9" * 400])
 def test_sizes_that_are_none(text: str):
     with pytest.raises(typer.BadParameter, match="such as 500M"):
-        size(text)
+        num_bytes(text)
 
 
 def test_the_log_leaves_lines_out_where_there_are_too_many(monkeypatch: pytest.MonkeyPatch):

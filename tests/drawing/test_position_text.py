@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gamelore import rulesheets
-from gamelore.drawing.board import LONGEST, MARK, POINT, Boards, natural_order, short_forms
+from gamelore.drawing.board import LONGEST, MARK, POINT, Boards, short_forms
 from gamelore.drawing.position import TEXT_KINDS, position_text, state_text
 from gamelore.gdl.syntax import parse, parse_term
 
@@ -262,10 +262,6 @@ def test_short_forms_tell_texts_apart(texts):
     assert len(set(forms.values())) == len(texts)
     assert all(len(form) <= max(len(text), LONGEST) for text, form in forms.items())
     assert all(form == text for text, form in forms.items() if len(text) <= LONGEST or form in texts | {MARK, POINT})
-
-
-def test_natural_order():
-    assert sorted(["(c 10 a)", "(c 9 b)", "c", "(c 9 a)"], key=natural_order) == ["(c 9 a)", "(c 9 b)", "(c 10 a)", "c"]
 
 
 # ---- real sheets ------------------------------------------------------------------------------------------------

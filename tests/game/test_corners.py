@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gamelore
-from gamelore.game.compile import findings
+from gamelore.game.compile import rulesheet_findings
 from naive import Naive
 
 ENGINES = ["native", "reasoner"]
@@ -287,4 +287,4 @@ def test_branches_that_multiply_out_are_refused_before_they_are_made():
 
 def test_findings_of_a_sheet_that_loading_refuses_need_no_grounding():
     flawed = f"{CLOCK} (legal a go) (goal a 0) (<= p (true x) (not q)) (<= q (not p)) (<= (next z) (not (succ 0 ?x)))"
-    assert {"negation-in-cycle", "unsafe-variable"} <= {finding.code for finding in findings(flawed)}
+    assert {"negation-in-cycle", "unsafe-variable"} <= {finding.code for finding in rulesheet_findings(flawed)}

@@ -7,7 +7,7 @@ import pytest
 
 from gamelore import load, rulesheets
 from gamelore.errors import GDLSemanticError, GDLSyntaxError, GroundingError
-from gamelore.game.compile import findings
+from gamelore.game.compile import rulesheet_findings
 from gamelore.gdl.lint import CHECKS, lint, lint_text, refuse
 from gamelore.gdl.syntax import Rulesheet, parse
 from gamelore.ground.clingo import Limits
@@ -251,15 +251,17 @@ def test_shipped_rulesheets_have_no_flaw(name):
 
 def test_negation_in_a_cycle_is_an_error_only_where_the_ground_atoms_are_in_one():
     cycle = read("negation_in_cycle")
-    (finding,) = [finding for finding in findings(cycle) if finding.severity == "error"]
+    (finding,) = [finding for finding in rulesheet_findings(cycle) if finding.severity == "error"]
     assert finding.code == "no-perfect-model"
     with pytest.raises(GDLSemanticError) as caught:
         load(cycle, engine="native")
     assert (caught.value.line, caught.value.column) == (finding.line, finding.column) != (1, 1)
     assert caught.value.rule == finding.rule != ""
     harmless = PLAYABLE + "(n 0) (n 1) (next_to 0 1) (<= (even 0) (n 0)) (<= (even ?y) (next_to ?x ?y) (not (even ?x)))"
-    assert [finding.code for finding in findings(harmless) if "cycle" in finding.code] == ["negation-in-cycle"]
-    assert not [finding for finding in findings(harmless) if finding.severity == "error"]
+    assert [finding.code for finding in rulesheet_findings(harmless) if "cycle" in finding.code] == [
+        "negation-in-cycle"
+    ]
+    assert not [finding for finding in rulesheet_findings(harmless) if finding.severity == "error"]
 
 
 @pytest.mark.parametrize("engine", ["native", "reasoner"])

@@ -257,3 +257,12 @@ def test_public_rulesheets_survive_printing(shared):
     for path in paths:
         sheet = parse(path.read_text(encoding="utf-8"), path)
         assert parse(str(sheet)).rules == sheet.rules, path
+
+
+def test_natural_order():
+    assert sorted(["(c 10 a)", "(c 9 b)", "c", "(c 9 a)"], key=syntax.natural_order) == [
+        "(c 9 a)",
+        "(c 9 b)",
+        "(c 10 a)",
+        "c",
+    ]

@@ -10,7 +10,7 @@ import pytest
 from gamelore.errors import ExperimentError
 from gamelore.lab.experiment import SettingGrid
 from gamelore.lab.papers.banerjee2007 import READINGS, demo, reproduce
-from gamelore.lab.papers.banerjee2007.measures import Cost, Evidence, evaluate
+from gamelore.lab.papers.banerjee2007.measures import Cost, Evidence, judge_claims
 from gamelore.lab.papers.banerjee2007.plan import CONTROLS, FIGURES, TARGETS, Plan, load_claims
 from gamelore.lab.report import ReportPaths
 from gamelore.lab.results import ResultStore
@@ -136,7 +136,7 @@ def test_verdict_runs_are_as_many_as_claims_ask_for(small: ReportPaths) -> None:
     plan, claims = plan_of("figures"), load_claims()
     with ResultStore(small.folder / "results.db") as store:
         costs = {game: _cost(store, game) for game in TARGETS}
-        findings = evaluate(claims, Evidence(store, "figures", "tictactoe", claims.table, RUNS, costs))
+        findings = judge_claims(claims, Evidence(store, "figures", "tictactoe", claims.table, RUNS, costs))
     settings = plan.verdicts().of_findings(findings).settings
     by_claim = {finding.claim.id: finding for finding in findings}
     level = by_claim["figure3.level-baseline"]

@@ -34,11 +34,11 @@ def test_batches_hold_one_game_and_are_shared_evenly(store: ResultStore) -> None
 
 def test_everything_is_played_once(store: ResultStore) -> None:
     summary = run_grid(small_grid(), store, workers=1, progress=False, play=pretend)
-    assert (summary.played, summary.found) == (9, 0)
+    assert (summary.played, summary.stored) == (9, 0)
     again = run_grid(small_grid(), store, workers=1, progress=False, play=pretend)
-    assert (again.played, again.found) == (0, 9)
+    assert (again.played, again.stored) == (0, 9)
     more = run_grid(small_grid(runs=5), store, workers=1, progress=False, play=pretend)
-    assert (more.played, more.found) == (6, 9)
+    assert (more.played, more.stored) == (6, 9)
 
 
 def test_targets_get_the_values_of_their_own_source_run(store: ResultStore) -> None:
@@ -71,7 +71,7 @@ def test_a_run_that_broke_off_goes_on_where_it_stopped(tmp_path: Path) -> None:
             run_grid(grid, store, workers=1, progress=False, play=break_off)
         assert len(store.finished()) == 6
     with ResultStore(tmp_path / "broken.db") as store, ResultStore(tmp_path / "whole.db") as whole:
-        assert run_grid(grid, store, workers=1, progress=False, play=pretend).found == 6
+        assert run_grid(grid, store, workers=1, progress=False, play=pretend).stored == 6
         run_grid(grid, whole, workers=1, progress=False, play=pretend)
         for name in grid.settings:
             assert np.array_equal(store.rewards(name), whole.rewards(name))
@@ -111,7 +111,7 @@ def test_a_killed_run_keeps_what_was_finished_and_leaves_no_worker_behind(tmp_pa
     wait_until(lambda: not any(is_alive(worker) for worker in workers))
     with ResultStore(tmp_path / "results.db") as store:
         summary = run_grid(small_grid(), store, workers=1, progress=False, play=pretend)
-    assert (summary.found, summary.played) == (6, 3)
+    assert (summary.stored, summary.played) == (6, 3)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
@@ -238,7 +238,7 @@ def test_rules_that_changed_are_found_before_the_first_match(tmp_path: Path) -> 
     with ResultStore(tmp_path / "results.db") as store:
         assert run_grid(grid, store, workers=1, progress=False).played == 1
         sheet.write_text("; a comment changes nothing\n" + rules + "(goal me 100)\n")
-        assert run_grid(grid, store, workers=1, progress=False).found == 1
+        assert run_grid(grid, store, workers=1, progress=False).stored == 1
         sheet.write_text(rules + "(goal me 50)\n")
         with pytest.raises(ExperimentError, match=r"expected the rules of .*own\.kif that .* was made with"):
             run_grid(grid, store, workers=1, progress=False)

@@ -13,7 +13,15 @@ import pytest
 from gamelore.catalogue import player
 from gamelore.errors import ExperimentError
 from gamelore.lab.papers.lock2004 import page, reproduce, tables
-from gamelore.lab.papers.lock2004.measures import MEASURES, Study, claims, findings, per_cent, printed_interval, tried
+from gamelore.lab.papers.lock2004.measures import (
+    MEASURES,
+    Study,
+    claims,
+    judge_claims,
+    per_cent,
+    printed_interval,
+    tried,
+)
 from gamelore.lab.papers.lock2004.plan import (
     COLUMNS,
     DEFAULT,
@@ -424,7 +432,7 @@ def test_more_runs_go_on_with_those_that_are_there(tmp_path: Path) -> None:
         for runs in (1, 2):
             plan = Plan(runs=runs, share=0.2, games=(LTTT,))
             found.append(page.run_part(page.Part("core", plan.core()), store, workers=1, progress=False))
-    assert [(one.played, one.found) for one in found] == [(3, 0), (3, 3)]
+    assert [(one.played, one.stored) for one in found] == [(3, 0), (3, 3)]
 
 
 def test_claims_rest_on_the_runs_that_are_judged() -> None:
@@ -441,7 +449,7 @@ def test_claims_rest_on_the_runs_that_are_judged() -> None:
         for run in range(8)
     ]
     study = study_of(runs, [[50, 0, draws] for draws in (9, 10, 11, 10, 12, 8)])
-    verdicts = {finding.claim.id: finding.verdict for finding in findings(study)}
+    verdicts = {finding.claim.id: finding.verdict for finding in judge_claims(study)}
     assert verdicts["lttt.version2.perfect-reliability-level"] == "reproduced"
     assert verdicts["lttt.version1.perfect-reliability-rises"] == "reproduced"
     assert verdicts["lttt.version2.perfect-reliability-rises"] == "equivalent"

@@ -8,7 +8,7 @@ import pytest
 from gamelore.errors import ExperimentError
 from gamelore.lab import stats
 from gamelore.lab.claims import Claim
-from gamelore.lab.papers.banerjee2007.measures import Cost, Evidence, column_rmse, evaluate, rmse
+from gamelore.lab.papers.banerjee2007.measures import Cost, Evidence, column_rmse, judge_claims, rmse
 from gamelore.lab.papers.banerjee2007.plan import PrintedTable
 from gamelore.lab.results import Outcome, ResultStore, Trial
 from gamelore.learning.store.features import FeatureValues
@@ -43,7 +43,7 @@ def add(store: ResultStore, setting: object, run: int, rewards: list[int], value
 
 def measured(evidence: Evidence, measure: str, **of: object) -> tuple[float, int]:
     """Mean and number of runs of one measure."""
-    (finding,) = evaluate([replace(CLAIM, measure=measure, of=of)], evidence)
+    (finding,) = judge_claims([replace(CLAIM, measure=measure, of=of)], evidence)
     return pytest.approx(finding.interval.mean), finding.interval.num
 
 
@@ -71,7 +71,9 @@ def test_features(evidence: Evidence) -> None:
 
 def test_a_feature_that_no_run_met(evidence: Evidence) -> None:
     unmet = replace(evidence, table=replace(TABLE, features={"a": "{W}"}))
-    (finding,) = evaluate([replace(CLAIM, measure="table1_value", of={"feature": "a", "opponent": "egreedy"})], unmet)
+    (finding,) = judge_claims(
+        [replace(CLAIM, measure="table1_value", of={"feature": "a", "opponent": "egreedy"})], unmet
+    )
     assert finding.verdict == "undecided"
     assert column_rmse([FeatureValues({"L": (44.0, 1)})], {"L": 40.0, "{W}": 0.0}).mean == 4.0
     assert rmse([FeatureValues({"L": (44.0, 1)})], {"L": 40.0, "{W}": 0.0}) == 4.0
@@ -85,7 +87,7 @@ def test_costs(evidence: Evidence) -> None:
 
 def test_a_finding_names_its_settings_and_the_runs_it_would_need(evidence: Evidence) -> None:
     of = {"game": "game", "opponent": "egreedy", "left": "transfer", "right": "baseline", "window": [1501, 3000]}
-    (finding,) = evaluate([replace(CLAIM, of=of)], evidence)
+    (finding,) = judge_claims([replace(CLAIM, of=of)], evidence)
     assert finding.settings == ("pre/game/egreedy/baseline", "pre/game/egreedy/transfer")
     # the deviation of 50, 25 and 50 is 14.434, its upper limit 14.434 * sqrt(2 / 0.44629) = 30.556
     assert finding.wanted == pytest.approx((1.9608 * 30.556) ** 2, rel=1e-3)
@@ -94,7 +96,7 @@ def test_a_finding_names_its_settings_and_the_runs_it_would_need(evidence: Evide
 
 def test_directional_claims_are_corrected_together(evidence: Evidence) -> None:
     of = {"game": "game", "opponent": "egreedy", "left": "transfer", "right": "baseline", "window": [1501, 3000]}
-    found = evaluate([replace(CLAIM, id=name, of=of) for name in "abc"], evidence)
+    found = judge_claims([replace(CLAIM, id=name, of=of) for name in "abc"], evidence)
     for finding in found:
         assert finding.p is not None
         assert finding.adjusted == pytest.approx(min(1, 3 * finding.p))
@@ -106,7 +108,7 @@ def test_a_few_runs_that_all_agree_decide_nothing(evidence: Evidence) -> None:
     name, level = "pre/game/weak/same", [100, 100, 0, 0]
     for run in range(6):
         add(evidence.store, make_setting(name), run, level)
-        (finding,) = evaluate([replace(claim, of={**of, "opponent": "weak", "learner": "same"})], evidence)
+        (finding,) = judge_claims([replace(claim, of={**of, "opponent": "weak", "learner": "same"})], evidence)
         assert finding.interval.mean == 100
         assert finding.verdict == ("reproduced" if run == 5 else "undecided")
 
@@ -119,21 +121,21 @@ def test_every_test_is_undecided_with_too_few_runs(evidence: Evidence) -> None:
     ]
     for run in range(stats.FEWEST_SHOWN):
         add(evidence.store, make_setting("pre/game/weak/some"), run, [48 + run, 52, 0, 0])
-        verdicts = [finding.verdict for finding in evaluate(claims, evidence)]
+        verdicts = [finding.verdict for finding in judge_claims(claims, evidence)]
         if run < stats.FEWEST_SHOWN - 1:
             assert verdicts == ["undecided"] * 4
     assert verdicts == ["reproduced", "contradicted", "contradicted", "contradicted"]
-    (equal,) = evaluate([replace(claims[-1], target=(51.0,))], evidence)
+    (equal,) = judge_claims([replace(claims[-1], target=(51.0,))], evidence)
     assert equal.verdict == "undecided", "the interval reaches to both sides of 51"
 
 
 def test_counted_claims_have_no_p(evidence: Evidence) -> None:
     claim = replace(CLAIM, measure="feature_count", of={"game": "tictactoe", "role": 0}, test="equals", target=(12.0,))
-    twelve, ten = evaluate([claim, replace(claim, id="o", of={"game": "tictactoe", "role": 1})], evidence)
+    twelve, ten = judge_claims([claim, replace(claim, id="o", of={"game": "tictactoe", "role": 1})], evidence)
     assert (twelve.p, twelve.verdict, twelve.interval.mean) == (None, "reproduced", 12.0)
     assert (ten.verdict, ten.interval.mean) == ("contradicted", 10.0)
 
 
 def test_unknown_measures_are_refused(evidence: Evidence) -> None:
     with pytest.raises(ExperimentError, match=r"expected one of the measures .* got 'beauty' in x\.y"):
-        evaluate([replace(CLAIM, measure="beauty")], evidence)
+        judge_claims([replace(CLAIM, measure="beauty")], evidence)

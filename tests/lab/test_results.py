@@ -167,7 +167,7 @@ def test_a_store_of_series_of_format_1_goes_on(tmp_path: Path) -> None:
             assert store.noted("cost") == [1.5]
             assert store.export_matches(tmp_path / "matches.csv") == 16
             ran = run_grid(grid, store, workers=1, progress=False, play=pretend, version=FORMER_VERSION)
-            assert (ran.played, ran.found) == (0, 4)
+            assert (ran.played, ran.stored) == (0, 4)
             with pytest.raises(ExperimentError, match=r"expected results of gamelore 2, got 0\.1\.0\+old"):
                 store.check(grid.settings, "2")
 

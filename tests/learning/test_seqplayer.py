@@ -27,7 +27,14 @@ from gamelore.learning.sequences.seqlearner import (
     train,
     watch,
 )
-from gamelore.learning.sequences.seqplayer import NOBODY, Enforcer, SeqPlayer, SeqPlayerSettings, consult
+from gamelore.learning.sequences.seqplayer import (
+    NOBODY,
+    Enforcer,
+    SeqPlayer,
+    SeqPlayerSettings,
+    consult,
+    weight_classes,
+)
 from gamelore.matches.lockstep import run_lockstep
 from gamelore.matches.match import MatchState
 from gamelore.players.player import Finished, Player, Turn
@@ -456,3 +463,16 @@ def test_training_goes_on_where_it_stopped() -> None:
     assert (whole.keys == parts.keys).all()
     assert (whole.weights == parts.weights).all()
     assert whole.weights.any()
+
+
+def test_the_usual_opponents_of_an_expert() -> None:
+    assert Curriculum.of("perfect") == Curriculum()
+    assert Curriculum.of("greedy", cycles=3) == Curriculum("greedy", ("random", "greedy"), 3)
+    assert Curriculum.of("greedy", ["perfect"]).opponents == ("perfect",)
+    with pytest.raises(GameloreError, match="expected at least one opponent"):
+        Curriculum.of("greedy", [])
+
+
+def test_classes_of_weights_count_every_pair_once() -> None:
+    weights = np.array([1.0, 0.9, 0.89, 0.55, 0.54, 0.0])
+    assert weight_classes(weights) == [(0.9, 2), (0.8, 1), (0.7, 0), (0.55, 1), (0.0, 2)]

@@ -20,7 +20,7 @@ def chi_square_is_ordinary(observed: np.ndarray, cells: int) -> bool:
 def test_the_finaliser_is_that_of_splitmix64() -> None:
     # the first outputs of the reference generator started with 0, whose state grows by the golden ratio
     golden = 0x9E3779B97F4A7C15
-    outputs = [random_streams.scramble(np.uint64(golden * n % 2**64)) for n in (1, 2, 3)]
+    outputs = [random_streams.finalise(np.uint64(golden * n % 2**64)) for n in (1, 2, 3)]
     assert outputs == [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
 
 

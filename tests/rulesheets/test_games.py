@@ -45,18 +45,23 @@ def test_a_missing_file_gets_the_nearest_games_and_files(tmp_path: Path, monkeyp
 
     monkeypatch.chdir(tmp_path)
     what = "expected a shipped game or the path of a rulesheet, got"
-    assert told("nofile.kif") == f"{what} 'nofile.kif'; did you mean goofspiel?"
-    assert told("zzz.kif").startswith(f"{what} 'zzz.kif'; shipped are breakthrough, ")
+    missing = f"there is no such file in {tmp_path}"
+    shipped = f"shipped are {', '.join(rulesheets.names())}"
+    assert told("nofile.kif") == f"{what} 'nofile.kif'; {missing}; {shipped}"  # goofspiel has such letters, but far
+    assert told("zzz.kif").startswith(f"{what} 'zzz.kif'; {missing}; shipped are breakthrough, ")
+    assert told("goofspeil.kif") == f"{what} 'goofspeil.kif'; {missing}; did you mean goofspiel?"
     mine = tmp_path / "MyGame.kif"
     mine.write_text("(role a)", encoding="utf-8")
-    assert told("tictacto.kif").startswith(f"{what} 'tictacto.kif'; did you mean tictactoe or ")
-    assert told("TicTacToe.kif:rows=1").startswith(f"{what} 'TicTacToe.kif'; did you mean tictactoe or ")
-    assert told("MyGaem.kif") == f"{what} 'MyGaem.kif'; did you mean MyGame.kif?"
+    assert told("tictacto.kif").startswith(f"{what} 'tictacto.kif'; {missing}; did you mean tictactoe or ")
+    assert told("TicTacToe.kif:rows=1").startswith(f"{what} 'TicTacToe.kif'; {missing}; did you mean tictactoe or ")
+    for wrong in ("MyGaem.kif", "mygame.kif"):
+        assert told(wrong) == f"{what} {wrong!r}; {missing}; did you mean MyGame.kif?"
     for wrong in ("MyGaem.kif", "MyGaem"):
-        assert told(tmp_path / wrong) == f"{what} {str(tmp_path / wrong)!r}; did you mean {mine}?"
-        assert told(str(tmp_path / wrong)) == f"{what} {str(tmp_path / wrong)!r}; did you mean {mine}?"
+        assert told(tmp_path / wrong) == f"{what} {str(tmp_path / wrong)!r}; {missing}; did you mean {mine}?"
+        assert told(str(tmp_path / wrong)) == f"{what} {str(tmp_path / wrong)!r}; {missing}; did you mean {mine}?"
     assert told("MyGaem").endswith("got 'MyGaem'; did you mean MyGame.kif?")
-    assert told(tmp_path / "none" / "a.kif").endswith("; there is no such file")
+    assert told(tmp_path / "zzz.kif").endswith(f"got {str(tmp_path / 'zzz.kif')!r}; {missing}")
+    assert told(tmp_path / "none" / "a.kif").endswith(f"; there is no folder {tmp_path / 'none'}")
     assert told(tmp_path).endswith(f"that is a folder: name its files, as in {tmp_path / '*.kif'}")
 
 

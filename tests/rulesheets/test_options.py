@@ -5,7 +5,7 @@ import pytest
 from gamelore.errors import GameloreError
 from gamelore.gdl.lint import lint_text
 from gamelore.gdl.syntax import parse
-from gamelore.rulesheets import Option, choose, options
+from gamelore.rulesheets import Option, options, with_choices
 
 SHEET = """; (option size 9) in a comment is none
 (role player)
@@ -33,7 +33,7 @@ def test_options_of_a_sheet():
 
 
 def test_choosing_changes_nothing_else_in_the_text():
-    text, values = choose(SHEET, {"wrap": "yes", "title": "long", "size": "10"}, "it")
+    text, values = with_choices(SHEET, {"wrap": "yes", "title": "long", "size": "10"}, "it")
     assert list(values.items()) == [("size", "10"), ("wrap", "yes"), ("title", "long")]
     assert text == SHEET.replace("(option size 3) (option wrap no)", "(option size 10) (option wrap yes)").replace(
         "(option title none)", "(option title long)"
@@ -41,19 +41,19 @@ def test_choosing_changes_nothing_else_in_the_text():
 
 
 def test_case_does_not_matter_and_the_sheet_spells():
-    text, values = choose(SHEET, {"size": "HUGE"}, "it")
+    text, values = with_choices(SHEET, {"size": "HUGE"}, "it")
     assert values == {"size": "Huge"}
     assert text == SHEET.replace("(option size 3)", "(option size Huge)")
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_line_ends_and_byte_order_marks_do_not_move_the_place(end):
-    text, _ = choose("\ufeff" + SHEET.replace("\n", end), {"wrap": "yes"}, "it")
+    text, _ = with_choices("\ufeff" + SHEET.replace("\n", end), {"wrap": "yes"}, "it")
     assert parse(text).rules == parse(SHEET.replace("(option wrap no)", "(option wrap yes)")).rules
 
 
 def test_a_sheet_with_errors_keeps_them():
-    text, _ = choose("(role)\n(option a b)\n(<= (legal x y)", {"a": "c"}, "it")
+    text, _ = with_choices("(role)\n(option a b)\n(<= (legal x y)", {"a": "c"}, "it")
     assert text == "(role)\n(option a c)\n(<= (legal x y)"
 
 
@@ -71,13 +71,13 @@ def test_a_sheet_with_errors_keeps_them():
 )
 def test_mistakes(chosen, message):
     with pytest.raises(GameloreError) as caught:
-        choose(SHEET, chosen, "it")
+        with_choices(SHEET, chosen, "it")
     assert str(caught.value) == message
 
 
 def test_a_sheet_without_options():
     with pytest.raises(GameloreError, match="expected it as it is, for it has no options, got 'size'; leave it out"):
-        choose("(role player)", {"size": "3"}, "it")
+        with_choices("(role player)", {"size": "3"}, "it")
 
 
 def test_the_checker_has_nothing_to_say_of_options():

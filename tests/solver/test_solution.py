@@ -407,7 +407,7 @@ def test_more_memory_is_advised_only_where_there_may_be_enough(
     game = load("connectfour")
     turns = TurnGame(game, Canonical(Symmetries.trivial(game)))
     with pytest.raises(GameloreError, match=told):
-        statespace.refuse(turns, 1 << 30, positions, positions)
+        statespace.refuse_size(turns, 1 << 30, positions, positions)
 
 
 def test_a_second_call_reads_the_file(load: Callable[..., gamelore.Game], folder: Path) -> None:

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..ground.program import Ints, mixed, spread
+from ..ground.program import Ints, joined_ranges, mixed
 
 LABELS = 16  # upper bound of the labels of edges: two labels for each of the eight kinds, one for each direction
 CALLS = 50  # largest number of VF2 calls for each vertex; if the colours leave no choice, one call is enough
@@ -83,7 +83,7 @@ class ColouredGraph:
     def around(self, vertices: Ints) -> tuple[Ints, Ints, Ints]:
         """Return three arrays about the edges at these vertices: index into `vertices`, neighbour, and edge label."""
         starts, ends = self._starts[vertices], self._starts[vertices + 1]
-        arcs = spread(starts, ends)
+        arcs = joined_ranges(starts, ends)
         return np.repeat(np.arange(len(vertices)), ends - starts), self._neighbours[arcs], self._labels[arcs]
 
 

@@ -25,7 +25,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..circuit.aig import components
+from ..circuit.aig import components_below
 from ..errors import GameloreError, GroundingError
 from ..game.engines import States, unpack_bits
 from ..game.game import Game
@@ -82,7 +82,7 @@ def _needs(rules: Iterable[Iterable[Instance]], given: Mapping[int, Bits]) -> di
     for head, body in chain.from_iterable(rules):
         bodies.setdefault(head, []).append(body)
     needs = {sign * atom: variable for atom, variable in given.items() for sign in (1, -1)}
-    for component in components(bodies, lambda atom: (abs(a) for body in bodies.get(atom, ()) for a in body)):
+    for component in components_below(bodies, lambda atom: (abs(a) for body in bodies.get(atom, ()) for a in body)):
         derived = [atom for atom in component if atom in bodies]
         needs |= {sign * atom: ALL for atom in derived for sign in (1, -1)}
         before: list[Bits] = []

@@ -1,4 +1,6 @@
-"""Findings of random play and of walks: faults that only play shows, each with its place, a remedy and moves to it.
+"""The whole check of a rulesheet: findings in its text, and faults that only play shows, each with moves to it.
+
+Findings of play:
 
     error    no-legal-move      a role has no move in a state that is not terminal
     error    no-goal            a role has no goal at the end
@@ -20,18 +22,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import GameloreError, GDLError, GDLSemanticError, GroundingError
+from ..game.compile import rulesheet_findings
 from ..game.game import EngineName, Game, make
-from ..gdl.lint import Finding, Moves, Severity, placed
-from ..gdl.syntax import Function, Location, Rule, Rulesheet, Term, Variable, parse_term, variables_of
+from ..gdl.lint import REFUSED, Finding, Moves, Severity, placed
+from ..gdl.syntax import Function, Location, Rule, Rulesheet, Term, Variable, parse, parse_term, variables_of
 from ..ground import clingo
 from ..ground.clingo import Limits
 from .explore import Declared, Effort, Incident, Joints, Kind, Sample, Tryout, try_out
 
+NOT_PLAYED = REFUSED | {"syntax", "no-perfect-model"}  # kinds of errors after which a sheet is not played
 QUESTION_LIMITS = Limits(seconds=5.0)  # limits of each extra query: for `base` and `input`, or for the goals of a state
 
 
@@ -77,6 +81,64 @@ class PlayReport:
     mean_goals: dict[str, float | None]
     remarks: list[str]
     interrupted: bool
+
+
+@dataclass
+class CheckedSheet:
+    """A checked rulesheet: its findings, and the report of play or the reason why the sheet was not played.
+
+    game: the name of the game with the chosen options. interrupted: whether Ctrl-C ended the check.
+    """
+
+    path: Path
+    game: str
+    findings: list[Finding] = field(default_factory=list)
+    report: PlayReport | None = None
+    not_played: str = ""
+    interrupted: bool = False
+
+    @property
+    def title(self) -> str:
+        """The path, followed by the chosen options."""
+        _, colon, options = self.game.partition(":")
+        return f"{self.path}{colon}{options}"
+
+
+def check_sheet(
+    path: Path,
+    text: str,
+    name: str,
+    effort: Effort | None = None,
+    engine: EngineName = "auto",
+    limits: Limits | None = None,
+) -> CheckedSheet:
+    """Return the findings in the text of a rulesheet and, if `effort` is given, the findings of play.
+
+    `path`, `text` and `name` are those that `rulesheets.sheet` returns. A sheet that cannot be loaded gets a finding.
+    Ctrl-C ends the check, and keeps the findings until then.
+    """
+    checked = CheckedSheet(path, name)
+    try:
+        checked.findings = rulesheet_findings(text, path, limits)
+        if effort is None:
+            return checked
+        if NOT_PLAYED.isdisjoint(finding.code for finding in checked.findings if finding.severity == "error"):
+            _play(checked, text, effort, engine, limits)
+        else:
+            checked.not_played = "it has errors to be put right first"
+    except KeyboardInterrupt:
+        checked.interrupted, checked.not_played = True, "it was interrupted"
+    return checked
+
+
+def _play(checked: CheckedSheet, text: str, effort: Effort, engine: EngineName, limits: Limits | None) -> None:
+    """Play a rulesheet; add the report and its findings to `checked`."""
+    try:
+        checked.report = play_check(parse(text, checked.path), checked.game, effort, engine, limits)
+        findings, checked.interrupted = checked.report.findings, checked.report.interrupted
+    except GameloreError as error:
+        findings, checked.not_played = [unplayable(error, checked.path)], "it cannot be loaded"
+    checked.findings = sorted([*checked.findings, *findings], key=lambda finding: (finding.line, finding.column))
 
 
 def play_check(
@@ -125,7 +187,7 @@ def _declared(game: Game, remarks: list[str]) -> Declared:
     heads = {rule.head.name for rule in game.rulesheet.rules}
     words = [word for word in ("base", "input") if word in heads]
     try:
-        sentences = clingo.sentences(game.rulesheet, words, limits=QUESTION_LIMITS)
+        sentences = clingo.state_sentences(game.rulesheet, words, limits=QUESTION_LIMITS)
     except (GroundingError, GDLSemanticError) as error:
         remarks.append(f"what {' and '.join(words)} declare was not compared: {error}")
         return Declared()
@@ -286,7 +348,7 @@ class _Findings:
     def _ask(self, words: Sequence[str], sample: Sample) -> clingo.Sentences | None:
         """Return the sentences of these relations that hold in a state. At the limits, add a remark and return None."""
         try:
-            return clingo.sentences(self.sheet, words, self.game.facts(sample.state), QUESTION_LIMITS)
+            return clingo.state_sentences(self.sheet, words, self.game.facts(sample.state), QUESTION_LIMITS)
         except (GroundingError, GDLSemanticError) as error:
             self.remarks.append(f"{' and '.join(words)} were not worked out for a state: {error}")
             return None

@@ -41,7 +41,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..circuit import cache
-from ..circuit.aig import FALSE, TRUE, Circuit, GateLiteral, Node, components, needed_nodes
+from ..circuit.aig import FALSE, TRUE, Circuit, GateLiteral, Node, components_below, needed_nodes
 from ..errors import GameloreError, GroundingError
 from ..game.engines import pack_bits, unpack_bits
 from ..game.game import Game
@@ -95,7 +95,7 @@ class _Counting:
         return [literal >> 1 for body in self.bodies.get(atom, ()) for literal in body]
 
     def replace(self) -> dict[int, tuple[bool, ...]]:
-        for component in components(self.wanted, self._dependencies):
+        for component in components_below(self.wanted, self._dependencies):
             atom = component[0]
             read = self._dependencies(atom)
             if len(component) == 1 and atom not in read and 1 < len(read) <= MOST_LITERALS:
@@ -394,7 +394,7 @@ def find(game: Game, bounds: Bounds | None = None) -> Symmetries:
     if circuit is None or game.is_bounded:
         return Symmetries.trivial(game, f"{game.name} is not compiled as a whole: {game.engine_reason}")
     try:
-        program = affordable(game.rulesheet, Names(game.rulesheet))
+        program = affordable_program(game.rulesheet, Names(game.rulesheet))
     except GroundingError as error:
         return Symmetries.trivial(game, str(error))
     drawn = rule_graph(program, circuit)
@@ -404,7 +404,7 @@ def find(game: Game, bounds: Bounds | None = None) -> Symmetries:
     return Symmetries(game, elements[:, : circuit.num_facts], elements[:, circuit.num_facts :] - circuit.num_facts, why)
 
 
-def affordable(sheet: Rulesheet, names: Names) -> GroundProgram:
+def affordable_program(sheet: Rulesheet, names: Names) -> GroundProgram:
     """Ground the rules as written. If they are too large, ground the rewritten rules.
 
     The rules as written come first because rewriting may break symmetries. Raise GroundingError if the rewritten rules

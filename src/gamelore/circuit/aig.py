@@ -11,7 +11,7 @@ Contract: the outputs are correct if every role plays exactly one of its actions
 
 `schedule` orders the gates for evaluation. Gates keep the order in which they were built, so most gates are near the
 gates that read them. Circuits with loops are evaluated in phases. Phase 2 k + 1 is loop k, and phase 2 k + 2 contains
-the gates that depend on loop k but not on a later loop. `widened` joins gates that have only one reader into wide
+the gates that depend on loop k but not on a later loop. `wide_gates` joins gates that have only one reader into wide
 gates, the AND of many literals, so that fewer intermediate results are stored.
 """
 
@@ -38,8 +38,12 @@ GateLiteral: TypeAlias = int
 Ints: TypeAlias = NDArray[np.int64]
 
 
-def components(roots: Iterable[int], dependencies: Callable[[int], Iterable[int]]) -> Iterator[list[int]]:
-    """Yield the strongly connected components of all nodes below the roots, dependencies first (Tarjan 1972)."""
+def components_below(roots: Iterable[int], dependencies: Callable[[int], Iterable[int]]) -> Iterator[list[int]]:
+    """Yield the strongly connected components of all nodes below the roots, dependencies first (Tarjan 1972).
+
+    Unlike `gdl.syntax.components`, this visits only what the roots need, and keeps the depth-first order of the roots:
+    gates are built in this order, so that most gates are near the gates that read them.
+    """
     low: dict[int, int] = {}  # smallest index that each node on the stack reaches so far; BEYOND once it is off
     stack: list[int] = []
     for root in roots:
@@ -413,7 +417,7 @@ class WideGates:
         return WideGates(self.nodes[order], self.steps[order], gates[by_gate], self.literals[by_gate], self.num_nodes)
 
 
-def widened(circuit: Circuit, steps: Sequence[ScheduleStep], kept: Sequence[GateLiteral]) -> WideGates:
+def wide_gates(circuit: Circuit, steps: Sequence[ScheduleStep], kept: Sequence[GateLiteral]) -> WideGates:
     """Join the gates of a schedule into wide gates. A gate whose literal is in `kept` is not joined into its reader."""
     nodes = np.concatenate([step.gates for step in steps]) if steps else np.zeros(0, np.int64)
     step_of = np.repeat(np.arange(len(steps)), [len(step.gates) for step in steps])

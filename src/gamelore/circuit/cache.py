@@ -139,13 +139,13 @@ def store(key: str, roles: list[GroundTerm], circuit: Circuit, tapes: Tapes) -> 
 
 
 def refusal(key: str, seconds: float) -> str | None:
-    """Return the reason why a game could not be compiled, as stored by `refuse`; None if there is none."""
+    """Return the reason why a game could not be compiled, as stored by `store_refusal`; None if there is none."""
     with suppress(OSError, UnicodeDecodeError):
         return _private(f"{key}.{seconds:g}.refused").read_text(encoding="utf-8")
     return None
 
 
-def refuse(key: str, seconds: float, reason: str) -> None:
+def store_refusal(key: str, seconds: float, reason: str) -> None:
     """Store the reason why a game could not be compiled, so that later calls with the same time limit do not retry."""
     with suppress(OSError), _new_file(f"{key}.{seconds:g}.refused") as file:
         file.write_text(reason, encoding="utf-8")

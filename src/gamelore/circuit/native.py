@@ -471,7 +471,7 @@ class LoadedCode:
 
 
 @cache
-def kernel(text: str) -> LoadedCode:
+def compiled_kernel(text: str) -> LoadedCode:
     """Return the functions of this IR. The same text is loaded only once in a process."""
     return load_kernel(text)
 

@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .aig import Circuit
-from .native import NUMBER, ZERO, Code, IRVariable, kernel, number_fields
+from .native import NUMBER, ZERO, Code, IRVariable, compiled_kernel, number_fields
 from .tape import LANES, ONES, VECTOR, PlaneLayout, splat, zero_planes
 
 EIGHT = 8  # number of moves that are handled together
@@ -649,11 +649,11 @@ class PlayoutRunner:
 
     def __init__(self, address_of: Callable[[str], int], circuit: Circuit, num_planes: int) -> None:
         self._address_of, self._circuit = address_of, circuit
-        code = kernel(block_code())
+        code = compiled_kernel(block_code())
         self._begin = CFUNCTYPE(None, c_void_p)(code.address("begin"))
         self._play = CFUNCTYPE(c_int64, c_void_p, c_int64)(code.address("play"))
         functions = {name: address_of(name) for name in ("legal", "goal", "next")}
-        draws = [kernel(draw_code(num_digits(len(moves)))).address("draw") for moves in circuit.actions]
+        draws = [compiled_kernel(draw_code(num_digits(len(moves)))).address("draw") for moves in circuit.actions]
         self._new_memory = partial(_Memory, circuit, num_planes, functions, draws)
         self._steps_per_call = max(1, GATES_PER_CALL // (LANES + circuit.num_gates))
         self._initial = np.where(circuit.initial, FULL, np.uint64(0))

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .aig import FALSE, TRUE, Circuit, GateLiteral, Ints, Loop, Node, ScheduleStep, WideGates, schedule, widened
+from .aig import FALSE, TRUE, Circuit, GateLiteral, Ints, Loop, Node, ScheduleStep, WideGates, schedule, wide_gates
 
 Mask = NDArray[np.bool_]
 Words = NDArray[np.uint32]
@@ -178,7 +178,7 @@ class _Recorder:
         self.circuit, self.literals, self.layout = circuit, literals, layout
         self.steps = schedule(circuit, literals.tolist())
         results = [literal for step in self.steps if step.loop for literal in step.loop.results]
-        gates = widened(circuit, self.steps, [*literals.tolist(), *results])
+        gates = wide_gates(circuit, self.steps, [*literals.tolist(), *results])
         self.step_of = np.full(gates.num_nodes, -1)
         self.step_of[gates.nodes] = gates.steps
         self.inverted = np.zeros(gates.num_nodes, np.bool_)

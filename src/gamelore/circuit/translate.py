@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import GDLSemanticError, GroundingError
 from ..ground.clingo import GroundTerm
 from ..ground.program import GroundProgram, factor_rules
-from .aig import FALSE, TRUE, Builder, Circuit, GateLiteral, Loop, components, cut, drop_dead, evaluate
+from .aig import FALSE, TRUE, Builder, Circuit, GateLiteral, Loop, components_below, cut, drop_dead, evaluate
 
 MOST_LITERALS = 8_000_000  # limit for the factored rules; translating this many takes about 2 GB and 25 s
 
@@ -79,7 +79,7 @@ class _Translation:
         """Add all gates, loops and outputs to the circuit."""
         outputs = self._output_atoms()
         wanted = [atom for lists in outputs.values() for atoms in lists for atom in atoms]
-        for component in components(wanted, self._dependencies):
+        for component in components_below(wanted, self._dependencies):
             if len(component) > 1 or component[0] in self.negating_themselves:
                 self._loop(component)
             elif self._has_rules(component[0]):

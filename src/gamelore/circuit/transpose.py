@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .aig import Circuit
-from .native import NUMBER, Code, IRVariable, kernel, number_fields
+from .native import NUMBER, Code, IRVariable, compiled_kernel, number_fields
 from .tape import LANES, PlaneLayout, splat, words, zero_planes
 
 Words: TypeAlias = NDArray[np.uint64]
@@ -268,7 +268,7 @@ class Rows:
             "goal": ("goal", layout.outputs, goals),
             "next": ("next", layout.outputs, circuit.num_facts),
         }
-        code = kernel(rows_code())
+        code = compiled_kernel(rows_code())
         self._run = CFUNCTYPE(None, c_void_p)(code.address("run"))
         self._count_bits = CFUNCTYPE(c_int64, c_void_p, c_int64)(code.address("count_bits"))
         arguments = [c_void_p, c_int64, c_int64, c_void_p, c_void_p, c_void_p, c_void_p]

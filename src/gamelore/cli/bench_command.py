@@ -81,7 +81,7 @@ def started(load: Callable[[], Game]) -> tuple[Game, float]:
     return game, time.process_time() - begin
 
 
-def size(game: Game) -> dict[str, int | None]:
+def circuit_size(game: Game) -> dict[str, int | None]:
     """Return the numbers of facts, actions and gates of a game; each number is None if the game has no circuit."""
     names = ("num_facts", "num_actions", "num_gates")
     return {name: getattr(game.circuit, name) if game.circuit else None for name in names}
@@ -209,7 +209,12 @@ def measure_here() -> None:
     request = json_text.loads(sys.argv[1])
     try:
         game, start_s = started(lambda: load(request["game"], request["engine"]))
-        answer: dict[str, Any] = {"engine": game.engine, "reason": game.engine_reason, **size(game), "start_s": start_s}
+        answer: dict[str, Any] = {
+            "engine": game.engine,
+            "reason": game.engine_reason,
+            **circuit_size(game),
+            "start_s": start_s,
+        }
         if request["seconds"]:
             speed = playout_speed(game, request["seconds"], request["seed"])
             answer |= asdict(speed) | {name: getattr(speed, name) for name in RATES} | {"peak_mb": _peak_mb()}

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
 from functools import partial
-from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -19,10 +18,8 @@ from .position_commands import solved
 if TYPE_CHECKING:
     from ..game.game import Game
     from ..learning.sequences.seqlearner import Curriculum, SeqLearner
-    from ..learning.sources import Sources
     from ..learning.store.knowledge import Knowledge
     from ..learning.store.schema import StoredLearner
-    from ..players.player import Player
     from ..solver.solution import Solution
 
 LAST = 100  # number of last matches in the mean reward at the end of a series
@@ -191,7 +188,7 @@ def _settings(kind: type[Any], options: dict[str, Any]) -> Any:
 def _learn_values(game: Game, options: dict[str, Any]) -> dict[str, Any]:
     """Let a learner of values play; return the report. `options` are those of `learn`."""
     from ..learning.session import study
-    from ..learning.sources import Sources
+    from ..learning.sources import Sources, check_games
     from ..learning.store.knowledge import Knowledge
     from ..learning.td.initial_values import LearnerSettings
     from ..matches.opponents import opponent_settings
@@ -206,7 +203,8 @@ def _learn_values(game: Game, options: dict[str, Any]) -> dict[str, Any]:
         if options["source"]:
             narrowed = (options[name] for name in ("source_opponent", "source_role", "combine"))
             sources = Sources(tuple(options["source"]), *narrowed)
-            _check_sources(sources, store)
+            with console.usage():
+                check_games(store, sources)
         if settings.symmetry == "all":
             _report_no_symmetries(game)
         with console.progress_bars() as tell:
@@ -220,18 +218,6 @@ def _learn_values(game: Game, options: dict[str, Any]) -> dict[str, Any]:
     if stored.num_matches > matches:
         console.say(f"it had {stored.num_matches} matches behind it before, none were added")
     return report
-
-
-def _check_sources(sources: Sources, store: Knowledge) -> None:
-    """Exit if a source game is neither in the store nor shipped, since its name must be a mistake."""
-    from .. import rulesheets
-
-    learners = store.learners()
-    names = sorted({learner.game for learner in learners} | set(rulesheets.names()))
-    hashes = {learner.rules_hash for learner in learners}
-    for name in sources.games:
-        if name not in hashes:
-            console.known(name, names, "a source that was learned or is shipped")
 
 
 def _report_no_symmetries(game: Game) -> None:
@@ -292,14 +278,13 @@ def curriculum(expert: str, against: Sequence[str] | None, cycles: int, matches:
     from ..catalogue import player
     from ..learning.sequences.seqlearner import Curriculum
 
-    opponents = PAPERS_OPPONENTS if expert == PAPERS_EXPERT else tuple(dict.fromkeys(["random", expert]))
-    if against:
-        # in random,uct:simulations=50,leaves=8 the last part is an option of the player uct, not a third player
-        names = re.split(r",(?!\s*\w+\s*=)", ",".join(against))
-        opponents = tuple(name.strip() for name in names if name.strip())
-    for name in (expert, *opponents):
+    # in random,uct:simulations=50,leaves=8 the last part is an option of the player uct, not a third player
+    names = re.split(r",(?!\s*\w+\s*=)", ",".join(against)) if against else None
+    opponents = None if names is None else [name.strip() for name in names if name.strip()]
+    watched = Curriculum.of(expert, opponents, cycles, matches)
+    for name in (expert, *watched.opponents):
         player(name)
-    return Curriculum(expert, opponents, cycles, matches)
+    return watched
 
 
 def _learn_sequences(game: Game, watched: Curriculum, options: dict[str, Any]) -> dict[str, Any]:
@@ -320,7 +305,7 @@ def _learn_sequences(game: Game, watched: Curriculum, options: dict[str, Any]) -
             stored = study_sequences(store, game, settings, watched, **about)
         learner = load_learner(store, stored, game)
         identity = {"knowledge": str(store.path), "number": stored.id, **stored.origin}
-        tests = list(_tested(game, learner, watched.expert, seed, options["tests"]))
+        tests = list(_tested(learner, watched.expert, seed, options["tests"]))
         report = {**identity, "tournaments": total, **_learned(learner), "tests": tests}
     del solution
     return report
@@ -346,43 +331,34 @@ def _solve_for(game: Game, watched: Curriculum) -> Solution | None:
 
 def _learned(learner: SeqLearner) -> dict[str, Any]:
     """Return the number of sequences, and the number of pairs in each class of weights."""
-    from ..learning.sequences.seqplayer import TIERS
+    from ..learning.sequences.seqplayer import weight_classes
 
-    weights = learner.pairs.weights
-    bounds = [float("inf"), *TIERS[2], 0.0]
     return {
         "sequences": len(learner.table),
         "with_context": len(learner.repeated),
         "pairs": len(learner.pairs),
-        "classes": [
-            {"from": low, "pairs": int(((weights >= low) & (weights < high)).sum())} for high, low in pairwise(bounds)
-        ],
+        "classes": [{"from": low, "pairs": pairs} for low, pairs in weight_classes(learner.pairs.weights)],
     }
 
 
-def _tested(game: Game, learner: SeqLearner, expert: str, seed: int, matches: int) -> Iterator[dict[str, Any]]:
-    """Test a random player and both versions of SeqPlayer against a random player and the expert."""
+def _tested(learner: SeqLearner, expert: str, seed: int, matches: int) -> Iterator[dict[str, Any]]:
+    """Yield the tests of the learner as JSON fields. Without matches there are none."""
     from ..catalogue import player
     from ..lab.stats import share_interval
-    from ..learning.sequences.seqlearner import Tournaments, score
-    from ..learning.sequences.seqplayer import TIERS, SeqPlayer, SeqPlayerSettings
-    from ..players.position_graph import PositionGraph
+    from ..learning.session import score_versions
 
-    tournaments = Tournaments(PositionGraph(game), (seed, 0), player)
-    players: dict[str, Player] = {"random": tournaments.named("random")}
-    for version in TIERS:
-        settings = SeqPlayerSettings(version)  # type: ignore[arg-type]
-        players[f"seqplayer:version={version}"] = SeqPlayer(learner.pairs, settings)
-    for name, tested in players.items() if matches else ():
-        for other in dict.fromkeys(["random", expert]):
-            with console.status() as doing:
-                doing(f"testing {name} against {other}")
-                played = tournaments.play(tested, tournaments.named(other), matches, f"test/{name}/{other}")
-                result = score(played)
+    if not matches:
+        return
+    with console.status() as doing:
+
+        def tell(name: str, opponent: str) -> None:
+            doing(f"testing {name} against {opponent}")
+
+        for name, opponent, result in score_versions(learner, expert, matches, player=player, seed=seed, progress=tell):
             interval = share_interval(result.wins + result.draws, result.matches)
             yield {
                 "player": name,
-                "against": other,
+                "against": opponent,
                 **asdict(result),
                 "reliability": result.reliability,
                 "interval": None if interval.too_few else [100 * interval.low, 100 * interval.high],

@@ -23,7 +23,7 @@ from typer import Option
 from ..errors import GameloreError, one_of
 from . import console
 from .console import GAME_HELP, Engine, Json, KnowledgeFile, Seed, command, load_game, say, show_table, usage
-from .play_commands import counts, counts_text, goals_text, result_of
+from .play_commands import counts_text, goals_text, match_counts, result_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,7 +49,7 @@ _http = partial(Option, rich_help_panel="Who may call")
 _limit = partial(Option, rich_help_panel="What a match may cost")
 
 
-def size(text: str) -> int:
+def num_bytes(text: str) -> int:
     """Return the number of bytes in a text such as 500M or 4G. Raise typer.BadParameter for any other text."""
     match = re.fullmatch(r"(\d{1,15}(?:\.\d+)?)\s*([KMGT]?)(?:I?B)?", text.strip(), re.IGNORECASE)
     if not match:
@@ -80,13 +80,13 @@ def serve(
         str | None, _learning(metavar="NAME", help="Opponent for whom knowledge is kept.", show_default="unknown")
     ] = None,
     no_learn: Annotated[bool, _learning("--no-learn", help="Use the knowledge, learn nothing.")] = False,
-    quota: Annotated[int, _learning(parser=size, metavar="SIZE", help="Stop learning at this store size.")] = "4G",  # type: ignore[assignment]  # the parser reads it
+    quota: Annotated[int, _learning(parser=num_bytes, metavar="SIZE", help="Stop learning at this store size.")] = "4G",  # type: ignore[assignment]  # the parser reads it
     address: Annotated[str, _http(help="Address of this machine; 0.0.0.0 for all.")] = "127.0.0.1",
     allow_host: Annotated[list[str] | None, _http(metavar="NAME", help="Another host name of this machine.")] = None,
     cors: Annotated[bool, _http("--cors", help="Accept messages from web pages.")] = False,
     get: Annotated[bool, _http("--get", help="Accept GET, which some browsers let any web page send.")] = False,
     patience: Annotated[float, _http(min=0.1, help="Seconds for a whole message to arrive.")] = 15.0,
-    memory: Annotated[int, _limit(parser=size, metavar="SIZE", help="For each playing process.")] = "4G",  # type: ignore[assignment]  # the parser reads it
+    memory: Annotated[int, _limit(parser=num_bytes, metavar="SIZE", help="For each playing process.")] = "4G",  # type: ignore[assignment]  # the parser reads it
     prepare_seconds: Annotated[float, _limit(min=0.1, help="To prepare rules, whatever the clocks.")] = 60.0,
     verbose: Annotated[bool, Option("--verbose", help="Log lost connections, too.")] = False,
     seed: Seed = 0,
@@ -355,7 +355,7 @@ def _summary(series: HostedSeries, window: int) -> dict[str, Any]:
         "game": series.game.name,
         "rules_hash": series.game.rules_hash,
         "seed": series.settings.seed,
-        **counts(played),
+        **match_counts(played),
         "faulty": sum(bool(record.events) for record in played),
         "window": window,
         "players": [_result(standing, name, window) for standing, name in zip(standings, series.names, strict=True)],

@@ -137,7 +137,7 @@ def _summary(game: Game, players: list[str], played: list[MatchRecord], seed: in
     return {
         **console.identity(game),
         "seed": seed,
-        **counts(played),
+        **match_counts(played),
         "players": [
             result_of(name, player, [record.goals[role] for record in played])
             for role, (name, player) in enumerate(zip(game.roles, players, strict=True))
@@ -145,7 +145,7 @@ def _summary(game: Game, players: list[str], played: list[MatchRecord], seed: in
     }
 
 
-def counts(played: Sequence[MatchRecord]) -> dict[str, Any]:
+def match_counts(played: Sequence[MatchRecord]) -> dict[str, Any]:
     """Return the number of matches, the number for each kind of end, and the lengths in plies."""
     lengths = [len(record.moves) for record in played]
     return {
@@ -156,7 +156,7 @@ def counts(played: Sequence[MatchRecord]) -> dict[str, Any]:
 
 
 def counts_text(summary: dict[str, Any]) -> str:
-    """Return the result of `counts` in words."""
+    """Return the result of `match_counts` in words."""
     plies, ends = summary["plies"], ", ".join(f"{count} {end}" for end, count in summary["ends"].items())
     matches = console.counted(summary["matches"], "match", "matches")
     return f"{matches} ({ends}) of {plies['least']} to {plies['most']} plies, {plies['mean']:.1f} on average"

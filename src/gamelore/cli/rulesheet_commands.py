@@ -10,7 +10,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,11 +24,9 @@ from . import console
 from .console import Engine, Json, Seed
 
 if TYPE_CHECKING:
-    from ..analysis.explore import Effort
-    from ..analysis.playcheck import PlayReport
+    from ..analysis.playcheck import CheckedSheet, PlayReport
     from ..gdl.lint import Finding
 
-NOT_PLAYED = frozenset({"syntax", "no-perfect-model"})  # kinds of errors after which the sheet is not played
 LIMITS = Limits()
 ENCODING = "utf-8", "surrogateescape"  # comments of old sheets can contain bytes that are not UTF-8; keep them
 STANDARD_INPUT = "-"
@@ -117,18 +115,17 @@ def check(
     The exit code is 1 if there is an error (with --strict also for a warning), 2 if a file cannot be read, and
     otherwise 0.
     """
+    from ..analysis.explore import Effort
+    from ..analysis.playcheck import check_sheet
+
     limits_of_play = {"seconds": seconds, "matches": matches, "max_steps": max_steps, "max_states": max_states}
     given: dict[str, Any] = {name: value for name, value in limits_of_play.items() if value is not None}
     if given and not play:
         options = ", ".join(f"--{name.replace('_', '-')}" for name in given)
         console.fail(f"expected --play together with {options}; add it", console.USAGE)
-    effort = None
-    if play:
-        from ..analysis.explore import Effort
-
-        effort = Effort(**({"seconds": None} if matches is not None else {}) | given, seed=seed)
+    effort = Effort(**({"seconds": None} if matches is not None else {}) | given, seed=seed) if play else None
     limits = Limits(ground_seconds, ground_literals)
-    sheets: list[_Checked] = []
+    sheets: list[CheckedSheet] = []
     with console.status() as progress:
         for number, name in enumerate(files, 1):
             source = _read(name)
@@ -136,7 +133,7 @@ def check(
                 continue
             path, text, game = source
             progress(f"{number} of {len(files)}: {path}")
-            sheet = _check(_Checked(path, game), text, effort, engine, limits)
+            sheet = check_sheet(path, text, game, effort, engine, limits)
             sheets.append(sheet)
             progress("")
             if not json:
@@ -159,27 +156,6 @@ def check(
     )
 
 
-@dataclass
-class _Checked:
-    """A checked rulesheet: its findings, and the report of play or the reason why the sheet was not played.
-
-    game: the name of the game with the chosen options. interrupted: whether Ctrl-C ended the check.
-    """
-
-    path: Path
-    game: str
-    findings: list[Finding] = field(default_factory=list)
-    report: PlayReport | None = None
-    not_played: str = ""
-    interrupted: bool = False
-
-    @property
-    def title(self) -> str:
-        """The path, followed by the chosen options."""
-        _, colon, options = self.game.partition(":")
-        return f"{self.path}{colon}{options}"
-
-
 def _read(name: str) -> tuple[Path, str, str] | None:
     """Return path, text and name of a rulesheet. If it cannot be read, print an error and return None."""
     from ..rulesheets import sheet
@@ -194,39 +170,7 @@ def _read(name: str) -> tuple[Path, str, str] | None:
     return None
 
 
-def _check(checked: _Checked, text: str, effort: Effort | None, engine: Any, limits: Limits) -> _Checked:
-    """Add the findings in the text and, if `effort` is given, the findings of play; return `checked` itself."""
-    from ..game.compile import findings
-    from ..gdl.lint import REFUSED
-
-    try:
-        checked.findings = findings(text, checked.path, limits)
-        if effort is None:
-            return checked
-        errors = {finding.code for finding in checked.findings if finding.severity == "error"}
-        if errors & (REFUSED | NOT_PLAYED):
-            checked.not_played = "it has errors to be put right first"
-        else:
-            _play(checked, text, effort, engine, limits)
-    except KeyboardInterrupt:
-        checked.interrupted, checked.not_played = True, "it was interrupted"
-    return checked
-
-
-def _play(checked: _Checked, text: str, effort: Effort, engine: Any, limits: Limits) -> None:
-    """Play a rulesheet; add the report and its findings to `checked`."""
-    from ..analysis.playcheck import play_check, unplayable
-    from ..gdl.syntax import parse
-
-    try:
-        checked.report = play_check(parse(text, checked.path), checked.game, effort, engine, limits)
-        findings, checked.interrupted = checked.report.findings, checked.report.interrupted
-    except GameloreError as error:
-        findings, checked.not_played = [unplayable(error, checked.path)], "it cannot be loaded"
-    checked.findings = sorted([*checked.findings, *findings], key=lambda finding: (finding.line, finding.column))
-
-
-def _played(checked: _Checked) -> dict[str, Any]:
+def _played(checked: CheckedSheet) -> dict[str, Any]:
     """Return the report of play as JSON fields, without the findings."""
     sheet = {"path": str(checked.path), "game": checked.game}
     if checked.report is None:
@@ -236,7 +180,7 @@ def _played(checked: _Checked) -> dict[str, Any]:
     return sheet | report
 
 
-def _show(checked: _Checked) -> None:
+def _show(checked: CheckedSheet) -> None:
     """Print the findings, and the report of play if there is one."""
     for finding in checked.findings:
         typer.echo(finding)

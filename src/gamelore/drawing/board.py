@@ -39,7 +39,7 @@ from math import dist, prod
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
 from ..gdl.clauses import Signature, clauses
-from ..gdl.syntax import Constant, Function, Rulesheet, named_terms, parse_term
+from ..gdl.syntax import Constant, Function, Rulesheet, named_terms, natural_order, parse_term
 from ..ground.domains import Domains, Statics, Terms, statics
 
 if TYPE_CHECKING:
@@ -69,9 +69,9 @@ def symbols(sets: Sequence[set[str]], first: Sequence[Arguments]) -> dict[str, s
         sets = [set(column) for column in zip(*(fact[-len(sets) :] for fact in first), strict=True)]
     blank = blanks(sets, first)
     forms = [short_forms(parts - blank) | dict.fromkeys(blank, POINT) for parts in sets]
-    things = list(product(*sets))
-    drawn = ["".join(form[part] for form, part in zip(forms, thing, strict=True)) for thing in things]
-    names = [" ".join(thing) for thing in things]
+    contents = list(product(*sets))
+    drawn = ["".join(form[part] for form, part in zip(forms, content, strict=True)) for content in contents]
+    names = [" ".join(content) for content in contents]
     return dict(zip(names, names if len(set(drawn)) < len(drawn) else drawn, strict=True))
 
 
@@ -80,18 +80,18 @@ def blanks(sets: Sequence[set[str]], first: Sequence[Arguments]) -> set[str]:
     if len(sets) != 1:
         return set()
     lying = Counter(fact[-1] for fact in first)
-    return {thing for thing in sets[0] if thing.lower() in BLANKS or _is_blank(thing, sets[0], lying)}
+    return {content for content in sets[0] if content.lower() in BLANKS or _is_blank(content, sets[0], lying)}
 
 
-def _is_blank(thing: str, things: set[str], lying: Mapping[str, int]) -> bool:
+def _is_blank(content: str, contents: set[str], lying: Mapping[str, int]) -> bool:
     """Return whether a content is `b` and means a blank.
 
     `b` is a blank if it is the most common content in the first state. It is also a blank if it occurs there and no
     other content is a single letter; beside `w`, for example, `b` is a black piece.
     """
-    is_most = lying.get(thing, 0) == max(lying.values(), default=-1)
-    is_alone = thing in lying and all(len(other) > 1 for other in things - {thing})
-    return thing.lower() == "b" and (is_most or is_alone)
+    is_most = lying.get(content, 0) == max(lying.values(), default=-1)
+    is_alone = content in lying and all(len(other) > 1 for other in contents - {content})
+    return content.lower() == "b" and (is_most or is_alone)
 
 
 def short_forms(texts: set[str]) -> dict[str, str]:
@@ -173,31 +173,31 @@ class Piece(NamedTuple):
 
 def pieces(forms: Mapping[str, str], roles: Mapping[str, Style]) -> dict[str, Piece]:
     """Return the piece for each content that is not a blank. `forms`: content -> short form."""
-    things = [thing for thing, form in forms.items() if form != POINT]
-    discs = {thing: style for thing, style in roles.items() if thing in things}
-    discs |= {thing: COLOURS[thing.lower()] for thing in things if thing.lower() in COLOURS}
-    letters = {thing: _letter_style(thing, things) for thing in things if thing.lower() in LETTERS}
+    contents = [content for content, form in forms.items() if form != POINT]
+    discs = {content: style for content, style in roles.items() if content in contents}
+    discs |= {content: COLOURS[content.lower()] for content in contents if content.lower() in COLOURS}
+    letters = {content: _letter_style(content, contents) for content in contents if content.lower() in LETTERS}
     discs |= letters if len(letters) > 1 else {}
-    discs |= {"": COLOURS["black"]} if "" in things else {}
-    plain = {thing: Piece(forms[thing]) for thing in things}
-    return plain | _coloured(things) | {thing: Piece("", style, True) for thing, style in discs.items()}
+    discs |= {"": COLOURS["black"]} if "" in contents else {}
+    plain = {content: Piece(forms[content]) for content in contents}
+    return plain | _coloured(contents) | {content: Piece("", style, True) for content, style in discs.items()}
 
 
-def _coloured(things: Sequence[str]) -> dict[str, Piece]:
+def _coloured(contents: Sequence[str]) -> dict[str, Piece]:
     """Return pieces for contents such as wk or white_king: chess glyphs, or discs with a letter.
 
     Returns nothing unless all contents have a colour and a kind, and there are at least two colours.
     """
-    parts = {thing: match for thing in things if (match := COLOUR_AND_KIND.fullmatch(thing.lower()))}
-    kinds = {thing: "n" if match[2] == "knight" else match[2][0] for thing, match in parts.items()}
+    parts = {content: match for content in contents if (match := COLOUR_AND_KIND.fullmatch(content.lower()))}
+    kinds = {content: "n" if match[2] == "knight" else match[2][0] for content, match in parts.items()}
     colours = [match[1][0] for match in parts.values()]
-    if len(parts) < len(things) or len(set(colours)) < 2:
+    if len(parts) < len(contents) or len(set(colours)) < 2:
         return {}
-    styles = {thing: _letter_style(match[1][0], colours) for thing, match in parts.items()}
+    styles = {content: _letter_style(match[1][0], colours) for content, match in parts.items()}
     if len(set(kinds.values())) >= FEWEST_OF_CHESS and CHESS.keys() >= set(kinds.values()):
-        return {thing: Piece(CHESS[kinds[thing]], style) for thing, style in styles.items()}
-    letters = {thing: "" if kind == "p" else kind.upper() for thing, kind in kinds.items()}
-    return {thing: Piece(letters[thing], style, True) for thing, style in styles.items()}
+        return {content: Piece(CHESS[kinds[content]], style) for content, style in styles.items()}
+    letters = {content: "" if kind == "p" else kind.upper() for content, kind in kinds.items()}
+    return {content: Piece(letters[content], style, True) for content, style in styles.items()}
 
 
 def _letter_style(letter: str, others: Collection[str]) -> Style:
@@ -279,17 +279,17 @@ class Board:
             return _most_often(places) <= MAX_IN_ONE_PLACE
         return self.is_full or all(_most_often(place[i] for place in places) > 1 for i in (self.across, self.down))
 
-    def is_blank(self, thing: str) -> bool:
+    def is_blank(self, content: str) -> bool:
         """Return whether the contents mean an empty place."""
-        return self.symbols.get(thing) == POINT
+        return self.symbols.get(content) == POINT
 
-    def parts(self, thing: str) -> list[str]:
-        """Return the separate contents of a place, which are joined by `+` in `thing`."""
-        return [thing] if thing in self.symbols else thing.split("+")
+    def parts(self, content: str) -> list[str]:
+        """Return the separate contents of a place, which are joined by `+` in `content`."""
+        return [content] if content in self.symbols else content.split("+")
 
-    def form(self, thing: str) -> str:
+    def form(self, content: str) -> str:
         """Return the short form of the contents of a place. Several contents are joined by `+`."""
-        return "+".join(self.symbols.get(part, part) for part in self.parts(thing))
+        return "+".join(self.symbols.get(part, part) for part in self.parts(content))
 
     @property
     def columns(self) -> Values:
@@ -311,10 +311,10 @@ class Board:
         orders = [self.order[number] for number in numbers]
         values: list[list[Arguments]]
         match orders:
-            case (ones, others) if self.matrix:
-                values = [[(one, other) for other in others] for one in ones]
-            case (ones, others):
-                values = [[(one, other) for one in ones] for other in reversed(others)]
+            case (firsts, seconds) if self.matrix:
+                values = [[(first, second) for second in seconds] for first in firsts]
+            case (firsts, seconds):
+                values = [[(first, second) for first in firsts] for second in reversed(seconds)]
             case _:
                 values = [[*product(*orders)]]
         return [[dict(zip(numbers, fixed, strict=True)) for fixed in row] for row in values]
@@ -338,15 +338,15 @@ def _most_often(values: Iterable[object]) -> int:
 
 @dataclass(frozen=True)
 class Laid:
-    """Facts placed on boards. things: the contents of each place, joined by `+`. others: the facts on no board."""
+    """Facts placed on boards. contents: what lies in each place, joined by `+`. others: the facts on no board."""
 
     boards: tuple[Board, ...]
-    things: Mapping[Place, str]
+    contents: Mapping[Place, str]
     others: tuple[str, ...]
 
     def on(self, board: Board) -> dict[Arguments, str]:
         """Return the contents on one board: coordinates of a place -> contents."""
-        return {place.at: thing for place, thing in self.things.items() if place.function == board.function}
+        return {place.at: content for place, content in self.contents.items() if place.function == board.function}
 
 
 class Boards:
@@ -379,13 +379,13 @@ class Boards:
         """
         functions = by_function(facts)
         shown = tuple(b for b in self.boards if b.can_show(list(functions.get(b.function, {}).values())))
-        things: dict[Place, str] = {}
+        contents: dict[Place, str] = {}
         for board in shown:
             for arguments in functions.pop(board.function, {}).values():
-                place, thing = _split(board, arguments)
-                things[place] = f"{things[place]}+{thing}" if place in things else thing
+                place, content = _split(board, arguments)
+                contents[place] = f"{contents[place]}+{content}" if place in contents else content
         others = (fact for group in functions.values() for fact in group)
-        return Laid(shown, things, tuple(sorted(others, key=natural_order)))
+        return Laid(shown, contents, tuple(sorted(others, key=natural_order)))
 
     def board(self, place: Place) -> Board:
         """Return the board of a place."""
@@ -395,7 +395,7 @@ class Boards:
         """Return the place and the contents of a fact; None if the fact is on no board."""
         ((function, group),) = by_function([fact]).items()
         lying = ((board, *_split(board, group[fact])) for board in self.boards if board.function == function)
-        return next(((place, thing) for board, place, thing in lying if place.at in board.spots), None)
+        return next(((place, content) for board, place, content in lying if place.at in board.spots), None)
 
     def named_in(self, move: str) -> tuple[Place, ...]:
         """Return the places that the arguments of a move name, in order.
@@ -434,11 +434,6 @@ def extent(boards: Iterable[Board]) -> Iterator[Spot]:
         for x, y in board.spots.values():
             yield from ((x - 0.5, y - 0.5), (x + 0.5, y + 0.5))
         yield from map(label_spot, board.labels)
-
-
-def natural_order(text: str) -> list[tuple[str, int]]:
-    """Return a sort key for texts that sorts numbers by value, so that c2 comes before c10."""
-    return [(word, int(digits or 0)) for word, digits in re.findall(r"([^0-9]*)([0-9]*)", text)]
 
 
 def by_function(facts: Iterable[str]) -> dict[Signature, dict[str, Arguments]]:
@@ -575,7 +570,7 @@ class _Finder:
         if not spots or kind not in self.kinds or not (pairs or sets[1:]):
             return None
         at: dict[Arguments, Spot] = {(point,): spot for point, spot in _to_the_corner(spots).items()}
-        lines = tuple(((one,), (other,)) for one, other in pairs)
+        lines = tuple(((start,), (end,)) for start, end in pairs)
         name = self.spelling[function[0]]
         return Board(function, name, kind, (tuple(points),), symbols(sets[1:], first), at, lines)
 
@@ -611,7 +606,7 @@ class _Finder:
 
 def _chain(pairs: Iterable[Arguments], values: set[str]) -> Values:
     """Return all values in the order that the pairs (value, next value) define; empty if there is no single order."""
-    inside = [(one, other) for one, other in pairs if values.issuperset((one, other))]
+    inside = [(value, following) for value, following in pairs if values.issuperset((value, following))]
     following = dict(inside)
     starts = values - set(following.values())
     if len(inside) != len(values) - 1 or len(following) != len(inside) or len(starts) != 1:
@@ -660,10 +655,10 @@ def _both_ways(rows: Sequence[Arguments], points: Collection[str]) -> set[frozen
     """Return the pairs of a symmetric relation that connects exactly these points; empty for any other relation."""
     pairs = set(rows)
     ends = {end for row in rows for end in row}
-    if ends != set(points) or any(one == other or (other, one) not in pairs for one, other in pairs):
+    if ends != set(points) or any(start == end or (end, start) not in pairs for start, end in pairs):
         return set()
     reached = {rows[0][0]}
-    while further := {end for one, end in pairs if one in reached} - reached:
+    while further := {end for start, end in pairs if start in reached} - reached:
         reached |= further
     return {frozenset(pair) for pair in pairs} if reached == ends else set()
 
@@ -673,7 +668,7 @@ def _by_neighbours(pairs: Sequence[tuple[str, str]], points: Sequence[str]) -> d
 
     graph = rustworkx.PyGraph()
     number = dict(zip(points, graph.add_nodes_from(points), strict=True))
-    graph.add_edges_from_no_data([(number[one], number[other]) for one, other in pairs])
+    graph.add_edges_from_no_data([(number[start], number[end]) for start, end in pairs])
     circle = dict(rustworkx.circular_layout(graph))  # a fixed start gives the same layout each time
     layout = rustworkx.kamada_kawai_layout(graph, pos={node: (x, y) for node, (x, y) in circle.items()})
     return {point: (float(layout[node][0]), float(layout[node][1])) for point, node in number.items()}
@@ -692,5 +687,5 @@ def _side_by_side(points: Sequence[str], first: Sequence[Arguments]) -> dict[str
 def _to_the_corner(spots: Mapping[str, Spot]) -> dict[str, Spot]:
     """Scale positions so that the smallest distance is 1, and shift them so that the smallest x and y are 0."""
     left, low = (min(spot[axis] for spot in spots.values()) for axis in (0, 1))
-    nearest = min(dist(one, other) for one, other in combinations(spots.values(), 2)) or 1.0
+    nearest = min(dist(*pair) for pair in combinations(spots.values(), 2)) or 1.0
     return {point: ((x - left) / nearest, (y - low) / nearest) for point, (x, y) in spots.items()}

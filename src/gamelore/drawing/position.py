@@ -64,16 +64,16 @@ def wrapped(texts: Iterable[str], width: int, between: str) -> list[str]:
     return [line.replace(UNBROKEN, " ") for line in textwrap.wrap(whole, width, break_long_words=False)]
 
 
-def _lines(board: Board, things: Mapping[Arguments, str], width: int) -> Iterator[str]:
+def _lines(board: Board, contents: Mapping[Arguments, str], width: int) -> Iterator[str]:
     """Yield the lines of all layers of a board, and of a legend that explains its short forms."""
-    texts = {at: board.form(thing) for at, thing in things.items()}
+    texts = {at: board.form(content) for at, content in contents.items()}
     if board.kind == "squares":
         yield from _layers(board, texts, width)
     else:
         yield f"({' '.join([board.name, 'point', *'*' * (board.function[1] - 1)])})"
-        contents = points_text(board, {at: texts.get(at, " ") for at in board.spots})
-        yield from beside([contents, points_text(board)], 2 * GAP)
-    parts = {part for thing in things.values() for part in board.parts(thing)}
+        drawn = points_text(board, {at: texts.get(at, " ") for at in board.spots})
+        yield from beside([drawn, points_text(board)], 2 * GAP)
+    parts = {part for content in contents.values() for part in board.parts(content)}
     meanings = {board.form(part): part for part in sorted(parts)}
     shortened = (form for form in sorted(meanings) if form not in (meanings[form].replace(" ", ""), MARK))
     yield from wrapped((f"{form} = {meanings[form]}" for form in shortened), width, ", ")
@@ -126,13 +126,13 @@ def points_text(board: Board, texts: Mapping[Arguments, str] | None = None) -> l
     xs, ys = (sorted({spot[axis] for spot in board.spots.values()}) for axis in (0, 1))
     step = max(map(len, texts.values())) + 3
     spots = {at: (xs.index(x), ys.index(y)) for at, (x, y) in board.spots.items()}
-    lines = [letter for one, other in board.lines for letter in _line(spots[one], spots[other], step)]
+    lines = [letter for start, end in board.lines for letter in _line(spots[start], spots[end], step)]
     return in_the_plane([*lines, *((spots[at], 0, text) for at, text in texts.items())], step, 2)
 
 
-def _line(one: tuple[int, int], other: tuple[int, int], step: int) -> Iterator[tuple[Spot, int, str]]:
+def _line(start: tuple[int, int], end: tuple[int, int], step: int) -> Iterator[tuple[Spot, int, str]]:
     """Yield a horizontal, vertical or diagonal line as texts in the plane. Yield nothing for a line of other slope."""
-    (left, low), (right, high) = sorted([one, other])
+    (left, low), (right, high) = sorted([start, end])
     if low == high:
         yield (left, low), 0, "─" * ((right - left) * step)
     elif left == right:
@@ -204,19 +204,19 @@ def _board(board: Board, laid: Laid, styles: Mapping[str, Style], origin: Spot) 
 
     spots = {place: at(spot) for place, spot in board.spots.items()}
     looks = model.pieces(board.symbols, styles)
-    ends = "".join("M{:g} {:g}L{:g} {:g}".format(*spots[one], *spots[other]) for one, other in board.lines)
+    ends = "".join("M{:g} {:g}L{:g} {:g}".format(*spots[start], *spots[end]) for start, end in board.lines)
     yield f'<path d="{ends}" stroke="{EDGE}" stroke-width="1.5"/>' if ends else ""
     if board.kind == "squares":
         yield from _squares(board, spots, any(piece.style and not piece.is_disc for piece in looks.values()))
     for label in board.labels:
         yield _text(at(model.label_spot(label)), label.text, 12, FAINT, "end" if label.is_beside else "middle")
     for place, (x, y) in spots.items():
-        thing = laid.things.get(Place(board.function, place))
+        content = laid.contents.get(Place(board.function, place))
         if board.kind != "squares":
             yield _disc((x, y), 0.1, EDGE, EDGE)
             yield _text((x + 0.3 * SIDE, y - 0.4 * SIDE), place[0], 10, FAINT, "start")
-        if thing is not None and not board.is_blank(thing):
-            yield from _piece(looks.get(thing) or Piece(board.form(thing)), (x, y))
+        if content is not None and not board.is_blank(content):
+            yield from _piece(looks.get(content) or Piece(board.form(content)), (x, y))
 
 
 def _squares(board: Board, spots: Mapping[Arguments, Spot], is_shaded: bool) -> Iterator[str]:

@@ -57,7 +57,7 @@ def native_engine(rules: Rulesheet, sheet: Rulesheet, limits: Limits, rewrite: b
         # An and-inverter graph. Its inputs are facts and actions; its outputs are legal moves, goals and next facts.
         circuit = _circuit(sheet, program)
     except GroundingError as error:
-        cache.refuse(key, limits.seconds, str(error))
+        cache.store_refusal(key, limits.seconds, str(error))
         raise
     tapes = record_circuit(circuit)  # the gates as numbers, in evaluation order
     cache.store(key, program.roles, circuit, tapes)
@@ -95,7 +95,7 @@ def compiled_engine(sheet: Rulesheet, limits: Limits, rewrite: bool) -> tuple[Na
     return bounded, f"within `base` and `input`, with the reasoner for what is outside, for without them: {reason}"
 
 
-def findings(text: str, path: Path | None = None, limits: Limits | None = None) -> list[lint.Finding]:
+def rulesheet_findings(text: str, path: Path | None = None, limits: Limits | None = None) -> list[lint.Finding]:
     """Return the findings of `lint_text`; check cycles of relations with negation by grounding.
 
     For `lint_text`, such a cycle is a warning, because the game may still have a perfect model. If ground atoms form a

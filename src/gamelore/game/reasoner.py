@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeAlias
 
-from ..errors import GDLSemanticError, GroundingError
+from ..errors import GroundingError
 from ..gdl import syntax
 from ..gdl.clauses import Literal, Signature, reachable, signature
 from ..gdl.syntax import KEYWORD_ARITY, Atom, Rule, Rulesheet
-from ..ground.clingo import Budget, GroundTerm, Limits, Names, Translator, control, ground_within, terms_of
+from ..ground.clingo import Budget, GroundTerm, Limits, Names, Translator, control, ground_within, only_model, terms_of
 
 Facts: TypeAlias = frozenset[GroundTerm]
 Joint: TypeAlias = Mapping[GroundTerm, GroundTerm]
@@ -141,7 +141,7 @@ class _Questions:
     def fixed(self) -> list[Any]:
         """Return the shown atoms that depend on no state."""
         self._begin()
-        return self._model()
+        return only_model(self.control)
 
     def _begin(self) -> None:
         import clingo
@@ -165,7 +165,7 @@ class _Questions:
             parts.append((f"facts{number}", (self._number(number),)))
         self._ground([*parts, ("rules", (self._number(self.num_asked),))])
         self.num_asked += len(given)
-        model = self._model()
+        model = only_model(self.control)
         seconds = (time.thread_time() - start) / len(given)
         self.least_seconds = min(seconds, self.least_seconds)
         self.lost = lost + (seconds - self.least_seconds) * len(given)
@@ -177,16 +177,6 @@ class _Questions:
                 f"expected the rules to be worked out within {self.budget.exceeded} in a state, but they go on. "
                 "Remedy: bound the terms that a recursive rule builds (`gamelore check` names it), or raise the limit"
             )
-
-    def _model(self) -> list[Any]:
-        models: list[list[Any]] = []
-        self.control.solve(on_model=lambda model: models.append(list(model.symbols(shown=True))))
-        if len(models) != 1:
-            raise GDLSemanticError(
-                "no perfect model: a relation depends on its own negation in this state",
-                remedy="break the cycle; `gamelore check` names it",
-            )
-        return models[0]
 
 
 class _StateTranslator(Translator):

@@ -64,7 +64,7 @@ class Clause:
     @cached_property
     def variables(self) -> dict[str, None]:
         """Names of the variables, in order of first appearance."""
-        return variables([self.head, *sentences(self.body)])
+        return variables([self.head, *sentences_of(self.body)])
 
 
 def signature(atom: Atom) -> Signature:
@@ -241,7 +241,7 @@ def _canonical(body: Iterable[Literal], outer: Sequence[str]) -> str:
     outer: the variables that are visible outside, in their order.
     """
     body = list(body)
-    order = dict.fromkeys((*outer, *variables(sentences(body))))
+    order = dict.fromkeys((*outer, *variables(sentences_of(body))))
     terms = {name: Variable(str(number), syntax.NOWHERE) for number, name in enumerate(order)}
     renamed = (Literal(positive, _sentence(sentence, terms)).condition for positive, sentence in body)
     return f"{len(outer)}: {' '.join(sorted(map(str, renamed)))}"
@@ -272,14 +272,14 @@ def variables(sentences: Iterable[Atom | Distinct]) -> dict[str, None]:
     return dict.fromkeys(variable.name for variable in syntax.term_variables(*sentences))
 
 
-def sentences(body: Iterable[Literal]) -> Iterator[Atom | Distinct]:
+def sentences_of(body: Iterable[Literal]) -> Iterator[Atom | Distinct]:
     """Return the sentences of the literals of a body."""
     return (literal.sentence for literal in body)
 
 
 def all_atoms(body: Iterable[Literal]) -> Iterator[Atom]:
     """Return the atoms of a body, negated or not."""
-    return (sentence for sentence in sentences(body) if isinstance(sentence, Atom))
+    return (sentence for sentence in sentences_of(body) if isinstance(sentence, Atom))
 
 
 Edges = Mapping[Signature, Iterable[Signature]]

@@ -3,7 +3,8 @@
 Each check takes a `Sheet` and yields flaws in the order of the text. Some checks yield a `Flaw` for every place, others
 only for the first place of every name. Lint checks only the text. Flaws that appear only in play, such as a role
 without a move or a match without an end, are found by `analysis.playcheck`. Negation inside a cycle of relations is a
-warning. If ground atoms form such a cycle, there is no perfect model, and `game.compile.findings` reports an error.
+warning. If ground atoms form such a cycle, there is no perfect model, and `game.compile.rulesheet_findings` reports an
+error.
 
 The definitions are those of Love, Hinrichs, Haley, Schkufza and Genesereth, "General Game Playing: Game Description
 Language Specification" (2008). Some errors of the specification are only warnings here, because public rulesheets have

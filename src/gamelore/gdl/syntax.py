@@ -278,6 +278,11 @@ def printable(text: str, most: int = 200) -> str:
     return line if len(line) <= most and len(text) <= 4 * most else f"{line[: most - 2]}.."
 
 
+def natural_order(text: str) -> list[tuple[str, int]]:
+    """Return a sort key for texts that sorts numbers by value, so that c2 comes before c10."""
+    return [(word, int(digits or 0)) for word, digits in re.findall(r"([^0-9]*)([0-9]*)", text)]
+
+
 def tokens(text: str, *, comments: bool = False) -> Iterator[Token]:
     """Yield the tokens of a text in order. Comments are included if `comments` is true."""
     for number, line in enumerate(lines(text), start=1):

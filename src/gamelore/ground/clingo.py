@@ -3,7 +3,7 @@
 The numbers of names decide the order of actions. This order is the same in all engines. Only this module translates
 names for clingo: constant or function number n becomes `c<n>`, and relation number n becomes `r<n>`.
 
-`sentences` returns all sentences of some relations that hold in one state, as text. It answers questions that the
+`state_sentences` returns all sentences of some relations that hold in one state, as text. It answers questions that the
 engines do not answer, such as several goals of a role, or the facts of `base`. Each call runs clingo once. The results
 are not cached.
 """
@@ -247,10 +247,25 @@ def ground_within(control: Any, budget: Budget, parts: Sequence[tuple[str, Seque
     return not budget.exceeded
 
 
+def only_model(control: Any) -> list[Any]:
+    """Return the shown atoms of the only model of a ground control that was made with "--models=2".
+
+    Raises GDLSemanticError if there is not exactly one model.
+    """
+    models: list[list[Any]] = []
+    control.solve(on_model=lambda model: models.append(list(model.symbols(shown=True))))
+    if len(models) != 1:
+        raise GDLSemanticError(
+            "no perfect model: a relation depends on its own negation in this state",
+            remedy="break the cycle; `gamelore check` names it",
+        )
+    return models[0]
+
+
 Sentences: TypeAlias = dict[str, list[tuple[str, ...]]]
 
 
-def sentences(
+def state_sentences(
     sheet: Rulesheet, words: Collection[str], facts: Iterable[str] = (), limits: Limits | None = None
 ) -> Sentences:
     """Return the arguments of all sentences of some GDL keywords that hold in a state.
@@ -266,7 +281,11 @@ def sentences(
     shown = (f"#show {word}/{KEYWORD_ARITY[word]}." for word in words)
     program = "\n".join((*translator.rules(needed), *given, "#show.", *shown))
     rows: dict[str, list[tuple[Any, ...]]] = {word: [] for word in words}
-    for symbol in _only_model(program, limits or Limits()):
+    budget = Budget(limits or Limits())
+    asked = control(program, budget, "--models=2", solves=True)
+    if not ground_within(asked, budget):
+        raise GroundingError(f"expected an answer within {budget.exceeded}, but the rules go on; raise the limit")
+    for symbol in only_model(asked):
         rows[symbol.name].append(terms_of(symbol))
     return {word: [tuple(map(names.text, terms)) for terms in sorted(rows[word])] for word in rows}
 
@@ -278,15 +297,3 @@ def _needed(sheet: Rulesheet, words: Collection[str]) -> Iterator[Rule]:
     for name in names:
         names += [use for use in bodies.get(name, ()) if use not in names]
     return (rule for rule in sheet.rules if rule.head.name in names)
-
-
-def _only_model(program: str, limits: Limits) -> list[Any]:
-    budget = Budget(limits)
-    clingo = control(program, budget, "--models=2", solves=True)
-    if not ground_within(clingo, budget):
-        raise GroundingError(f"expected an answer within {budget.exceeded}, but the rules go on; raise the limit")
-    models: list[list[Any]] = []
-    clingo.solve(on_model=lambda model: models.append(list(model.symbols(shown=True))))
-    if len(models) != 1:
-        raise GDLSemanticError("no perfect model: a relation depends on its own negation", remedy="break the cycle")
-    return models[0]

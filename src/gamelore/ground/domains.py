@@ -172,12 +172,12 @@ class Domains:
     of: relation -> the domain of each argument, for every relation that can have an atom.
     """
 
-    def __init__(self, rules: Sequence[Clause], known: Statics) -> None:
+    def __init__(self, rules: Sequence[Clause], static: Statics) -> None:
         self.of: dict[Signature, list[Terms]] = {}
         self.clauses_of: dict[Signature, list[Clause]] = {}
-        self._sizes: dict[Signature, float] = dict(known.sizes)
-        self._rows = known.rows
-        self._columns = {name: _columns(rows, name[1]) for name, rows in known.rows.items()}
+        self._sizes: dict[Signature, float] = dict(static.sizes)
+        self._rows = static.rows
+        self._columns = {name: _columns(rows, name[1]) for name, rows in static.rows.items()}
         readers: dict[Signature, list[Clause]] = {}
         for rule in rules:
             self.clauses_of.setdefault(signature(rule.head), []).append(rule)

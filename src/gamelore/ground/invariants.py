@@ -148,11 +148,11 @@ class Chase:
     """
 
     def __init__(
-        self, rules: Sequence[Clause], known: Statics, groups: Collection[Group] = (), cases: int = 40_000
+        self, rules: Sequence[Clause], static: Statics, groups: Collection[Group] = (), cases: int = 40_000
     ) -> None:
         self.groups = sorted(groups)
         self.used: set[Group] = set()
-        self.rows = {name: rows for name, rows in known.rows.items() if all(None not in row for row in rows)}
+        self.rows = {name: rows for name, rows in static.rows.items() if all(None not in row for row in rows)}
         self.cases_left, self._cases_left_now = cases, 0
         self._index: dict[tuple[Signature, tuple[int, ...]], dict[Row, list[Row]]] = {}
         self._keys: dict[tuple[Signature, tuple[int, ...]], bool] = {}
@@ -213,16 +213,16 @@ class Chase:
                 yield pair
         yield from self._by_rows([atom for atom in atoms if signature(atom) in self.rows])
 
-    def _by_rows(self, known: Sequence[Atom]) -> Iterator[Equality]:
-        """Yield the equalities that follow from known rows.
+    def _by_rows(self, atoms: Sequence[Atom]) -> Iterator[Equality]:
+        """Yield the equalities that follow from atoms of known relations.
 
         An atom that only one row matches equals this row. Two atoms that must be the same row are equal.
         """
-        for atom in known:
+        for atom in atoms:
             rows = self._matching(atom)
             if rows is not None and len(rows) == 1:
                 yield from _different(atom.args, _terms(rows[0]))
-        for left, right in combinations(known, 2):
+        for left, right in combinations(atoms, 2):
             if signature(left) == signature(right) and self._same_row(left, right):
                 yield from _different(left.args, right.args)
 
@@ -354,18 +354,18 @@ class FactQuestion(NamedTuple):
     groups: frozenset[Group]
 
 
-def unique(rules: Sequence[Clause], known: Statics, candidates: Collection[Group]) -> dict[Group, set[Group]]:
+def unique(rules: Sequence[Clause], static: Statics, candidates: Collection[Group]) -> dict[Group, set[Group]]:
     """Return the groups of which provably at most one fact holds in every reachable state.
 
     The proofs are by induction. They assume that at most one fact of each group holds in a state, and show the same for
     the next state. Groups without a proof are dropped, and the other groups are proved again if their proofs relied on
     them. Each group is mapped to the groups on which its proof relies.
     """
-    start = Chase(rules, known)
+    start = Chase(rules, static)
     kept = {group for group in sorted(candidates) if _at_most_one(group, "init", rules, start)}
     proofs: dict[Group, set[Group]] = {}
     while unsure := sorted(group for group in kept if group not in proofs or not proofs[group] <= kept):
-        step = Chase(rules, known, kept)
+        step = Chase(rules, static, kept)
         for group in unsure:
             step.used = set()
             if _at_most_one(group, "next", rules, step):
@@ -403,11 +403,11 @@ class Unique:
     each group holds in a state, the same is true in all following states.
     """
 
-    def __init__(self, rules: Sequence[Clause], known: Statics, domains: Domains, prefix: str) -> None:
-        self.known, self.domains = known, domains
+    def __init__(self, rules: Sequence[Clause], static: Statics, domains: Domains, prefix: str) -> None:
+        self.static, self.domains = static, domains
         self.recursive = clauses.Dependencies(rules).recursive()
         wanted = {group for rule in rules for question in self._questions(rule) for group in question.groups}
-        self.proved = unique(rules, known, wanted | _single(rules)) if wanted else {}
+        self.proved = unique(rules, static, wanted | _single(rules)) if wanted else {}
         self.groups: set[Group] = set()
         self.some = clauses.NewRelations(prefix)
         self.rules = [new for rule in rules for new in self._rewritten(rule)]
@@ -466,7 +466,7 @@ class Unique:
         mine = variables([fact]).keys()
         for atom in rule.positive:
             own = variables([atom]).keys()
-            if signature(atom) in self.known.rows and own & mine and own <= names:
+            if signature(atom) in self.static.rows and own & mine and own <= names:
                 yield atom
 
 

@@ -59,7 +59,7 @@ from ..gdl.clauses import (
     Signature,
     all_atoms,
     clauses,
-    sentences,
+    sentences_of,
     shape,
     signature,
     unfolded,
@@ -155,14 +155,14 @@ def _atoms(literals: Iterable[Literal]) -> list[Atom]:
 
 def _shared(clause: Clause, inner: Sequence[Literal], rest: Sequence[Literal]) -> list[str]:
     """Return the variables that the new relation must keep."""
-    needed = variables([clause.head, *sentences(rest)])
-    return [name for name in variables(sentences(inner)) if name in needed]
+    needed = variables([clause.head, *sentences_of(rest)])
+    return [name for name in variables(sentences_of(inner)) if name in needed]
 
 
 def _cuts(clause: Clause) -> Iterator[Cut]:
     """Yield every way to project out one variable that is not in the head, or all such variables of one atom."""
     kept = variables([clause.head])
-    groups = [frozenset({name}) for name in variables(sentences(clause.body)) if name not in kept]
+    groups = [frozenset({name}) for name in variables(sentences_of(clause.body)) if name not in kept]
     groups += [frozenset(variables([atom]).keys() - kept.keys()) for atom in clause.positive]
     for group in filter(None, dict.fromkeys(groups)):
         inner = tuple(literal for literal in clause.body if not group.isdisjoint(variables([literal.sentence])))
@@ -177,7 +177,7 @@ def _binders(inner: Sequence[Literal], rest: Sequence[Literal]) -> list[Literal]
 
     Return None if `rest` does not bind all these variables.
     """
-    free = variables(sentences(inner)).keys() - variables(_atoms(inner)).keys()
+    free = variables(sentences_of(inner)).keys() - variables(_atoms(inner)).keys()
     binders: list[Literal] = []
     for literal in rest:
         if literal.positive and isinstance(literal.sentence, Atom):
@@ -223,7 +223,7 @@ class Demand:
         self.untrusted: frozenset[Signature] = frozenset()  # relations on which no guard may depend
         self.dependencies = Dependencies(rules)
         self._below, self._negated_below = cache(self.dependencies.below), cache(self.dependencies.negated_below)
-        self._known_calls: dict[Clause, tuple[_Asked, list[_Call]]] = {}
+        self._calls_of: dict[Clause, tuple[_Asked, list[_Call]]] = {}
         self.candidates = frozenset(self._candidates())
         # If a guarded relation depends on a doubted relation, its guard may not depend on the negation of the latter.
         self.doubted = self.candidates
@@ -268,7 +268,7 @@ class Demand:
         everything = frozenset(self.dependencies.uses)
         new = self.doubted != everything or bool(broken - self.untrusted)
         self.untrusted |= broken if self.doubted == everything else set()
-        self.doubted, self._known_calls = everything, {}
+        self.doubted, self._calls_of = everything, {}
         self.places = self._all_places() if new else {}
 
     def _settle(self) -> None:
@@ -331,10 +331,10 @@ class Demand:
         if not guarded:
             return []
         asked = self.places.get(signature(rule.head)), guarded
-        known = self._known_calls.get(rule)
-        if known is None or known[0] != asked:
-            known = self._known_calls[rule] = asked, list(self._calls_in_order(rule))
-        return known[1]
+        cached = self._calls_of.get(rule)
+        if cached is None or cached[0] != asked:
+            cached = self._calls_of[rule] = asked, list(self._calls_in_order(rule))
+        return cached[1]
 
     def _calls_in_order(self, rule: Clause) -> Iterator[_Call]:
         """Yield the calls of a clause when its conditions are evaluated one by one, in the order of their rank."""
@@ -452,11 +452,11 @@ def rewrite(sheet: Rulesheet) -> Rewritten:
     """Return rules to compile. Their ground program is small if every reachable fact may hold."""
     rules = clauses(sheet)
     rules = without_persistent_facts(rules, _fresh("always", rules))
-    known = statics(rules)
-    domains = Domains(rules, known)
-    unique = Unique(rules, known, domains, _fresh("some", rules))
+    static = statics(rules)
+    domains = Domains(rules, static)
+    unique = Unique(rules, static, domains, _fresh("some", rules))
     if unique.groups:
-        domains = Domains(unique.rules, known)
+        domains = Domains(unique.rules, static)
     rewritten = _rewritten(sheet, unique.rules, domains, LARGE_RELATION, must_pay=True)
     return replace(rewritten, unique=frozenset(unique.groups))
 
@@ -464,11 +464,11 @@ def rewrite(sheet: Rulesheet) -> Rewritten:
 def rewrite_for_a_state(sheet: Rulesheet) -> Rewritten:
     """Return rules to reason with. Their ground program is small for the facts of one state and one move per role."""
     rules = clauses(sheet)
-    known = statics(rules)
+    static = statics(rules)
     num_facts = sum(rule.head.name == "init" for rule in rules)
-    num_roles = known.sizes.get(("role", 1), 1)
+    num_roles = static.sizes.get(("role", 1), 1)
     given = {("true", 1): num_facts, ("does", 2): num_roles}
-    domains = Domains(rules, replace(known, sizes=known.sizes | given))
+    domains = Domains(rules, replace(static, sizes=static.sizes | given))
     return _rewritten(sheet, rules, domains, LARGE_IN_A_STATE, must_pay=False)
 
 

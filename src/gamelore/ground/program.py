@@ -268,7 +268,7 @@ class GroundRules:
     def by_head(self) -> GroundRules:
         """Return the rules sorted by head."""
         order = np.argsort(self.heads, kind="stable")
-        literals = self.literals[spread(self.offsets[order], self.offsets[order + 1])]
+        literals = self.literals[joined_ranges(self.offsets[order], self.offsets[order + 1])]
         return replace(self, heads=self.heads[order], offsets=_offsets(self.lengths[order]), literals=literals)
 
     def negating_themselves(self) -> Ints:
@@ -386,13 +386,13 @@ def drop_unneeded(rules: GroundRules, wanted: Sequence[int]) -> None:
     frontier = np.unique(np.asarray(wanted, np.int64))
     while len(frontier):
         needed[frontier] = True
-        own = by_head[spread(firsts[frontier], firsts[frontier + 1])]
-        atoms = rules.literals[spread(rules.offsets[own], rules.offsets[own + 1])] >> 1
+        own = by_head[joined_ranges(firsts[frontier], firsts[frontier + 1])]
+        atoms = rules.literals[joined_ranges(rules.offsets[own], rules.offsets[own + 1])] >> 1
         frontier = np.unique(atoms[~needed[atoms]])
     rules.keep_rules(needed[rules.heads])
 
 
-def spread(starts: Ints, ends: Ints) -> Ints:
+def joined_ranges(starts: Ints, ends: Ints) -> Ints:
     """Return all integers of the ranges [start, end), one range after the other."""
     lengths = ends - starts
     before = np.cumsum(lengths) - lengths
@@ -599,7 +599,9 @@ class _Sets:
         atoms = rules.add_atoms(len(examples))
         sizes = (chosen.ends - chosen.firsts)[examples]
         self.atoms.append(np.repeat(atoms, sizes))
-        self.members.append(rules.literals[chosen.places[spread(chosen.firsts[examples], chosen.ends[examples])]])
+        self.members.append(
+            rules.literals[chosen.places[joined_ranges(chosen.firsts[examples], chosen.ends[examples])]]
+        )
         return _replace(rules, chosen, 2 * atoms[set_of_group])
 
 

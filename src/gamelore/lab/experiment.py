@@ -261,11 +261,11 @@ class RunSummary:
 
     label: str
     played: int
-    found: int
+    stored: int
     seconds: float
 
     def __str__(self) -> str:
-        return f"{self.label} {self.seconds:.1f} s ({self.played} trials played, {self.found} found finished)"
+        return f"{self.label} {self.seconds:.1f} s ({self.played} trials played, {self.stored} found finished)"
 
 
 def run_grid(

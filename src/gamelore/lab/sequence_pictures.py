@@ -242,7 +242,7 @@ def _draw_board(canvas: Canvas, board: Board) -> None:
         text = canvas.scene.texts[place]
         (_draw_square if board.kind == "squares" else _draw_point)(canvas, (x, y), text)
         if text not in (ANYTHING, POINT):
-            _draw_piece(canvas, (x, y), looks.get(canvas.scene.laid.things[place], Piece(text)))
+            _draw_piece(canvas, (x, y), looks.get(canvas.scene.laid.contents[place], Piece(text)))
         if board.kind != "squares":
             away = 0.33 * canvas.side
             axes.text(x + away, y - away, at[0], size=size * 0.85, color=FAINT, va="center")

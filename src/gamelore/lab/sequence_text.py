@@ -97,7 +97,7 @@ class Effects:
         whole  the facts are a whole position, so no other facts hold
         """
         facts = frozenset(facts)
-        blank = {place for place, thing in self.boards.lay(facts).things.items() if self._is_blank(place, thing)}
+        blank = {place for place, content in self.boards.lay(facts).contents.items() if self._is_blank(place, content)}
         states = [self.game.position(facts)] * TRIES if whole else list(self._completed(facts, branch[:1]))
         effects = []
         for number, (role, move) in enumerate(branch):
@@ -200,10 +200,10 @@ class Effects:
     def _things(self, facts: Iterable[str]) -> dict[Place, str]:
         """Return the contents of the places that these facts describe, "" for a blank place."""
         lying = filter(None, map(self._lies_in, sorted(facts)))
-        return {place: "" if self._is_blank(place, thing) else thing or "mark" for place, thing in lying}
+        return {place: "" if self._is_blank(place, content) else content or "mark" for place, content in lying}
 
-    def _is_blank(self, place: Place, thing: str) -> bool:
-        return self.boards.board(place).is_blank(thing)
+    def _is_blank(self, place: Place, content: str) -> bool:
+        return self.boards.board(place).is_blank(content)
 
     def _named(self, move: str, blank: set[Place]) -> Effect:
         """Return the effect that the places in the arguments of a move suggest; see the top of the module."""
@@ -323,8 +323,10 @@ class Scene:
         nothing = POINT if self.pair.kind == "position" else ANYTHING
         texts = {Place(board.function, at): nothing for board in self.laid.boards for at in board.spots}
         for board in self.laid.boards:
-            lying = {Place(board.function, at): thing for at, thing in self.laid.on(board).items()}
-            texts |= {place: board.form(thing) if thing else STONE for place, thing in lying.items() if place in texts}
+            lying = {Place(board.function, at): content for at, content in self.laid.on(board).items()}
+            texts |= {
+                place: board.form(content) if content else STONE for place, content in lying.items() if place in texts
+            }
         return texts
 
 
@@ -439,8 +441,11 @@ def _key(scenes: Sequence[Scene], width: int) -> Iterator[str]:
     """Yield the lines of the legend: the meaning of the short texts, and the names of points."""
     boards = {board.function: board for scene in scenes for board in scene.laid.boards}
     shown = {text for scene in scenes for text in scene.texts.values()}
-    every = [(form, thing) for board in boards.values() for thing, form in board.symbols.items()]
-    forms = {form: thing for form, thing in every if thing and form != thing} | {ANYTHING: "anything", POINT: "blank"}
+    every = [(form, content) for board in boards.values() for content, form in board.symbols.items()]
+    forms = {form: content for form, content in every if content and form != content} | {
+        ANYTHING: "anything",
+        POINT: "blank",
+    }
     words = [f"{form} = {forms[form]}" for form in sorted(forms.keys() & shown)]
     if any(text.endswith(MORE) for scene in scenes for text in _numbers(scene.steps).values()):
         words.append(f"1{MORE} = 1 and more")
@@ -475,7 +480,7 @@ def _squares(board: Board, texts: Mapping[Arguments, str]) -> list[str]:
 
 def _rows(texts: Mapping[Arguments, str], width: int) -> Iterator[str]:
     """Yield lines with the texts of points in rows, and below each text the name of its point."""
-    columns = [[thing, at[0]] for at, thing in texts.items()]
+    columns = [[text, at[0]] for at, text in texts.items()]
     size = max(len(text) for column in columns for text in column)
     fitting = max(1, (width + 2) // (size + 2))
     for start in range(0, len(columns), fitting):

@@ -43,8 +43,8 @@ from ..players.player import CAP, END_NAMES, Finished, Player, Started, Turn
 from ..players.position_graph import PositionGraph
 from ..players.random_streams import stream
 from .sequences.patterns import Patterns
-from .sequences.seqlearner import Curriculum, Seated, SeqLearner, SequenceSettings, Tournaments, watch
-from .sequences.seqplayer import SeqPlayer, SeqPlayerSettings
+from .sequences.seqlearner import Curriculum, Score, Seated, SeqLearner, SequenceSettings, Tournaments, score, watch
+from .sequences.seqplayer import TIERS, SeqPlayer, SeqPlayerSettings
 from .sources import Enrolment, Sources, enrol, other_games, taught
 from .store.features import FeatureValues
 from .store.knowledge import Knowledge, default_path
@@ -613,6 +613,33 @@ def load_learner(knowledge: Knowledge, stored: StoredLearner, game: Game, *, onl
     except KnowledgeError as error:
         raise KnowledgeError(f"learner {stored.id} ({stored.game}): {error}") from error
     return learner
+
+
+def score_versions(
+    learner: SeqLearner,
+    expert: str,
+    matches: int,
+    *,
+    player: Callable[[str], Player],
+    seed: int = 0,
+    progress: Callable[[str, str], None] | None = None,
+) -> Iterator[tuple[str, str, Score]]:
+    """Test a random player and both versions of SeqPlayer, each against a random player and against the expert.
+
+    Yield (player, opponent, score) of each test, of `matches` matches. `player` creates a player from its name.
+    `progress` is called with the player and the opponent before each test.
+    """
+    tournaments = Tournaments(PositionGraph(learner.patterns.game), (seed, 0), player)
+    players: dict[str, Player] = {"random": tournaments.named("random")}
+    for version in TIERS:
+        settings = SeqPlayerSettings(version)  # type: ignore[arg-type]
+        players[f"seqplayer:version={version}"] = SeqPlayer(learner.pairs, settings)
+    for name, first in players.items():
+        for opponent in dict.fromkeys(["random", expert]):
+            if progress:
+                progress(name, opponent)
+            played = tournaments.play(first, tournaments.named(opponent), matches, f"test/{name}/{opponent}")
+            yield name, opponent, score(played)
 
 
 def newest(knowledge: Knowledge, game: Game) -> StoredLearner:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import rulesheets
 from ..analysis.isomorphism import Renaming, find_renaming, shape_hash
 from ..analysis.symmetry import symmetries
-from ..errors import GameloreError, GDLError, KnowledgeError
+from ..errors import GameloreError, GDLError, KnowledgeError, one_of
 from ..gdl.syntax import Rulesheet, parse
 from ..matches.opponents import OpponentSettings, opponent_text
 from ..players.position_graph import PositionGraph
@@ -75,20 +75,20 @@ def rules_hash(sheet: Rulesheet) -> str:
 class Recognition:
     """The known games. Parsed rules and hashes are cached, so the first call of `recognise` takes the longest time.
 
-    known    games in addition to the shipped games. If several known games are versions of the same game, a rulesheet
-             is recognised as the first of them; the games in `known` come before the shipped games
+    games    games in addition to the shipped games. If several known games are versions of the same game, a rulesheet
+             is recognised as the first of them; the games in `games` come before the shipped games
     seconds  time limit for the comparison of a rulesheet with all similar games; after it, the game counts as new
     """
 
-    def __init__(self, known: Iterable[KnownRules] = (), seconds: float = 2.0) -> None:
+    def __init__(self, games: Iterable[KnownRules] = (), seconds: float = 2.0) -> None:
         self.seconds = seconds
-        self._known: dict[str, _Known] = {}
-        for rules in chain(known, _shipped()):
+        self._known: dict[str, _KnownGame] = {}
+        for rules in chain(games, _shipped()):
             self.add(rules)
 
-    def add(self, known: KnownRules) -> None:
+    def add(self, rules: KnownRules) -> None:
         """Add a game, unless a game with the same rules is already known."""
-        self._known.setdefault(known.rules_hash, _Known(known))
+        self._known.setdefault(rules.rules_hash, _KnownGame(rules))
 
     def recognise(self, sheet: Rulesheet) -> Recognised:
         """Return the known game of a rulesheet, or a new game.
@@ -101,14 +101,14 @@ class Recognition:
             return recognised
         shape = shape_hash(sheet)
         end = monotonic() + self.seconds
-        for known in self._known.values():
-            is_similar = len(known.sheet.rules) == len(sheet.rules) and known.shape == shape
-            if is_similar and (recognised := known.recognised(sheet, end - monotonic())):
+        for game in self._known.values():
+            is_similar = len(game.sheet.rules) == len(sheet.rules) and game.shape == shape
+            if is_similar and (recognised := game.recognised(sheet, end - monotonic())):
                 return recognised
         return Recognised(f"game-{shape[:8]}", sheet, Renaming.identity(sheet), is_new=True)
 
 
-class _Known:
+class _KnownGame:
     """A known game. Its rulesheet and its shape hash are computed when they are used for the first time."""
 
     def __init__(self, rules: KnownRules) -> None:
@@ -237,12 +237,22 @@ def enrol(
     return enrolment.make(knowledge, *beginning)
 
 
+def check_games(knowledge: Knowledge, sources: Sources) -> None:
+    """Raise GameloreError if a source game is neither in the store nor shipped, since its name must be a mistake."""
+    learners = knowledge.learners()
+    names = sorted({learner.game for learner in learners} | set(rulesheets.names()))
+    hashes = {learner.rules_hash for learner in learners}
+    for name in sources.games:
+        if name not in hashes:
+            one_of(name, names, "a source that was learned or is shipped")
+
+
 def other_games(knowledge: Knowledge, game: Game, against: str, depth: int) -> Sources | None:
     """Return all other games that were learned against this opponent, as sources.
 
     If there are none, return all other games that were learned against any opponent. Without these, return None.
     """
-    num_named = Counter(known.name for known in knowledge.games())
+    num_named = Counter(game.name for game in knowledge.games())
     for opponent in (None, ANYONE):
         teachers = _can_teach(knowledge.learners(opponent=None if opponent else against), depth)
         others = {teacher.rules_hash: teacher.game for teacher in teachers if teacher.rules_hash != game.rules_hash}

@@ -24,9 +24,8 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from ..drawing.board import natural_order
 from ..errors import GameloreError, GDLError, IllegalMoveError
-from ..gdl.syntax import Function, parse_term, printable
+from ..gdl.syntax import Function, natural_order, parse_term, printable
 from ..players.player import CAP, END_NAMES, STUCK, TERMINAL, Finished, MatchLog, Started, Turn
 from ..players.position_graph import PositionGraph
 

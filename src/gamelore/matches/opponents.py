@@ -111,7 +111,7 @@ class Opponent(Player):
     def _try(self, turn: Turn, classes: MoveClasses) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Return (choices, rows with unknown classes). The choices are valid only if all classes are known."""
         graph = turn.graph
-        moves = graph.num_moves, graph.move_start, graph.keys, classes.known, classes.classes
+        moves = graph.num_moves, graph.move_start, graph.keys, classes.is_classified, classes.classes
         settings = self._kinds, self._fillers, self._epsilons, self._hash_keys, _WANTS
         arrays = *moves, *settings
         return _choose(turn.role, turn.lanes, turn.rows, turn.keys, turn.plies, *arrays)
@@ -127,7 +127,7 @@ def _choose(
     num_moves: I32x2,
     move_start: I64x2,
     state_keys: U64,
-    known: Boolx2,
+    is_classified: Boolx2,
     classes: I8,
     kinds: I8,
     fillers: I8,
@@ -145,7 +145,7 @@ def _choose(
         kind, moves, begin = kinds[lane], int(num_moves[row, role]), move_start[row, role]
         if kind == _RANDOM or unit(keys[i], ply, _EXPLORE) < epsilons[lane]:
             choices[i] = below(keys[i], ply, _WHICH, moves)
-        elif row >= known.shape[0] or not known[row, role]:
+        elif row >= is_classified.shape[0] or not is_classified[row, role]:
             unknown[num_unknown] = row
             num_unknown += 1
         else:
@@ -261,9 +261,9 @@ class Reasonable(Graded):
     def grades(self, graph: PositionGraph, rows: NDArray[np.int32], role: int) -> Grades:
         """See `Graded.grades`."""
         classes = graph.memo(MoveClasses)
-        inside = rows < len(classes.known)
+        inside = rows < len(classes.is_classified)
         unknown = ~inside
-        unknown[inside] = ~classes.known[rows[inside], role]
+        unknown[inside] = ~classes.is_classified[rows[inside], role]
         if unknown.any():
             classes.classify(graph.distinct(rows[unknown]), role)
         return classes.classes, _REASONABLE_WANTS[self.own]

@@ -359,12 +359,12 @@ def _log_failure(reply: asyncio.Future[Any]) -> None:
 class GameSeats:
     """A game, its processes, and an iterator over the numbers of its matches.
 
-    `known` is what other workers need to recognise the game: a list with (name, hash of the rules, rules), empty if the
-    game is not new.
+    `new_games` is what other workers need to recognise the game: a list with (name, hash of the rules, rules), empty if
+    the game is not new.
     """
 
     name: str
-    known: Sequence[Sequence[str]]
+    new_games: Sequence[Sequence[str]]
     processes: list[WorkerProcess] = field(default_factory=list)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     numbers: Iterator[int] = field(default_factory=count)
@@ -440,7 +440,7 @@ class Workers:
             process.num_matches += 1
             process.num_seated += 1
             try:
-                await process.ask("prepare", self.settings.prepare_seconds, rules=rules, known=game.known)
+                await process.ask("prepare", self.settings.prepare_seconds, rules=rules, new_games=game.new_games)
             except BaseException:
                 self.leave(process)
                 if not process.num_matches:
@@ -484,11 +484,11 @@ class Workers:
 
         Return (key of the game, a new `GameSeats` without processes).
         """
-        known = self._new_games()
+        new_games = self._new_games()
         seconds = min(LOOK_SECONDS, self.settings.prepare_seconds)
         process = await self._take_spare()
         try:
-            recognised = await process.ask("recognise", seconds, rules=rules, known=known)
+            recognised = await process.ask("recognise", seconds, rules=rules, new_games=new_games)
         finally:
             self._give_back(process)
         key, name = recognised["key"], recognised["name"]
@@ -496,9 +496,9 @@ class Workers:
 
     def _new_games(self) -> list[Sequence[str]]:
         """Return the new games, which other processes may not know: latest first, with at most NEW_TEXT characters."""
-        known = [entry for game in reversed(self._games.values()) for entry in game.known]
-        sizes = accumulate(len(text) for _, _, text in known)
-        return [entry for entry, size in zip(known, sizes, strict=True) if size <= NEW_TEXT]
+        entries = [entry for game in reversed(self._games.values()) for entry in game.new_games]
+        sizes = accumulate(len(text) for _, _, text in entries)
+        return [entry for entry, size in zip(entries, sizes, strict=True) if size <= NEW_TEXT]
 
     def _forget(self) -> None:
         """Forget the oldest text beyond TEXTS texts, and the oldest unused games beyond GAMES games."""

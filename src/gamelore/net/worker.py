@@ -56,9 +56,9 @@ class Worker:
     prepare_seconds   processor time for each call of `recognise` or `prepare`
 
     Rules, roles and moves have the names that the host uses. `match` is a key that no other match ever has: with it the
-    store knows from which matches the player has learned. `known` lists games that were new to other workers: for each,
-    its name, the hash of its rules, and its rules. Raise GameloreError for an unknown player and KnowledgeError for a
-    store that cannot be read.
+    store knows from which matches the player has learned. `new_games` lists games that were new to other workers: for
+    each, its name, the hash of its rules, and its rules. Raise GameloreError for an unknown player and KnowledgeError
+    for a store that cannot be read.
     """
 
     def __init__(self, player: str, options: Mapping[str, Any], memory: int, prepare_seconds: float) -> None:
@@ -82,19 +82,19 @@ class Worker:
         if self.is_lasting:
             self._note_stored_games()
 
-    def recognise(self, rules: str, known: Sequence[Sequence[str]] = ()) -> dict[str, Any]:
+    def recognise(self, rules: str, new_games: Sequence[Sequence[str]] = ()) -> dict[str, Any]:
         """Identify a game. Return the hash of the rules to play (`key`), its `name`, and whether it `is_new`.
 
         Raise GDLError for invalid rules.
         """
-        self._note(known)
+        self._note(new_games)
         with _processor_time(self.prepare_seconds):
             key, game = self._recognised(rules)
         return {"key": key, "name": game.name, "is_new": game.is_new}
 
-    def prepare(self, rules: str, known: Sequence[Sequence[str]] = ()) -> None:
+    def prepare(self, rules: str, new_games: Sequence[Sequence[str]] = ()) -> None:
         """Load a game. Raise GDLError for a game that cannot be played."""
-        self._note(known)
+        self._note(new_games)
         with _processor_time(self.prepare_seconds):
             self._game(rules)
 
@@ -145,8 +145,8 @@ class Worker:
                 return matches
         raise GameloreError(f"expected a match that runs, got {match}; start it first")
 
-    def _note(self, known: Sequence[Sequence[str]]) -> None:
-        for game in known:
+    def _note(self, new_games: Sequence[Sequence[str]]) -> None:
+        for game in new_games:
             self._known.add(KnownRules(*game))
 
     def _note_stored_games(self) -> None:
@@ -169,16 +169,16 @@ class Worker:
 
     def _game(self, rules: str) -> tuple[PlayerMatches, Recognised]:
         """Return the matches of the game with these rules, and the recognised game. Load the game if necessary."""
-        key, known = self._recognised(rules)
+        key, recognised = self._recognised(rules)
         if key not in self._games:
-            game = self._load(known)
+            game = self._load(recognised)
             self._games[key] = PlayerMatches(game, self._player(), seed=self._seed, max_graph=self.max_graph)
-        return self._games[key], known
+        return self._games[key], recognised
 
-    def _load(self, known: Recognised) -> Game:
+    def _load(self, recognised: Recognised) -> Game:
         with suppress(MemoryError):
-            return make(known.sheet, known.name, limits=self.limits)
-        return make(known.sheet, known.name, "reasoner", self.limits)
+            return make(recognised.sheet, recognised.name, limits=self.limits)
+        return make(recognised.sheet, recognised.name, "reasoner", self.limits)
 
 
 @contextmanager

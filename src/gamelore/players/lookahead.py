@@ -55,7 +55,7 @@ class MoveClasses:
     """
 
     def __init__(self, graph: PositionGraph) -> None:
-        self.known = np.zeros((graph.num_rows, graph.game.num_roles), np.bool_)
+        self.is_classified = np.zeros((graph.num_rows, graph.game.num_roles), np.bool_)
         self.classes = np.zeros(len(graph.move_actions), np.int8)
         self._graph = graph
 
@@ -67,14 +67,14 @@ class MoveClasses:
             frontier = graph.children(frontier)
             acting = graph.acting[frontier]
             frontier = frontier[acting.sum(axis=1) > acting[:, role]]
-        if len(self.known) < graph.num_rows:
-            self.known = longer(self.known, 2 * graph.num_rows)
+        if len(self.is_classified) < graph.num_rows:
+            self.is_classified = longer(self.is_classified, 2 * graph.num_rows)
         if len(self.classes) < len(graph.move_actions):
             self.classes = longer(self.classes, 2 * len(graph.move_actions))
         values = graph.game.goal_values[role] or (-1, -1)  # a role without goals never wins or loses
         moves = graph.acting, graph.num_moves, graph.move_start, graph.num_joint, graph.succ_start, graph.successors
         _classify(rows, role, values[0], values[-1], graph.terminal, graph.goals, *moves, self.classes)
-        self.known[rows, role] = True
+        self.is_classified[rows, role] = True
 
 
 @kernel

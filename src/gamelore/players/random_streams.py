@@ -55,7 +55,7 @@ def uniform(keys: ArrayLike, counter: ArrayLike, draw: int) -> NDArray[np.float6
 
 
 @kernel
-def scramble(value: np.uint64) -> np.uint64:
+def finalise(value: np.uint64) -> np.uint64:
     """Apply the finaliser of splitmix64, a bijection of 64-bit words; for use inside kernels."""
     value = (value ^ (value >> _U30)) * _U_FIRST
     value = (value ^ (value >> _U27)) * _U_SECOND
@@ -65,7 +65,7 @@ def scramble(value: np.uint64) -> np.uint64:
 @kernel
 def mix(key: np.uint64, part: np.uint64) -> np.uint64:
     """Combine a key with one more part. The function is bijective in each argument; for use inside kernels."""
-    return scramble(key ^ scramble(part + _U_GOLDEN))
+    return finalise(key ^ finalise(part + _U_GOLDEN))
 
 
 @kernel
@@ -108,7 +108,7 @@ def _unsigned(values: ArrayLike) -> NDArray[np.uint64]:
 
 
 def _scramble(value: int) -> int:
-    """Return `scramble` of a Python integer."""
+    """Return `finalise` of a Python integer."""
     value = ((value ^ (value >> 30)) * _FIRST) & _MASK
     value = ((value ^ (value >> 27)) * _SECOND) & _MASK
     return value ^ (value >> 31)

@@ -90,7 +90,7 @@ def options(rules: Iterable[Rule]) -> dict[str, Option]:
     return {name.name: Option(name.name, str(value), tuple(choices.get(name.name, ()))) for name, value in facts}
 
 
-def choose(text: str, chosen: Mapping[str, str], game: str) -> tuple[str, dict[str, str]]:
+def with_choices(text: str, chosen: Mapping[str, str], game: str) -> tuple[str, dict[str, str]]:
     """Return the text with the chosen values of its options, and these values in the order and spelling of the sheet.
 
     The function accepts a text with syntax errors and does not change them. Raise GameloreError, with the nearest name
@@ -164,16 +164,22 @@ def place(base: str, shipped: bool = True) -> Path:
 
 
 def _instead(path: Path, names: Sequence[str], listing: str = "shipped are") -> str:
-    """Return the advice for a path that is not a file: the nearest games and files."""
+    """Return the advice for a name or path that is not a file: where no file is, and the nearest games and files."""
     if path.is_dir():
         return f"that is a folder: name its files, as in {path / '*.kif'}"
-    names = names if path.name == str(path) else ()  # the name of a shipped game has no folder
-    files = {place.stem: str(place) for place in path.parent.glob("*.kif")}
-    near = get_close_matches(path.stem.lower(), names, n=3, cutoff=0.5)
-    near += [files[stem] for stem in get_close_matches(path.stem, files)]
+    has_folder, folder = path.name != str(path), path.absolute().parent
+    names = () if has_folder else names  # the name of a shipped game has no folder
+    advice = []
+    if has_folder or path.suffix == ".kif" or not names:
+        advice.append(f"there is no such file in {folder}" if folder.is_dir() else f"there is no folder {folder}")
+    files = {place.stem.lower(): str(place) for place in path.parent.glob("*.kif")}
+    stem = path.stem.lower()
+    near = get_close_matches(stem, names) + [files[name] for name in get_close_matches(stem, files)]
     if near:
-        return f"did you mean {' or '.join(near)}?"
-    return f"{listing} {', '.join(names)}" if names else "there is no such file"
+        advice.append(f"did you mean {' or '.join(near)}?")
+    elif names:
+        advice.append(f"{listing} {', '.join(names)}")
+    return "; ".join(advice)
 
 
 def perft(name: str) -> dict[int, int]:
@@ -248,7 +254,7 @@ def sheet(source: str | Path) -> tuple[Path, str, str]:
     chosen = _chosen(settings, str(source))
     if not chosen:
         return file, text, file.stem
-    text, values = choose(text, chosen, file.stem)
+    text, values = with_choices(text, chosen, file.stem)
     return file, text, f"{file.stem}:{','.join(map('='.join, values.items()))}"
 
 

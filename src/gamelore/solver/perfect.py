@@ -53,7 +53,7 @@ class SolvedMoves:
         self._worst_and_best = np.array(
             [(goals[0], goals[-1]) if goals else (-1, -1) for goals in graph.game.goal_values]
         )
-        self.known, self._seen = np.zeros(0, np.bool_), np.zeros(0, np.bool_)
+        self.is_classified, self._seen = np.zeros(0, np.bool_), np.zeros(0, np.bool_)
         self._goals, self._distances = np.zeros((0, graph.game.num_roles), np.int16), np.zeros(0, np.int32)
         self.values, self.classes = np.zeros(0, np.int16), np.zeros(0, np.int8)
         self.optimal, self.best = np.zeros(0, np.bool_), np.zeros(0, np.bool_)
@@ -62,7 +62,7 @@ class SolvedMoves:
         """Expand these rows and compute the values of their moves."""
         graph = self.graph
         self._make_room()
-        fresh = graph.distinct(rows[~self.known[rows]])
+        fresh = graph.distinct(rows[~self.is_classified[rows]])
         if fresh.size:
             after = graph.successors_of(fresh)
             self.position_values(np.concatenate([fresh, after]))
@@ -71,7 +71,7 @@ class SolvedMoves:
             solved = self._goals, self._distances, self.values, self.optimal, self.best, self.classes
             arrays = *positions, *moves, *solved
             _weigh(fresh, *arrays)
-            self.known[fresh] = True
+            self.is_classified[fresh] = True
 
     def position_values(self, rows: NDArray[np.int32]) -> tuple[NDArray[np.int16], NDArray[np.int32]]:
         """Return the goals int16[n, roles] and distances int32[n] of rows; see `Solution.look_up`."""
@@ -85,7 +85,7 @@ class SolvedMoves:
     def _make_room(self) -> None:
         """Lengthen the arrays so that they have an entry for each row or move of the graph."""
         rows, moves = self.graph.num_rows, len(self.graph.move_actions)
-        by_row, by_move = ("known", "_seen", "_goals", "_distances"), ("values", "classes", "optimal", "best")
+        by_row, by_move = ("is_classified", "_seen", "_goals", "_distances"), ("values", "classes", "optimal", "best")
         for names, size in (by_row, rows), (by_move, moves):
             if len(getattr(self, names[0])) < size:
                 for name in names:

@@ -48,12 +48,12 @@ from .statespace import (
     Canonical,
     CounterMattersError,
     TurnGame,
-    affordable,
+    affordable_symmetries,
     expand,
     fewest_positions,
     is_native,
     max_positions,
-    refuse,
+    refuse_size,
     sample_matches,
 )
 
@@ -75,7 +75,7 @@ def write(path: Path, key: str, facts: Mapping[str, Any], arrays: Mapping[str, N
             file.replace(path)
 
 
-def read(path: Path, key: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]] | None:
+def read_file(path: Path, key: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]] | None:
     """Return (facts, arrays) of a solution file, memory-mapped copy-on-write; None if there is no valid file."""
     try:
         with path.open("rb") as file:
@@ -253,7 +253,7 @@ def _worked_out(game: Game, memory: int, symmetry: bool, progress: Progress) -> 
     begin = time.process_time()
     trivial = Symmetries.trivial(game)
     sample_matches(TurnGame(game, Canonical(trivial)))  # before the search for symmetries
-    group = affordable(game) if symmetry else trivial
+    group = affordable_symmetries(game) if symmetry else trivial
     try:
         solution = _solved(game, group, step_counter(game) if game.num_roles == 2 else None, memory, progress)
     except CounterMattersError:
@@ -275,7 +275,7 @@ def _solved(game: Game, group: Symmetries, counter: StepCounter | None, memory: 
     fits = max_positions(turns, memory)
     fewest = fewest_positions(turns, fits)
     if fewest > fits:
-        refuse(turns, memory, fewest, fewest, "; by random matches, certain to 99.9 %")
+        refuse_size(turns, memory, fewest, fewest, "; by random matches, certain to 99.9 %")
     table, moves = expand(turns, memory, partial(progress, "positions"))
     num_moves = int(moves.num_children.sum())
     goals, distances = _values(turns, moves, partial(progress, "values"))
@@ -327,7 +327,7 @@ _ARRAYS = ("states", "slots", "goals", "distances")
 
 def _load(path: Path, game: Game) -> Solution | None:
     """Return the solution in a file; None if there is no valid file."""
-    content = read(path, path.stem)
+    content = read_file(path, path.stem)
     if content is None:
         return None
     facts, arrays = content

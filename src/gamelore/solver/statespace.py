@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _TABLES = 1 << 25  # maximum size in bytes of the tables of `_by_byte`
 
 
-def affordable(game: Game) -> Symmetries:
+def affordable_symmetries(game: Game) -> Symmetries:
     """Return the symmetries of a game, or a subgroup small enough for fast canonical states in bounded memory."""
     group = symmetries(game)
     most = max(1, _TABLES // (8 * game.num_words * 256 * game.num_words * 8))
@@ -389,7 +389,7 @@ def expand(turns: TurnGame, memory: int, progress: Callable[[int, int], None]) -
         rows = table.intern(after)
         num_moves += len(after)
         if len(rows) < len(after) or bytes_needed(turns.game.num_words, table.num_rows, num_moves) > memory:
-            refuse(turns, memory, table.num_rows, num_moves)
+            refuse_size(turns, memory, table.num_rows, num_moves)
         batches.append((asked.chooser, asked.num_moves, asked.ends))
         children.append(rows)
         done += len(states)
@@ -416,7 +416,7 @@ def max_positions(turns: TurnGame, memory: int) -> int:
     return max(1, min(memory // bytes_needed(turns.game.num_words, 1, 1), MOST_POSITIONS))
 
 
-def refuse(turns: TurnGame, memory: int, positions: int, moves: int, how_known: str = "") -> NoReturn:
+def refuse_size(turns: TurnGame, memory: int, positions: int, moves: int, how_known: str = "") -> NoReturn:
     """Raise GameloreError for a game with at least `positions` canonical positions and `moves` moves: too many."""
     name = turns.game.name
     if not is_native(turns.game):
@@ -433,7 +433,7 @@ def refuse(turns: TurnGame, memory: int, positions: int, moves: int, how_known: 
 
 
 def _remedy(turns: TurnGame, positions: int, needed: int) -> str:
-    """Return the advice of `refuse`. Advise more memory only if this machine may have enough."""
+    """Return the advice of `refuse_size`. Advise more memory only if this machine may have enough."""
     machine = machine_memory()
     if positions <= MOST_POSITIONS and needed <= machine:
         return "allow more memory (gamelore solve --memory), or solve a smaller board"

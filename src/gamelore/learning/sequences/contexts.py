@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...players.kernel import I8, I64, U64, U64x2, kernel
-from .extraction import Moves, canonical
+from .extraction import Moves, canonical_pairs
 from .patterns import Bits, Patterns, comes_before
 
 Trees = Literal["context", "first"]
@@ -111,7 +111,7 @@ class ContextPairs:
 
         The order of the pairs does not depend on the order of the sequences.
         """
-        moves, contexts = canonical(patterns, moves, contexts, moves_first=False)
+        moves, contexts = canonical_pairs(patterns, moves, contexts, moves_first=False)
         columns = (pair_keys(roles, moves, contexts, trees), kinds[:, None].astype(np.uint64), moves.astype(np.uint64))
         branches = np.unique(np.hstack(columns), axis=0)
         width = 2 + contexts.shape[1]

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from ...players.kernel import I8, I32, Boolx2, I32x2, I32x3, I64x2, U64x2, U64x4, kernel
 from ...players.position_graph import longer
-from .patterns import Bits, Patterns, comes_before, image, widened
+from .patterns import Bits, Patterns, comes_before, image, padded
 
 if TYPE_CHECKING:
     from ...players.player import Finished
@@ -178,13 +178,13 @@ def _excerpts(
                         out_roles[size], out_kinds[size], out_rows[size] = own, DUET, where[start]
                         size += 1
                     out_moves[size] = NO_MOVE
-                    found, j = 0, start
-                    while found < length and j < num:
+                    length_so_far, j = 0, start
+                    while length_so_far < length and j < num:
                         if by[j] == own:
-                            out_moves[size, found] = numbers[j]
-                            found += 1
+                            out_moves[size, length_so_far] = numbers[j]
+                            length_so_far += 1
                         j += 1
-                    if found == length:
+                    if length_so_far == length:
                         out_roles[size], out_kinds[size], out_rows[size] = own, SOLO, where[start]
                         size += 1
                     else:
@@ -256,7 +256,7 @@ class SeqTable:
 
     def add(self, met: Excerpts, origins: Bits) -> None:
         """Add sequences. `origins` are the patterns of their origin states, uint64[n, words]."""
-        moves, states = canonical(self.patterns, met.moves, origins)
+        moves, states = canonical_pairs(self.patterns, met.moves, origins)
         padded = np.full((len(moves), self._keys.shape[1]), NO_MOVE, np.int32)
         padded[:, 0], padded[:, 1], padded[:, 2 : 2 + moves.shape[1]] = met.roles, met.kinds, moves
         if len(padded):
@@ -270,8 +270,8 @@ class SeqTable:
 
     def _take(self, keys: Moves, states: Bits, encounters: NDArray[np.int32], several: NDArray[np.bool_]) -> None:
         width = self.patterns.num_words
-        self._contexts, self._firsts = widened(self._contexts, width), widened(self._firsts, width)
-        states = widened(states, width)
+        self._contexts, self._firsts = padded(self._contexts, width), padded(self._firsts, width)
+        states = padded(states, width)
         numbers = self._numbered(keys, states)
         np.bitwise_and.at(self._contexts, numbers, states)
         np.add.at(self._encounters, numbers, encounters)
@@ -296,7 +296,7 @@ class SeqTable:
         return entries
 
 
-def canonical(patterns: Patterns, moves: Moves, states: Bits, *, moves_first: bool = True) -> tuple[Moves, Bits]:
+def canonical_pairs(patterns: Patterns, moves: Moves, states: Bits, *, moves_first: bool = True) -> tuple[Moves, Bits]:
     """Return the smallest images of pairs of a sequence, int32[n, longest], and a pattern, uint64[n, words].
 
     The same symmetry is applied to the sequence and to the pattern of a pair.
@@ -325,7 +325,7 @@ def _compared(sequence: I32, images: I32x2, symmetry: int, best: I32) -> int:
 def _canonical(
     moves: I32x2, states: U64x2, images: I32x2, byte_tables: U64x4, moves_first: bool
 ) -> tuple[I32x2, U64x2]:
-    """See `canonical`."""
+    """See `canonical_pairs`."""
     best_moves, best_states = moves.copy(), states.copy()
     candidate = np.empty(states.shape[1], np.uint64)
     for i in range(moves.shape[0]):

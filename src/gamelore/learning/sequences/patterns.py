@@ -145,7 +145,7 @@ def _packed(bits_of_patterns: list[list[int]], num_words: int) -> Bits:
     return patterns
 
 
-def widened(patterns: Bits, num_words: int) -> Bits:
+def padded(patterns: Bits, num_words: int) -> Bits:
     """Return the patterns with `num_words` words each. Added words are 0. The patterns must not have more words."""
     if patterns.shape[1] == num_words:
         return patterns

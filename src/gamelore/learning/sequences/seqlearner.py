@@ -38,8 +38,8 @@ from ...players.player import TERMINAL, Player
 from ...players.random_streams import stream
 from ..store.schema import LearnedRows, PairRow, SequenceRow
 from .contexts import ContextPairs, Record, Trees, candidates, holds, pair_keys, smallest
-from .extraction import KIND_NAMES, NO_MOVE, Entries, Moves, SeqTable, canonical, excerpts, turns
-from .patterns import Bits, Patterns, image, widened
+from .extraction import KIND_NAMES, NO_MOVE, Entries, Moves, SeqTable, canonical_pairs, excerpts, turns
+from .patterns import Bits, Patterns, image, padded
 
 if TYPE_CHECKING:
     from ...players.player import Finished
@@ -102,7 +102,7 @@ def weigh(
     starts, firsts = pairs.first_moves
     states, record = patterns.of(graph, rows), pairs.record
     listed = (graph.num_moves, graph.move_start, graph.move_actions)
-    contexts = (pairs.roles, widened(pairs.contexts, states.shape[1]), pairs.by_context)
+    contexts = (pairs.roles, padded(pairs.contexts, states.shape[1]), pairs.by_context)
     images = (starts, firsts, patterns.move_images(firsts, graph), patterns.symmetries.inverse, patterns.byte_tables)
     counts = (record.comments, record.agreements, record.tries, record.successes)
     own = (states, rows, roles, moves, by_expert, successes)
@@ -329,7 +329,7 @@ def _entries(learner: SeqLearner, rows: Sequence[SequenceRow]) -> Entries:
     patterns, names = learner.patterns, _Names(learner.patterns)
     moves = names.numbers([row.moves for row in rows], learner.settings.lengths[-1])
     contexts = _packed(patterns, [row.context for row in rows])
-    own_moves, own_contexts = canonical(patterns, moves, contexts)
+    own_moves, own_contexts = canonical_pairs(patterns, moves, contexts)
     # A context contains the facts that canonical origin states have in common. A symmetry of the sequence may have a
     # smaller image of the context, but this image need not hold in these states. So a canonical sequence keeps its
     # context.
@@ -357,7 +357,7 @@ def _pairs(learner: SeqLearner, rows: Sequence[PairRow]) -> ContextPairs:
     contexts = np.repeat(_packed(patterns, [row.context for row in rows]), sizes, axis=0)
     pairs = ContextPairs.form(patterns, roles, kinds, moves, contexts, trees, exact=learner.is_exact)
     first = np.cumsum([0, *sizes[:-1]])
-    keys = pair_keys(roles[first], *canonical(patterns, moves[first], contexts[first], moves_first=False), trees)
+    keys = pair_keys(roles[first], *canonical_pairs(patterns, moves[first], contexts[first], moves_first=False), trees)
     record = Record(*np.array([row[3:] for row in rows], np.float64).T.copy())
     pairs.inheriting(replace(pairs, keys=keys, record=record))
     return pairs.weighed(WEIGHTS[learner.settings.weighting](pairs.record))
@@ -373,7 +373,7 @@ def _kind(name: str) -> int:
 def _packed(patterns: Patterns, contexts: Iterable[frozenset[str]]) -> Bits:
     """Return the patterns of contexts, uint64[n, words]."""
     packed = [patterns.pack(sorted(context))[None] for context in contexts]  # may widen the patterns of the reasoner
-    return np.concatenate([widened(pattern, patterns.num_words) for pattern in packed])
+    return np.concatenate([padded(pattern, patterns.num_words) for pattern in packed])
 
 
 class _Names:
@@ -444,6 +444,18 @@ class Curriculum:
         if not self.opponents or self.cycles < 1 or self.matches < 1:
             given = f"{len(self.opponents)} opponents, {self.cycles} cycles and {self.matches} matches"
             raise GameloreError(f"expected at least one opponent, cycle and match to watch, got {given}")
+
+    @classmethod
+    def of(cls, expert: str, opponents: Sequence[str] | None = None, cycles: int = 2, matches: int = 20) -> Curriculum:
+        """Return the curriculum of an expert.
+
+        Without `opponents`, the paper's expert plays against the paper's opponents, another expert against a random
+        player and against itself.
+        """
+        paper = cls()
+        if opponents is None:
+            opponents = paper.opponents if expert == paper.expert else list(dict.fromkeys(["random", expert]))
+        return cls(expert, tuple(opponents), cycles, matches)
 
     @property
     def tournaments(self) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from ...players.player import Player, Turn
 from ...players.random_streams import WHICH, below, uniform
 from .contexts import ContextPairs, candidates, holds, smallest
 from .extraction import DUET, NO_MOVE
-from .patterns import image, widened
+from .patterns import image, padded
 
 if TYPE_CHECKING:
     from ...players.player import Finished, Started
@@ -76,7 +76,7 @@ def consult(
     states = patterns.of(graph, turn.rows)
     lanes = (states, turn.rows, turn.keys, turn.plies, turn.role, allowed)
     moves = (graph.num_moves, graph.move_start, graph.move_actions)
-    contexts = (pairs.roles, widened(pairs.contexts, states.shape[1]), pairs.by_context)
+    contexts = (pairs.roles, padded(pairs.contexts, states.shape[1]), pairs.by_context)
     branches = (pairs.weights, starts, firsts, pairs.starts, pairs.moves)
     images = (patterns.move_images(firsts, graph), patterns.symmetries.inverse, patterns.byte_tables)
     return Advice(*_consult(*lanes, *(moves + contexts), *branches, *images, tiers, by_branch))
@@ -197,6 +197,13 @@ Seat = tuple[int, int]  # (role, lane)
 THRESHOLD = 0.55
 TIERS = {1: (THRESHOLD,), 2: (0.9, 0.8, 0.7, THRESHOLD)}
 ONE_MOVE_ONLY = {1: NOBODY, 2: 3}  # by version: the tier whose advice is for one move only and is not enforced
+
+
+def weight_classes(weights: NDArray[np.float64]) -> list[tuple[float, int]]:
+    """Return (lowest weight, number of pairs) of each class of weights of version 2, highest first, the rest last."""
+    lowest = [*TIERS[2], 0.0]
+    bounds = zip([np.inf, *lowest], lowest, strict=False)
+    return [(low, int(((weights >= low) & (weights < high)).sum())) for high, low in bounds]
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ def parse(text: str) -> Tree:
     return _ordered(members)
 
 
-def canonical(text: str) -> str:
+def canonical_text(text: str) -> str:
     """Return the canonical text of a feature given as text."""
     return to_text(parse(text))
 
@@ -145,7 +145,7 @@ class FeatureValues(Mapping[str, tuple[float, int]]):
     def __init__(
         self, values: Mapping[str, tuple[float, int]], outcomes: Sequence[int] = STANDARD, depth: int = 2
     ) -> None:
-        pairs = ((canonical(text), (float(value), int(visits))) for text, (value, visits) in values.items())
+        pairs = ((canonical_text(text), (float(value), int(visits))) for text, (value, visits) in values.items())
         self._values = dict(sorted(pairs))
         self.outcomes = tuple(sorted(outcomes))
         self.depth = depth

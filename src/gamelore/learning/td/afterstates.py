@@ -135,24 +135,24 @@ def trails(
     turns        int32[total], the row in which the role moved; -1 for an appended terminal position
     """
     offsets = np.zeros(plies.size + 1, np.int64)
-    found = np.empty(plies.sum() + plies.size, np.int32)
-    turns = np.full(found.size, -1, np.int32)
+    entries = np.empty(plies.sum() + plies.size, np.int32)
+    turns = np.full(entries.size, -1, np.int32)
     size = 0
     for i in range(plies.size):
         for ply in range(plies[i]):
             row = rows[i, ply]
             if acting[row, role] or num_moves[row, role] > 1:
-                found[size] = rows[i, ply + 1]
+                entries[size] = rows[i, ply + 1]
                 if not moves_alone(row, role, num_moves):
-                    found[size] = ~(move_start[row, role] + choices[i, ply, role])
+                    entries[size] = ~(move_start[row, role] + choices[i, ply, role])
                 turns[size] = row
                 size += 1
         last = rows[i, plies[i]]
-        if terminal[last] and (size == offsets[i] or found[size - 1] != last):
-            found[size] = last
+        if terminal[last] and (size == offsets[i] or entries[size - 1] != last):
+            entries[size] = last
             size += 1
         offsets[i + 1] = size
-    return offsets, found[:size], turns[:size]
+    return offsets, entries[:size], turns[:size]
 
 
 @kernel
@@ -223,7 +223,7 @@ class Representatives:
     def _meet_rows(self, rows: NDArray[np.int32]) -> None:
         graph = self.graph
         canonical = graph.intern(self._canonical.of(graph.states[rows]))
-        self.rows = widened(self.rows, graph.num_rows, UNMET)
+        self.rows = grown(self.rows, graph.num_rows, UNMET)
         self.rows[rows] = self.rows[canonical] = canonical
 
     def _meet_pairs(self, role: int, pairs: Afterstates) -> None:
@@ -233,7 +233,7 @@ class Representatives:
         rows = graph.intern(states)
         graph.list_moves(rows)
         canonical = [pair_number(graph, role, *pair) for pair in zip(rows.tolist(), actions.tolist(), strict=True)]
-        self.moves = widened(self.moves, len(graph.move_actions), UNMET)
+        self.moves = grown(self.moves, len(graph.move_actions), UNMET)
         self.moves[~pairs] = self.moves[np.invert(canonical)] = canonical
 
     def _smallest(
@@ -250,7 +250,7 @@ class Representatives:
         return smallest[:, :-1], smallest[:, -1].astype(np.int32)
 
 
-def widened(array: NDArray[np.int32], width: int, fill: int | np.int32) -> NDArray[np.int32]:
+def grown(array: NDArray[np.int32], width: int, fill: int | np.int32) -> NDArray[np.int32]:
     """Return an array whose last axis has at least `width` entries. New entries are `fill`.
 
     A too short axis is at least doubled.
@@ -276,7 +276,7 @@ def representative(afterstate: np.int32, rows: I32, moves: I32) -> Int32:
 
 @kernel
 def _look_up(afterstates: I32, rows: I32, moves: I32) -> I32:
-    found = np.empty(afterstates.size, np.int32)
+    representatives = np.empty(afterstates.size, np.int32)
     for i in range(afterstates.size):
-        found[i] = representative(afterstates[i], rows, moves)
-    return found
+        representatives[i] = representative(afterstates[i], rows, moves)
+    return representatives

@@ -33,7 +33,7 @@ from ...players.player import Finished
 from ...players.position_graph import PositionGraph, joint_stride
 from ...players.random_streams import extend, mix, stream
 from ..store.features import OPEN, Equivalence, Tree, outcomes_of, to_text
-from .afterstates import Afterstates, own_afterstates, pair_origins, role_number, widened
+from .afterstates import Afterstates, grown, own_afterstates, pair_origins, role_number
 
 if TYPE_CHECKING:
     from ...game.game import Game
@@ -252,7 +252,7 @@ class FeatureSpace:
     def _level(self, depth: int) -> Ids:
         """Return the ids of a level by row, int32[rows or more]; empty for level 0. Missing ids are UNKNOWN."""
         if depth:
-            self._levels[depth] = widened(self._levels[depth], self.graph.num_rows, UNKNOWN)
+            self._levels[depth] = grown(self._levels[depth], self.graph.num_rows, UNKNOWN)
         return self._levels[depth]
 
     def _coalesce(self, rows: Ids, choices: Ids, depth: int) -> Ids:
@@ -388,8 +388,8 @@ def _leaf_ids(equivalence: Equivalence | None) -> Ids:
 
 
 def _bad_goal(space: FeatureSpace) -> GameloreError:
-    known = [goal for goal in range(101) if space._leaves[goal] >= 0]
+    goals = [goal for goal in range(101) if space._leaves[goal] >= 0]
     return GameloreError(
-        f"expected goal values among {known[0]} .. {known[-1]} ({len(known)} values) for "
+        f"expected goal values among {goals[0]} .. {goals[-1]} ({len(goals)} values) for "
         f"{space.graph.game.roles[space.role]} in {space.graph.game.name}, got another; give an equivalence for it"
     )

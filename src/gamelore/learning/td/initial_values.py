@@ -31,7 +31,7 @@ from ...errors import GameloreError, check_word
 from ...players.kernel import I32x2, Int32, kernel
 from ...players.lookahead import Heuristic, choice_values, lookahead
 from ..store.features import Equivalence, FeatureValues
-from .afterstates import Afterstates, pair_origins, widened
+from .afterstates import Afterstates, grown, pair_origins
 from .discovery import FIRST_SET, UNKNOWN, FeatureSpace, feature_space
 
 if TYPE_CHECKING:
@@ -252,8 +252,8 @@ class InitialValues:
             begin = perf_counter()
             fresh = np.unique(afterstates[spaces == number])
             ids = use.space.ids(fresh)
-            self.classes = widened(self.classes, self.graph.num_rows, UNKNOWN)
-            self.pair_classes = widened(self.pair_classes, len(self.graph.move_actions), UNKNOWN)
+            self.classes = grown(self.classes, self.graph.num_rows, UNKNOWN)
+            self.pair_classes = grown(self.pair_classes, len(self.graph.move_actions), UNKNOWN)
             rows = fresh >= 0
             self.classes[number, fresh[rows]] = ids[rows]
             self.pair_classes[number, ~fresh[~rows]] = ids[~rows]
@@ -343,16 +343,16 @@ def _transfer_group(
     if settings.equivalence is not None:
         equivalence = Equivalence.given(dict(settings.equivalence), outcomes)
     features = feature_space(graph, role, settings.depth, equivalence)
-    known = {text: equivalence.back(value) for text, (value, _) in values.items()}
+    translated = {text: equivalence.back(value) for text, (value, _) in values.items()}
     default, sees_end = settings.default, settings.control != "features"
 
     def worth(number: int) -> float:
         if number < FIRST_SET:
             return _reward(number, default) if sees_end else default
-        return known.get(features.feature(number) or "", default)
+        return translated.get(features.feature(number) or "", default)
 
     space = _feature_space(initial, features)
-    return initial.group(space, (default, sees_end, tuple(known.items())), worth)
+    return initial.group(space, (default, sees_end, tuple(translated.items())), worth)
 
 
 def _feature_space(initial: InitialValues, space: FeatureSpace) -> int:

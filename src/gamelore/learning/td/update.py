@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...errors import GameloreError
 from ...players.kernel import F64, I32, I64, U64, Bool, F64x2, I32x2, I64x2, Int32, kernel
 from ...players.lookahead import draw_best
-from ...players.random_streams import EXPLORE, WHICH, below, scramble, unit
+from ...players.random_streams import EXPLORE, WHICH, below, finalise, unit
 from .afterstates import UNMET, moves_alone, representative
 from .discovery import UNKNOWN
 from .initial_values import LearnerSettings, class_of
@@ -94,7 +94,7 @@ def entry_key(lane: int, afterstate: Int32) -> int:
 def find_slot(keys: I64, key: int) -> int:
     """Return the slot of a key, or the empty slot where the key belongs; for use inside kernels."""
     mask = keys.size - 1
-    slot = np.int64(scramble(np.uint64(key))) & mask
+    slot = np.int64(finalise(np.uint64(key))) & mask
     while keys[slot] != key and keys[slot] != _EMPTY:
         slot = (slot + 1) & mask
     return int(slot)

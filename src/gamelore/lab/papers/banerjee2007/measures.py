@@ -74,7 +74,7 @@ class Evidence:
         return name
 
 
-def evaluate(claims: Iterable[Claim], evidence: Evidence) -> list[ClaimFinding]:
+def judge_claims(claims: Iterable[Claim], evidence: Evidence) -> list[ClaimFinding]:
     """Measure and judge every claim."""
     return judge(claims, MEASURES, evidence, evidence.touched)
 

@@ -21,7 +21,7 @@ from ...results import ResultStore, store_path
 from ...stats import Interval
 from . import measures
 from . import plan as paper
-from .measures import Cost, Evidence, Study, column_rmse, compare_costs, evaluate, feature_texts, rmse
+from .measures import Cost, Evidence, Study, column_rmse, compare_costs, feature_texts, judge_claims, rmse
 from .plan import Claims, Plan, PrintedTable, load_claims, swept
 
 PARTS: dict[str, tuple[str, ...]] = {
@@ -70,13 +70,13 @@ def reproduce(
         judged = drawn
         if verdicts:  # their number of runs is computed from the scatter of the runs above, before they begin
             judging = [plan.verdicts() for plan in plans]
-            pilots = zip(judging, [evaluate(claims, evidence) for evidence in drawn], strict=True)
+            pilots = zip(judging, [judge_claims(claims, evidence) for evidence in drawn], strict=True)
             grids = [plan.of_findings(findings, max_runs) for plan, findings in pilots]
             grid = SettingGrid.of(setting for grid in grids for setting in grid.settings.values())
             ran.append(run_grid(grid, store, workers=workers, progress=progress, label="verdicts"))
             judged = [_evidence(plan, claims, store, None) for plan in judging]
         studies = [
-            Study(plan, shown, evaluate(claims, evidence), folder, chosen[plan.name])
+            Study(plan, shown, judge_claims(claims, evidence), folder, chosen[plan.name])
             for plan, shown, evidence in zip(plans, drawn, judged, strict=True)
         ]
         return _write(studies, claims, verdicts, _provenance(studies, store, ran, verdicts, begin))

@@ -296,6 +296,6 @@ MEASURES: dict[str, Callable[..., Samples]] = {
 """Name of a measure in claims.toml -> function."""
 
 
-def findings(study: Study) -> list[ClaimFinding]:
+def judge_claims(study: Study) -> list[ClaimFinding]:
     """Judge all claims about the games of the study."""
     return judge([claim for claim in claims() if claim.of["game"] in study.games], MEASURES, study, set())

@@ -22,7 +22,7 @@ from ...sequence_text import LearnedPair
 from ...stats import Interval
 from . import plan as paper
 from . import tables
-from .measures import PATH, Raised, Results, Study, Tried, findings, printed_interval, raised, tried
+from .measures import PATH, Raised, Results, Study, Tried, judge_claims, printed_interval, raised, tried
 from .plan import Column, Experiment, Plan
 from .runs import STRATEGIES, one_by_one, play_run, time_run
 
@@ -140,11 +140,11 @@ def _write(plan: Plan, parts: Sequence[Part], store: ResultStore, folder: Path, 
         for name in ("sensitivity", "improvements")
     )
     others = raised(stages.get("others", ()), results)
-    found = Findings(study, judged, findings(judged), sensitivity, improvements, others)
-    write_findings(folder / "claims.csv", COLUMNS, (("", finding) for finding in found.findings))
+    reported = Findings(study, judged, judge_claims(judged), sensitivity, improvements, others)
+    write_findings(folder / "claims.csv", COLUMNS, (("", finding) for finding in reported.findings))
     tables.write_table1(study, folder)
     tables.write_table2(study, folder)
-    return report.write_report(TITLE, headline(found), blocks(found, folder, provenance), folder)
+    return report.write_report(TITLE, headline(reported), blocks(reported, folder, provenance), folder)
 
 
 def _provenance(plan: Plan, store: ResultStore, ran: Sequence[RunSummary], spent: str, flags: str) -> TableBlock:
@@ -192,43 +192,43 @@ class Findings:
         return self.judged is not self.study
 
 
-def headline(found: Findings) -> str:
+def headline(reported: Findings) -> str:
     """Return the result in a few sentences.
 
     Each number is followed by its verdict: that of this report if it has additional runs, else the project's own.
     """
-    study, runs, committed = found.study, found.study.plan.runs, read_committed(COMMITTED)
-    verdicts = (x.verdict if found.is_judged else committed[x.claim.id, ""].verdict for x in found.findings)
+    study, runs, committed = reported.study, reported.study.plan.runs, read_committed(COMMITTED)
+    verdicts = (x.verdict if reported.is_judged else committed[x.claim.id, ""].verdict for x in reported.findings)
     undecided = f" The {runs} runs of this report decide nothing; all verdicts are the project's."
-    words = [f"{paper.TITLES[game]}: {_levels(found, game)}" for game in study.games]
+    words = [f"{paper.TITLES[game]}: {_levels(reported, game)}" for game in study.games]
     watched = [x.curriculum.num_matches for x in study.plan.core() if x.learner is not None]
     return (
         f"Won or drawn against the perfect player after watching {' and '.join(map(str, watched))} matches, "
         f"means over {runs} runs, {stats.with_intervals(runs)}. {'. '.join(words)}. "
-        f"Of the paper's claims: {verdict_counts(verdicts)}.{'' if found.is_judged else undecided}"
+        f"Of the paper's claims: {verdict_counts(verdicts)}.{'' if reported.is_judged else undecided}"
     )
 
 
-def _levels(found: Findings, game: str) -> str:
+def _levels(reported: Findings, game: str) -> str:
     """Return the reliability of the random player and of both versions, as text.
 
     That of a version is followed by the paper's number and the verdict.
     """
-    words = [f"a random player {found.study.level(game, 'baseline', AGAINST_PERFECT).mean:.1f} %"]
+    words = [f"a random player {reported.study.level(game, 'baseline', AGAINST_PERFECT).mean:.1f} %"]
     for version in ("version 1", "version 2"):
-        ours = span(found.study.level(game, version, AGAINST_PERFECT), 1)
+        ours = span(reported.study.level(game, version, AGAINST_PERFECT), 1)
         printed = paper.TABLE_1[game][version][AGAINST_PERFECT]
         of = {"game": game, "row": version, "opponent": "perfect", "what": "reliability"}
-        (finding,) = (x for x in found.findings if x.claim.test == "within" and x.claim.of == of)
+        (finding,) = (x for x in reported.findings if x.claim.test == "within" and x.claim.of == of)
         project = read_committed(COMMITTED)[finding.claim.id, ""]
-        verdict = finding.verdict if found.is_judged else project.words(1)
+        verdict = finding.verdict if reported.is_judged else project.words(1)
         words.append(f"{version} {ours} % (the paper {printed.mean:g}: {verdict})")
     return ", ".join(words)
 
 
-def blocks(found: Findings, folder: Path, provenance: TableBlock) -> list[Block]:
+def blocks(reported: Findings, folder: Path, provenance: TableBlock) -> list[Block]:
     """Return the blocks of the report below the headline."""
-    study = found.study
+    study = reported.study
     return [
         *_method(study),
         *_table1(study, folder),
@@ -236,8 +236,8 @@ def blocks(found: Findings, folder: Path, provenance: TableBlock) -> list[Block]
         *_strategies(study, folder),
         Heading("How good the advice is"),
         tables.advice_table(study),
-        *_tried(found, folder),
-        *_claims(found, folder),
+        *_tried(reported, folder),
+        *_claims(reported, folder),
         Heading("Where the numbers come from"),
         provenance,
     ]
@@ -334,10 +334,10 @@ def _strategies(study: Study, folder: Path) -> list[Block]:
     ]
 
 
-def _tried(found: Findings, folder: Path) -> list[Block]:
-    plan, matches = found.study.plan, found.study.plan.core()[0].matches
+def _tried(reported: Findings, folder: Path) -> list[Block]:
+    plan, matches = reported.study.plan, reported.study.plan.core()[0].matches
     page: list[Block] = []
-    if found.sensitivity:
+    if reported.sensitivity:
         caption = (
             "Sensitivity to the readings: reliability of version 2 against the perfect player with one thing changed, "
             "95 % intervals; diamonds: the paper. Green, red: the difference from the default is, run by run, "
@@ -345,10 +345,10 @@ def _tried(found: Findings, folder: Path) -> list[Block]:
         )
         page += [
             Heading("Sensitivity: one thing changed at a time"),
-            Pictures([tried_picture("sensitivity", caption, found.sensitivity, folder)]),
-            tables.tried_table(found.sensitivity, plan.runs, matches),
+            Pictures([tried_picture("sensitivity", caption, reported.sensitivity, folder)]),
+            tables.tried_table(reported.sensitivity, plan.runs, matches),
         ]
-    if found.improvements:
+    if reported.improvements:
         caption = (
             f"Beyond the paper: reliability of version 2 against the perfect player, {plan.fresh} runs with fresh "
             "seeds, 95 % intervals; diamonds: the paper."
@@ -356,22 +356,22 @@ def _tried(found: Findings, folder: Path) -> list[Block]:
         page += [
             Heading("Beyond the paper: what makes it better"),
             Text("Options, never silently the default, on separate runs that played no part in choosing them."),
-            Pictures([tried_picture("improvements", caption, found.improvements, folder)]),
-            tables.tried_table(found.improvements, plan.fresh, matches),
+            Pictures([tried_picture("improvements", caption, reported.improvements, folder)]),
+            tables.tried_table(reported.improvements, plan.fresh, matches),
         ]
-    if found.raised:
+    if reported.raised:
         page += [
             Heading("Games that the authors never saw"),
             Text("The learner gets nothing but the rules: `gamelore learn GAME --learner sequences`."),
-            tables.raised_table(found.raised, plan.fresh),
+            tables.raised_table(reported.raised, plan.fresh),
         ]
     return page
 
 
-def _claims(found: Findings, folder: Path) -> list[Block]:
+def _claims(reported: Findings, folder: Path) -> list[Block]:
     basis = (
-        f"These verdicts rest on {found.judged.plan.fresh} runs with fresh seeds."
-        if found.is_judged
+        f"These verdicts rest on {reported.judged.plan.fresh} runs with fresh seeds."
+        if reported.is_judged
         else "These verdicts are preliminary: they rest on the runs above; `--verdicts` judges by fresh seeds and more "
         "runs. The last column of the table has the project's own verdicts."
     )
@@ -383,15 +383,15 @@ def _claims(found: Findings, folder: Path) -> list[Block]:
         "Holm's."
     )
     names: dict[str, list[str]] = {verdict: [] for verdict in VERDICT_COLOURS}
-    for finding in found.findings:
+    for finding in reported.findings:
         names[finding.verdict].append(f"`{finding.claim.id}`")
-    committed = None if found.is_judged else read_committed(COMMITTED)
+    committed = None if reported.is_judged else read_committed(COMMITTED)
     return [
         Heading("Every claim of the paper"),
         Text(f"{basis} {rules}"),
         Bullets([f"**{len(ids)} {verdict}**{': ' if ids else ''}{', '.join(ids)}" for verdict, ids in names.items()]),
-        Pictures([changes_picture(found.findings, folder)]),
-        claims_table((("", finding) for finding in found.findings), committed),
+        Pictures([changes_picture(reported.findings, folder)]),
+        claims_table((("", finding) for finding in reported.findings), committed),
     ]
 
 
@@ -422,10 +422,10 @@ def _bars(study: Study, game: str, row: str) -> tuple[Bars, Bars]:
     return Bars(f"{row}, ours", ours, COLOURS[row]), Bars(f"{row}, paper", printed, COLOURS[row], hatched=True)
 
 
-def tried_picture(name: str, caption: str, found: Mapping[str, Sequence[Tried]], folder: Path) -> ReportPicture:
+def tried_picture(name: str, caption: str, variants_of: Mapping[str, Sequence[Tried]], folder: Path) -> ReportPicture:
     """Draw the results of the variants against the perfect player. The default variant also has the paper's number."""
     panels = []
-    for game, variants in found.items():
+    for game, variants in variants_of.items():
         printed = paper.TABLE_1[game]["version 2"][AGAINST_PERFECT].mean
         dots = [Dot(x.name, x.reliability, _colour(x), printed if x.name == paper.DEFAULT else None) for x in variants]
         panels.append((paper.TITLES[game], dots))

@@ -311,7 +311,7 @@ class Plan:
 
     def speed(self) -> list[Experiment]:
         """Return the experiments that measure the times of versions 1 and 2."""
-        runs, learners = min(self.runs, 5), [one for one in self.core() if one.learner is not None]
+        runs, learners = min(self.runs, 5), [experiment for experiment in self.core() if experiment.learner is not None]
         return [replace(learner, id=f"speed/{learner.game}", runs=runs, measured=False) for learner in learners]
 
     def _tables(self, part: str, seed: int, runs: int) -> Iterator[Experiment]:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....catalogue import player
-from ....learning.sequences.extraction import DUET, KIND_NAMES, SOLO, canonical, excerpts
+from ....learning.sequences.extraction import DUET, KIND_NAMES, SOLO, canonical_pairs, excerpts
 from ....learning.sequences.patterns import Patterns
 from ....learning.sequences.seqlearner import WEIGHTS, Curriculum, match_results
 from ....matches.lockstep import Memoryless, Uniform, expected
@@ -51,7 +51,7 @@ _COUNTS: tuple[tuple[str, str, dict[str, float]], ...] = (
 _ROW_NAMES = {"baseline": "Baseline", "version 1": "Experiment 1", "version 2": "Experiment 2"}
 
 
-def spread(samples: Array) -> str:
+def mean_and_deviation(samples: Array) -> str:
     """Return the mean and the standard deviation over runs as text, such as `82.0 (13.2)`."""
     return f"{samples.mean():.1f} ({_deviation(samples):.1f})"
 
@@ -65,10 +65,10 @@ def _deviation(samples: Array) -> float:
 
 def table1(study: Study, game: str) -> TableBlock:
     """Return Table 1 of one game. Each row of our numbers is followed by the row of the paper's numbers."""
-    improved = {(one.row, one.column) for one in study.compared if one.game == game and one.improved}
+    improved = {(x.row, x.column) for x in study.compared if x.game == game and x.improved}
     rows = []
     for row in paper.ROWS:
-        ours = [_bold(spread(study.samples(game, row, *x)), (row, x) in improved) for x in paper.COLUMNS]
+        ours = [_bold(mean_and_deviation(study.samples(game, row, *x)), (row, x) in improved) for x in paper.COLUMNS]
         cells = [paper.TABLE_1[game][row][column] for column in paper.COLUMNS]
         printed = [_bold(f"{cell.mean:.1f} ({cell.deviation:.1f})", cell.bold) for cell in cells]
         rows += [(_ROW_NAMES[row], "ours", *ours), ("", "paper", *printed)]
@@ -140,10 +140,13 @@ def table2(study: Study) -> TableBlock:
         cells = []
         for game in study.games:
             printed = paper.TABLE_2[game][number]
-            cells += [spread(study.class_size(game, number)), f"{printed.mean:.2f} ({printed.deviation:.2f})"]
+            cells += [
+                mean_and_deviation(study.class_size(game, number)),
+                f"{printed.mean:.2f} ({printed.deviation:.2f})",
+            ]
         rows.append((f"pairs with weights {name}", *cells))
     for what, words, of in _COUNTS:
-        counts = [(spread(study.count(game, what)), f"{of[game]:g}" if of else "") for game in study.games]
+        counts = [(mean_and_deviation(study.count(game, what)), f"{of[game]:g}" if of else "") for game in study.games]
         rows.append((words, *chain(*counts)))
     header = ("", *(cell for game in study.games for cell in (f"{paper.TITLES[game]}, ours", "paper")))
     return TableBlock(header, rows, tuple(range(1, len(header))), "Means with standard deviations over runs.")
@@ -155,7 +158,14 @@ def formulas_table(study: Study) -> TableBlock:
     for game in study.games:
         for formula in WEIGHTS:
             sizes = study.classes(game, formula)
-            rows.append((paper.TITLES[game], formula, *(spread(size) for size in sizes.T), spread(sizes.sum(axis=1))))
+            rows.append(
+                (
+                    paper.TITLES[game],
+                    formula,
+                    *(mean_and_deviation(size) for size in sizes.T),
+                    mean_and_deviation(sizes.sum(axis=1)),
+                )
+            )
         rows.append(
             (
                 paper.TITLES[game],
@@ -174,11 +184,11 @@ def formulas_table(study: Study) -> TableBlock:
 # ---- variants ----
 
 
-def tried_table(found: Mapping[str, Sequence[Tried]], runs: int, matches: int) -> TableBlock:
+def tried_table(variants_of: Mapping[str, Sequence[Tried]], runs: int, matches: int) -> TableBlock:
     """Return the table of the variants' results against the perfect player."""
     rows = [
         (paper.TITLES[game], variant.name, span(variant.reliability, 1), span(variant.difference, 1, sign=True))
-        for game, variants in found.items()
+        for game, variants in variants_of.items()
         for variant in variants
     ]
     caption = (
@@ -189,10 +199,10 @@ def tried_table(found: Mapping[str, Sequence[Tried]], runs: int, matches: int) -
     return TableBlock(("game", "variant", "won or drawn, %", "minus the default"), rows, (2, 3), caption)
 
 
-def raised_table(found: Sequence[Raised], runs: int) -> TableBlock:
+def raised_table(tests: Sequence[Raised], runs: int) -> TableBlock:
     """Return the table of results in games that are not in the paper."""
     rows = []
-    for test in found:
+    for test in tests:
         numbers = span(test.baseline, 1), span(test.reliability, 1), span(test.difference, 1, sign=True)
         rows.append((paper.OTHERS[test.game], test.test, test.opponent, *numbers))
     header = ("game", "player", "against", "random player: won or drawn, %", "SeqPlayer", "difference")
@@ -376,7 +386,7 @@ def _classes(
         codes = codes * base + column
     _, first = np.unique(codes, return_index=True)
     blank = np.zeros((len(first), patterns.num_words), np.uint64)
-    small, _ = canonical(patterns, np.ascontiguousarray(moves[first]), blank)
+    small, _ = canonical_pairs(patterns, np.ascontiguousarray(moves[first]), blank)
     return set(zip(roles[first].tolist(), kinds[first].tolist(), map(tuple, small.tolist()), strict=True))
 
 
@@ -486,7 +496,10 @@ def speed_table(study: Study) -> TableBlock:
     rows = []
     for game in study.games:
         times = [result["microseconds"] for result in study.results[f"speed/{game}"]]
-        cells = [spread(np.array([medians[version] for medians in times])) for version in ("version 1", "version 2")]
+        cells = [
+            mean_and_deviation(np.array([medians[version] for medians in times]))
+            for version in ("version 1", "version 2")
+        ]
         printed = f"{paper.FASTER:g}" if game == "fivemensmorris" else ""
         rows.append((paper.TITLES[game], *cells, span(stats.mean_interval(study.faster(game)), 1), printed))
     caption = (

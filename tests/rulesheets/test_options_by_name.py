@@ -127,7 +127,8 @@ def test_fmt_formats_files(tmp_path: Path) -> None:
     place = tmp_path / "b.kif"
     place.write_text("(option a b)")
     message = run("fmt", f"{place}:a=c", code=2)
-    assert f"expected the path of a rulesheet, got '{place}:a=c'; did you mean {place}?" in message
+    missing = f"there is no such file in {tmp_path}"
+    assert f"expected the path of a rulesheet, got '{place}:a=c'; {missing}; did you mean {place}?" in message
 
 
 def test_learned_of_a_game_with_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

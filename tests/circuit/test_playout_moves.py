@@ -5,7 +5,7 @@ from ctypes import CFUNCTYPE, c_int64, c_void_p
 import numpy as np
 import pytest
 
-from gamelore.circuit.native import Code, kernel
+from gamelore.circuit.native import Code, compiled_kernel
 from gamelore.circuit.playout import STATE, draw_code, num_digits
 from gamelore.circuit.tape import LANES, VECTOR, zero_planes
 
@@ -32,7 +32,7 @@ class Draw:
         self.used, self.sums = np.zeros(num_moves // 8 + 1, np.uint8), zero_planes(num_moves // 2)
         self.random = zero_planes(STATE)
         self.random[:] = np.random.default_rng(seed).integers(1, 2**64, self.random.shape, np.uint64)
-        code = kernel(draw_code(num_digits(num_moves)) + caller())
+        code = compiled_kernel(draw_code(num_digits(num_moves)) + caller())
         self.function = CFUNCTYPE(None, c_void_p, c_int64, *[c_void_p] * 5)(code.address("caller"))
 
     def __call__(self, legal, lanes):

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gamelore.circuit.aig import components, cut
+from gamelore.circuit.aig import components_below, cut
 
 NODES = range(12)
 GRAPHS = st.lists(st.tuples(st.sampled_from(NODES), st.sampled_from(NODES)), max_size=40).map(
@@ -23,14 +23,14 @@ def reached(graph, start):
 
 def test_components_come_after_what_they_depend_on():
     edges = {1: [2], 2: [3, 4], 3: [2], 4: [5], 5: [], 6: [1]}
-    found = components([6], lambda node: edges[node])
+    found = components_below([6], lambda node: edges[node])
     assert [sorted(component) for component in found] == [[5], [4], [2, 3], [1], [6]]
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(GRAPHS)
 def test_components_are_what_reaches_each_other_dependencies_first(graph):
-    found = list(components(NODES, graph.__getitem__))
+    found = list(components_below(NODES, graph.__getitem__))
     assert sorted(node for component in found for node in component) == list(NODES)
     known = set()
     for component in found:
@@ -45,7 +45,7 @@ def test_components_are_what_reaches_each_other_dependencies_first(graph):
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(GRAPHS)
 def test_without_the_cut_no_node_comes_before_what_it_depends_on(graph):
-    for component in components(NODES, graph.__getitem__):
+    for component in components_below(NODES, graph.__getitem__):
         cutting, order = cut(component, graph.__getitem__)
         assert sorted(order) == sorted(component)
         before = set(cutting)

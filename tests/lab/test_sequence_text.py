@@ -135,7 +135,7 @@ def test_facts_that_lie_nowhere_are_told() -> None:
     boards = Boards.of(ring(NEIGHBOURS))
     laid = boards.lay(["(at a red)", "(hand s 2)", "(control r)"])
     assert laid.others == ("(control r)", "(hand s 2)")
-    assert dict(laid.things) == {Place(("at", 2), ("a",)): "red"}
+    assert dict(laid.contents) == {Place(("at", 2), ("a",)): "red"}
 
 
 def test_layers_lie_beside_each_other() -> None:

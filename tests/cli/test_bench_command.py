@@ -6,7 +6,7 @@ import pytest
 
 import gamelore
 from gamelore.cli import bench_command
-from gamelore.cli.bench_command import PlayoutSpeed, playout_speed, size, started
+from gamelore.cli.bench_command import PlayoutSpeed, circuit_size, playout_speed, started
 from gamelore.errors import GameloreError
 
 ENDLESS = """
@@ -73,8 +73,8 @@ def test_a_start_has_its_legal_moves():
 
 
 def test_the_size_of_a_compiled_game():
-    compiled = size(gamelore.load("tictactoe", engine="native"))
+    compiled = circuit_size(gamelore.load("tictactoe", engine="native"))
     assert compiled["num_actions"] == 20
     assert compiled["num_facts"] == 29
     assert compiled["num_gates"] > 50
-    assert set(size(gamelore.load("tictactoe", engine="reasoner")).values()) == {None}
+    assert set(circuit_size(gamelore.load("tictactoe", engine="reasoner")).values()) == {None}

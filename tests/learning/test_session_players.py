@@ -302,7 +302,7 @@ def test_a_trajectory_that_cannot_be_played_is_left_out_and_told(path: Path, cap
 
 PLAY = """
 import sys
-from test_lasting import *
+from test_session_players import *
 player, graph, number = learner(Path(sys.argv[1])), PositionGraph(game_of("tictactoe")), 0
 seats = [player, Opponent(GREEDY)]
 while True:
