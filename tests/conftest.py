@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,11 @@ from gamelore.players.position_graph import PositionGraph
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 SLOW = Path(__file__).parent / "slow.txt"  # test functions that take about half a second or more; from --durations=0
+
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # Shells let background jobs ignore Ctrl-C, and processes inherit it: tests that interrupt one would wait for ever.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
