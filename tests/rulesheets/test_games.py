@@ -33,7 +33,7 @@ def test_every_game_has_its_counts_and_its_line_in_the_docstring() -> None:
 def test_a_wrong_name_gets_the_nearest_right_ones() -> None:
     with pytest.raises(GameloreError, match="got 'tictactow'; did you mean tictactoe"):
         rulesheets.path("tictactow")
-    with pytest.raises(GameloreError, match=r"choose one of breakthrough, .*tictactoe3p"):
+    with pytest.raises(GameloreError, match=r"the shipped games are breakthrough, .*tictactoe3p"):
         rulesheets.perft("zzz")
 
 
@@ -46,7 +46,7 @@ def test_a_missing_file_gets_the_nearest_games_and_files(tmp_path: Path, monkeyp
     monkeypatch.chdir(tmp_path)
     what = "expected a shipped game or the path of a rulesheet, got"
     assert told("nofile.kif") == f"{what} 'nofile.kif'; did you mean goofspiel?"
-    assert told("zzz.kif").startswith(f"{what} 'zzz.kif'; shipped are breakthrough, ")
+    assert told("zzz.kif").startswith(f"{what} 'zzz.kif'; the shipped games are breakthrough, ")
     mine = tmp_path / "MyGame.kif"
     mine.write_text("(role a)", encoding="utf-8")
     assert told("tictacto.kif").startswith(f"{what} 'tictacto.kif'; did you mean tictactoe or ")
@@ -57,7 +57,7 @@ def test_a_missing_file_gets_the_nearest_games_and_files(tmp_path: Path, monkeyp
         assert told(str(tmp_path / wrong)) == f"{what} {str(tmp_path / wrong)!r}; did you mean {mine}?"
     assert told("MyGaem").endswith("got 'MyGaem'; did you mean MyGame.kif?")
     assert told(tmp_path / "none" / "a.kif").endswith("; there is no such file")
-    assert told(tmp_path).endswith(f"that is a folder: name its files, as in {tmp_path / '*.kif'}")
+    assert told(tmp_path).endswith(f"this is a folder: name the files in it, for example {tmp_path / '*.kif'}")
 
 
 @pytest.mark.parametrize("name", rulesheets.names())

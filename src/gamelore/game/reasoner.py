@@ -174,8 +174,9 @@ class _Questions:
     def _ground(self, parts: Sequence[tuple[str, Sequence[Any]]]) -> None:
         if not ground_within(self.control, self.budget, parts):
             raise GroundingError(
-                f"expected the rules to be worked out within {self.budget.exceeded} in a state, but they go on. "
-                "Remedy: bound the terms that a recursive rule builds (`gamelore check` names it), or raise the limit"
+                f"expected the rules to be evaluated in a state within {self.budget.exceeded}, but they were not. "
+                "Remedy: limit the terms that a recursive rule builds (`gamelore check` names the rule), or "
+                "raise the limit"
             )
 
     def _model(self) -> list[Any]:
@@ -184,7 +185,7 @@ class _Questions:
         if len(models) != 1:
             raise GDLSemanticError(
                 "no perfect model: a relation depends on its own negation in this state",
-                remedy="break the cycle; `gamelore check` names it",
+                remedy="break the cycle; `gamelore check` names the rule",
             )
         return models[0]
 

@@ -68,7 +68,7 @@ class Names:
             raise GDLSemanticError(
                 f"expected a fact or a move without variables, got {term}",
                 **term.location._asdict(),
-                remedy=f"put a term in the place of {term}",
+                remedy=f"replace {term} by a term without variables",
             )
         number = self.intern(term.name, term.spelling)
         arguments = term.args if isinstance(term, Function) else ()
@@ -284,7 +284,7 @@ def _only_model(program: str, limits: Limits) -> list[Any]:
     budget = Budget(limits)
     clingo = control(program, budget, "--models=2", solves=True)
     if not ground_within(clingo, budget):
-        raise GroundingError(f"expected an answer within {budget.exceeded}, but the rules go on; raise the limit")
+        raise GroundingError(f"expected an answer within {budget.exceeded}, got none; raise the limit")
     models: list[list[Any]] = []
     clingo.solve(on_model=lambda model: models.append(list(model.symbols(shown=True))))
     if len(models) != 1:

@@ -443,7 +443,7 @@ def _key(scenes: Sequence[Scene], width: int) -> Iterator[str]:
     forms = {form: thing for form, thing in every if thing and form != thing} | {ANYTHING: "anything", POINT: "blank"}
     words = [f"{form} = {forms[form]}" for form in sorted(forms.keys() & shown)]
     if any(text.endswith(MORE) for scene in scenes for text in _numbers(scene.steps).values()):
-        words.append(f"1{MORE} = 1 and more")
+        words.append(f"1{MORE} = 1 and others")
     yield from textwrap.wrap(", ".join(words), width)
     for board in boards.values():
         if board.kind == "points":
