@@ -80,7 +80,7 @@ def test_a_package_that_was_renamed_is_an_error(copied: Path, names: tuple[str, 
         place = copied.joinpath(*name.split("."))
         place = place if place.is_dir() else place.with_suffix(".py")
         place.rename(place.with_name("renamed"))
-        with pytest.raises(GameloreError, match=rf"expected Python source of gamelore\.{name} in"):
+        with pytest.raises(GameloreError, match=rf"expected the Python files of gamelore\.{name} in"):
             hashed(names)
         place.with_name("renamed").rename(place)
 

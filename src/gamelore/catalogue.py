@@ -61,7 +61,9 @@ PLAYERS: dict[str, PlayerKind] = {}
 def register(name: str, kind: PlayerKind) -> None:
     """Add a kind of player. Raise GameloreError if the name is taken."""
     if name in PLAYERS:
-        raise GameloreError(f"expected a new player name, got {name!r}, which is taken; choose another")
+        raise GameloreError(
+            f"expected a new name for a player, got {name!r}, which is already used; choose another name"
+        )
     PLAYERS[name] = kind
 
 
@@ -88,8 +90,8 @@ def _kind_of(spec: str) -> tuple[str, PlayerKind, str]:
         return name, _own_kind(Path(path.strip()), name, spec), settings
     name, _, settings = spec.partition(":")
     if name.strip().endswith(".py"):
-        raise GameloreError(f"expected FILE.py:CLASS, got {spec!r}; name the class in that file that is the player")
-    return name, PLAYERS[one_of(name.strip(), PLAYERS, "player")], settings
+        raise GameloreError(f"expected FILE.py:CLASS, got {spec!r}; name the player's class in this file")
+    return name, PLAYERS[one_of(name.strip(), PLAYERS, "a player")], settings
 
 
 _OWN = re.compile(r"(.+?\.py)\s*:\s*(\w+)\s*(?::(.*))?", re.DOTALL)
@@ -99,10 +101,10 @@ def _own_kind(path: Path, name: str, spec: str) -> PlayerKind:
     """Return the kind of player of a class in a file. Raise GameloreError if the class is not a player."""
     own = _module(path.resolve(), path.stat().st_mtime_ns if path.is_file() else 0).get(name)
     if not isinstance(own, type) or Player not in own.__mro__[1:]:
-        definition = "nothing of that name" if own is None else repr(own)
+        definition = "no such name" if own is None else repr(own)
         raise GameloreError(
-            f"expected a class {name}(Player) in {path}, got {definition}; "
-            "derive it from gamelore.players.player.Player"
+            f"expected the class of a player with the name {name} in {path}, got {definition}; derive the class from "
+            "gamelore.players.player.Player"
         )
     return PlayerKind(inspect.getdoc(own) or "", options_of(own), partial(_made, own, spec))
 
@@ -127,7 +129,9 @@ def _module(path: Path, changed: int) -> Mapping[str, object]:
     except Exception as error:
         del sys.modules[name]
         cause = f"{type(error).__name__}: {error}"
-        raise GameloreError(f"expected a Python file that can be imported, got {cause} in {path}; mend it") from error
+        raise GameloreError(
+            f"expected a Python file that can be imported, got {cause} in {path}; correct the file"
+        ) from error
     return vars(module)
 
 
@@ -136,7 +140,9 @@ def _made(kind: Callable[..., Player], spec: str, **settings: object) -> Player:
     try:
         return kind(**settings)
     except TypeError as error:
-        raise GameloreError(f"expected a player from {spec!r}, got: {error}; name its options behind it") from error
+        raise GameloreError(
+            f"expected a player from {spec!r}, got: {error}; write its options as NAME:option=value,option=value"
+        ) from error
 
 
 play_matches = partial(lockstep.play_matches, player=player)
@@ -164,40 +170,41 @@ def _lasting(kind: Kind, **options: object) -> Player:
 
 
 _OPPONENTS: dict[OpponentKind, str] = {
-    "egreedy": "takes a winning move, avoids giving one, explores a little (B&S 2007)",
-    "random": "draws among its legal moves",
-    "weak": "the opposite of egreedy: loses where it can (B&S 2007)",
+    "egreedy": "wins at once if it can, avoids moves that let others win at once, explores a little (B&S 2007)",
+    "random": "chooses a random legal move",
+    "weak": "the opposite of egreedy: loses if it can (B&S 2007)",
 }
 _LOOKAHEADS: dict[Heuristic, str] = {
-    "minimax": "looks `depth` plies ahead, expecting the others' worst",
-    "maxmax": "looks `depth` plies ahead, expecting the others to help",
-    "avgmax": "looks `depth` plies ahead, expecting the others to draw at random",
+    "minimax": "looks `depth` plies ahead and assumes that the other roles play against it",
+    "maxmax": "looks `depth` plies ahead and assumes that the other roles play for it",
+    "avgmax": "looks `depth` plies ahead and assumes that the other roles play at random",
 }
 _OTHERS: dict[str, PlayerKind] = {
     "uct": PlayerKind(
-        "searches by random playouts, 1000 `simulations` a move or so many `seconds` (UCT)",
+        "searches with random playouts (UCT): 1000 `simulations` for each move, or as many as fit into `seconds`",
         options_of(SearchSettings),
         _uct,
     ),
     "perfect": PlayerKind(
-        "solves the game first; wins as fast and loses as slowly as can be (best=value: loses nothing)",
+        "solves the game first; wins as fast and loses as slowly as possible (best=value: any best move)",
         options_of(Perfect),
         Perfect,
     ),
     "reasonable": PlayerKind(
-        "wins at once, avoids giving a win at once, else draws (L&E 2004; own=avoid: nor loses at once)",
+        "wins at once if it can, avoids moves that let another player win at once, else plays at random (L&E "
+        "2004; own=avoid: also avoids losing at once)",
         options_of(Reasonable),
         Reasonable,
     ),
     "xreasonable": PlayerKind(
-        "reasonable in `x` per cent of its moves, perfect in the others (L&E 2004)",
+        "plays `x` per cent of its moves like reasonable, the others like perfect (L&E 2004)",
         options_of(XReasonable),
         XReasonable,
     ),
     "expert": PlayerKind(f"xreasonable with x={EXPERT:g}", options_of(XReasonable, "x"), partial(XReasonable, EXPERT)),
     "novice": PlayerKind(f"xreasonable with x={NOVICE:g}", options_of(XReasonable, "x"), partial(XReasonable, NOVICE)),
     "seqplayer": PlayerKind(
-        "plays the sequences that were learned of the game (L&E 2004), from the store `knowledge`, of its `learner`",
+        "plays by learned sequences (L&E 2004) of the learner with the number `learner` in the store `knowledge`",
         {
             **{"knowledge": str, "learner": int, "version": int, "enforce": str, "votes": str},
             **{"verify": int, "fallback": str},
@@ -213,15 +220,19 @@ _LEARNER_OPTIONS: Readers = {
 }
 _LEARNERS: dict[Kind, tuple[str, Readers]] = {
     "baseline": (
-        "learns afterstate values against `opponent` (its options joined by +), into `knowledge` unless learn=no"
-        " (B&S 2007)",
+        "learns afterstate values for play against `opponent` (join its options by +); keeps them in the store"
+        " `knowledge` unless learn=no (B&S 2007)",
         {},
     ),
     "transfer": (
-        "the same, and begins with what the games `source` (joined by +; else all in the store) taught (B&S 2007)",
+        "like baseline, but begins with feature values from the games `source` (join them by +; default: all in "
+        "the store)",
         {"source": str, "source_opponent": str, "control": str},
     ),
-    "lookahead": ("the same, and begins with what it sees `depth` plies ahead (B&S 2007)", {"heuristic": str}),
+    "lookahead": (
+        "like baseline, but begins with values of a lookahead of `depth` plies (B&S 2007)",
+        {"heuristic": str},
+    ),
 }
 
 for _kind, _about in _OPPONENTS.items():

@@ -143,7 +143,7 @@ def one_of(name: str, names: Collection[str], what: str) -> str:
     if name not in names:
         near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
         remedy = f"did you mean {' or '.join(near)}?" if near else "choose one of these"
-        raise GameloreError(f"expected {what}: {', '.join(names) or 'none'}; got {name!r}; {remedy}")
+        raise GameloreError(f"expected {what} ({', '.join(names) or 'there is none'}), got {name!r}; {remedy}")
     return name
 
 
@@ -151,4 +151,6 @@ def check_word(name: str, word: object, words: Iterable[object]) -> None:
     """Raise GameloreError if the value `word` of the setting `name` is not one of `words`."""
     words = list(words)
     if word not in words:
-        raise GameloreError(f"expected {name} {' | '.join(map(str, words))}, got {word!r}; choose one of these")
+        *others, last = map(str, words)
+        expected = f"{', '.join(others)} or {last}" if others else last
+        raise GameloreError(f"expected the setting {name} to be {expected}, got {word!r}; choose one of these")

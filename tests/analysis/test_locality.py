@@ -279,9 +279,15 @@ def test_old_public_sheets_write_frames_so(shared):
 
 def test_games_that_it_is_not_for(monkeypatch):
     with pytest.raises(
-        GameloreError, match="expected a game that is compiled as a whole, got tictactoe: asked for; leave"
+        GameloreError,
+        match=(
+            "expected a game that is compiled as a whole, got tictactoe, which is not: the engine reasoner was "
+            "chosen; do not"
+        ),
     ):
         Vicinity.of(rulesheets.load("tictactoe", "reasoner"))
     monkeypatch.setattr(locality, "AFFORDABLE", locality.Limits(literals=100))
-    with pytest.raises(GameloreError, match=r"small as they are written, got tictactoe: .* 100 .*; leave out locality"):
+    with pytest.raises(
+        GameloreError, match=r"can be grounded as written, got tictactoe: .* 100 .*; do not use locality"
+    ):
         Vicinity.of(game("tictactoe"))

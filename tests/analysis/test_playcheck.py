@@ -82,10 +82,13 @@ def test_a_sheet_without_flaw(engine):
 @ENGINES
 def test_a_role_without_a_legal_move(engine):
     (found,) = report(NO_MOVE, engine).findings
-    message = "black has no legal move in a state that is not terminal, in 1 of all 7 reachable states"
+    message = "black has no legal move in a state that is not terminal; this happens in 1 of all 7 reachable states"
     assert told([found]) == [("3:1", "error", "no-legal-move", message)]
     assert found.rule == "(<= (legal ?r (go ?s)) (turn ?r) (side ?s) (not (blocked ?r)))"
-    assert found.remedy == "add a rule as (<= (legal black noop) ..) that holds there, or let 'terminal' hold"
+    assert (
+        found.remedy
+        == "add a rule such as (<= (legal black noop) ...) that holds in this state, or make the state terminal"
+    )
     assert found.witness == (("(go right)", "wait"),)
     assert replayed(NO_MOVE, found.witness, engine).legal == {"white": ["wait"], "black": []}
 
@@ -93,7 +96,7 @@ def test_a_role_without_a_legal_move(engine):
 @ENGINES
 def test_no_goal_at_the_end(engine):
     (found,) = report(NO_GOAL, engine).findings
-    message = "white has no goal at the end; not exactly one in 1 of all 2 reachable terminal states"
+    message = "white has no goal at the end, not exactly one goal; this happens in 1 of all 2 reachable terminal states"
     assert told([found]) == [("6:1", "error", "no-goal", message)]
     end = replayed(NO_GOAL, found.witness, engine)
     assert end.is_terminal
@@ -103,9 +106,12 @@ def test_no_goal_at_the_end(engine):
 @ENGINES
 def test_several_goals_at_the_end(engine):
     (found,) = report(TWO_GOALS, engine).findings
-    message = "white has the goals 10 and 90 at the end; not exactly one in 1 of all 2 reachable terminal states"
+    message = (
+        "white has the goals 10 and 90 at the end, not exactly one goal; this happens in 1 of all 2 reachable "
+        "terminal states"
+    )
     assert told([found]) == [("6:1", "error", "several-goals", message)]
-    assert found.remedy == "let only one of them hold there: see the rules in lines 6 and 7"
+    assert found.remedy == "make only one of these goals hold in this state: see the rules in lines 6 and 7"
     assert "(went white right)" in replayed(TWO_GOALS, found.witness, engine).facts
 
 
@@ -133,7 +139,7 @@ def test_a_goal_out_of_range_that_the_text_shows_is_found_once():
 @ENGINES
 def test_facts_outside_base(engine):
     (found,) = report(OUTSIDE_BASE, engine).findings
-    message = "the fact (went white right) is not in 'base', nor is another of 'went'"
+    message = "the fact (went white right) is not in 'base', and neither is another one with the name 'went'"
     assert told([found]) == [("8:1", "error", "outside-base", message)]
     assert found.remedy == "add (base (went white right)), or correct the rule in line 4"
     assert found.witness == (("(go right)", "wait"),)
@@ -168,15 +174,17 @@ def test_base_that_is_not_there_names_nothing_wrong():
 @ENGINES
 def test_a_goal_of_somebody_who_is_no_role(engine):
     (found,) = report(UNKNOWN_ROLE, engine).findings
-    assert told([found]) == [("7:1", "error", "unknown-role", "'goal' of red, which is no role, holds")]
-    assert found.remedy == "declare it, or add the condition (role ?p)"
+    assert told([found]) == [
+        ("7:1", "error", "unknown-role", "'goal' holds for red, but red is not declared as a role")
+    ]
+    assert found.remedy == "add (role red), or add the condition (role ?p) to this rule"
     assert replayed(UNKNOWN_ROLE, found.witness, engine).is_terminal
 
 
 @ENGINES
 def test_a_match_that_comes_back(engine):
     played = report(ROUND, engine)
-    message = "a match need not end: after 3 moves everything is as after 1 move"
+    message = "a match may never end: after 3 moves the state is the same as after 1 move"
     assert told(played.findings) == [("3:1", "warning", "no-end", message)]
     witness = played.findings[0].witness
     assert witness == (("(to b)",), ("(to c)",), ("(to b)",))
@@ -187,14 +195,16 @@ def test_a_match_that_comes_back(engine):
 def test_a_state_that_is_its_own_successor():
     sheet = "(role white) (init a) (legal white stay) (<= (next a) (true a)) (<= terminal (true b)) (goal white 1)"
     (found,) = report(sheet).findings
-    assert found.message.startswith("a match need not end: after 1 move everything is as at the start; 64 of 64 random")
+    assert found.message.startswith(
+        "a match may never end: after 1 move the state is the same as at the start; 64 of 64 random"
+    )
     assert found.witness == (("stay",),)
 
 
 @ENGINES
 def test_a_match_that_comes_back_is_seen_in_random_matches_too(engine):
     (found,) = report(ROUND, engine, max_states=0).findings
-    assert found.message == "a match need not end: after 3 moves everything is as after 1 move"
+    assert found.message == "a match may never end: after 3 moves the state is the same as after 1 move"
 
 
 def test_matches_that_are_too_long_are_cut():
@@ -244,7 +254,7 @@ def test_what_cannot_be_loaded_is_a_finding():
     )
     with pytest.raises(GroundingError) as too_large:
         report(COUNTED.replace("(s (s (s (s (s 0)))))", "end"), "native", limits=Limits(literals=5000))
-    assert unplayable(too_large.value, None).message.startswith("expected the rules to ground within 5000 literals")
+    assert unplayable(too_large.value, None).message.startswith("expected grounding to end within 5000 literals")
 
 
 def test_the_reasoner_plays_what_is_too_large_to_compile_and_the_report_says_why():

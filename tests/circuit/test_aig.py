@@ -221,5 +221,5 @@ def test_a_cycle_through_two_negations_is_one_though_one_of_them_is_all_of_a_rul
 
 def test_a_circuit_that_would_be_too_large_is_refused(monkeypatch):
     monkeypatch.setattr(translate, "MOST_LITERALS", 10)
-    with pytest.raises(gamelore.GroundingError, match="factor to at most 10 literals"):
+    with pytest.raises(gamelore.GroundingError, match="at most 10 literals in the rules after factoring"):
         translate.build(ground(parse(games.path("tictactoe").read_text())))

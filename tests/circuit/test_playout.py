@@ -206,10 +206,10 @@ def test_rollouts_and_playouts_agree(name):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda game: game.playouts(-1), "number of playouts, got -1"),
+        (lambda game: game.playouts(-1), "number of playouts of at least 0, got -1"),
         (lambda game: game.playouts(1, threads=0), "one thread, got 0"),
         (lambda game: game.rollouts(game.initial[None], threads=-1), "one thread, got -1"),
-        (lambda game: game.rollouts(game.initial[None], max_steps=0), "max_steps = 0"),
+        (lambda game: game.rollouts(game.initial[None], max_steps=0), "max_steps of at least 1, got 0"),
     ],
 )
 def test_what_cannot_be_asked_for(call, words):

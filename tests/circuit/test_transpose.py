@@ -97,7 +97,7 @@ def test_an_action_that_is_none_is_refused(action):
     game = gamelore.load(ring(1), engine="native")
     states = np.repeat(game.initial[None], 3, axis=0)
     joint = np.array([[0, 1], [action, 1], [0, 1]], np.int32)
-    with pytest.raises(ValueError, match="actions 0 to 1"):
+    with pytest.raises(ValueError, match="actions from 0 to 1"):
         game.next(states, joint)
     np.testing.assert_array_equal(game.next(states, np.zeros((3, 2), np.int32))[1], game.state([]))
 

@@ -124,7 +124,7 @@ def test_a_wrong_name_gets_the_nearest_right_ones(store: Path) -> None:
     assert "egreedy, random, weak" in message
     assert "got 'egreedi'; did you mean egreedy?" in message
     assert "did you mean filler?" in run("play", "tictactoe", "egreedy:fillr=first", "random", code=2)
-    assert "expected 2 players, for xplayer, oplayer; got 1" in run("play", "tictactoe", "random", code=2)
+    assert "expected 2 players, one for each of xplayer, oplayer, got 1" in run("play", "tictactoe", "random", code=2)
     assert "No such option" in run("games", "--jsno", code=2)
 
 
@@ -142,7 +142,7 @@ def test_a_file_that_cannot_be_used_is_one_message(tmp_path: Path) -> None:
     assert "expected a file or folder that can be used, got: " in run(*arguments, code=1)
     assert "expected a folder that can be written" in run("demo", "--runs", 1, "--out", inside, code=1)
     message = run("features", "tictactoe", "--role", "xplayer", "--draw", tmp_path / "features.doc", code=1)
-    assert "got '.doc'; choose one of these, or leave the suffix out" in message
+    assert "got '.doc'; choose one of these, or leave out the suffix" in message
 
 
 def test_the_command_line_starts_without_the_heavy_libraries() -> None:
@@ -167,9 +167,11 @@ def test_play_shows_a_single_match_move_by_move() -> None:
 
 def test_players_are_those_that_play_takes() -> None:
     listed = {kind["name"]: kind for kind in run_json("players")}
-    assert run("play", "tictactoe", "zzz", "random", code=2).startswith(f"error: expected player: {', '.join(listed)};")
+    assert run("play", "tictactoe", "zzz", "random", code=2).startswith(
+        f"error: expected a player ({', '.join(listed)}),"
+    )
     assert listed["uct"]["options"] == [field.name for field in fields(SearchSettings)]
-    assert "1000 `simulations` a move" in run("players")
+    assert "1000 `simulations` for each move" in run("players")
 
 
 def test_uct_plays_by_either_budget_and_any_number_of_roles() -> None:
@@ -293,15 +295,17 @@ def test_learn_with_symmetries() -> None:
     assert "symmetry" not in plain["settings"]
     assert run_json("learn", "tictactoe", "--symmetry", "none", "--matches", 20)["number"] == plain["number"]
     result = CliRunner().invoke(app, ["learn", "goofspiel", "--symmetry", "all", "--matches", "3"])
-    assert "goofspiel has no symmetries; every afterstate counts for itself" in result.stderr
+    assert "goofspiel has no symmetries, so afterstates cannot be merged" in result.stderr
 
 
 def test_learn_refuses_what_does_not_fit() -> None:
-    assert "expected --source GAME with --learner transfer" in run("learn", "tictactoe", "--source", "connect3", code=2)
+    assert "expected --source GAME together with --learner transfer" in run(
+        "learn", "tictactoe", "--source", "connect3", code=2
+    )
     assert "expected an opponent (egreedy" in run("learn", "tictactoe", "--opponent", "minimax", code=2)
     assert "expected alpha from 0 to 1, got 7.0" in run("learn", "tictactoe", "--alpha", 7, code=2)
-    assert "as in 0=0,33=50,100=100, got '0=0,33'" in run("learn", "tictactoe", "--equivalence", "0=0,33", code=2)
-    assert "with the transfer learner only" in run("learn", "tictactoe", "--control", "shuffled", code=2)
+    assert "such as 0=0,33=50,100=100, got '0=0,33'" in run("learn", "tictactoe", "--equivalence", "0=0,33", code=2)
+    assert "only for the transfer learner" in run("learn", "tictactoe", "--control", "shuffled", code=2)
     arguments = ("learn", "connect3", "--learner", "transfer", "--source", "tictactoe")
     assert "expected knowledge of tictactoe against egreedy" in run(*arguments, code=1)
     message = run("learn", "connect3", "--learner", "transfer", "--source", "tictactow", code=2)
@@ -309,7 +313,9 @@ def test_learn_refuses_what_does_not_fit() -> None:
 
 
 def test_knowledge_says_where_there_is_none(store: Path, tmp_path: Path) -> None:
-    assert f"error: {store}: no knowledge there yet; learn a game first" in run("knowledge", "list", code=1)
+    assert f"error: {store}: expected a knowledge store, got no such file; learn a game first" in run(
+        "knowledge", "list", code=1
+    )
     (tmp_path / "list.db").write_text("milk, eggs\n" * 100)
     assert "got: file is not a database" in run("knowledge", "list", "--knowledge", tmp_path / "list.db", code=1)
 
@@ -323,7 +329,7 @@ def test_an_interrupt_keeps_every_finished_match_and_says_so(store: Path) -> Non
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert errors.strip() == (
-        "interrupted; every finished match is in the knowledge store; the same command goes on from there"
+        "interrupted; every finished match is in the knowledge store; run the same command again to continue"
     )
     (kept,) = run_json("knowledge", "list")
     assert kept["num_matches"] >= 20
@@ -357,7 +363,7 @@ def test_transfer_writes_a_report_and_refuses_a_folder_of_other_settings(tmp_pat
     assert "expected SOURCE and at least one TARGET" in run("transfer", "tictactoe", code=2)
     assert "did you mean connect3" in run("transfer", "tictactoe", "conect3", code=2)
     message = run("transfer", "tictactoe", "connect3", "--target-role", "blue", code=2)
-    assert "expected a role of connect3: red, yellow; got 'blue'" in message
+    assert "expected a role of connect3 (red, yellow), got 'blue'" in message
 
 
 @pytest.mark.parametrize(
@@ -403,7 +409,9 @@ def test_the_experiments_are_started_as_asked(
 
 def test_reproduce_knows_its_papers() -> None:
     assert "did you mean banerjee2007?" in run("reproduce", "banerjee", code=2)
-    assert "expected options of lock2004, got --reading" in run("reproduce", "lock2004", "--reading", "text", code=2)
+    assert "expected only options for lock2004, got --reading" in run(
+        "reproduce", "lock2004", "--reading", "text", code=2
+    )
     assert "got --core, which is for lock2004" in run("reproduce", "banerjee2007", "--core", code=2)
 
 

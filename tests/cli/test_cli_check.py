@@ -57,11 +57,12 @@ def test_the_text_alone_shows_nothing_wrong(stuck: Path) -> None:
 def test_play_finds_what_the_text_hides(stuck: Path) -> None:
     shown = re.sub(r"made in \S+ s: \d+ facts, 2 actions, \d+ gates", "made", run(stuck, "--play", code=1).stdout)
     assert shown == (
-        f"{stuck}:2:1: error: white has no legal move in a state that is not terminal, in 2 of all 3 reachable states "
-        "[no-legal-move]\n"
+        f"{stuck}:2:1: error: white has no legal move in a state that is not terminal; this happens in 2 of all 3 "
+        "reachable states [no-legal-move]\n"
         "  in (<= (legal white up) (true (n 0)))\n"
         "  after 1 move: --play up\n"
-        "  remedy: add a rule as (<= (legal white noop) ..) that holds there, or let 'terminal' hold\n"
+        "  remedy: add a rule such as (<= (legal white noop) ...) that holds in this state, or make the state "
+        "terminal\n"
         f"{stuck}: native engine, made\n"
         "  visited all 3 reachable states, played 1023 random matches (1023 stuck)\n"
         "  every match ends within 1 move\n"
@@ -111,13 +112,16 @@ def test_the_moves_can_be_given_to_show(puzzle: Path) -> None:
 def test_many_moves_are_not_all_told(puzzle: Path) -> None:
     puzzle.write_text(PUZZLE.replace("(<= (legal white press) (not terminal))", "(<= (legal white press) never)"))
     text = run(puzzle, "--play", "--matches", 1, "--max-states", 0, "--max-steps", 30).stdout
-    assert "a match need not end: after 1 move everything is as at the start; 1 of 1 random matches had not" in text
+    assert (
+        "a match may never end: after 1 move the state is the same as at the start; 1 of 1 random matches had not"
+        in text
+    )
     counter = PUZZLE.replace("(init off)", "(init (n 0))").replace(
         "(<= (next on)", "(<= (next (n (s ?x))) (true (n ?x)))\n(<= (next on) (true never)"
     )
     puzzle.write_text(counter)
     text = run(puzzle, "--play", "--matches", 1, "--max-steps", 30, "--engine", "reasoner", "--max-states", 0).stdout
-    assert re.search(r"after 30 moves:( --play (press|wait)){4} \.\. 22 more \.\.( --play (press|wait)){4}\n", text)
+    assert re.search(r"after 30 moves:( --play (press|wait)){4} \.\.\. 22 more \.\.\.( --play (press|wait)){4}\n", text)
 
 
 def test_a_warning_is_a_failure_where_asked(puzzle: Path) -> None:
@@ -135,12 +139,12 @@ def test_the_engine_and_its_limits(puzzle: Path) -> None:
     assert "within 50 literals" in small["reason"]
     assert "the largest relation is" in small["reason"]
     text = run("tictactoe", *options[:-1], "--ground-literals", 50).stdout
-    assert "tictactoe.kif: reasoner, because expected the rules to ground within 50 literals" in text
+    assert "tictactoe.kif: reasoner engine: expected grounding to end within 50 literals" in text
     refused = run_json("tictactoe", "--play", "--engine", "native", "--ground-literals", 50, code=1)
     assert [finding["code"] for finding in refused["findings"]] == ["unplayable"]
-    assert refused["played"][0]["reason"] == "not played: it cannot be loaded"
+    assert refused["played"][0]["reason"] == "not played, because it cannot be loaded"
     asked = run_json(puzzle, "--play", "--matches", 2, "--engine", "reasoner")["played"][0]
-    assert (asked["engine"], asked["reason"], asked["size"]) == ("reasoner", "asked for", None)
+    assert (asked["engine"], asked["reason"], asked["size"]) == ("reasoner", "the engine reasoner was chosen", None)
 
 
 def test_a_file_that_cannot_be_played_does_not_stop_the_others(tmp_path: Path, stuck: Path) -> None:
@@ -150,7 +154,7 @@ def test_a_file_that_cannot_be_played_does_not_stop_the_others(tmp_path: Path, s
     data = json.loads(result.stdout)
     assert [finding["code"] for finding in data["findings"]] == ["unsafe-variable", "syntax", "no-legal-move"]
     assert [(Path(one["path"]).stem, one["engine"]) for one in data["played"]] == [("bad", None), ("stuck", "native")]
-    assert data["played"][0]["reason"] == "not played: it has errors to be put right first"
+    assert data["played"][0]["reason"] == "not played, because it has errors that must be corrected first"
     assert result.stderr == (
         f"error: expected a shipped game or the path of a rulesheet, got {str(files[1])!r}; "
         f"there is no such file in {tmp_path}\n"
@@ -160,8 +164,8 @@ def test_a_file_that_cannot_be_played_does_not_stop_the_others(tmp_path: Path, s
 def test_what_is_not_there_is_told_with_what_may_have_been_meant(tmp_path: Path, stuck: Path) -> None:
     assert "got 'tictacto'; did you mean tictactoe or " in run("tictacto", code=2).stderr
     assert f"did you mean {stuck}?" in run(tmp_path / "stuk.kif", code=2).stderr
-    assert f"that is a folder: name its files, as in {tmp_path / '*.kif'}" in run(tmp_path, code=2).stderr
-    assert "shipped are breakthrough, " in run("zzz", code=2).stderr
+    assert f"this is a folder: name the files in it, for example {tmp_path / '*.kif'}" in run(tmp_path, code=2).stderr
+    assert "the shipped games are breakthrough, " in run("zzz", code=2).stderr
 
 
 @pytest.mark.parametrize(
@@ -195,7 +199,7 @@ def test_text_of_another_encoding_is_no_binary_file(tmp_path: Path, stuck: Path)
 def test_without_play_nothing_is_said_of_playing(tmp_path: Path) -> None:
     (tmp_path / "bad.kif").write_text("(role a")
     assert "not played" not in run(tmp_path / "bad.kif", code=1).stdout
-    assert "not played: it has errors" in run(tmp_path / "bad.kif", "--play", code=1).stdout
+    assert "not played, because it has errors" in run(tmp_path / "bad.kif", "--play", code=1).stdout
 
 
 def test_the_limits_are_those_of_the_library() -> None:
@@ -230,7 +234,7 @@ def test_an_interrupt_keeps_what_was_found(stuck: Path, puzzle: Path, monkeypatc
     data = json.loads(result.stdout)
     assert [finding["code"] for finding in data["findings"]] == ["no-legal-move"]
     assert [one["interrupted"] for one in data["played"]] == [True]
-    assert f"interrupted at {stuck}; what was found until then is kept" in result.stderr
+    assert f"interrupted at {stuck}; the findings so far are shown" in result.stderr
 
 
 def test_an_interrupt_while_a_game_is_made_keeps_the_findings_of_its_text(
@@ -243,4 +247,4 @@ def test_an_interrupt_while_a_game_is_made_keeps_the_findings_of_its_text(
     monkeypatch.setattr(playcheck, "make", make)
     result = run(stuck, "--play", code=130)
     assert "'unused' is derived but never used" in result.stdout
-    assert f"{stuck}: not played: it was interrupted" in result.stdout
+    assert f"{stuck}: not played, because the check was interrupted" in result.stdout

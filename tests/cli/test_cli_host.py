@@ -57,7 +57,7 @@ def test_what_a_reader_sees() -> None:
     shown = run("host", "tictactoe", *LOCAL, "--matches", 20)
     assert "mean goal" in shown.stdout
     assert "20 matches (20 terminal)" in shown.stdout
-    assert "10 of 20 matches; the last 10: xplayer " in shown.stderr
+    assert "10 of 20 matches; mean goals of the last 10: xplayer " in shown.stderr
     assert [line.split()[0] for line in shown.stdout.splitlines()[-2:]] == ["xplayer", "oplayer"]
 
 
@@ -74,7 +74,7 @@ def test_a_player_behind_a_wire_with_its_faults(tmp_path: Path, own_logging: Non
         assert len(player.heard) == count  # nothing was left to do
     assert told["errors"] == {"xplayer": {"IL": 1}, "oplayer": {}}
     assert told["faulty"] == 1
-    assert "1 of them with errors; they count, with moves that are drawn in place" in shown.stdout
+    assert "1 of these matches have errors; they count, with random legal moves in place" in shown.stdout
     assert len(list((tmp_path / "series").glob("match-*.json"))) == 2
 
 
@@ -82,7 +82,7 @@ def test_a_series_in_a_folder_goes_on(tmp_path: Path) -> None:
     options = ["host", "tictactoe", *LOCAL, "--record", tmp_path]
     run(*options, "--matches", 3)
     shown = run(*options, "--matches", 5)
-    assert f"going on after 3 matches in {tmp_path}" in shown.stderr
+    assert f"continuing the series in {tmp_path} after 3 matches" in shown.stderr
     refused = run(*options, "--matches", 5, "--seed", 9, code=1)
     assert "choose another folder" in refused.stderr
 
@@ -97,9 +97,9 @@ def test_only_a_learner_has_a_curve(tmp_path: Path) -> None:
 def test_a_figure(tmp_path: Path) -> None:
     shown = run("host", "tictactoe", *LOCAL, "--matches", 3, "--figure", tmp_path / "curve.png")
     assert (tmp_path / "curve.png").read_bytes()[:4] == b"\x89PNG"
-    assert f"drawn in {tmp_path / 'curve.png'}" in shown.stderr
+    assert f"wrote the picture {tmp_path / 'curve.png'}" in shown.stderr
     refused = run("host", "tictactoe", *LOCAL, "--figure", tmp_path / "curve.doc", code=2)
-    assert "expected a picture as" in refused.stderr
+    assert "expected a picture format" in refused.stderr
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,8 @@ def test_nobody_listens() -> None:
     with playing() as player:
         url = player.url
     shown = run("host", "tictactoe", "--player", f"xplayer={url}", "--player", "oplayer=egreedy", code=1)
-    assert f"expected a player at {url}, got no connection; start it first" in shown.stderr
+    assert f"expected a player at {url}, got no connection (" in shown.stderr
+    assert "); start the player first" in shown.stderr
 
 
 def test_a_player_that_goes_and_comes_back_and_goes_for_good(tmp_path: Path) -> None:
@@ -137,17 +138,20 @@ def test_a_player_that_goes_and_comes_back_and_goes_for_good(tmp_path: Path) -> 
         shown = run("host", "tictactoe", *arguments, *options, code=1)
     lines = [line for line in shown.stderr.splitlines() if line.startswith("match ")]
     assert [line.partition(":")[0] for line in lines] == ["match 1", "match 3", "match 4"]
-    assert f"no reply from {player.url}, xplayer's moves are drawn; every START waits 0.3 s" in lines[0]
-    assert lines[1].endswith("is back")
-    assert f"{player.url} to reply, got nothing in the last 3 matches; start it again" in shown.stderr
+    assert (
+        f"no reply from {player.url}, so xplayer plays random legal moves; at every START the host waits up to 0.3 s"
+        in lines[0]
+    )
+    assert lines[1].endswith("replies again")
+    assert f"expected replies from {player.url}, got none in the last 3 matches; start the player again" in shown.stderr
     assert "7 matches (7 terminal)" in shown.stdout  # what was played is told all the same
 
 
 @pytest.mark.parametrize(
     ("script", "told"),
     [
-        ("info=garbage", "does not answer INFO as a player does; going on"),
-        ("info=reply:busy", "says that it is busy; going on"),
+        ("info=garbage", "does not answer INFO like a player"),
+        ("info=reply:busy", "answers that it is busy; the series starts anyway"),
     ],
 )
 def test_a_player_that_says_odd_things_of_itself(script: str, told: str) -> None:
@@ -172,7 +176,7 @@ def test_a_host_that_is_interrupted_aborts_its_matches(tmp_path: Path, signum: s
             shown, errors = process.communicate(timeout=30)
         assert process.returncode == 130
         assert "2 matches (2 terminal)" in shown
-        assert "with --record the same command goes on from there" in errors
+        assert "with --record, run the same command again to continue" in errors
         assert player.count(Abort) == 2
     journal = [json.loads(line) for line in (tmp_path / "series" / "journal.jsonl").read_text().splitlines()]
     assert [entry["is"] for entry in journal].count("aborted") == 2

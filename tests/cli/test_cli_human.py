@@ -73,7 +73,7 @@ def test_a_player_without_a_choice_is_not_asked():
 @pytest.mark.parametrize("text", ["", "\n\n", "1 1", "1 1\n"])
 def test_input_that_ends(text):
     shown = run("play", "tictactoe", "human", "egreedy", input=text).stdout
-    assert shown.endswith("\nthe input has ended, and the match with it\n")
+    assert shown.endswith("\nthe input has ended, so the match ends, too\n")
     assert "mean goal" not in shown
 
 
@@ -98,12 +98,12 @@ def test_with_json_the_conversation_is_on_standard_error():
 def test_what_is_no_move_is_asked_again():
     garbage = b"9 9\n\xff\x00\x1b[31m\n\n99\n(((\n" + b"x" * 100_000 + b"\nmark\n?\n5\n"
     text = run("play", "tictactoe", "human", "human", input=garbage).stdout
-    assert "no legal move is that: '9 9'\n" in text
-    assert r"no legal move is that: '\ufffd\x00\x1b[31m'" in text
-    assert f"no legal move is that: '{'x' * 40}'\n" in text
-    assert "no legal move is that: '99'\n" in text
-    assert "that may be several moves:\n  1: (mark 1 1)" in text
-    assert "Type the number of a move, the move, or a part of it" in text
+    assert "this is not a legal move: '9 9'\n" in text
+    assert r"this is not a legal move: '\ufffd\x00\x1b[31m'" in text
+    assert f"this is not a legal move: '{'x' * 40}'\n" in text
+    assert "this is not a legal move: '99'\n" in text
+    assert "this can mean several moves:\n  1: (mark 1 1)" in text
+    assert "Type the number of a move, the move, or a part of the move" in text
     assert "\n1. xplayer (mark 2 2)\n" in text
     assert not set(text) - {"\n"} - set(map(chr, range(32, 127)))
 
@@ -140,7 +140,7 @@ def test_a_closed_standard_input_is_the_end_of_it():
     code = "import sys; sys.stdin = None; from gamelore.cli import main; main()"
     command = [sys.executable, "-c", code, "play", "tictactoe", "human", "egreedy"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.endswith("the input has ended, and the match with it\n")
+    assert done.stdout.endswith("the input has ended, so the match ends, too\n")
 
 
 def test_human_is_one_of_the_players():
@@ -186,7 +186,7 @@ def test_what_a_text_means(moves, text, found):
 def test_a_long_menu_is_cut():
     menu = Menu([f"(move {x} {y})" for x in range(40) for y in range(40)])
     assert len(menu.lines()) == 12
-    assert menu.lines()[-1] == "  .. of 1600 moves; ? shows them all"
+    assert menu.lines()[-1] == "  ... (1600 moves; type ? to see all of them)"
     assert sum(line.count("move") for line in menu.lines(most=1600)) == 1600
 
 

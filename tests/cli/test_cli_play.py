@@ -171,5 +171,7 @@ def test_what_a_player_refuses_itself_and_illegal_moves_are_one_line(buggy: Path
     assert told == "error: expected another day, got today; wait\n"
     buggy.write_text(BUGGY.replace("return neighbour.first(position.legal[role])", "return '(mark 4 4)'"))
     told = run("play", "tictactoe", f"{buggy}:Late", "random", code=1).stderr
-    assert told.startswith("error: expected a legal move of xplayer from Late, got (mark 4 4); legal: (mark 1 1), ")
+    assert told.startswith(
+        "error: expected a legal move of xplayer from Late, got (mark 4 4); legal moves: (mark 1 1), "
+    )
     assert "Traceback" not in told

@@ -63,13 +63,13 @@ def test_a_folder_of_records(folder):
     }
     text = run("replay", folder).stdout
     assert "tictactoe.json  tictactoe      7  terminal  100 0  1 TO" in text
-    assert text.endswith("2 matches, all as recorded\n")
+    assert text.endswith("2 matches, all are as recorded\n")
 
 
 def test_the_files_of_a_folder_as_a_shell_names_them(folder):
     assert run_json("replay", *sorted(folder.glob("*.json"))) == run_json("replay", folder)
     (row,) = run_json("replay", folder / "series.json", code=1)
-    assert "without states and moves" in row["why"]
+    assert "it has no states and no moves" in row["why"]
 
 
 def test_every_file_is_judged(folder):
@@ -80,12 +80,12 @@ def test_every_file_is_judged(folder):
     files = [folder / name for name in ("tictactoe.json", "missing.json", "garbage.json", "goofspiel.json")]
     rows = run_json("replay", *files, code=1)
     assert [row["as_recorded"] for row in rows] == [False, False, False, True]
-    assert "the state at ply 3 as recorded, got another one; only recorded: (cell 1 1 o);" in rows[0]["why"]
+    assert "the recorded state at ply 3, got another state; facts only in the record: (cell 1 1 o);" in rows[0]["why"]
     assert "expected a file that can be read, got: No such file" in rows[1]["why"]
     assert "expected a GGP match record in JSON" in rows[2]["why"]
     text = run("replay", *files, code=1).stdout
-    assert f"{files[0]}: expected the state at ply 3" in text
-    assert text.endswith("4 matches, 3 of them not as recorded\n")
+    assert f"{files[0]}: expected the recorded state at ply 3" in text
+    assert text.endswith("4 matches, 3 of them differ from the record\n")
 
 
 def test_the_positions_are_drawn(folder):
@@ -101,7 +101,10 @@ def test_the_positions_are_drawn(folder):
 def test_a_record_of_another_program_needs_a_game(folder):
     foreign = changed(folder / "tictactoe.json", gamelore=None, isCompleted=None, errors=None)
     (row,) = run_json("replay", foreign, code=1)
-    assert "expected to know what is played, got no rules.kif beside the record; say it with --game" in row["why"]
+    assert (
+        "expected the rules of the game, got no rules.kif in the folder of the record; name the game with --game"
+        in row["why"]
+    )
     (row,) = run_json("replay", foreign, "--game", "tictactoe")
     assert (row["game"], row["errors"]) == ("tictactoe", {})
     shutil.copy(rulesheets.path("tictactoe"), folder / "rules.kif")
@@ -110,10 +113,10 @@ def test_a_record_of_another_program_needs_a_game(folder):
 
 def test_the_rules_have_to_be_the_right_ones(folder):
     (row,) = run_json("replay", folder / "tictactoe.json", "--game", "connect3", code=1)
-    assert "expected the rules of tictactoe as recorded, got others" in row["why"]
+    assert "expected the recorded rules of tictactoe, got other rules" in row["why"]
     assert "did you mean tictactoe" in run("replay", folder, "--game", "tictactow", code=2).stderr
     (folder / "rules.kif").write_text("(role")
-    assert "rules.kif:1:1: a '(' that is never closed" in run_json("replay", folder, code=1)[0]["why"]
+    assert "rules.kif:1:1: this '(' is never closed" in run_json("replay", folder, code=1)[0]["why"]
 
 
 def test_a_name_in_a_record_leads_to_no_file(folder):
@@ -173,7 +176,10 @@ def test_a_record_of_the_java_server(tmp_path):
     assert row["as_recorded"], row["why"]
     assert (row["end"], row["goals"], row["errors"]) == ("terminal", [100, 0], {"IL": 1, "TO": 1, "CE": 1})
     wrong = foreign(tmp_path / "b.json", goalValues=[0, 100])
-    assert "the goals as recorded" in run_json("replay", wrong, "--game", "tictactoe", code=1)[0]["why"]
+    assert (
+        "expected the goals to be (0, 100) as recorded"
+        in run_json("replay", wrong, "--game", "tictactoe", code=1)[0]["why"]
+    )
 
 
 def test_one_that_was_aborted(tmp_path):
@@ -196,7 +202,7 @@ def test_one_whose_names_are_scrambled_needs_its_own_rules(tmp_path):
     rules = rulesheets.path("tictactoe").read_text()
     path = tmp_path / "a.json"
     path.write_text(GGP_BASE.replace("cell", "kuvo").replace("mark", "zib"))
-    assert "only recorded: (kuvo 1 1 b)" in run_json("replay", path, "--game", "tictactoe", code=1)[0]["why"]
+    assert "only in the record: (kuvo 1 1 b)" in run_json("replay", path, "--game", "tictactoe", code=1)[0]["why"]
     (tmp_path / "rules.kif").write_text(rules.replace("cell", "kuvo").replace("mark", "zib"))
     assert run_json("replay", path)[0]["as_recorded"]
 
@@ -295,7 +301,7 @@ def test_a_difference_in_what_play_wrote_formerly_is_found(tmp_path):
     text = (FORMER / "play.jsonl").read_text()
     (tmp_path / "play.jsonl").write_text(text.replace("17ef3cf048f73248", "17ef3cf048f73249"))
     row = run_json("replay", tmp_path / "play.jsonl", code=1)[0]
-    assert "the state at ply 1 as recorded, 17ef3cf048f73249, got 17ef3cf048f73248" in row["why"]
+    assert "the state at ply 1 to be 17ef3cf048f73249 as recorded, got 17ef3cf048f73248" in row["why"]
 
 
 def test_a_former_series_is_replayed_and_goes_on(tmp_path):
@@ -317,4 +323,4 @@ def test_a_former_series_is_replayed_and_goes_on(tmp_path):
 
 
 def test_an_empty_folder(tmp_path):
-    assert "got no .json file; name the records" in run("replay", tmp_path, code=2).stderr
+    assert "got no .json or .jsonl file; name the files of the records" in run("replay", tmp_path, code=2).stderr

@@ -65,7 +65,7 @@ def test_fmt_takes_standard_input() -> None:
     assert run("fmt", "-", input=UNTIDY).stdout == TIDY
     assert run("fmt", "-", "--check", input=TIDY).stdout == ""
     assert run("fmt", "-", "--check", input=UNTIDY, code=1).stdout == "would format -\n"
-    assert "<text>:2:1: a '(' that is never closed" in run("fmt", "-", input=BAD, code=1).stderr
+    assert "<text>:2:1: this '(' is never closed" in run("fmt", "-", input=BAD, code=1).stderr
 
 
 def test_a_bad_file_is_left_alone_and_stops_no_other(sheet: Path) -> None:
@@ -73,11 +73,11 @@ def test_a_bad_file_is_left_alone_and_stops_no_other(sheet: Path) -> None:
     bad.write_text(BAD)
     result = run("fmt", bad, sheet, code=1)
     assert result.stdout == f"formatted {sheet}\n1 formatted, 1 not formatted\n"
-    assert result.stderr.startswith(f"error: {bad}:2:1: a '(' that is never closed\n")
+    assert result.stderr.startswith(f"error: {bad}:2:1: this '(' is never closed\n")
     assert (bad.read_text(), sheet.read_text()) == (BAD, TIDY)
     result = run("fmt", missing, sheet.parent, sheet, code=2)
     assert f"did you mean {sheet}?" in result.stderr
-    assert f"name its files, as in {sheet.parent / '*.kif'}" in result.stderr
+    assert f"name the files in it, for example {sheet.parent / '*.kif'}" in result.stderr
     assert result.stdout == "1 already formatted, 2 not formatted\n"
 
 
@@ -133,7 +133,7 @@ def test_show_the_state_alone() -> None:
 def test_show_after_moves() -> None:
     moves = ("--play", "(mark 1 1)", "--play", "noop (mark 2 2)", "--play", "(mark 1 2)", "--play", "(mark 2 1)")
     text = run("show", "tictactoe", *moves, "--state", "--matrix").stdout
-    assert "; after 4 plies, the last noop (mark 2 1)\n" in text
+    assert "; after 4 plies, the last is noop (mark 2 1)\n" in text
     assert "1 | x x .\n2 | o o .\n3 | . . .\n" in text
     shown = run_json("show", "tictactoe", *moves, "--play", "( MARK 1 3 )")
     assert shown["plies"][-1] == ["(mark 1 3)", "noop"]
@@ -170,7 +170,7 @@ def test_many_moves_are_folded(tmp_path: Path) -> None:
     )
     few, every = run("show", sheet).stdout, run("show", sheet, "--all").stdout
     assert "r has 100 legal moves:\n" in few
-    assert "  .. (--all shows them all)\n" in few
+    assert "  ... (--all shows all moves)\n" in few
     assert few.count("(take ") < every.count("(take ") == 100
 
 
@@ -178,7 +178,7 @@ def test_a_stuck_position_is_called_so(tmp_path: Path) -> None:
     stuck = tmp_path / "stuck.kif"
     stuck.write_text("(role r) (init (at a)) (<= (legal r go) (true (at b))) (goal r 5) (<= terminal (true (at c)))")
     text = run("show", stuck, "--engine", "reasoner").stdout
-    assert text.endswith("The match is stuck, r has no legal move; goals here: r 5\n")
+    assert text.endswith("The match is stuck, because r has no legal move; goals here: r 5\n")
 
 
 def test_show_refuses_what_cannot_be(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_show_refuses_what_cannot_be(tmp_path: Path) -> None:
     assert "expected a legal move of xplayer" in run("show", "tictactoe", "--play", "(mark 4 4)", code=2).stderr
     assert "expected 2 moves" in run("show", "tictactoe", "--play", "a b c", code=2).stderr
     assert "got a rule in" in run("show", "tictactoe", "--facts", "(<= a b)", code=2).stderr
-    assert "a '(' that is never closed" in run("show", "tictactoe", "--facts", "(cell 1", code=2).stderr
+    assert "this '(' is never closed" in run("show", "tictactoe", "--facts", "(cell 1", code=2).stderr
     assert "expected facts that tictactoe can reach" in run("show", "tictactoe", "--facts", "(c 1)", code=2).stderr
     empty = tmp_path / "empty.kif"
     empty.touch()
@@ -218,7 +218,9 @@ def test_perft_tells_matches_that_ended_from_stuck_ones(tmp_path: Path) -> None:
         "(<= (next (at ?y)) (does r (to ?y))) (<= terminal (true (at end))) (goal r 1)"
     )
     assert (
-        run("perft", sheet).stdout.splitlines()[-1].startswith("no match goes on: 1 have ended, the others are stuck")
+        run("perft", sheet)
+        .stdout.splitlines()[-1]
+        .startswith("no match continues: 1 have ended, in the others a role has no legal move")
     )
     assert run("perft", sheet, "--depth", 1).stdout.splitlines()[-1].split()[:3] == ["1", "2", "1"]
 
@@ -228,9 +230,7 @@ def test_a_game_that_will_be_slow_is_called_so(monkeypatch: pytest.MonkeyPatch) 
         rulesheets, "load", lambda name, engine: rulesheets.make(*rulesheets.read(name), engine, Limits(literals=50))
     )
     told = run("perft", "tictactoe", "--depth", 1).stderr
-    assert told.startswith(
-        "tictactoe plays on the reasoner, which is slow, because expected the rules to ground within 50"
-    )
+    assert told.startswith("tictactoe plays on the reasoner, which is slow: expected grounding to end within 50")
     assert run("perft", "tictactoe", "--depth", 1, "--engine", "reasoner").stderr == ""
 
 
@@ -248,7 +248,7 @@ def test_an_interrupted_perft_says_what_was_counted() -> None:
     assert process.returncode == 130
     depth = int((lines + rest.splitlines())[-1].split()[0])
     assert depth >= 5
-    assert errors == f"interrupted; counted to depth {depth}\n"
+    assert errors == f"interrupted; all depths up to {depth} were counted\n"
 
 
 def start(*arguments: str) -> subprocess.Popen[str]:
@@ -265,7 +265,7 @@ def test_memory_that_is_not_there_is_one_message(monkeypatch: pytest.MonkeyPatch
         raise MemoryError
 
     monkeypatch.setattr("gamelore.analysis.explore.levels", levels)
-    assert "expected memory for the positions of depth 0" in run("perft", "tictactoe", code=1).stderr
+    assert "expected enough memory for the positions of depth 0" in run("perft", "tictactoe", code=1).stderr
 
 
 # ---- bench ------------------------------------------------------------------------------------------------------
@@ -313,10 +313,12 @@ def test_bench_measures_nothing_where_a_game_is_not_there(monkeypatch: pytest.Mo
 def test_bench_gives_up_what_takes_too_long_and_what_dies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench_command, "CHILD", "import time; time.sleep(60)")
     (row,) = run_json("bench", "tictactoe", "--limit", 1, code=1)
-    assert row["error"] == "expected it to be measured within 1 s; raise --limit, or lower --seconds"
+    assert row["error"] == (
+        "expected to measure the game within 1 s, but it took longer; raise --limit, or lower --seconds"
+    )
     monkeypatch.setattr(bench_command, "CHILD", "import sys; sys.exit('out of luck')")
     (row,) = run_json("bench", "tictactoe", code=1)
-    assert row["error"] == "expected an answer of its process, got exit code 1 and: out of luck"
+    assert row["error"] == "expected an answer from the measuring process, got exit code 1 and: out of luck"
 
 
 def test_an_interrupted_bench_shows_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -328,4 +330,4 @@ def test_an_interrupted_bench_shows_what_was_measured(monkeypatch: pytest.Monkey
     monkeypatch.setattr(bench_command, "_in_fresh_process", answer)
     result = run("bench", "tictactoe", "connect3", "othello4", "--json", code=130)
     assert [row["game"] for row in json.loads(result.stdout)] == ["tictactoe"]
-    assert result.stderr == "interrupted; measured 1 of 3\n"
+    assert result.stderr == "interrupted; 1 of 3 games were measured\n"

@@ -75,11 +75,14 @@ def test_the_options_of_sequences_are_in_the_settings() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--role", "xplayer"), "--learner sequences, got --role; it learns for all roles"),
-        (("--opponent", "weak"), "got --opponent; say with --expert and --against whom it watches"),
+        (
+            ("--role", "xplayer"),
+            "--learner sequences, got --role; leave it out, because this learner learns for all roles",
+        ),
+        (("--opponent", "weak"), "got --opponent; name the players that it watches with --expert and --against"),
         (("--alpha", 0.2), "got --alpha; leave it out, or choose another --learner"),
         (("--source", "tictactoe"), "got --source; leave it out"),
-        (("--weighting", "none"), "expected weighting agreement | laplace"),
+        (("--weighting", "none"), "expected the setting weighting to be agreement, laplace"),
         (("--expert", "perfct"), "got 'perfct'; did you mean perfect"),
         (("--against", "random,uct:simulation=5"), "did you mean simulations"),
     ],
@@ -92,7 +95,7 @@ def test_mistakes_are_told(options: tuple[object, ...], message: str, store: Pat
 @pytest.mark.parametrize("option", ["--length", "--cycles", "--tests"])
 def test_other_learners_have_no_sequences(option: str) -> None:
     message = run("learn", "losetictactoe", option, 3, code=2).stderr
-    assert f"expected options of --learner baseline, got {option}; leave it out, or choose another" in message
+    assert f"expected only options for --learner baseline, got {option}; leave it out, or choose another" in message
 
 
 def test_who_is_watched() -> None:
@@ -107,14 +110,14 @@ def test_who_is_watched() -> None:
         "weak:filler=first, epsilon=0.1",
         "random",
     )
-    with pytest.raises(GameloreError, match="expected player"):
+    with pytest.raises(GameloreError, match="expected a player"):
         curriculum("nobody", None, 1, 3)
 
 
 def test_a_game_without_a_solution_needs_another_expert(store: Path) -> None:
     message = run("learn", "goofspiel", "--learner", "sequences", code=1).stderr
-    assert "perfect cannot play goofspiel: expected one role at a time to have a choice" in message
-    assert "name others for this curriculum, as in --expert uct:simulations=200" in message
+    assert "perfect cannot play goofspiel: expected only one role at a time to have a choice" in message
+    assert "choose other players, for example --expert uct:simulations=200" in message
     assert not store.exists()
     options = ("--expert", "uct:simulations=20", "--matches", 4, "--cycles", 1, "--tests", 2)
     report = run_json("learn", "goofspiel", "--learner", "sequences", *options)
@@ -125,9 +128,11 @@ def test_a_game_without_a_solution_needs_another_expert(store: Path) -> None:
 def test_who_learned_nothing_to_trust_is_told() -> None:
     options = ("--expert", "random", "--matches", 2, "--cycles", 1, "--tests", 0)
     message = run("learn", "tictactoe", "--learner", "sequences", *options).stderr
-    assert "no pair weighs 0.55 or more, so that seqplayer plays at random" in message
+    assert "no pair has a weight of at least 0.55, so seqplayer plays at random" in message
     message = run("learn", "tictactoe", "--learner", "sequences", *options, "--length", 20).stderr
-    assert "no sequence was found: the matches were shorter than one (--length), or nobody won or drew" in message
+    assert (
+        "no sequence was found: the matches were shorter than a sequence (--length), or no role won or drew" in message
+    )
 
 
 def test_what_is_learned_is_listed_and_shown(tmp_path: Path) -> None:
@@ -161,7 +166,7 @@ def test_pairs_are_chosen_by_role_and_weight_and_drawn(tmp_path: Path) -> None:
     assert mine == [pair for pair in every if pair["role"] == "oplayer" and pair["weight"] >= 0.2]
     assert 0 < len(mine) < len(every)
     message = run("knowledge", "show", 1, "--role", "white", code=1).stderr
-    assert "holds no features or pairs of such learners; see gamelore knowledge list" in message
+    assert "got none; `gamelore knowledge list` shows the learners" in message
     run("knowledge", "show", 1, "--top", 2, "--draw", tmp_path / "pairs.png")
     assert (tmp_path / "pairs.png").stat().st_size > 10_000
 
@@ -184,10 +189,13 @@ def test_sequences_are_carried_and_played(tmp_path: Path, store: Path) -> None:
     summary = run_json("play", "losetictactoe", *players, "--matches", 20)
     assert summary["ends"] == {"terminal": 20}
     assert "seqplayer" in run("players").stdout
-    assert "got none; learn them first" in run("play", "tictactoe", "seqplayer", "random", code=1).stderr
+    assert "got none; learn sequences first" in run("play", "tictactoe", "seqplayer", "random", code=1).stderr
     assert "did you mean version" in run("play", "losetictactoe", "seqplayer:verion=1", "random", code=2).stderr
     options = "seqplayer:enforce=solos"
-    assert "expected enforce all | duets | none" in run("play", "losetictactoe", options, "random", code=2).stderr
+    assert (
+        "expected the setting enforce to be all, duets or none"
+        in run("play", "losetictactoe", options, "random", code=2).stderr
+    )
     message = run("play", "connect3", "seqplayer:learner=1", "random", code=1).stderr
     assert "learner 1 (losetictactoe): expected a role of connect3 (red, yellow), got" in message
 
@@ -202,7 +210,7 @@ def test_an_interrupt_keeps_every_finished_tournament(store: Path) -> None:
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert errors.strip() == (
-        "interrupted; every finished tournament is in the knowledge store; the same command goes on from there"
+        "interrupted; every finished tournament is in the knowledge store; run the same command again to continue"
     )
     (kept,) = run_json("knowledge", "list")
     assert kept["num_matches"] >= 80

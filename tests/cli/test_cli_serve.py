@@ -93,7 +93,7 @@ def test_it_plays_until_a_signal_comes(tmp_path: Path):
         _, told = started.communicate(timeout=PATIENCE)
     assert started.returncode == 0
     assert "interrupted" not in told
-    assert "match m: begins, as xplayer, with clocks of 10 and 10 s" in told
+    assert "match m: begins, the role is xplayer, the clocks are 10 and 10 s" in told
     assert workers
     assert gone(workers)
 
@@ -126,7 +126,7 @@ def test_a_signal_while_the_player_thinks(tmp_path: Path):
             started.send_signal(signal.SIGINT)
             _, told = started.communicate(timeout=PATIENCE)
     assert started.returncode == 130, told
-    assert "interrupted; what was learned is in the knowledge store" in told
+    assert "interrupted; learned knowledge is in the knowledge store" in told
     assert "Traceback" not in told
     assert gone(workers)
 
@@ -270,7 +270,7 @@ def test_the_log_leaves_lines_out_where_there_are_too_many(monkeypatch: pytest.M
 
     assert [logged() for _ in range(player_server.LINES + 7)] == ["refused a message"] * player_server.LINES + [""] * 7
     now += 1
-    assert [logged(), logged()] == ["(7 lines left out) refused a message", "refused a message"]
+    assert [logged(), logged()] == ["(7 lines were left out) refused a message", "refused a message"]
 
 
 # from Python
@@ -320,7 +320,7 @@ def test_a_class_that_other_processes_cannot_find():
     class Inside(Player):
         pass
 
-    with pytest.raises(GameloreError, match="at the top of a Python file"):
+    with pytest.raises(GameloreError, match="at the top level of a Python file"):
         spec(Inside)
     with pytest.raises(GameloreError, match="leave out the parentheses"):
         spec(Inside())  # type: ignore[arg-type]

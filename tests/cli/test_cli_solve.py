@@ -52,8 +52,11 @@ def test_solve_says_what_was_left_out(tmp_path: Path) -> None:
     sheet = tmp_path / "ring.kif"
     sheet.write_text(RING.counted(40))
     shown = run("solve", sheet).stdout
-    assert "Solved is the game without its step counter, (step 0) .. (step 40): there a match need not end" in shown
-    assert "best play, until a position comes back:" in shown
+    assert (
+        "This is the value of the game without its step counter, (step 0) to (step 40). In this game a match "
+        "may be endless" in shown
+    )
+    assert "best play, until a position occurs again:" in shown
     assert len(run_json("solve", sheet)["left_out"]) == 41
 
 
@@ -109,7 +112,7 @@ def test_players_from_the_solution_are_listed_and_play(tmp_path: Path) -> None:
     assert result["ends"] == {"terminal": 20}
     assert result["left_out"][-1] == "(step 30)"
     assert (
-        "best play and regret are those of the game without its step counter"
+        "best play and regret are computed for the game without its step counter"
         in run("play", sheet, "perfect", "random").stdout
     )
 

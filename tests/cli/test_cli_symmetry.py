@@ -18,16 +18,16 @@ LAMPS = """
 
 def test_symmetries_as_cycles() -> None:
     lines = run("symmetries", "connectfour").stdout.splitlines()
-    assert lines[0] == "connectfour: 2 symmetries, the identity included"
+    assert lines[0] == "connectfour: 2 symmetries, including the identity"
     assert lines[1].split() == ["order", "facts", "moves", "cycles"]
     assert lines[2].split()[:4] == ["1", "2", "108", "12"]
     assert lines[2].split("  ")[-1].startswith("((cell 1 1 b) (cell 7 1 b))((cell 1 2 b) (cell 7 2 b))")
-    assert lines[2].endswith(" ..")
+    assert lines[2].endswith(" ...")
     assert lines[3:] == ["no step counter"]
 
 
 def test_one_alone_and_a_counter() -> None:
-    assert run("symmetries", "goofspiel").stdout == "goofspiel: 1 symmetry, the identity included\nno step counter\n"
+    assert run("symmetries", "goofspiel").stdout == "goofspiel: 1 symmetry, including the identity\nno step counter\n"
     assert (
         run("symmetries", "fivemensmorris").stdout.splitlines()[-1]
         == "step counter: from (step 0) to (step 100), 100 plies later, where the match ends"
@@ -50,12 +50,12 @@ def test_many(tmp_path: Path) -> None:
     path = tmp_path / "lamps.kif"
     path.write_text(LAMPS)
     lines = run("symmetries", path).stdout.splitlines()
-    assert lines[0] == "lamps: 120 symmetries, the identity included"
-    assert lines[-2:] == [".. 72 more (--all shows them)", "no step counter"]
+    assert lines[0] == "lamps: 120 symmetries, including the identity"
+    assert lines[-2:] == ["... 72 more (--all shows all symmetries)", "no step counter"]
     assert len(lines) == 1 + 1 + 47 + 2
     assert len(run("symmetries", path, "--all").stdout.splitlines()) == 1 + 1 + 119 + 1
     path.write_text(LAMPS + " ".join(f"(lamp {n})" for n in range(5, 9)))
-    assert "there may be more: there are more than 1000; these keep some facts" in run("symmetries", path).stderr
+    assert "there may be more: there are more than 1000; those shown leave some facts" in run("symmetries", path).stderr
     assert run_json("symmetries", path)["num"] == 720
 
 

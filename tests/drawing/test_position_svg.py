@@ -90,6 +90,6 @@ def test_nothing_heavy_is_imported():
 def test_show_draws_into_a_file(tmp_path):
     file = tmp_path / "position.svg"
     result = run("show", "connectfour", "--svg", file)
-    assert result.stderr == f"drawn in {file}\n"
+    assert result.stderr == f"wrote the picture {file}\n"
     assert ElementTree.parse(file).getroot().tag == f"{SPACE}svg"
     assert "expected a file" in run("show", "connectfour", "--svg", tmp_path / "none" / "p.svg", code=1).stderr

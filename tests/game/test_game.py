@@ -55,8 +55,8 @@ def test_a_match_to_its_end(engine):
 @pytest.mark.parametrize(
     ("moves", "words"),
     [
-        ({"xplayer": "(mark 4 4)", "oplayer": "noop"}, ["(mark 4 4)", "legal: (mark 1 1)", "(mark 3 3)"]),
-        ({"xplayer": "(mark 1 1)"}, ["none of oplayer", "legal: noop"]),
+        ({"xplayer": "(mark 4 4)", "oplayer": "noop"}, ["(mark 4 4)", "legal moves: (mark 1 1)", "(mark 3 3)"]),
+        ({"xplayer": "(mark 1 1)"}, ["no move of oplayer", "legal moves: noop"]),
         ({"xplayer": "(mark 1 1)", "oplayer": "noop", "nobody": "noop"}, ["nobody", "xplayer, oplayer"]),
         (["noop"], ["expected 2 moves", "got 1"]),
         ("noop", ["expected 2 moves", "got 1"]),

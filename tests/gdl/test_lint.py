@@ -111,7 +111,7 @@ def test_a_finding_says_where_what_and_how():
     assert str(finding) == (
         f"{path}:5:17: error: expected a goal that is a whole number from 0 to 100, got 150 [goal-out-of-range]\n"
         "  in (<= (goal white 150) (true (step 2)))\n"
-        "  remedy: scale the goals of all roles to 0..100"
+        "  remedy: scale the goals of all roles to the range from 0 to 100"
     )
 
 
@@ -145,7 +145,7 @@ def test_safe_variables(rule):
 )
 def test_unsafe_variables(rule):
     assert "unsafe-variable" in codes(rule)
-    with pytest.raises(GDLSemanticError, match=r"the variable \?x .* stands in no positive condition"):
+    with pytest.raises(GDLSemanticError, match=r"the variable \?x .* is in no positive condition"):
         refuse(parse(PLAYABLE + rule))
 
 
@@ -175,7 +175,7 @@ def test_recursion_restriction(rules, limited):
 def test_a_cycle_names_its_way():
     rules = "(<= (next s) a) (<= a b (not c)) (<= b (true (step 1))) (<= c d) (<= d a)"
     (finding,) = lint_text(PLAYABLE + rules)
-    assert finding.message == "negation inside a cycle of relations: a -> not c -> d -> a"
+    assert finding.message == "a cycle of relations has a negation in it: a -> not c -> d -> a"
 
 
 def test_negation_along_a_recursion_but_not_in_it():
@@ -189,8 +189,8 @@ def test_legal_and_goal_may_ask_for_each_other():
 def test_roles_may_be_variables_or_terms():
     sheet = PLAYABLE + "(role (red 1)) (<= (legal (red 1) rest) (true (step 1))) (<= (goal (red 2) 0) (true (step 1)))"
     (finding,) = lint_text(sheet)
-    assert finding.message == "'goal' of (red 2), which is no role"
-    assert finding.remedy == "the roles are white, black, (red 1): use one of them, or declare it"
+    assert finding.message == "'goal' has (red 2) as its role, but (red 2) is not declared as a role"
+    assert finding.remedy == "use one of the roles white, black, (red 1), or add (role (red 2))"
 
 
 @pytest.mark.parametrize("value", ["0", "7", "050", "100"])

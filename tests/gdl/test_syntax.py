@@ -221,7 +221,7 @@ def test_nesting_to_the_limit():
     assert sheet.rules == parse(str(sheet)).rules
     assert hash(sheet.rules[0]) == hash(parse(str(sheet)).rules[0])
     assert lint(sheet)[0].code == "missing"
-    with pytest.raises(GDLSyntaxError, match="1:604: more than 200 nested parentheses"):
+    with pytest.raises(GDLSyntaxError, match="1:604: expected at most 200 levels of parentheses, got more"):
         parse(f"(init (f {deep}))")
     deep_body = "(not " * (syntax.MAX_NESTING - 1) + "p" + ")" * (syntax.MAX_NESTING - 1)
     assert str(parse(f"(<= q {deep_body})")) == f"(<= q {deep_body})"

@@ -152,7 +152,7 @@ def test_nothing_stays_nothing(text):
 
 
 def test_a_text_that_is_no_rulesheet_is_refused_at_its_place():
-    with pytest.raises(GDLSyntaxError, match=r"bad\.kif:2:1: a '\(' that is never closed"):
+    with pytest.raises(GDLSyntaxError, match=r"bad\.kif:2:1: this '\(' is never closed"):
         formatted("(role white)\n(p (q)", Path("bad.kif"))
 
 

@@ -142,7 +142,7 @@ def test_a_state_that_somebody_makes_up_may_be_anywhere():
     after = position.play(["noop", "(add one)"])
     assert after.facts == {f"(count (s {far}))", "(control white)", "done"}
     assert after.goals == {"white": 100, "black": 0}
-    with pytest.raises(gamelore.IllegalMoveError, match="legal: noop"):
+    with pytest.raises(gamelore.IllegalMoveError, match="legal moves: noop"):
         position.play(["(add three)", "noop"])
 
 
@@ -250,8 +250,8 @@ def test_a_search_plays_on_where_the_bounds_end():
 
 def test_the_reason_says_that_the_bounds_were_taken_and_why():
     assert re.fullmatch(
-        "within `base` and `input`, with the reasoner for what is outside, for without them: expected the rules to "
-        r"ground within 20000 literals, but they go on; the largest relation is `\w+`, with \d+ atoms so far",
+        "only for states within `base` and `input`, because the whole game is too large: expected grounding to end "
+        r"within 20000 literals, but it did not; the largest relation is `\w+`, with \d+ atoms so far",
         bounded(COUNTER).engine_reason,
     )
 
@@ -314,8 +314,8 @@ def test_the_check_compares_what_is_outside(tmp_path):
     path = tmp_path / "leaving.kif"
     path.write_text(LEAVING_BASE)
     found = run("check", path, "--play", "--ground-literals", SMALL.literals, code=1).stdout
-    assert "native engine within `base` and `input`, with the reasoner for what is outside" in found
-    assert "is not in 'base', nor are" in found
+    assert "native engine only for states within `base` and `input`, because the whole game is too large" in found
+    assert "is not in 'base', and neither are" in found
 
 
 # ---- what is compiled -----------------------------------------------------------------------------------------------

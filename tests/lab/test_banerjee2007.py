@@ -128,7 +128,7 @@ def test_running_again_plays_nothing_and_finds_the_same(small: ReportPaths) -> N
 def test_other_settings_are_refused(small: ReportPaths) -> None:
     with pytest.raises(ExperimentError, match="choose another folder with --out"):
         reproduce(small.folder, "figures", runs=RUNS, matches=MATCHES + 1, workers=1, progress=False)
-    with pytest.raises(ExperimentError, match=r"expected reading text \| figures \| both, got 'tea leaves'"):
+    with pytest.raises(ExperimentError, match=r"expected the reading text, figures or both, got 'tea leaves'"):
         reproduce(small.folder, "tea leaves", runs=RUNS)  # type: ignore[arg-type]
 
 
@@ -167,7 +167,7 @@ def test_the_demo(tmp_path: Path) -> None:
     assert "2 runs" in paths.headline
     assert "(verdict of 500 runs: undecided, +0.27 [+0.00, +0.54]) against the random opponent" in paths.headline
     assert paths.headline.count("(too few runs) (verdict of ") == 5
-    assert "The 2 runs of this report decide nothing" in paths.headline
+    assert "The 2 runs of this report are too few for verdicts" in paths.headline
     markdown = paths.markdown.read_text()
     assert not re.search(
         r"\d \[[+-]?[\d.inf]+, [+-]?[\d.inf]+\]", markdown.replace(paths.headline, "").split("## What")[0]

@@ -160,7 +160,7 @@ def is_alive(process: int) -> bool:
 
 
 def test_a_worker_that_dies_is_reported(store: ResultStore) -> None:
-    with pytest.raises(ExperimentError, match="fewer --workers, finished trials are kept"):
+    with pytest.raises(ExperimentError, match="fewer --workers, it continues after the finished trials"):
         run_grid(small_grid(), store, workers=2, progress=False, play=die)
 
 
@@ -206,11 +206,13 @@ def test_a_guarded_script_may_do_the_jobs_itself(tmp_path: Path) -> None:
     [
         (
             ["script.py"],
-            "script.py, where their `play` is, got one that ended doing so; put what the script does under `if",
+            "script.py with the function `play`, but a worker ended during the import; put the code that the "
+            "script runs under `if",
         ),
         (
             ["-"],
-            "expected a function that workers can import, got one of a notebook or of standard input; put it into a",
+            "expected a function that workers can import, got a function of a notebook or of standard input; "
+            "move it to a",
         ),
     ],
 )
@@ -240,7 +242,7 @@ def test_rules_that_changed_are_found_before_the_first_match(tmp_path: Path) -> 
         sheet.write_text("; a comment changes nothing\n" + rules + "(goal me 100)\n")
         assert run_grid(grid, store, workers=1, progress=False).stored == 1
         sheet.write_text(rules + "(goal me 50)\n")
-        with pytest.raises(ExperimentError, match=r"expected the rules of .*own\.kif that .* was made with"):
+        with pytest.raises(ExperimentError, match=r"expected the rules of .*own\.kif with which .* was made"):
             run_grid(grid, store, workers=1, progress=False)
 
 

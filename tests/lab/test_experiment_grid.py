@@ -66,12 +66,12 @@ def test_sources_come_before_what_needs_them_and_all_else_last() -> None:
 
 
 def test_one_name_stands_for_one_setting() -> None:
-    with pytest.raises(ExperimentError, match="expected one setting named game/egreedy/baseline, got two"):
+    with pytest.raises(ExperimentError, match="expected one setting with the name game/egreedy/baseline, got two"):
         SettingGrid.of([make_setting(), make_setting(seed=5)])
 
 
 def test_impossible_settings() -> None:
-    with pytest.raises(ExperimentError, match="at least one run of one match"):
+    with pytest.raises(ExperimentError, match="at least one run and one match"):
         make_setting(runs=0)
     with pytest.raises(ExperimentError, match="keeps its feature values"):
         make_setting(source=make_setting("plain"))

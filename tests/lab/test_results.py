@@ -54,7 +54,7 @@ def test_other_settings_are_refused(store: ResultStore) -> None:
     store.check(SettingGrid.of([make_setting(runs=9)]).settings, VERSION)
     with pytest.raises(ExperimentError, match=r"game/egreedy/baseline: seed was 1, is 2; choose another folder"):
         store.check(SettingGrid.of([make_setting(seed=2)]).settings, VERSION)
-    with pytest.raises(ExperimentError, match=r"expected results of gamelore 1\.1, got 1\.0"):
+    with pytest.raises(ExperimentError, match=r"expected results of gamelore 1\.1, got results of 1\.0"):
         store.check(SettingGrid.of([make_setting()]).settings, "1.1")
 
 
@@ -63,7 +63,7 @@ def test_a_store_of_earlier_code_opens_and_is_not_gone_on_with(store: ResultStor
     store.add(outcomes_of((setting, 0)), "0.1.0+0f3ab21c")
     with ResultStore(store.path) as again:
         assert again.finished() == {(setting.id, 0)}
-        message = rf"expected results of gamelore {re.escape(code_version())}, got 0\.1\.0\+0f3ab21c"
+        message = rf"expected results of gamelore {re.escape(code_version())}, got results of 0\.1\.0\+0f3ab21c"
         with pytest.raises(ExperimentError, match=message):
             run_grid(SettingGrid.of([setting]), again, progress=False, play=pretend)
 
@@ -107,7 +107,11 @@ def test_notes(store: ResultStore) -> None:
 
 def test_a_folder_that_cannot_be_one(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(ExperimentError, match=r"expected a folder that can be written at .*; name another with --out"):
+    with pytest.raises(
+        ExperimentError,
+        match=r"expected a folder that can be written at .*; name another "
+        r"folder with --out",
+    ):
         ResultStore(tmp_path / "file" / "results.db")
 
 
@@ -168,7 +172,7 @@ def test_a_store_of_series_of_format_1_goes_on(tmp_path: Path) -> None:
             assert store.export_matches(tmp_path / "matches.csv") == 16
             ran = run_grid(grid, store, workers=1, progress=False, play=pretend, version=FORMER_VERSION)
             assert (ran.played, ran.stored) == (0, 4)
-            with pytest.raises(ExperimentError, match=r"expected results of gamelore 2, got 0\.1\.0\+old"):
+            with pytest.raises(ExperimentError, match=r"expected results of gamelore 2, got results of 0\.1\.0\+old"):
                 store.check(grid.settings, "2")
 
 
@@ -183,7 +187,7 @@ def test_a_store_of_runs_of_format_1_goes_on(tmp_path: Path) -> None:
             assert store.rules() == {"losetictactoe": "rules of losetictactoe"}
             assert store.seconds("core") == 3.0
             store.check({baseline.id: baseline}, FORMER_VERSION)
-            with pytest.raises(ExperimentError, match=f"others in {baseline.id}: seed was 2004, is 5"):
+            with pytest.raises(ExperimentError, match=f"other settings in {baseline.id}: seed was 2004, is 5"):
                 store.check({baseline.id: replace(baseline, seed=5)}, FORMER_VERSION)
 
 

@@ -350,7 +350,7 @@ def test_where_many_moves_go_to_a_place_the_board_keeps_its_shape() -> None:
         "2  # . #     2       ·      1      3b,3e     ├ 2a  oplayer (mark 1 1)",
         "1  # # #     1       2a     2b     3a,3d     │ ├ 3a  xplayer (mark 3 1)",
     ]
-    assert lines[-1] == "# = anything, . = blank, 1+ = 1 and more"
+    assert lines[-1] == "# = anything, . = blank, 1+ = 1 and others"
 
 
 def test_a_position_has_no_place_where_anything_may_lie() -> None:
@@ -412,7 +412,7 @@ def test_a_picture_of_points_with_arrows_and_crosses() -> None:
 def test_a_picture_of_many_moves_to_one_place() -> None:
     _, words = shapes("losetictactoe", CROWD)
     assert [words[number] for number in ("2a", "3a", "4a", "4f")] == [2, 2, 1, 0]  # in the place and in the list
-    assert words[".. and 3 more moves"] == words["on the board: moves 1 to 3"] == 1
+    assert words["... and 3 more moves"] == words["on the board: moves 1 to 3"] == 1
 
 
 def test_a_picture_has_room_for_some_numbers_in_a_place() -> None:
@@ -435,5 +435,5 @@ def test_files_as_their_suffix_says_and_the_same_bytes_each_time(tmp_path: Path)
     assert [file.name for file in files] == ["pairs.png", "pairs.svg"]
     again = draw_pairs(game("losetictactoe"), [FIGURE_3], tmp_path / "again.svg", "Figure 3")
     assert again[0].read_bytes() == files[1].read_bytes()
-    with pytest.raises(GameloreError, match=r"expected a picture as .*, svg, .*; got '.txt'"):
+    with pytest.raises(GameloreError, match=r"expected a picture format .*, svg, .*, got '.txt'"):
         draw_pairs(game("losetictactoe"), [FIGURE_3], tmp_path / "pairs.txt")

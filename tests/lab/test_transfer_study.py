@@ -65,7 +65,7 @@ def test_own_sheets_are_named_not_located(tmp_path: Path) -> None:
     plan = TransferPlan(str(own[0]), (str(own[1]), "tictactoe"), runs=3, matches=20, source_matches=10)
     result = transfer(plan, tmp_path / "out", workers=1, progress=False)
     markdown = result.report.markdown.read_text()
-    assert markdown.startswith("# What is learned in mine, carried to yours, tictactoe\n")
+    assert markdown.startswith("# Transfer from mine to yours, tictactoe\n")
     for text in (markdown, result.report.html.read_text(), (tmp_path / "out" / "gains.csv").read_text()):
         assert "some folder" not in text
     assert "from mine to yours" in result.report.headline
@@ -83,5 +83,5 @@ def test_the_first_tenth_and_the_rest() -> None:
 def test_targets_are_named_once(tmp_path: Path) -> None:
     with pytest.raises(ExperimentError, match="expected every target once, got connect3, connect3"):
         transfer(TransferPlan("tictactoe", ("connect3", "connect3")), tmp_path)
-    with pytest.raises(ExperimentError, match="expected every target once, got none"):
+    with pytest.raises(ExperimentError, match="expected every target once, got no targets"):
         transfer(TransferPlan("tictactoe", ()), tmp_path)

@@ -90,7 +90,10 @@ def test_given_values_go_where_the_spec_says_nothing() -> None:
         ("baseline:source=tictactoe", "got 'source'; did you mean search"),
         ("baseline:lambda=1", "got 'lambda'; did you mean lam"),
         ("baseline:quota=much", "expected a number for quota, got 'much'"),
-        ("baseline:initialisation=late", "expected initialisation lazy | siblings | eager, got 'late'"),
+        (
+            "baseline:initialisation=late",
+            "expected the setting initialisation to be lazy, siblings or eager, got 'late'",
+        ),
         ("transfers", "got 'transfers'; did you mean transfer"),
     ],
 )

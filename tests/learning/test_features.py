@@ -61,8 +61,8 @@ def test_parsing_gives_back_what_was_written(tree: tuple[object, ...]) -> None:
         ("L,,W", "a member is missing"),
         (",L", "a member is missing"),
         ("L{n}", "a comma is missing"),
-        ("L,x", "it has other signs"),
-        ("101", "101 is no goal value"),
+        ("L,x", "it has characters that are not allowed"),
+        ("101", "101 is not a goal value"),
     ],
 )
 def test_other_texts_are_refused(text: str, why: str) -> None:
@@ -113,7 +113,7 @@ def test_what_does_not_combine() -> None:
         combine([ONE, FeatureValues({}, depth=3)])
     with pytest.raises(GameloreError, match="got none"):
         combine([])
-    with pytest.raises(GameloreError, match="expected rule"):
+    with pytest.raises(GameloreError, match="expected the setting rule"):
         combine([ONE], "best")  # type: ignore[arg-type]
 
 

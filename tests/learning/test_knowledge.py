@@ -92,7 +92,9 @@ def test_a_learner_is_its_game_role_opponent_settings_and_seed(path: Path) -> No
         assert len({first.id, *(other.id for other in others)}) == 6
         with pytest.raises(KnowledgeError, match=r"expected a role of coins \(red, blue\), got green"):
             make(Rules(), "green", opponent="random", settings={}, seed=1)
-        with pytest.raises(KnowledgeError, match="expected a seed of 64 bits with sign, got 9223372036854775808"):
+        with pytest.raises(
+            KnowledgeError, match="expected a seed that is a signed 64-bit number, got 9223372036854775808"
+        ):
             make(Rules(), "red", opponent="random", settings={}, seed=2**63)
 
 
@@ -149,7 +151,7 @@ def test_two_that_go_on_with_the_same_learner_are_told(path: Path) -> None:
     with Knowledge(path) as here, Knowledge(path) as there:
         mine, theirs = learner(here), learner(there)
         record_match(there, theirs, 100, 5, [])
-        with pytest.raises(KnowledgeError, match="expected learner 1 after 0 matches, got 1: another process"):
+        with pytest.raises(KnowledgeError, match="expected learner 1 after 0 matches, got 1, because another process"):
             record_match(here, mine, 0, 5, [Afterstate(state("x"), 1.0, 1)])
         assert here.matches(mine) == [(100, 5)]
         assert here.afterstates(mine) == []
@@ -239,9 +241,9 @@ def foreign_database(path: Path, application_id: int, user_version: int) -> None
         (
             schema.APPLICATION_ID,
             schema.FORMAT + 1,
-            "expected knowledge of format 3 or before, got format 4, .* newer",
+            "expected knowledge of format 3 or older, got format 4, .* newer",
         ),
-        (schema.APPLICATION_ID, 0, "expected knowledge of format 3 or before, got format 0, .* name another file"),
+        (schema.APPLICATION_ID, 0, "expected knowledge of format 3 or older, got format 0, .* name another file"),
     ],
 )
 def test_a_foreign_or_other_format_is_refused_and_left_alone(
@@ -305,7 +307,7 @@ def test_a_store_that_is_only_read_stays_as_it_is_in_any_format(path: Path, vers
 
 def test_there_is_no_reading_where_nothing_is(path: Path) -> None:
     for _ in range(2):
-        with pytest.raises(KnowledgeError, match="no knowledge there yet; learn a game first"):
+        with pytest.raises(KnowledgeError, match="expected a knowledge store, got no such file; learn a game first"):
             Knowledge(path, writable=False)
         path.touch()
     assert path.read_bytes() == b""
@@ -337,7 +339,9 @@ def test_a_match_is_kept_once_and_learned_from_once(path: Path) -> None:
         assert knowledge.keep_match(one, "a", MOVES, "terminal") is None
         record_match(knowledge, one, 100, 2, [], trajectory=0)
         assert knowledge.keep_match(one, "a", MOVES, "terminal") is None
-        with pytest.raises(KnowledgeError, match="expected trajectory 0 of learner 1, got none: another process"):
+        with pytest.raises(
+            KnowledgeError, match="expected trajectory 0 of learner 1, got none, because another process"
+        ):
             record_match(knowledge, one, 100, 2, [Afterstate(state("x"), 1.0, 1)], trajectory=0)
         assert (knowledge.matches(one), knowledge.afterstates(one), one.num_matches) == ([(100, 2)], [], 1)
 
@@ -346,7 +350,7 @@ def test_a_match_of_a_learner_that_another_process_has_is_not_kept(path: Path) -
     with Knowledge(path) as here, Knowledge(path) as there:
         mine, theirs = learner(here), learner(there)
         record_match(there, theirs, 100, 5, [])
-        with pytest.raises(KnowledgeError, match="expected learner 1 after 0 matches, got 1: another process"):
+        with pytest.raises(KnowledgeError, match="expected learner 1 after 0 matches, got 1, because another process"):
             here.keep_match(mine, "a", MOVES, "terminal")
         assert there.trajectories(theirs) == []
 
@@ -402,11 +406,15 @@ def test_a_damaged_file_is_told(path: Path, keep: float) -> None:
 
 def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(KnowledgeError, match=r"can be opened and written, got: .* name another one \(--knowledge"):
+    with pytest.raises(KnowledgeError, match=r"can be opened and written, got: .* name another file \(--knowledge"):
         Knowledge(tmp_path / "file" / "knowledge.db")
     with pytest.raises(KnowledgeError, match="can be opened and written, got: unable to open database file"):
         Knowledge(tmp_path)
-    with pytest.raises(KnowledgeError, match=r"no knowledge there yet; learn a game first \(gamelore learn\)"):
+    with pytest.raises(
+        KnowledgeError,
+        match=r"expected a knowledge store, got no such file; learn a game first "
+        r"\(gamelore learn\)",
+    ):
         Knowledge(tmp_path / "missing.db", create=False)
     assert not (tmp_path / "missing.db").exists()
 
@@ -509,7 +517,7 @@ def test_another_learner_of_the_same_name_is_refused_whole(path: Path, tmp_path:
         else:
             there.learner(Rules(), "red", opponent="weak", settings=SETTINGS, seed=7)
         before = content(there)
-        with pytest.raises(KnowledgeError, match=r"red against weak \(seed 7\) .* import into a new file"):
+        with pytest.raises(KnowledgeError, match=r"red against weak \(seed 7\) .* import into a new store"):
             import_learners(there, tmp_path / "k.json")
         assert content(there) == before
 
@@ -517,17 +525,17 @@ def test_another_learner_of_the_same_name_is_refused_whole(path: Path, tmp_path:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "expected JSON, got: .*; import what `export` wrote"),
+        ("{", "expected JSON, got: .*; import a file that `gamelore knowledge export` wrote"),
         ("[]", 'expected JSON with "format": "gamelore-knowledge"'),
         (
             '{"format": "gamelore-knowledge", "version": 4}',
-            "expected version 3 or before, got 4; use the gamelore that wrote it",
+            "expected version 3 or an older one, got 4; use the version of gamelore that wrote the file",
         ),
         (
             '{"format": "gamelore-knowledge", "version": 1, "games": []}',
-            "something else at: KeyError 'learners'",
+            "with this error: KeyError 'learners'",
         ),
-        ('{"format": "gamelore-knowledge", "version": 1, "games": [7]}', "something else at: TypeError"),
+        ('{"format": "gamelore-knowledge", "version": 1, "games": [7]}', "with this error: TypeError"),
     ],
 )
 def test_what_is_no_export_is_told(path: Path, tmp_path: Path, text: str, message: str) -> None:
@@ -543,7 +551,7 @@ def test_half_an_export_leaves_nothing_behind(path: Path, tmp_path: Path) -> Non
         damaged = json.loads((tmp_path / "k.json").read_text())
         damaged["learners"][0]["afterstates"][2][0] = [99]
         (tmp_path / "k.json").write_text(json.dumps(damaged))
-        with pytest.raises(KnowledgeError, match="something else at: IndexError"):
+        with pytest.raises(KnowledgeError, match="with this error: IndexError"):
             import_learners(there, tmp_path / "k.json")
         assert there.learners() == []
 
@@ -551,8 +559,8 @@ def test_half_an_export_leaves_nothing_behind(path: Path, tmp_path: Path) -> Non
 def test_an_export_never_leaves_half_a_file(path: Path, tmp_path: Path) -> None:
     with Knowledge(path) as knowledge:
         fill(knowledge)
-        with pytest.raises(KnowledgeError, match="expected a place to write"):
+        with pytest.raises(KnowledgeError, match="expected a file that can be written"):
             export_learners(knowledge, path / "below a file.json")
-        with pytest.raises(KnowledgeError, match=r"expected the number of a learner \(there are: 1\), got 9"):
+        with pytest.raises(KnowledgeError, match=r"expected the number of a learner in this store \(1\), got 9"):
             export_learners(knowledge, tmp_path / "k.json", [9])
         assert not (tmp_path / "k.json").exists()

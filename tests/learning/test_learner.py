@@ -238,7 +238,7 @@ def test_feature_values_are_means_weighted_by_visits() -> None:
 
 def test_facts_of_another_game_are_refused() -> None:
     learner = Learner(PositionGraph(load(TREE)), 0, [settings()])
-    with pytest.raises(KnowledgeError, match="were they learned with other rules"):
+    with pytest.raises(KnowledgeError, match="this knowledge may come from other rules"):
         learner.load(0, [Afterstate(frozenset({"(cell 1 1 x)"}), 50.0, 1)])
 
 
@@ -284,13 +284,17 @@ def test_learners_do_what_plain_ones_do(name: str, role: int) -> None:
 
 
 def test_settings_are_checked() -> None:
-    with pytest.raises(GameloreError, match=r"expected kind baseline \| transfer \| lookahead, got 'minimax'"):
+    with pytest.raises(
+        GameloreError,
+        match=r"expected the setting kind to be baseline, transfer or lookahead, "
+        r"got 'minimax'",
+    ):
         LearnerSettings("minimax")  # type: ignore[arg-type]
     with pytest.raises(GameloreError, match=r"expected lam from 0 to 1, got 1\.5"):
         LearnerSettings(lam=1.5)
     with pytest.raises(GameloreError, match="expected a depth of at least 0"):
         LearnerSettings(depth=-1)
-    with pytest.raises(GameloreError, match="with the transfer learner only, got lookahead"):
+    with pytest.raises(GameloreError, match="only for the transfer learner, got them for lookahead"):
         LearnerSettings("lookahead", control="terminal")
     assert LearnerSettings("transfer", equivalence={50: 0, 0: 0}).equivalence == ((0, 0), (50, 0))
     assert hash(LearnerSettings()) == hash(LearnerSettings())
@@ -300,7 +304,7 @@ def test_a_transfer_learner_needs_values_of_its_depth() -> None:
     graph = PositionGraph(load(TREE))
     with pytest.raises(GameloreError, match="of depth 2 for a transfer learner, got none"):
         Learner(graph, 0, [LearnerSettings("transfer")])
-    with pytest.raises(GameloreError, match="of depth 3 for a transfer learner, got those of depth 2"):
+    with pytest.raises(GameloreError, match="of depth 3 for a transfer learner, got values of depth 2"):
         Learner(graph, 0, [LearnerSettings("transfer", depth=3)], [VALUES])
-    with pytest.raises(GameloreError, match="got 1, 2 and 1; give lists of one length"):
+    with pytest.raises(GameloreError, match="got 1, 2 and 1; give lists of the same length"):
         Learner(graph, 0, [LearnerSettings()], [None, None])

@@ -471,7 +471,11 @@ def test_more_symmetries_than_their_tables_have_room_for(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize(
     ("settings", "word"),
-    [({"lengths": ()}, "lengths"), ({"lengths": (0,)}, "lengths"), ({"weighting": "best"}, "weighting agreement")],
+    [
+        ({"lengths": ()}, "lengths"),
+        ({"lengths": (0,)}, "lengths"),
+        ({"weighting": "best"}, "weighting to be agreement"),
+    ],
 )
 def test_settings_that_make_no_sense(settings: dict[str, object], word: str) -> None:
     with pytest.raises(GameloreError, match=word):

@@ -390,7 +390,7 @@ def test_what_somebody_else_answered_for_it_is_not_gone_on_with() -> None:
 def test_another_game_is_refused() -> None:
     pairs = pairs_of(patterns_of("tictactoe"), (1.0, 0, EMPTY, [solo(1)]))
     graph = PositionGraph(game_of("losetictactoe"))
-    with pytest.raises(GameloreError, match="expected matches of tictactoe"):
+    with pytest.raises(GameloreError, match="expected a match of tictactoe"):
         run_lockstep(graph, [SeqPlayer(pairs), by_name("random")], [stream(1)], 1)
 
 

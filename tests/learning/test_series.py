@@ -215,7 +215,7 @@ def test_lists_must_be_of_one_length() -> None:
 
 def test_the_role_must_be_one_of_the_game() -> None:
     for role in ("white", 2, -1):
-        with pytest.raises(GameloreError, match=r"a role of tictactoe, xplayer \| oplayer, got"):
+        with pytest.raises(GameloreError, match=r"a role of tictactoe \(xplayer, oplayer\) or its number from 0, got"):
             play_series(load("tictactoe"), role, [LearnerSettings()], None, AGAINST[:1], 5, SEEDS[:1])
 
 

@@ -36,7 +36,11 @@ def play(game: str, initialisation: Initialisation, matches: int, graph: Positio
 @pytest.mark.parametrize("initialisation", ["eager", "siblings"])
 def test_twenty_matches_of_breakthrough_are_refused_before_the_first(initialisation: Initialisation) -> None:
     graph = PositionGraph(load(LARGE))
-    with pytest.raises(GameloreError, match=r"at most 512 MiB, but estimated \d[\d,]* MiB .* choose lazy") as raised:
+    with pytest.raises(
+        GameloreError,
+        match=r"at most 512 MiB, got an estimate of \d[\d,]* MiB .* choose "
+        r"lazy",
+    ) as raised:
         play(LARGE, initialisation, 20, graph)
     assert f"{initialisation} initialisation" in str(raised.value)
     assert "1 x 20 matches of breakthrough" in str(raised.value)
@@ -61,7 +65,7 @@ def test_a_graph_that_grows_beyond_the_cap_ends_the_series(monkeypatch: pytest.M
     series = play("tictactoe", "eager", 50)
     check_growth(series.graph)
     monkeypatch.setenv(CAP_VARIABLE, "0")
-    with pytest.raises(GameloreError, match=r"got [\d,]+ positions of tictactoe, which take 0 MiB; choose lazy"):
+    with pytest.raises(GameloreError, match=r"got [\d,]+ positions of tictactoe, which need 0 MiB; choose lazy"):
         check_growth(series.graph)
 
 

@@ -136,7 +136,8 @@ def test_sources_that_teach_nothing_are_told(tmp_path: Path) -> None:
     with Knowledge(tmp_path / "k.db") as knowledge:
         study(knowledge, source, "xplayer", LearnerSettings(), OpponentSettings("weak"), 3)
         message = (
-            r"expected knowledge of tictactoe against random, got none .* \(against: weak:filler=random,epsilon=0.01"
+            r"expected knowledge of tictactoe against random, got none .* \(opponents there: "
+            r"weak:filler=random,epsilon=0.01"
         )
         with pytest.raises(KnowledgeError, match=message):
             study(
@@ -154,11 +155,11 @@ def test_sources_that_teach_nothing_are_told(tmp_path: Path) -> None:
 def test_a_transfer_learner_without_anything_to_begin_with_is_not_enrolled(tmp_path: Path) -> None:
     source, target = load("tictactoe"), load("connect3")
     with Knowledge(tmp_path / "k.db") as knowledge:
-        with pytest.raises(KnowledgeError, match="expected sources for a transfer learner, got none; name games"):
+        with pytest.raises(KnowledgeError, match="expected source games for a transfer learner, got none; name games"):
             study(knowledge, target, "red", TRANSFER, GREEDY, 3)
         study(knowledge, source, "xplayer", LearnerSettings(depth=0), GREEDY, 3)
         nothing = replace(TRANSFER, depth=0)  # features need a ply at least
-        with pytest.raises(KnowledgeError, match=r"values of features from tictactoe, got none .*; let more matches"):
+        with pytest.raises(KnowledgeError, match=r"feature values from tictactoe, got none .*; learn more matches"):
             study(knowledge, target, "red", nothing, GREEDY, 3, sources=Sources(("tictactoe",)))
         assert [learner.game for learner in knowledge.learners()] == ["tictactoe"]
 

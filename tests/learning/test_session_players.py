@@ -294,8 +294,8 @@ def test_a_trajectory_that_cannot_be_played_is_left_out_and_told(path: Path, cap
         knowledge.keep_match(stored, "short", [("(mark 1 1)", "noop")], "terminal")
     assert learner(path).num_matches(graph, 0) == 1
     assert [line.partition(":")[0] for line in caplog.messages] == [
-        "match 'bad\\nname' of learner 1 is left out",
-        "match 'short' of learner 1 is left out",
+        "match 'bad\\nname' is left out and learner 1 does not learn from it",
+        "match 'short' is left out and learner 1 does not learn from it",
     ]
     assert everything(path)[0][-1] == []
 
@@ -345,7 +345,9 @@ def test_of_two_on_one_learner_the_second_is_told_and_nothing_is_spoilt(path: Pa
         for number, (player, graph) in enumerate(zip((one, other), graphs, strict=True))
     ]
     one.end(0, ended[0])
-    with pytest.raises(KnowledgeError, match="expected learner 1 after 0 matches, got 1: another process goes on"):
+    with pytest.raises(
+        KnowledgeError, match="expected learner 1 after 0 matches, got 1, because another process continues"
+    ):
         other.end(0, ended[1])
     with Knowledge(path) as knowledge:
         assert len(knowledge.matches(only(path))) == 1
@@ -398,7 +400,7 @@ def test_over_the_quota_nothing_is_stored_and_that_is_said_once(path: Path, capl
     assert everything(path) == before
     assert player.num_matches(graph, 0) == 7
     (message,) = caplog.messages
-    assert message.endswith(f"knowledge.db: the quota of {quota} bytes is used up; nothing more is learned")
+    assert message.endswith(f"knowledge.db: the quota of {quota} bytes is used up; the learner does not learn any more")
     played(learner(path, quota=10 * quota), graph, 1)
     assert only(path).num_matches == 4
 
@@ -469,7 +471,7 @@ def test_without_learning_and_without_a_store_it_plays(path: Path, caplog: pytes
     played(learner(path, "transfer", learn=False), PositionGraph(game_of("tictactoe")), 2)
     assert list(path.parent.iterdir()) == []
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
-    assert "no knowledge there" in caplog.text
+    assert "this file does not exist and will not be created" in caplog.text
 
 
 # transfer without a source
@@ -529,14 +531,18 @@ def test_sources_that_teach_nothing_are_as_none_unless_they_were_named(path: Pat
     with Knowledge(path) as knowledge:
         study(knowledge, game_of(SIDES), "walker", LearnerSettings(), GREEDY, 1, seed=1)  # cut off: no feature
     graph = PositionGraph(game_of("tictactoe"))
-    with pytest.raises(KnowledgeError, match="expected values of features from unnamed, got none"):
+    with pytest.raises(KnowledgeError, match="expected feature values from unnamed, got none"):
         learner(path, "transfer", source="unnamed").num_matches(graph, 0)
     with pytest.raises(KnowledgeError, match=r"expected knowledge of chess against egreedy.* got none"):
         learner(path, "transfer", source="unnamed+chess").num_matches(graph, 0)
     played(learner(path, "transfer"), graph, 2)
     assert everything(path)[1][3]["sources"]["games"] == []  # type: ignore[index]
     learner(path, opponent="alice").num_matches(graph, 1)  # and no match so far
-    with pytest.raises(KnowledgeError, match=r"expected knowledge of tictactoe against alice, .* \(against: egreedy"):
+    with pytest.raises(
+        KnowledgeError,
+        match=r"expected knowledge of tictactoe against alice, .* \(opponents "
+        r"there: egreedy",
+    ):
         learner(path, "transfer", source="tictactoe", source_opponent="alice").num_matches(
             PositionGraph(game_of(SIDES)), 0
         )
@@ -592,7 +598,9 @@ def test_a_match_that_takes_too_much_memory_costs_itself_only(
         with pytest.raises(MemoryError):
             player.end(0, finished)  # so its process dies
         assert learner(path).num_matches(graph, 0) == 3
-    assert caplog.messages == ["match 'large' of learner 1 is left out: there is not enough memory to learn from it"]
+    assert caplog.messages == [
+        "match 'large' is left out and learner 1 does not learn from it: there is not enough memory"
+    ]
     played(learner(path), graph, 2)
     played(learner(tmp_path / "whole.db"), graph, 5)
     assert everything(path) == everything(tmp_path / "whole.db")
@@ -757,13 +765,13 @@ def test_opponents_are_written_out(text: str, full: str) -> None:
     ("options", "message"),
     [
         ({"opponent": "egreedy:fill=first"}, "got 'fill'; did you mean filler"),
-        ({"search": -1.0}, "expected search of at least 0 seconds, got -1.0"),
+        ({"search": -1.0}, "expected a search time of at least 0 seconds, got -1.0"),
         ({"quota": -1}, "expected a quota of at least 0 bytes, got -1"),
-        ({"search": float("nan")}, "expected search of at least 0 seconds, got nan"),
+        ({"search": float("nan")}, "expected a search time of at least 0 seconds, got nan"),
         ({"alpha": 2.0}, "expected alpha from 0 to 1"),
-        ({"control": "terminal"}, "with the transfer learner only"),
-        ({"source_opponent": "weak"}, "expected a source with source_opponent=weak, got none"),
-        ({"source": "tictactoe"}, "expected sources with the transfer learner only, got baseline"),
+        ({"control": "terminal"}, "only for the transfer learner"),
+        ({"source_opponent": "weak"}, "expected a source together with source_opponent=weak, got none"),
+        ({"source": "tictactoe"}, "expected sources only for the transfer learner, got sources for baseline"),
     ],
 )
 def test_what_is_wrong_is_named(path: Path, options: dict[str, object], message: str) -> None:

@@ -350,5 +350,5 @@ def test_of_two_stored_for_one_class_the_one_with_more_visits_counts() -> None:
 
 
 def test_another_word_is_refused() -> None:
-    with pytest.raises(GameloreError, match=r"expected symmetry all \| none, got 'some'"):
+    with pytest.raises(GameloreError, match=r"expected the setting symmetry to be all or none, got 'some'"):
         LearnerSettings(symmetry="some")  # type: ignore[arg-type]

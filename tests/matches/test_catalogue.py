@@ -41,11 +41,11 @@ def test_lookahead_players_by_name() -> None:
         ("egredy", "got 'egredy'; did you mean egreedy"),
         ("zzz", "got 'zzz'; choose one of these"),
         ("egreedy:fill=first", "got 'fill'; did you mean filler"),
-        ("minimax:epsilon=1", "expected option of minimax: depth, default; got 'epsilon'"),
-        ("random:epsilon=1", "expected option of random: none; got 'epsilon'"),
+        ("minimax:epsilon=1", "expected an option of minimax (depth, default), got 'epsilon'"),
+        ("random:epsilon=1", "expected an option of random (there is none), got 'epsilon'"),
         ("minimax:depth=two", "expected a number for depth, got 'two'"),
         ("egreedy:first", "expected option=value, got 'first'"),
-        ("egreedy:filler=last", "expected filler random | first | hashed, got 'last'"),
+        ("egreedy:filler=last", "expected the setting filler to be random, first or hashed, got 'last'"),
         ("minimax:depth=0", "expected a depth of at least 1, got 0"),
     ],
 )
@@ -56,7 +56,7 @@ def test_what_is_wrong_is_named(spec: str, message: str) -> None:
 
 
 def test_names_are_enlisted_once() -> None:
-    with pytest.raises(GameloreError, match="'random', which is taken"):
+    with pytest.raises(GameloreError, match="'random', which is already used"):
         register("random", PlayerKind("again", {}, Opponent))
     assert all(entry.about for entry in PLAYERS.values())
 
@@ -154,14 +154,21 @@ def test_a_file_is_run_once_for_each_of_its_states(own: Path) -> None:
 @pytest.mark.parametrize(
     ("behind", "message"),
     [
-        ("Lost", "expected a class Lost(Player) in PATH, got nothing of that name; derive it from gamelore.play"),
-        ("number", "expected a class number(Player) in PATH, got 7; derive"),
-        ("Choosing", "expected a class Choosing(Player) in PATH, got <class"),
-        ("Player", "expected a class Player(Player) in PATH, got <class 'gamelore.players.player.Player'>"),
+        (
+            "Lost",
+            "expected the class of a player with the name Lost in PATH, got no such name; derive the class from "
+            "gamelore.play",
+        ),
+        ("number", "expected the class of a player with the name number in PATH, got 7; derive"),
+        ("Choosing", "expected the class of a player with the name Choosing in PATH, got <class"),
+        (
+            "Player",
+            "expected the class of a player with the name Player in PATH, got <class 'gamelore.players.player.Player'>",
+        ),
         ("Careful", "expected a player from 'PATH:Careful', got: Careful.__init__() missing 1 required"),
         (
             "Careful:deep=2",
-            "expected option of Careful: depth, hope, name, brave, seed; got 'deep'; did you mean depth",
+            "expected an option of Careful (depth, hope, name, brave, seed), got 'deep'; did you mean depth",
         ),
         ("Careful:depth=x", "expected a number for depth, got 'x'"),
         ("Careful:depth=1,brave=1", "expected yes or no, got '1'"),
@@ -181,5 +188,7 @@ def test_a_file_that_cannot_be_imported_is_told(own: Path, text: str | None, fou
     own.unlink()
     if text is not None:
         own.write_text(text)
-    with pytest.raises(GameloreError, match=f"expected a Python file that can be imported, got {found}.* mend it"):
+    with pytest.raises(
+        GameloreError, match=f"expected a Python file that can be imported, got {found}.* correct the file"
+    ):
         player(f"{own}:Last")

@@ -197,7 +197,7 @@ def test_an_impossible_choice_is_refused(graph_of) -> None:
         def choose(self, turn: Turn) -> np.ndarray:
             return np.full(len(turn.lanes), 9, np.int32)
 
-    with pytest.raises(GameloreError, match="a player chose no legal move"):
+    with pytest.raises(GameloreError, match="a player did not choose a legal move"):
         run_lockstep(graph_of("tictactoe"), [Wrong(), Listener()], keys_of(1), 1)
 
 

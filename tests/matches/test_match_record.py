@@ -148,7 +148,10 @@ def changed(record, ply, old, new):
 def test_a_replay_names_the_ply_and_the_facts_that_differ(record, tictactoe, ply):
     mark = "x" if ply else "b"
     wrong = changed(record, ply, f"(cell 1 1 {mark})", "(cell 1 1 o) (more of it)")
-    why = rf"at ply {ply} .*only recorded: \(cell 1 1 o\) \(more of it\); only played: \(cell 1 1 {mark}\)"
+    why = (
+        rf"at ply {ply}, .*facts only in the record: \(cell 1 1 o\) \(more of it\); facts only in the replay: "
+        rf"\(cell 1 1 {mark}\)"
+    )
     with pytest.raises(GameloreError, match=why):
         wrong.replay(tictactoe)
 
@@ -156,18 +159,18 @@ def test_a_replay_names_the_ply_and_the_facts_that_differ(record, tictactoe, ply
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"moves": (("(mark 1 1)", "noop"),)}, "the number of states as recorded, 6, got 2"),
+        ({"moves": (("(mark 1 1)", "noop"),)}, "the number of states to be 6 as recorded, got 2"),
         ({"moves": (("(mark 1 1)",),) * 5}, "the number of moves at ply 0"),
-        ({"errors": (("", ""),)}, "the number of rows of errors as recorded, 1, got 6"),
-        ({"errors": (("", ""),) * 5 + (("",),)}, "the number of errors at ply 5 as recorded, 1, got 2"),
+        ({"errors": (("", ""),)}, "the number of lists of errors to be 1 as recorded, got 6"),
+        ({"errors": (("", ""),) * 5 + (("",),)}, "the number of errors at ply 5 to be 1 as recorded, got 2"),
         ({"state_times": (1, 2)}, "the number of state times"),
-        ({"goal_values": (100,)}, "the number of goals as recorded, 1, got 2"),
-        ({"goal_values": (0, 100)}, r"the goals as recorded, \(0, 100\), got \(100, 0\)"),
+        ({"goal_values": (100,)}, "the number of goals to be 1 as recorded, got 2"),
+        ({"goal_values": (0, 100)}, r"the goals to be \(0, 100\) as recorded, got \(100, 0\)"),
         ({"player_names": ("one",)}, "the number of players"),
         ({"states": ("cell 1 1 b",) * 6}, "expected .* at ply 0, got cell 1 1 b"),
         ({"states": ("",) * 6}, "at ply 0, got "),
         ({"states": ("( (cell )",) * 6}, "expected facts at ply 0"),
-        ({"states": ("(" * 1000 + ")" * 1000,) * 6}, "more than 200 nested"),
+        ({"states": ("(" * 1000 + ")" * 1000,) * 6}, "at most 200 levels of parentheses"),
         ({"moves": (("(mark 9 9)", "noop"),) * 5}, r"ply 0 differs from the record: .* got \(mark 9 9\)"),
         ({"moves": (("\x1b((", "noop"),) * 5}, r"ply 0 differs from the record: .* got \?\(\("),
     ],
@@ -180,18 +183,18 @@ def test_a_replay_finds_what_is_wrong(record, tictactoe, changes, why):
 def test_a_replay_finds_a_wrong_end(record, tictactoe):
     for end in ("stuck", "cap"):
         wrong = replace(record, end=end)
-        with pytest.raises(GameloreError, match=f"the end as recorded, {end}, got terminal"):
+        with pytest.raises(GameloreError, match=f"the end to be {end} as recorded, got terminal"):
             wrong.replay(tictactoe)
     early = replace(record, states=record.states[:4], moves=record.moves[:3], errors=(), state_times=())
-    with pytest.raises(GameloreError, match="the end as recorded, terminal, got None"):
+    with pytest.raises(GameloreError, match="the end to be terminal as recorded, got None"):
         early.replay(tictactoe)
     late = replace(record, moves=(*record.moves, ("noop", "noop")), states=(*record.states, EMPTY))
-    with pytest.raises(GameloreError, match=r"ply 5 differs from the record: .*it is over"):
+    with pytest.raises(GameloreError, match=r"ply 5 differs from the record: .*no role at the end"):
         replace(late, errors=(), state_times=()).replay(tictactoe)
 
 
 def test_a_replay_needs_the_right_rules(record):
-    with pytest.raises(GameloreError, match="expected the rules of tictactoe as recorded, got others"):
+    with pytest.raises(GameloreError, match="expected the recorded rules of tictactoe, got other rules"):
         record.replay(load("losetictactoe"))
 
 

@@ -223,9 +223,9 @@ def test_a_lane_without_settings_is_refused(graph_of) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"kind": "strong"}, "expected kind egreedy | random | weak, got 'strong'"),
-        ({"filler": "last"}, "expected filler random | first | hashed, got 'last'"),
-        ({"epsilon": 1.5}, "expected epsilon from 0 to 1, got 1.5"),
+        ({"kind": "strong"}, "expected the setting kind to be egreedy, random or weak, got 'strong'"),
+        ({"filler": "last"}, "expected the setting filler to be random, first or hashed, got 'last'"),
+        ({"epsilon": 1.5}, "expected an epsilon from 0 to 1, got 1.5"),
     ],
 )
 def test_wrong_settings_are_refused(settings, message) -> None:

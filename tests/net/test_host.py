@@ -121,7 +121,7 @@ def test_moves_are_read_by_their_meaning(game: Game) -> None:
         ("busy", None, "IL", "busy"),
         (")(", None, "IL", ")("),
         ("(mark\x1b[2J 1", None, "IL", "(mark?[2J 1"),
-        ("(" * 50_000, None, "IL", "(" * 198 + ".."),
+        ("(" * 50_000, None, "IL", "(" * 197 + "..."),
     ],
 )
 def test_faults_and_what_is_played_in_place(

@@ -376,7 +376,7 @@ def test_where_no_more_connections_can_be_opened_they_wait(
 
     monkeypatch.setattr(socket.socket, "accept", fail)
     assert replied(GOOD).endswith(b"got ( INFO )")
-    assert caplog.messages == ["no new connections for 0.05 s: [Errno 24] too many open files"]
+    assert caplog.messages == ["no new connections are accepted for 0.05 s: [Errno 24] too many open files"]
 
 
 def test_many_messages_at_once():

@@ -90,15 +90,15 @@ REFUSED = [
     ("", "expected one message, got 0 expressions"),
     (" \r\n ; nothing", "got 0 expressions"),
     ("( INFO ) ( INFO )", "got 2 expressions"),
-    ("( INFO", "never closed"),
-    ("( INFO ) )", "closes nothing"),
-    (") INFO (", "closes nothing"),
+    ("( INFO", "without a '\\)'"),
+    ("( INFO ) )", "without a '\\('"),
+    (") INFO (", "without a '\\('"),
     ("()", "got nothing"),
     ("((INFO))", r"got \(INFO\)"),
     ("( DANCE m )", "got DANCE; send one of these"),
-    ("( \x1b[31mINFO )", r"got the character '\\x1b' at 2"),
-    ("( INFO\x00 )", r"got the character '\\x00' at 6"),
-    ("( ABORT m\u00fcnchen )", r"got the character '\\xfc' at 9"),
+    ("( \x1b[31mINFO )", r"got the character '\\x1b' at position 2"),
+    ("( INFO\x00 )", r"got the character '\\x00' at position 6"),
+    ("( ABORT m\u00fcnchen )", r"got the character '\\xfc' at position 9"),
     ("( ABORT \u200em )", r"got the character '\\u200e'"),
     ("( ABORT )", "expected the id of a match in ABORT, got nothing"),
     ("( ABORT (m 1) )", "expected one word"),
@@ -122,7 +122,7 @@ REFUSED = [
     (f"( PLAY m ( {'a ' * (MAX_MOVES + 1)} ) )", f"at most {MAX_MOVES} moves"),
     (f"( PLAY m ( {'(a b) ' * (MAX_MOVES + 1)} ) )", f"at most {MAX_MOVES} lists"),
     (f"( PLAY m ( {'a' * (MAX_TERM + 1)} ) )", f"at most {MAX_TERM} characters"),
-    (f"( PLAY m {'(' * MAX_NESTING}a{')' * MAX_NESTING} )", f"at most {MAX_NESTING} nested"),
+    (f"( PLAY m {'(' * MAX_NESTING}a{')' * MAX_NESTING} )", f"at most {MAX_NESTING} levels"),
     ("( STOP (m) NIL )", "expected one word"),
 ]
 
@@ -346,7 +346,7 @@ def test_info_is_read_back(info):
 
 def test_info_is_exact():
     assert show_info(PlayerInfo("X", "busy", "alien")) == "( ( name X ) ( status busy ) ( species alien ) )"
-    with pytest.raises(ProtocolError, match="expected one word of ASCII as name, got My Player"):
+    with pytest.raises(ProtocolError, match="expected one word in ASCII as name, got My Player"):
         show_info(PlayerInfo("My Player", "busy"))
 
 
@@ -360,8 +360,8 @@ def test_printable_is_one_short_line(text, most):
 
 def test_printable_keeps_what_can_be_read():
     assert printable("a\r\n b\x1b[31m\u200e") == "a b?[31m?"
-    assert printable("x" * 300) == "x" * 198 + ".."
-    assert printable(" " * 10_000 + "x", 20) == ".."
+    assert printable("x" * 300) == "x" * 197 + "..."
+    assert printable(" " * 10_000 + "x", 20) == "..."
 
 
 def test_match_ids():

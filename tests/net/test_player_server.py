@@ -141,8 +141,8 @@ def test_a_match_from_start_to_end(caplog: pytest.LogCaptureFixture):
     ]
     lines = [record.getMessage() for record in caplog.records]
     assert lines == [
-        "match m1: begins, as robot, with clocks of 10 and 10 s",
-        "match m1: over (terminal), goals 100 ?, learned from",
+        "match m1: begins, the role is robot, the clocks are 10 and 10 s",
+        "match m1: over (terminal), goals 100 ?, the player learned from it",
     ]
 
 

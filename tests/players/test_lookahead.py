@@ -133,7 +133,10 @@ def test_the_player_makes_a_best_move_and_draws_ties(graph_of, row_at) -> None:
     [
         (lambda graph: lookahead(graph, 0, [0], -1), "expected a depth of at least 0, got -1"),
         (lambda graph: choice_values(graph, 0, [0], 0), "expected a depth of at least 1, got 0"),
-        (lambda graph: lookahead(graph, 0, [0], 1, "minmax"), "expected heuristic minimax | maxmax | avgmax"),
+        (
+            lambda graph: lookahead(graph, 0, [0], 1, "minmax"),
+            "expected the setting heuristic to be minimax, maxmax or avgmax",
+        ),
         (lambda _: Lookahead("minimax", 0), "expected a depth of at least 1, got 0"),
     ],
 )

@@ -105,7 +105,7 @@ def test_successors_are_the_same_expanded_or_not(graph_of) -> None:
 def test_a_choice_outside_the_legal_moves_is_refused(graph_of) -> None:
     graph = graph_of("tictactoe")
     for choices in ([[9, 0]], [[-1, 0]], [[0, 1]]):
-        with pytest.raises(IndexError, match="expected choices within the legal moves"):
+        with pytest.raises(IndexError, match="expected choices that are indices of legal moves"):
             graph.successor([graph.start], choices)
 
 

@@ -33,7 +33,7 @@ def test_every_game_has_its_counts_and_its_line_in_the_docstring() -> None:
 def test_a_wrong_name_gets_the_nearest_right_ones() -> None:
     with pytest.raises(GameloreError, match="got 'tictactow'; did you mean tictactoe"):
         rulesheets.path("tictactow")
-    with pytest.raises(GameloreError, match=r"choose one of breakthrough, .*tictactoe3p"):
+    with pytest.raises(GameloreError, match=r"the shipped games are breakthrough, .*tictactoe3p"):
         rulesheets.perft("zzz")
 
 
@@ -46,9 +46,9 @@ def test_a_missing_file_gets_the_nearest_games_and_files(tmp_path: Path, monkeyp
     monkeypatch.chdir(tmp_path)
     what = "expected a shipped game or the path of a rulesheet, got"
     missing = f"there is no such file in {tmp_path}"
-    shipped = f"shipped are {', '.join(rulesheets.names())}"
+    shipped = f"the shipped games are {', '.join(rulesheets.names())}"
     assert told("nofile.kif") == f"{what} 'nofile.kif'; {missing}; {shipped}"  # goofspiel has such letters, but far
-    assert told("zzz.kif").startswith(f"{what} 'zzz.kif'; {missing}; shipped are breakthrough, ")
+    assert told("zzz.kif").startswith(f"{what} 'zzz.kif'; {missing}; the shipped games are breakthrough, ")
     assert told("goofspeil.kif") == f"{what} 'goofspeil.kif'; {missing}; did you mean goofspiel?"
     mine = tmp_path / "MyGame.kif"
     mine.write_text("(role a)", encoding="utf-8")
@@ -62,7 +62,7 @@ def test_a_missing_file_gets_the_nearest_games_and_files(tmp_path: Path, monkeyp
     assert told("MyGaem").endswith("got 'MyGaem'; did you mean MyGame.kif?")
     assert told(tmp_path / "zzz.kif").endswith(f"got {str(tmp_path / 'zzz.kif')!r}; {missing}")
     assert told(tmp_path / "none" / "a.kif").endswith(f"; there is no folder {tmp_path / 'none'}")
-    assert told(tmp_path).endswith(f"that is a folder: name its files, as in {tmp_path / '*.kif'}")
+    assert told(tmp_path).endswith(f"this is a folder: name the files in it, for example {tmp_path / '*.kif'}")
 
 
 @pytest.mark.parametrize("name", rulesheets.names())

@@ -60,13 +60,19 @@ def test_a_sheet_with_errors_keeps_them():
 @pytest.mark.parametrize(
     ("chosen", "message"),
     [
-        ({"sise": "3"}, "expected an option of it: size, wrap, title; got 'sise'; did you mean size?"),
-        ({"xyz": "3"}, "expected an option of it: size, wrap, title; got 'xyz'; choose one of these"),
+        ({"sise": "3"}, "expected an option of it (size, wrap, title), got 'sise'; did you mean size?"),
+        ({"xyz": "3"}, "expected an option of it (size, wrap, title), got 'xyz'; choose one of these"),
         ({"size": "8"}, "expected one of 3, 10, Huge for the option size, got '8'; the nearest is 10"),
         ({"size": "hug"}, "expected one of 3, 10, Huge for the option size, got 'hug'; did you mean Huge?"),
-        ({"wrap": "perhaps"}, "expected one of no, yes for the option wrap, got 'perhaps'; leave it out for no"),
-        ({"title": "a b"}, "expected a word for the option title, got 'a b'; leave it out for none"),
-        ({"title": ""}, "expected a word for the option title, got ''; leave it out for none"),
+        (
+            {"wrap": "perhaps"},
+            "expected one of no, yes for the option wrap, got 'perhaps'; leave the option out for the default no",
+        ),
+        (
+            {"title": "a b"},
+            "expected a word for the option title, got 'a b'; leave the option out for the default none",
+        ),
+        ({"title": ""}, "expected a word for the option title, got ''; leave the option out for the default none"),
     ],
 )
 def test_mistakes(chosen, message):
@@ -76,7 +82,7 @@ def test_mistakes(chosen, message):
 
 
 def test_a_sheet_without_options():
-    with pytest.raises(GameloreError, match="expected it as it is, for it has no options, got 'size'; leave it out"):
+    with pytest.raises(GameloreError, match="expected no options, because it has none, got 'size'; leave it out"):
         with_choices("(role player)", {"size": "3"}, "it")
 
 

@@ -65,12 +65,15 @@ def test_a_file_with_such_a_name_is_a_file(tmp_path: Path) -> None:
         ("breakthrow:rows=2", "expected the name of a shipped game, got 'breakthrow'; did you mean breakthrough?"),
         (
             "breakthrough:row=2",
-            "expected an option of breakthrough: width, height, rows; got 'row'; did you mean rows?",
+            "expected an option of breakthrough (width, height, rows), got 'row'; did you mean rows?",
         ),
         ("breakthrough:rows=3", "expected one of 1, 2 for the option rows, got '3'; the nearest is 2"),
-        ("breakthrough:rows", "expected option=value, got 'rows' in 'breakthrough:rows'; write name:option=value,.."),
+        (
+            "breakthrough:rows",
+            "expected option=value, got 'rows' in 'breakthrough:rows'; write name:option=value,option=value",
+        ),
         ("breakthrough:rows=1,rows=2", "expected the option rows once"),
-        ("connect3:width=4", "expected connect3 as it is, for it has no options, got 'width'; leave it out"),
+        ("connect3:width=4", "expected no options, because connect3 has none, got 'width'; leave it out"),
     ],
 )
 def test_mistakes_are_told_before_anything_is_done(source: str, message: str) -> None:

@@ -182,8 +182,8 @@ def test_mixtures_by_name() -> None:
     ("spec", "message"),
     [
         ("xreasonable:x=101", "from 0 to 100"),
-        ("reasonable:own=maybe", "ignore | avoid"),
-        ("perfect:best=quick", "fastest | value"),
+        ("reasonable:own=maybe", "ignore or avoid"),
+        ("perfect:best=quick", "fastest or value"),
     ],
 )
 def test_settings_that_make_no_sense(spec: str, message: str) -> None:

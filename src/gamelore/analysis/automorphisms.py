@@ -35,7 +35,7 @@ from ..ground.program import Ints, joined_ranges, mixed
 LABELS = 16  # upper bound of the labels of edges: two labels for each of the eight kinds, one for each direction
 CALLS = 50  # largest number of VF2 calls for each vertex; if the colours leave no choice, one call is enough
 COLOURS = 25_000_000  # largest number of vertex colours in memory in one search, about 400 MB
-SOME_STAY = "these keep some facts or moves in their places"
+SOME_STAY = "those shown leave some facts or moves unchanged"
 
 
 class ColouredGraph:
@@ -259,7 +259,7 @@ class _Search:
 
     def _tick(self) -> None:
         if time.process_time() > self._end:
-            self.why = f"the search for more was given up after {self.bounds.seconds:g} processor seconds"
+            self.why = f"the search for more stopped after {self.bounds.seconds:g} s of processor time"
             raise _OutOfTime
 
     def run(self, colouring: Colouring) -> None:
@@ -298,7 +298,7 @@ class _Search:
                 vertex = int(shared[np.argmin(colouring.sizes[colouring.colours[shared]])])
                 after = colouring.individualised(vertex, self.graph, self._tick)
                 if len(levels) == levels.maxlen:
-                    self.why = f"there are too many to look for all; {SOME_STAY}"
+                    self.why = f"the search needs too much memory to find all; {SOME_STAY}"
                 levels.append(_Level(vertex, bool(self.live[vertex]), colouring, after))
                 colouring = after
         return list(levels)

@@ -160,7 +160,7 @@ class Vicinity:
         Raise GameloreError if the game is not compiled as a whole, or if its rules as written are too large to ground.
         """
         if game.circuit is None or game.is_bounded:
-            raise _unfit(f"that is compiled as a whole, got {game.name}: {game.engine_reason}")
+            raise _unfit(f"that is compiled as a whole, got {game.name}, which is not: {game.engine_reason}")
         facts = game.circuit.facts
         seen, states, joint = _sampled(game)
         variables = _variables(facts, unpack_bits(seen, len(facts)))
@@ -170,7 +170,7 @@ class Vicinity:
         try:
             return cls(variables, neighbours(game.rulesheet, variable_of, ~everywhere), touched, everywhere)
         except GroundingError as error:
-            raise _unfit(f"whose rules are small as they are written, got {game.name}: {error}") from None
+            raise _unfit(f"whose rules can be grounded as written, got {game.name}: {error}") from None
 
     def close_together(self, sequences: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Return bool[n]: whether, in each sequence, every action is near the first action.
@@ -209,7 +209,7 @@ class Vicinity:
 
 
 def _unfit(expected: str) -> GameloreError:
-    return GameloreError(f"expected a game {expected}; leave out locality")
+    return GameloreError(f"expected a game {expected}; do not use locality in this game")
 
 
 def _sampled(game: Game) -> tuple[States, States, NDArray[np.int32]]:

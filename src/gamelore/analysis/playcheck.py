@@ -189,7 +189,7 @@ def _declared(game: Game, remarks: list[str]) -> Declared:
     try:
         sentences = clingo.state_sentences(game.rulesheet, words, limits=QUESTION_LIMITS)
     except (GroundingError, GDLSemanticError) as error:
-        remarks.append(f"what {' and '.join(words)} declare was not compared: {error}")
+        remarks.append(f"facts and moves were not compared with {' and '.join(words)}: {error}")
         return Declared()
     base = frozenset(fact for (fact,) in sentences["base"]) if "base" in words else None
     if "input" not in words:
@@ -246,8 +246,10 @@ class _Findings:
     def _no_legal_move(self, role: int, name: str) -> Iterator[Finding]:
         for _, incident in self._incidents("no-legal-move", role):
             often = self._often(incident, "states", self.tryout.num_states, self.tryout.tally.num_matches)
-            message = f"{name} has no legal move in a state that is not terminal, {often}"
-            remedy = f"add a rule as (<= (legal {name} noop) ..) that holds there, or let 'terminal' hold"
+            message = f"{name} has no legal move in a state that is not terminal; this happens {often}"
+            remedy = (
+                f"add a rule such as (<= (legal {name} noop) ...) that holds in this state, or make the state terminal"
+            )
             rule = self._rule("legal", name)
             yield self._finding("error", "no-legal-move", message, remedy, rule, incident.samples[0].joints)
 
@@ -271,12 +273,15 @@ class _Findings:
             yield from self._out_of_range(name, values[0], sample)
         elif values:
             rules = [self._rule("goal", name, value) for value in values]
-            message = f"{name} has the goals {' and '.join(values)} at the end; not exactly one {often}"
-            remedy = f"let only one of them hold there: see {_lines(rules)}"
+            message = (
+                f"{name} has the goals {' and '.join(values)} at the end, not exactly one goal; this happens {often}"
+            )
+            remedy = f"make only one of these goals hold in this state: see {_lines(rules)}"
             yield self._finding("error", "several-goals", message, remedy, rules[0], sample.joints)
         else:
-            message = f"{name} has no goal{'' if goals else ' or several'} at the end; not exactly one {often}"
-            remedy = f"add a rule as (<= (goal {name} 0) terminal ..) that holds there"
+            number = "no goal" if goals else "no goal or several goals"
+            message = f"{name} has {number} at the end, not exactly one goal; this happens {often}"
+            remedy = f"add a rule such as (<= (goal {name} 0) terminal ...) that holds in this state"
             yield self._finding("error", "no-goal", message, remedy, self._rule("goal", name), sample.joints)
 
     def _out_of_range(self, name: str, value: str, sample: Sample) -> Iterator[Finding]:
@@ -284,7 +289,7 @@ class _Findings:
         rule = self._rule("goal", name, value)
         if rule and isinstance(rule.head.args[1], Variable):
             message = f"expected a goal of {name} that is a whole number from 0 to 100, got {value}"
-            remedy = "scale the goals of all roles to 0..100"
+            remedy = "scale the goals of all roles to the range from 0 to 100"
             yield self._finding("error", "goal-out-of-range", message, remedy, rule, sample.joints)
 
     def _undeclared(self, kind: Kind, role: int = -1) -> Iterator[Finding]:
@@ -315,8 +320,8 @@ class _Findings:
                 rule = self._rule(word, name, what)
                 if name not in self.game.roles and (word, name) not in seen and rule in by_variable:
                     seen.add((word, name))
-                    message = f"'{word}' of {name}, which is no role, holds"
-                    remedy = f"declare it, or add the condition (role {rule.head.args[0]})"
+                    message = f"'{word}' holds for {name}, but {name} is not declared as a role"
+                    remedy = f"add (role {name}), or add the condition (role {rule.head.args[0]}) to this rule"
                     yield self._finding("error", "unknown-role", message, remedy, rule, sample.joints)
 
     def _no_end(self) -> Iterator[Finding]:
@@ -325,12 +330,12 @@ class _Findings:
             return
         messages = []
         if endless.back_to is not None:
-            after = f"after {_moves(endless.back_to)}" if endless.back_to else "at the start"
-            messages = [f"a match need not end: after {_moves(len(endless.joints))} everything is as {after}"]
+            before = f"after {_moves(endless.back_to)}" if endless.back_to else "at the start"
+            messages = [f"a match may never end: after {_moves(len(endless.joints))} the state is the same as {before}"]
         if tally.num_cut:
             cut = f"{tally.num_cut} of {tally.num_matches} random matches"
             messages.append(f"{cut} had not ended after {_moves(self.tryout.effort.max_steps)}")
-        remedy = "count the moves in a fact as (step ?n), and let 'terminal' hold at the last one"
+        remedy = "count the moves in a fact such as (step ?n), and make the state after the last one terminal"
         rule = self._rule("terminal")
         yield self._finding("warning", "no-end", "; ".join(messages), remedy, rule, endless.joints)
 
@@ -338,11 +343,11 @@ class _Findings:
         for message, incident in self._incidents("no-perfect-model"):
             error = placed(GDLSemanticError(message), self.sheet, "negation-in-cycle")
             rule = next((rule for rule in self.sheet.rules if str(rule) == error.rule), None)
-            remedy = "write the rules of the cycle without what they define"
+            remedy = "remove the negation from the cycle"
             yield self._finding("error", "no-perfect-model", message, remedy, rule, incident.samples[0].joints)
         for text, incident in self._incidents("too-large"):
             message, _, remedy = text.partition(". Remedy: ")
-            remedy = remedy or "bound the terms that a recursive rule builds, or raise the limits"
+            remedy = remedy or "limit the terms that a recursive rule builds, or raise the limits"
             yield self._finding("warning", "too-large", message, remedy, None, incident.samples[0].joints)
 
     def _ask(self, words: Sequence[str], sample: Sample) -> clingo.Sentences | None:
@@ -350,7 +355,7 @@ class _Findings:
         try:
             return clingo.state_sentences(self.sheet, words, self.game.facts(sample.state), QUESTION_LIMITS)
         except (GroundingError, GDLSemanticError) as error:
-            self.remarks.append(f"{' and '.join(words)} were not worked out for a state: {error}")
+            self.remarks.append(f"{' and '.join(words)} could not be computed in a state: {error}")
             return None
 
     def _rule(self, word: str, *arguments: str) -> Rule | None:
@@ -395,7 +400,8 @@ def _by_name(incidents: Sequence[tuple[str, Incident]]) -> dict[str, list[tuple[
 def _others(incidents: Sequence[object], name: str) -> str:
     """Return a text with the number of further incidents with this name; empty if there are none."""
     number = len(incidents) - 1
-    return f", nor {'is another' if number == 1 else f'are {number} others'} of '{name}'" if number else ""
+    others = "neither is another one" if number == 1 else f"neither are {number} others"
+    return f", and {others} with the name '{name}'" if number else ""
 
 
 def _lines(rules: Sequence[Rule | None]) -> str:

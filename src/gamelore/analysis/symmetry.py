@@ -363,8 +363,8 @@ class Symmetries:
         for fact in facts:
             if fact.lower() not in numbers:
                 raise GameloreError(
-                    f"expected facts that {self.game.name} can reach, got {fact}; "
-                    "see game.facts(state) for how they are written"
+                    f"expected facts that {self.game.name} can reach, got {fact}; game.facts(state) shows how facts "
+                    "are written"
                 )
             wanted[numbers[fact.lower()]] = True
         kept = (wanted[self.facts] == wanted).all(axis=1)

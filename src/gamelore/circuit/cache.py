@@ -57,7 +57,7 @@ def source_files(name: str) -> list[Path]:
     path = ROOT.joinpath(*name.split("."))
     files = [file for file in (path.with_name(f"{path.name}.py"), *path.rglob("*.py")) if file.is_file()]
     if not any(file.read_bytes().strip() for file in files):
-        raise GameloreError(f"expected Python source of gamelore.{name} in {ROOT}, got none; install gamelore again")
+        raise GameloreError(f"expected the Python files of gamelore.{name} in {ROOT}, got none; install gamelore again")
     return files
 
 
@@ -117,7 +117,7 @@ def _private(name: str) -> Path:
     path = folder()
     status = path.stat()
     if hasattr(os, "getuid") and (status.st_uid != os.getuid() or status.st_mode & 0o022):
-        raise PermissionError(f"expected a folder that only its owner may write to, got {path}")
+        raise PermissionError(f"expected a folder to which only its owner may write, got {path}")
     return path / name
 
 

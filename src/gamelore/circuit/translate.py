@@ -58,8 +58,9 @@ class _Translation:
         factored = factor_rules(program)
         if len(factored.literals) > MOST_LITERALS:
             raise GroundingError(
-                f"expected rules that factor to at most {MOST_LITERALS} literals, got {len(factored.literals)}: their "
-                'circuit would not fit into memory. Remedy: use engine="reasoner", which needs none'
+                f"expected at most {MOST_LITERALS} literals in the rules after factoring, got "
+                f"{len(factored.literals)}: "
+                'the circuit would not fit into memory. Remedy: use engine="reasoner", which needs no circuit'
             )
         rules = factored.by_head()
         self.values = [FALSE] * rules.num_atoms

@@ -292,7 +292,9 @@ class Rows:
         self._run(addressof(job))
         if job.fault:
             job.fault = 0
-            raise ValueError(f"expected actions 0 to {job.num_actions - 1}, got others; take them from game.legal")
+            raise ValueError(
+                f"expected actions from 0 to {job.num_actions - 1}, got others; take actions from game.legal"
+            )
         return out
 
     def check(self, states: NDArray[np.uint64], joint: NDArray[np.int32] | None = None) -> None:
@@ -300,8 +302,8 @@ class Rows:
         shape = (len(states), words(self._layout.num_facts))
         if states.shape != shape or states.dtype != np.uint64:
             raise ValueError(
-                f"expected states uint64[batch, {shape[1]}], got {states.dtype}{list(states.shape)}; "
-                "take them from this game, and one state as a batch of one: state[None]"
+                f"expected states uint64[batch, {shape[1]}], got {states.dtype}{list(states.shape)}; use states of "
+                "this game, and write a single state as a batch of one: state[None]"
             )
         shape = (len(states), len(self._starts) - 1)
         if joint is not None and (joint.shape != shape or joint.dtype != np.int32):

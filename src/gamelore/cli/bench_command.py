@@ -124,8 +124,8 @@ def _timed(game: Game, n: int, seconds: float, seed: int, compile_s: float = 0.0
     cpu_s, wall_s = time.process_time() - begin, time.perf_counter() - wall
     if not num_playouts and game.engine == "native":
         raise GameloreError(
-            f"expected random playouts of {game.name} to end, but {n} did not in {cpu_s:.0f} s; "
-            "give it more seconds, or see `gamelore check --play` whether they must end"
+            f"expected random playouts of {game.name} to end, but {n} playouts did not end in {cpu_s:.0f} s; "
+            "allow more --seconds, or let `gamelore check --play` test whether matches must end"
         )
     return PlayoutSpeed(num_playouts, num_steps, cpu_s, wall_s, compile_s)
 
@@ -133,8 +133,10 @@ def _timed(game: Game, n: int, seconds: float, seed: int, compile_s: float = 0.0
 @command(app, "bench", "bench tictactoe connectfour", "bench games/*.kif --seconds 5 --json")
 def bench(
     games: Annotated[list[str], Argument(metavar="GAME", help="Shipped games or paths of rulesheets.")],
-    seconds: Annotated[float, Option(min=0.01, help="CPU time of the playouts of each game.")] = 2.0,
-    limit: Annotated[float, Option(min=1, help="Give up on a game after so many wall-clock seconds.")] = 300.0,
+    seconds: Annotated[float, Option(min=0.01, help="CPU time in seconds for the playouts of each game.")] = 2.0,
+    limit: Annotated[
+        float, Option(min=1, help="Stop measuring a game after this many seconds of wall-clock time.")
+    ] = 300.0,
     engine: Engine = "auto",
     seed: Seed = 0,
     json: Json = False,
@@ -163,7 +165,7 @@ def bench(
                 doing("")
                 _show(rows[-1], size, json)
     except KeyboardInterrupt:
-        say(f"interrupted; measured {len(rows)} of {len(games)}")
+        say(f"interrupted; {len(rows)} of {len(games)} games were measured")
         raise typer.Exit(INTERRUPTED) from None
     finally:
         if json:
@@ -195,10 +197,15 @@ def _in_fresh_process(request: dict[str, Any], cache: str, limit: float) -> dict
         )
         answer: dict[str, Any] = json_text.loads(done.stdout)
     except subprocess.TimeoutExpired:
-        answer = {"error": f"expected it to be measured within {limit:g} s; raise --limit, or lower --seconds"}
+        answer = {
+            "error": f"expected to measure the game within {limit:g} s, but it took longer; "
+            "raise --limit, or lower --seconds"
+        }
     except ValueError:
         last = (done.stderr.strip().splitlines() or ["nothing"])[-1]
-        answer = {"error": f"expected an answer of its process, got exit code {done.returncode} and: {last}"}
+        answer = {
+            "error": f"expected an answer from the measuring process, got exit code {done.returncode} and: {last}"
+        }
     return {"game": request["game"], "error": None, **answer}
 
 
@@ -241,7 +248,7 @@ def _show(row: dict[str, Any], size: int, json: bool) -> None:
     elif not json:
         typer.echo(_line(title(row["game"]), [_cell(row[column]) for column in COLUMNS], size))
         if row.get("reason"):
-            how = "natively" if row["engine"] == "native" else "on the reasoner, because"
+            how = "on the native engine" if row["engine"] == "native" else "on the reasoner:"
             say(f"{row['game']} plays {how} {row['reason']}")
 
 

@@ -24,19 +24,23 @@ from ..game.game import EngineName, Game
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130  # exit codes; FAILED is also used for findings
 
-GAME_HELP = "A shipped game (see `gamelore games`) or the path of a rulesheet, either with :option=value,.. after it."
+GAME_HELP = "A shipped game (see `gamelore games`) or the path of a rulesheet; options: NAME:option=value,option=value."
 GameName = Annotated[str, Argument(metavar="GAME", help=GAME_HELP)]
-Json = Annotated[bool, Option("--json", help="Print JSON, for programs.")]
+Json = Annotated[bool, Option("--json", help="Print the result as JSON, for programs.")]
 Seed = Annotated[int, Option("--seed", help="Seed of all random numbers: the same seed gives the same result.")]
 Force = Annotated[bool, Option("--force", help="Overwrite an existing file.")]
 KnowledgeFile = Annotated[
     Path | None,
     Option(
-        "--knowledge", metavar="FILE", help="Knowledge store.", show_default="$GAMELORE_KNOWLEDGE or user data folder"
+        "--knowledge",
+        metavar="FILE",
+        help="The knowledge store.",
+        show_default="$GAMELORE_KNOWLEDGE, or a file in the user data folder",
     ),
 ]
 Engine = Annotated[
-    EngineName, Option("--engine", help="native: compiled rules. reasoner: slow, any rules. auto: native if possible.")
+    EngineName,
+    Option("--engine", help="native: fast, compiled rules. reasoner: slow, for all rules. auto: native if possible."),
 ]
 
 
@@ -84,7 +88,7 @@ def reported(kept: str) -> Iterator[None]:
             if bug := player_bug(error):
                 fail(bug)
             if isinstance(error, OSError):
-                fail(f"expected a file or folder that can be used, got: {error}; name another one")
+                fail(f"expected a file or folder that can be used, got: {error}; name another file or folder")
             if isinstance(error, GameloreError):
                 fail(str(error))
             raise
@@ -193,7 +197,7 @@ def known(name: str, names: Iterable[str], what: str) -> str:
 def refuse_existing(file: Path, force: bool) -> None:
     """Exit if the file exists, unless `force`."""
     if file.exists() and not force:
-        fail(f"{file}: expected a new file, got one that exists; name another, or write over it with --force")
+        fail(f"{file}: expected a new file, got one that exists; name another file, or overwrite this one with --force")
 
 
 def counted(count: int, what: str, several: str = "") -> str:
@@ -253,7 +257,7 @@ def load_game(name: str, engine: EngineName = "auto") -> Game:
         doing(f"loading {name}")
         game = load(name, engine)
     if engine == "auto" and game.engine == "reasoner":
-        say(f"{name} plays on the reasoner, which is slow, because {game.engine_reason}")
+        say(f"{name} plays on the reasoner, which is slow: {game.engine_reason}")
     return game
 
 

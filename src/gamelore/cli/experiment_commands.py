@@ -21,12 +21,17 @@ if TYPE_CHECKING:
     from ..lab.transfer_study import TransferPlan
 
 SEED = 2007
-KEPT = "finished trials are in the folder; the same command goes on from there"
+KEPT = "finished trials are stored in the folder; run the same command again to continue"
 
-Out = Annotated[Path, Option("--out", metavar="DIR", help="Folder of the report and all results; resumed.")]
+Out = Annotated[
+    Path,
+    Option(
+        "--out", metavar="DIR", help="Folder for the report and all results; results that are already there are used."
+    ),
+]
 Runs = Annotated[int, Option("--runs", min=1, help="Independent runs of each series.")]
 Matches = Annotated[int, Option("--matches", min=1, help="Matches of each series.")]
-Workers = Annotated[int, Option("--workers", min=1, help="Number of processes that play.")]
+Workers = Annotated[int, Option("--workers", min=1, help="Number of processes that play matches.")]
 
 app = typer.Typer()
 
@@ -40,23 +45,36 @@ app = typer.Typer()
     kept=KEPT,
 )
 def transfer(
-    source: Annotated[str | None, Argument(metavar="SOURCE", help="The game learned first.")] = None,
-    targets: Annotated[list[str] | None, Argument(metavar="TARGET", help="Games learned after it.")] = None,
+    source: Annotated[str | None, Argument(metavar="SOURCE", help="The game that is learned first.")] = None,
+    targets: Annotated[
+        list[str] | None, Argument(metavar="TARGET", help="The games that are learned after it.")
+    ] = None,
     out: Out = Path("transfer"),
     opponent: Annotated[
-        str, Option(help="egreedy, random or weak, with :filler=random|first|hashed,epsilon=..")
+        str, Option(help="The opponent: egreedy, random or weak, for example weak:filler=first,epsilon=0.05.")
     ] = "egreedy:filler=hashed",
-    source_role: Annotated[str | None, Option(help="Role in the source.", show_default="the first role")] = None,
-    target_role: Annotated[str | None, Option(help="Role in the targets.", show_default="the first role")] = None,
-    source_matches: Annotated[int, Option(min=1, help="Matches in the source.")] = 100,
-    source_epsilon: Annotated[float, Option(min=0, max=1, help="Probability of exploring in the source.")] = 1.0,
+    source_role: Annotated[
+        str | None, Option(help="The learner's role in the source game.", show_default="the first role")
+    ] = None,
+    target_role: Annotated[
+        str | None, Option(help="The learner's role in the target games.", show_default="the first role")
+    ] = None,
+    source_matches: Annotated[int, Option(min=1, help="Number of matches in the source game.")] = 100,
+    source_epsilon: Annotated[
+        float, Option(min=0, max=1, help="Probability of a random move in the source game.")
+    ] = 1.0,
     initialisation: Annotated[
-        Literal["lazy", "siblings", "eager"], Option(help="Time of the initial values; see `gamelore learn`.")
+        Literal["lazy", "siblings", "eager"],
+        Option(help="When afterstates get their initial values; see `gamelore learn`."),
     ] = "eager",
-    heuristic: Annotated[Literal["minimax", "maxmax", "avgmax"], Option(help="Lookahead search.")] = "minimax",
+    heuristic: Annotated[
+        Literal["minimax", "maxmax", "avgmax"], Option(help="The search of the lookahead learner.")
+    ] = "minimax",
     runs: Runs = 10,
     matches: Matches = 3000,
-    every_pair: Annotated[bool, Option("--every-pair", help="All pairs of the paper's four games instead.")] = False,
+    every_pair: Annotated[
+        bool, Option("--every-pair", help="Use all pairs of the paper's four games; leave out SOURCE and TARGET.")
+    ] = False,
     workers: Workers = 2,
     seed: Seed = SEED,
     json: Json = False,
@@ -73,7 +91,7 @@ def transfer(
     from ..matches.opponents import opponent_settings
 
     if every_pair == bool(source) or bool(source) != bool(targets):
-        console.fail("expected SOURCE and at least one TARGET, or --every-pair in their place", console.USAGE)
+        console.fail("expected SOURCE and at least one TARGET, or --every-pair without them", console.USAGE)
     with console.usage():
         options: dict[str, Any] = {
             "opponent": opponent_settings(opponent),
@@ -97,7 +115,8 @@ def _with_roles(plan: TransferPlan, source_role: str | None, target_role: str | 
     numbers = {_role_number(target, target_role) for target in targets}
     if len(numbers) > 1:
         console.fail(
-            f"expected {target_role} at one place among the roles of all targets; give one target at a time",
+            f"expected the role {target_role} to have the same number in all targets, got different numbers; "
+            "run each target alone",
             console.USAGE,
         )
     return replace(plan, source_role=_role_number(source, source_role), target_role=numbers.pop())
@@ -125,17 +144,21 @@ def reproduce(
     out: Out = Path("report"),
     reading: Annotated[
         Literal["text", "figures", "both"] | None,
-        Option(help="banerjee2007: follow the text, or what the printed numbers imply.", show_default="figures"),
+        Option(
+            help="banerjee2007: settings as in the text of the paper, or as its figures suggest.",
+            show_default="figures",
+        ),
     ] = None,
     matches: Annotated[
-        int | None, Option(min=1, help="banerjee2007: matches of each series.", show_default="3000")
+        int | None, Option(min=1, help="banerjee2007: number of matches of each series.", show_default="3000")
     ] = None,
-    core: Annotated[bool, Option("--core", help="lock2004: only its two tables.")] = False,
+    core: Annotated[bool, Option("--core", help="lock2004: make only the two tables of the paper.")] = False,
     fresh: Annotated[
-        int | None, Option(min=2, help="lock2004: runs of each improvement, and of the verdicts.", show_default="20")
+        int | None,
+        Option(min=2, help="lock2004: number of runs for each improvement, and for the verdicts.", show_default="20"),
     ] = None,
     verdicts: Annotated[
-        bool, Option("--verdicts", help="Judge every claim with as many fresh runs as needed.")
+        bool, Option("--verdicts", help="Make as many new runs as needed to judge every claim.")
     ] = False,
     runs: Runs = 10,
     workers: Workers = 2,
@@ -156,8 +179,8 @@ def reproduce(
         given = [name for name, value in options.items() if value is not None]
         if other != paper and given:
             console.fail(
-                f"expected options of {paper}, got --{given[0]}, which is for {other}; leave it out, "
-                f"or write gamelore reproduce {other}",
+                f"expected only options for {paper}, got --{given[0]}, which is for {other}; leave it out, or write "
+                f"gamelore reproduce {other}",
                 console.USAGE,
             )
     chosen = {name: value for name, value in (own[paper] | {"seed": seed}).items() if value is not None}
@@ -184,7 +207,7 @@ def demo(
 
 @console.command(app, "matches", "matches report matches.csv", "matches report matches.csv --force --json")
 def matches(
-    folder: Annotated[Path, Argument(metavar="DIR", help="The folder of an experiment (its --out).")],
+    folder: Annotated[Path, Argument(metavar="DIR", help="The folder of an experiment, as given by --out.")],
     file: Annotated[Path, Argument(metavar="FILE", help="The CSV file to write.")],
     force: Force = False,
     json: Json = False,
@@ -194,7 +217,8 @@ def matches(
 
     if not store_path(folder).is_file():
         console.fail(
-            f"expected the folder of an experiment, with {STORE} in it; got {folder}; name what --out named",
+            f"expected the folder of an experiment with the file {STORE}, got {folder}; name the folder that "
+            "--out named",
             console.USAGE,
         )
     console.refuse_existing(file, force)

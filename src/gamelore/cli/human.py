@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 MENU_LINES = 12  # lines of legal moves in a prompt; after "?" the list is complete
 HELP = (
-    "Type the number of a move, the move, or a part of it that no other move has; upper or lower case, and with or",
-    "without its parentheses. Ctrl-D or Ctrl-C ends the match. All legal moves:",
+    "Type the number of a move, the move, or a part of the move that no other move has. You may leave out parentheses",
+    "and use capital or small letters. Ctrl-D or Ctrl-C ends the match. All legal moves:",
 )
 
 
@@ -65,7 +65,7 @@ class Human(Player):
         return self.conversation
 
 
-register("human", PlayerKind("asks you for every move, here in the terminal; for `gamelore play` only", {}, Human))
+register("human", PlayerKind("asks you for every move in the terminal; only for `gamelore play`", {}, Human))
 
 
 def play_here(
@@ -100,7 +100,7 @@ def play_here(
     conversation.say(", ".join(f"{role} is {spec}" for role, spec in zip(game.roles, specs, strict=True)))
     records = play_matches(game, specs, num_matches, seed, seats=seats, on_end=end)
     if len(records) < num_matches:
-        conversation.say("", "the input has ended, and the match with it")
+        conversation.say("", "the input has ended, so the match ends, too")
     return records
 
 
@@ -157,9 +157,9 @@ class Conversation:
             if len(matching) == 1:
                 return matching[0]
             if matching:
-                self.say("that may be several moves:", *menu.lines(matching))
+                self.say("this can mean several moves:", *menu.lines(matching))
             elif text:
-                self.say(f"no legal move is that: {text[:40]!a}")
+                self.say(f"this is not a legal move: {text[:40]!a}")
 
     def _line(self, prompt: str) -> str:
         """Read a line of input; replace bytes that are not UTF-8. Raises EOFError at the end of input."""
@@ -216,7 +216,11 @@ class Menu:
         margin = max(map(len, numbers))
         texts = [f"{numbers[index]:>{margin}} {self.moves[index]}" for index in shown]
         lines = console.in_columns(texts, indent=2, gap=3)
-        return lines if len(lines) <= most else [*lines[: most - 1], f"  .. of {len(texts)} moves; ? shows them all"]
+        return (
+            lines
+            if len(lines) <= most
+            else [*lines[: most - 1], f"  ... ({len(texts)} moves; type ? to see all of them)"]
+        )
 
 
 def _words(text: str) -> list[str]:
@@ -239,8 +243,8 @@ def told_moves(graph: PositionGraph, row: int, choices: Sequence[int]) -> str:
 def _verdict(roles: Sequence[str], goals: Sequence[int], end: int) -> str:
     """Return a sentence about the end of a match and the goals."""
     if end == STUCK:
-        return "The match is stuck: a role has no legal move"
+        return "The match cannot continue: a role has no legal move"
     if end == CAP:
-        return f"The match is broken off after {MAX_PLIES} plies"
+        return f"The match was stopped after {MAX_PLIES} plies"
     results = zip(roles, ("none" if goal < 0 else goal for goal in goals), strict=True)
     return f"The match is over: {', '.join(f'{role} {goal}' for role, goal in results)}"

@@ -22,10 +22,22 @@ if TYPE_CHECKING:
     from ..learning.td.discovery import FeatureCensus
 
 Source = Annotated[str | None, Option("--source", metavar="GAME", help="Only knowledge learned in this game.")]
-Role = Annotated[str | None, Option("--role", help="Only knowledge learned in this role; of sequences: for it.")]
-Opponent = Annotated[str | None, Option("--opponent", help="Only learned against this opponent, or this kind.")]
-Numbers = Annotated[list[int] | None, Argument(metavar="NUMBER", help="Learners by their numbers in `knowledge list`.")]
-Draw = Annotated[Path | None, Option("--draw", metavar="FILE", help="Also draw a picture: .png, .svg, or both.")]
+Role = Annotated[str | None, Option("--role", help="Only knowledge for this role.")]
+Opponent = Annotated[
+    str | None,
+    Option("--opponent", help="Only knowledge learned against this opponent, such as weak, or weak:filler=first."),
+]
+Numbers = Annotated[
+    list[int] | None, Argument(metavar="NUMBER", help="Numbers of learners, as in `gamelore knowledge list`.")
+]
+Draw = Annotated[
+    Path | None,
+    Option(
+        "--draw",
+        metavar="FILE",
+        help="Also draw a picture into a .png or .svg file, or into both if FILE has no suffix.",
+    ),
+]
 Sheets = dict[tuple[str, str], list["DrawnFeature"]]
 """Labelled features by (game, role)."""
 
@@ -43,10 +55,12 @@ app.add_typer(knowledge_app, name="knowledge")
 )
 def features(
     game: GameName,
-    role: Annotated[str | None, Option(help="Only for this role.", show_default="every role")] = None,
+    role: Annotated[str | None, Option(help="Show only features of this role.", show_default="every role")] = None,
     depth: Annotated[int, Option(min=1, help="Depth of a feature in plies below an afterstate.")] = 2,
-    limit: Annotated[int, Option(min=1, help="Sample random matches if there are more positions.")] = 100_000,
-    matches: Annotated[int, Option(min=1, help="Number of these random matches.")] = 1000,
+    limit: Annotated[
+        int, Option(min=1, help="If there are more positions, use only positions of random matches.")
+    ] = 100_000,
+    matches: Annotated[int, Option(min=1, help="Number of random matches in this case.")] = 1000,
     draw: Draw = None,
     engine: Engine = "auto",
     seed: Seed = 0,
@@ -70,7 +84,7 @@ def features(
     else:
         _print_sheets(drawn, [f" in {census.method}" for census in censuses.values()])
     for file in files:
-        console.say(f"drawn in {file}")
+        console.say(f"wrote the picture {file}")
 
 
 def _census_report(game: Game, censuses: dict[str, FeatureCensus], depth: int, seed: int) -> dict[str, Any]:
@@ -115,7 +129,7 @@ def list_(
         columns = ("number", "game", "role", "opponent", "learner", "from", "matches", "seed", "since")
         console.show_table(columns, map(_line, learners), numbers=[0, 6, 7])
     else:
-        console.say(f"{store.path} holds no such learner")
+        console.say(f"{store.path} has no such learner")
 
 
 def _about(learner: StoredLearner) -> dict[str, Any]:
@@ -149,8 +163,10 @@ def show(
     role: Role = None,
     opponent: Opponent = None,
     draw: Draw = None,
-    top: Annotated[int, Option(min=1, help="Of a learner of sequences: the number of pairs to show.")] = 10,
-    min_weight: Annotated[float, Option(min=0, max=1, help="Of sequences: only pairs of at least this weight.")] = 0.0,
+    top: Annotated[int, Option(min=1, help="For a learner of sequences: number of pairs to show.")] = 10,
+    min_weight: Annotated[
+        float, Option(min=0, max=1, help="For a learner of sequences: show only pairs with at least this weight.")
+    ] = 0.0,
     knowledge: KnowledgeFile = None,
     json: Json = False,
 ) -> None:
@@ -186,9 +202,12 @@ def show(
             typer.echo(f"{who}, after {learner.features_at} matches")
         _print_pairs(shown)
     else:
-        console.fail(f"{store.path} holds no features or pairs of such learners; see gamelore knowledge list")
+        console.fail(
+            f"expected learners with features or pairs in {store.path}, got none; `gamelore knowledge list` shows the "
+            "learners"
+        )
     for file in files:
-        console.say(f"drawn in {file}")
+        console.say(f"wrote the picture {file}")
 
 
 def _draw_all(drawn: Sheets, shown: Sequence[ShownPairs], path: Path) -> list[Path]:
@@ -208,7 +227,7 @@ def _refresh(store: Knowledge, learners: Sequence[StoredLearner]) -> None:
 
     for learner in learners:
         if not learner.has_sequences and learner.features_at != learner.num_matches:
-            console.say(f"learner {learner.id} was interrupted; working out its features")
+            console.say(f"learner {learner.id} was interrupted before; its features are computed now")
             refresh_features(store, learner)
 
 
@@ -316,7 +335,7 @@ def _print_pairs(shown: Sequence[ShownPairs]) -> None:
         if number:
             typer.echo()
         typer.echo(f"{pairs.title} of learner {learner.id}\n")
-        columns = ("pair", "role", "weight", "as the expert", "succeeded")
+        columns = ("pair", "role", "weight", "agreed with expert", "succeeded")
         console.show_table(columns, _pair_lines(pairs.pairs), numbers=[0, 2, 3, 4])
         typer.echo("\n" + pairs_text(game, pairs.drawn, console.show_width()) + "\n")
         typer.echo(f"learner {learner.id}: {game.name}, {learner.opponent}, after {learner.num_matches} matches")
@@ -357,7 +376,7 @@ def export(
 
 @console.command(knowledge_app, "import", "knowledge import all.json", "knowledge import all.json --knowledge other.db")
 def import_(
-    file: Annotated[Path, Argument(metavar="FILE", help="A JSON file written by `knowledge export`.")],
+    file: Annotated[Path, Argument(metavar="FILE", help="A JSON file that `gamelore knowledge export` wrote.")],
     knowledge: KnowledgeFile = None,
     json: Json = False,
 ) -> None:
@@ -369,4 +388,4 @@ def import_(
     if json:
         console.emit({"knowledge": str(store.path), "learners": count})
     else:
-        console.say(f"took {count} learners that were new or had played on into {store.path}")
+        console.say(f"{count} learners were new or had more matches, and were imported into {store.path}")

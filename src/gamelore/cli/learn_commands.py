@@ -25,8 +25,11 @@ if TYPE_CHECKING:
 LAST = 100  # number of last matches in the mean reward at the end of a series
 MATCHES, TOURNAMENT = 100, 20  # default number of matches in a series, and in a tournament
 PAPERS_EXPERT, PAPERS_OPPONENTS = "perfect", ("random", "novice", "expert", "perfect")
-KEPT = "every finished {} is in the knowledge store; the same command goes on from there"
-INSTEAD = {"role": "it learns for all roles", "opponent": "say with --expert and --against whom it watches"}
+KEPT = "every finished {} is in the knowledge store; run the same command again to continue"
+INSTEAD = {
+    "role": "leave it out, because this learner learns for all roles",
+    "opponent": "name the players that it watches with --expert and --against",
+}
 PANELS = {
     "values": ("Learners of values", "Initial values of the transfer learner"),
     "sequences": ("Learner of sequences", "Matches that the learner of sequences watches"),
@@ -56,45 +59,67 @@ def learn(
     game: GameName,
     role: Annotated[str | None, of_learner(help="The learner's role.", show_default="the first role")] = None,
     opponent: Annotated[
-        str, of_learner(help="egreedy, random or weak, with :filler=random|first|hashed,epsilon=..")
+        str, of_learner(help="The opponent: egreedy, random or weak, for example weak:filler=first,epsilon=0.05.")
     ] = "egreedy",
     matches: Annotated[
         int | None,
         Option(
-            min=1, help="Matches in all, or of each tournament.", show_default=f"{MATCHES}; {TOURNAMENT} of sequences"
+            min=1,
+            help="Total number of matches; for the learner of sequences, number in each tournament.",
+            show_default=f"{MATCHES}; for sequences {TOURNAMENT}",
         ),
     ] = None,
     learner: Annotated[
         Literal["baseline", "transfer", "lookahead", "sequences"],
-        Option(help="Three learners of values, which differ in their initial values; or the learner of sequences."),
+        Option(
+            help="baseline, transfer and lookahead learn values, and have different initial values; "
+            "sequences learns sequences."
+        ),
     ] = "baseline",
     initialisation: Annotated[
         Literal["lazy", "siblings", "eager"],
-        of_learner(help="Initial values after the match, for chosen moves or all candidates; or at first sight."),
+        of_learner(
+            help="Set initial values after a match, for its own afterstates (lazy) or also for "
+            "alternatives (siblings), or before the first choice (eager)."
+        ),
     ] = "lazy",
-    heuristic: Annotated[Literal["minimax", "maxmax", "avgmax"], of_learner(help="Lookahead search.")] = "minimax",
+    heuristic: Annotated[
+        Literal["minimax", "maxmax", "avgmax"], of_learner(help="The search of the lookahead learner.")
+    ] = "minimax",
     depth: Annotated[int, of_learner(min=0, help="Depth of features in plies below an afterstate.")] = 2,
     alpha: Annotated[float, of_learner(help="Learning rate.")] = 0.3,
     gamma: Annotated[float, of_learner(help="Discount.")] = 1.0,
     lam: Annotated[float, of_learner("--lambda", help="Trace decay of TD(lambda).")] = 0.7,
     epsilon: Annotated[float, of_learner(help="Probability of a random move.")] = 0.01,
-    source: Annotated[list[str] | None, of_source(metavar="GAME", help="A game learned before.")] = None,
-    source_role: Annotated[str | None, of_source(help="Its role in the source.", show_default="every role")] = None,
-    source_opponent: Annotated[
-        str | None, of_source(help="Its opponent in the source, or the kind.", show_default="the same opponent")
+    source: Annotated[
+        list[str] | None, of_source(metavar="GAME", help="A game that was learned before; repeatable.")
     ] = None,
-    combine: Annotated[Literal["visits", "mean", "first", "most"], of_source(help="How to merge sources.")] = "visits",
+    source_role: Annotated[
+        str | None, of_source(help="The role of the learner of the source game.", show_default="every role")
+    ] = None,
+    source_opponent: Annotated[
+        str | None,
+        of_source(
+            help="The opponent in the source game, such as weak, or weak:filler=first.",
+            show_default="the same opponent",
+        ),
+    ] = None,
+    combine: Annotated[
+        Literal["visits", "mean", "first", "most"], of_source(help="How to combine the values of several source games.")
+    ] = "visits",
     equivalence: Annotated[
         str | None,
         of_source(
             metavar="PAIRS",
-            help="Goals here and their equivalents in the sources, as in 0=0,33=50,100=100.",
-            show_default="best as best, worst as worst, the rest as the middle",
+            help="Goals of this game and equivalent goals of the sources, for example 0=0,33=50,100=100.",
+            show_default="best=best, worst=worst, others=middle",
         ),
     ] = None,
     control: Annotated[
         Literal["terminal", "shuffled", "features"] | None,
-        of_source(help="Ablation: terminal states only, shuffled values, or features without values."),
+        of_source(
+            help="Ablation for comparison: use only terminal states, shuffled feature values, or only feature values."
+        ),
     ] = None,
     symmetry: Annotated[
         Literal["all", "none"] | None,
@@ -103,38 +128,53 @@ def learn(
         ),
     ] = None,
     lengths: Annotated[
-        list[int] | None, of_sequences("--length", min=1, help="Moves of a sequence; repeatable.", show_default="3")
+        list[int] | None,
+        of_sequences("--length", min=1, help="Number of moves in a sequence; repeatable.", show_default="3"),
     ] = None,
     weighting: Annotated[
-        str, of_sequences(help="Weights of pairs: agreement, laplace, plain, trusting (of the expert), or results.")
+        str,
+        of_sequences(
+            help="Formula for the weights of pairs: agreement, laplace, plain, trusting (trusts the expert) or results."
+        ),
     ] = "agreement",
     repeated: Annotated[
         Literal["encounters", "origins", "once"],
-        of_sequences(help="A sequence gets a context after two encounters, from two first states, or after one."),
+        of_sequences(
+            help="A sequence gets a context after two encounters, after encounters in two different "
+            "states, or after one."
+        ),
     ] = "encounters",
     contexts: Annotated[
         Literal["common", "each"],
-        of_sequences(help="The context: the common facts of the first states of a sequence, or each of these states."),
+        of_sequences(
+            help="The context of a sequence: the common facts of the states in which it began, or each of these states."
+        ),
     ] = "common",
     trees: Annotated[
-        Literal["context", "first"], of_sequences(help="One tree for each context, or for each first move in it.")
+        Literal["context", "first"],
+        of_sequences(help="One tree of sequences for each context, or for each first move in a context."),
     ] = "context",
     draws: Annotated[Literal["count", "lose"], of_sequences(help="Count draws as successes or as losses.")] = "count",
     locality: Annotated[
         Literal["none", "moves", "contexts", "both"],
-        of_sequences(help="Keep only sequences of nearby moves, only facts of contexts near these moves, or both."),
+        of_sequences(
+            help="Keep only sequences whose moves are near each other, only facts of contexts near "
+            "these moves, or both."
+        ),
     ] = "none",
     expert: Annotated[str, of_curriculum(metavar="PLAYER", help="The player to learn from.")] = PAPERS_EXPERT,
     against: Annotated[
         list[str] | None,
         of_curriculum(
-            metavar="PLAYER,..",
-            help="Opponents of the expert, one tournament each.",
-            show_default=f"{','.join(PAPERS_OPPONENTS)}; random and itself with another expert than {PAPERS_EXPERT}",
+            metavar="PLAYER,PLAYER",
+            help="The opponents of the expert; it plays one tournament against each of them.",
+            show_default=f"{','.join(PAPERS_OPPONENTS)}; with another --expert: random and the expert",
         ),
     ] = None,
-    cycles: Annotated[int, of_curriculum(min=1, help="Number of tournaments against each of them.")] = 2,
-    tests: Annotated[int, of_curriculum(min=0, help="Test matches of SeqPlayer afterwards; 0 for none.")] = 50,
+    cycles: Annotated[int, of_curriculum(min=1, help="Number of tournaments against each opponent.")] = 2,
+    tests: Annotated[
+        int, of_curriculum(min=0, help="Number of test matches of SeqPlayer after learning; 0 for none.")
+    ] = 50,
     knowledge: KnowledgeFile = None,
     engine: Engine = "auto",
     seed: Seed = 0,
@@ -152,7 +192,8 @@ def learn(
     _check_options(context, learner)
     if (learner == "transfer") != bool(source):
         console.fail(
-            f"expected --source GAME with --learner transfer, and only there; got --learner {learner}", console.USAGE
+            f"expected --source GAME together with --learner transfer, and never without it, got --learner {learner}",
+            console.USAGE,
         )
     rules = console.load_game(game, engine)
     if learner == "sequences":
@@ -173,7 +214,9 @@ def _check_options(context: typer.Context, learner: str) -> None:
         is_given = source is not None and source.name == "COMMANDLINE"
         if is_given and getattr(parameter, "rich_help_panel", None) in others:
             instead = INSTEAD.get(parameter.name or "", "leave it out, or choose another --learner")
-            console.fail(f"expected options of --learner {learner}, got {parameter.opts[0]}; {instead}", console.USAGE)
+            console.fail(
+                f"expected only options for --learner {learner}, got {parameter.opts[0]}; {instead}", console.USAGE
+            )
 
 
 def _settings(kind: type[Any], options: dict[str, Any]) -> Any:
@@ -216,7 +259,7 @@ def _learn_values(game: Game, options: dict[str, Any]) -> dict[str, Any]:
             stored = study(store, game, role, settings, opponent, matches, **about)
         report = _value_report(store, stored)
     if stored.num_matches > matches:
-        console.say(f"it had {stored.num_matches} matches behind it before, none were added")
+        console.say(f"the learner already had {stored.num_matches} matches, so no matches were added")
     return report
 
 
@@ -226,8 +269,8 @@ def _report_no_symmetries(game: Game) -> None:
 
     group = symmetries(game)
     if group.num == 1:
-        why = f" that could be found ({group.why})" if group.why else ""
-        console.say(f"{game.name} has no symmetries{why}; every afterstate counts for itself")
+        why = f" that were found ({group.why})" if group.why else ""
+        console.say(f"{game.name} has no symmetries{why}, so afterstates cannot be merged")
 
 
 def _equivalence(text: str | None) -> dict[int, int] | None:
@@ -238,7 +281,7 @@ def _equivalence(text: str | None) -> dict[int, int] | None:
         return {int(here): int(there) for here, there in (pair.split("=") for pair in text.split(","))}
     except ValueError:
         console.fail(
-            f"expected --equivalence as in 0=0,33=50,100=100, got '{text}'; write HERE=THERE for every goal",
+            f"expected --equivalence such as 0=0,33=50,100=100, got '{text}'; write GOAL=SOURCEGOAL for every goal",
             console.USAGE,
         )
 
@@ -266,7 +309,7 @@ def _show_values(report: dict[str, Any]) -> None:
     typer.echo(
         f"learner {report['number']}: {report['game']}, {report['role']} against {report['opponent']}; mean reward "
         f"{report['mean_reward']:.1f} in {report['num_matches']} matches, "
-        f"{report[f'mean_reward_last_{LAST}']:.1f} in the last {LAST}\nkept in {report['knowledge']}"
+        f"{report[f'mean_reward_last_{LAST}']:.1f} in the last {LAST}\nstored in {report['knowledge']}"
     )
 
 
@@ -368,7 +411,7 @@ def _tested(learner: SeqLearner, expert: str, seed: int, matches: int) -> Iterat
 def _show_sequences(report: dict[str, Any]) -> None:
     """Print the numbers of pairs and the test results. Print advice if the learner has learned no useful pair."""
     classes = [(f"{bounds['from']:.2f}", bounds["pairs"]) for bounds in report["classes"]]
-    console.show_table(("weight from", "pairs"), classes, numbers=[0, 1])
+    console.show_table(("weight at least", "pairs"), classes, numbers=[0, 1])
     typer.echo()
     if report["tests"]:
         columns = ("player", "against", "won or drawn %", "95 % interval", "won %", "matches")
@@ -377,16 +420,18 @@ def _show_sequences(report: dict[str, Any]) -> None:
     typer.echo(
         f"learner {report['number']}: {report['game']}, {report['opponent']}; {report['num_matches']} matches with "
         f"{console.counted(report['sequences'], 'sequence')}, {report['with_context']} of them with a context, in "
-        f"{console.counted(report['pairs'], 'pair')}\nkept in {report['knowledge']}; gamelore knowledge show "
-        f"{report['number']} draws the best, and seqplayer plays by them"
+        f"{console.counted(report['pairs'], 'pair')}\nstored in {report['knowledge']}; gamelore knowledge show "
+        f"{report['number']} draws the best pairs, and seqplayer plays by them"
     )
     *trusted, _ = report["classes"]
     if not report["sequences"]:
-        console.say("no sequence was found: the matches were shorter than one (--length), or nobody won or drew")
+        console.say(
+            "no sequence was found: the matches were shorter than a sequence (--length), or no role won or drew"
+        )
     elif not any(bounds["pairs"] for bounds in trusted):
         console.say(
-            f"no pair weighs {trusted[-1]['from']} or more, so that seqplayer plays at random; let it watch more "
-            "matches (--matches, --cycles), or weigh them otherwise (--weighting plain)"
+            f"no pair has a weight of at least {trusted[-1]['from']}, so seqplayer plays at random; let the learner "
+            "watch more matches (--matches, --cycles), or use another formula for weights (--weighting plain)"
         )
 
 

@@ -41,12 +41,15 @@ BLOCKS = "▁▂▃▄▅▆▇█"
 CURVE_WIDTH = 60  # characters
 REDRAWN = 0.2  # shortest time in seconds between two drawings of the curves
 LINES = 10  # approximate number of progress lines in a series if there is no terminal
-PLAYED = {"random": "drawn", "first": "the first legal ones"}  # texts about moves in place of missing ones
+PLAYED = {
+    "random": "random legal moves",
+    "first": "the first legal moves",
+}  # texts about moves in place of missing ones
 COLOURS = ("#1f6fb4", "#c9403a", "#3a9d5d", "#8a6d3b")
 
-_learning = partial(Option, rich_help_panel="What it learns")
-_http = partial(Option, rich_help_panel="Who may call")
-_limit = partial(Option, rich_help_panel="What a match may cost")
+_learning = partial(Option, rich_help_panel="Learning")
+_http = partial(Option, rich_help_panel="Access from the network")
+_limit = partial(Option, rich_help_panel="Limits for each match")
 
 
 def num_bytes(text: str) -> int:
@@ -66,29 +69,47 @@ def num_bytes(text: str) -> int:
     "serve --player baseline --search 3 --quota 500M",
     "serve --player my_player.py:MyPlayer --name mine",
     "serve --address 0.0.0.0 --allow-host player.example.org --no-learn",
-    kept="what was learned is in the knowledge store",
+    kept="learned knowledge is in the knowledge store",
 )
 def serve(
-    player: Annotated[str, Option(metavar="PLAYER", help="See `gamelore players`; or FILE.py:CLASS.")] = "transfer",
-    port: Annotated[int, Option(min=0, max=65535, help="Where to listen; 0 for a free port.")] = 9147,
-    name: Annotated[str, Option(help="Name of the player, one word.")] = "gamelore",
-    matches_at_once: Annotated[int, Option(min=1, help="Answer busy to more matches than these.")] = 1,
-    margin: Annotated[float, Option(min=0, help="Seconds of every clock reserved for the network.")] = 0.5,
-    search: Annotated[float | None, Option(min=0, metavar="SECONDS", help="Let a learner search, too.")] = None,
+    player: Annotated[
+        str, Option(metavar="PLAYER", help="A player from `gamelore players`, or FILE.py:CLASS.")
+    ] = "transfer",
+    port: Annotated[int, Option(min=0, max=65535, help="Port of the player; 0 for any free port.")] = 9147,
+    name: Annotated[str, Option(help="Name of the player in its answers to INFO; one word.")] = "gamelore",
+    matches_at_once: Annotated[
+        int, Option(min=1, help="Maximum number of matches at the same time; the answer to more matches is busy.")
+    ] = 1,
+    margin: Annotated[float, Option(min=0, help="Seconds of every clock that are reserved for the network.")] = 0.5,
+    search: Annotated[
+        float | None, Option(min=0, metavar="SECONDS", help="Let a learner also search for this time.")
+    ] = None,
     knowledge: KnowledgeFile = None,
     opponent: Annotated[
-        str | None, _learning(metavar="NAME", help="Opponent for whom knowledge is kept.", show_default="unknown")
+        str | None,
+        _learning(metavar="NAME", help="The opponent under whose name knowledge is stored.", show_default="unknown"),
     ] = None,
-    no_learn: Annotated[bool, _learning("--no-learn", help="Use the knowledge, learn nothing.")] = False,
-    quota: Annotated[int, _learning(parser=num_bytes, metavar="SIZE", help="Stop learning at this store size.")] = "4G",  # type: ignore[assignment]  # the parser reads it
-    address: Annotated[str, _http(help="Address of this machine; 0.0.0.0 for all.")] = "127.0.0.1",
-    allow_host: Annotated[list[str] | None, _http(metavar="NAME", help="Another host name of this machine.")] = None,
+    no_learn: Annotated[bool, _learning("--no-learn", help="Use stored knowledge, but do not learn.")] = False,
+    quota: Annotated[
+        int, _learning(parser=num_bytes, metavar="SIZE", help="Stop learning if the store has this size.")
+    ] = "4G",  # type: ignore[assignment]  # the parser reads it
+    address: Annotated[
+        str, _http(help="Address of this machine at which to listen; 0.0.0.0 for all its addresses.")
+    ] = "127.0.0.1",
+    allow_host: Annotated[
+        list[str] | None, _http(metavar="NAME", help="Another allowed host name of this machine; repeatable.")
+    ] = None,
     cors: Annotated[bool, _http("--cors", help="Accept messages from web pages.")] = False,
-    get: Annotated[bool, _http("--get", help="Accept GET, which some browsers let any web page send.")] = False,
-    patience: Annotated[float, _http(min=0.1, help="Seconds for a whole message to arrive.")] = 15.0,
-    memory: Annotated[int, _limit(parser=num_bytes, metavar="SIZE", help="For each playing process.")] = "4G",  # type: ignore[assignment]  # the parser reads it
-    prepare_seconds: Annotated[float, _limit(min=0.1, help="To prepare rules, whatever the clocks.")] = 60.0,
-    verbose: Annotated[bool, Option("--verbose", help="Log lost connections, too.")] = False,
+    get: Annotated[
+        bool, _http("--get", help="Accept GET; in some browsers, any web page can send such messages.")
+    ] = False,
+    patience: Annotated[float, _http(min=0.1, help="Seconds within which a whole message must arrive.")] = 15.0,
+    memory: Annotated[int, _limit(parser=num_bytes, metavar="SIZE", help="Memory of each worker process.")] = "4G",  # type: ignore[assignment]  # the parser reads it
+    prepare_seconds: Annotated[
+        float,
+        _limit(min=0.1, help="Seconds for the preparation of a game; the clocks of a match do not change this limit."),
+    ] = 60.0,
+    verbose: Annotated[bool, Option("--verbose", help="Also log lost connections.")] = False,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
@@ -109,7 +130,7 @@ def serve(
         if json:
             typer.echo(dumps({"url": url, "name": name, "player": player}))
         else:
-            typer.echo(f"{name} ({player}) plays at {url}; Ctrl-C ends it")
+            typer.echo(f"{name} ({player}) plays at {url}; Ctrl-C stops it")
 
     player_server.log_to_stderr(logging.DEBUG if verbose else logging.INFO)
     with usage():
@@ -132,25 +153,43 @@ def serve(
     "host tictactoe --player xplayer=http://127.0.0.1:9147 --player oplayer=http://127.0.0.1:9148 --startclock 30",
     "host othello4 --player black=baseline --player white=weak --matches 300 --figure curve.png",
     "host connectfour --player red=http://127.0.0.1:9147 --player yellow=uct --scramble --at-once 10 --matches 100",
-    kept="matches that were over count; with --record the same command goes on from there",
+    kept="finished matches count; with --record, run the same command again to continue",
 )
 def host(
     game: Annotated[str, typer.Argument(metavar="GAME", help=GAME_HELP)],
     player: Annotated[
         list[str],
-        Option(metavar="ROLE=PLAYER", help="One for each role: http://ADDRESS:PORT, or see `gamelore players`."),
+        Option(
+            metavar="ROLE=PLAYER",
+            help="The player of each role: http://ADDRESS:PORT, or a player from `gamelore players`.",
+        ),
     ],
-    startclock: Annotated[int, Option(min=0, help="Seconds to prepare.")] = 10,
-    playclock: Annotated[int, Option(min=0, help="Seconds for a move.")] = 5,
-    extra: Annotated[float, Option(min=0, help="Seconds of grace beyond the clocks.")] = 1.0,
-    matches: Annotated[int, Option(min=1, help="Number of matches, including earlier ones in --record.")] = 1,
+    startclock: Annotated[int, Option(min=0, help="Seconds to prepare before the first move.")] = 10,
+    playclock: Annotated[int, Option(min=0, help="Seconds for each move.")] = 5,
+    extra: Annotated[
+        float, Option(min=0, help="Additional seconds after each clock in which a reply still counts.")
+    ] = 1.0,
+    matches: Annotated[int, Option(min=1, help="Total number of matches, including earlier matches in --record.")] = 1,
     at_once: Annotated[int, Option(min=1, help="Number of matches played in parallel.")] = 1,
-    record: Annotated[Path | None, Option(metavar="DIR", help="Write GGP match records there; resume.")] = None,
-    replace: Annotated[Literal["random", "first"], Option(help="Legal move in place of a missing one.")] = "random",
-    scramble: Annotated[bool, Option("--scramble", help="New names in each match for remote players.")] = False,
-    window: Annotated[int, Option(min=1, help="Matches in a mean of the learning curve.")] = WINDOW,
-    figure: Annotated[Path | None, Option(metavar="FILE", help="Draw the learning curve: PNG, SVG or both.")] = None,
-    give_up: Annotated[int, Option(min=0, help="Stop after this many matches without a reply; 0: never.")] = GIVE_UP,
+    record: Annotated[
+        Path | None, Option(metavar="DIR", help="Folder for the GGP match records; a series in it is continued.")
+    ] = None,
+    replace: Annotated[
+        Literal["random", "first"], Option(help="Legal move that is played if a reply is missing or illegal.")
+    ] = "random",
+    scramble: Annotated[
+        bool, Option("--scramble", help="In each match, send the rules to remote players with new random names.")
+    ] = False,
+    window: Annotated[int, Option(min=1, help="Number of matches in each mean of the learning curve.")] = WINDOW,
+    figure: Annotated[
+        Path | None,
+        Option(
+            metavar="FILE", help="Draw the learning curve into a .png or .svg file, or into both if FILE has no suffix."
+        ),
+    ] = None,
+    give_up: Annotated[
+        int, Option(min=0, help="Stop after this many matches in a row without a reply; 0: never.")
+    ] = GIVE_UP,
     engine: Engine = "auto",
     seed: Seed = 0,
     verbose: Annotated[bool, Option("--verbose", help="Log every missing or illegal reply.")] = False,
@@ -195,7 +234,7 @@ def _report(series: HostedSeries, window: int, figure: Path | None, json: bool) 
         from ..lab.figures import save
 
         for file in save(_figure(series, window), figure):
-            say(f"drawn in {file}")
+            say(f"wrote the picture {file}")
 
 
 def _players(game: Game, options: Sequence[str]) -> list[str]:
@@ -208,17 +247,19 @@ def _players(game: Game, options: Sequence[str]) -> list[str]:
     for option in options:
         role, equals, spec = (part.strip() for part in option.partition("="))
         if not equals:
-            raise GameloreError(f"expected --player ROLE=PLAYER, got '{option}'; roles: {', '.join(game.roles)}")
+            raise GameloreError(f"expected --player ROLE=PLAYER, got '{option}'; the roles are {', '.join(game.roles)}")
         one_of(role, game.roles, f"a role of {game.name}")
         if role in by_role:
             raise GameloreError(f"expected one player for {role}, got {by_role[role]} and {spec}; leave one out")
         if re.fullmatch(r"(https?:/*)?(\[[0-9a-f:]+\]|[\w.-]+):\d+/?", spec) and not is_url(spec):
-            raise GameloreError(f"expected a player, got '{spec}'; write http://ADDRESS:PORT for one on the network")
+            raise GameloreError(
+                f"expected a player, got '{spec}'; write http://ADDRESS:PORT for a player on the network"
+            )
         parse_url(spec) if is_url(spec) else player(spec)
         by_role[role] = spec
     if missing := [role for role in game.roles if role not in by_role]:
         names = ", ".join(missing)
-        raise GameloreError(f"expected a player for every role, got none for {names}; add --player {missing[0]}=..")
+        raise GameloreError(f"expected a player for every role, got none for {names}; add --player {missing[0]}=PLAYER")
     return [by_role[role] for role in game.roles]
 
 
@@ -230,7 +271,9 @@ def _check_figure(path: Path | None) -> None:
 
     formats = Figure().canvas.get_supported_filetypes()
     if path.suffix[1:].lower() not in formats:
-        raise GameloreError(f"expected a picture as {', '.join(sorted(formats))}; got '{path.suffix}'; choose one")
+        raise GameloreError(
+            f"expected a picture format ({', '.join(sorted(formats))}), got '{path.suffix}'; choose one of these"
+        )
 
 
 async def _lead(series: HostedSeries, matches: int, at_once: int, window: int, give_up: int | None) -> None:
@@ -240,7 +283,10 @@ async def _lead(series: HostedSeries, matches: int, at_once: int, window: int, g
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     async with series:
         if series.played:
-            say(f"going on after {console.counted(len(series.played), 'match', 'matches')} in {series.folder}")
+            say(
+                f"continuing the series in {series.folder} after "
+                f"{console.counted(len(series.played), 'match', 'matches')}"
+            )
         if any(number not in series.played for number in range(matches)):
             await _greet(series)
         with _progress(series, matches, window) as on_match:
@@ -254,11 +300,11 @@ async def _greet(series: HostedSeries) -> None:
     for url, answer in (await series.ask_who()).items():
         if isinstance(answer, ConnectionError):
             why = answer.__cause__ or answer
-            raise GameloreError(f"expected a player at {url}, got no connection; start it first ({why})")
+            raise GameloreError(f"expected a player at {url}, got no connection ({why}); start the player first")
         if not isinstance(answer, PlayerInfo):
-            say(f"{url} does not answer INFO as a player does; going on ({answer})")
+            say(f"{url} does not answer INFO like a player ({answer}); the series starts anyway")
         elif answer.status and not answer.is_free:
-            say(f"{url} says that it is {answer.status}; going on")
+            say(f"{url} answers that it is {answer.status}; the series starts anyway")
 
 
 @contextmanager
@@ -294,11 +340,11 @@ def _changed_presence(series: HostedSeries, number: int, record: MatchRecord, be
     settings, url = series.settings, dict(zip(series.game.roles, series.players, strict=True))
     for role in sorted(record.absent - before):
         yield (
-            f"match {number}: no reply from {url[role]}, {role}'s moves are {PLAYED[settings.replace]}; "
-            f"every START waits {settings.startclock + settings.extra:g} s for it to come back"
+            f"match {number}: no reply from {url[role]}, so {role} plays {PLAYED[settings.replace]}; at every START "
+            f"the host waits up to {settings.startclock + settings.extra:g} s for this player"
         )
     for role in sorted(before - record.absent):
-        yield f"match {number}: {role} at {url[role]} is back"
+        yield f"match {number}: {role} at {url[role]} replies again"
 
 
 def _say_progress(series: HostedSeries, matches: int, window: int) -> None:
@@ -308,7 +354,7 @@ def _say_progress(series: HostedSeries, matches: int, window: int) -> None:
         return
     standings = series.standings()
     means = ", ".join(f"{standing.role} {_curve(standing, window)[-1]:.1f}" for standing in standings)
-    say(f"{over} of {matches} matches; the last {min(window, over)}: {means}{_errors_text(standings)}")
+    say(f"{over} of {matches} matches; mean goals of the last {min(window, over)}: {means}{_errors_text(standings)}")
 
 
 def _picture(series: HostedSeries, matches: int, window: int) -> Table:
@@ -378,14 +424,14 @@ def _show(series: HostedSeries, summary: dict[str, Any]) -> None:
     show_table(("role", "player", "mean goal", "+-", "errors", "goals"), map(_row, summary["players"]), numbers=[2, 3])
     typer.echo(f"\n{counts_text(summary)}; seed {summary['seed']}")
     if summary["faulty"]:
-        moves = f"moves that are {PLAYED[series.settings.replace]} in place of those that did not come"
-        typer.echo(f"{summary['faulty']} of them with errors; they count, with {moves}")
+        moves = f"{PLAYED[series.settings.replace]} in place of missing or illegal moves"
+        typer.echo(f"{summary['faulty']} of these matches have errors; they count, with {moves}")
     if summary["matches"] >= LINES:
         typer.echo(f"\nmean goal of the last {summary['window']} matches, 0 to 100:")
         for learner, means in _learning_curves(series, summary["window"]):
             typer.echo(f"{learner.role}  {curve_text(means)}  {means[-1]:.1f}")
     if summary["record"]:
-        typer.echo(f"\nrecorded in {summary['record']}; check them with gamelore replay {summary['record']}")
+        typer.echo(f"\nrecorded in {summary['record']}; gamelore replay {summary['record']} checks the records")
 
 
 def _row(result: dict[str, Any]) -> tuple[str, ...]:

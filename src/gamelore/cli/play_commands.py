@@ -45,14 +45,21 @@ app = typer.Typer()
 def play(
     game: GameName,
     players: Annotated[
-        list[str], Argument(metavar="PLAYER", help="One for each role, with :option=value,..; see `gamelore players`.")
+        list[str],
+        Argument(
+            metavar="PLAYER", help="The player of each role, such as uct:simulations=500; see `gamelore players`."
+        ),
     ],
-    matches: Annotated[int, Option(min=1, help="Number of matches; a single one is shown move by move.")] = 1,
+    matches: Annotated[int, Option(min=1, help="Number of matches; a single match is shown move by move.")] = 1,
     records: Annotated[
-        Path | None, Option(metavar="FILE|DIR", help="Write GGP records: lines of FILE, or files in an existing DIR.")
+        Path | None,
+        Option(
+            metavar="FILE|DIR",
+            help="Write GGP match records into the lines of FILE, or into files of an existing folder DIR.",
+        ),
     ] = None,
     regret: Annotated[
-        bool, Option("--regret", help="Show the mean loss of points per move against best play.")
+        bool, Option("--regret", help="Show how many points each player loses per move, compared with best play.")
     ] = False,
     engine: Engine = "auto",
     seed: Seed = 0,
@@ -86,7 +93,8 @@ def play(
         seats = [player(spec, seed=seed, opponent=opponent) for spec, opponent in zip(players, opponents, strict=True)]
     if len(players) != rules.num_roles:
         console.fail(
-            f"expected {rules.num_roles} players, for {', '.join(rules.roles)}; got {len(players)}", console.USAGE
+            f"expected {rules.num_roles} players, one for each of {', '.join(rules.roles)}, got {len(players)}",
+            console.USAGE,
         )
     losses = RegretCount(rules.num_roles) if regret else None
     needed = regret or any(isinstance(seat, Perfect | XReasonable) for seat in seats)
@@ -127,7 +135,7 @@ def _check_folder(records: Path | None) -> None:
         others = [*records.glob(RULES), *records.glob(RECORDS)]
         if others:
             console.fail(
-                f"expected a folder without matches, got {records}, which has {others[0].name}; choose another",
+                f"expected a folder without matches, got {records}, which has {others[0].name}; choose another folder",
                 console.USAGE,
             )
 
@@ -196,7 +204,7 @@ def _show(summary: dict[str, Any], match: MatchRecord | None) -> None:
     console.show_table(("role", "player", *means.values(), "goals"), rows, numbers=range(2, 2 + len(means)))
     typer.echo(f"\n{counts_text(summary)}; {summary['engine']} engine, seed {summary['seed']}")
     if "left_out" in summary:
-        typer.echo(f"best play and regret are those of the game {without_counter(summary['left_out'])}")
+        typer.echo(f"best play and regret are computed for the game {without_counter(summary['left_out'])}")
 
 
 @console.command(app, "players", "players", "players --json")
@@ -223,11 +231,13 @@ def players(json: Json = False) -> None:
     "replay downloaded.json --game tictactoe --json",
 )
 def replay(
-    files: Annotated[list[Path], Argument(metavar="FILE..", help="Match records, or folders of them.")],
+    files: Annotated[list[Path], Argument(metavar="FILE", help="Match records, or folders with match records.")],
     game: Annotated[
         str | None,
         Option(
-            metavar="GAME", help="Their game.", show_default="rules.kif beside a record, or the shipped game it names"
+            metavar="GAME",
+            help="The game of the records.",
+            show_default="rules.kif in the folder of a record, or the shipped game that the record names",
         ),
     ] = None,
     show: Annotated[bool, Option("--show", help="Draw every position.")] = False,
@@ -243,7 +253,7 @@ def replay(
     with console.status() as doing:
         replays: list[_Replay] = []
         for path in _files(files):
-            doing(f"{len(replays)} done, now {path}")
+            doing(f"{len(replays)} records are done, the next is {path}")
             replays += judge.file(path)
     if json:
         console.emit([_described(replay, show) for replay in replays])
@@ -312,7 +322,7 @@ class _Judge:
             source = record.game
         else:
             raise GameloreError(
-                f"expected to know what is played, got no {RULES} beside the record; say it with --game"
+                f"expected the rules of the game, got no {RULES} in the folder of the record; name the game with --game"
             )
         if source not in self._graphs:
             self._graphs[source] = PositionGraph(self._game or load(source, self._engine))
@@ -339,7 +349,10 @@ def _files(files: Sequence[Path]) -> Iterator[Path]:
             and file.name not in (SERIES, JOURNAL)
         )
         if not records:
-            console.fail(f"expected match records in {path}, got no .json file; name the records", console.USAGE)
+            console.fail(
+                f"expected match records in {path}, got no .json or .jsonl file; name the files of the records",
+                console.USAGE,
+            )
         yield from records
 
 
@@ -354,7 +367,7 @@ def _show_replays(replays: Sequence[_Replay], show: bool) -> None:
     differing = [replay for replay in replays if replay.why]
     for replay in differing:
         typer.echo(f"\n{replay.name}: {replay.why}")
-    verdict = f"{len(differing)} of them not as recorded" if differing else "all as recorded"
+    verdict = f"{len(differing)} of them differ from the record" if differing else "all are as recorded"
     typer.echo(f"\n{console.counted(len(replays), 'match', 'matches')}, {verdict}")
 
 

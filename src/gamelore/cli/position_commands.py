@@ -33,8 +33,8 @@ GIB = 1 << 30
 WIN = 100  # the highest goal of GDL
 ENDS = {
     "terminal": "to the end of the match",
-    "repetition": "until a position comes back",
-    "cut": "the first of a line that goes on",
+    "repetition": "until a position occurs again",
+    "cut": "the first plies of a longer line",
 }
 
 app = typer.Typer()
@@ -53,16 +53,23 @@ def show(
     game: GameName,
     state: Annotated[bool, Option("--state", help="Show the state only, without moves and goals.")] = False,
     facts: Annotated[
-        str | None, Option(metavar="FACTS", help="Start from these facts.", show_default="the first state")
+        str | None, Option(metavar="FACTS", help="Start from these facts.", show_default="the initial state")
     ] = None,
     play: Annotated[
         list[str] | None,
-        Option(metavar="MOVES", help="Then play a ply: moves of all roles, or of those with a choice. Repeatable."),
+        Option(
+            metavar="MOVES",
+            help="Then play one ply: the moves of all roles, or only of the roles with a choice. Repeatable.",
+        ),
     ] = None,
     random: Annotated[int, Option(metavar="N", min=0, help="Then play N random plies.")] = 0,
-    matrix: Annotated[bool, Option("--matrix", help="Draw x as rows downwards, y as columns.")] = False,
+    matrix: Annotated[
+        bool, Option("--matrix", help="Draw the first coordinate as rows from the top, the second as columns.")
+    ] = False,
     all_moves: Annotated[bool, Option("--all", help="Show all legal moves, even if there are many.")] = False,
-    svg: Annotated[Path | None, Option(metavar="FILE", help="Also draw the position into an SVG file.")] = None,
+    svg: Annotated[
+        Path | None, Option(metavar="FILE", help="Also write a picture of the position into an SVG file.")
+    ] = None,
     engine: Engine = "auto",
     seed: Seed = 0,
     json: Json = False,
@@ -86,11 +93,11 @@ def show(
         typer.echo("\n".join(_lines(position, plies, drawing, state, all_moves)))
     if svg is not None:
         svg.write_text(position_svg(position, matrix=matrix), encoding="utf-8")
-        console.say(f"drawn in {svg}")
+        console.say(f"wrote the picture {svg}")
 
 
 def _reached(game: Game, facts: str | None, plies: Sequence[str]) -> tuple[Position, list[list[str]]]:
-    """Play plies from a state (by default the first state); return the last position and the joint moves."""
+    """Play plies from a state (by default the initial state); return the last position and the joint moves."""
     position = game.start() if facts is None else game.position(_terms(facts, "facts"))
     played = []
     for ply in plies:
@@ -110,7 +117,7 @@ def _terms(text: str, what: str) -> list[str]:
     heads = [rule.head for rule in parse(text).rules if not rule.arrow]
     if len(heads) != len(parse(text).rules):
         console.fail(
-            f"expected {what}, got a rule in {text!r}; write them one behind the other, such as (a 1) (b 2)",
+            f"expected {what}, got a rule in {text!r}; write only terms, such as (a 1) (b 2)",
             console.USAGE,
         )
     return [str(head.args[0]) if head.name == "true" else str(head) for head in heads]
@@ -163,7 +170,7 @@ def _lines(
     game = position.game
     title = f"{game.name}: {', '.join(game.roles)}; {game.engine} engine"
     if plies:
-        title += f"; after {console.counted(len(plies), 'ply', 'plies')}, the last {' '.join(plies[-1])}"
+        title += f"; after {console.counted(len(plies), 'ply', 'plies')}, the last is {' '.join(plies[-1])}"
     parts = [[title], *(board.split("\n") for board in drawing.boards), console.in_columns(drawing.others)]
     if not state:
         parts += [_moves(role, legal, all_moves) for role, legal in position.legal.items() if legal]
@@ -177,7 +184,7 @@ def _moves(role: str, legal: Sequence[str], all_moves: bool) -> list[str]:
         return [f"{role} can only play {legal[0]}"]
     lines = console.in_columns(legal, indent=2)
     if len(lines) > MOVE_LINES and not all_moves:
-        lines = [*lines[: MOVE_LINES - 1], "  .. (--all shows them all)"]
+        lines = [*lines[: MOVE_LINES - 1], "  ... (--all shows all moves)"]
     return [f"{role} has {len(legal)} legal moves:", *lines]
 
 
@@ -187,19 +194,22 @@ def _verdict(position: Position) -> str:
     if position.is_terminal:
         return f"The match is over; goals: {goals}"
     stuck = [role for role, legal in position.legal.items() if not legal]
-    return f"The match is {f'stuck, {stuck[0]} has no legal move' if stuck else 'not over'}; goals here: {goals}"
+    return (
+        f"The match is {f'stuck, because {stuck[0]} has no legal move' if stuck else 'not over'}; goals here: {goals}"
+    )
 
 
 @console.command(app, "perft", "perft connectfour --depth 7", "perft tictactoe --json")
 def perft(
     game: GameName,
     depth: Annotated[
-        int | None, Option(metavar="N", min=0, help="The last depth.", show_default="until all matches have ended")
+        int | None,
+        Option(metavar="N", min=0, help="Count up to this depth.", show_default="until all matches have ended"),
     ] = None,
     engine: Engine = "auto",
     json: Json = False,
 ) -> None:
-    """Count the sequences of joint moves of each length from the first state, and the sequences that end a match.
+    """Count the sequences of joint moves of each length from the initial state, and the sequences that end a match.
 
     Equal positions are expanded only once. The number of different positions is shown, too. The line of each depth
     appears when the depth is finished. Seconds are CPU time.
@@ -213,10 +223,14 @@ def perft(
     try:
         _count(rules, depth, rows, quiet=json)
     except KeyboardInterrupt:
-        console.say(f"interrupted; counted to depth {len(rows) - 1}" if rows else "interrupted; nothing was counted")
+        console.say(
+            f"interrupted; all depths up to {len(rows) - 1} were counted"
+            if rows
+            else "interrupted; nothing was counted"
+        )
         raise typer.Exit(console.INTERRUPTED) from None
     except MemoryError:
-        console.fail(f"expected memory for the positions of depth {len(rows)}, got none; lower --depth")
+        console.fail(f"expected enough memory for the positions of depth {len(rows)}, got too little; lower --depth")
     finally:
         if json:
             console.emit({**console.identity(rules), "depths": rows})
@@ -225,7 +239,10 @@ def perft(
         if rows[-1]["sequences"] == rows[-1]["complete"]:
             typer.echo(f"all matches have ended: {ended:,}")
         elif depth is None or len(rows) <= depth:
-            typer.echo(f"no match goes on: {ended:,} have ended, the others are stuck (see `gamelore check --play`)")
+            typer.echo(
+                f"no match continues: {ended:,} have ended, in the others a role has no legal move (see "
+                "`gamelore check --play`)"
+            )
 
 
 def _count(game: Game, depth: int | None, rows: list[dict[str, Any]], quiet: bool) -> None:
@@ -260,8 +277,8 @@ def symmetries(
     """Show the symmetries of a game, and its step counter if it has one.
 
     A symmetry is a permutation of facts and moves that does not change the rules. It does not change the roles, the
-    goals or the first state, either. It is written as cycles: in (a b c), a becomes b, b becomes c, and c becomes a.
-    Only the cycles of facts are shown. Cycles with facts of the first state come first.
+    goals or the initial state, either. It is written as cycles: in (a b c), a becomes b, b becomes c, and c becomes a.
+    Only the cycles of facts are shown. Cycles with facts of the initial state come first.
 
     A step counter is a set of facts that counts the plies. Only the end of the match depends on these facts.
     """
@@ -281,7 +298,7 @@ def symmetries(
                 "step_counter": _count_described(rules, counter),
             }
         )
-    typer.echo(f"{rules.name}: {console.counted(group.num, 'symmetry', 'symmetries')}, the identity included")
+    typer.echo(f"{rules.name}: {console.counted(group.num, 'symmetry', 'symmetries')}, including the identity")
     if group.why:
         console.say(f"there may be more: {group.why}")
     shown = group.num if show_all else SYMMETRY_LINES
@@ -289,7 +306,7 @@ def symmetries(
         rows = (_symmetry_row(group, s) for s in range(1, min(shown, group.num)))
         console.show_table(("", "order", "facts", "moves", "cycles"), rows, numbers=range(4))
     if group.num > shown:
-        typer.echo(f".. {group.num - shown} more (--all shows them)")
+        typer.echo(f"... {group.num - shown} more (--all shows all symmetries)")
     typer.echo(_count_line(rules, counter))
 
 
@@ -331,9 +348,9 @@ def _cycles(permutation: NDArray[Any]) -> list[list[int]]:
 
 
 def _as_fits(texts: Sequence[str], width: int) -> str:
-    """Join as many texts as fit into `width` characters, but at least one; write .. in place of the other texts."""
-    number = max(1, sum(end + len(" ..") <= width for end in accumulate(map(len, texts))))
-    return "".join(texts[:number]) + (" .." if number < len(texts) else "")
+    """Join as many texts as fit into `width` characters, but at least one; write ... in place of the other texts."""
+    number = max(1, sum(end + len(" ...") <= width for end in accumulate(map(len, texts))))
+    return "".join(texts[:number]) + (" ..." if number < len(texts) else "")
 
 
 def _count_described(game: Game, counter: StepCounter | None) -> dict[str, Any] | None:
@@ -354,7 +371,7 @@ def _count_line(game: Game, counter: StepCounter | None) -> str:
     if counter is None:
         return "no step counter"
     first, last = (" ".join(sorted(game.facts(bits))) or "none" for bits in (counter.first, counter.last))
-    end = "where the match ends" if counter.ends else "where it stands still"
+    end = "where the match ends" if counter.ends else "where it stays unchanged"
     return f"step counter: from {first} to {last}, {console.counted(counter.length, 'ply', 'plies')} later, {end}"
 
 
@@ -364,12 +381,14 @@ def _count_line(game: Game, counter: StepCounter | None) -> str:
     "solve tictactoe",
     "solve fivemensmorris:flying=yes",
     "solve connect3 --memory 1 --json",
-    kept="earlier solutions are as they were",
+    kept="earlier solutions are unchanged",
 )
 def solve(
     game: GameName,
-    memory: Annotated[float, Option(metavar="GIB", help="Memory limit; games that need more are refused.")] = 4.0,
-    symmetry: Annotated[bool, Option(help="Count symmetric positions as one; the values are the same.")] = True,
+    memory: Annotated[
+        float, Option(metavar="GIB", help="Memory limit in GiB; a game that needs more is refused.")
+    ] = 4.0,
+    symmetry: Annotated[bool, Option(help="Treat symmetric positions as one; this does not change the values.")] = True,
     engine: Engine = "auto",
     json: Json = False,
 ) -> None:
@@ -382,7 +401,9 @@ def solve(
     out, and the result says so. The values and distances are then for the game without the counter.
     """
     if not 0 < memory < inf:
-        console.fail(f"expected --memory above 0, got {memory:g}; it is in GiB, as in --memory 8", console.USAGE)
+        console.fail(
+            f"expected --memory above 0, got {memory:g}; write a number of GiB, for example --memory 8", console.USAGE
+        )
     from ..players.position_graph import PositionGraph
     from ..solver.perfect import SolvedMoves, best_line, first_moves
 
@@ -458,23 +479,23 @@ def _value_text(report: dict[str, Any]) -> str:
         text = f"{' and '.join(f'{role} gets {goal}' for role, goal in values.items())} under best play{in_plies}."
     if report["left_out"]:
         text += (
-            f" Solved is the game {without_counter(report['left_out'])}: there a match need not end, and one that does "
-            "not is a draw, as it is at the end of the count."
+            f" This is the value of the game {without_counter(report['left_out'])}. In this game a match may be "
+            "endless, and an endless match is a draw, as when the counter ends it."
         )
     return text
 
 
 def without_counter(left_out: Sequence[str]) -> str:
     """Describe the game that was solved without its step counter."""
-    return f"without its step counter, {left_out[0]} .. {left_out[-1]}"
+    return f"without its step counter, {left_out[0]} to {left_out[-1]}"
 
 
 def _size(report: dict[str, Any]) -> str:
     """Return a text with the number of positions and the time for the solution."""
     positions, classes = f"{report['positions']:,} positions", f"{report['classes']:,}"
     if report["symmetries"] > 1:
-        positions += f", {classes} up to {report['symmetries']} symmetries, which have {report['moves']:,} moves"
-    return f"{positions}; worked out in {report['seconds']:.1f} s of processor time, {report['engine']} engine"
+        positions += f", {classes} up to {report['symmetries']} symmetries; these have {report['moves']:,} moves"
+    return f"{positions}; computed in {report['seconds']:.1f} s of processor time, {report['engine']} engine"
 
 
 def _plies(distance: int) -> str:

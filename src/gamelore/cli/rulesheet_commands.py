@@ -45,7 +45,7 @@ def games(json: Json = False) -> None:
     console.show_table(
         ("game", "roles", "about"), [(row["name"], ", ".join(row["roles"]), row["about"]) for row in rows]
     )
-    typer.echo("\nSome have options, chosen as in fivemensmorris:cap=80,flying=yes\n")
+    typer.echo("\nSome games have options; write them like fivemensmorris:cap=80,flying=yes\n")
     options = [
         (row["name"], option["name"], option["value"], ", ".join(option["choices"]))
         for row in rows
@@ -79,35 +79,42 @@ def _about(path: Path) -> dict[str, Any]:
     "check games/*.kif --play --matches 100 --max-steps 500 --json",
 )
 def check(
-    files: Annotated[list[str], Argument(metavar="FILE", help="Rulesheets or shipped games, with :option=value,..")],
-    strict: Annotated[bool, Option("--strict", help="Exit with code 1 for warnings, too.")] = False,
-    play: Annotated[bool, Option("--play", help="Also find mistakes that only show in play.")] = False,
+    files: Annotated[
+        list[str],
+        Argument(metavar="FILE", help="Rulesheets or shipped games; options: NAME:option=value,option=value."),
+    ],
+    strict: Annotated[bool, Option("--strict", help="Also exit with code 1 if there are only warnings.")] = False,
+    play: Annotated[bool, Option("--play", help="Also play, to find mistakes that the text does not show.")] = False,
     seconds: Annotated[
-        float | None, Option(min=0, help="Time to play each game.", show_default="5, or no limit with --matches")
+        float | None, Option(min=0, help="Seconds of play for each game.", show_default="5, or no limit with --matches")
     ] = None,
     matches: Annotated[int | None, Option(min=0, help="Number of random matches.")] = None,
-    max_steps: Annotated[int | None, Option(min=1, help="Stop longer matches.", show_default="1000")] = None,
+    max_steps: Annotated[
+        int | None, Option(min=1, help="Stop a match after this many moves.", show_default="1000")
+    ] = None,
     max_states: Annotated[
         int | None,
         Option(
-            min=0, help="Visit all states if they are at most so many.", show_default="10000, or 300 on the reasoner"
+            min=0, help="Visit all states if there are at most this many.", show_default="10000, or 300 on the reasoner"
         ),
     ] = None,
     seed: Seed = 0,
     engine: Engine = "auto",
-    ground_seconds: Annotated[float, Option(min=0, help="CPU time limit of grounding.")] = LIMITS.seconds,
+    ground_seconds: Annotated[
+        float, Option(min=0, help="Limit of the CPU time for grounding, in seconds.")
+    ] = LIMITS.seconds,
     ground_literals: Annotated[
-        int, Option(min=0, help="Limit of the size of the ground rules, in literals of about 100 bytes.")
+        int, Option(min=0, help="Limit of the size of the ground rules, in literals (about 100 bytes each).")
     ] = LIMITS.literals,
     json: Json = False,
 ) -> None:
     """Find mistakes in rulesheets, each with its line, column, rule and remedy.
 
-    Most mistakes are found without playing. With --play, the states nearest to the first state are visited. If these
+    Most mistakes are found without playing. With --play, the states nearest to the initial state are visited. If these
     are not all states, random matches are played, too. Play finds these errors: a role without a legal move, no goal or
-    several goals at the end, goals outside 0..100, facts outside 'base', and moves outside 'input'. It warns of matches
-    that need not end. Each finding names the moves that lead to the state. The report also names the engine that plays
-    the game, and the reason for this engine.
+    several goals at the end, goals outside 0 to 100, facts outside 'base', and moves outside 'input'. It warns of
+    matches that need not end. Each finding names the moves that lead to the state. The report also names the engine
+    that plays the game, and the reason for this engine.
 
     The output of --json is a list of findings. With --play it is an object: 'findings' is this list, and 'played' is a
     report of play.
@@ -139,7 +146,7 @@ def check(
             if not json:
                 _show(sheet)
             if sheet.interrupted:
-                console.say(f"interrupted at {sheet.title}; what was found until then is kept")
+                console.say(f"interrupted at {sheet.title}; the findings so far are shown")
                 break
     findings = [finding for sheet in sheets for finding in sheet.findings]
     if json:
@@ -166,7 +173,7 @@ def _read(name: str) -> tuple[Path, str, str] | None:
     except GameloreError as error:
         console.say(f"error: {error}")
     except OSError as error:
-        console.say(f"error: expected a rulesheet to read, got: {error}")
+        console.say(f"error: expected a rulesheet that can be read, got: {error}")
     return None
 
 
@@ -174,7 +181,7 @@ def _played(checked: CheckedSheet) -> dict[str, Any]:
     """Return the report of play as JSON fields, without the findings."""
     sheet = {"path": str(checked.path), "game": checked.game}
     if checked.report is None:
-        return sheet | {"engine": None, "reason": f"not played: {checked.not_played}"}
+        return sheet | {"engine": None, "reason": f"not played, because {checked.not_played}"}
     report = asdict(checked.report) | {"size": checked.report.size and checked.report.size._asdict()}
     del report["findings"]
     return sheet | report
@@ -187,7 +194,7 @@ def _show(checked: CheckedSheet) -> None:
     if checked.report:
         typer.echo("\n  ".join([f"{checked.title}: {_engine(checked.report)}", *_figures(checked.report)]))
     elif checked.not_played:
-        typer.echo(f"{checked.title}: not played: {checked.not_played}")
+        typer.echo(f"{checked.title}: not played, because {checked.not_played}")
 
 
 def _engine(report: PlayReport) -> str:
@@ -197,7 +204,7 @@ def _engine(report: PlayReport) -> str:
         size = ", ".join(console.counted(number, what) for number, what in numbers)
         how = f"native engine {report.reason}\n  made" if report.reason else "native engine, made"
         return f"{how} in {report.make_seconds:.1f} s: {size}"
-    return f"{report.engine}, because {report.reason}"
+    return f"{report.engine} engine: {report.reason}"
 
 
 def _figures(report: PlayReport) -> list[str]:
@@ -222,7 +229,7 @@ def _figures(report: PlayReport) -> list[str]:
 def _ends(report: PlayReport) -> str:
     """Return a text with the number of matches that did not end in a terminal state, by reason."""
     unfinished = report.num_matches - report.num_ended - report.num_stuck - report.num_cut
-    ends = {"stuck": report.num_stuck, "cut": report.num_cut, "unfinished when time was up": unfinished}
+    ends = {"stuck": report.num_stuck, "stopped as too long": report.num_cut, "unfinished when time was up": unfinished}
     counts = ", ".join(f"{count} {end}" for end, count in ends.items() if count)
     return f" ({counts})" if counts else ""
 
@@ -258,10 +265,10 @@ class _Sheet:
     "fmt games/*.kif --check",
     "fmt mygame.kif --diff",
     "fmt - < mygame.kif > formatted.kif",
-    kept="every file is either done or as it was",
+    kept="each file is either formatted or unchanged",
 )
 def fmt(
-    files: Annotated[list[str], Argument(metavar="FILE", help="Rulesheets; - is standard input.")],
+    files: Annotated[list[str], Argument(metavar="FILE", help="Rulesheets; write - for standard input.")],
     check: Annotated[bool, Option("--check", help="Write nothing; exit with code 1 if a file would change.")] = False,
     diff: Annotated[bool, Option("--diff", help="Write nothing; show what would change.")] = False,
     stdout: Annotated[bool, Option("--stdout", help="Write nothing; print the formatted text.")] = False,
@@ -303,7 +310,7 @@ def _read_text(name: str) -> _Sheet:
         refuse_binary(text, path or "standard input")
         return _Sheet(name, text, formatted(text, path))
     except OSError as error:
-        return _Sheet(name, error=f"expected a rulesheet to read, got: {error}", code=console.USAGE)
+        return _Sheet(name, error=f"expected a rulesheet that can be read, got: {error}", code=console.USAGE)
     except GDLSyntaxError as error:
         return _Sheet(name, text, error=str(error), code=console.FAILED)
     except GameloreError as error:

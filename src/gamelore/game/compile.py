@@ -73,7 +73,7 @@ def bounded_engine(sheet: Rulesheet, limits: Limits, rewrite: bool, seconds: flo
     """
     inside = optimize.within_bounds(sheet)
     if inside is None:
-        raise GroundingError("expected a sheet that declares its bounds, got one without; declare `base` and `input`")
+        raise GroundingError("expected a rulesheet with bounds, got one without; declare `base` and `input`")
     native = native_engine(inside, sheet, replace(limits, seconds=seconds), rewrite)
     return BoundedEngine(sheet, native, partial(ReasonerEngine, sheet, limits, rewrite, native.names))
 
@@ -92,7 +92,7 @@ def compiled_engine(sheet: Rulesheet, limits: Limits, rewrite: bool) -> tuple[Na
     except GroundingError:
         raise GroundingError(too_large) from None
     reason, _, _ = too_large.partition(". Remedy:")
-    return bounded, f"within `base` and `input`, with the reasoner for what is outside, for without them: {reason}"
+    return bounded, f"only for states within `base` and `input`, because the whole game is too large: {reason}"
 
 
 def rulesheet_findings(text: str, path: Path | None = None, limits: Limits | None = None) -> list[lint.Finding]:

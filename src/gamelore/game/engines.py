@@ -397,16 +397,16 @@ class Promises:
         """
         for fact in sorted(self._lasting.symmetric_difference(filter(self._is_lasting, facts))):
             yield GDLSemanticError(
-                f"expected the facts that never change in {game} as they are at the start, "
-                f"got a difference in {self._text(fact)}",
-                remedy='take those of game.start().facts, or load the game with engine="reasoner"',
+                f"expected the facts that never change in {game} to be as in the initial state, got a difference in "
+                f"{self._text(fact)}",
+                remedy='take these facts from game.start().facts, or load the game with engine="reasoner"',
             )
         for unique in self._unique:
             together = sorted(set(facts).intersection(unique))[:2]
             if len(together) == 2:
                 yield GDLSemanticError(
-                    f"expected at most one of the facts of which {game} has one at most, "
-                    f"got {' and '.join(map(self._text, together))}",
+                    f"expected at most one of these facts, because they exclude each other in {game}, got "
+                    f"{' and '.join(map(self._text, together))}",
                     remedy='leave out all but one, or load the game with engine="reasoner"',
                 )
 

@@ -287,7 +287,9 @@ class Game:
             GameloreError: the game is not compiled.
         """
         if self.circuit is None:
-            raise GameloreError(f"expected a game that is compiled, got {self.name}: {self.engine_reason}")
+            raise GameloreError(
+                f"expected a compiled game, got {self.name}, which is not compiled: {self.engine_reason}"
+            )
         return self._engine.names.text(self.circuit.facts[bit])
 
     def state(self, facts: Iterable[str]) -> NDArray[np.uint64]:
@@ -316,7 +318,7 @@ class Game:
             fact = self._engine.names.text(error.args[0])
             raise GDLSemanticError(
                 f"expected facts that {self.name} can reach, got {fact}",
-                remedy="see game.facts(state) and position.facts for how they are written",
+                remedy="game.facts(state) and position.facts show how facts are written",
             ) from None
 
     @cached_property
@@ -357,7 +359,7 @@ class Game:
         except KeyError:
             raise IllegalMoveError(
                 f"expected a move of {self.roles[role]}, got {move}, which is never legal in {self.name}; "
-                "see position.legal for those that are"
+                "position.legal has the legal moves"
             ) from None
 
     def playouts(
@@ -382,7 +384,7 @@ class Game:
             GameloreError: n is negative, or threads is less than 1.
         """
         if n < 0:
-            raise GameloreError(f"expected a number of playouts, got {n}; ask for 0 or more")
+            raise GameloreError(f"expected a number of playouts of at least 0, got {n}")
         return self._engine.playouts(n, seed, _some_threads(threads), progress)
 
     def rollouts(
@@ -405,7 +407,7 @@ class Game:
             GameloreError: threads or max_steps is less than 1.
         """
         if max_steps is not None and max_steps < 1:
-            raise GameloreError(f"expected at least one step, got max_steps = {max_steps}; leave it out for no limit")
+            raise GameloreError(f"expected max_steps of at least 1, got {max_steps}; leave it out for no limit")
         return self._engine.rollouts(states, seed, _some_threads(threads), max_steps or 0)
 
     def start(self) -> Position:
@@ -430,7 +432,7 @@ class Game:
 def _some_threads(threads: int | None) -> int | None:
     """Return the number of threads unchanged. Raises GameloreError if it is less than 1."""
     if threads is not None and threads < 1:
-        raise GameloreError(f"expected at least one thread, got {threads}; leave it out for one on each core")
+        raise GameloreError(f"expected at least one thread, got {threads}; leave it out for one thread on each core")
     return threads
 
 
@@ -535,10 +537,10 @@ class Position:
             raise IllegalMoveError("the match is over: a terminal position has no legal moves; begin with game.start()")
         for role, name in enumerate(roles):
             if name not in moves:
-                raise IllegalMoveError(f"expected a move of every role, got none of {name}; {self._choice(role)}")
+                raise IllegalMoveError(f"expected a move of every role, got no move of {name}; {self._choice(role)}")
         if len(moves) > len(roles):
             unknown = ", ".join(sorted(set(moves) - set(roles)))
-            raise IllegalMoveError(f"expected moves of {', '.join(roles)}, got one of {unknown}")
+            raise IllegalMoveError(f"expected moves of {', '.join(roles)} only, got a move of {unknown}")
         return moves
 
     def _action(self, role: int, move: str) -> int:
@@ -555,7 +557,7 @@ class Position:
     def _choice(self, role: int) -> str:
         """Return the legal moves of a role, for error messages."""
         legal = self.legal[self.game.roles[role]]
-        return f"legal: {', '.join(legal) or 'none, the match is stuck here'}"
+        return f"legal moves: {', '.join(legal) or 'none, so the match cannot go on'}"
 
 
 def make(
@@ -581,9 +583,9 @@ def make(
     """
     if engine not in get_args(EngineName):
         engines = ", ".join(get_args(EngineName))
-        raise GameloreError(f"expected one of the engines {engines}, got '{engine}'; choose one of them")
+        raise GameloreError(f"expected one of the engines {engines}, got '{engine}'; choose one of these")
     lint.refuse(sheet)
-    limits, why = limits or Limits(), "asked for"
+    limits, why = limits or Limits(), "the engine reasoner was chosen"
     if engine != "reasoner":
         try:
             return Game(sheet, name, *compiled_engine(sheet, limits, rewrite), limits, rewrite)

@@ -174,8 +174,9 @@ class _Questions:
     def _ground(self, parts: Sequence[tuple[str, Sequence[Any]]]) -> None:
         if not ground_within(self.control, self.budget, parts):
             raise GroundingError(
-                f"expected the rules to be worked out within {self.budget.exceeded} in a state, but they go on. "
-                "Remedy: bound the terms that a recursive rule builds (`gamelore check` names it), or raise the limit"
+                f"expected the rules to be evaluated in a state within {self.budget.exceeded}, but they were not. "
+                "Remedy: limit the terms that a recursive rule builds (`gamelore check` names the rule), or "
+                "raise the limit"
             )
 
 

@@ -85,11 +85,11 @@ def conjunctions(rule: Rule, path: Path | None = None) -> list[tuple[Literal, ..
     body = And(rule.body, rule.location)
     if _num_alternatives(body, positive=True) > MAX_CONJUNCTIONS:
         raise GDLSemanticError(
-            f"the `or`s of this rule multiply out to more than {MAX_CONJUNCTIONS} conjunctions",
+            f"with all combinations of its 'or' branches, this rule has more than {MAX_CONJUNCTIONS} conjunctions",
             path=path,
             **rule.location._asdict(),
             rule=str(rule),
-            remedy="give each `or` a relation of its own and use that in the body",
+            remedy="define a new relation for each 'or', and use these relations in the body",
         )
     return _alternatives(body, positive=True)
 

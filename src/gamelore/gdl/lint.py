@@ -104,7 +104,9 @@ def missing(sheet: Sheet) -> Iterator[Flaw]:
     for word, example in NEEDED.items():
         if word not in sheet.heads:
             message = f"expected at least one rule for '{word}', got none"
-            yield Flaw(Location(1, 1), message, f"a match cannot be played without; add one, as in {example}")
+            yield Flaw(
+                Location(1, 1), message, f"no match can be played without such a rule; add one, such as {example}"
+            )
 
 
 def given_in_head(sheet: Sheet) -> Iterator[Flaw]:
@@ -112,23 +114,23 @@ def given_in_head(sheet: Sheet) -> Iterator[Flaw]:
     for rule in sheet.rules:
         head = rule.head
         if head.name in instead:
-            message = f"'{head.name}' in a head, but it is given by the match and never derived"
+            message = f"'{head.name}' is in the head of a rule, but the match gives it and no rule can derive it"
             yield Flaw(head.location, message, f"use '{instead[head.name]}' in the head", rule)
         elif head.name == "role" and rule.body:
-            message = "'role' in the head of a rule with a body, but roles are given by facts"
-            yield Flaw(head.location, message, "write one fact for each role, as in (role xplayer)", rule)
+            message = "'role' is in the head of a rule with a body, but roles are declared by facts"
+            yield Flaw(head.location, message, "write one fact for each role, such as (role xplayer)", rule)
 
 
 def output_in_body(sheet: Sheet) -> Iterator[Flaw]:
     remedies = {
-        "next": "move what this relation says to one of its own, and use that here and in a rule for 'next'",
-        "init": "use a relation of your own, and derive 'init' from it",
-        "base": "use a relation of your own, and derive 'base' from it",
-        "input": "use 'legal', or a relation of your own from which 'input' is derived",
+        "next": "derive the same atoms in a new relation, and use the new relation here and in a rule for 'next'",
+        "init": "define a new relation, use it here, and derive 'init' from it",
+        "base": "define a new relation, use it here, and derive 'base' from it",
+        "input": "use 'legal', or define a new relation, use it here, and derive 'input' from it",
     }
     for rule, atom in sheet.body_atoms():
         if atom.name in remedies:
-            yield Flaw(atom.location, f"'{atom.name}' in a body", remedies[atom.name], rule)
+            yield Flaw(atom.location, f"'{atom.name}' is in the body of a rule", remedies[atom.name], rule)
 
 
 def _depends(sheet: Sheet, heads: frozenset[str], given: str, remedy: str) -> Iterator[Flaw]:
@@ -143,21 +145,26 @@ def _depends(sheet: Sheet, heads: frozenset[str], given: str, remedy: str) -> It
 def fixed_depends_on_state(sheet: Sheet) -> Iterator[Flaw]:
     fixed = frozenset({"init", "base", "input"})
     for given in ("true", "does"):
-        yield from _depends(sheet, fixed, given, f"it is the same in every state: derive it without '{given}'")
+        yield from _depends(
+            sheet, fixed, given, f"this relation is the same in every state: derive it without '{given}'"
+        )
 
 
 def state_depends_on_moves(sheet: Sheet) -> Iterator[Flaw]:
-    remedy = "it is asked before anybody moves: keep what was done in a fact by 'next', and use 'true' here"
+    remedy = (
+        "this relation is needed before the moves are chosen: record the move in a fact with 'next', and use 'true' "
+        "here"
+    )
     yield from _depends(sheet, frozenset({"terminal", "legal", "goal"}), "does", remedy)
 
 
 def not_a_sentence(sheet: Sheet) -> Iterator[Flaw]:
-    remedy = "give what is inside a relation of its own, and negate that"
+    remedy = "define a new relation for the condition inside, and negate that relation"
     for rule, condition in sheet.conditions():
         match condition:
             case Not(Or() | And() | Not() as inner):
                 word = type(inner).__name__.lower()
-                yield Flaw(inner.location, f"expected a sentence after 'not', got ({word} ..)", remedy, rule)
+                yield Flaw(inner.location, f"expected a sentence after 'not', got ({word} ...)", remedy, rule)
 
 
 def unsafe(sheet: Sheet) -> Iterator[Flaw]:
@@ -166,10 +173,10 @@ def unsafe(sheet: Sheet) -> Iterator[Flaw]:
         for variable, where in _unbound(rule):
             first.setdefault(variable.name, (variable, where))
         for variable, where in first.values():
-            message = f"the variable {variable} in {where} stands in no positive condition"
-            remedy = f"add a condition that {variable} ranges over, as in (some_relation {variable})"
+            message = f"the variable {variable} in {where} is in no positive condition"
+            remedy = f"add a positive condition that gives {variable} its values, such as (some_relation {variable})"
             if any(isinstance(part, Or) for part in syntax.conditions(rule.body)):
-                remedy += "; of an 'or', every branch needs one"
+                remedy += "; in an 'or', every branch needs such a condition"
             yield Flaw(variable.location, message, remedy, rule)
 
 
@@ -188,8 +195,8 @@ def variable_in_fact(sheet: Sheet) -> Iterator[Flaw]:
     for rule in sheet.rules:
         variable = None if rule.body else next(syntax.term_variables(rule.head), None)
         if variable:
-            remedy = f"write (<= {rule.head} (some_relation {variable})), or a fact for each value"
-            yield Flaw(variable.location, f"the variable {variable} in a fact", remedy, rule)
+            remedy = f"write a rule, such as (<= {rule.head} (some_relation {variable})), or one fact for each value"
+            yield Flaw(variable.location, f"the variable {variable} is in a fact", remedy, rule)
 
 
 def unlimited_recursion(sheet: Sheet) -> Iterator[Flaw]:
@@ -201,14 +208,14 @@ def unlimited_recursion(sheet: Sheet) -> Iterator[Flaw]:
 
 
 def _unlimited_terms(rule: Rule, recursive: Callable[[Atom], bool]) -> Iterator[Flaw]:
-    remedy = "add a condition outside the cycle that says what it ranges over"
+    remedy = "add a positive condition outside the cycle that gives the variables of this argument their values"
     for sentence, positive, bound in syntax.in_context(rule, binds=lambda atom: not recursive(atom)):
         if positive and isinstance(sentence, Atom) and recursive(sentence):
             for term in sentence.args:
                 if term not in rule.head.args and not syntax.variables_of(term) <= bound:
                     message = (
-                        f"recursion without limit: {term} of {sentence}, which is in a cycle with the head, is not "
-                        "ground, no argument of the head, and in no positive condition outside the cycle"
+                        f"this recursion may never end: {sentence} is in a cycle with the head, and no positive "
+                        f"condition outside the cycle limits its argument {term}, which is not an argument of the head"
                     )
                     yield Flaw(term.location, message, remedy, rule)
 
@@ -217,7 +224,7 @@ def goal_out_of_range(sheet: Sheet) -> Iterator[Flaw]:
     for rule in sheet.rules:
         if rule.head.name == "goal" and not _may_be_goal(value := rule.head.args[1]):
             message = f"expected a goal that is a whole number from 0 to 100, got {value}"
-            yield Flaw(value.location, message, "scale the goals of all roles to 0..100", rule)
+            yield Flaw(value.location, message, "scale the goals of all roles to the range from 0 to 100", rule)
 
 
 def _may_be_goal(value: syntax.Term) -> bool:
@@ -233,22 +240,22 @@ def unknown_role(sheet: Sheet) -> Iterator[Flaw]:
         if atom.name in ("legal", "goal", "does", "input"):
             role = atom.args[0]
             if not syntax.variables_of(role) and role not in declared:
-                message = f"'{atom.name}' of {role}, which is no role"
-                yield Flaw(role.location, message, f"the roles are {roles}: use one of them, or declare it", rule)
+                message = f"'{atom.name}' has {role} as its role, but {role} is not declared as a role"
+                yield Flaw(role.location, message, f"use one of the roles {roles}, or add (role {role})", rule)
 
 
 def negation_in_cycle(sheet: Sheet) -> Iterator[Flaw]:
-    remedy = "write the rule without what it defines; it has a meaning only where no atom denies itself"
+    remedy = "remove the negation from the cycle; the rules have a meaning only if no atom depends on its own negation"
     for rule in sheet.rules:
         for sentence, positive, _ in syntax.in_context(rule):
             if isinstance(sentence, Atom) and not positive and sheet.dependencies.recursive(rule.head, sentence):
                 path = " -> ".join(sheet.dependencies.path(sentence.name, rule.head.name))
-                message = f"negation inside a cycle of relations: {rule.head.name} -> not {path}"
+                message = f"a cycle of relations has a negation in it: {rule.head.name} -> not {path}"
                 yield Flaw(sentence.location, message, remedy, rule)
 
 
 def used_but_never_derived(sheet: Sheet) -> Iterator[Flaw]:
-    remedy = "add a rule or a fact for it, or correct its name; as it stands it is always false"
+    remedy = "add a rule or a fact for it, or correct its name; without a rule or a fact it is always false"
     for rule, atom in _first_places(sheet.body_atoms()):
         if atom.name not in sheet.heads | syntax.GIVEN_RELATIONS:
             yield Flaw(atom.location, f"the relation '{atom.name}' is used but never derived", remedy, rule)
@@ -271,43 +278,45 @@ def few_branches(sheet: Sheet) -> Iterator[Flaw]:
     for rule, condition in sheet.conditions():
         match condition:
             case Or([]):
-                message = "an 'or' with no branch, which never holds"
-                yield Flaw(condition.location, message, "add branches, or remove it", rule)
+                message = "an 'or' without branches never holds"
+                yield Flaw(condition.location, message, "add branches, or remove the 'or'", rule)
             case Or([_]):
-                remedy = "write the branch without the 'or', or add the others"
+                remedy = "write the branch without the 'or', or add more branches"
                 yield Flaw(condition.location, "an 'or' with one branch", remedy, rule)
 
 
 def and_word(sheet: Sheet) -> Iterator[Flaw]:
-    remedy = "conditions of a body all hold: write them side by side, or inside an 'or' as a relation"
+    remedy = "write the conditions side by side in the body; inside an 'or', define a new relation for them"
     for rule, condition in sheet.conditions():
         if isinstance(condition, And):
             yield Flaw(condition.location, "'and' is not in the definition of GDL", remedy, rule)
 
 
 def not_distinct(sheet: Sheet) -> Iterator[Flaw]:
-    remedy = "gamelore reads it as equality, others may not: write the same term in both places"
+    remedy = (
+        "gamelore reads this as equality, but other systems may not: remove it, and write the same term in both places"
+    )
     for rule, condition in sheet.conditions():
         if isinstance(condition, Not) and isinstance(condition.condition, Distinct):
-            yield Flaw(condition.location, "'not' before a 'distinct'", remedy, rule)
+            yield Flaw(condition.location, "a 'not' is before a 'distinct'", remedy, rule)
 
 
 def empty_body(sheet: Sheet) -> Iterator[Flaw]:
     for rule in sheet.rules:
         if rule.arrow and not rule.body:
-            yield Flaw(rule.location, "a rule with an empty body", f"write the fact {rule.head}", rule)
+            yield Flaw(rule.location, "this rule has an empty body", f"write the fact {rule.head}", rule)
 
 
 def keyword_as_name(sheet: Sheet) -> Iterator[Flaw]:
-    remedy = "rename it, or close the parenthesis before it"
+    remedy = "use another name, or close the parenthesis that is open before this word"
     for rule, term in _first_places(sheet.names()):
         if term.name in syntax.FORM:
             kind = "function" if isinstance(term, Function) else "constant"
-            yield Flaw(term.location, f"the word '{term.name}' of GDL as a {kind}", remedy, rule)
+            yield Flaw(term.location, f"the GDL keyword '{term.name}' is used as a {kind}", remedy, rule)
 
 
 def several_arities(sheet: Sheet) -> Iterator[Flaw]:
-    remedy = "add or remove arguments, or rename one of them: they never match each other"
+    remedy = "add or remove arguments, or rename one of the two, because they never match each other"
     for kind, uses in (("relation", sheet.atoms()), ("function", sheet.functions())):
         arities: dict[str, list[int]] = {}
         for rule, named in uses:
@@ -315,7 +324,7 @@ def several_arities(sheet: Sheet) -> Iterator[Flaw]:
             before = arities.setdefault(named.name, [arity])
             if arity not in before:
                 before.append(arity)
-                message = f"the {kind} '{named.name}' with {_arguments(arity)} here and {_arguments(before[0])} before"
+                message = f"the {kind} '{named.name}' has {_arguments(arity)} here but {_arguments(before[0])} before"
                 yield Flaw(named.location, message, remedy, rule)
 
 
@@ -333,12 +342,12 @@ def several_spellings(sheet: Sheet) -> Iterator[Flaw]:
 
 
 def _differing(rule: Rule, written: Iterable[_Written], spellings: dict[str, list[str]]) -> Iterator[Flaw]:
-    remedy = "write it the same everywhere; other systems may tell them apart, gamelore does not"
+    remedy = "write it the same way everywhere; for gamelore these are one name, but for other systems they may be two"
     for name, spelling, location in written:
         before = spellings.setdefault(name, [spelling])
         if spelling not in before:
             before.append(spelling)
-            message = f"'{spelling}' here and '{before[0]}' before: one name in several capitalisations"
+            message = f"the same name is written '{spelling}' here and '{before[0]}' before"
             yield Flaw(location, message, remedy, rule)
 
 
@@ -366,7 +375,7 @@ def _written_variables(sheet: Sheet, rule: Rule) -> Iterator[_Written]:
 
 
 def unusual_characters(sheet: Sheet) -> Iterator[Flaw]:
-    remedy = "use letters, digits, '_', '-', '+' and '.'; other systems may not read the rest"
+    remedy = "use only letters, digits, '_', '-', '+' and '.'; other systems may not read other characters"
     seen: set[str] = set()
     for rule in sheet.rules:
         for name, spelling, location in chain(_written_names(rule), _written_variables(sheet, rule)):
@@ -374,15 +383,17 @@ def unusual_characters(sheet: Sheet) -> Iterator[Flaw]:
             if name not in seen and not USUAL_NAME.fullmatch(bare):
                 seen.add(name)
                 unusual = USUAL_NAME.sub("", bare)[0]
-                yield Flaw(location, f"the unusual character {unusual!r} in the name {spelling}", remedy, rule)
+                yield Flaw(location, f"the name {spelling} has the unusual character {unusual!r}", remedy, rule)
 
 
 def relation_and_function(sheet: Sheet) -> Iterator[Flaw]:
-    remedy = "rename one of them; inside true, next and does it is a function, as a condition a relation"
+    remedy = (
+        "rename one of the two; the name is a function inside 'true', 'next' and 'does', and a relation as a condition"
+    )
     relations = sheet.dependencies.bodies.keys() - KEYWORD_ARITY.keys()
     for rule, term in _first_places(sheet.functions()):
         if term.name in relations:
-            message = f"the name '{term.name}' is both a function and a relation"
+            message = f"the name '{term.name}' is used for both a function and a relation"
             yield Flaw(term.location, message, remedy, rule)
 
 
@@ -392,8 +403,8 @@ def parenthesised(sheet: Sheet) -> Iterator[Flaw]:
     for kind, uses in (("proposition", propositions), ("constant", constants)):
         opened = ((rule, named) for rule, named in uses if sheet.at(named.location).startswith("("))
         for rule, named in _first_places(opened):
-            remedy = f"write {named}: some systems hold the two for different {kind}s"
-            yield Flaw(named.location, f"parentheses around the {kind} {named}", remedy, rule)
+            remedy = f"write {named}: for some systems these are two different {kind}s"
+            yield Flaw(named.location, f"the {kind} {named} has parentheses around it", remedy, rule)
 
 
 Severity: TypeAlias = Literal["error", "warning"]
@@ -434,7 +445,7 @@ def _after(moves: Moves) -> str:
         return "at the start"
     joint = [f"--play {shlex.quote(' '.join(move))}" for move in moves]
     if len(joint) > SHOWN_MOVES:
-        joint[SHOWN_MOVES // 2 : -SHOWN_MOVES // 2] = [f".. {len(joint) - SHOWN_MOVES} more .."]
+        joint[SHOWN_MOVES // 2 : -SHOWN_MOVES // 2] = [f"... {len(joint) - SHOWN_MOVES} more ..."]
     return f"after {len(moves)} move{'s' * (len(moves) != 1)}: {' '.join(joint)}"
 
 

@@ -44,10 +44,10 @@ FORM = {
     "terminal": "terminal",
     "base": "(base fact)",
     "input": "(input role move)",
-    "<=": "(<= head condition ..)",
+    "<=": "(<= head condition ...)",
     "not": "(not condition)",
-    "or": "(or condition condition ..)",
-    "and": "(and condition condition ..)",
+    "or": "(or condition condition ...)",
+    "and": "(and condition condition ...)",
     "distinct": "(distinct term term)",
 }
 LOGICAL_WORDS = frozenset({"<=", "not", "or", "and", "distinct"})
@@ -268,14 +268,16 @@ def parse_term(text: str) -> Term:
     parser = _Parser(None)
     expressions = list(parser.expressions(text))
     if len(expressions) != 1:
-        parser.fail(f"expected one term, got {len(expressions)}", Location(1, 1), "write it as (mark 2 2) or noop")
+        parser.fail(
+            f"expected one term, got {len(expressions)}", Location(1, 1), "write the term like (mark 2 2) or noop"
+        )
     return parser.term(expressions[0])
 
 
 def printable(text: str, most: int = 200) -> str:
     """Return untrusted text as one line of at most `most` printable ASCII characters, for messages and logs."""
     line = _UNPRINTABLE.sub("?", " ".join(text[: 4 * most].split()))
-    return line if len(line) <= most and len(text) <= 4 * most else f"{line[: most - 2]}.."
+    return line if len(line) <= most and len(text) <= 4 * most else f"{line[: max(most - 3, 0)]}..."[:most]
 
 
 def natural_order(text: str) -> list[tuple[str, int]]:
@@ -314,14 +316,14 @@ class _Parser:
             expression: _Expression = token
             if token.text == "(":
                 if len(open_lists) >= MAX_NESTING:
-                    remedy = "flatten the term; gamelore does not take deeper ones"
-                    self.fail(f"more than {MAX_NESTING} nested parentheses", token.location, remedy)
+                    remedy = "write the term with fewer levels; gamelore does not read deeper nesting"
+                    self.fail(f"expected at most {MAX_NESTING} levels of parentheses, got more", token.location, remedy)
                 open_lists.append((token.location, []))
                 continue
             if token.text == ")":
                 if not open_lists:
-                    remedy = "remove it, or add the missing '(' before"
-                    self.fail("a ')' that closes nothing", token.location, remedy)
+                    remedy = "remove it, or add the missing '(' before it"
+                    self.fail("this ')' has no matching '('", token.location, remedy)
                 begin, items = open_lists.pop()
                 expression = _List(tuple(items), begin)
             if open_lists:
@@ -338,9 +340,9 @@ class _Parser:
         where = (
             f" before line {next_rule.location.line}, where the next rule begins"
             if next_rule
-            else "; of those open at the end, the place named is the innermost"
+            else "; if several are open, this place is the innermost"
         )
-        self.fail("a '(' that is never closed", location, f"add the missing ')'{where}")
+        self.fail("this '(' is never closed", location, f"add the missing ')'{where}")
 
     def rule(self, expression: _Expression) -> Rule:
         if not isinstance(expression, _List) or not _begins_with(expression, "<="):
@@ -363,8 +365,8 @@ class _Parser:
             self.check_number(word, 1, arguments, location)
             return Not(self.condition(arguments[0]), location)
         if word == "<=":
-            remedy = "close the rule before; '<=' stands only at the beginning of a rule"
-            self.fail("a rule inside a rule", location, remedy)
+            remedy = "close the rule before this one; '<=' is allowed only at the beginning of a rule"
+            self.fail("this rule begins inside another rule", location, remedy)
         return (Or if word == "or" else And)(tuple(map(self.condition, arguments)), location)
 
     def check_number(self, word: str, expected: int, arguments: Sequence[object], location: Location) -> None:
@@ -377,7 +379,7 @@ class _Parser:
         name, arguments = self.application(expression, "a relation")
         word = name.text.lower()
         if word in LOGICAL_WORDS:
-            where = "with its parentheses" if word == "<=" else "and only in the body of a rule"
+            where = "with parentheses" if word == "<=" else "and only in the body of a rule"
             self.fail(f"expected a relation, got '{word}'", name.location, f"write {FORM[word]}, {where}")
         terms = tuple(map(self.term, arguments))
         if word in KEYWORD_ARITY:
@@ -396,17 +398,17 @@ class _Parser:
         return Function(name.text.lower(), tuple(map(self.term, arguments)), name.text, expression.location)
 
     def application(self, expression: _Expression, what: str) -> tuple[Token, tuple[_Expression, ...]]:
-        """Split `name` or `(name argument ..)` into the name and the arguments."""
+        """Split `name` or `(name argument ...)` into the name and the arguments."""
         items = expression.items if isinstance(expression, _List) else (expression,)
         if not items:
-            remedy = "remove them, or write (name argument ..)"
+            remedy = "remove the parentheses, or write (name argument ...)"
             self.fail(f"expected {what}, got empty parentheses", expression.location, remedy)
         name = items[0]
         if isinstance(name, _List):
-            remedy = "write (name argument ..); there is one parenthesis too many"
+            remedy = "write (name argument ...), with one parenthesis less"
             self.fail(f"expected the name of {what}, got a parenthesis", name.location, remedy)
         if name.text.startswith("?"):
-            remedy = "put a name in its place: GDL is first order, variables stand for terms only"
+            remedy = "write a name here: in GDL, a variable stands for a term, never for a relation or a function"
             self.fail(f"expected {what}, got the variable {name.text}", name.location, remedy)
         return name, items[1:]
 

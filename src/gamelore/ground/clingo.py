@@ -68,7 +68,7 @@ class Names:
             raise GDLSemanticError(
                 f"expected a fact or a move without variables, got {term}",
                 **term.location._asdict(),
-                remedy=f"put a term in the place of {term}",
+                remedy=f"replace {term} by a term without variables",
             )
         number = self.intern(term.name, term.spelling)
         arguments = term.args if isinstance(term, Function) else ()
@@ -257,7 +257,7 @@ def only_model(control: Any) -> list[Any]:
     if len(models) != 1:
         raise GDLSemanticError(
             "no perfect model: a relation depends on its own negation in this state",
-            remedy="break the cycle; `gamelore check` names it",
+            remedy="break the cycle; `gamelore check` names the rule",
         )
     return models[0]
 
@@ -284,7 +284,7 @@ def state_sentences(
     budget = Budget(limits or Limits())
     asked = control(program, budget, "--models=2", solves=True)
     if not ground_within(asked, budget):
-        raise GroundingError(f"expected an answer within {budget.exceeded}, but the rules go on; raise the limit")
+        raise GroundingError(f"expected an answer within {budget.exceeded}, got none; raise the limit")
     for symbol in only_model(asked):
         rows[symbol.name].append(terms_of(symbol))
     return {word: [tuple(map(names.text, terms)) for terms in sorted(rows[word])] for word in rows}

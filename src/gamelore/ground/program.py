@@ -165,11 +165,11 @@ def _too_large(limit: str, clingo: Any, translator: Translator, made: Mapping[st
     largest = ""
     for name, size in sizes.most_common(1):
         relation = _part(made[name]) if name in made else f"`{translator.relation_spelling(name)}`"
-        number = f"{size} atoms" if size < COUNTED else f"{COUNTED} atoms or more"
+        number = f"{size} atoms" if size < COUNTED else f"at least {COUNTED} atoms"
         largest = f"; the largest relation is {relation}, with {number} so far"
     return (
-        f"expected the rules to ground within {limit}, but they go on{largest}. "
-        'Remedy: bound that relation, raise the limit, or use engine="reasoner", which grounds one state at a time'
+        f"expected grounding to end within {limit}, but it did not{largest}. "
+        'Remedy: bound this relation, raise the limit, or use engine="reasoner", which grounds one state at a time'
     )
 
 

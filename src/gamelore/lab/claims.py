@@ -71,12 +71,12 @@ def read_claims(path: Path, tables: Mapping[str, Callable[[Any], Iterable[Claim]
         raise ExperimentError(f"expected a file of claims at {path}, got: {error}") from error
     check_keys(data, {"format", "claim", *tables}, set(), "the file")
     if data["format"] != FORMAT:
-        raise ExperimentError(f"expected claims of format {FORMAT} in {path}, got {data['format']!r}")
+        raise ExperimentError(f"expected claims of format {FORMAT} in {path}, got format {data['format']!r}")
     more = (claim for key, make in tables.items() for claim in make(data[key]))
     claims: dict[str, Claim] = {}
     for claim in [*map(_claim, data["claim"]), *more]:
         if claim.id in claims:
-            raise ExperimentError(f"expected every claim once, got {claim.id} twice; rename one")
+            raise ExperimentError(f"expected every claim id once, got {claim.id} twice; rename one of the claims")
         claims[claim.id] = claim
     return claims
 
@@ -95,31 +95,31 @@ def _claim(entry: dict[str, Any]) -> Claim:
     for key in _TYPES.keys() & entry.keys():
         _check_type(entry[key], _TYPES[key], f"{where}.{key}")
     if entry["test"] not in TESTS:
-        raise ExperimentError(f"expected {' | '.join(TESTS)} as test of {where}, got {entry['test']!r}")
+        raise ExperimentError(f"expected one of {', '.join(TESTS)} as the test of {where}, got {entry['test']!r}")
     if entry["max_runs"] and "half_width" not in entry:
-        raise ExperimentError(f"expected a half_width in {where}, since it has max_runs; add one")
+        raise ExperimentError(f"expected a half_width in {where}, because it has max_runs, got none; add half_width")
     target = entry["target"] if isinstance(entry["target"], list) else [entry["target"]]
     for number in target:
         _check_type(number, (int, float), f"{where}.target")
     if len(target) != (2 if entry["test"] == "within" else 1):
-        wanted = "[low, high] for within and a number else"
-        raise ExperimentError(f"expected {wanted} as target of {where}, got {entry['target']}")
+        wanted = "[low, high] for the test within, and one number for other tests,"
+        raise ExperimentError(f"expected {wanted} as the target of {where}, got {entry['target']}")
     return Claim(**{**entry, "target": tuple(map(float, target)), "paper": str(entry.get("paper", ""))})
 
 
 def check_keys(entry: dict[str, Any], required: set[str], optional: set[str], where: str) -> None:
     """Raise ExperimentError if a table of the file lacks a required key or has an unknown key."""
     if missing := required - entry.keys():
-        raise ExperimentError(f"expected the key {min(missing)} in {where}, got none; add it")
+        raise ExperimentError(f"expected the key {min(missing)} in {where}, got none; add this key")
     if unknown := entry.keys() - required - optional:
         raise ExperimentError(
-            f"expected no key {min(unknown)} in {where}; known are {', '.join(sorted(required | optional))}"
+            f"expected only the keys {', '.join(sorted(required | optional))} in {where}, got {min(unknown)}; remove it"
         )
 
 
 def _check_type(value: object, kind: type | tuple[type, ...], where: str) -> None:
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise ExperimentError(f"expected another type of value in {where}, got {value!r}")
+        raise ExperimentError(f"expected a value of another type in {where}, got {value!r}")
 
 
 # ---- findings ----
@@ -268,7 +268,7 @@ def claims_table(
         rows.append((f"`{claim.id}`", words, *shown, claim.paper, claimed, number, runs, p, finding.verdict, *final))
     last = ("preliminary", "the project's verdict") if committed else ("verdict",)
     reading_name = ("reading",) if readings else ()
-    header = ("claim", "the paper's words and place", *reading_name, "paper", "claimed", "ours", "runs", "p", *last)
+    header = ("claim", "words and place in the paper", *reading_name, "paper", "claimed", "ours", "runs", "p", *last)
     first = 4 + readings
     return TableBlock(header, rows, (first, first + 1, first + 2))
 

@@ -91,11 +91,11 @@ class SeriesSetting(Setting):
     def __post_init__(self) -> None:
         if self.runs < 1 or self.matches < 1:
             raise ExperimentError(
-                f"expected at least one run of one match in {self.id}, got {self.runs} of {self.matches}"
+                f"expected at least one run and one match in {self.id}, got {self.runs} runs of {self.matches} matches"
             )
         if self.source is not None and not self.source.extract:
             raise ExperimentError(
-                f"expected a source that keeps its feature values, got {self.source.id}; set extract on it"
+                f"expected a source that keeps its feature values, got {self.source.id}; set extract in this source"
             )
 
     @property
@@ -139,7 +139,7 @@ class SettingGrid(Generic[SettingT]):
             self._add(replace(setting.source, runs=max(setting.runs, setting.source.runs)))
         same = self.settings.setdefault(setting.id, setting)
         if same.text != setting.text:
-            raise ExperimentError(f"expected one setting named {setting.id}, got two; rename one of them")
+            raise ExperimentError(f"expected one setting with the name {setting.id}, got two; rename one of them")
         self.settings[setting.id] = max(same, setting, key=lambda setting: setting.runs)
 
     def trials(self) -> Iterator[Trial[SettingT]]:
@@ -265,7 +265,7 @@ class RunSummary:
     seconds: float
 
     def __str__(self) -> str:
-        return f"{self.label} {self.seconds:.1f} s ({self.played} trials played, {self.stored} found finished)"
+        return f"{self.label} {self.seconds:.1f} s ({self.played} trials played, {self.stored} already finished)"
 
 
 def run_grid(
@@ -363,12 +363,12 @@ def _explained(script: str | None) -> ExperimentError:
     """
     if script is None:
         return ExperimentError(
-            "expected the workers to finish, got one that died, perhaps out of memory; "
-            "run again with fewer --workers, finished trials are kept"
+            "expected all workers to finish, but one died, perhaps because it had too little memory; run the command "
+            "again with fewer --workers, it continues after the finished trials"
         )
     return ExperimentError(
-        f"expected workers that can import {script}, where their `play` is, got one that ended doing so; "
-        'put what the script does under `if __name__ == "__main__":`, or `play` into a module of its own'
+        f"expected workers that can import {script} with the function `play`, but a worker ended during the import; "
+        'put the code that the script runs under `if __name__ == "__main__":`, or move `play` to another module'
     )
 
 
@@ -384,8 +384,8 @@ def _script_of(play: Play) -> str | None:
     spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
     if spec is None and not (file and Path(file).is_file()):
         raise ExperimentError(
-            "expected a function that workers can import, got one of a notebook or of standard input; "
-            "put it into a file and import it from there, or ask for one worker"
+            "expected a function that workers can import, got a function of a notebook or of standard input; "
+            "move it to a file and import it from there, or use one worker"
         )
     return str(file or spec)
 

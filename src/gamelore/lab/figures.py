@@ -95,8 +95,8 @@ def save(figure: Figure, path: str | Path) -> list[Path]:
     formats = figure.canvas.get_supported_filetypes()
     if chosen.suffix and chosen.suffix[1:].lower() not in formats:
         raise GameloreError(
-            f"expected a picture as {', '.join(sorted(formats))}; got '{chosen.suffix}'; "
-            "choose one of these, or leave the suffix out"
+            f"expected a picture format ({', '.join(sorted(formats))}), got '{chosen.suffix}'; choose one of these, "
+            "or leave out the suffix"
         )
     files = [chosen] if chosen.suffix else [chosen.with_suffix(".png"), chosen.with_suffix(".svg")]
     for file in files:

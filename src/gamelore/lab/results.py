@@ -162,7 +162,8 @@ class ResultStore:
             self._connection = sqlite3.connect(self.path, timeout=30)
         except (OSError, sqlite3.OperationalError) as error:
             raise ExperimentError(
-                f"expected a folder that can be written at {self.path.parent}, got: {error}; name another with --out"
+                f"expected a folder that can be written at {self.path.parent}, got: {error}; name another "
+                "folder with --out"
             ) from error
         try:
             self._prepare()
@@ -209,16 +210,18 @@ class ResultStore:
             if name not in settings:
                 continue
             if difference := _difference(json.loads(text), json.loads(settings[name].text)):
-                raise self._unfit(f"the settings that {self.path} was made with", f"others in {name}: {difference}")
+                raise self._unfit(
+                    f"the settings of the trials in {self.path}", f"other settings in {name}: {difference}"
+                )
             if other_version != version:
-                raise self._unfit(f"results of gamelore {version}", f"{other_version} in {self.path}")
+                raise self._unfit(f"results of gamelore {version}", f"results of {other_version} in {self.path}")
 
     def check_rules(self, rules: Mapping[str, str]) -> None:
         """Raise ExperimentError if stored trials of a game have other rules. `rules` maps games to hashes."""
         stored = self.rules()
         for game, rules_hash in rules.items():
             if stored.get(game, rules_hash) != rules_hash:
-                raise self._unfit(f"the rules of {game} that {self.path} was made with", "others")
+                raise self._unfit(f"the rules of {game} with which {self.path} was made", "other rules")
 
     def finished(self) -> set[tuple[str, int]]:
         """Return the key (id, run) of every stored trial."""
@@ -235,12 +238,13 @@ class ResultStore:
                 self._connection.executemany(f"INSERT INTO trial VALUES ({', '.join('?' * 13)})", rows)
         except sqlite3.IntegrityError as error:
             raise ExperimentError(
-                f"expected a run that is not yet in {self.path}, got one that is: {error}; "
-                "is another process writing there?"
+                f"expected a run that is not yet in {self.path}, got a run that is there: {error}; check whether "
+                "another process writes to this file"
             ) from error
         except sqlite3.OperationalError as error:
             raise ExperimentError(
-                f"expected to store finished trials in {self.path}, got: {error}; repair that and run again, it resumes"
+                f"expected to store finished trials in {self.path}, got: {error}; correct this and run the "
+                "command again, it continues"
             ) from error
 
     def rewards(self, name: str, runs: int | None = None) -> NDArray[np.float32]:
@@ -320,8 +324,8 @@ class ResultStore:
         wanted = max(1, len(rows)) if runs is None else runs
         if [run for run, _ in rows] != list(range(wanted)):
             raise ExperimentError(
-                f"expected {wanted} finished runs of {name} in {self.path}, got {len(rows)}; "
-                "run the command again, it resumes"
+                f"expected {wanted} finished runs of {name} in {self.path}, got {len(rows)}; run the command again, "
+                "it continues"
             )
         return [value for _, value in rows]
 

@@ -127,7 +127,7 @@ class Panel:
         """The lines of text below the list of moves."""
         steps, on_board = self.scene.steps, drawn(self.scene.steps)
         if len(steps) > len(self.listed):
-            yield f".. and {len(steps) - len(self.listed)} more moves"
+            yield f"... and {len(steps) - len(self.listed)} more moves"
         if len(steps) > len(on_board):
             last = max(on_board, key=lambda step: step.depth).number.rstrip(ascii_lowercase)
             yield f"on the board: {'moves 1 to ' if last != '1' else 'move '}{last}"

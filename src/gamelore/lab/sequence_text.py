@@ -448,7 +448,7 @@ def _key(scenes: Sequence[Scene], width: int) -> Iterator[str]:
     }
     words = [f"{form} = {forms[form]}" for form in sorted(forms.keys() & shown)]
     if any(text.endswith(MORE) for scene in scenes for text in _numbers(scene.steps).values()):
-        words.append(f"1{MORE} = 1 and more")
+        words.append(f"1{MORE} = 1 and others")
     yield from textwrap.wrap(", ".join(words), width)
     for board in boards.values():
         if board.kind == "points":

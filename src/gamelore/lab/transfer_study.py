@@ -134,7 +134,7 @@ def transfer(
     for plan in plans:
         if not plan.targets or len(set(plan.targets)) < len(plan.targets):
             raise ExperimentError(
-                f"expected every target once, got {', '.join(plan.targets) or 'none'}; correct the list"
+                f"expected every target once, got {', '.join(plan.targets) or 'no targets'}; correct the list"
             )
     with ResultStore(store_path(folder)) as store:
         grid = SettingGrid.of(setting for plan in plans for setting in plan.settings())
@@ -147,7 +147,9 @@ def transfer(
         gains = [_gain(*pair) for pair in pairs]
         runs = f"{plans[0].runs} runs, {stats.with_intervals(plans[0].runs, '95 % t-intervals')}"
         blocks: list[Block] = [
-            Text(f"Mean reward per match (0 to 100) over {runs}. Gain: transfer minus this learner, run by run."),
+            Text(
+                f"Mean reward per match (0 to 100) over {runs}. Gain: transfer minus this learner, computed run by run."
+            ),
             _gains_table(gains, plans[0].matches),
             Heading("Curves"),
             Pictures([_picture(*pair, folder) for pair in pairs], 2),
@@ -156,7 +158,7 @@ def transfer(
         ]
         _write_gains(folder / "gains.csv", gains)
     targets = _names(title(target) for plan in plans for target in plan.targets)
-    heading = f"What is learned in {_names(title(plan.source) for plan in plans)}, carried to {targets}"
+    heading = f"Transfer from {_names(title(plan.source) for plan in plans)} to {targets}"
     return TransferResult(gains, write_report(heading, _headline(plans, gains), blocks, folder))
 
 
@@ -215,11 +217,11 @@ def _provenance(plan: TransferPlan, store: ResultStore, seconds: float) -> Table
     numbers = f"learning rate {learner.alpha:g}, discount {learner.gamma:g}, lambda {learner.lam:g}"
     rows = {
         "settings": f"seed {plan.seed}, {plan.runs} runs of {plan.matches} matches",
-        "source": f"{plan.source_matches} matches, the learner explores with probability {plan.source_epsilon:g}",
+        "source": f"{plan.source_matches} matches; the learner explores with probability {plan.source_epsilon:g}",
         "opponent": f"{opponent.kind}, filler {opponent.filler}, explores with probability {opponent.epsilon:g}",
         "learners": (
-            f"initialised {learner.initialisation}, depth {learner.depth}, {numbers}, explore with probability "
-            f"{learner.epsilon:g}; lookahead by {learner.heuristic}"
+            f"initialisation {learner.initialisation}, depth {learner.depth}, {numbers}, exploration with probability "
+            f"{learner.epsilon:g}; heuristic of the lookahead {learner.heuristic}"
         ),
         "trials": f"{totals['trials']} with {totals['matches']} matches, in `{store.path.name}`",
         "wall time": f"{seconds:.1f} s",

@@ -201,7 +201,12 @@ class ValueSession(Session[Learner], Player):
         self.kept[:] = [(played, number if number in waiting else None) for played, number in self.kept]
         for number in sorted(waiting.keys() - {number for _, number in self.kept}):
             if (reason := self._failure(waiting[number])) is not None:
-                _log.warning("match %r of learner %d is left out: %s", waiting[number].match, stored.id, reason)
+                _log.warning(
+                    "match %r is left out and learner %d does not learn from it: %s",
+                    waiting[number].match,
+                    stored.id,
+                    reason,
+                )
                 knowledge.forget_trajectory(stored, number)
 
     def _failure(self, waiting: Trajectory) -> object:
@@ -216,7 +221,7 @@ class ValueSession(Session[Learner], Player):
         try:
             self._take_in(finished, waiting.number)
         except MemoryError:
-            return "there is not enough memory to learn from it"
+            return "there is not enough memory"
         return None
 
     def _take_in(self, finished: Finished, trajectory: int | None) -> None:
@@ -352,13 +357,22 @@ class LastingLearner(Player):
         self.quota = quota
         self.search = search
         if source and kind != "transfer":
-            raise GameloreError(f"expected sources with the transfer learner only, got {kind}; leave them out")
+            raise GameloreError(
+                f"expected sources only for the transfer learner, got sources for {kind}; leave them out"
+            )
         if source_opponent and not source:
-            raise GameloreError(f"expected a source with source_opponent={source_opponent}, got none; name the games")
+            raise GameloreError(
+                f"expected a source together with source_opponent={source_opponent}, got none; name the source games"
+            )
         if quota is not None and quota < 0:
-            raise GameloreError(f"expected a quota of at least 0 bytes, got {quota}; give another, or leave it out")
+            raise GameloreError(
+                f"expected a quota of at least 0 bytes, got {quota}; choose another value, or leave the option out"
+            )
         if not 0.0 <= search < float("inf"):
-            raise GameloreError(f"expected search of at least 0 seconds, got {search}; give another, or leave it out")
+            raise GameloreError(
+                f"expected a search time of at least 0 seconds, got {search}; choose another value, or leave the "
+                "option out"
+            )
         self._opened: Knowledge | None = None
         self._sessions: dict[tuple[str, int], ValueSession] = {}
         self._warned = False
@@ -491,14 +505,16 @@ class LastingLearner(Player):
             self._opened = Knowledge(self.path, create=self.learns, writable=self.learns)
             weakref.finalize(self, self._opened.close)
         elif self._opened is None:
-            self._warn(f"{self.path}: no knowledge there, and none is to be made; playing without")
+            self._warn(
+                f"{self.path}: this file does not exist and will not be created; the learner plays without knowledge"
+            )
         return self._opened
 
     def _may_store(self) -> bool:
         """Return whether the learner learns and the quota is not used up."""
         store = self._store() if self.learns else None
         if store is not None and self.quota is not None and store.size >= self.quota:
-            self._warn(f"{self.path}: the quota of {self.quota} bytes is used up; nothing more is learned")
+            self._warn(f"{self.path}: the quota of {self.quota} bytes is used up; the learner does not learn any more")
             return False
         return store is not None
 
@@ -588,7 +604,7 @@ def seat_all(tournaments: Tournaments, curriculum: Curriculum) -> None:
 
 def cannot_play(game: Game, name: str, error: GameloreError) -> GameloreError:
     """Return an error of the same type that names the player, the game and a remedy."""
-    instead = "name others for this curriculum, as in --expert uct:simulations=200 --against random"
+    instead = "choose other players, for example --expert uct:simulations=200 --against random"
     return type(error)(f"{name} cannot play {game.name}: {error}. To learn sequences, {instead}")
 
 
@@ -653,7 +669,7 @@ def newest(knowledge: Knowledge, game: Game) -> StoredLearner:
     raise KnowledgeError(f"{knowledge.path}: expected learned sequences of {game.name}, got none; {_LEARN}")
 
 
-_LEARN = "learn them first (gamelore learn GAME --learner sequences)"
+_LEARN = "learn sequences first (gamelore learn GAME --learner sequences)"
 
 
 class StoredSeqPlayer(Player):

@@ -120,7 +120,7 @@ class _KnownGame:
         try:
             return parse(self._text)
         except GDLError as error:
-            _log.warning("the rules of %s cannot be read, so it is not recognised: %s", self.name, error)
+            _log.warning("the rules of %s cannot be read, so this game cannot be recognised: %s", self.name, error)
             return Rulesheet((), "")
 
     @cached_property
@@ -229,7 +229,9 @@ def enrol(
     no sources, or if its sources have no feature values.
     """
     if sources is None and settings.needs_values:
-        raise KnowledgeError("expected sources for a transfer learner, got none; name games that were learned before")
+        raise KnowledgeError(
+            "expected source games for a transfer learner, got none; name games that were learned before"
+        )
     enrolment = Enrolment(game, role, settings, opponent_text(opponent), seed, sources)
     if (stored := enrolment.find(knowledge)) is not None:
         return stored
@@ -244,7 +246,7 @@ def check_games(knowledge: Knowledge, sources: Sources) -> None:
     hashes = {learner.rules_hash for learner in learners}
     for name in sources.games:
         if name not in hashes:
-            one_of(name, names, "a source that was learned or is shipped")
+            one_of(name, names, "a source game that was learned or is shipped")
 
 
 def other_games(knowledge: Knowledge, game: Game, against: str, depth: int) -> Sources | None:
@@ -293,7 +295,8 @@ def taught(
     if not combined:
         games = ", ".join(sorted({teacher.game for teacher in teachers}))
         raise KnowledgeError(
-            f"expected values of features from {games}, got none in {knowledge.path}; let more matches be learned there"
+            f"expected feature values from {games}, got none in {knowledge.path}; learn more matches of these "
+            "games first"
         )
     return [teacher for teacher, own in zip(teachers, values, strict=True) if own is not None], combined
 
@@ -307,8 +310,8 @@ def _teachers(knowledge: Knowledge, sources: Sources, against: str, depth: int) 
         if not teachers:
             others = sorted({learner.opponent for learner in _can_teach(knowledge.learners(source=game), depth)})
             raise KnowledgeError(
-                f"expected knowledge of {game} against {opponent}, got none in {knowledge.path} "
-                f"(against: {', '.join(others) or 'nobody'}); learn that first, or choose another source opponent"
+                f"expected knowledge of {game} against {opponent}, got none in {knowledge.path} (opponents there: "
+                f"{', '.join(others) or 'none'}); learn that game first, or choose another source opponent"
             )
         yield from teachers
 
@@ -355,6 +358,8 @@ def _look_into(space: FeatureSpace, afterstates: Afterstates, end: float) -> Non
     while done < len(afterstates):
         begin = monotonic()
         if begin >= end:
-            raise TimeoutError(f"{len(afterstates) - done} of {len(afterstates)} afterstates take too long")
+            raise TimeoutError(
+                f"there was not enough time for {len(afterstates) - done} of {len(afterstates)} afterstates"
+            )
         space.ids(afterstates[done : done + size])
         done, size = done + size, 2 * size if monotonic() - begin < QUICK else 1

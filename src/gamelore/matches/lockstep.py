@@ -217,7 +217,9 @@ class Lanes:
         try:
             after = self.graph.successor(self._rows[self.active], self._joint[self.active])
         except IndexError as error:
-            raise GameloreError(f"a player chose no legal move: {error}; mend its choose()") from None
+            raise GameloreError(
+                f"a player did not choose a legal move: {error}; correct the method choose() of this player"
+            ) from None
         longest = _log(self.active, after, self._rows, self._plies, self._joint, self._row_log, self._choice_log)
         if longest == self._choice_log.shape[1]:
             self._row_log = _wider(self._row_log, 2 * longest + 1)

@@ -138,8 +138,10 @@ class MatchState:
         The match is then unchanged.
         """
         if role not in self.pending():
-            waiting = ", ".join(self.graph.game.roles[other] for other in self.pending()) or "none: it is over"
-            raise IllegalMoveError(f"expected a move of {waiting}, got one of role {role}; ask pending() first")
+            waiting = ", ".join(self.graph.game.roles[other] for other in self.pending()) or "no role at the end"
+            raise IllegalMoveError(
+                f"expected a move of {waiting}, got a move of role {role}; pending() returns the roles that must move"
+            )
         self._submitted[role] = self._choice(role, move)
         if not self.pending():
             joint = [choice for choice in self._submitted if choice is not None]
@@ -175,7 +177,9 @@ class MatchState:
     def finished(self, match: int = 0) -> Finished:
         """Return the event that tells the players that the match ended. Raise GameloreError if it still runs."""
         if self.end is None:
-            raise GameloreError(f"expected a match that is over, got one at ply {self.ply}; submit on")
+            raise GameloreError(
+                f"expected a match that is over, got one that is still running at ply {self.ply}; submit more moves"
+            )
         goals = [-1 if goal is None else goal for goal in self.goals]
         return Finished(
             graph=self.graph,
@@ -216,8 +220,8 @@ class MatchState:
                 choice = actions.index(self.graph.game.action(role, move))
         if not 0 <= choice < len(actions):
             raise IllegalMoveError(
-                f"expected a legal move of {self.graph.game.roles[role]}, got {move}; "
-                f"legal: {', '.join(self.legal(role))}"
+                f"expected a legal move of {self.graph.game.roles[role]}, got {move}; legal moves: "
+                f"{', '.join(self.legal(role))}"
             )
         return choice
 
@@ -316,7 +320,7 @@ class MatchRecord:
             why = printable(f"{type(error).__name__}: {error}" if isinstance(error, KeyError) else str(error), 100)
             raise GameloreError(
                 f"expected a GGP match record in JSON, got something else ({why}); "
-                'the least that it needs is {"states": ["( (fact) .. )", ..], "moves": [["move", ..], ..]}'
+                'it needs at least {"states": ["( (fact) ... )", ...], "moves": [["move", ...], ...]}'
             ) from None
 
     @classmethod
@@ -343,7 +347,9 @@ class MatchRecord:
         except GDLError as error:
             raise GameloreError(f"expected facts at ply {ply}, got {printable(text)}: {error.message}") from None
         if state is None:
-            raise GameloreError(f"expected ( (fact) .. ) at ply {ply}, got {printable(text)}; write it like that")
+            raise GameloreError(
+                f"expected a state of the form ( (fact) ... ) at ply {ply}, got {printable(text)}; correct the record"
+            )
         facts = state.args if isinstance(state, Function) else ()
         return frozenset(str(_bare(fact)).lower() for fact in facts)
 
@@ -360,7 +366,7 @@ class MatchRecord:
         """
         _check_lengths(self, game)
         if self.is_ours and self.rules_hash != game.rules_hash:
-            raise GameloreError(f"expected the rules of {printable(self.game)} as recorded, got others; {_REMEDY}")
+            raise GameloreError(f"expected the recorded rules of {printable(self.game)}, got other rules; {_REMEDY}")
         match = MatchState(graph or PositionGraph(game), max_plies=len(self.moves) + (self.end != END_NAMES[CAP]))
         for ply, moves in enumerate(self.moves):
             _compare_state(self, match)
@@ -449,7 +455,7 @@ def _camel_case(name: str) -> str:
     return re.sub("_(.)", lambda letter: letter[1].upper(), name)
 
 
-_REMEDY = "replay it with the rules that it was made with"
+_REMEDY = "replay the record with the rules with which it was made"
 _IRREGULAR = {
     "game_meta_url": "gameMetaURL",
     "player_names": "playerNamesFromHost",
@@ -496,7 +502,7 @@ def _fields(values: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a record from its JSON `values`. Remove the known keys from `values`."""
     missing = [key for key in ("states", "moves") if key not in values]
     if missing:
-        raise ValueError(f"without {' and '.join(missing)}")
+        raise ValueError(f"it has no {' and no '.join(missing)}")
     own = values.pop("gamelore", None)
     given = {name: values.pop(key, None) for name, key in _KEYS.items()}
     common = {name: _typed(_TYPES[name], value) for name, value in given.items() if value is not None}
@@ -506,7 +512,7 @@ def _fields(values: dict[str, Any]) -> dict[str, Any]:
 def _own_fields(values: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of gamelore's own part from its JSON values."""
     if values["format"] != RECORD_FORMAT:
-        raise ValueError(f"expected gamelore's part in format {RECORD_FORMAT}, got {values['format']!r}")
+        raise ValueError(f"expected format {RECORD_FORMAT} in the entry 'gamelore', got {values['format']!r}")
     return {name: _typed(_TYPES[name], values[name]) for name in _OWN}
 
 
@@ -561,7 +567,7 @@ def _check_lengths(record: MatchRecord, game: Game) -> None:
         _compare(f"the number of errors at ply {ply}", len(errors), roles)
     for name, row, length in (
         ("state times", record.state_times, states),
-        ("rows of errors", record.errors, states),
+        ("lists of errors", record.errors, states),
         ("goals", record.goal_values, roles),
         ("players", record.player_names, roles),
     ):
@@ -579,8 +585,8 @@ def _compare_state(record: MatchRecord, match: MatchState) -> None:
     recorded, played = record.facts(match.ply), {fact.lower() for fact in facts}
     if recorded != played:
         raise GameloreError(
-            f"expected the state at ply {match.ply} as recorded, got another one; only recorded: "
-            f"{_some_facts(recorded - played)}; only played: {_some_facts(played - recorded)}; {_REMEDY}"
+            f"expected the recorded state at ply {match.ply}, got another state; facts only in the record: "
+            f"{_some_facts(recorded - played)}; facts only in the replay: {_some_facts(played - recorded)}; {_REMEDY}"
         )
 
 
@@ -597,7 +603,7 @@ def _compare_end(record: MatchRecord, match: MatchState) -> None:
 def _some_facts(facts: Iterable[str]) -> str:
     """Return facts as text for an error message, at most MAX_FACTS_TOLD of them."""
     ordered = [printable(fact, 80) for fact in sorted(facts, key=natural_order)]
-    more = [".."] if len(ordered) > MAX_FACTS_TOLD else []
+    more = ["..."] if len(ordered) > MAX_FACTS_TOLD else []
     return " ".join(ordered[:MAX_FACTS_TOLD] + more) or "none"
 
 
@@ -605,7 +611,7 @@ def _compare(name: str, recorded: object, played: object) -> None:
     """Raise GameloreError if a value of a replayed match differs from the recorded value."""
     if recorded != played:
         raise GameloreError(
-            f"expected {name} as recorded, {printable(str(recorded))}, got {printable(str(played))}; {_REMEDY}"
+            f"expected {name} to be {printable(str(recorded))} as recorded, got {printable(str(played))}; {_REMEDY}"
         )
 
 

@@ -62,7 +62,7 @@ class OpponentSettings:
         check_word("kind", self.kind, _KINDS)
         check_word("filler", self.filler, _FILLERS)
         if not 0.0 <= self.epsilon <= 1.0:
-            raise GameloreError(f"expected epsilon from 0 to 1, got {self.epsilon}; it is a probability")
+            raise GameloreError(f"expected an epsilon from 0 to 1, got {self.epsilon}; epsilon is a probability")
 
 
 class Opponent(Player):
@@ -104,8 +104,8 @@ class Opponent(Player):
         """Raise GameloreError if a lane has no settings."""
         if len(self.settings) > 1 and started.lanes[-1] >= len(self.settings):
             raise GameloreError(
-                f"expected settings for {started.lanes[-1] + 1} lanes, got {len(self.settings)}; "
-                "give one per lane, or a single one for all"
+                f"expected settings for {started.lanes[-1] + 1} lanes, got {len(self.settings)}; give one setting for "
+                "each lane, or a single setting for all lanes"
             )
 
     def _try(self, turn: Turn, classes: MoveClasses) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -197,8 +197,10 @@ def read_options(text: str, readers: Readers, name: str, spec: str) -> dict[str,
     for part in filter(str.strip, text.split(",")):
         key, equals, value = map(str.strip, part.partition("="))
         if not equals:
-            raise GameloreError(f"expected option=value, got {part!r} in {spec!r}; write name:option=value,..")
-        reader = readers[one_of(key, readers, f"option of {name}")]
+            raise GameloreError(
+                f"expected option=value, got {part!r} in {spec!r}; write name:option=value,option=value"
+            )
+        reader = readers[one_of(key, readers, f"an option of {name}")]
         try:
             options[key] = reader(value)
         except ValueError:
@@ -292,7 +294,7 @@ class XReasonable(Player):
 
     def __init__(self, x: float = EXPERT, own: Own = "ignore", best: Best = "fastest") -> None:
         if not 0.0 <= x <= _PERCENT:
-            raise GameloreError(f"expected x from 0 to 100, got {x}; it is the percentage of reasonable moves")
+            raise GameloreError(f"expected an x from 0 to 100, got {x}; x is the percentage of reasonable moves")
         self.x = x
         self.perfect = Perfect(best)
         self.reasonable = _ReasonableBySolution(own)

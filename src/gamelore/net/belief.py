@@ -132,12 +132,17 @@ class BelievedMatch:
         """
         legal = self._legal()
         if not legal:
-            raise GameloreError(f"expected a position with legal moves, got none at ply {self._ply}; ask advance first")
+            raise GameloreError(
+                f"expected a position with legal moves, got none at ply {self._ply}; call advance first"
+            )
         if self._chosen is None or self._chosen[0] != self._ply:
             self._chosen = self._ply, self._ask(player, deadline)
         choice = self._chosen[1]
         if not 0 <= choice < len(legal):
-            raise GameloreError(f"a player chose move {choice} of {len(legal)}, not a legal one; mend its choose()")
+            raise GameloreError(
+                f"expected a move index from 0 to {len(legal) - 1}, got {choice}; correct the method choose() of the "
+                "player"
+            )
         return self._theirs(legal[choice])
 
     def finished(self) -> Finished | None:
@@ -293,7 +298,7 @@ class PlayerMatches:
         """
         index = self._role(role, renaming)
         if match in self._matches:
-            raise GameloreError(f"expected a new match, got {match}, which runs already; stop or abort it first")
+            raise GameloreError(f"expected a new match, got {match}, which is already running; stop or abort it first")
         self._try_to_learn()
         self._bound_graph()
         numbers = self._numbers[index]
@@ -396,11 +401,11 @@ class PlayerMatches:
             except Exception as error:
                 bug = player_bug(error)
                 is_explained = bug is not None or isinstance(error, GameloreError)
-                log.warning("a match is not learned from: %s", bug or error, exc_info=not is_explained)
+                log.warning("the player could not learn from a match: %s", bug or error, exc_info=not is_explained)
 
     def _find(self, match: str) -> BelievedMatch:
         if match not in self._matches:
-            raise GameloreError(f"expected a match that runs, got {match}; start it first")
+            raise GameloreError(f"expected a running match, got {match}; start it first")
         return self._matches[match]
 
     def _role(self, name: str, renaming: Renaming | None) -> int:
@@ -408,7 +413,9 @@ class PlayerMatches:
         name = _renamed(renaming.ours, name) if renaming else name
         if name.strip().lower() in names:
             return names.index(name.strip().lower())
-        raise GameloreError(f"expected one of the roles {', '.join(self.game.roles)}, got {name!r}; take one of them")
+        raise GameloreError(
+            f"expected one of the roles {', '.join(self.game.roles)}, got {name!r}; choose one of these"
+        )
 
     def _bound_graph(self) -> None:
         """If the position graph has become too large, replace it and replay the running matches on the new graph."""

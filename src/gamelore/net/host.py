@@ -80,11 +80,13 @@ class HostSettings:
     def __post_init__(self) -> None:
         for name in ("startclock", "playclock", "extra"):
             if getattr(self, name) < 0:
-                raise GameloreError(f"expected a {name} of 0 seconds or more, got {getattr(self, name)}; choose one")
+                raise GameloreError(
+                    f"expected a {name} of at least 0 seconds, got {getattr(self, name)}; choose a larger one"
+                )
         if self.replace not in get_args(Replace):
-            raise GameloreError(f"expected replace random | first, got {self.replace!r}; choose one of these")
+            raise GameloreError(f"expected the setting replace to be random or first, got {self.replace!r}")
         if self.max_plies < 1:
-            raise GameloreError(f"expected max_plies of at least 1, got {self.max_plies}; allow some")
+            raise GameloreError(f"expected max_plies of at least 1, got {self.max_plies}; choose a larger one")
 
 
 class Seat(Protocol):

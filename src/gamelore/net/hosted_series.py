@@ -121,7 +121,9 @@ class SeriesFolder:
             path = record_path(self.path, number)
             record = MatchRecord.read(path)
             if record.random_token != self.token or record.end is None:
-                raise GameloreError(f"expected match {number} of this series in {path}, got another; move it elsewhere")
+                raise GameloreError(
+                    f"expected match {number} of this series in {path}, got another match; move this file away"
+                )
             yield number, record
 
     def _refuse_others(self) -> None:
@@ -137,7 +139,9 @@ class SeriesFolder:
         try:
             fcntl.flock(self._journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            message = f"expected a free folder, got {self.path}, where a host is at work; wait for it or stop it"
+            message = (
+                f"expected a free folder, got {self.path}, which another host uses; wait until it ends, or stop it"
+            )
             raise GameloreError(message) from None
 
     def _same_series(self) -> str:
@@ -154,12 +158,12 @@ class SeriesFolder:
             stored = json.loads(path.read_text(encoding="utf-8"))
             token = str(stored["token"])
         except (ValueError, TypeError, KeyError) as error:
-            message = f"expected the data of a series in {path}, got something else ({error}); choose another folder"
+            message = f"expected the data of a series in {path}, got other data ({error}); choose another folder"
             raise GameloreError(message) from None
         for name, value in self._about.items():
             if stored.get(name) != value:
                 expected, got = json.dumps(stored.get(name)), json.dumps(value)
-                series = f"the series in {self.path} to go on, with {name} {expected}"
+                series = f"{name} to be {expected} as in the series in {self.path}"
                 raise GameloreError(f"expected {series}, got {got}; choose another folder for another series")
         return token
 
@@ -315,7 +319,8 @@ class HostedSeries:
         role, times = absent.most_common(1)[0]
         player = self.players[self.game.roles.index(role)]
         return GameloreError(
-            f"expected {player} to reply, got nothing in the last {times} matches; start it again before you go on"
+            f"expected replies from {player}, got none in the last {times} matches; start the player again "
+            "before you continue"
         )
 
     async def _who(self, url: str, seconds: float) -> PlayerInfo | Exception:

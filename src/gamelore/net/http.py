@@ -94,12 +94,12 @@ class Incoming:
             begin = max(kept.rfind(b"\n"), 0)
             data = await self._loop.sock_recv(self.stream, CHUNK)
             if not data:
-                raise ConnectionResetError("the connection ended")
+                raise ConnectionResetError("the connection was closed")
             most -= len(data)
             kept += data if kept else data.lstrip()  # skip empty lines before the first line
             end = BLANK.search(kept, begin)
         if end is None or most + len(kept) - end.end() < 0:
-            raise Refusal(431, "expected a shorter head, got too many fields")
+            raise Refusal(431, "expected a shorter HTTP header, got too many fields")
         first, *lines = kept[: end.start()].decode("latin-1").split("\n")
         del kept[: end.end()]
         return Head(first.strip(), _fields(lines))
@@ -254,7 +254,7 @@ async def _read_reply(incoming: Incoming) -> str:
     if not status or status[1] != "200":
         raise ProtocolError(f"expected a reply in HTTP with status 200, got {printable(head.first)!r}")
     if "transfer-encoding" in head.fields:
-        raise ProtocolError("expected a reply in one piece, as HTTP/1.0 has it, got one with a Transfer-Encoding")
+        raise ProtocolError("expected a reply without a Transfer-Encoding, as in HTTP/1.0, got a reply with one")
     body = await incoming.body(MOST_REPLY + 1 if head.length is None else min(head.length, MOST_REPLY + 1))
     if len(body) > MOST_REPLY:
         raise ProtocolError(f"expected a reply of at most {MOST_REPLY} bytes, got more")
@@ -328,7 +328,7 @@ class _Listener:
         except (BlockingIOError, ConnectionAbortedError):
             return  # the client has closed the connection
         except OSError as error:
-            log.warning("no new connections for %g s: %s", PAUSE, error)
+            log.warning("no new connections are accepted for %g s: %s", PAUSE, error)
             self._loop.remove_reader(self._listening)
             self._loop.call_later(PAUSE, self._take_connections)
             return
@@ -346,7 +346,7 @@ class _Listener:
                 async with asyncio.timeout(LINGER):
                     await self._send(stream, reply)
         except OSError as error:  # TimeoutError is a subclass of OSError
-            log.debug("the connection from %s is lost: %s", client, error)
+            log.debug("the connection from %s was lost: %s", client, error)
         finally:
             self._drop(task)
 
@@ -369,7 +369,7 @@ class _Listener:
         while len(self._tasks) > self._limits.connections:
             longest = next(iter(self._awaited))
             if longest is task:
-                raise Refusal(503, "too many messages at once; come back later")
+                raise Refusal(503, "there are too many messages at once; send this message again later")
             self._drop(longest)
             longest.cancel()
 
@@ -386,7 +386,9 @@ class _Listener:
             async with asyncio.timeout(self._limits.seconds):
                 return await self._read(incoming)
         except TimeoutError:
-            raise Refusal(408, f"expected a message within {self._limits.seconds:g} s, got less; be quicker") from None
+            raise Refusal(
+                408, f"expected a whole message within {self._limits.seconds:g} s, got only a part; send it faster"
+            ) from None
 
     async def _answered(self, text: str) -> str:
         try:
@@ -394,14 +396,14 @@ class _Listener:
         except ProtocolError:
             raise
         except Exception:
-            log.exception("no answer to %s", printable(text))
-            raise Refusal(500, "internal error; the player's log says more") from None
+            log.exception("an error prevented an answer to %s", printable(text))
+            raise Refusal(500, "internal error of the player; its log has the details") from None
 
     async def _read(self, incoming: Incoming) -> str:
         head = await incoming.head(self._limits.head)
         request = re.fullmatch(r"(?i)([A-Z]+) +(.*?) +HTTP/\d\.\d", head.first)
         if not request:
-            raise Refusal(400, f"expected HTTP, got {printable(head.first)!r}; begin with POST / HTTP/1.0")
+            raise Refusal(400, f"expected HTTP, got {printable(head.first)!r}; begin the message with POST / HTTP/1.0")
         method, target = request[1].upper(), request[2]
         if method == "OPTIONS":
             return ""
@@ -409,17 +411,23 @@ class _Listener:
         if method == "GET" and self._limits.is_get_allowed:
             return unquote_plus(target.lstrip("/"), errors="replace")
         if method != "POST":
-            raise Refusal(405, f"expected POST, got {printable(method)}; send the message as a body")
+            raise Refusal(
+                405, f"expected POST, got {printable(method)}; send the message as the body of a POST request"
+            )
         return await self._read_body(incoming, head)
 
     def _check_sender(self, head: Head) -> None:
         """Raise ProtocolError if a web page that is not allowed may have sent the message."""
         host = head.fields.get("host")
         if host and not self._is_own(host):
-            raise Refusal(403, f"expected a name of this machine, got {printable(host)!r}; allow it with --allow-host")
+            raise Refusal(
+                403, f"expected a name of this machine, got {printable(host)!r}; allow this name with --allow-host"
+            )
         site = head.fields.get("sec-fetch-site", "none")
         if not self._limits.is_cors_allowed and ("origin" in head.fields or site != "none"):
-            raise Refusal(403, "expected a game manager, got a web page; allow pages with --cors")
+            raise Refusal(
+                403, "expected a message from a game manager, got one from a web page; allow web pages with --cors"
+            )
 
     def _is_own(self, host: str) -> bool:
         """Return whether the field Host names this machine.
@@ -442,16 +450,16 @@ class _Listener:
     async def _read_body(self, incoming: Incoming, head: Head) -> str:
         length = head.length
         if length is None or "transfer-encoding" in head.fields:
-            raise Refusal(411, "expected the bytes of the body as Content-Length, got no number")
+            raise Refusal(411, "expected the length of the body in bytes as Content-Length, got no number")
         if length > self._limits.body:
-            raise Refusal(413, f"expected at most {self._limits.body} bytes, got {length}")
+            raise Refusal(413, f"expected a body of at most {self._limits.body} bytes, got {length}")
         if head.fields.get("expect", "").lower() == "100-continue":
             incoming.stream.send(_shown("HTTP/1.1 100 Continue", {}, b""))
         body = await incoming.body(length)
         if len(body) < length:
-            raise Refusal(400, f"expected {length} bytes as Content-Length says, got {len(body)}")
+            raise Refusal(400, f"expected a body of {length} bytes as in Content-Length, got {len(body)}")
         if not body:
-            raise Refusal(400, "expected a message, got an empty body; send ( INFO ) or another one")
+            raise Refusal(400, "expected a message, got an empty body; send ( INFO ) or another message")
         return body.decode("utf-8", "replace")
 
     def _reply_of(self, status: int, text: str) -> bytes:

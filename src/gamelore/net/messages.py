@@ -70,7 +70,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Play:
-    """`( PLAY match ( move .. ) )`: the last joint move, in the order of roles. None (NIL) in the first turn."""
+    """`( PLAY match ( move ... ) )`: the last joint move, in the order of roles. None (NIL) in the first turn."""
 
     match: str
     moves: tuple[str, ...] | None
@@ -78,7 +78,7 @@ class Play:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """`( STOP match ( move .. ) )`: the match is over. `moves` is the last joint move, or None if there was none."""
+    """`( STOP match ( move ... ) )`: the match is over. `moves` is the last joint move, or None if there was none."""
 
     match: str
     moves: tuple[str, ...] | None
@@ -116,12 +116,14 @@ def parse(text: str) -> Message:
     """
     expressions = _expressions(_without_comments(_ascii(text)))
     if len(expressions) != 1:
-        raise ProtocolError(f"expected one message, got {len(expressions)} expressions; send ( INFO ) or another one")
+        raise ProtocolError(
+            f"expected one message, got {len(expressions)} expressions; send ( INFO ) or another message"
+        )
     words = _arguments(expressions[0])
     keyword = words[0].upper() if words else "nothing"
     if keyword not in _FORMS:
         keywords = ", ".join(_FORMS)
-        raise ProtocolError(f"expected a message ({keywords}), got {printable(keyword, 40)}; send one of these")
+        raise ProtocolError(f"expected one of the messages {keywords}, got {printable(keyword, 40)}; send one of these")
     kind, form = _FORMS[keyword]
     try:
         return kind(*(_FIELDS[name].argument(words[index:]) for index, name in enumerate(kind.__match_args__, 1)))
@@ -147,7 +149,9 @@ def parse_reply(text: str) -> str:
         return term(word.group() if word else "")
     ends = np.flatnonzero(_depths(text) == 0)
     if not ends.size:
-        raise ProtocolError(f"expected a reply, got {printable(text, 40)}, where a '(' is never closed; close it")
+        raise ProtocolError(
+            f"expected a reply, got {printable(text, 40)}, in which a '(' is never closed; add the missing ')'"
+        )
     return term(text[: int(ends[0]) + 1])
 
 
@@ -168,7 +172,7 @@ def parse_status(text: str) -> PlayerInfo:
     info = {key: printable(values[key]) for key in PlayerInfo._fields if key in values}
     if not info:
         got = printable(text, 40) or "nothing"
-        raise ProtocolError(f"expected ( ( name X ) ( status available ) ), got {got}; answer INFO with that")
+        raise ProtocolError(f"expected ( ( name X ) ( status available ) ), got {got}; answer INFO in this form")
     return PlayerInfo(info.get("name", ""), info.get("status", "").lower(), info.get("species", ""))
 
 
@@ -190,14 +194,16 @@ def term(text: str) -> str:
     spaced = _without_comments(_ascii(text)).replace("(", " ( ").replace(")", " ) ")
     shown = " ".join(spaced.split()).replace("( ", "(").replace(" )", ")")
     if "((" in shown or "()" in shown or len(_expressions(shown)) != 1:
-        raise ProtocolError(f"expected a term such as (mark 1 1), got {printable(text, 40) or 'nothing'}; send one")
+        raise ProtocolError(f"expected a term such as (mark 1 1), got {printable(text, 40) or 'nothing'}; send a term")
     return _ALONE.sub(r"\1", shown)
 
 
 def match_id(text: str) -> str:
     """Return the id of a match after checking it. Raise ProtocolError for a text that is not one word."""
     if len(text) > MAX_MATCH_ID:
-        raise ProtocolError(f"expected a match id of at most {MAX_MATCH_ID} characters, got {len(text)}; shorten it")
+        raise ProtocolError(
+            f"expected a match id of at most {MAX_MATCH_ID} characters, got {len(text)}; choose a shorter one"
+        )
     return _word(text, "the id of a match")
 
 
@@ -227,8 +233,8 @@ _FORMS: dict[str, tuple[type[Message], str]] = {
     "PING": (Info, "( PING )"),
     "PREVIEW": (Preview, "( PREVIEW ( rules ) clock )"),
     "START": (Start, "( START match role ( rules ) startclock playclock )"),
-    "PLAY": (Play, "( PLAY match ( move .. ) ), or NIL for the moves"),
-    "STOP": (Stop, "( STOP match ( move .. ) )"),
+    "PLAY": (Play, "( PLAY match ( move ... ) ), or NIL for the moves"),
+    "STOP": (Stop, "( STOP match ( move ... ) )"),
     "ABORT": (Abort, "( ABORT match )"),
 }
 
@@ -246,8 +252,8 @@ def _ascii(text: str) -> str:
     """Return the text without a byte order mark. Raise ProtocolError for a character that is not allowed."""
     text = text.removeprefix(_BYTE_ORDER_MARK)
     if stray := _STRAY.search(text):
-        fault = f"the character {stray.group()!a} at {stray.start()}"
-        raise ProtocolError(f"expected printable ASCII, got {fault}; leave it out")
+        fault = f"the character {stray.group()!a} at position {stray.start()}"
+        raise ProtocolError(f"expected printable ASCII, got {fault}; leave this character out")
     return text
 
 
@@ -270,10 +276,14 @@ def _matched(text: str) -> NDArray[np.int32]:
     """Return `_depths` of the text. Raise ProtocolError if parentheses do not match or are nested too deeply."""
     depths = _depths(text)
     if depths.size and (depths.min() < 0 or depths[-1] != 0):
-        fault = "a ')' that closes nothing" if depths.min() < 0 else "a '(' that is never closed"
-        raise ProtocolError(f"expected parentheses that match, got {fault} in {printable(text, 40)}; count them")
+        fault = "a ')' without a '('" if depths.min() < 0 else "a '(' without a ')'"
+        raise ProtocolError(
+            f"expected matching parentheses, got {fault} in {printable(text, 40)}; correct the parentheses"
+        )
     if depths.size and depths.max() > MAX_NESTING:
-        raise ProtocolError(f"expected at most {MAX_NESTING} nested parentheses, got more; flatten the term")
+        raise ProtocolError(
+            f"expected at most {MAX_NESTING} levels of parentheses, got more; write the term with fewer levels"
+        )
     return depths
 
 
@@ -285,7 +295,7 @@ def _expressions(text: str) -> list[str]:
         inside[1:] != inside[:-1]
     ).tolist()  # index of the first and the last character of each list, in turn
     if len(edges) > 2 * MAX_MOVES:
-        raise ProtocolError(f"expected at most {MAX_MOVES} lists side by side, got {len(edges) // 2}; send fewer")
+        raise ProtocolError(f"expected at most {MAX_MOVES} lists side by side, got {len(edges) // 2}; send fewer lists")
     expressions, next_index = [], 0
     for begin, end in zip(edges[::2], edges[1::2], strict=True):
         expressions += text[next_index:begin].split()
@@ -302,7 +312,7 @@ def _arguments(expression: str) -> list[str]:
 def _word(text: str, what: str) -> str:
     if not _WORD.fullmatch(text) or ";" in text or not (text.isascii() and text.isprintable()):
         got = printable(text, 40) or "nothing"
-        raise ProtocolError(f"expected one word of ASCII as {what}, got {got}; leave out blanks and parentheses")
+        raise ProtocolError(f"expected one word in ASCII as {what}, got {got}; leave out blanks and parentheses")
     return text
 
 
@@ -331,7 +341,7 @@ def _clock(text: str) -> int:
 
 def _shown_clock(clock: int) -> str:
     if not 0 <= clock <= MAX_CLOCK:
-        raise ProtocolError(f"expected a clock from 0 to {MAX_CLOCK} seconds, got {clock}; choose another one")
+        raise ProtocolError(f"expected a clock from 0 to {MAX_CLOCK} seconds, got {clock}; choose another clock")
     return str(int(clock))
 
 

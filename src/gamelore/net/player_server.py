@@ -106,7 +106,7 @@ class PlayerServer:
                 case messages.Abort():
                     return self._abort(session)
         except Exception:
-            log.exception("no answer to %s", printable(text, 80))
+            log.exception("an error prevented an answer to %s", printable(text, 80))
             return NIL
 
     def _info(self) -> str:
@@ -117,7 +117,7 @@ class PlayerServer:
         """Give up the matches whose hosts have gone. Return the running matches."""
         for session in list(self._sessions.values()):
             if session.is_stale():
-                log.warning("match %s: no message for long, it is given up", session.name)
+                log.warning("match %s: given up, because no message came for a long time", session.name)
                 self._forget(session)
         return self._sessions
 
@@ -153,12 +153,12 @@ class PlayerServer:
         """Start the match in a worker. If it cannot be played, forget the match and return None."""
         start = session.start
         settings = start.match, start.role, start.rules, session.open
-        running = await _attempt(f"match {session.name}: not played", self._workers.start, *settings)
+        running = await _attempt(f"match {session.name}: it cannot be played", self._workers.start, *settings)
         if running is None:
             self._let_go(session)
         else:
             role, clocks = printable(start.role), (start.startclock, start.playclock)
-            log.info("match %s: begins, as %s, with clocks of %d and %d s", session.name, role, *clocks)
+            log.info("match %s: begins, the role is %s, the clocks are %d and %d s", session.name, role, *clocks)
         return running
 
     async def _play(self, session: _Session, moves: Moves, arrived: float) -> str:
@@ -169,17 +169,17 @@ class PlayerServer:
         turn = session.turn
         if turn is None or turn.reply.done() or turn.moves != moves:
             if not session.takes(moves):
-                log.warning("match %s: more turns than any match has, it is given up", session.name)
+                log.warning("match %s: given up, because it has more turns than any match", session.name)
                 self._forget(session)
                 return BUSY
             turn = session.ask(moves)
             until = arrived + messages.thinking_time(clock, self.margin)
-            self._spawn(_attempt(f"match {session.name}: no move", session.play, turn, until))
+            self._spawn(_attempt(f"match {session.name}: the player made no move", session.play, turn, until))
         elif session.is_crowded:
             return BUSY
         await session.wait(turn.reply, arrived + answer_time(clock, self.margin))
         if not turn.reply.done():
-            log.warning("match %s: late, the answer is %s", session.name, printable(turn.decide()))
+            log.warning("match %s: the player is late, the server answers %s", session.name, printable(turn.decide()))
         return turn.decide()
 
     async def _stop(self, session: _Session, moves: Moves, arrived: float) -> str:
@@ -197,7 +197,9 @@ class PlayerServer:
     async def _end(self, session: _Session, moves: Moves) -> bool:
         """End a match and write it to disk. Return False if an error prevented this."""
         try:
-            is_over = await _attempt(f"match {session.name}: lost at its end", session.stop, moves)
+            is_over = await _attempt(
+                f"match {session.name}: it is lost, because an error occurred at its end", session.stop, moves
+            )
         finally:
             self._let_go(session)
         if is_over:
@@ -219,7 +221,7 @@ class PlayerServer:
         self._remember(session.key)
         session.begun.cancel()
         if session.stopping is None:
-            self._spawn(_attempt(f"match {session.name}: not aborted", session.abort))
+            self._spawn(_attempt(f"match {session.name}: it could not be aborted", session.abort))
 
     def _let_go(self, session: _Session) -> None:
         if self._sessions.get(session.key) is session:
@@ -384,8 +386,8 @@ class _Session:
                 return False
             ended = await running.stop(moves)
         goals = " ".join("?" if goal is None else str(goal) for goal in ended.goals)
-        missed = ", a turn was missed" if ended.is_desynchronised else ""
-        learned = ", learned from" if ended.is_learned else ""
+        missed = ", at least one turn was missed" if ended.is_desynchronised else ""
+        learned = ", the player learned from it" if ended.is_learned else ""
         log.info("match %s: over (%s), goals %s%s%s", self.name, ended.end or "stopped", goals, missed, learned)
         return True
 
@@ -423,7 +425,7 @@ def serve(
 
     Args:
         player: a name that `gamelore players` lists, with options, or a class at the top level of a file. The worker
-            processes import that file, so call `serve(..)` under `if __name__ == "__main__"`
+            processes import that file, so call `serve(...)` under `if __name__ == "__main__"`
         port: number of the port; 0 for a free port
         address: address of this machine to listen at; "0.0.0.0" for all its addresses
         name: name of the player, one word
@@ -441,7 +443,9 @@ def serve(
     """
     main = getattr(sys.modules.get("__main__"), "__spec__", None)
     if main is not None and main.name == worker.__name__:
-        raise GameloreError('expected serve(..) under `if __name__ == "__main__":`, got it at the top of the file')
+        raise GameloreError(
+            'expected a call of serve under `if __name__ == "__main__":`, got a call outside; move the call there'
+        )
     learning = {"opponent": opponent, "learn": learn, "quota": quota, "search": search}
     options = {"knowledge": knowledge, "seed": seed, **learning}
     settings = WorkerSettings(spec(player), options, memory=memory, prepare_seconds=prepare_seconds)
@@ -461,7 +465,7 @@ def serve(
             except OSError as error:
                 raise _unusable(address, port, error) from error
             url = f"http://{_reachable(address)}:{actual_port}"
-            on_ready(url) if on_ready else log.info("%s plays at %s; Ctrl-C ends it", name, url)
+            on_ready(url) if on_ready else log.info("%s plays at %s; Ctrl-C stops it", name, url)
             return await received
 
     try:
@@ -491,7 +495,7 @@ class Sparing(logging.Filter):
         second = int(time.monotonic())
         if second != self._second:
             if self._num_lines > LINES:
-                record.msg = f"({self._num_lines - LINES} lines left out) {record.msg}"
+                record.msg = f"({self._num_lines - LINES} lines were left out) {record.msg}"
             self._second, self._num_lines = second, 0
         self._num_lines += 1
         return self._num_lines <= LINES
@@ -505,14 +509,18 @@ def spec(player: str | type[Player]) -> str:
     if isinstance(player, str):
         return player
     if not isinstance(player, type):
-        raise GameloreError(f"expected a player's class or name, got {player!r}; leave out the parentheses behind it")
+        raise GameloreError(
+            f"expected the class or the name of a player, got {player!r}; leave out the parentheses after the class"
+        )
     try:
         path = inspect.getsourcefile(player)
     except (OSError, TypeError):  # the class was defined at a prompt
         path = None
     name = player.__qualname__
     if path is None or not path.endswith(".py") or "." in name:
-        raise GameloreError(f"expected a player's class at the top of a Python file, got {name}; put it into one")
+        raise GameloreError(
+            f"expected a player's class at the top level of a Python file, got {name}; move the class to a Python file"
+        )
     return f"{Path(path).resolve()}:{name}"
 
 
@@ -525,7 +533,7 @@ def _reachable(address: str) -> str:
 
 def _unusable(address: str, port: int, error: OSError) -> GameloreError:
     if error.errno == errno.EADDRINUSE:
-        return GameloreError(f"expected a free port, got {port}, where a program listens already; choose another one")
+        return GameloreError(f"expected a free port, got {port}, which another program uses; choose another port")
     return GameloreError(f"expected an address and port of this machine, got {address} and {port}: {error.strerror}")
 
 

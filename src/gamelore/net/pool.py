@@ -78,11 +78,13 @@ class WorkerSettings:
 
     def __post_init__(self) -> None:
         if self.memory < MIN_MEMORY:
-            raise GameloreError(f"expected at least {MIN_MEMORY} bytes of memory, got {self.memory}; give more")
+            raise GameloreError(f"expected at least {MIN_MEMORY} bytes of memory, got {self.memory}; allow more")
         if not (self.prepare_seconds > 0 and self.patience > 0):
-            raise GameloreError("expected prepare_seconds and patience above 0, got less; give more")
+            raise GameloreError("expected prepare_seconds and patience above 0, got a smaller value; allow more time")
         if self.processes is not None and self.processes < 1:
-            raise GameloreError(f"expected at least 1 process, got {self.processes}; leave it out for one on each core")
+            raise GameloreError(
+                f"expected at least 1 process, got {self.processes}; leave it out for one process on each core"
+            )
 
 
 class WorkerDied(GameloreError):
@@ -92,7 +94,7 @@ class WorkerDied(GameloreError):
     """
 
     def __init__(self, why: str, is_mine: bool) -> None:
-        super().__init__(f"expected an answer from a worker process, got none, for {why}")
+        super().__init__(f"expected an answer from a worker process, got none: {why}")
         self.is_mine = is_mine
 
 
@@ -169,9 +171,11 @@ class WorkerProcess(asyncio.SubprocessProtocol):
         request = Request(do, line, seconds, self._loop.create_future())
         request.reply.add_done_callback(_retrieve_error)
         if not self.is_alive:
-            request.fail("it has ended")
+            request.fail("the process has ended")
         elif len(line) > worker.MAX_LINE:
-            request.reply.set_exception(GameloreError(f"expected at most {worker.MAX_LINE} bytes, got {len(line)}"))
+            request.reply.set_exception(
+                GameloreError(f"expected a request of at most {worker.MAX_LINE} bytes, got {len(line)}")
+            )
         else:
             self._waiting.append(request)
             self._go_on()
@@ -195,23 +199,23 @@ class WorkerProcess(asyncio.SubprocessProtocol):
             return
         requests = self._transport and self._transport.get_pipe_transport(0)
         if requests is None:
-            self.kill("it was asked to end")
+            self.kill("the process was told to end")
         else:
             self.is_alive = False
-            self._fail("it was asked to end")
+            self._fail("the process was told to end")
             requests.close()
-            self._timer = self._loop.call_later(END_SECONDS, self.kill, "it did not end")
+            self._timer = self._loop.call_later(END_SECONDS, self.kill, "the process did not end in time")
 
     async def close(self) -> None:
         """End the process, and wait until it has ended.
 
         Before that, let the player learn from finished matches for at most CLOSE_SECONDS.
         """
-        self._fail_waiting("all ends")
+        self._fail_waiting("the player server ends")
         if self.is_alive and self._ever_learns:
             await asyncio.wait({self.post("learn", CLOSE_SECONDS).reply}, timeout=CLOSE_SECONDS)
         if self._working is not None:
-            self.kill("all ends")
+            self.kill("the player server ends")
         self.end()
         await self.gone
 
@@ -222,13 +226,13 @@ class WorkerProcess(asyncio.SubprocessProtocol):
             await self._loop.subprocess_exec(lambda: self, *command, stderr=None, start_new_session=True)
         except OSError as error:
             if not self.hello.reply.done():
-                refused = GameloreError(f"expected a new process, got {error}; end others first")
+                refused = GameloreError(f"expected to start a new process, got {error}; end other processes first")
                 self.hello.reply.set_exception(refused)
             self.connection_lost(error)
 
     def _greeted(self, hello: asyncio.Future[Any]) -> None:
         if hello.cancelled() or hello.exception() is not None:
-            self.kill("it is of no use")
+            self.kill("the process did not start correctly")
 
     # callbacks of the event loop
 
@@ -248,7 +252,7 @@ class WorkerProcess(asyncio.SubprocessProtocol):
             for line in lines:
                 self._answered(bytes(line))
         elif len(self._received) > worker.MAX_LINE:
-            self.kill("it said more than it may")
+            self.kill("the answer of the process was too long")
 
     def process_exited(self) -> None:
         """See `asyncio.SubprocessProtocol`."""
@@ -290,7 +294,7 @@ class WorkerProcess(asyncio.SubprocessProtocol):
     def _answered(self, line: bytes) -> None:
         request, self._working = self._working, None
         if request is None:
-            self.kill("it spoke without being asked")
+            self.kill("the process sent an answer without a request")
             return
         self._set_timer(None)
         if not request.reply.done():
@@ -309,7 +313,7 @@ class WorkerProcess(asyncio.SubprocessProtocol):
     def _overdue(self) -> None:
         assert self._working is not None
         do, seconds = self._working.do, self._working.seconds
-        self.kill(f"it was busy with {do} for too long, and had at most {seconds:g} s")
+        self.kill(f"the process needed more than its {seconds:g} s for the request {do}")
 
     def _fail(self, why: str) -> None:
         """Make all requests of the process fail."""
@@ -326,11 +330,17 @@ class WorkerProcess(asyncio.SubprocessProtocol):
     def _end_text(self, code: int | None) -> str:
         settings = self._settings
         if code == worker.OUT_OF_MEMORY:
-            return f"it went over its {settings.memory / 1e9:.1f} GB of memory; allow more, if the game is worth it"
+            return (
+                f"the process needed more than its {settings.memory / 1e9:.1f} GB of memory; allow more memory if you "
+                "want to play this game"
+            )
         if code == -signal.SIGXCPU:
             seconds = settings.prepare_seconds
-            return f"it was over its {seconds:g} s of processor time; allow more, if the game is worth it"
-        return f"it died (exit code {code}); its last words, if any, are on standard error"
+            return (
+                f"the process needed more than its {seconds:g} s of processor time; allow more time if you "
+                "want to play this game"
+            )
+        return f"the process died (exit code {code}); its error message, if any, is on standard error"
 
 
 def _kill_group(transport: asyncio.SubprocessTransport) -> None:
@@ -352,7 +362,7 @@ def _retrieve_error(reply: asyncio.Future[Any]) -> None:
 
 def _log_failure(reply: asyncio.Future[Any]) -> None:
     if error := None if reply.cancelled() else reply.exception():
-        log.warning("not learned yet: %s", printable(str(error)))
+        log.warning("the player has not learned from its last matches yet: %s", printable(str(error)))
 
 
 @dataclass
@@ -444,7 +454,7 @@ class Workers:
             except BaseException:
                 self.leave(process)
                 if not process.num_matches:
-                    process.kill("its game was given up")
+                    process.kill("the match of the process was given up")
                 raise
             finally:
                 self._refill()
@@ -524,14 +534,14 @@ class Workers:
         self._refill()
         process, self._spare = self._spare, None
         if process is None:
-            raise GameloreError("expected open workers, got closed ones; use them within `async with`")
+            raise GameloreError("expected open workers, got closed workers; use workers only within `async with`")
         self.is_lasting = await process.answer(process.hello)
         return process
 
     def _give_back(self, process: WorkerProcess) -> None:
         """Make an idle process the spare process again. End it if it is busy or if there is another spare process."""
         if not process.is_idle:
-            process.kill("nobody waits for it")
+            process.kill("nobody waits for the answer of the process")
         elif self._spare is not None:
             process.end()
         else:
@@ -662,12 +672,14 @@ class RunningMatch:
                 self._is_over |= is_enough and until == inf
                 if is_enough or time.monotonic() >= until:
                     raise
-                log.warning("match %s goes on elsewhere: %s", printable(self.id), died)
+                log.warning("match %s continues in another process: %s", printable(self.id), died)
 
     async def _seated(self) -> WorkerProcess:
         """Return the process in which the match runs. If it has died, start the match in another process."""
         if self._is_over:
-            raise GameloreError(f"expected a match that runs, got {printable(self.id)}, which is over; start another")
+            raise GameloreError(
+                f"expected a running match, got {printable(self.id)}, which is over; start another match"
+            )
         if self._process is None or not self._process.is_alive:
             if self._seating is None:
                 self._seating = asyncio.create_task(self._take_seat())

@@ -143,7 +143,7 @@ class Worker:
         for matches in self._games.values():
             if match in matches.running:
                 return matches
-        raise GameloreError(f"expected a match that runs, got {match}; start it first")
+        raise GameloreError(f"expected a running match, got {match}; start it first")
 
     def _note(self, new_games: Sequence[Sequence[str]]) -> None:
         for game in new_games:
@@ -159,7 +159,7 @@ class Worker:
         try:
             self._note_stored_games()
         except KnowledgeError as error:  # other games can still be played
-            log.warning("the games in the store are not recognised: %s", error)
+            log.warning("the games in the store cannot be recognised: %s", error)
         game = self._known.recognise(parse(rules))
         key = rules_hash(game.sheet)
         if game.is_new:
@@ -249,7 +249,7 @@ def _answer(ask: Callable[..., Any], request: dict[str, Any]) -> dict[str, Any]:
         return {"error": type(error).__name__, "message": str(error)}
     except Exception as error:  # most likely an error in the code of the player
         _print(player_bug(error) or traceback.format_exc())
-        return {"error": "GameloreError", "message": f"a player failed: {type(error).__name__}: {error}"}
+        return {"error": "GameloreError", "message": f"the player failed with {type(error).__name__}: {error}"}
 
 
 def _print(text: str) -> None:
@@ -261,7 +261,7 @@ def _line(answer: dict[str, Any]) -> str:
     line = json.dumps(answer)
     if len(line) < MAX_LINE:
         return line
-    message = f"expected at most {MAX_LINE} bytes to tell of a position, got {len(line)}; its moves are too many"
+    message = f"expected an answer of at most {MAX_LINE} bytes, got {len(line)}; the position has too many moves"
     return json.dumps({"error": "GameloreError", "message": message})
 
 

@@ -280,7 +280,7 @@ class Lookahead(Player):
 def _check(depth: int, least: int, heuristic: str) -> None:
     """Raise GameloreError for a depth below `least` or an unknown heuristic."""
     if depth < least:
-        raise GameloreError(f"expected a depth of at least {least}, got {depth}; depth counts plies")
+        raise GameloreError(f"expected a depth of at least {least}, got {depth}; the depth is a number of plies")
     check_word("heuristic", heuristic, HEURISTICS)
 
 

@@ -157,6 +157,6 @@ class PositionPlayer(Player):
         if move not in legal:
             name = type(self).__name__
             raise IllegalMoveError(
-                f"expected a legal move of {role} from {name}, got {move}; legal: {', '.join(legal)}"
+                f"expected a legal move of {role} from {name}, got {move}; legal moves: {', '.join(legal)}"
             )
         return legal.index(move)

@@ -211,8 +211,8 @@ class PositionGraph:
         self._evaluate()
         if len(rows) < len(states):
             raise GameloreError(
-                f"expected at most {self.max_rows} positions of {self.game.name}, got more; allow more with "
-                "max_rows, look less far ahead, or play fewer matches on one graph"
+                f"expected at most {self.max_rows} positions of {self.game.name}, got more; raise max_rows, look "
+                "ahead less far, or play fewer matches on one graph"
             )
         return rows
 
@@ -269,7 +269,7 @@ class PositionGraph:
         moves = self.num_moves, self.move_start, self.move_actions
         after, actions, missing = _walk(rows, choices, *moves, self.expanded, self.succ_start, self.successors)
         if missing < 0:
-            raise IndexError("expected choices within the legal moves of each role, got one outside")
+            raise IndexError("expected choices that are indices of legal moves, got another number")
         if missing:
             unknown = after < 0
             after[unknown] = self.intern(self.game.next(self.states[rows[unknown]], actions[unknown]))

@@ -371,7 +371,9 @@ class SearchSettings:
 
 def _check(name: str, value: float | None, least: int) -> None:
     if value is not None and not least <= value < float("inf"):
-        raise GameloreError(f"expected {name} of at least {least}, got {value}; give another, or leave it out")
+        raise GameloreError(
+            f"expected {name} of at least {least}, got {value}; choose another value, or leave the option out"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ class Option:
         if value.isdecimal() and numbers:
             return f"the nearest is {min(numbers, key=lambda number: abs(int(number) - int(value)))}"
         near = get_close_matches(value, self.choices, n=2, cutoff=0.5)
-        return f"did you mean {' or '.join(near)}?" if near else f"leave it out for {self.value}"
+        return f"did you mean {' or '.join(near)}?" if near else f"leave the option out for the default {self.value}"
 
 
 def options(rules: Iterable[Rule]) -> dict[str, Option]:
@@ -101,7 +101,7 @@ def with_choices(text: str, chosen: Mapping[str, str], game: str) -> tuple[str, 
     by_name = options(rules)
     for wanted in chosen:
         if not by_name:
-            raise GameloreError(f"expected {game} as it is, for it has no options, got {wanted!r}; leave it out")
+            raise GameloreError(f"expected no options, because {game} has none, got {wanted!r}; leave it out")
         one_of(wanted, by_name, f"an option of {game}")
     values = {option.name: option.allowed(chosen[option.name]) for option in by_name.values() if option.name in chosen}
     rows = lines(text)
@@ -145,7 +145,7 @@ def names() -> tuple[str, ...]:
 def path(name: str) -> Path:
     """Return the path of a shipped rulesheet. Raise GameloreError, with the nearest names, if there is no such game."""
     if name not in names():
-        remedy = _instead(Path(name), names(), "choose one of")
+        remedy = _instead(Path(name), names(), "the shipped games are")
         raise GameloreError(f"expected the name of a shipped game, got '{name}'; {remedy}")
     return _FOLDER / f"{name}.kif"
 
@@ -163,10 +163,10 @@ def place(base: str, shipped: bool = True) -> Path:
     raise GameloreError(f"expected {expected}, got {base!r}; {_instead(file, games)}")
 
 
-def _instead(path: Path, names: Sequence[str], listing: str = "shipped are") -> str:
+def _instead(path: Path, names: Sequence[str], listing: str = "the shipped games are") -> str:
     """Return the advice for a name or path that is not a file: where no file is, and the nearest games and files."""
     if path.is_dir():
-        return f"that is a folder: name its files, as in {path / '*.kif'}"
+        return f"this is a folder: name the files in it, for example {path / '*.kif'}"
     has_folder, folder = path.name != str(path), path.absolute().parent
     names = () if has_folder else names  # the name of a shipped game has no folder
     advice = []
@@ -286,8 +286,10 @@ def _chosen(settings: str, source: str) -> dict[str, str]:
     for part in filter(None, map(str.strip, settings.split(","))):
         name, equals, value = (word.strip() for word in part.partition("="))
         if not equals:
-            raise GameloreError(f"expected option=value, got {part!r} in {source!r}; write name:option=value,..")
+            raise GameloreError(
+                f"expected option=value, got {part!r} in {source!r}; write name:option=value,option=value"
+            )
         if name.lower() in chosen:
-            raise GameloreError(f"expected the option {name} once, got it again in {source!r}; leave one out")
+            raise GameloreError(f"expected the option {name} once, got it twice in {source!r}; leave one out")
         chosen[name.lower()] = value
     return chosen

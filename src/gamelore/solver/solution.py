@@ -189,8 +189,8 @@ class Solution:
         rows = find_rows(self.canonical.of(states), self.slots, self.states)
         if (rows < 0).any():
             raise GameloreError(
-                f"expected positions that can be reached from the first one, got {int((rows < 0).sum())} others; "
-                "look up positions of matches of the same game, on the same engine"
+                f"expected positions that are reachable in the game, got {int((rows < 0).sum())} others; look up only "
+                "positions from matches of the same game on the same engine"
             )
         return self._by_role(self.goals[rows]), self.distances[rows]
 
@@ -275,7 +275,7 @@ def _solved(game: Game, group: Symmetries, counter: StepCounter | None, memory: 
     fits = max_positions(turns, memory)
     fewest = fewest_positions(turns, fits)
     if fewest > fits:
-        refuse_size(turns, memory, fewest, fewest, "; by random matches, certain to 99.9 %")
+        refuse_size(turns, memory, fewest, fewest, "; estimated from random matches, with 99.9 % confidence")
     table, moves = expand(turns, memory, partial(progress, "positions"))
     num_moves = int(moves.num_children.sum())
     goals, distances = _values(turns, moves, partial(progress, "values"))
@@ -302,8 +302,8 @@ def _values(
     open_rows = goals == OPEN
     if total % 2 and (open_rows & (moves.ends == OPEN)).any():
         raise GameloreError(
-            f"expected goals of {turns.game.name} with an even sum, because an endless match counts half of it for "
-            f"each role, got {total}; let each match end in the rules, with a step counter"
+            f"expected goals of {turns.game.name} with an even sum, because each role gets half of it in an "
+            f"endless match, got {total}; let the rules end each match, with a step counter"
         )
     goals[open_rows] = max(total // 2, 0)
     return goals, distances

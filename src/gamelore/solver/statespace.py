@@ -232,7 +232,8 @@ class TurnGame:
         if game.num_roles > 2:
             raise GameloreError(
                 f"expected a game of one or two roles to solve, got {game.num_roles} in {game.name}: "
-                f"{', '.join(game.roles)}; with more there is no one value of a position. Use a search, such as uct"
+                f"{', '.join(game.roles)}; with more roles, a position has no single value. Use a search player, such "
+                "as uct"
             )
         self.game = game
         self.canonical = canonical
@@ -290,7 +291,8 @@ class TurnGame:
             raise GameloreError(
                 f"expected goals that add up to the same in every terminal position of {self.game.name}, got "
                 f"{self.total} in one and {goals[i, 0]} + {goals[i, 1]} in {_position_text(self.game, states[i])}; "
-                "only zero-sum games have one value for both roles. Use a search, such as uct"
+                "only in a zero-sum game does a position have one value for both roles. Use a search player, "
+                "such as uct"
             )
 
     def _check_counter(self, at_last: NDArray[np.uint64], terminal: NDArray[np.bool_], ends: NDArray[np.int16]) -> None:
@@ -312,13 +314,13 @@ class TurnGame:
         name, position = self.game.name, _position_text(self.game, state)
         if why == _SEVERAL_CHOOSE:
             raise GameloreError(
-                f"expected one role at a time to have a choice in {name}, got several moves of both "
-                f"{' and '.join(self.game.roles)} in {position}; a game with moves at the same time has no value in "
-                "pure play. Use a search, such as uct"
+                f"expected only one role at a time to have a choice in {name}, got several legal moves of both "
+                f"{' and '.join(self.game.roles)} in {position}; if roles choose at the same time, best play may need "
+                "random choices, and `solve` cannot compute its value. Use a search player, such as uct"
             )
         raise GameloreError(
             f"expected a legal move of every role until the match is over, got none in {name}, in {position}; "
-            "see `gamelore check --play` for what is wrong with the rules"
+            "`gamelore check --play` shows the mistake in the rules"
         )
 
 
@@ -421,14 +423,14 @@ def refuse_size(turns: TurnGame, memory: int, positions: int, moves: int, how_kn
     name = turns.game.name
     if not is_native(turns.game):
         raise GameloreError(
-            f"expected at most {MOST_ON_THE_REASONER:,} positions of a game that is not all native, got more in "
-            f"{name}; the reasoner plays because: {turns.game.engine_reason}"
+            f"expected at most {MOST_ON_THE_REASONER:,} positions of a game that is not compiled as a whole, got more "
+            f"in {name}; it is not compiled as a whole for this reason: {turns.game.engine_reason}"
         )
     needed = bytes_needed(turns.game.num_words, positions, moves)
     raise GameloreError(
         f"expected a game that can be solved in {memory / 2**30:.3g} GiB, got {name}, which has at least "
-        f"{_rounded(positions)} positions (symmetric ones counted once{how_known}) and needs {needed / 2**30:.3g} GiB "
-        f"or more; {_remedy(turns, positions, needed)}"
+        f"{_rounded(positions)} positions (symmetric positions count as one{how_known}) and needs "
+        f"{needed / 2**30:.3g} GiB or more; {_remedy(turns, positions, needed)}"
     )
 
 
@@ -440,8 +442,8 @@ def _remedy(turns: TurnGame, positions: int, needed: int) -> str:
     most = min(MOST_POSITIONS, machine // bytes_needed(turns.game.num_words, 1, 1))
     far = "far " if positions > 2 * most else ""
     return (
-        f"this is {far}out of reach, for this machine can hold {_rounded(int(most))} "
-        "at most, whatever --memory allows; solve a smaller board, or use a search, such as uct"
+        f"this is {far}out of reach, because this machine can hold at most {_rounded(int(most))} positions with any "
+        "--memory; solve a smaller board, or use a search player, such as uct"
     )
 
 

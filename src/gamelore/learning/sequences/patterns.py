@@ -89,7 +89,7 @@ class Patterns:
         unknown = sorted(set(facts) - self._bits.keys()) if self._is_native else []
         if unknown:
             raise KnowledgeError(
-                f"expected facts of {self.game.name}, got {unknown[0]}; was this learned with other rules?"
+                f"expected facts of {self.game.name}, got {unknown[0]}; this knowledge may come from other rules"
             )
         bits = [self._bit(fact) for fact in facts]
         pattern = _packed([bits], self.num_words)[0]

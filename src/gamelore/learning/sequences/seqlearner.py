@@ -201,7 +201,10 @@ class SequenceSettings:
     def __post_init__(self) -> None:
         object.__setattr__(self, "lengths", tuple(sorted(set(self.lengths))))
         if not self.lengths or self.lengths[0] < 1:
-            raise GameloreError(f"expected lengths of sequences of at least 1, got {self.lengths}; the paper has 3")
+            raise GameloreError(
+                f"expected sequences of at least 1 move, got the lengths {self.lengths}; choose others (the paper has "
+                "3)"
+            )
         check_word("weighting", self.weighting, WEIGHTS)
         for name, words in _WORDS.items():
             check_word(name, getattr(self, name), get_args(words))
@@ -349,7 +352,9 @@ def _pairs(learner: SeqLearner, rows: Sequence[PairRow]) -> ContextPairs:
     patterns, names, trees = learner.patterns, _Names(learner.patterns), learner.settings.trees
     sizes = [len(row.branches) for row in rows]
     if not all(sizes):
-        raise KnowledgeError("expected pairs with a sequence at least, got one without; was the file changed?")
+        raise KnowledgeError(
+            "expected at least one sequence in each pair, got a pair without sequences; the file may be damaged"
+        )
     branches = [branch for row in rows for branch in row.branches]
     roles = np.repeat(np.array([names.role(row.role) for row in rows], np.int8), sizes)
     kinds = np.array([_kind(kind) for kind, _ in branches], np.int8)
@@ -366,7 +371,7 @@ def _pairs(learner: SeqLearner, rows: Sequence[PairRow]) -> ContextPairs:
 def _kind(name: str) -> int:
     """Return DUET or SOLO for its name. Raise KnowledgeError for any other name."""
     if name not in KIND_NAMES:
-        raise KnowledgeError(f"expected {' or '.join(KIND_NAMES)}, got {name!r}; was the file changed?")
+        raise KnowledgeError(f"expected {' or '.join(KIND_NAMES)}, got {name!r}; the file may be damaged")
     return KIND_NAMES.index(name)
 
 
@@ -409,7 +414,7 @@ class _Names:
         numbers = np.full((len(sequences), longest), NO_MOVE, np.int32)
         for row, moves in zip(numbers, sequences, strict=True):
             if len(moves) > longest:
-                raise KnowledgeError(f"expected at most {longest} moves, got {len(moves)}; was the file changed?")
+                raise KnowledgeError(f"expected at most {longest} moves, got {len(moves)}; the file may be damaged")
             row[: len(moves)] = [self._number(move) for move in moves]
         return numbers
 
@@ -425,7 +430,7 @@ class _Names:
             raise KnowledgeError(f"expected moves of {self._game.name}, got {text}; {_OTHER_RULES}") from None
 
 
-_OTHER_RULES = "was this learned with other rules?"
+_OTHER_RULES = "this knowledge may come from other rules"
 
 
 @dataclass(frozen=True, slots=True)

@@ -234,9 +234,13 @@ class SeqPlayerSettings:
         check_word("votes", self.votes, get_args(Votes))
         check_word("fallback", self.fallback, get_args(Fallback))
         if self.verify < 0:
-            raise GameloreError(f"expected a depth of at least 0 for verify, got {self.verify}; it counts plies")
+            raise GameloreError(
+                f"expected a number of plies of at least 0 for verify, got {self.verify}; choose a larger one"
+            )
         if self.fallback == "verified" and not self.verify:
-            raise GameloreError("expected a depth for verify with fallback verified, got 0; give one, such as verify=2")
+            raise GameloreError(
+                "expected verify of at least 1 with fallback=verified, got 0; set it, for example verify=2"
+            )
 
 
 class Enforcer:
@@ -317,8 +321,8 @@ class SeqPlayer(Player):
         game = self.pairs.patterns.game
         if started.graph.game.rules_hash != game.rules_hash:
             raise GameloreError(
-                f"expected matches of {game.name}, whose sequences were learned, got {started.graph.game.name}; "
-                "learn that game first (gamelore learn GAME --learner sequences)"
+                f"expected a match of {game.name}, because the sequences are of this game, got "
+                f"{started.graph.game.name}; learn the other game first (gamelore learn GAME --learner sequences)"
             )
         self._forget(role, started.lanes)
 
@@ -365,7 +369,9 @@ class SeqPlayer(Player):
         """Return the next move of the sequences that were begun, as index of a legal move; NOBODY if there is none."""
         begun = self._begun.pop((turn.role, lane))
         if turn.log is None:
-            raise GameloreError("expected a log of the match in the turn, got none; ask SeqPlayer within a match")
+            raise GameloreError(
+                "expected a turn with the log of its match, got one without; use SeqPlayer only within a match"
+            )
         if begun.ply >= turn.plies[i] or turn.log.choices[lane, begun.ply, turn.role] != begun.choice:
             return NOBODY  # the match has another move than the one that the player chose
         legal = turn.graph.legal(int(turn.rows[i]), turn.role) * turn.graph.game.num_roles + turn.role

@@ -60,7 +60,7 @@ def parse(text: str) -> Tree:
     """
     tokens = _TOKEN.findall(text)
     if "".join(tokens) != re.sub(r"\s", "", text):
-        raise _no_feature(text, "it has other signs")
+        raise _no_feature(text, "it has characters that are not allowed")
     tokens.append("}")
     members, end = _members(text, tokens, 0)
     if end != len(tokens):
@@ -122,12 +122,12 @@ def _member(text: str, tokens: Sequence[str], at: int) -> tuple[Tree, int]:
         return token, at + 1
     outcome = LETTERS[token] if token in LETTERS else int(token)
     if outcome > 100:
-        raise _no_feature(text, f"{outcome} is no goal value")
+        raise _no_feature(text, f"{outcome} is not a goal value")
     return outcome, at + 1
 
 
 def _no_feature(text: str, why: str) -> GameloreError:
-    return GameloreError(f"expected a feature such as L,{{n,W}} or 0,{{n,30}}, got {text!r}: {why}; mend its text")
+    return GameloreError(f"expected a feature such as L,{{n,W}} or 0,{{n,30}}, got {text!r}: {why}; correct the text")
 
 
 class FeatureValues(Mapping[str, tuple[float, int]]):
@@ -187,7 +187,7 @@ def combine(values: Sequence[FeatureValues], rule: Rule = "visits") -> FeatureVa
     depths = sorted({source.depth for source in values})
     if len(depths) != 1:
         given = f"depths {depths}" if depths else "none"
-        raise GameloreError(f"expected sources of one depth, got {given}; combine those that fit")
+        raise GameloreError(f"expected sources with the same depth, got {given}; combine only sources of one depth")
     check_word("rule", rule, get_args(Rule))
     cells: dict[str, list[tuple[float, int]]] = defaultdict(list)
     for source in values:
@@ -226,7 +226,7 @@ class Equivalence:
         if missing := sorted(set(target) - set(pairs)):
             raise GameloreError(
                 f"expected an equivalence for every outcome of the target {tuple(target)}, got none for "
-                f"{', '.join(map(str, missing))}; add it, as in {{target: source}}"
+                f"{', '.join(map(str, missing))}; add the missing pairs as {{target: source}}"
             )
         return cls(tuple(sorted(pairs.items())))
 

@@ -159,7 +159,7 @@ class Knowledge(StoreFile):
         if role not in (*game.roles, ALL_ROLES):
             raise KnowledgeError(f"expected a role of {game.name} ({', '.join(game.roles)}), got {role}")
         if not -(2**63) <= seed < 2**63:
-            raise KnowledgeError(f"expected a seed of 64 bits with sign, got {seed}; choose a smaller one")
+            raise KnowledgeError(f"expected a seed that is a signed 64-bit number, got {seed}; choose a smaller seed")
         values = zip(game.roles, game.goal_values, strict=True)
         outcomes = sorted({goal for own, goals in values if role in (own, ALL_ROLES) for goal in goals})
         made = {
@@ -181,7 +181,7 @@ class Knowledge(StoreFile):
         for learner in self.learners(ids=[learner_id]):
             return learner
         have = ", ".join(str(learner.id) for learner in self.learners()) or "none"
-        raise KnowledgeError(f"{self.path}: expected the number of a learner (there are: {have}), got {learner_id}")
+        raise KnowledgeError(f"{self.path}: expected the number of a learner in this store ({have}), got {learner_id}")
 
     def learners(self, **selection: Unpack[Selection]) -> list[StoredLearner]:
         """Return all learners that fulfil the conditions of the selection, oldest first."""
@@ -251,8 +251,8 @@ class Knowledge(StoreFile):
         match = _drop_trajectory(connection, learner.id, trajectory)
         if match is None:
             raise KnowledgeError(
-                f"{self.path}: expected trajectory {trajectory} of learner {learner.id}, got none: another "
-                "process learned from it; let only one go on with a learner"
+                f"{self.path}: expected trajectory {trajectory} of learner {learner.id}, got none, because another "
+                "process learned from it; let only one process continue a learner"
             )
         update = "UPDATE match SET id = ? WHERE learner = ? AND number = ?"
         connection.execute(update, (match, learner.id, learner.num_matches))
@@ -295,7 +295,8 @@ class Knowledge(StoreFile):
                 if stored != learner.num_matches:
                     raise KnowledgeError(
                         f"{self.path}: expected learner {learner.id} after {learner.num_matches} matches, got "
-                        f"{stored}: another process goes on with it; wait for that one, or learn with another seed"
+                        f"{stored}, because another process continues this learner; wait until it ends, or "
+                        "learn with another seed"
                     )
                 put_matches(connection, learner.id, stored, matches)
                 yield connection, game_id
@@ -651,7 +652,7 @@ def _replace(path: Path, text: str) -> None:
             file.write(text)
         os.replace(temporary, path)
     except OSError as error:
-        raise KnowledgeError(f"{path}: expected a place to write, got: {error}; name another file") from error
+        raise KnowledgeError(f"{path}: expected a file that can be written, got: {error}; name another file") from error
 
 
 def import_learners(knowledge: Knowledge, path: Path) -> int:
@@ -666,8 +667,8 @@ def import_learners(knowledge: Knowledge, path: Path) -> int:
             return sum(_take(connection, games[learner["game"]], learner) for learner in content["learners"])
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, sqlite3.IntegrityError) as error:
             raise KnowledgeError(
-                f"{path}: expected knowledge as gamelore exports it, got something else at: "
-                f"{type(error).__name__} {error}; export it again"
+                f"{path}: expected knowledge that gamelore exported, got a file with this error: "
+                f"{type(error).__name__} {error}; export the knowledge again"
             ) from error
 
 
@@ -676,15 +677,22 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise KnowledgeError(f"{path}: expected a file to read, got: {error}") from error
+        raise KnowledgeError(f"{path}: expected a file that can be read, got: {error}; name another file") from error
     except ValueError as error:
-        raise KnowledgeError(f"{path}: expected JSON, got: {error}; import what `export` wrote") from error
+        raise KnowledgeError(
+            f"{path}: expected JSON, got: {error}; import a file that `gamelore knowledge export` wrote"
+        ) from error
     if not isinstance(content, dict) or content.get("format") != NAME:
-        raise KnowledgeError(f'{path}: expected JSON with "format": "{NAME}"; import what `export` wrote')
+        raise KnowledgeError(
+            f'{path}: expected JSON with "format": "{NAME}", got something else; '
+            "import a file that `gamelore knowledge export` wrote"
+        )
     number = content.get("version")
     if number not in range(1, VERSION + 1):
-        wanted = f"version {VERSION} or before"
-        raise KnowledgeError(f"{path}: expected {wanted}, got {number}; use the gamelore that wrote it")
+        wanted = f"version {VERSION} or an older one"
+        raise KnowledgeError(
+            f"{path}: expected {wanted}, got {number}; use the version of gamelore that wrote the file"
+        )
     return content
 
 
@@ -748,8 +756,8 @@ def _goes_on(connection: sqlite3.Connection, number: int, learner: dict[str, Any
     inherited = _values(_rows(connection, "inherited", number))
     if stored[:shared] != matches[:shared] or inherited != _values(learner["inherited"]):
         raise KnowledgeError(
-            f"expected the learner {learner['role']} against {learner['opponent']} (seed {learner['seed']}) "
-            "as this store has it, got another one of the same name; import into a new file"
+            f"expected the learner {learner['role']} against {learner['opponent']} (seed {learner['seed']}) to be the "
+            "same in the file and in this store, got different matches or initial values; import into a new store"
         )
     return (len(matches), waiting) > (len(stored), _count(connection, "trajectory", number))
 

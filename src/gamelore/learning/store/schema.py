@@ -293,11 +293,11 @@ class StoreFile:
                 f"application (application_id {application:#x}); name another file"
             )
         if not 1 <= version <= FORMAT:
-            reason = "no gamelore wrote; name another file"
+            reason = "no version of gamelore writes; name another file"
             if version > FORMAT:
-                reason = "a newer gamelore wrote; update gamelore (pip install -U gamelore)"
+                reason = "a newer version of gamelore wrote; update gamelore (pip install -U gamelore)"
             raise KnowledgeError(
-                f"{self.path}: expected knowledge of format {FORMAT} or before, got format {version}, which {reason}"
+                f"{self.path}: expected knowledge of format {FORMAT} or older, got format {version}, which {reason}"
             )
         return int(version)
 
@@ -313,12 +313,13 @@ class StoreFile:
 
     def _missing(self) -> KnowledgeError:
         return KnowledgeError(
-            f"{self.path}: no knowledge there yet; learn a game first (gamelore learn), or name another file"
+            f"{self.path}: expected a knowledge store, got no such file; learn a game first (gamelore learn), "
+            "or name another file"
         )
 
     def _unwritable(self, error: Exception) -> KnowledgeError:
         return KnowledgeError(
-            f"{self.path}: expected a file that can be opened and written, got: {error}; name another one "
+            f"{self.path}: expected a file that can be opened and written, got: {error}; name another file "
             "(--knowledge, or the environment variable GAMELORE_KNOWLEDGE)"
         )
 
@@ -331,12 +332,13 @@ class StoreFile:
             if "locked" not in str(error):
                 raise self._unwritable(error) from error
             raise KnowledgeError(
-                f"{self.path}: another process has kept the store for {BUSY_SECONDS:.0f} s; let it finish and try again"
+                f"{self.path}: another process has locked the store for {BUSY_SECONDS:.0f} s; wait until it "
+                "ends, and try again"
             ) from error
         except (sqlite3.Error, json.JSONDecodeError, struct.error) as error:
             raise KnowledgeError(
                 f"{self.path}: expected a readable knowledge store, got: {error}; name another file, or "
-                "bring the knowledge back from an export (gamelore knowledge import)"
+                "restore the knowledge from an export (gamelore knowledge import)"
             ) from error
 
     @contextmanager

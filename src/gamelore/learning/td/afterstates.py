@@ -46,8 +46,10 @@ def role_number(game: Game, role: int | str) -> int:
         return game.roles.index(role)
     if isinstance(role, int) and 0 <= role < game.num_roles:
         return role
-    names = " | ".join(game.roles)
-    raise GameloreError(f"expected a role of {game.name}, {names}, got {role!r}; choose one, or its number from 0")
+    names = ", ".join(game.roles)
+    raise GameloreError(
+        f"expected a role of {game.name} ({names}) or its number from 0, got {role!r}; choose one of these"
+    )
 
 
 def pair_origins(graph: PositionGraph, role: int, pairs: Afterstates) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -88,7 +90,7 @@ def afterstates_of_facts(graph: PositionGraph, role: int, facts: Sequence[frozen
                 numbers[i] = pair_number(graph, role, int(numbers[i]), action)
     except ValueError as error:
         raise KnowledgeError(
-            f"expected afterstates of {graph.game.name}, got others: {error}; were they learned with other rules?"
+            f"expected afterstates of {graph.game.name}, got others: {error}; this knowledge may come from other rules"
         ) from error
     return numbers
 

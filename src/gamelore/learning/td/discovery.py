@@ -187,7 +187,7 @@ class FeatureSpace:
 
     def __init__(self, graph: PositionGraph, role: int, depth: int = 2, equivalence: Equivalence | None = None) -> None:
         if depth < 0:
-            raise GameloreError(f"expected a depth of at least 0, got {depth}; depth counts plies")
+            raise GameloreError(f"expected a depth of at least 0, got {depth}; the depth is a number of plies")
         self.graph = graph
         self.role = role
         self.depth = depth
@@ -390,6 +390,6 @@ def _leaf_ids(equivalence: Equivalence | None) -> Ids:
 def _bad_goal(space: FeatureSpace) -> GameloreError:
     goals = [goal for goal in range(101) if space._leaves[goal] >= 0]
     return GameloreError(
-        f"expected goal values among {goals[0]} .. {goals[-1]} ({len(goals)} values) for "
+        f"expected one of {len(goals)} goal values from {goals[0]} to {goals[-1]} for "
         f"{space.graph.game.roles[space.role]} in {space.graph.game.name}, got another; give an equivalence for it"
     )

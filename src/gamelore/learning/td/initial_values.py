@@ -100,12 +100,13 @@ class LearnerSettings:
         check_word("control", self.control, (None, *get_args(Control)))
         for name in ("alpha", "gamma", "lam", "epsilon"):
             if not 0.0 <= getattr(self, name) <= 1.0:
-                raise GameloreError(f"expected {name} from 0 to 1, got {getattr(self, name)}; mend the settings")
+                raise GameloreError(f"expected {name} from 0 to 1, got {getattr(self, name)}; correct the settings")
         if self.depth < 0:
-            raise GameloreError(f"expected a depth of at least 0, got {self.depth}; depth counts plies")
+            raise GameloreError(f"expected a depth of at least 0, got {self.depth}; the depth is a number of plies")
         if self.kind != "transfer" and (self.control or self.equivalence):
             raise GameloreError(
-                f"expected control and equivalence with the transfer learner only, got {self.kind}; leave them out"
+                f"expected control and equivalence only for the transfer learner, got them for {self.kind}; "
+                "leave them out"
             )
         if self.equivalence is not None:  # JSON gives a dictionary or lists
             object.__setattr__(self, "equivalence", tuple(sorted(dict(self.equivalence).items())))
@@ -313,7 +314,7 @@ def initial_group(
         space = _feature_space(initial, feature_space(graph, role, 0))
         return initial.group(space, default, lambda number: _reward(number, default))
     if values is None or values.depth != settings.depth:
-        given = f"those of depth {values.depth}" if values is not None else "none"
+        given = f"values of depth {values.depth}" if values is not None else "none"
         raise GameloreError(
             f"expected feature values of depth {settings.depth} for a transfer learner, got {given}; learn them "
             "in a source game, or set control to terminal"

@@ -67,7 +67,7 @@ class Learner(Player):
         if not self.settings or not len(given) == len(keys) == len(self.settings):
             raise GameloreError(
                 f"expected settings, values and runs for each lane, got {len(self.settings)}, {len(given)} and "
-                f"{len(keys)}; give lists of one length"
+                f"{len(keys)}; give lists of the same length"
             )
         lanes = zip(self.settings, given, keys, strict=True)
         self._groups = np.array([initial_group(self.initial, graph, role, *lane) for lane in lanes], np.int32)

@@ -93,9 +93,9 @@ def check_estimate(
     rows = growth.expected_rows(1, min(num_matches, FORESEEN))
     if 2 * rows * growth.row_bytes > _cap():
         raise GameloreError(
-            f"expected {ahead[0][0].initialisation} initialisation to take at most {_words(_cap())}, but estimated "
-            f"{_words(2 * rows * growth.row_bytes)} ({rows:,} positions) for {len(ahead)} x {num_matches} matches of "
-            f"{game.name}; {_REMEDY}"
+            f"expected {ahead[0][0].initialisation} initialisation to need at most {_words(_cap())}, got an estimate "
+            f"of {_words(2 * rows * growth.row_bytes)} ({rows:,} positions) for {len(ahead)} x {num_matches} matches "
+            f"of {game.name}; {_REMEDY}"
         )
 
 
@@ -103,14 +103,14 @@ def check_growth(graph: PositionGraph) -> None:
     """Raise GameloreError if the memory of the graph is above the cap."""
     if 2 * graph.num_bytes > _cap():
         raise GameloreError(
-            f"expected eager or siblings initialisation to take at most {_words(_cap())}, got {graph.num_rows:,} "
-            f"positions of {graph.game.name}, which take {_words(2 * graph.num_bytes)}; {_REMEDY}"
+            f"expected eager or siblings initialisation to need at most {_words(_cap())}, got {graph.num_rows:,} "
+            f"positions of {graph.game.name}, which need {_words(2 * graph.num_bytes)}; {_REMEDY}"
         )
 
 
 _REMEDY = (
-    "choose lazy initialisation, look less far ahead (depth), play fewer matches, or allow more with the environment "
-    f"variable {CAP_VARIABLE}"
+    "choose lazy initialisation, look ahead less far (depth), play fewer matches, or allow more memory with the "
+    f"environment variable {CAP_VARIABLE}"
 )
 _growths: dict[Hashable, Growth] = {}
 
@@ -146,7 +146,9 @@ def _cap() -> int:
     """Return the cap in bytes. Raise GameloreError if the environment variable is not a number."""
     chosen = os.environ.get(CAP_VARIABLE) or str(CAP_MIB)
     if not chosen.isdecimal():
-        raise GameloreError(f"expected a number of MiB in {CAP_VARIABLE}, got {chosen!r}; write {CAP_MIB}, say")
+        raise GameloreError(
+            f"expected a number of MiB in {CAP_VARIABLE}, got {chosen!r}; write a number, for example {CAP_MIB}"
+        )
     return int(chosen) * _MIB
 
 
@@ -228,7 +230,7 @@ def play_series(
     if min(lengths) != max(lengths) or not lengths[0]:
         raise GameloreError(
             f"expected learners, values, opponents and seeds for each lane, got {lengths} of them; give lists of "
-            "one length, at least 1"
+            "the same length, at least 1"
         )
     values = values or [None] * len(learners)
     check_estimate(game, number, list(zip(learners, values, opponents, strict=True)), num_matches)

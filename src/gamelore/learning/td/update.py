@@ -65,7 +65,7 @@ class ValueTable:
         if not len(wanted) == len(values) == len(counts):
             raise GameloreError(
                 f"expected one q and one count of visits for each of {len(wanted)} afterstates, got {len(values)} "
-                f"and {len(counts)}; give arrays of one length"
+                f"and {len(counts)}; give arrays of the same length"
             )
         self.reserve(len(wanted))
         self.size += _put(wanted, values, counts, self.keys, self.q, self.visits)

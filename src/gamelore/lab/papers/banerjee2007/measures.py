@@ -179,7 +179,10 @@ def _rmse(values: Array, target: Array) -> float:
 def cost(evidence: Evidence, game: str, opponent: str, left: str, right: str) -> Samples:
     """Return the ratios of wall times, left / right. `compare_costs` has measured them separately from the trials."""
     if game not in evidence.costs:
-        raise ExperimentError(f"expected the times of {left} and {right} in {game} against {opponent}, got none")
+        raise ExperimentError(
+            f"expected the times of {left} and {right} in {game} against {opponent}, got none; run the experiment "
+            "with its cost measurements"
+        )
     return np.array(evidence.costs[game].ratios)
 
 

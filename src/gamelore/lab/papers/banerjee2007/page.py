@@ -86,7 +86,9 @@ def _plans(reading: str, runs: int, matches: int, seed: int) -> list[Plan]:
     readings = paper.READINGS
     names = list(readings) if reading == "both" else [reading]
     if names[0] not in readings:
-        raise ExperimentError(f"expected reading {' | '.join(readings)} | both, got {reading!r}; choose one of these")
+        raise ExperimentError(
+            f"expected the reading {', '.join(readings)} or both, got {reading!r}; choose one of these"
+        )
     return [Plan(readings[name], runs, matches, seed) for name in reversed(names)]
 
 
@@ -172,12 +174,13 @@ def headline(study: Study, verdicts: bool) -> str:
     runs = study.plan.runs
     intervals = "95 % intervals" if verdicts else f"{runs} runs, {stats.with_intervals(runs)}"
     project = "the verdicts in brackets are the project's own, from fresh runs of 3000 matches"
-    judging = "" if verdicts else f" The {runs} runs of this report decide nothing; {project}."
+    judging = "" if verdicts else f" The {runs} runs of this report are too few for verdicts; {project}."
     return (
-        f"Starting from what was learned in tic-tac-toe changes the mean reward of matches {first} to {last} against "
-        f"the ε-greedy opponent by {gains[0]}, {gains[1]} and {gains[2]} (transfer minus baseline, points of 100, "
-        f"{intervals}, reading {study.name}; the paper: above 0 in all three). Transfer minus minimax lookahead in "
-        f"Othello: {weak} against the weak and {random} against the random opponent (the paper: above 0 in both)."
+        f"Knowledge from tic-tac-toe changes the mean reward of matches {first} to {last} against the ε-greedy "
+        f"opponent by {gains[0]}, {gains[1]} and {gains[2]} (transfer minus baseline, in points from 0 to 100, "
+        f"{intervals}, reading {study.name}; the paper claims more than 0 in all three). Transfer minus minimax "
+        f"lookahead in Othello is {weak} against the weak opponent and {random} against the random opponent (the "
+        "paper claims more than 0 for both)."
         f"{judging}"
     )
 
@@ -205,21 +208,22 @@ def blocks(
 def _method(studies: Sequence[Study]) -> list[Block]:
     plan = studies[0].plan
     return [
-        Heading("The question, the method, the readings"),
+        Heading("Question, method and readings"),
         Text(
-            "Does what was learned in one game make learning the next one faster? A TD(λ) learner of afterstate values "
-            "learns tic-tac-toe (learning rate 0.3, no discount, λ = 0.7). Its values are averaged over game-tree "
-            "features, and these averages initialise the values of another game: the **transfer** learner, which "
-            "explores with probability 0.01. It is compared with the same learner starting at 50 everywhere "
-            "(**baseline**) and with one that starts from a search as deep as the features (**lookahead**)."
+            "Does knowledge from one game make learning of the next game faster? A TD(λ) learner of afterstate values "
+            "learns tic-tac-toe (learning rate 0.3, no discount, λ = 0.7). Its values are averaged for each game-tree "
+            "feature. The **transfer** learner starts another game with these averages as initial values. It explores "
+            "with probability 0.01. It is compared with two learners that differ only in their initial values: "
+            "**baseline** starts with 50 everywhere, and **lookahead** with the values of a search that is as deep as "
+            "the features."
         ),
         Text(
             f"Each curve is the mean of {plan.runs} runs of {plan.matches} matches. Run i of all learners shares its "
-            "random numbers and its opponent, so differences are taken run by run. Intervals are 95 % t-intervals over "
-            "runs (none are shown of fewer than five; they may reach beyond 0 and 100). The shaded part of a figure is "
-            "the range of the paper's own axis."
+            "random numbers and its opponent, so differences are computed run by run. Intervals are 95 % t-intervals "
+            "over runs; they may reach beyond 0 and 100, and fewer than five runs have no interval. The shaded part of "
+            "a figure is the range of the axis in the paper."
         ),
-        Text("The paper leaves some things open. A reading settles them:"),
+        Text("The paper does not state all settings. A reading is one choice of the missing settings:"),
         Bullets([f"**{study.name}**: {study.plan.reading.words}." for study in studies]),
     ]
 
@@ -228,7 +232,7 @@ def _controls(study: Study) -> list[Block]:
     page: list[Block] = []
     if "controls" in study.parts:
         page += [
-            Heading(f"What carries the gain, reading {study.name}"),
+            Heading(f"Causes of the gain, reading {study.name}"),
             Pictures([controls_picture(study)]),
             controls_table(study),
             Heading("When values are initialised", 3),
@@ -241,23 +245,28 @@ def _controls(study: Study) -> list[Block]:
 
 def _claims(studies: Sequence[Study], verdicts: bool) -> list[Block]:
     preliminary = (
-        "These verdicts are preliminary: they rest on the runs that draw the figures. `--verdicts` judges by fresh "
-        "seeds and as many runs as the wanted half-widths ask for. The last column has the project's own verdicts."
+        "These verdicts are preliminary, because they use the runs of the figures. With `--verdicts`, the verdicts use "
+        "fresh seeds and as many runs as are needed for the wanted half-widths of the intervals. The last column has "
+        "the project's own verdicts."
     )
     final = (
-        "Verdicts rest on fresh seeds and on as many runs as the wanted half-widths ask for, up to each claim's limit, "
-        "fixed before the first of them from the scatter of the runs that draw the figures."
+        "The verdicts use fresh seeds and as many runs as are needed for the wanted half-widths of the intervals, up "
+        "to the limit of each claim. This number is fixed before the first of these runs, from the variance in the "
+        "runs of the figures."
     )
     rules = (
-        "A claimed order is reproduced or contradicted where p < 0.05 after Holm's correction over all directional "
-        "claims of a reading; equivalent where the 95 % interval lies within the claim's margin of no difference; "
-        "undecided else, where fewer than six runs all gave the same number, and of fewer than five runs. A claimed "
-        "value or range is reproduced where the 95 % interval lies within it (a value: within its margin), "
-        "contradicted where it lies outside; these intervals are not corrected for their number. The column p is "
-        "Holm's."
+        "A claimed order is reproduced or contradicted if p < 0.05 after Holm's correction over all directional "
+        "claims of a reading. It is equivalent if the 95 % interval lies within the claim's margin around 0. Otherwise "
+        "it is undecided, and also if there are fewer than five runs, or if fewer than six runs all gave the same "
+        "number. A claimed value or range is reproduced if the 95 % interval lies within the range, or within the "
+        "margin of the value, and contradicted if it lies outside. These intervals are not corrected for multiple "
+        "comparisons. The column p has the p-values after Holm's correction."
     )
     matches = studies[0].plan.matches
-    scaled = f" The claims' windows are those of series of 3000; here, of {matches}, they are the same shares of it."
+    scaled = (
+        f" The claims are about windows in series of 3000 matches. Here, in series of {matches}, the windows are "
+        "scaled."
+    )
     preliminarily = "" if verdicts else "preliminary: "
     counts = [verdict_counts(finding.verdict for finding in study.findings) for study in studies]
     named = zip((study.name for study in studies), counts, strict=True)
@@ -301,8 +310,8 @@ def levels_table(study: Study) -> TableBlock:
             rows.append((str(figure.number), learner, *levels, until, axis))
     caption = (
         "Mean reward with 95 % interval over runs. The first column is the end of a curve averaged from match "
-        f"{study.window(measures.LATE)[0]}, the second of one averaged from match 1. Until 95: median over runs of "
-        "the first match at which the mean of the last 20 reaches 95."
+        f"{study.window(measures.LATE)[0]}, the second is the end of a curve averaged from match 1. Until 95: "
+        "median over runs of the first match at which the mean of the last 20 reaches 95."
     )
     header = ("figure", "learner", *map(study.matches, windows), "until 95", "paper's axis")
     return TableBlock(header, rows, (2, 3, 4, 5, 6), caption)
@@ -318,8 +327,8 @@ def controls_table(study: Study) -> TableBlock:
         rows.append((paper.TITLES[game], measures.CONTROL_NAMES[kind], level, gain, rest))
     header = ("target", "initial values", study.matches(measures.LATE), "minus baseline", "transfer minus this")
     caption = (
-        "Paired differences with 95 % intervals. Where the last column is above 0, the learned feature values add to "
-        "what this control has."
+        "Paired differences with 95 % intervals. If the last column is above 0, the learned feature values contribute "
+        "more than this control."
     )
     return TableBlock(header, rows, (2, 3, 4), caption)
 
@@ -341,8 +350,9 @@ def initialisation_table(study: Study) -> TableBlock:
     late, early = study.matches(measures.LATE), study.matches(measures.EARLY)
     header = ("target", "initialisation", "learner", late, "minus baseline", f"the same, {early}")
     caption = (
-        "lazy: afterstates visited in the last match; siblings: all candidates of the visited states; eager: every "
-        "candidate when it is first scored (which expands trees while choosing)."
+        "lazy: initial values for the afterstates of a match, after the match; siblings: also for all other candidates "
+        "in the visited states; eager: for every candidate when it is first scored, which expands trees during "
+        "the choice."
     )
     return TableBlock(header, rows, (3, 4, 5), caption)
 
@@ -358,8 +368,8 @@ def sensitivity_table(study: Study) -> TableBlock:
     rows.append(_situation(study, title, "capturego3_suicide", "egreedy", paper.LEARNERS))
     header = ("situation", *paper.LEARNERS, "transfer - baseline", "transfer - lookahead")
     caption = (
-        f"Mean reward, {study.matches(measures.LATE)}. With the filler `first` every run meets the same opponent, "
-        "which the interval does not show."
+        f"Mean reward, {study.matches(measures.LATE)}. With the filler `first`, all runs have the same opponent, so "
+        "the interval does not include differences between opponents."
     )
     return TableBlock(header, rows, (1, 2, 3, 4, 5), caption)
 
@@ -381,10 +391,11 @@ def costs_table(study: Study) -> TableBlock:
             rows.append((paper.TITLES[game], learner, *numbers, f"{sum(parts.values()):.1f}", ratio))
     sizes = {f"{cost.lanes} lanes of {cost.matches} matches" for cost in study.evidence.costs.values()}
     caption = (
-        f"Microseconds per match of {' or '.join(sorted(sizes))}, positions not worked out before. Playing: rules, "
-        "opponents and loop, working out new positions included, so a learner that meets fewer of them pays less "
-        "there; choosing: the learner's choices; learning: Equation 2; initialising: expanding and matching trees. "
-        f"Ratio: transfer's wall time over the baseline's, mean and 95 % interval of {measures.REPEATS} repeats."
+        f"Microseconds per match of {' or '.join(sorted(sizes))}, without positions from earlier matches. Playing: "
+        "rules, opponents and the loop, including the evaluation of new positions, so a learner that meets fewer "
+        "positions needs less time; choosing: the learner's choices; learning: Equation 2; initialising: expanding and "
+        "matching trees. Ratio: wall time of transfer divided by wall time of the baseline, mean and 95 % interval of "
+        f"{measures.REPEATS} repeats."
     )
     return TableBlock(
         ("target", "learner", *measures.COST_PARTS, "together", "ratio"), rows, (2, 3, 4, 5, 6, 7), caption
@@ -458,8 +469,8 @@ def figure2_picture(table: PrintedTable, folder: Path) -> ReportPicture:
     rows = [(feature.label, feature.text, *feature.values.values()) for feature in features]
     header = ("letter", "feature", *paper.NAMES)
     caption = (
-        "Figure 2: the twelve features of tic-tac-toe for the first mover, with the values of Table 1 as printed. "
-        "Which letter of a group (a, b, e, g), (c, d), (j, k, l) is which feature is a guess."
+        "Figure 2: the twelve features of tic-tac-toe for the first player, with the printed values of Table 1. "
+        "The assignment of letters to features within the groups (a, b, e, g), (c, d) and (j, k, l) is a guess."
     )
     return ReportPicture("figure2", caption, png, svg, figures.write_rows(folder / "figure2.csv", header, rows))
 
@@ -469,7 +480,7 @@ def second_mover_picture(folder: Path) -> ReportPicture:
     name, features = "figure2-second", zip(labels(), feature_texts(paper.SOURCE, 1), strict=False)
     rows = [(label, text) for label, text in features]
     png, svg = draw_features([DrawnFeature(label, text) for label, text in rows], folder / name)
-    caption = f"The {len(rows)} features of tic-tac-toe for the second mover, which the paper does not show."
+    caption = f"The {len(rows)} features of tic-tac-toe for the second player; the paper does not show them."
     table = figures.write_rows(folder / f"{name}.csv", ("letter", "feature"), rows)
     return ReportPicture(name, caption, png, svg, table)
 
@@ -524,7 +535,7 @@ def controls_picture(study: Study) -> ReportPicture:
             dots.append(Dot(measures.CONTROL_NAMES[kind], gain, figures.COLOURS.get(kind, "#5d6670")))
         panels.append((paper.TITLES[game], dots))
     caption = (
-        f"What carries the gain: mean reward, {study.matches(measures.LATE)}, minus the baseline's, ε-greedy opponent, "
+        f"Causes of the gain: mean reward, {study.matches(measures.LATE)}, minus the baseline's, ε-greedy opponent, "
         f"reading {study.name}, {study.plan.runs} runs, paired differences, {stats.with_intervals(study.plan.runs)}."
     )
     return figures.dot_figure(
@@ -538,8 +549,8 @@ def claims_picture(study: Study) -> ReportPicture:
     dots = [Dot(f.claim.id, f.interval, figures.VERDICT_COLOURS[f.verdict]) for f in differences]
     caption = (
         f"Every claimed order of two learners, reading {study.name}: paired difference in points per match, 95 % "
-        "intervals; each claim says: right of 0. Green: reproduced, red: contradicted, blue: equivalent, grey: "
-        "undecided."
+        "intervals; each claim says that it is right of 0. Green: reproduced, red: contradicted, blue: equivalent, "
+        "grey: undecided."
     )
     xlabel = "points per match (logarithmic beyond 1)"
     return figures.dot_figure(

@@ -77,13 +77,13 @@ class Reading:
     def words(self) -> str:
         filler = {
             "random": "a uniformly random move",
-            "hashed": "a fixed move order, another one in every run",
+            "hashed": "the first legal move in a fixed order of moves, another order in every run",
             "first": "the first legal move",
         }[self.filler]
         when = {
             "lazy": "after the match that visited it",
-            "siblings": "after the match in which it could have been chosen",
-            "eager": "when it is first looked at, which expands trees while choosing",
+            "siblings": "after the match in which it could be chosen",
+            "eager": "when it is first scored, which expands trees during the choice",
         }[self.initialisation]
         return (
             f"opponents without a decisive move play {filler} (ε = {self.opponent_epsilon}); an afterstate gets its "

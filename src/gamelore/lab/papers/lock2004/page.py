@@ -199,13 +199,13 @@ def headline(reported: Findings) -> str:
     """
     study, runs, committed = reported.study, reported.study.plan.runs, read_committed(COMMITTED)
     verdicts = (x.verdict if reported.is_judged else committed[x.claim.id, ""].verdict for x in reported.findings)
-    undecided = f" The {runs} runs of this report decide nothing; all verdicts are the project's."
+    undecided = f" The {runs} runs of this report are too few for verdicts; all verdicts are the project's own."
     words = [f"{paper.TITLES[game]}: {_levels(reported, game)}" for game in study.games]
     watched = [x.curriculum.num_matches for x in study.plan.core() if x.learner is not None]
     return (
-        f"Won or drawn against the perfect player after watching {' and '.join(map(str, watched))} matches, "
-        f"means over {runs} runs, {stats.with_intervals(runs)}. {'. '.join(words)}. "
-        f"Of the paper's claims: {verdict_counts(verdicts)}.{'' if reported.is_judged else undecided}"
+        f"Matches won or drawn against the perfect player after watching {' and '.join(map(str, watched))} matches, "
+        f"means over {runs} runs, {stats.with_intervals(runs)}. {'. '.join(words)}. Of the paper's claims: "
+        f"{verdict_counts(verdicts)}.{'' if reported.is_judged else undecided}"
     )
 
 
@@ -246,35 +246,37 @@ def blocks(reported: Findings, folder: Path, provenance: TableBlock) -> list[Blo
 def _method(study: Study) -> list[Block]:
     perfect = {
         "value": "any move that loses nothing",
-        "fastest": "a random one of the fastest wins and the slowest losses",
+        "fastest": "a random move among those that win fastest or lose slowest",
     }
     matches = paper.TEST_MATCHES if study.plan.share == 1 else "fewer"
     best = "; ".join(f"in {paper.TITLES[game].lower()} {perfect[paper.BEST[game]]}" for game in study.games)
     return [
-        Heading("The question, the method, the readings"),
+        Heading("Question, method and readings"),
         Text(
-            "Can a player become good by learning which sequences of moves to play in which positions, from watching "
-            "others play? **SeqLearner** watches tournaments of a perfect player against a random one, a novice, an "
-            "expert and a perfect one, all of it twice. It collects the sequences of moves of whoever won or drew, and "
-            "takes what the positions before a sequence have in common for its context. Pairs of contexts and "
-            "sequences are weighed by how often they agree with the perfect player. **SeqPlayer** plays by them: "
-            "version 1 lets all pairs from .55 vote, version 2 asks the best classes of pairs first."
+            "Can a player become good if it watches matches of others and learns which sequences of moves to play in "
+            "which positions? **SeqLearner** watches tournaments of a perfect player against a random player, a "
+            "novice, an expert and a perfect player, each of them twice. It collects the sequences of moves of each "
+            "player that won or drew. The context of a sequence is the set of facts that all positions before it "
+            "have in common. The weight of a pair of context and sequences depends on how often it agrees with the "
+            "perfect player. **SeqPlayer** plays by these pairs: in version 1 all pairs with a weight of at least "
+            ".55 vote; version 2 asks the classes of pairs one after the other, the highest weights first."
         ),
         Text(
-            f"A run is one training and then, for each version, {matches} "
-            "test matches against each of the four opponents. Perfect players are computed from the solutions of the "
-            "games. The paper leaves things open; these readings, fixed before the runs reported here, are used:"
+            f"A run is one training and then, for each version, {matches} test matches against each of the four "
+            "opponents. Perfect players are computed from the solutions of the games. The paper does not state all "
+            "settings. These readings were fixed before the runs of this report:"
         ),
         Bullets(
             [
-                f"A perfect player makes, {best} (the choice that fits the printed baselines best).",
-                "A reasonable player wins at once where it can and avoids moves that let the other player win at once; "
-                "in lose tic-tac-toe that is a random player. Expert and novice draw anew for each move.",
+                f"A perfect player plays: {best} (this choice agrees best with the printed baselines).",
+                "A reasonable player wins at once if it can and avoids moves that let the other player win at once; "
+                "in lose tic-tac-toe this is a random player. Expert and novice decide for each move at random whether "
+                "to play it like the perfect or like the reasonable player.",
                 "Sides alternate. Weights: agreements / comments x min(1, comments / 10). A sequence gets a context "
-                "when it was met twice.",
+                "when it was encountered twice.",
                 "A match of five men's morris that is not over after 100 moves is a draw. The solution, and so the "
-                "perfect player and every judgement by it, leaves that limit out: there a match without end is a draw.",
-                "Sequences and contexts count as one with their images under the 8 symmetries of the square.",
+                "perfect player and every comparison with it, ignore this limit; there an endless match is a draw.",
+                "Sequences and contexts that are symmetric under the 8 symmetries of the square count as the same.",
             ]
         ),
     ]
@@ -287,7 +289,7 @@ def _table1(study: Study, folder: Path) -> list[Block]:
         Pictures([reliability_picture(study, folder)]),
         *(tables.table1(study, game) for game in study.games),
         *exactly,
-        Heading("Improvements, tested", 3),
+        Heading("Tests of the improvements", 3),
         tables.compared_table(study),
     ]
 
@@ -305,8 +307,9 @@ def _table2(study: Study) -> list[Block]:
         Heading("Table 2: what was learned"),
         tables.table2(study),
         Text(
-            "The paper's text calls the best class larger than all other included pairs together in both games; its "
-            "own Table 2 says so of lose tic-tac-toe only (575.5 against 984.6 in five men's morris)."
+            "The paper's text says that the best class is larger than all other included pairs together in both "
+            "games. In its own Table 2 this is true only for lose tic-tac-toe (in five men's morris 575.5 against "
+            "984.6)."
         ),
         tables.formulas_table(study),
         Bullets([f"**{name}**: {' '.join(words)}" for name, words in first.items()]),
@@ -321,11 +324,11 @@ def _strategies(study: Study, folder: Path) -> list[Block]:
     return [
         Heading("Learned strategies (Figures 5 to 7)"),
         Text(
-            "A pair shows a strategy where all of its branches of that kind do. **reflection**: a duet of the first "
-            "player, which has the centre; every move of the other is answered on the opposite side of the centre. "
-            "**block**: a duet of the placing stage; each own move takes the last free point of a mill of which the "
-            "other has two points. **shuttle**: a solo that slides a piece there, back and there again, and "
-            "closes a mill."
+            "A pair shows a strategy if all its branches of the same kind show the strategy. **reflection**: a duet "
+            "of the first player, which has the centre; it answers every move of the other player on the opposite "
+            "side of the centre. **block**: a duet of the placing stage; each move of the player takes the last free "
+            "point of a mill in which the other player has two points. **shuttle**: a solo that slides a piece away, "
+            "back and away again, and closes a mill."
         ),
         tables.strategies_table(study),
         Pictures([picture for picture in shown if picture is not None]),
@@ -339,12 +342,12 @@ def _tried(reported: Findings, folder: Path) -> list[Block]:
     page: list[Block] = []
     if reported.sensitivity:
         caption = (
-            "Sensitivity to the readings: reliability of version 2 against the perfect player with one thing changed, "
-            "95 % intervals; diamonds: the paper. Green, red: the difference from the default is, run by run, "
+            "Sensitivity to the readings: reliability of version 2 against the perfect player with one change, "
+            "95 % intervals; diamonds: the paper. Green, red: the difference from the default, run by run, is "
             "above or below 0."
         )
         page += [
-            Heading("Sensitivity: one thing changed at a time"),
+            Heading("Sensitivity: one change at a time"),
             Pictures([tried_picture("sensitivity", caption, reported.sensitivity, folder)]),
             tables.tried_table(reported.sensitivity, plan.runs, matches),
         ]
@@ -354,15 +357,15 @@ def _tried(reported: Findings, folder: Path) -> list[Block]:
             "seeds, 95 % intervals; diamonds: the paper."
         )
         page += [
-            Heading("Beyond the paper: what makes it better"),
-            Text("Options, never silently the default, on separate runs that played no part in choosing them."),
+            Heading("Beyond the paper: improvements"),
+            Text("These options are never the default. They were chosen on other runs than those shown here."),
             Pictures([tried_picture("improvements", caption, reported.improvements, folder)]),
             tables.tried_table(reported.improvements, plan.fresh, matches),
         ]
     if reported.raised:
         page += [
-            Heading("Games that the authors never saw"),
-            Text("The learner gets nothing but the rules: `gamelore learn GAME --learner sequences`."),
+            Heading("Games that are not in the paper"),
+            Text("The learner gets only the rules, as in `gamelore learn GAME --learner sequences`."),
             tables.raised_table(reported.raised, plan.fresh),
         ]
     return page
@@ -370,17 +373,18 @@ def _tried(reported: Findings, folder: Path) -> list[Block]:
 
 def _claims(reported: Findings, folder: Path) -> list[Block]:
     basis = (
-        f"These verdicts rest on {reported.judged.plan.fresh} runs with fresh seeds."
+        f"These verdicts use {reported.judged.plan.fresh} runs with fresh seeds."
         if reported.is_judged
-        else "These verdicts are preliminary: they rest on the runs above; `--verdicts` judges by fresh seeds and more "
-        "runs. The last column of the table has the project's own verdicts."
+        else "These verdicts are preliminary, because they use the runs above. With `--verdicts`, they use fresh seeds "
+        "and more runs. The last column of the table has the project's own verdicts."
     )
     rules = (
-        "A claimed order is reproduced or contradicted where p < 0.05 after Holm's correction over all such claims, "
-        "undecided else. A claimed value is reproduced where our 95 % interval lies within the paper's own (from its "
-        "standard deviation; a margin where it prints none), contradicted where it lies outside, undecided where they "
-        "overlap, where fewer than six runs all gave the same number, and of fewer than five runs. The column p is "
-        "Holm's."
+        "A claimed order is reproduced or contradicted if p < 0.05 after Holm's correction over all such claims, and "
+        "otherwise undecided. A claimed value is compared with an interval around the paper's number, which follows "
+        "from the printed standard deviation, or from a margin if none is printed. The claim is reproduced if our 95 "
+        "% interval lies within this interval, contradicted if it lies outside, and undecided if the two overlap, if "
+        "fewer than six runs all gave the same number, or if there are fewer than five runs. The column p has the "
+        "p-values after Holm's correction."
     )
     names: dict[str, list[str]] = {verdict: [] for verdict in VERDICT_COLOURS}
     for finding in reported.findings:
@@ -408,7 +412,7 @@ def reliability_picture(study: Study, folder: Path) -> ReportPicture:
     ]
     caption = (
         "Reliability: per cent of matches won or drawn against four opponents, ours (full) beside the paper's "
-        "(hatched), with 95 % intervals over runs; the paper's follow from its standard deviations."
+        "(hatched), with 95 % intervals over runs; the paper's intervals follow from its standard deviations."
     )
     return bar_figure("reliability", caption, paper.OPPONENTS, panels, folder, "won or drawn, %")
 
@@ -459,7 +463,8 @@ def strategies_picture(study: Study, game: str, folder: Path) -> ReportPicture |
     best = {name: study.best_shown(game, name) for name, where in STRATEGIES.items() if where == game}
     pairs = {name: pair for name, pair in best.items() if pair is not None}
     caption = (
-        f"{paper.TITLES[game]}: of each strategy that the paper draws the pair of the highest weight that shows it."
+        f"{paper.TITLES[game]}: for each strategy in the paper's figures, the pair with the highest weight that "
+        "shows it."
     )
     return _pairs_picture(f"strategies-{game}", caption, game, pairs, folder) if pairs else None
 
@@ -467,8 +472,8 @@ def strategies_picture(study: Study, game: str, folder: Path) -> ReportPicture |
 def best_picture(study: Study, game: str, folder: Path) -> ReportPicture:
     """Draw the best pairs of all runs."""
     caption = (
-        f"{paper.TITLES[game]}: the {NUM_DRAWN} pairs of the highest weight, those with more comments first, of "
-        f"{study.plan.runs} runs."
+        f"{paper.TITLES[game]}: the {NUM_DRAWN} pairs with the highest weights in {study.plan.runs} runs; of equal "
+        "weights, the pairs with more comments come first."
     )
     pairs = dict(zip("abcdefghijkl", study.best(game, NUM_DRAWN), strict=False))
     return _pairs_picture(f"best-{game}", caption, game, pairs, folder)

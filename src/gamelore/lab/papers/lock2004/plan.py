@@ -299,7 +299,9 @@ class Plan:
 
     def __post_init__(self) -> None:
         if unknown := sorted(set(self.games) - set(GAMES)):
-            raise ExperimentError(f"expected games of the paper, {', '.join(GAMES)}, got {unknown[0]}; choose these")
+            raise ExperimentError(
+                f"expected games of the paper ({', '.join(GAMES)}), got {unknown[0]}; choose one of these"
+            )
 
     def core(self) -> list[Experiment]:
         """Return the experiments of Tables 1 and 2."""

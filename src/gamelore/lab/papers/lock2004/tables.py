@@ -44,8 +44,8 @@ CLASS_NAMES = (".9 to 1", ".8 to .9", ".7 to .8", ".55 to .7 (tier 3)")
 _COUNTS: tuple[tuple[str, str, dict[str, float]], ...] = (
     ("strong pairs", "pairs from .55, together", paper.PAIRS),
     ("sequences", "sequences in SeqTable", paper.SEQUENCES),
-    ("twice", "of these, met twice at least", {}),
-    ("origins", "of these, met in two origin states at least", {}),
+    ("twice", "of these, met at least twice", {}),
+    ("origins", "of these, met in at least two origin states", {}),
     ("pairs", "context pairs in all", {}),
 )
 _ROW_NAMES = {"baseline": "Baseline", "version 1": "Experiment 1", "version 2": "Experiment 2"}
@@ -75,9 +75,9 @@ def table1(study: Study, game: str) -> TableBlock:
     header = ("", "", *(f"{column.opponent}, {column.what}" for column in paper.COLUMNS))
     caption = (
         f"{paper.TITLES[game]}: per cent of matches won or drawn (reliability) and won (power), means with standard "
-        f"deviations over {study.plan.runs} runs, of the baseline over {2 * study.plan.runs} blocks. Bold: improved "
-        "over the row above (ours: Welch's test, p < 0.05 after Holm's correction over all such comparisons "
-        "in both games)."
+        f"deviations over {study.plan.runs} runs, for the baseline over {2 * study.plan.runs} blocks. Bold: improved "
+        "over the row above (ours: Welch's test, p < 0.05 after Holm's correction over all such comparisons in both "
+        "games)."
     )
     return TableBlock(header, rows, tuple(range(2, 2 + len(paper.COLUMNS))), caption)
 
@@ -99,8 +99,8 @@ def exact_table(study: Study) -> TableBlock:
         rows.append((f"{column.opponent}, {column.what}", *numbers))
     header = ("random player against", "exact", f"ours, {num} matches", "z", "paper, 1000 matches", "z")
     caption = (
-        "Lose tic-tac-toe: the baseline's exact expectation, computed from the solution by following the probability "
-        "of each position (sides alternate), and how many standard errors both samples are from it."
+        "Lose tic-tac-toe: the exact expectation of the baseline, computed from the solution and the probability of "
+        "each position (sides alternate). z: the distance of a sample from this expectation, in standard errors."
     )
     return TableBlock(header, rows, (1, 2, 3, 4, 5), caption)
 
@@ -175,8 +175,8 @@ def formulas_table(study: Study) -> TableBlock:
             )
         )
     caption = (
-        "How many pairs each weight class has under each formula for PWL, which the paper does not print. A formula "
-        "changes neither what is watched nor which pairs there are."
+        "Number of pairs in each weight class with each formula for PWL; the paper does not print its formula. The "
+        "matches and the pairs are the same for all formulas."
     )
     return TableBlock(("game", "formula", *CLASS_NAMES, "together"), rows, (2, 3, 4, 5, 6), caption)
 
@@ -193,8 +193,8 @@ def tried_table(variants_of: Mapping[str, Sequence[Tried]], runs: int, matches: 
     ]
     caption = (
         f"Reliability of version 2 against the perfect player, {runs} runs of {matches} matches each, with 95 % "
-        "intervals over runs; differences from the default run by run, on the same training matches where "
-        "the game is the same."
+        "intervals over runs; differences from the default are computed run by run, on the same training matches if "
+        "the rules are the same."
     )
     return TableBlock(("game", "variant", "won or drawn, %", "minus the default"), rows, (2, 3), caption)
 
@@ -438,12 +438,13 @@ def classes_table(study: Study) -> TableBlock:
         means = [f"{np.mean(numbers):.1f}" for numbers in counts]
         rows.append((name, *(str(num(some)) for some in counted), *means, str(num(set().union(*met)))))
     header = (
-        "", "allowed", "stand in a match", "that the contestant won or drew", "and with a perfect player",
+        "", "allowed", "possible in a match", "that the contestant won or drew", "and with a perfect player",
         "met in a run", "twice", "from two origins", "met in any run",
     )  # fmt: skip
     caption = (
         "Classes of sequences of length 3 under the 8 symmetries. The first columns count all matches of the game; "
-        f"the last four what the training met: means over {study.plan.runs} runs, and how many were met in any of them."
+        f"the last four count the classes met in training: means over {study.plan.runs} runs, and the classes "
+        "that any run met."
     )
     return TableBlock(header, rows, tuple(range(1, len(header))), caption)
 
@@ -462,29 +463,32 @@ def classes_words(study: Study) -> list[str]:
     ever: set[SequenceClass] = set().union(*met)
     patterns = Patterns(load(GAME))
     lost = classes.in_match - classes.in_success
-    are_lines = "exactly" if lost == classes.lines else "not only"
+    are_lines = "these are exactly" if lost == classes.lines else "these include"
     shut_out = classes.in_success - classes.in_training
     unmet = sorted(classes.in_training - ever)
     kinds = {kind_name(kind): share_of(kind, shut_out) for kind in KINDS}
     examples = ", ".join(squares(patterns, sequence) for sequence in unmet[:_SHOWN_CLASSES])
     words = [
-        f"{len(classes.allowed) - len(classes.in_match)} of the {len(classes.allowed)} classes cannot "
-        "stand in any match.",
-        f"{len(lost)} stand only in matches that their contestant lost: {are_lines} the solos whose three squares are "
-        "in a line, which is what loses.",
-        f"{len(shut_out)} more stand in no match that their contestant won or drew against, or as, a perfect player, "
-        "and a perfect player takes part in all of the training: "
+        f"{len(classes.allowed) - len(classes.in_match)} of the {len(classes.allowed)} classes are not "
+        "possible in any match.",
+        f"{len(lost)} are possible only in matches that their contestant lost: {are_lines} the solos with three "
+        "squares in a line, because a line loses.",
+        f"{len(shut_out)} more are possible in no match that their contestant won or drew if a perfect player takes "
+        "part, and a perfect player takes part in all matches of the training: "
         + ", ".join(f"{count} {name}" for name, count in kinds.items() if count)
-        + ". (A first player that loses nothing takes the centre, and has few such moves from then on.)",
-        f"That leaves {len(classes.in_training)} that the training can meet at all; {len(ever)} of them were met in "
-        f"at least one of {len(met)} runs.",
+        + ". (A first player that loses nothing takes the centre, and then has few such moves.)",
+        f"So the training can meet {len(classes.in_training)} classes; {len(ever)} of them were met in at least one "
+        f"of {len(met)} runs.",
     ]
     if unmet:
-        named = f", by their squares numbered in rows: {examples}" + (" .." if len(unmet) > _SHOWN_CLASSES else "")
-        words.append(f"The other {len(unmet)} need rare moves of the weaker side and happened not to be met{named}.")
+        named = f", by their squares numbered in rows: {examples}" + (" ..." if len(unmet) > _SHOWN_CLASSES else "")
+        words.append(
+            f"The other {len(unmet)} need rare moves of the weaker side and by chance did not occur in these "
+            f"runs{named}."
+        )
     outside = len(ever - classes.in_training)
     if outside:
-        words.append(f"{outside} were met that should be impossible: this is a mistake of the program.")
+        words.append(f"{outside} classes were met that should be impossible: this is a bug in the program.")
     return words
 
 
@@ -503,9 +507,9 @@ def speed_table(study: Study) -> TableBlock:
         printed = f"{paper.FASTER:g}" if game == "fivemensmorris" else ""
         rows.append((paper.TITLES[game], *cells, span(stats.mean_interval(study.faster(game)), 1), printed))
     caption = (
-        "Microseconds of processor time per decision, with the same pairs against the same opponents; of each run the "
-        f"median of several repeats, mean and standard deviation over {len(times)} runs. The last columns: by how "
-        "many per cent version 2 is faster."
+        "Microseconds of processor time per decision, with the same pairs against the same opponents: the median of "
+        f"several repeats for each run, mean and standard deviation over {len(times)} runs. The last two columns: the "
+        "percentage by which version 2 is faster."
     )
     return TableBlock(("", "version 1", "version 2", "faster by, ours", "paper"), rows, (1, 2, 3, 4), caption)
 
@@ -520,10 +524,11 @@ def advice_table(study: Study) -> TableBlock:
             rows.append((paper.TITLES[game], name, f"{tallies[:, 0].mean():.1f}", *_shares(tallies)))
     caption = (
         "How often a move loses nothing against best play, in the states that version 2 met in testing and in which "
-        "some legal move does lose something. Classes of pairs are asked in every such state, each by itself; a "
-        "random move is the yardstick, in the same states. Means over states with 95 % intervals over runs (jackknife)."
+        "some legal move does lose something. Each class of pairs is asked by itself in every such state; the "
+        "comparison is with a random move in the same states. Means over states with 95 % intervals over runs "
+        "(jackknife)."
     )
-    header = ("game", "advice of", "states a run", "loses nothing, %", "a random move, %", "difference")
+    header = ("game", "advice of", "states per run", "loses nothing, %", "a random move, %", "difference")
     return TableBlock(header, rows, (2, 3, 4, 5), caption)
 
 
@@ -554,6 +559,6 @@ def strategies_table(study: Study) -> TableBlock:
             rows.append(
                 (strategy, f"{paper.TITLES[game]}, {figures[strategy]}", *in_runs, f"{counts[0].mean():.1f}", words)
             )
-    runs = "runs with such a pair", "of weight .9 or more", "pairs a run"
+    runs = "runs with such a pair", "with weight .9 or more", "pairs per run"
     header = ("strategy", "where", *runs, "best weight (comments)")
     return TableBlock(header, rows, (2, 3, 4, 5))
