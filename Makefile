@@ -18,10 +18,10 @@ test: .venv/installed  ## format, lint, types and the whole suite
 	$(BIN)/mypy --strict
 	$(BIN)/pytest -n 2
 
-test-fast: .venv/installed  ## the inner loop: the tests that take no second each, in under a minute
+test-fast: .venv/installed  ## the inner loop: the quick tests, in under a minute
 	$(BIN)/pytest -n 2 -q -m "not slow and not long"
 
-test-long: .venv/installed  ## about an hour: the claims of both papers reproduced, the two sheets that compile longest
+test-long: .venv/installed  ## about an hour: the claims of both papers reproduced, the largest sheets
 	$(BIN)/pytest -q -m long
 
 fuzz: .venv/installed  ## look for bugs with random examples: MINUTES=10 for each fuzzer, FUZZERS="programs parser", SEED=1

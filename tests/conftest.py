@@ -14,7 +14,7 @@ from drawn_trees import WALKING
 from gamelore.players.position_graph import PositionGraph
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
-SLOW = Path(__file__).parent / "slow.txt"  # test functions that take about half a second or more; from --durations=0
+SLOW = Path(__file__).parent / "slow.txt"  # test functions of a fifth of a second or more; from --durations=0
 
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -114,13 +114,13 @@ def test_a_folder_that_others_may_write_to_is_not_read(folder, monkeypatch):
 
 
 def test_nothing_is_read_from_or_written_to_a_folder_that_others_may_write_to(folder):
-    cache.refuse("key", 1.0, "too large")
+    cache.store_refusal("key", 1.0, "too large")
     cache.store_arrays("key", {"numbers": np.arange(3)})
     assert cache.refusal("key", 1.0) == "too large"
     folder.chmod(0o777)
     assert (cache.refusal("key", 1.0), cache.load_arrays("key")) == (None, None)
     entries = sorted(folder.iterdir())
-    cache.refuse("other", 1.0, "too large")
+    cache.store_refusal("other", 1.0, "too large")
     cache.store_arrays("other", {"numbers": np.arange(3)})
     assert cache.object_file("text", str.encode) == b"text"
     assert moves()["xplayer"] == ["noop"]

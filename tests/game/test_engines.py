@@ -94,7 +94,7 @@ def test_the_naive_evaluator_agrees(name):
         assert naive.goals(facts) == game.position(facts).goals
 
 
-@pytest.mark.parametrize("engine", ["native", "reasoner"])
+@pytest.mark.parametrize("engine", ["native", pytest.param("reasoner", marks=pytest.mark.long)])
 def test_complete_games_of_tictactoe(engine):
     counts = perft(gamelore.load("tictactoe", engine=engine), 9)
     assert sum(counts.complete) == 255_168

@@ -11,6 +11,7 @@ from gamelore.ground.clingo import Limits
 
 LIMITS = Limits(seconds=600)
 LONG = (Path(__file__).parent / "long_to_compile.txt").read_text().split()  # or too large; on the reasoner here
+MINUTES = {"amazonsTorus", "ruleDepthExponential", "amazons", "racer4"}  # to compile, or to play with so many facts
 SHARED = Path(__file__).parents[3] / "shared"
 NAMES = sorted(path.name.removesuffix(".jsonl.gz") for path in (SHARED / "traces").glob("*.jsonl.gz"))
 SMALL = [
@@ -64,20 +65,20 @@ needs_traces = pytest.mark.skipif(not NAMES, reason="no ../shared/traces beside 
 
 
 @needs_traces
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in LONG] or ["none"])
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in MINUTES.union(LONG)] or ["none"])
 def test_native(name):
     reproduce(gamelore.load(SHARED / "games" / f"{name}.kif", engine="native", limits=LIMITS), name)
 
 
 @needs_traces
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["amazonsTorus", "ruleDepthExponential"])
-def test_native_of_what_takes_minutes_to_compile(name):
+@pytest.mark.parametrize("name", sorted(MINUTES))
+def test_native_of_what_takes_minutes(name):
     reproduce(gamelore.load(SHARED / "games" / f"{name}.kif", engine="native", limits=LIMITS), name)
 
 
 @needs_traces
-@pytest.mark.parametrize("name", SMALL + LONG)
+@pytest.mark.parametrize("name", [*SMALL, *(pytest.param(name, marks=pytest.mark.long) for name in LONG)])
 def test_reasoner(name):
     reproduce(gamelore.load(SHARED / "games" / f"{name}.kif", engine="reasoner"), name)
 
