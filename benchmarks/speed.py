@@ -7,6 +7,7 @@ with an empty and a filled cache.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import statistics
@@ -143,6 +144,9 @@ IMPORT = "import time; start = time.perf_counter(); import gamelore; print(time.
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description="Compare the speed of gamelore and OpenSpiel on one thread.")
+    parser.add_argument("--json", type=Path, default=Path("out/bench.json"), metavar="FILE", help="file of the figures")
+    given = parser.parse_args()
     print(f"{'CPU-second rates, one thread':58} {'gamelore':>14} {'OpenSpiel':>12}    ratio")
     rows = [
         compare(
@@ -181,7 +185,7 @@ def main() -> None:
     ]
     for row in times:
         print(f"{row['what']:58} {row['s']:8.3f} s, wanted under {row['wanted']:g} s")
-    out = Path(sys.argv[1]) if len(sys.argv) > 1 else Path("out/bench.json")
+    out: Path = given.json
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps({"rates": rows, "times": times, "numpy": np.__version__}, indent=1))
     print(f"written to {out}")
