@@ -96,8 +96,8 @@ PLAYER_MODULES = "gamelore_player_"
 def player_bug(error: BaseException | None) -> str | None:
     """Describe a bug in a player's own file: the error, its place, and the traceback without library code.
 
-    Returns None for an error without such a file in its traceback, and for a GameloreError that code in such a file
-    raises itself.
+    An error is not such a bug if its traceback has no code from such a file, or if it is a GameloreError from a `raise`
+    statement in such a file. Then its cause is examined instead. Returns None if no bug is found.
     """
     from traceback import TracebackException, walk_tb
 

@@ -9,11 +9,12 @@ each isomorphism of two such graphs is a way to rename and reorder one sheet so 
 word names a relation and also a term, it has two vertices.
 
 `find_renaming` looks for an isomorphism. If only names differ, the two graphs are already equal. Otherwise both graphs
-are refined. Then, step by step, one name in each sheet that shares its colour gets a new colour (it is
-*individualised*), until all names have different colours. Next, the rules are compared one by one. Finally all edges
-are compared, which proves the isomorphism. (This is individualisation and refinement as in McKay 1981, without pruning
-by automorphisms. Instead, each step first pairs the names that still share a colour in order of appearance. If these
-names are interchangeable, this ends the search.)
+are refined. As long as several names of a sheet have the same colour, one of these names in each sheet gets the same
+new colour (it is *individualised*), and both graphs are refined again. Next, the rules are compared one by one. Finally
+all edges are compared, which proves the isomorphism. (This is individualisation and refinement as in McKay 1981,
+without pruning by automorphisms. Instead, each step first tries the simplest pairing: it sorts the names of each colour
+by their first appearance, and pairs them in this order. If names of the same colour are interchangeable, this ends the
+search.)
 """
 
 from __future__ import annotations
@@ -323,7 +324,7 @@ def _fresh(key: np.random.Generator, taken: set[str]) -> str:
 
 
 def find_renaming(ours: syntax.Rulesheet, theirs: syntax.Rulesheet, seconds: float = 2.0) -> Renaming | None:
-    """Return the renaming from our sheet to their sheet, if the sheets differ only in names and order; it is proved.
+    """Return the renaming from our sheet to their sheet, after a proof that they differ only in names and order.
 
     Return None if the sheets differ in other ways, or if `seconds` is not enough time. If several renamings exist,
     prefer one that keeps the order of appearance.
@@ -452,8 +453,9 @@ class _Sides:
     ) -> Ints | None:
         """Return the first result of `finish` for a pair of stable colourings that refine these colours.
 
-        Only pairs with equal traces are tried. Step by step, more of the first `points` vertices are individualised:
-        on the left the first vertex of a small colour, on the right one vertex of the same colour after the other.
+        Only pairs with equal traces are tried. In each step, one more of the first `points` vertices is individualised
+        on each side. The step uses the colour with the fewest vertices, but with more than one. On the left, it takes
+        the first vertex of this colour; on the right, it tries all vertices of this colour, one after the other.
         Return None if all pairs have been tried, as far as the limit COLOURS for memory allows.
         """
         begin = self.refined(left, right)

@@ -78,8 +78,8 @@ def count_at_once(rules: GroundRules, wanted: Sequence[int]) -> dict[int, tuple[
 class _Counting:
     """A search for tallies.
 
-    `bodies` contains the bodies of the rules of each atom. `tallies` contains the tallies that each atom is, the one
-    with the most members first.
+    `bodies` contains the bodies of the rules of each atom. `tallies` contains the results of
+    `_tallies_of`, by atom.
     """
 
     def __init__(self, rules: GroundRules, wanted: Sequence[int]) -> None:
@@ -108,7 +108,7 @@ class _Counting:
         return self._written(chosen)
 
     def _tallies_of(self, atom: int) -> list[CountedAtom]:
-        """Return the tallies that an atom is, one for each set of members; the largest set comes first."""
+        """Return the descriptions of an atom as a tally, one for each set of members; the largest set comes first."""
         by_members: dict[frozenset[int], CountedAtom] = {}
         for reading in self._readings(frozenset(self._dependencies(atom))):
             tally = self._tally(self.bodies[atom], reading)
@@ -429,9 +429,9 @@ class StepCounter:
     """A step counter of a game: a set of facts that count the plies.
 
     facts: the bit numbers of the facts in states of the native engine, sorted by the time at which they first hold
-    mask: the bits of all these facts; uint64[words] as the next two
-    first: the bits of the facts that hold in the first state
-    last: the bits of the facts that hold at the end of the count
+    mask: the bits of all these facts, uint64[words]
+    first: the bits of the facts that hold in the first state, uint64[words]
+    last: the bits of the facts that hold at the end of the count, uint64[words]
     length: the number of plies from the first state to the end of the count
     ends: whether every match is over at the end of the count
 

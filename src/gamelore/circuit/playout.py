@@ -2,12 +2,12 @@
 
 *Choosing a move* (`draw_code`). The code adds up the planes of legal moves. The sum is the number of legal moves in
 each lane. It is a list of *digits*, which are planes, the least significant digit first. Then the code draws a random
-number below this sum in each lane: random bits up to the highest bit of the largest number, again and again until the
-number is small enough. Next, it passes through the moves once more, eight at a time, and subtracts the number of legal
-moves among the eight from the random number. In lanes in which this underflows, the move is one of these eight. The
-code is a loop over the moves, and takes less than 2 ns for each move. The alternative is to transpose the legal planes
-and to select a move in the words of each lane. The transposition alone takes 1.4 ns for each move, so the alternative
-is never faster.
+number below this sum in each lane. It draws as many random bits as the number sum - 1 has in binary, and repeats
+this until the result is below the sum. Next, it passes through the moves once more, eight at a time, and subtracts the
+number of legal moves among the eight from the random number. In lanes in which this underflows, the move is one of
+these eight. The code is a loop over the moves, and takes less than 2 ns for each move. The alternative is to transpose
+the legal planes and to select a move in the words of each lane. The transposition alone takes 1.4 ns for each move, so
+the alternative is never faster.
 
 *Playing* (`block_code`). This code is the same for all games. A *block* is 512 lanes. Each step finds the legal moves,
 draws a move for each role, and applies the moves. If the match of a lane is over, the lane plays no move in this step;

@@ -160,7 +160,7 @@ class _Translation:
                     )
 
     def _read_through(self, atom: int) -> Iterator[int]:
-        """Yield the literals in the rules of an atom. Replace an atom made by factoring by its own literals."""
+        """Yield the literals in the rules of an atom; for an atom that factoring added, those in its own rules."""
         for literal in self._read(atom):
             if literal >> 1 < self.num_own_atoms:
                 yield literal

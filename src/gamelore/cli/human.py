@@ -1,6 +1,6 @@
 """The player `human`: draws the board, lists the legal moves, and reads a move from the terminal.
 
-Importing this module adds `human` to the players by name of catalogue.py.
+Importing this module registers this player in `catalogue.PLAYERS`.
 """
 
 from __future__ import annotations

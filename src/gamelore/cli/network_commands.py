@@ -44,7 +44,7 @@ LINES = 10  # approximate number of progress lines in a series if there is no te
 PLAYED = {
     "random": "random legal moves",
     "first": "the first legal moves",
-}  # texts about moves in place of missing ones
+}  # value of the option `--replace` -> words for the moves that replace missing and illegal moves
 COLOURS = ("#1f6fb4", "#c9403a", "#3a9d5d", "#8a6d3b")
 
 _learning = partial(Option, rich_help_panel="Learning")
@@ -78,11 +78,11 @@ def serve(
     port: Annotated[int, Option(min=0, max=65535, help="Port of the player; 0 for any free port.")] = 9147,
     name: Annotated[str, Option(help="Name of the player in its answers to INFO; one word.")] = "gamelore",
     matches_at_once: Annotated[
-        int, Option(min=1, help="Maximum number of matches at the same time; the answer to more matches is busy.")
+        int, Option(min=1, help="Maximum number of matches at the same time; any further START gets the reply `busy`.")
     ] = 1,
     margin: Annotated[float, Option(min=0, help="Seconds of every clock that are reserved for the network.")] = 0.5,
     search: Annotated[
-        float | None, Option(min=0, metavar="SECONDS", help="Let a learner also search for this time.")
+        float | None, Option(min=0, metavar="SECONDS", help="Seconds per move for an additional search by a learner.")
     ] = None,
     knowledge: KnowledgeFile = None,
     opponent: Annotated[

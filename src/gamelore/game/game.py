@@ -305,9 +305,9 @@ class Game:
 
         Raises:
             GDLSyntaxError: a text is not a term.
-            GDLSemanticError: a fact has variables. The native engine also refuses a fact that is in no reachable
-                state, a difference from the first state in facts that never change, and two facts that exclude each
-                other.
+            GDLSemanticError: a fact has variables. The native engine also raises it if a fact holds in no reachable
+                state, if two facts exclude each other, or if the facts that never change are not the same as in the
+                first state.
         """
         terms = [self._term(fact) for fact in facts]
         for error in self._promises.errors(terms, self.name) if self._promises else ():

@@ -147,7 +147,10 @@ def without_comparisons(clause: Clause) -> Clause | None:
 
 
 def unfolded(clause: Clause, atom: Atom, definition: Clause) -> Clause | None:
-    """Replace an atom of the body by the body of a definition. Return None if the atom does not unify with its head."""
+    """Replace an atom of the body by the body of a definition.
+
+    Return None if the atom does not unify with the head of the definition.
+    """
     if not all(_alike(mine, theirs) for mine, theirs in zip(atom.args, definition.head.args, strict=True)):
         return None
     fresh = apart(definition, clause)

@@ -340,7 +340,7 @@ class _Parser:
         where = (
             f" before line {next_rule.location.line}, where the next rule begins"
             if next_rule
-            else "; if several are open, this place is the innermost"
+            else "; if several '(' are never closed, this one is the innermost"
         )
         self.fail("this '(' is never closed", location, f"add the missing ')'{where}")
 

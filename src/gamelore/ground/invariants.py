@@ -11,11 +11,13 @@ with other walls.
 *Chase.* `Chase` tries to prove that given conditions never hold together in a reachable state. It searches for a
 contradiction.
 First it makes terms equal that must be equal (the chase of Maier, Mendelzon and Sagiv, 1979). Three properties give
-equalities: a role plays one move; at most one fact of some groups holds; an atom of a known relation is a row of it.
+equalities. Each role plays only one move. At most one fact of each given group holds. An atom of a *known* relation
+equals one of its *rows*; a static relation is known if all its atoms (the rows) have been computed.
 Then it splits an atom into cases, one case for each clause of the atom, and a move into cases by the rules for `legal`.
 The conditions are refuted if every case ends in a contradiction. If a case does not, nothing is proved.
 
-*Unique facts.* If at most one fact of a group holds, a rule can ask a large relation about the whole group. A rule with
+*Unique facts.* If at most one fact of a group holds, conditions on the single facts can be replaced by one condition on
+the whole group, which needs a smaller relation. A rule with
 
     (true (cell ?x ?y king)) (not (threatened ?x ?y ?u ?v))
 
@@ -216,7 +218,7 @@ class Chase:
     def _by_rows(self, atoms: Sequence[Atom]) -> Iterator[Equality]:
         """Yield the equalities that follow from atoms of known relations.
 
-        An atom that only one row matches equals this row. Two atoms that must be the same row are equal.
+        If only one row matches an atom, the atom equals this row. Two atoms that must be the same row are equal.
         """
         for atom in atoms:
             rows = self._matching(atom)

@@ -12,7 +12,7 @@ is killed, a second call plays only the trials that are missing.
 
 Workers are new processes (start method "spawn", because numba's threads do not survive a fork). They do not import the
 calling script, so the script needs no `if __name__ == "__main__":`. A notebook and `python - < script` work too. The
-exception is a `play` that is defined in the calling script itself: `pool` has the requirements.
+exception is a `play` that is defined in the calling script itself; see `pool` for what the script must then contain.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ class PrintedValues:
 class SeriesSetting(Setting):
     """A learner in one role of a game, against one opponent, for `runs` runs of `matches` matches each.
 
-    keyed      a "hashed" opponent prefers moves in a different order in every run, so that the scatter over runs also
-               shows the influence of this order
+    keyed      whether an opponent with the filler "hashed" (see `OpponentSettings`) chooses differently among equally
+               good moves in every run, so that the scatter over runs also shows the influence of these choices
     source     run i of this other setting provides the initial feature values of run i; None for no source
     printed    initial feature values printed in a paper, used in place of a source; None for no such values
     extract    whether the feature values that a run has learned are stored

@@ -56,7 +56,8 @@ NUM_MATCHES = 6  # number of random matches; contexts are inserted into their st
 NUM_STATES = 48  # approximate number of states of these matches that are used, at equal distances
 MAX_PLIES = 40  # largest length of such a match
 ENOUGH = 16  # largest number of states for one context
-# number of tries per state for random replies between two moves of a solo, and number of copies of a whole position
+# A whole position is played on TRIES times, with different random moves of the other roles. Between two moves of a
+# solo, random replies are tried at most TRIES * ENOUGH times, with each of the states in turn.
 TRIES = 3
 
 
@@ -77,7 +78,7 @@ class Effect(NamedTuple):
     guess: Place | None = None
 
     def blanks(self, before: set[Place]) -> set[Place]:
-        """Return the places that are known to be blank after the move; `before`: the same before the move."""
+        """Return the places that are known to be blank after the move; `before` contains those before the move."""
         left, reached = {origin for origin, _ in self.moved}, {place for _, place in self.moved}
         return (before | left | set(self.taken)) - reached - {*self.placed, *self.turned, self.guess}
 

@@ -138,7 +138,9 @@ class MatchState:
         The match is then unchanged.
         """
         if role not in self.pending():
-            waiting = ", ".join(self.graph.game.roles[other] for other in self.pending()) or "no role at the end"
+            waiting = (
+                ", ".join(self.graph.game.roles[other] for other in self.pending()) or "no role (the match is over)"
+            )
             raise IllegalMoveError(
                 f"expected a move of {waiting}, got a move of role {role}; pending() returns the roles that must move"
             )

@@ -256,7 +256,7 @@ class LocalSeat:
         return messages.ABORTED
 
     async def recall(self, match: str, role: str, moves: Sequence[Sequence[str]]) -> None:
-        """Replay a match of an earlier process for a lasting player.
+        """Replay a match that an earlier process has played, if the player is a `LastingPlayer`.
 
         The player learns from the match, unless it has already learned from it.
         """

@@ -307,7 +307,8 @@ class _Listener:
         self._address = address
         self._limits = limits
         self._tasks: set[asyncio.Task[None]] = set()  # one task for each connection
-        self._awaited: dict[asyncio.Task[None], None] = {}  # tasks that wait for their clients; the longest wait first
+        # tasks that wait for their clients; the task that has waited longest comes first
+        self._awaited: dict[asyncio.Task[None], None] = {}
         self._loop = asyncio.get_running_loop()
         is_double = address in ("", "::") and socket.has_dualstack_ipv6()  # IPv6 and IPv4
         family = socket.AF_INET6 if ":" in address or is_double else socket.AF_INET

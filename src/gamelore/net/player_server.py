@@ -39,8 +39,10 @@ QUOTA = 4 << 30  # default bytes of the knowledge store
 CONNECTIONS = 4  # minimum number of allowed connections for each match
 LINES = 20  # maximum number of log lines in a second
 STOP_SECONDS = BUSY_SECONDS + 5.0  # time to write a match to disk, even if the store is busy; STOP has no clock
-STALE_CLOCKS = 10  # the server gives up a match after this multiple of its longer clock without a message
-STALE_LEAST = 60.0  # seconds; the server waits at least this long for a message
+# The server gives up a match if no message arrives for STALE_CLOCKS times the longer one of the match's two clocks, and
+# for at least STALE_LEAST seconds.
+STALE_CLOCKS = 10
+STALE_LEAST = 60.0
 MOST_ENDED = 1000  # maximum number of remembered ids of ended matches
 MOST_WAITING = 8  # maximum number of messages of a match that wait for a reply at the same time
 MOST_TOLD = 10_000_000  # maximum total size of the joint moves of a match, which are kept until its end

@@ -41,10 +41,10 @@ class MoveClasses:
 
     WIN      The move ends the match with the role's best goal value, whatever the others do at the same time.
     LOSS     For some simultaneous moves of the others, the move ends the match with the role's worst goal value.
-    GIVES    After the move, replies of the others can end the match with the role's worst goal value: some line of at
-             most `num_roles - 1` further plies ends so. A line stops at a position where only the role itself acts,
-             because its own moves are not replies. Where the role acts together with others, all joint moves are
-             followed.
+    GIVES    After the move, replies of the others can end the match with the role's worst goal value, within at most
+             `num_roles - 1` further plies. The plies are not followed beyond a position where only the role itself
+             acts, because its own moves are not replies. Where the role acts together with others, all joint moves
+             are followed.
     NEUTRAL  None of the other classes applies.
 
     A move has the first class that applies. The best and the worst goal value are the last and the first of

@@ -134,7 +134,7 @@ MADE_BY = (
     *("solver.retrograde", "solver.solution", "solver.statespace"),
 )
 """The modules that stored solutions depend on, in addition to the modules that compile."""
-ENDLESS = -1  # as a distance: no role can force an end with this value
+ENDLESS = -1  # distance where no role can force an end that is better for it than an endless match
 _PERCENT = 100  # sum of both goals in a game without reachable terminal positions
 Progress = Callable[[str, int, int], None]
 
@@ -145,7 +145,7 @@ class Solution:
 
     num_positions  number of positions; positions that differ only by a left-out counter count as one
     num_classes    number of classes of symmetric positions
-    num_moves      number of moves in one position of each class, in total
+    num_moves      sum over all classes of the number of moves in one position of the class
     left_out       facts of the left-out step counter, in the order of counting; empty if no counter was left out
     total          sum of the goals of both roles; None for a game of one role
     seconds        processor time that `solve` needed

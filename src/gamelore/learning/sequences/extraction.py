@@ -263,7 +263,7 @@ class SeqTable:
             self._take(padded, states, np.ones(len(padded), np.int32), np.zeros(len(padded), np.bool_))
 
     def restore(self, entries: Entries) -> None:
-        """Add the entries of another table. An entry with `several` keeps it."""
+        """Add the entries of another table. Where `several` is true in such an entry, it stays true."""
         keys = np.hstack([entries.roles[:, None], entries.kinds[:, None], entries.moves]).astype(np.int32)
         if len(keys):
             self._take(keys, entries.contexts, entries.encounters, entries.several)

@@ -191,7 +191,7 @@ class LookaheadSpace:
 
 @dataclass
 class SpaceUse:
-    """A space with the time that the classes of its afterstates took.
+    """A space, and the time that was needed to determine the classes of its afterstates.
 
     label    name of the space in reports of the time
     seconds  time to determine classes, including the expansion of the graph. Positions that another space or player

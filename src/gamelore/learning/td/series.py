@@ -83,8 +83,8 @@ def check_estimate(
 ) -> None:
     """Raise GameloreError if the estimated memory of a series with these lanes is above the cap.
 
-    The estimate is for the first matches of one lane only. Lanes share positions, and a small game has no more of them
-    after a while, so an estimate for all matches of all lanes would refuse series that fit.
+    The estimate is for the first matches of one lane only. Lanes share positions, and in a small game later matches
+    reach hardly any new positions, so an estimate for all matches of all lanes would refuse series that fit.
     """
     ahead = [lane for lane in lanes if looks_ahead(lane[0])]
     if not ahead or not num_matches:

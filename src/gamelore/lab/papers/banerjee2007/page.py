@@ -68,7 +68,7 @@ def reproduce(
         ran = [run_grid(grid, store, workers=workers, progress=progress, label="figures")]
         drawn = [_evidence(plan, claims, store, plan.runs) for plan in plans]
         judged = drawn
-        if verdicts:  # their number of runs is computed from the scatter of the runs above, before they begin
+        if verdicts:  # the scatter of the runs above determines how many additional runs are needed
             judging = [plan.verdicts() for plan in plans]
             pilots = zip(judging, [judge_claims(claims, evidence) for evidence in drawn], strict=True)
             grids = [plan.of_findings(findings, max_runs) for plan, findings in pilots]
@@ -255,12 +255,13 @@ def _claims(studies: Sequence[Study], verdicts: bool) -> list[Block]:
         "runs of the figures."
     )
     rules = (
-        "A claimed order is reproduced or contradicted if p < 0.05 after Holm's correction over all directional "
-        "claims of a reading. It is equivalent if the 95 % interval lies within the claim's margin around 0. Otherwise "
-        "it is undecided, and also if there are fewer than five runs, or if fewer than six runs all gave the same "
-        "number. A claimed value or range is reproduced if the 95 % interval lies within the range, or within the "
-        "margin of the value, and contradicted if it lies outside. These intervals are not corrected for multiple "
-        "comparisons. The column p has the p-values after Holm's correction."
+        "A claim that is tested with fewer than five runs is undecided, and so is a claim for which fewer than six "
+        "runs all gave the same number. The other claims are judged as follows. A claimed order is equivalent if the "
+        "95 % interval lies within the claim's margin around 0. If not, it is reproduced or contradicted if p < 0.05 "
+        "after Holm's correction over all directional claims of a reading, and undecided in all other cases. A claimed "
+        "value or range is reproduced if the 95 % interval lies within the range, or within the margin of the value, "
+        "contradicted if it lies outside, and undecided in all other cases. These intervals are not corrected for "
+        "multiple comparisons. The column p has the p-values after Holm's correction."
     )
     matches = studies[0].plan.matches
     scaled = (
@@ -389,12 +390,13 @@ def costs_table(study: Study) -> TableBlock:
             numbers = [f"{parts[name]:.1f}" for name in measures.COST_PARTS]
             ratio = span(stats.mean_interval(cost.ratios)) if learner == "transfer" else ""
             rows.append((paper.TITLES[game], learner, *numbers, f"{sum(parts.values()):.1f}", ratio))
-    sizes = {f"{cost.lanes} lanes of {cost.matches} matches" for cost in study.evidence.costs.values()}
+    sizes = {f"{cost.lanes} lanes with {cost.matches} matches each" for cost in study.evidence.costs.values()}
     caption = (
-        f"Microseconds per match of {' or '.join(sorted(sizes))}, without positions from earlier matches. Playing: "
-        "rules, opponents and the loop, including the evaluation of new positions, so a learner that meets fewer "
-        "positions needs less time; choosing: the learner's choices; learning: Equation 2; initialising: expanding and "
-        "matching trees. Ratio: wall time of transfer divided by wall time of the baseline, mean and 95 % interval of "
+        f"Microseconds per match, measured in series of {' or '.join(sorted(sizes))}. No series uses positions that "
+        "another series has stored. Playing: rules, opponents and the loop, including the evaluation of new positions, "
+        "so a learner that meets fewer positions needs less time; choosing: the learner's choices; learning: Equation "
+        "2; initialising: expanding and matching trees. Ratio: wall time of transfer divided by wall time of the "
+        "baseline, mean and 95 % interval of "
         f"{measures.REPEATS} repeats."
     )
     return TableBlock(
@@ -549,8 +551,8 @@ def claims_picture(study: Study) -> ReportPicture:
     dots = [Dot(f.claim.id, f.interval, figures.VERDICT_COLOURS[f.verdict]) for f in differences]
     caption = (
         f"Every claimed order of two learners, reading {study.name}: paired difference in points per match, 95 % "
-        "intervals; each claim says that it is right of 0. Green: reproduced, red: contradicted, blue: equivalent, "
-        "grey: undecided."
+        "intervals; each claim says that the difference is positive. Green: reproduced, red: contradicted, blue: "
+        "equivalent, grey: undecided."
     )
     xlabel = "points per match (logarithmic beyond 1)"
     return figures.dot_figure(

@@ -30,8 +30,8 @@ The blocks are an assumption (readings.md, L&E 6).
 CLASSES = (0.9, 0.8, 0.7, 0.55)
 """The lowest weight of each class of pairs in Table 2.
 
-The weights of a class are below the lowest weight of the class before (readings.md, L&E 11). The last class is tier 3,
-the others are the subclasses of the tier above.
+The weights of a class are below the lowest weight of the class before (readings.md, L&E 11). In version 2 of
+SeqPlayer, the last class is tier 3, and the other classes are the subclasses of tier 2 (seqplayer.py).
 """
 
 
@@ -248,9 +248,9 @@ def improvements(game: str) -> tuple[Variant, ...]:
     """Return the variants that may be better than the default against the perfect player.
 
     They are tested on fresh runs, and never replace the default without notice. The last variants remember each state
-    with the moves that did not lose from it, as sequences of one and three moves. They prefer moves that begin many of
-    these sequences. Some variants verify the advice of the pairs by a search. Their control is a variant that searches
-    without pairs.
+    with the sequences of one and three moves that began in it, from the matches that the contestant did not lose. They
+    prefer moves that begin many of these sequences. Some variants verify the advice of the pairs by a search. Their
+    control is a variant that searches without pairs.
     """
     own, depth = SequenceSettings(lengths=LENGTHS[game]), _DEPTHS[game]
     searching = SeqPlayerSettings(2, verify=depth, fallback="verified")
@@ -286,7 +286,7 @@ def sensitivity(game: str) -> tuple[Variant, ...]:
 class Plan:
     """The plan of all experiments. Their ids are "{part}/{game}/{name}".
 
-    runs     number of runs of each experiment; a baseline has twice as many, its blocks
+    runs     number of runs of each experiment; a baseline has twice as many runs, and each of these is a block
     fresh    number of runs of each improvement, and of the experiments that judge the claims
     share    fraction of the paper's number of matches that every tournament has; a value below 1 saves time
     """

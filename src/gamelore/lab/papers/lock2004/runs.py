@@ -12,7 +12,8 @@ classes     formula -> number of pairs in each weight class
 advice      source -> [states, advised moves that lose nothing, expected number of random moves that lose nothing]
 strategies  name -> {num, strong, best}, see `look_for`
 best        the pairs of the highest weights
-met         the sequences, [role, kind, move, .., encounters, several]; only for lose tic-tac-toe
+met         each sequence as [role, kind, move, .., encounters, several]; only for lose tic-tac-toe. `several` is 1 if
+            the sequence occurred in different origin states, else 0
 seconds     processor time of training and of testing
 
 The result of a timed run has only one key, `microseconds`: version of SeqPlayer -> median time of a decision.
