@@ -139,7 +139,7 @@ def test_a_goal_out_of_range_that_the_text_shows_is_found_once():
 @ENGINES
 def test_facts_outside_base(engine):
     (found,) = report(OUTSIDE_BASE, engine).findings
-    message = "the fact (went white right) is not in 'base', and neither is another one with the name 'went'"
+    message = "the fact (went white right) is not in 'base', and the same is true of one more with the name 'went'"
     assert told([found]) == [("8:1", "error", "outside-base", message)]
     assert found.remedy == "add (base (went white right)), or correct the rule in line 4"
     assert found.witness == (("(go right)", "wait"),)

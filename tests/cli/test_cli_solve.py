@@ -53,7 +53,7 @@ def test_solve_says_what_was_left_out(tmp_path: Path) -> None:
     sheet.write_text(RING.counted(40))
     shown = run("solve", sheet).stdout
     assert (
-        "This is the value of the game without its step counter, (step 0) to (step 40). In this game a match "
+        "This is the value of the game without its step counter, (step 0) to (step 40). Without the counter, a match "
         "may be endless" in shown
     )
     assert "best play, until a position occurs again:" in shown

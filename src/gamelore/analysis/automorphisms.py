@@ -14,8 +14,9 @@ automorphism.
 The group is built from the stabilisers of the base, the last one first (Sims 1970). So one automorphism for each image
 of a base vertex is enough, and images in known orbits need no search.
 
-No live vertex depends on a vertex that is not *live*. If a vertex that is not live has several possible images, the
-search takes the first one. If these choices turn out to be inconsistent, the search is repeated with all vertices live.
+The caller marks some points as *live*: of several automorphisms that agree on all live points, one is enough. So if a
+base vertex that is not live has several possible images, the search tries only the first one. If these choices turn out
+to be inconsistent, the search is repeated with all points live.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class ColouredGraph:
         return np.sort(ends * LABELS + self.kinds)
 
     def is_mapped_to(self, other: ColouredGraph, images: Ints) -> bool:
-        """Return whether a bijection of the vertices maps the edges onto the edges of another graph, of equal kinds."""
+        """Return whether the bijection `images` maps the edges onto the edges of `other` and keeps their kinds."""
         return np.array_equal(self._keys(images), other._keys(np.arange(other.num_vertices)))
 
     def between(self, vertices: Ints) -> list[tuple[int, int, int]]:
@@ -143,7 +144,7 @@ class Colouring:
         return Colouring(self.colours.copy(), self.sizes.copy(), self.num_colours, self.trace)
 
     def _seen(self, graph: ColouredGraph, changed: Ints) -> tuple[Ints, NDArray[np.uint64]]:
-        """Return the neighbours of recoloured vertices, and for each a hash of these vertices, uint64[neighbours].
+        """Return the neighbours of recoloured vertices, and a hash for each neighbour, uint64[neighbours].
 
         The hash covers the colours of the recoloured vertices next to the neighbour, and the labels of the edges.
         """
@@ -179,8 +180,8 @@ class Colouring:
     def _keeping(self, colours: Ints, counts: Ints) -> NDArray[np.bool_]:
         """Return which parts of split colours keep their colour, bool[parts]; `colours` of the parts are sorted.
 
-        If the parts cover their colour completely, its largest part keeps it, the first of several. Otherwise the
-        vertices outside the parts keep the colour.
+        If the parts cover their colour completely, the largest part keeps the colour; if several parts are largest, the
+        first of these does. Otherwise the vertices outside the parts keep the colour.
         """
         begins = np.flatnonzero(np.diff(colours, prepend=-1))
         whole = np.add.reduceat(counts, begins) == self.sizes[colours[begins]]

@@ -1,4 +1,4 @@
-"""The whole check of a rulesheet: findings in its text, and faults that only play shows, each with moves to it.
+"""The whole check of a rulesheet: findings in its text, and faults that only play shows, with moves that lead to them.
 
 Findings of play:
 
@@ -285,7 +285,7 @@ class _Findings:
             yield self._finding("error", "no-goal", message, remedy, self._rule("goal", name), sample.joints)
 
     def _out_of_range(self, name: str, value: str, sample: Sample) -> Iterator[Finding]:
-        """Yield a finding if the rule for this goal has a variable as value; `gdl.lint` reports values in the text."""
+        """Yield a finding if the rule for this goal has a variable as value; `gdl.lint` reports all other values."""
         rule = self._rule("goal", name, value)
         if rule and isinstance(rule.head.args[1], Variable):
             message = f"expected a goal of {name} that is a whole number from 0 to 100, got {value}"
@@ -400,7 +400,7 @@ def _by_name(incidents: Sequence[tuple[str, Incident]]) -> dict[str, list[tuple[
 def _others(incidents: Sequence[object], name: str) -> str:
     """Return a text with the number of further incidents with this name; empty if there are none."""
     number = len(incidents) - 1
-    others = "neither is another one" if number == 1 else f"neither are {number} others"
+    others = "the same is true of one more" if number == 1 else f"the same is true of {number} more"
     return f", and {others} with the name '{name}'" if number else ""
 
 

@@ -44,7 +44,8 @@ def components_below(roots: Iterable[int], dependencies: Callable[[int], Iterabl
     Unlike `gdl.syntax.components`, this visits only what the roots need, and keeps the depth-first order of the roots:
     gates are built in this order, so that most gates are near the gates that read them.
     """
-    low: dict[int, int] = {}  # smallest index that each node on the stack reaches so far; BEYOND once it is off
+    # For each node on the stack, the smallest index that it reaches so far. For each node that left the stack, BEYOND.
+    low: dict[int, int] = {}
     stack: list[int] = []
     for root in roots:
         if root in low:
@@ -251,7 +252,7 @@ class Builder:
         return result
 
     def _actions(self, literal: GateLiteral) -> int:
-        """Return the set of actions that a literal stands for: it is true if one of them is played; 0 for others."""
+        """Return the set of actions of a literal that means "one of these actions is played"; 0 for other literals."""
         action = (literal - self.first_action) >> 1
         if 0 <= action < self.circuit.num_actions and not literal & 1:
             return 1 << action
@@ -436,7 +437,8 @@ def wide_gates(circuit: Circuit, steps: Sequence[ScheduleStep], kept: Sequence[G
 def _only_readers(literals: Ints, index_of: Ints, step_of: Ints, kept: Ints) -> Ints:
     """Return int64[gates]: for each gate, the gate into which it can be joined, or -1.
 
-    This must be the only reader of the gate, in the same step, and must read the gate without negation.
+    A gate is joined into its reader if it has no other reader, if both are in the same step, and if it is read without
+    negation. Nodes in `kept` are not joined.
     """
     read = index_of[literals.ravel() >> 1]
     by = np.repeat(np.arange(len(literals)), 2)
@@ -468,7 +470,7 @@ def _in_pieces(nodes: Ints, step_of: Ints, index_of: Ints, gates: Ints, literals
     num_nodes = len(index_of) + int((~is_last).sum())
     new = nodes[root]
     new[~is_last] = np.arange(len(index_of), num_nodes)
-    chained = np.flatnonzero(~is_last)  # the next piece reads each of these pieces
+    chained = np.flatnonzero(~is_last)  # each of these pieces is read by the next piece of its gate
     of_piece = np.repeat(np.arange(len(starts)), ends - starts)
     readers = np.concatenate([of_piece, chained + 1])
     read = np.concatenate([literals, 2 * new[chained]])

@@ -174,7 +174,8 @@ def object_file(text: str, make: Callable[[str], bytes]) -> bytes:
 def key_of(made_by: Sequence[str], *what: object) -> str:
     """Return the key of a result that is computed from a compiled game.
 
-    made_by: the modules that compute it, in addition to COMPILING; what: its inputs, which count by `repr`.
+    made_by: the modules that compute it, in addition to COMPILING.
+    what: its inputs. The key depends on the `repr` of each input.
     """
     return hashlib.sha256(f"{_machine()}\0{source_hash(*made_by)}\0{what!r}".encode()).hexdigest()
 

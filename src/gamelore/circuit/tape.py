@@ -6,8 +6,9 @@ positions are in one buffer:
 
     [facts | actions | outputs | temporaries]     each of the first three padded to a multiple of 64 planes
 
-Because of the padding, states, which are rows of 64-bit words, are converted to planes and back by transposing 64
-planes at a time (transpose.py). Each position of a block has a *lane*: lane i is bit i % 64 of word i // 64.
+States are rows of 64-bit words. They are converted to planes and back by transposing 64 planes at a time
+(transpose.py); the padding makes this possible. Each position of a block has a *lane*: lane i is bit i % 64 of word
+i // 64.
 
 A tape needs no compilation. Its gates are wide: a gate is the AND of any number of planes. Operands may be negated, and
 the result may be negated, too. Consecutive gates of the same shape form a *run*, which is a header and then the gates:

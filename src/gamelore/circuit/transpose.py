@@ -75,7 +75,11 @@ def _exchange(code: Code, values: list[str], distance: int, step: int) -> None:
 
 
 def _word_index(code: Code, lane: str) -> str:
-    """Return the index of the word for a row (`lane`) in 64 planes that are to be transposed, or were transposed."""
+    """Return the index of the word of row `lane` in the buffer `scratch`, which has one word of each row.
+
+    `_read` writes the word there and then transposes the buffer into 64 planes. `_write` transposes 64 planes into the
+    buffer and then reads the word.
+    """
     return code.calc("or", code.calc("shl", code.calc("and", lane, 63), 3), code.calc("lshr", lane, 6))
 
 
@@ -149,7 +153,10 @@ def _gather() -> str:
 
 
 def _mark() -> str:
-    """`mark(job, joint, lanes, set)`: set the bit of each lane in the planes of its actions, or clear these words."""
+    """`mark(job, joint, lanes, set)`: set the bit of each lane in the planes of the actions of the lane.
+
+    If `set` is false, clear the words that contain these bits.
+    """
     code = Code("internal void @mark(ptr %job, ptr %joint, i64 %lanes, i1 %set)")
     roles, num_actions = code.field("%job", RowJob, "num_roles"), code.field("%job", RowJob, "num_actions")
     actions = code.at(code.field("%job", RowJob, "planes", "ptr"), code.field("%job", RowJob, "first_action"))
@@ -258,7 +265,8 @@ class Rows:
 
     def __init__(self, address_of: Callable[[str], int], circuit: Circuit, num_planes: int) -> None:
         self._address_of = address_of
-        self._num_planes = num_planes + GROUP  # outputs are read in blocks of 64 planes; the last block may end later
+        # Outputs are read in blocks of 64 planes, and the last block may extend beyond the planes of the circuit.
+        self._num_planes = num_planes + GROUP
         self._starts = np.cumsum([0, *map(len, circuit.actions)], dtype=np.int64)
         self._layout = layout = PlaneLayout(circuit.num_facts, circuit.num_actions, 0)
         moves, goals = circuit.num_actions, sum(map(len, circuit.goals))

@@ -73,7 +73,10 @@ def transfer(
     runs: Runs = 10,
     matches: Matches = 3000,
     every_pair: Annotated[
-        bool, Option("--every-pair", help="Use all pairs of the paper's four games; leave out SOURCE and TARGET.")
+        bool,
+        Option(
+            "--every-pair", help="Use all pairs of the four games of Banerjee & Stone 2007, without SOURCE and TARGET."
+        ),
     ] = False,
     workers: Workers = 2,
     seed: Seed = SEED,
@@ -155,7 +158,12 @@ def reproduce(
     core: Annotated[bool, Option("--core", help="lock2004: make only the two tables of the paper.")] = False,
     fresh: Annotated[
         int | None,
-        Option(min=2, help="lock2004: number of runs for each improvement, and for the verdicts.", show_default="20"),
+        Option(
+            min=2,
+            help="lock2004: number of runs, in place of --runs, for improved variants of the player, for games that "
+            "are not in the paper, and for --verdicts.",
+            show_default="20",
+        ),
     ] = None,
     verdicts: Annotated[
         bool, Option("--verdicts", help="Make as many new runs as needed to judge every claim.")

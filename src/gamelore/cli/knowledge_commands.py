@@ -60,7 +60,9 @@ def features(
     limit: Annotated[
         int, Option(min=1, help="If there are more positions, use only positions of random matches.")
     ] = 100_000,
-    matches: Annotated[int, Option(min=1, help="Number of random matches in this case.")] = 1000,
+    matches: Annotated[
+        int, Option(min=1, help="Number of random matches, if there are more positions than --limit.")
+    ] = 1000,
     draw: Draw = None,
     engine: Engine = "auto",
     seed: Seed = 0,
@@ -281,7 +283,10 @@ def _print_sheets(drawn: Sheets, found_in: Sequence[str] = ()) -> None:
 
 
 def _draw_sheets(drawn: Sheets, path: Path, names: Sequence[str]) -> list[Path]:
-    """Draw each sheet into a picture; return the files. If there are several, `names` are parts of their names."""
+    """Draw each sheet into a picture; return the files. If there are several sheets, `names` has a name for each.
+
+    The name of a sheet becomes part of the name of its file.
+    """
     from ..lab.feature_trees import draw_features
 
     files = []
@@ -388,4 +393,4 @@ def import_(
     if json:
         console.emit({"knowledge": str(store.path), "learners": count})
     else:
-        console.say(f"{count} learners were new or had more matches, and were imported into {store.path}")
+        console.say(f"imported {count} learners that were not in {store.path}, or had fewer matches there")

@@ -68,8 +68,8 @@ def play(
     """Play matches between players, and count their goals.
 
     The strongest player is uct. By default it makes 1000 simulations for each move. To change this, write for example
-    uct:simulations=5000, or uct:seconds=0.5 for a time limit. Several matches are played side by side, and this is the
-    time limit for one move in each of them, all together.
+    uct:simulations=5000, or uct:seconds=0.5 for a time limit. Several matches are played at the same time and share
+    this limit: one move in every match takes 0.5 seconds in total.
 
     The players perfect, xreasonable, expert and novice need the solution of the game, and so does --regret. It is
     computed first (see `gamelore solve`). If the solution leaves out a step counter, these players ignore the counter.
@@ -280,7 +280,10 @@ class _Replay:
 
 
 class _Judge:
-    """Replayer of match records: either all of one game, or each of the game that it names. Loads each game once."""
+    """Replayer of match records. Loads each game once.
+
+    game: the game of all records; None: the game of each record is determined by the record and its folder.
+    """
 
     def __init__(self, game: Game | None, engine: EngineName) -> None:
         self._game = game
@@ -332,8 +335,8 @@ class _Judge:
 def _files(files: Sequence[Path]) -> Iterator[Path]:
     """Yield the given files, and in place of each folder its match records, sorted by name.
 
-    The files SERIES and JOURNAL of a recorded series are left out, since they are not match records. A pattern such as
-    FOLDER/*.json can name them.
+    The files SERIES and JOURNAL of a recorded series are not match records. They are left out, because a shell pattern
+    such as FOLDER/*.json may include them.
     """
     from ..matches.match import JOURNAL, SERIES
 

@@ -479,8 +479,8 @@ def _value_text(report: dict[str, Any]) -> str:
         text = f"{' and '.join(f'{role} gets {goal}' for role, goal in values.items())} under best play{in_plies}."
     if report["left_out"]:
         text += (
-            f" This is the value of the game {without_counter(report['left_out'])}. In this game a match may be "
-            "endless, and an endless match is a draw, as when the counter ends it."
+            f" This is the value of the game {without_counter(report['left_out'])}. Without the counter, a match may "
+            "be endless. An endless match is a draw, like a match that the counter ends."
         )
     return text
 
@@ -494,7 +494,9 @@ def _size(report: dict[str, Any]) -> str:
     """Return a text with the number of positions and the time for the solution."""
     positions, classes = f"{report['positions']:,} positions", f"{report['classes']:,}"
     if report["symmetries"] > 1:
-        positions += f", {classes} up to {report['symmetries']} symmetries; these have {report['moves']:,} moves"
+        positions += (
+            f" in {classes} classes under {report['symmetries']} symmetries; the classes have {report['moves']:,} moves"
+        )
     return f"{positions}; computed in {report['seconds']:.1f} s of processor time, {report['engine']} engine"
 
 

@@ -45,8 +45,8 @@ from ..ground.domains import Domains, Statics, Terms, statics
 if TYPE_CHECKING:
     from ..game.game import Game
 
-LONGEST = 2  # most characters of a name that is not abbreviated
-MAX_ADDED = 2  # most letters in a short form that are not first letters of words
+LONGEST = 2  # maximum number of characters of a name that is not abbreviated
+MAX_ADDED = 2  # maximum number of letters in a short form that are not first letters of words
 MAX_CONTENTS = 500  # if a board has more possible contents, only contents of the first state have short forms
 BLANKS = frozenset({"blank", "empty", "none"})  # names of blanks, in addition to `b` (see `_is_blank`)
 MARK, POINT = "#", "."
@@ -527,7 +527,8 @@ class _Finder:
         bare = Board(function, name, "squares", order, forms, {}, (), (), across, down, self.matrix, bool(full))
         spots, labels = _plan(bare)
         there = {fact[: len(order)] for fact in first} if POINT in forms.values() else set()
-        real = {at: spot for at, spot in spots.items() if at in there}  # if blanks are facts, a place needs a fact
+        # If empty squares are facts, too, only coordinates with a fact in the first state are squares of the board.
+        real = {at: spot for at, spot in spots.items() if at in there}
         return replace(bare, spots=real or spots, labels=tuple(labels))
 
     def _full(self, facts: Sequence[Arguments]) -> tuple[Values, ...]:

@@ -114,7 +114,7 @@ def given_in_head(sheet: Sheet) -> Iterator[Flaw]:
     for rule in sheet.rules:
         head = rule.head
         if head.name in instead:
-            message = f"'{head.name}' is in the head of a rule, but the match gives it and no rule can derive it"
+            message = f"'{head.name}' is in the head of a rule, but only the facts or moves of a match determine it"
             yield Flaw(head.location, message, f"use '{instead[head.name]}' in the head", rule)
         elif head.name == "role" and rule.body:
             message = "'role' is in the head of a rule with a body, but roles are declared by facts"

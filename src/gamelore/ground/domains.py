@@ -64,7 +64,8 @@ def _derived(rules: Iterable[Clause], relations: Collection[Signature]) -> tuple
     for name, arity in sorted(relations):
         atoms = list(clingo.symbolic_atoms.by_signature(translator.relation(name), arity))
         derived.sizes[name, arity] = len(atoms)
-        if len(atoms) <= MAX_KNOWN and all(atom.is_fact for atom in atoms):  # else a solver would have to decide
+        # If an atom is not a fact after grounding, only a solver could decide whether it holds.
+        if len(atoms) <= MAX_KNOWN and all(atom.is_fact for atom in atoms):
             rows = [tuple(_constant(term, spelled) for term in atom.symbol.arguments) for atom in atoms]
             derived.rows[name, arity] = rows
     return derived, complete

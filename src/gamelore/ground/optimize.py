@@ -196,9 +196,9 @@ _Asked: TypeAlias = tuple[frozenset[int] | None, frozenset[Signature]]
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """Condition of a clause on a guarded relation: it needs `atom` if the atoms of `context` hold.
+    """An atom of a guarded relation in the body of a clause.
 
-    The context binds the arguments at `places`.
+    The clause needs `atom` only if all atoms of `context` hold. The context binds the arguments of `atom` at `places`.
     """
 
     atom: Atom
@@ -209,8 +209,8 @@ class _Call:
 class Demand:
     """Rewriting by demand: chooses the relations to guard and their guarded arguments.
 
-    `guarded` returns the clauses with guards, and `guards` the clauses that define the guards. A *call* is a condition
-    of a clause on a guarded relation.
+    `guarded` returns the clauses with guards, and `guards` the clauses that define the guards. A *call* is an atom
+    of a guarded relation in the body of a clause.
 
     prefix: the prefix of the names of guards.
     large: a relation with at least this number of instances, or a relation that uses it, may get a guard.
@@ -225,7 +225,8 @@ class Demand:
         self._below, self._negated_below = cache(self.dependencies.below), cache(self.dependencies.negated_below)
         self._calls_of: dict[Clause, tuple[_Asked, list[_Call]]] = {}
         self.candidates = frozenset(self._candidates())
-        # If a guarded relation depends on a doubted relation, its guard may not depend on the negation of the latter.
+        # Relations that a guard might put into a new cycle through negation. If a guarded relation depends on a doubted
+        # relation, the guard must not depend on the negation of this doubted relation.
         self.doubted = self.candidates
         self.places = self._all_places()
         before = self.dependencies.negative_cycles()
@@ -274,8 +275,8 @@ class Demand:
     def _settle(self) -> None:
         """Keep the relations for which a guard is useful.
 
-        An atom of a relation that loses its guard can bind arguments of other relations. Therefore the computation
-        restarts without the relation.
+        When a relation loses its guard, its atoms come earlier in the order of evaluation, and can bind more arguments
+        of other relations. Therefore the computation restarts with the remaining relations as candidates.
         """
         self._keep_what_pays()
         while self.places.keys() < self.candidates:
@@ -337,7 +338,7 @@ class Demand:
         return cached[1]
 
     def _calls_in_order(self, rule: Clause) -> Iterator[_Call]:
-        """Yield the calls of a clause when its conditions are evaluated one by one, in the order of their rank."""
+        """Yield the calls of a clause, as if its conditions were evaluated one by one, in the order of their rank."""
         estimate = Estimate(self.domains, rule.positive)
         guard = self._guard(rule.head)
         context = [guard] if guard else []
@@ -449,7 +450,7 @@ LARGE_RELATION, LARGE_IN_A_STATE = 20_000, 200
 
 
 def rewrite(sheet: Rulesheet) -> Rewritten:
-    """Return rules to compile. Their ground program is small if every reachable fact may hold."""
+    """Return rules to compile. They keep the ground program small, although it covers all reachable facts."""
     rules = clauses(sheet)
     rules = without_persistent_facts(rules, _fresh("always", rules))
     static = statics(rules)
@@ -478,9 +479,9 @@ def _rewritten(sheet: Rulesheet, rules: list[Clause], domains: Domains, large: f
     rules = _needed_rules(rules)
     demand = Demand(rules, domains, _fresh("wanted", rules), large=large, must_pay=must_pay)
     guards = list(demand.guards())
-    # Now some relations are derived only for wanted bindings. The clauses of guards use these relations, so the parts
-    # and definitions made before demand must not replace conditions of guards. Therefore guards get a new projection,
-    # without unfolding.
+    # Now some relations are derived only for wanted bindings. Some of them are parts of the projection above, or occur
+    # in definitions that it could unfold. The clauses of guards may need other bindings of these relations. Therefore
+    # guards get a new projection with parts of its own, and without unfolding.
     parts = Projection(domains, _fresh("asked", rules))
     rules = [*demand.guarded(), *(part for guard in guards for part in parts.of(guard, depth=0))]
     names = frozenset(guard.head.name for guard in guards)
@@ -591,10 +592,10 @@ def _declaration(head: Atom) -> Atom:
 
 
 def _outside(rule: Rule, everywhere: bool) -> Rule:
-    """Return a new rule that makes the state outside if the bounds remove the head of `rule`.
+    """Return a new rule that marks a state as outside the bounds if the bounds remove the head of `rule`.
 
-    everywhere: whether to include terminal states for `legal`. Moves in a terminal state matter only if other answers
-        depend on them.
+    everywhere: whether a rule for `legal` marks terminal states, too. Moves in a terminal state matter only if other
+        answers depend on them.
     """
     removed = (*rule.body, Not(_declaration(rule.head), rule.location))
     if rule.head.name == "next":

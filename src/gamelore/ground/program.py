@@ -11,9 +11,10 @@ all groups: the same wanted atoms hold. Rules on which no wanted atom depends ar
 
 *Factoring* gives equivalent rules that need far fewer gates. Two steps alternate until neither saves much more:
 
-- Merging. If several rules are equal except for one literal, one rule replaces them. It asks for any of the different
-  literals, a *set*: `h :- a, x.  h :- a, y.  h :- a, z.` becomes `h :- a, s.` with s = x or y or z. Equal sets get the
-  same new atom. If a rule can be merged in several ways, the set that saves most over all rules is chosen.
+- Merging. If several rules are equal except for one literal, one rule replaces them. The different literals form a
+  *set*; the new rule has a new atom in their place, which holds if one of them holds. For example,
+  `h :- a, x.  h :- a, y.  h :- a, z.` becomes `h :- a, s.` with s = x or y or z. Equal sets get the same new atom. If a
+  rule can be merged in several ways, the set that saves most over all rules is chosen.
 - Factoring. If several rules of a head share a literal, one rule replaces them: `h :- a, b.  h :- a, c, d.` becomes
   `h :- a, r.` with the *remainder* `r :- b.  r :- c, d.` Equal remainders get the same new atom, even for different
   heads. For each rule, the literal that occurs in the most rules of its head is chosen. This is algebraic factoring

@@ -158,7 +158,8 @@ def judge(
 ) -> list[ClaimFinding]:
     """Measure and judge every claim. Holm's correction is made over all directional claims together.
 
-    While a measure reads the evidence, the evidence adds the ids of the settings that it reads to the set `touched`.
+    touched: a set that belongs to the evidence. Whenever a measure reads a setting, the evidence adds the id of the
+        setting to this set.
     """
     claims, tested, settings = list(claims), [], []
     for claim in claims:

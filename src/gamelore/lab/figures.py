@@ -218,7 +218,10 @@ def _paper_axis(axes: Axes, axis: tuple[float, float]) -> None:
 
 
 def _end_labels(axes: Axes, curves: dict[str, Curve], apart: float) -> None:
-    """Write the name and the last value of each curve at its right end, the texts at least `apart` apart in y."""
+    """Write the name and the last value of each curve at its right end.
+
+    apart: the minimum vertical distance between two texts, on the scale of the y axis.
+    """
     shown: list[float] = []
     for value, learner in sorted((float(curve.mean[-1]), learner) for learner, curve in curves.items()):
         shown.append(max([value, *(other + apart for other in shown[-1:])]))

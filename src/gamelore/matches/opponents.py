@@ -91,7 +91,8 @@ class Opponent(Player):
     def choose(self, turn: Turn) -> NDArray[np.int32]:
         """See `Player.choose`.
 
-        Expand the tree below each new position by one ply for each role, once for each position and role.
+        When a role is in a position for the first time, the tree below the position is expanded, with as many plies as
+        the game has roles.
         """
         classes = turn.graph.memo(MoveClasses)
         choices, unknown = self._try(turn, classes)

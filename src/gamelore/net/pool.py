@@ -461,9 +461,9 @@ class Workers:
         return game, process
 
     def leave(self, process: WorkerProcess) -> None:
-        """Count one match less in a process, and end idle processes.
+        """Count one match less in a process. End idle processes until at most IDLE of them are left.
 
-        The IDLE idle processes that had a match most recently do not end.
+        Those that had a match most recently are kept.
         """
         process.num_matches -= 1
         process.left_at = time.monotonic()
@@ -636,7 +636,7 @@ class RunningMatch:
             end, goals, *others = await process.ask("stop", self._seconds, match=self._key, moves=moves)
         except WorkerDied:
             raise
-        except GameloreError:  # an error of the store or the player; the match is over all the same
+        except GameloreError:  # an error of the store or the player; the match has ended nevertheless
             self._is_over = True
             self._abandon(process)
             raise

@@ -109,7 +109,8 @@ class Player(Protocol):
 def most_wanted(begin: int, num_moves: int, grades: I8, wants: I8) -> tuple[int, int]:
     """Return (highest preference among the moves, number of moves with this preference); for use inside kernels.
 
-    `grades` is parallel to `graph.move_actions`; `wants` holds the preference for each grade, which is 0 or more.
+    `grades[i]` is the grade of the move `graph.move_actions[i]`, and `wants[grade]` is the preference for this grade.
+    Preferences are 0 or more.
     """
     best, count = -1, 0
     for i in range(begin, begin + num_moves):

@@ -395,7 +395,7 @@ def _successors(rows: I32, num_joint: I64, succ_start: I64, successors: I32) -> 
 
 @kernel
 def joint_stride(row: int, role: int, num_moves: I32x2) -> int:
-    """Return the difference of the numbers of two joint moves in which only the role's choice differs, by 1.
+    """Return by how much the number of a joint move grows if only the role's choice in it grows by 1.
 
     For use inside kernels.
     """

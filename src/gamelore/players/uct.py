@@ -332,7 +332,7 @@ SEARCH = 2  # purpose of random numbers, besides EXPLORE and WHICH of random_str
 SELECTION, PLAYOUT = 0, 1  # the two uses of a simulation's random stream
 DEFAULT_SIMULATIONS = 1000
 HIGHEST_GOAL = 100
-NODES_AT_ONCE = 1 << 20  # maximum nodes of all trees that a search by number of simulations grows at once
+NODES_AT_ONCE = 1 << 20  # maximum number of nodes of all trees that grow at once, if a number of simulations is given
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,7 +128,7 @@ class ContextPairs:
         )
 
     def inheriting(self, earlier: ContextPairs) -> ContextPairs:
-        """Copy the counts of all pairs that are also in `earlier` from there, and return self."""
+        """Replace the counts of each pair that is also in `earlier` by the counts there. Return self."""
         # without trailing zeros, a key is the same before and after the patterns become wider
         places = {key.tobytes().rstrip(b"\0"): i for i, key in enumerate(earlier.keys)}
         before = np.array([places.get(key.tobytes().rstrip(b"\0"), -1) for key in self.keys], np.intp)

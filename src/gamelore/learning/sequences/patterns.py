@@ -107,7 +107,8 @@ class Patterns:
     def move_images(self, numbers: NDArray[np.int32], graph: PositionGraph | None = None) -> NDArray[np.int32]:
         """Return the images of move numbers under the symmetries, int32[symmetries, any].
 
-        The columns are the move numbers 0, 1, .. up to the largest one in `numbers` and in the graph, or further.
+        Column i belongs to move number i. There are columns for all move numbers in `numbers` and in the graph; there
+        may be more columns.
         """
         if self._is_native:
             return self._move_images

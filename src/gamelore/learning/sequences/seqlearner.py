@@ -11,8 +11,8 @@ function of a `Record`.
 
 In the store, facts and moves are text, because engines and versions number them differently. The numbers also decide
 which of several symmetric images is the smallest. Therefore rows are converted to canonical form when they are read.
-Rows that are already canonical do not change, so a learner that continues on the same engine gets the same values as
-without the stop.
+Rows that are already canonical do not change. So a learner that is stored, and continues later on the same engine, gets
+the same values as a learner that is never interrupted.
 
 In match i of a tournament (section 2) the first player has role i modulo the number of roles, and the second player has
 all other roles. In a game of one role the two players take turns, match by match. Random streams are keyed by (seed,
@@ -333,9 +333,9 @@ def _entries(learner: SeqLearner, rows: Sequence[SequenceRow]) -> Entries:
     moves = names.numbers([row.moves for row in rows], learner.settings.lengths[-1])
     contexts = _packed(patterns, [row.context for row in rows])
     own_moves, own_contexts = canonical_pairs(patterns, moves, contexts)
-    # A context contains the facts that canonical origin states have in common. A symmetry of the sequence may have a
-    # smaller image of the context, but this image need not hold in these states. So a canonical sequence keeps its
-    # context.
+    # A context contains the facts that the canonical origin states of a sequence have in common. A symmetry that maps
+    # the sequence to itself may map the context to a smaller context, but the origin states need not contain the facts
+    # of the smaller one. So a canonical sequence keeps its context.
     stays = (own_moves == moves).all(axis=1, keepdims=True) & (not learner.table.apart)
     return Entries(
         np.array([names.role(row.role) for row in rows], np.int8),

@@ -13,8 +13,7 @@ The facts of an afterstate are the facts of the position. A pair has one more fa
 Some afterstates are images of each other under the symmetries of the game. They share one representative:
 
     of a position  the smallest image of the position (solver/statespace.py)
-    of a pair      the smallest image of the position, with an image of the move. If several images of the move fit
-                   this position, the image with the smallest number.
+    of a pair      the smallest image of the pair; positions are compared first, and then the numbers of the moves
 
 So the representative does not depend on the order in which the afterstates are met.
 """
@@ -183,7 +182,7 @@ UNMET = np.int32(-(2**31))  # marks a missing entry; no afterstate has this numb
 
 
 class Representatives:
-    """Representatives of the afterstates met so far; a memo of their graph.
+    """Representatives of the afterstates met so far. Each graph has one object, `graph.memo(Representatives)`.
 
     rows   int32[any], representatives of positions: rows[row] belongs to the afterstate row
     moves  int32[any], representatives of pairs: moves[move] belongs to the afterstate ~move

@@ -89,7 +89,7 @@ def difference(evidence: Evidence, game: str, opponent: str, left: str, right: s
 
 
 def level(evidence: Evidence, game: str, opponent: str, learner: str, window: Sequence[int]) -> Array:
-    """Return the mean reward per match in the window, by run. A cumulative average over the window ends here."""
+    """Return the mean reward per match in the window, by run: the last value of a cumulative average over it."""
     rewards = evidence.rewards(game, opponent, learner)
     return stats.window_means(rewards, _window(window, rewards))
 
@@ -311,9 +311,9 @@ def other_rewards(games: list[str]) -> int:
 
 
 def moves_share(game: str, what: str) -> float:
-    """Return the share of plies at which the mover has `what` legal moves than the mover one ply before.
+    """Return the share of plies for which `what` holds: "more", "as many" or "no fewer" moves than one ply before.
 
-    `what` is "more", "as many" or "no fewer". The plies are those of random matches.
+    At each ply, the legal moves of the mover are counted. The plies are those of random matches.
     """
     graph, matches = _random_matches(game)
     counts = [(graph.num_moves[rows[:-1]] * graph.acting[rows[:-1]]).sum(axis=1) for rows in matches]  # of the mover
@@ -399,7 +399,7 @@ class Study:
     """The results of one reading.
 
     evidence  the trials that figures and tables show
-    findings  the judged claims, possibly from other trials (those of the verdicts)
+    findings  the judged claims. With the option `verdicts`, they are measured on separate trials, not on `evidence`
     folder    the folder of the report
     parts     the parts of the plan that were run
     """

@@ -42,7 +42,7 @@ from .runs import SOURCES, STRATEGIES
 
 CLASS_NAMES = (".9 to 1", ".8 to .9", ".7 to .8", ".55 to .7 (tier 3)")
 _COUNTS: tuple[tuple[str, str, dict[str, float]], ...] = (
-    ("strong pairs", "pairs from .55, together", paper.PAIRS),
+    ("strong pairs", "pairs with weights .55 to 1, in total", paper.PAIRS),
     ("sequences", "sequences in SeqTable", paper.SEQUENCES),
     ("twice", "of these, met at least twice", {}),
     ("origins", "of these, met in at least two origin states", {}),
@@ -74,8 +74,9 @@ def table1(study: Study, game: str) -> TableBlock:
         rows += [(_ROW_NAMES[row], "ours", *ours), ("", "paper", *printed)]
     header = ("", "", *(f"{column.opponent}, {column.what}" for column in paper.COLUMNS))
     caption = (
-        f"{paper.TITLES[game]}: per cent of matches won or drawn (reliability) and won (power), means with standard "
-        f"deviations over {study.plan.runs} runs, for the baseline over {2 * study.plan.runs} blocks. Bold: improved "
+        f"{paper.TITLES[game]}: per cent of matches won or drawn (reliability) and won (power). Means, with standard "
+        f"deviations in brackets, are taken over {study.plan.runs} runs, and for the baseline over "
+        f"{2 * study.plan.runs} blocks of matches; a block has as many matches as the test of a run. Bold: improved "
         "over the row above (ours: Welch's test, p < 0.05 after Holm's correction over all such comparisons in both "
         "games)."
     )
@@ -207,8 +208,9 @@ def raised_table(tests: Sequence[Raised], runs: int) -> TableBlock:
         rows.append((paper.OTHERS[test.game], test.test, test.opponent, *numbers))
     header = ("game", "player", "against", "random player: won or drawn, %", "SeqPlayer", "difference")
     caption = (
-        f"Reliability after {Curriculum().num_matches} matches watched, sequences of three moves; {runs} runs of 50 "
-        "matches each with fresh seeds, 95 % intervals."
+        f"Reliability with 95 % intervals. SeqPlayer has watched {Curriculum().num_matches} matches and learned "
+        f"sequences of three moves. There are {runs} runs with fresh seeds; each has 50 test matches against each "
+        "opponent."
     )
     return TableBlock(header, rows, (3, 4, 5), caption)
 
@@ -473,10 +475,10 @@ def classes_words(study: Study) -> list[str]:
         "possible in any match.",
         f"{len(lost)} are possible only in matches that their contestant lost: {are_lines} the solos with three "
         "squares in a line, because a line loses.",
-        f"{len(shut_out)} more are possible in no match that their contestant won or drew if a perfect player takes "
-        "part, and a perfect player takes part in all matches of the training: "
+        f"{len(shut_out)} more are possible in matches that their contestant won or drew, but only in those without "
+        "a perfect player. All matches of the training have a perfect player, so these classes cannot be learned: "
         + ", ".join(f"{count} {name}" for name, count in kinds.items() if count)
-        + ". (A first player that loses nothing takes the centre, and then has few such moves.)",
+        + ". (A perfect first player takes the centre. After that, few of its moves avoid a loss.)",
         f"So the training can meet {len(classes.in_training)} classes; {len(ever)} of them were met in at least one "
         f"of {len(met)} runs.",
     ]
