@@ -62,7 +62,7 @@ def test_of_a_match_that_does_not_end_the_reasoner_tells_the_steps():
 
 
 def test_of_one_that_does_not_end_the_native_engine_tells_so():
-    with pytest.raises(GameloreError, match=r"expected random playouts of unnamed to end, but 1 did not"):
+    with pytest.raises(GameloreError, match=r"expected random playouts of unnamed to end, but 1 of them did not end"):
         playout_speed(gamelore.load(ENDLESS, engine="native"), 0.01)
 
 

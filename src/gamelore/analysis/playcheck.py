@@ -125,9 +125,9 @@ def check_sheet(
         if NOT_PLAYED.isdisjoint(finding.code for finding in checked.findings if finding.severity == "error"):
             _play(checked, text, effort, engine, limits)
         else:
-            checked.not_played = "it has errors to be put right first"
+            checked.not_played = "it has errors that must be corrected first"
     except KeyboardInterrupt:
-        checked.interrupted, checked.not_played = True, "it was interrupted"
+        checked.interrupted, checked.not_played = True, "the check was interrupted"
     return checked
 
 

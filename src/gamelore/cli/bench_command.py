@@ -124,7 +124,7 @@ def _timed(game: Game, n: int, seconds: float, seed: int, compile_s: float = 0.0
     cpu_s, wall_s = time.process_time() - begin, time.perf_counter() - wall
     if not num_playouts and game.engine == "native":
         raise GameloreError(
-            f"expected random playouts of {game.name} to end, but {n} playouts did not end in {cpu_s:.0f} s; "
+            f"expected random playouts of {game.name} to end, but {n} of them did not end in {cpu_s:.0f} s; "
             "allow more --seconds, or let `gamelore check --play` test whether matches must end"
         )
     return PlayoutSpeed(num_playouts, num_steps, cpu_s, wall_s, compile_s)
