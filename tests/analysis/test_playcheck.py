@@ -366,4 +366,4 @@ def test_a_sheet_is_checked_in_its_text_and_then_in_play(tmp_path):
     assert (played.findings, played.report.all_states, played.title) == ([], True, f"{path}:b=c")
     flawed = check_sheet(path, f"{text}\n(<= (next ?x) (true (cell ?y)))", "a", Effort())
     assert "unsafe-variable" in {finding.code for finding in flawed.findings}
-    assert (flawed.report, flawed.not_played) == (None, "it has errors to be put right first")
+    assert (flawed.report, flawed.not_played) == (None, "it has errors that must be corrected first")
