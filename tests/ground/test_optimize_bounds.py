@@ -250,8 +250,9 @@ def test_a_search_plays_on_where_the_bounds_end():
 
 def test_the_reason_says_that_the_bounds_were_taken_and_why():
     assert re.fullmatch(
-        "only for states within `base` and `input`, because the whole game is too large: expected grounding to end "
-        r"within 20000 literals, but it did not; the largest relation is `\w+`, with \d+ atoms so far",
+        "the whole game is too large, so only the states within `base` and `input` are compiled: "
+        r"expected grounding to end within 20000 literals, but it did not; the largest relation is `\w+`, "
+        r"with \d+ atoms so far",
         bounded(COUNTER).engine_reason,
     )
 
@@ -314,7 +315,9 @@ def test_the_check_compares_what_is_outside(tmp_path):
     path = tmp_path / "leaving.kif"
     path.write_text(LEAVING_BASE)
     found = run("check", path, "--play", "--ground-literals", SMALL.literals, code=1).stdout
-    assert "native engine only for states within `base` and `input`, because the whole game is too large" in found
+    assert (
+        "native engine; the whole game is too large, so only the states within `base` and `input` are compiled" in found
+    )
     assert re.search(r"is not in 'base', and the same is true of \d+ more with the name", found)
 
 

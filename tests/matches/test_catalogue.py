@@ -55,7 +55,7 @@ def test_what_is_wrong_is_named(spec: str, message: str) -> None:
     assert message in str(caught.value)
 
 
-def test_names_are_enlisted_once() -> None:
+def test_names_are_registered_once() -> None:
     with pytest.raises(GameloreError, match="'random', which is already used"):
         register("random", PlayerKind("again", {}, Opponent))
     assert all(entry.about for entry in PLAYERS.values())

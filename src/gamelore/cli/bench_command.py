@@ -248,7 +248,7 @@ def _show(row: dict[str, Any], size: int, json: bool) -> None:
     elif not json:
         typer.echo(_line(title(row["game"]), [_cell(row[column]) for column in COLUMNS], size))
         if row.get("reason"):
-            how = "on the native engine" if row["engine"] == "native" else "on the reasoner:"
+            how = "on the native engine:" if row["engine"] == "native" else "on the reasoner:"
             say(f"{row['game']} plays {how} {row['reason']}")
 
 

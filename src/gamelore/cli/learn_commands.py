@@ -385,13 +385,11 @@ def _learned(learner: SeqLearner) -> dict[str, Any]:
 
 
 def _tested(learner: SeqLearner, expert: str, seed: int, matches: int) -> Iterator[dict[str, Any]]:
-    """Yield the tests of the learner as JSON fields. Without matches there are none."""
+    """Yield the tests of the learner as JSON fields."""
     from ..catalogue import player
     from ..lab.stats import share_interval
     from ..learning.session import score_versions
 
-    if not matches:
-        return
     with console.status() as doing:
 
         def tell(name: str, opponent: str) -> None:

@@ -202,7 +202,7 @@ def _engine(report: PlayReport) -> str:
     if report.size:
         numbers = zip(report.size, ("fact", "action", "gate"), strict=True)
         size = ", ".join(console.counted(number, what) for number, what in numbers)
-        how = f"native engine {report.reason}\n  made" if report.reason else "native engine, made"
+        how = f"native engine; {report.reason}\n  made" if report.reason else "native engine, made"
         return f"{how} in {report.make_seconds:.1f} s: {size}"
     return f"{report.engine} engine: {report.reason}"
 

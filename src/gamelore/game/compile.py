@@ -25,6 +25,7 @@ from ..ground.program import GroundProgram, ground
 from .engines import BoundedEngine, NativeEngine, ReasonerEngine
 
 # If a game is too large, a second grounding within `base` and `input` gets this share of the time limit.
+ONLY_BOUNDED = "the whole game is too large, so only the states within `base` and `input` are compiled"
 WITHIN_BOUNDS = 0.5
 
 
@@ -92,7 +93,7 @@ def compiled_engine(sheet: Rulesheet, limits: Limits, rewrite: bool) -> tuple[Na
     except GroundingError:
         raise GroundingError(too_large) from None
     reason, _, _ = too_large.partition(". Remedy:")
-    return bounded, f"only for states within `base` and `input`, because the whole game is too large: {reason}"
+    return bounded, f"{ONLY_BOUNDED}: {reason}"
 
 
 def rulesheet_findings(text: str, path: Path | None = None, limits: Limits | None = None) -> list[lint.Finding]:

@@ -331,7 +331,8 @@ class LastingLearner(Player):
     time can continue a learner: a second process gets a KnowledgeError, and the store stays consistent. Any method may
     raise KnowledgeError if the store cannot be read or written, or if sources given by name have no feature values.
     `begin` raises GameloreError for a graph that lookahead has filled beyond the cap of `td.series`; earlier matches
-    are stored by then. Callers that replace a large graph between matches, such as `play_matches`, avoid the error.
+    are stored by then. Callers that replace a large graph between matches, such as `play_matches`, avoid the
+    error with the default cap.
     """
 
     def __init__(
@@ -642,9 +643,11 @@ def score_versions(
 ) -> Iterator[tuple[str, str, Score]]:
     """Test a random player and both versions of SeqPlayer, each against a random player and against the expert.
 
-    Yield (player, opponent, score) of each test, of `matches` matches. `player` creates a player from its name.
-    `progress` is called with the player and the opponent before each test.
+    Yield (player, opponent, score) of each test, of `matches` matches; nothing for 0 matches. `player` creates a player
+    from its name. `progress` is called with the player and the opponent before each test.
     """
+    if not matches:
+        return
     tournaments = Tournaments(PositionGraph(learner.patterns.game), (seed, 0), player)
     players: dict[str, Player] = {"random": tournaments.named("random")}
     for version in TIERS:

@@ -33,7 +33,7 @@ STAGE = "play"  # part of the random stream keys of `play_matches`
 _FIRST_WIDTH = 64
 _SIDE_BY_SIDE = 256
 # bytes; a larger graph is replaced between two batches of matches, which does not change results. This is less than
-# the cap at which learners that look ahead refuse to begin a match (`learning.td.series`)
+# the default cap at which learners that look ahead refuse to begin a match (`learning.td.series`)
 _MAX_GRAPH = 200_000_000
 
 

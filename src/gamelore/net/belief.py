@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 MAX_GUESSES = 500  # maximum number of possible joint moves to try after a missed turn
 MAX_BELIEFS = 32  # maximum number of possible positions to keep after a missed turn
 UNENDING = 1 << 30  # plies, in effect no limit: the host decides when a match is over, see `Advanced.end`
-# bytes of a position graph; a larger one is replaced between two turns. This is less than the cap at which learners
-# that look ahead refuse to begin a match (`learning.td.series`)
+# bytes of a position graph; a larger one is replaced between two turns. This is less than the default cap at which
+# learners that look ahead refuse to begin a match (`learning.td.series`)
 MAX_GRAPH = 200_000_000
 MOST_USED = 1000  # maximum number of used match numbers to remember
 RENAMED = 100_000  # maximum number of cached renamed moves of a match

@@ -196,9 +196,10 @@ def _processor_time(seconds: float) -> Iterator[None]:
 def _limit(memory: int) -> None:
     """Limit the address space to `memory` bytes, and disable core files.
 
-    The graph of positions is limited to a share of this memory (POSITIONS), so learners need no lower cap.
+    The graph of positions is limited to a share of this memory (POSITIONS), so learners need no lower cap, unless the
+    user has set one.
     """
-    os.environ[CAP_VARIABLE] = str(memory >> 20)
+    os.environ.setdefault(CAP_VARIABLE, str(memory >> 20))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     most, _ = _lowered(resource.RLIMIT_AS, memory)
     refusals = () if sys.platform == "linux" else (ValueError, OSError)  # macOS may refuse the limit

@@ -38,7 +38,7 @@ def stream(seed: int, *key: int | str) -> np.uint64:
     for part in (seed, *key):
         if isinstance(part, str):
             part = int.from_bytes(blake2b(part.encode(), digest_size=8).digest(), "little")
-        value = _scramble(value ^ _scramble((part + _GOLDEN) & _MASK))
+        value = _finalise(value ^ _finalise((part + _GOLDEN) & _MASK))
     return np.uint64(value)
 
 
@@ -107,7 +107,7 @@ def _unsigned(values: ArrayLike) -> NDArray[np.uint64]:
     return np.array(values & _MASK if isinstance(values, int) else values).astype(np.uint64)
 
 
-def _scramble(value: int) -> int:
+def _finalise(value: int) -> int:
     """Return `finalise` of a Python integer."""
     value = ((value ^ (value >> 30)) * _FIRST) & _MASK
     value = ((value ^ (value >> 27)) * _SECOND) & _MASK

@@ -257,10 +257,10 @@ class SeqTable:
     def add(self, met: Excerpts, origins: Bits) -> None:
         """Add sequences. `origins` are the patterns of their origin states, uint64[n, words]."""
         moves, states = canonical_pairs(self.patterns, met.moves, origins)
-        padded = np.full((len(moves), self._keys.shape[1]), NO_MOVE, np.int32)
-        padded[:, 0], padded[:, 1], padded[:, 2 : 2 + moves.shape[1]] = met.roles, met.kinds, moves
-        if len(padded):
-            self._take(padded, states, np.ones(len(padded), np.int32), np.zeros(len(padded), np.bool_))
+        keys = np.full((len(moves), self._keys.shape[1]), NO_MOVE, np.int32)
+        keys[:, 0], keys[:, 1], keys[:, 2 : 2 + moves.shape[1]] = met.roles, met.kinds, moves
+        if len(keys):
+            self._take(keys, states, np.ones(len(keys), np.int32), np.zeros(len(keys), np.bool_))
 
     def restore(self, entries: Entries) -> None:
         """Add the entries of another table. Where `several` is true in such an entry, it stays true."""
