@@ -77,11 +77,11 @@ def hosted(players: Sequence[str], num_matches: int, at_once: int = 1) -> tuple[
         async with HostedSeries(gamelore.load("tictactoe"), players, CLOCKS) as series:
             await series.run(at_once, at_once)  # workers and code are warm
             begin = time.perf_counter()
-            before = sum(one.plies for one in series.played.values())
+            before = sum(len(record.moves) for record in series.played.values())
             await series.run(at_once + num_matches, at_once)
             seconds = time.perf_counter() - begin
-            turns = sum(one.plies for one in series.played.values()) - before
-            return seconds, turns, Counter(event.kind for one in series.played.values() for event in one.events)
+            turns = sum(len(record.moves) for record in series.played.values()) - before
+            return seconds, turns, Counter(event.kind for record in series.played.values() for event in record.events)
 
     return asyncio.run(run())
 

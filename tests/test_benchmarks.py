@@ -1,0 +1,18 @@
+"""The benchmarks that need nothing beside gamelore still run. Their figures are not looked at."""
+
+import csv
+import subprocess
+import sys
+from pathlib import Path
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+
+
+def test_network(tmp_path: Path) -> None:
+    table = tmp_path / "rows.csv"
+    options = ["--matches", "2", "--repeats", "1", "--csv", str(table)]
+    subprocess.run([sys.executable, BENCHMARKS / "network.py", *options], check=True, capture_output=True, cwd=tmp_path)
+    with table.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["way"] for row in rows] == ["in process", "two local", "over HTTP", "50 at once"]
+    assert all(int(row["turns"]) >= 2 * 5 and row["errors"] == "0" for row in rows)
