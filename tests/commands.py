@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import time
+from pathlib import Path
 from typing import Any
 
+import pytest
 from typer.testing import CliRunner
 
 from gamelore.cli import app
+from gamelore.learning.store.knowledge import Knowledge
 
 
 def run(*arguments: object, code: int = 0, input: str | bytes | None = None) -> Any:
@@ -20,3 +24,15 @@ def run(*arguments: object, code: int = 0, input: str | bytes | None = None) -> 
 def run_json(*arguments: object, code: int = 0) -> Any:
     """The same command with --json: the value that it printed."""
     return json.loads(run(*arguments, "--json", code=code).stdout)
+
+
+def wait_for_matches(store: Path, num_matches: int) -> None:
+    """Until a learner in the store has so many behind it."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if store.exists():
+            with Knowledge(store) as knowledge:
+                if any(learner.num_matches >= num_matches for learner in knowledge.learners()):
+                    return
+        time.sleep(0.05)
+    pytest.fail(f"expected {num_matches} matches in {store} within a minute")

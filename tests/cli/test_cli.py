@@ -7,7 +7,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -17,9 +16,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from commands import wait_for_matches
 from gamelore.cli import app
 from gamelore.lab.report import ReportPaths
-from gamelore.learning.store.knowledge import Knowledge
 from gamelore.players.uct import SearchSettings
 
 ROOT: Any = typer.main.get_command(app)  # of click's classes, which typer brings along under various names
@@ -335,18 +334,6 @@ def test_an_interrupt_keeps_every_finished_match_and_says_so(store: Path) -> Non
     assert kept["num_matches"] >= 20
     assert f"after {kept['num_matches']} matches" in run("knowledge", "show")
     assert run_json("learn", "tictactoe", "--matches", kept["num_matches"] + 5)["number"] == kept["number"]
-
-
-def wait_for_matches(store: Path, num_matches: int) -> None:
-    """Until a learner in the store has so many behind it."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if store.exists():
-            with Knowledge(store) as knowledge:
-                if any(learner.num_matches >= num_matches for learner in knowledge.learners()):
-                    return
-        time.sleep(0.05)
-    pytest.fail(f"expected {num_matches} matches in {store} within a minute")
 
 
 def test_transfer_writes_a_report_and_refuses_a_folder_of_other_settings(tmp_path: Path) -> None:

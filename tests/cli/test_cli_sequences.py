@@ -5,17 +5,15 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from commands import run, run_json
+from commands import run, run_json, wait_for_matches
 from gamelore.cli.learn_commands import curriculum
 from gamelore.errors import GameloreError
 from gamelore.learning.sequences.seqlearner import Curriculum
-from gamelore.learning.store.knowledge import Knowledge
 
 SHORT = ("--learner", "sequences", "--against", "random,expert", "--matches", 12, "--tests", 20)
 
@@ -216,15 +214,3 @@ def test_an_interrupt_keeps_every_finished_tournament(store: Path) -> None:
     assert kept["num_matches"] >= 80
     assert kept["num_matches"] % 40 == 0
     assert run_json("knowledge", "show", 1)["pairs"]
-
-
-def wait_for_matches(store: Path, num_matches: int) -> None:
-    """Until a learner in the store has so many behind it."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if store.exists():
-            with Knowledge(store) as knowledge:
-                if any(learner.num_matches >= num_matches for learner in knowledge.learners()):
-                    return
-        time.sleep(0.05)
-    pytest.fail(f"expected {num_matches} matches in {store} within a minute")

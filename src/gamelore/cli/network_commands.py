@@ -214,7 +214,10 @@ def host(
     with usage():
         settings = HostSettings(startclock, playclock, extra, replace, seed)
         players = _players(rules, player)
-        _check_figure(figure)
+        if figure is not None:
+            from ..lab.figures import check_format
+
+            check_format(figure)
     if verbose:
         logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr, force=True)
     series = HostedSeries(rules, players, settings, scramble=scramble, folder=record)
@@ -261,19 +264,6 @@ def _players(game: Game, options: Sequence[str]) -> list[str]:
         names = ", ".join(missing)
         raise GameloreError(f"expected a player for every role, got none for {names}; add --player {missing[0]}=PLAYER")
     return [by_role[role] for role in game.roles]
-
-
-def _check_figure(path: Path | None) -> None:
-    """Raise GameloreError if pictures of the format of this file cannot be written."""
-    if path is None or not path.suffix:
-        return
-    from matplotlib.figure import Figure
-
-    formats = Figure().canvas.get_supported_filetypes()
-    if path.suffix[1:].lower() not in formats:
-        raise GameloreError(
-            f"expected a picture format ({', '.join(sorted(formats))}), got '{path.suffix}'; choose one of these"
-        )
 
 
 async def _lead(series: HostedSeries, matches: int, at_once: int, window: int, give_up: int | None) -> None:

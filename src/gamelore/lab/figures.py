@@ -85,6 +85,18 @@ def rule(axes: Axes, width: float, y: float) -> None:
     axes.plot([MARGIN, width - MARGIN], [y, y], color=RULE, linewidth=0.8)
 
 
+def check_format(path: Path) -> None:
+    """Raise GameloreError if the path has a suffix that is not a format of matplotlib."""
+    from matplotlib.figure import Figure
+
+    formats = Figure().canvas.get_supported_filetypes()
+    if path.suffix and path.suffix[1:].lower() not in formats:
+        raise GameloreError(
+            f"expected a picture format ({', '.join(sorted(formats))}), got '{path.suffix}'; choose one of these, "
+            "or leave out the suffix"
+        )
+
+
 def save(figure: Figure, path: str | Path) -> list[Path]:
     """Write a picture and return the files written.
 
@@ -92,12 +104,7 @@ def save(figure: Figure, path: str | Path) -> list[Path]:
     Raise GameloreError for a suffix that is not a format of matplotlib.
     """
     chosen = Path(path)
-    formats = figure.canvas.get_supported_filetypes()
-    if chosen.suffix and chosen.suffix[1:].lower() not in formats:
-        raise GameloreError(
-            f"expected a picture format ({', '.join(sorted(formats))}), got '{chosen.suffix}'; choose one of these, "
-            "or leave out the suffix"
-        )
+    check_format(chosen)
     files = [chosen] if chosen.suffix else [chosen.with_suffix(".png"), chosen.with_suffix(".svg")]
     for file in files:
         _write(figure, file, 200)

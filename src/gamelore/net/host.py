@@ -29,7 +29,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar, get_args
 
 from ..catalogue import player as of_catalogue
-from ..errors import GameloreError, ProtocolError
+from ..errors import GameloreError, ProtocolError, check_word
 from ..game.game import make
 from ..gdl.syntax import printable
 from ..learning.session import LastingLearner
@@ -83,8 +83,7 @@ class HostSettings:
                 raise GameloreError(
                     f"expected a {name} of at least 0 seconds, got {getattr(self, name)}; choose a larger one"
                 )
-        if self.replace not in get_args(Replace):
-            raise GameloreError(f"expected the setting replace to be random or first, got {self.replace!r}")
+        check_word("replace", self.replace, get_args(Replace))
         if self.max_plies < 1:
             raise GameloreError(f"expected max_plies of at least 1, got {self.max_plies}; choose a larger one")
 
