@@ -243,6 +243,26 @@ def test_pairs_that_stay_keep_their_record() -> None:
     assert both.chosen(np.array([1, 0])).record.comments.tolist() == [4, 3]
 
 
+def test_grown_contexts_stay_beside_the_more_general_ones() -> None:
+    """Three matches with the same sequence: its context loses facts, and the pairs of the earlier contexts stay."""
+    graph = PositionGraph(game_of("losetictactoe"))
+    patterns = Patterns(graph.game, Symmetries.trivial(graph.game))
+    tails = [[1, 2, 5, 4, 9, 3, 8, 7, 6], [4, 2, 5, 1, 9, 3, 8, 7, 6], [2, 1, 5, 4, 9, 3, 8, 7, 6]]
+    contexts = {}
+    for chosen in (SequenceSettings(), SequenceSettings(contexts="grown")):
+        learner = SeqLearner(patterns, chosen)
+        contexts[chosen.contexts] = []
+        for moves in ([tails[0], tails[0]], [tails[1]], [tails[2]]):
+            for places in moves:
+                take(learner, played(graph, marks(places)))
+            learner.extract()
+            contexts[chosen.contexts].append(set(map(tuple, learner.pairs.keys.tolist())))
+    common, grown = contexts["common"], contexts["grown"]
+    assert common[0] == grown[0]
+    assert not common[0] <= common[2]
+    assert [pairs for pairs in grown] == [common[0], common[0] | common[1], common[0] | common[1] | common[2]]
+
+
 # ---- weights
 
 

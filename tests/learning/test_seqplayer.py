@@ -108,12 +108,14 @@ def turns_at_start(name: str, lanes: int = 200) -> Turn:
     return Turn(graph, 0, np.arange(lanes), np.full(lanes, graph.start, np.int32), keys, np.zeros(lanes, np.int32))
 
 
-def advised(pairs: ContextPairs, tiers: Sequence[float], *, by_branch: bool = False) -> tuple[set[str], set[int]]:
+def advised(
+    pairs: ContextPairs, tiers: Sequence[float], *, by_branch: bool = False, absent: int = 0
+) -> tuple[set[str], set[int]]:
     """The moves that are chosen at the start, over many draws, and the tiers that decide."""
     turn = turns_at_start(pairs.patterns.game.name)
     falling = pairs.chosen(np.argsort(-pairs.weights, kind="stable"))
     allowed = np.ones(9 * len(turn.lanes), np.bool_)
-    advice = consult(falling, turn, np.array(tiers), allowed, by_branch=by_branch)
+    advice = consult(falling, turn, np.array(tiers), allowed, by_branch=by_branch, absent=absent)
     game, legal = turn.graph.game, turn.graph.legal(turn.graph.start, 0)
     chosen = {game.move_text(0, int(legal[i])) for i in set(advice.choices.tolist()) if i != NOBODY}
     return chosen, set(advice.tiers.tolist())
@@ -157,6 +159,32 @@ def test_what_does_not_hold_or_is_not_legal_advises_nothing() -> None:
 def test_a_context_that_holds_in_several_images_advises_all_of_them() -> None:
     pairs = pairs_of(patterns_of("tictactoe", True), (0.8, 0, ["(cell 1 1 b)", "(control xplayer)"], [solo(1)]))
     assert advised(pairs, [0.55])[0] == {mark(place) for place in (1, 3, 7, 9)}
+
+
+def test_a_state_may_lack_facts_of_a_context() -> None:
+    pairs = pairs_of(
+        patterns_of("tictactoe"),
+        (1.0, 0, ["(cell 1 1 x)", "(cell 1 2 o)", "(cell 1 3 b)"], [solo(2)]),
+        (0.6, 0, ["(cell 1 1 x)", "(cell 1 3 b)"], [solo(3)]),
+    )
+    assert advised(pairs, [0.55]) == (set(), {NOBODY})
+    assert advised(pairs, [0.55], absent=1) == ({mark(3)}, {0})
+    assert advised(pairs, [0.55], absent=2) == ({mark(2)}, {0})
+
+
+def test_the_nearest_contexts_are_asked_last() -> None:
+    pairs = pairs_of(
+        patterns_of("tictactoe"),
+        (0.6, 0, X_TO_MOVE, [solo(1)]),
+        (1.0, 0, ["(cell 1 1 x)", "(cell 1 3 b)"], [solo(5)]),
+    )
+    turn = turns_at_start("tictactoe", 20)
+    legal = turn.graph.legal(turn.graph.start, 0)
+    for known, nearest, wanted in ((pairs, 1, mark(1)), (pairs.chosen(np.array([1])), 1, mark(5))):
+        player = SeqPlayer(known, SeqPlayerSettings(nearest=nearest))
+        assert {turn.graph.game.move_text(0, int(legal[i])) for i in player.choose(turn)} == {wanted}
+        assert sum(player.sources.values()) == len(turn.lanes)
+    assert len(set(SeqPlayer(pairs.chosen(np.array([1]))).choose(turn).tolist())) > 1
 
 
 def test_a_pair_votes_once_for_a_move_or_once_for_each_sequence() -> None:
@@ -407,6 +435,7 @@ def test_without_the_log_of_the_match_there_is_no_enforcing() -> None:
     [
         {"version": 3},
         {"verify": -1},
+        {"nearest": -1},
         {"fallback": "perfect"},
         {"fallback": "verified"},
         {"enforce": "solos"},

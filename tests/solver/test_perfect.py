@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from copy import copy
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 import gamelore
 from gamelore import GameloreError
+from gamelore.analysis.symmetry import symmetries
 from gamelore.catalogue import play_matches
 from gamelore.catalogue import player as by_name
 from gamelore.matches.match import MatchState
@@ -17,8 +19,9 @@ from gamelore.players.lookahead import MoveClasses
 from gamelore.players.player import Player, Turn
 from gamelore.players.position_graph import PositionGraph
 from gamelore.players.random_streams import extend, stream
-from gamelore.solver.perfect import Perfect, RegretCount, SolvedMoves, best_line, first_moves, regret
+from gamelore.solver.perfect import Choice, Graded, Perfect, RegretCount, SolvedMoves, best_line, first_moves, regret
 from gamelore.solver.solution import solve
+from gamelore.solver.statespace import Canonical
 from walks import Plain, Walk, drawn_walk
 
 # White at a: straight to the end (one ply), by way of b (three plies), to c where black draws, to d where black wins.
@@ -252,3 +255,91 @@ def test_a_line_that_need_not_end_says_why_it_stops() -> None:
     line = best_line(SolvedMoves(PositionGraph(gamelore.load(ring.counted(90)))))
     assert (line.end, len(line.moves)) == ("repetition", 3)
     assert best_line(SolvedMoves(PositionGraph(gamelore.load(ring.text))), most_plies=2).end == "cut"
+
+
+# ---- choices that are not drawn
+
+
+def rows_after(
+    graph: PositionGraph, rows: NDArray[np.int32], choices: NDArray[np.int32], role: int
+) -> NDArray[np.int32]:
+    joint = np.zeros((len(rows), graph.game.num_roles), np.int32)
+    joint[:, role] = choices
+    return graph.successor(rows, joint)
+
+
+def own_rows(graph: PositionGraph, role: int) -> NDArray[np.int32]:
+    rows = everything(graph)
+    return rows[graph.acting[rows, role]]
+
+
+@pytest.mark.parametrize("choice", ["fixed", "symmetric"])
+@pytest.mark.parametrize("player", [Perfect("value"), Reasonable()])
+def test_a_fixed_choice_is_among_the_drawn_ones_and_the_only_one(player: Graded, choice: Choice) -> None:
+    graph = PositionGraph(gamelore.load("losetictactoe"))
+    rows = own_rows(graph, 0)
+    repeating = copy(player)
+    Graded.__init__(repeating, choice, 5)
+    drawn, fixed = (x.distribution(graph, rows, 0) for x in (player, repeating))
+    assert set(np.unique(fixed)) == {0.0, 1.0}
+    assert (drawn[fixed == 1.0] > 0).all()
+    counts = graph.num_moves[rows, 0]
+    assert (np.add.reduceat(fixed, np.cumsum(counts) - counts) == 1.0).all()
+    for seed in (1, 2):
+        keys, plies = extend(stream(seed), np.arange(len(rows))), np.full(len(rows), seed, np.int32)
+        choices = repeating.choose(Turn(graph, 0, np.arange(len(rows)), rows, keys, plies))
+        assert (fixed[np.cumsum(counts) - counts + choices] == 1.0).all()
+
+
+def test_other_keys_fix_other_choices_and_all_alike() -> None:
+    graph = PositionGraph(gamelore.load("losetictactoe"))
+    rows = own_rows(graph, 0)[1:200]
+    mean = np.mean([Perfect("value", "fixed", key).distribution(graph, rows, 0) for key in range(400)], axis=0)
+    expected = Perfect("value").distribution(graph, rows, 0)
+    assert np.abs(mean - expected).max() < 5 * (0.25 / 400) ** 0.5
+
+
+def test_a_choice_is_fixed_whatever_the_step_counter_shows() -> None:
+    ring = Walk({0: [1, 3], 1: [2], 2: [0], 3: [4, 5], 4: [0], 5: [0]}, {0: 0, 1: 1, 2: 0, 3: 1, 4: 0, 5: 0}, {})
+    graph = PositionGraph(gamelore.load(ring.counted(90)))
+    rows = own_rows(graph, 0)
+    places = [frozenset(fact for fact in graph.facts(row) if "step" not in fact) for row in rows.tolist()]
+    assert len(set(places)) < len(places)
+    for key in range(20):
+        shares_of: dict[frozenset[str], set[bytes]] = {}
+        player = Perfect("value", "fixed", key)
+        for row, place in zip(rows, places, strict=True):
+            shares_of.setdefault(place, set()).add(player.distribution(graph, np.array([row]), 0).tobytes())
+        assert all(len(several) == 1 for several in shares_of.values())
+
+
+def test_symmetric_positions_get_symmetric_choices() -> None:
+    game = gamelore.load("losetictactoe")
+    group = symmetries(game)
+    graph = PositionGraph(game)
+    canonical = Canonical(group)
+    met: dict[str, dict[bytes, set[bytes]]] = {"fixed": {}, "symmetric": {}}
+    rows = own_rows(graph, 1)
+    for choice, after in met.items():
+        choices = Perfect("value", choice, 3).choose(  # type: ignore[arg-type]
+            Turn(graph, 1, np.arange(len(rows)), rows, np.zeros(len(rows), np.uint64), np.zeros(len(rows), np.int32))
+        )
+        own, reached = (canonical.of(graph.states[x]) for x in (rows, rows_after(graph, rows, choices, 1)))
+        for before, state in zip(own, reached, strict=True):
+            after.setdefault(before.tobytes(), set()).add(state.tobytes())
+    assert {len(states) for states in met["symmetric"].values()} == {1}
+    assert max(len(states) for states in met["fixed"].values()) > 1
+
+
+def test_only_the_perfect_moves_of_an_expert_are_fixed() -> None:
+    graph = PositionGraph(gamelore.load("losetictactoe"))
+    rows = own_rows(graph, 0)
+    expert = XReasonable(10.0, best="value", choice="fixed", hash_key=9)
+    perfect, reasonable = Perfect("value", "fixed", 9), Reasonable()
+    expected = 0.1 * reasonable.distribution(graph, rows, 0) + 0.9 * perfect.distribution(graph, rows, 0)
+    assert np.allclose(expert.distribution(graph, rows, 0), expected)
+
+
+def test_an_unknown_choice_is_refused() -> None:
+    with pytest.raises(GameloreError, match=r"expected .*drawn, fixed or symmetric.*got 'first'"):
+        Perfect(choice="first")  # type: ignore[arg-type]

@@ -138,6 +138,7 @@ def _role_number(game: Game, role: str | None) -> int:
     "reproduce banerjee2007 --reading text --runs 3 --matches 500 --out quick --json",
     "reproduce lock2004 --out strategies",
     "reproduce lock2004 --core --runs 3 --out quick --json",
+    "reproduce lock2004 --reading tables --core --out tables",
     kept=KEPT,
 )
 def reproduce(
@@ -146,10 +147,11 @@ def reproduce(
     ],
     out: Out = Path("report"),
     reading: Annotated[
-        Literal["text", "figures", "both"] | None,
+        Literal["text", "figures", "tables", "both"] | None,
         Option(
-            help="banerjee2007: settings as in the text of the paper, or as its figures suggest.",
-            show_default="figures",
+            help="Settings that the paper leaves open: as in its text, or as its figures (banerjee2007) or tables "
+            "(lock2004) suggest.",
+            show_default="figures; for lock2004 text",
         ),
     ] = None,
     matches: Annotated[
@@ -160,8 +162,8 @@ def reproduce(
         int | None,
         Option(
             min=2,
-            help="lock2004: number of runs, in place of --runs, for improved variants of the player, for games that "
-            "are not in the paper, and for --verdicts.",
+            help="lock2004: number of runs, in place of --runs, for improved variants of the player, for the arms that "
+            "compare readings, for games that are not in the paper, and for --verdicts.",
             show_default="20",
         ),
     ] = None,
@@ -179,7 +181,7 @@ def reproduce(
     settings, choose another folder.
     """
     own: dict[str, dict[str, Any]] = {
-        "banerjee2007": {"reading": reading, "matches": matches},
+        "banerjee2007": {"matches": matches},
         "lock2004": {"core": core or None, "fresh": fresh},
     }
     console.known(paper, tuple(own), "a paper")
@@ -191,7 +193,8 @@ def reproduce(
                 f"gamelore reproduce {other}",
                 console.USAGE,
             )
-    chosen = {name: value for name, value in (own[paper] | {"seed": seed}).items() if value is not None}
+    every = own[paper] | {"reading": reading, "seed": seed}
+    chosen = {name: value for name, value in every.items() if value is not None}
     run = import_module(f"gamelore.lab.papers.{paper}").reproduce
     report = run(out, runs=runs, verdicts=verdicts, workers=workers, progress=sys.stderr.isatty(), **chosen)
     _show(report, _claims(report), json)

@@ -20,7 +20,7 @@ from ..players.kernel import F64, I8, I32, I64, U64, Boolx2, I8x2, I32x2, I64x2,
 from ..players.lookahead import MoveClasses
 from ..players.player import Player, Started, Turn, most_wanted, nth_wanted
 from ..players.random_streams import EXPLORE, WHICH, below, mix, uniform, unit
-from ..solver.perfect import Best, Graded, Grades, Perfect, SolvedMoves
+from ..solver.perfect import Best, Choice, Graded, Grades, Perfect, SolvedMoves
 
 if TYPE_CHECKING:
     from ..players.position_graph import PositionGraph
@@ -249,15 +249,16 @@ _REASONABLE_WANTS = {"ignore": np.array([2, 1, 0, 1], np.int8), "avoid": np.arra
 class Reasonable(Graded):
     """Player that makes a winning move, or avoids moves after which another role can make it lose at once.
 
-    It chooses at random among equally good moves.
-
-    own  treatment of the player's own moves that lose at once (readings.md, L&E 5).
-         "ignore": The player does not avoid them. This is the default interpretation of the paper. With it, the
-         reasonable player plays lose tic-tac-toe at random.
-         "avoid": The player avoids them too. It then plays like egreedy without exploration.
+    own       treatment of the player's own moves that lose at once (readings.md, L&E 5).
+              "ignore": The player does not avoid them. This is the default interpretation of the paper. With it, the
+              reasonable player plays lose tic-tac-toe at random.
+              "avoid": The player avoids them too. It then plays like egreedy without exploration.
+    choice    choice among equally good moves, see `Graded`
+    hash_key  see `Graded`
     """
 
-    def __init__(self, own: Own = "ignore") -> None:
+    def __init__(self, own: Own = "ignore", choice: Choice = "drawn", hash_key: int = 0) -> None:
+        super().__init__(choice, hash_key)
         check_word("own", own, get_args(Own))
         self.own = own
 
@@ -285,19 +286,28 @@ class _ReasonableBySolution(Reasonable):
 class XReasonable(Player):
     """Player that makes each move like `Reasonable` with a probability of `x` per cent, else like `Perfect`.
 
-    x     percentage of reasonable moves; the paper's expert has 10, and its novice has 70
-    own   see `Reasonable`
-    best  see `Perfect`
+    x         percentage of reasonable moves; the paper's expert has 10, and its novice has 70
+    own       see `Reasonable`
+    best      see `Perfect`
+    choice    choice among equally good perfect moves, see `Graded`; a reasonable move is always drawn
+    hash_key  see `Graded`
 
     Raise GameloreError if x is not from 0 to 100. When the first match begins, raise GameloreError if the game cannot
     be solved.
     """
 
-    def __init__(self, x: float = EXPERT, own: Own = "ignore", best: Best = "fastest") -> None:
+    def __init__(
+        self,
+        x: float = EXPERT,
+        own: Own = "ignore",
+        best: Best = "fastest",
+        choice: Choice = "drawn",
+        hash_key: int = 0,
+    ) -> None:
         if not 0.0 <= x <= _PERCENT:
             raise GameloreError(f"expected an x from 0 to 100, got {x}; x is the percentage of reasonable moves")
         self.x = x
-        self.perfect = Perfect(best)
+        self.perfect = Perfect(best, choice, hash_key)
         self.reasonable = _ReasonableBySolution(own)
 
     def begin(self, role: int, started: Started) -> None:

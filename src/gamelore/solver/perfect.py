@@ -18,18 +18,21 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from ..analysis.symmetry import Symmetries, step_counter
 from ..errors import check_word
 from ..players.kernel import F64, I8, I16, I32, I64, U64, Bool, Boolx2, I16x2, I32x2, I32x3, I64x2, Int8, kernel
 from ..players.lookahead import GIVES, LOSS, NEUTRAL, WIN, is_reply
 from ..players.player import Finished, Player, Started, Turn, most_wanted, nth_wanted
 from ..players.position_graph import joint_stride, longer
-from ..players.random_streams import WHICH, below
+from ..players.random_streams import WHICH, below, mix
 from .solution import Solution, solve
+from .statespace import Canonical, affordable_symmetries
 
 if TYPE_CHECKING:
     from ..players.position_graph import PositionGraph
 
 Best = Literal["fastest", "value"]
+Choice = Literal["drawn", "fixed", "symmetric"]
 Grades = tuple[NDArray[np.int8], NDArray[np.int8]]
 
 
@@ -93,18 +96,44 @@ class SolvedMoves:
 
 
 class Graded(Player):
-    """Player that grades its moves and chooses at random among the moves of the most preferred grade."""
+    """Player that grades its moves and makes a choice among the moves of the most preferred grade.
+
+    choice    "drawn": a new random choice each time. "fixed": the same choice whenever a position comes again, whatever
+              a step counter shows; it is the move to the position with the smallest hash. "symmetric": the same, and
+              in symmetric positions the symmetric choice (readings.md, L&E 4)
+    hash_key  key of the hash; each key gives other choices
+
+    Raise GameloreError for any other word.
+    """
+
+    def __init__(self, choice: Choice = "drawn", hash_key: int = 0) -> None:
+        check_word("choice", choice, get_args(Choice))
+        self.choice: Choice = choice
+        self.hash_key = np.uint64(hash_key & _ALL_BITS)
 
     def choose(self, turn: Turn) -> NDArray[np.int32]:
         """See `Player.choose`."""
         graph = turn.graph
-        grades, wants = self.grades(graph, turn.rows, turn.role)
-        return _draw(turn.role, turn.rows, turn.keys, turn.plies, graph.num_moves, graph.move_start, grades, wants)
+        graded = self.grades(graph, turn.rows, turn.role)
+        if self.choice != "drawn":
+            return self._fixed(graph, turn.rows, turn.role, graded)
+        return _draw(turn.role, turn.rows, turn.keys, turn.plies, graph.num_moves, graph.move_start, *graded)
+
+    def _fixed(self, graph: PositionGraph, rows: NDArray[np.int32], role: int, graded: Grades) -> NDArray[np.int32]:
+        """Return the choice int32[n] in each row, if choices are not drawn."""
+        keys = graph.memo(PositionKeys, self.choice == "symmetric").of(graph.successors_of(rows))
+        after = graph.num_moves, graph.move_start, graph.succ_start, graph.successors
+        return _smallest(role, rows, *after, *graded, keys, self.hash_key)
 
     def distribution(self, graph: PositionGraph, rows: NDArray[np.int32], role: int) -> NDArray[np.float64]:
         """Return the probabilities float64[total] of the role's moves, one row after the other."""
-        grades, wants = self.grades(graph, rows, role)
-        return _shares(role, rows, graph.num_moves, graph.move_start, grades, wants)
+        graded = self.grades(graph, rows, role)
+        if self.choice == "drawn":
+            return _shares(role, rows, graph.num_moves, graph.move_start, *graded)
+        counts = graph.num_moves[rows, role]
+        shares = np.zeros(counts.sum())
+        shares[np.cumsum(counts) - counts + self._fixed(graph, rows, role, graded)] = 1.0
+        return shares
 
     @abstractmethod
     def grades(self, graph: PositionGraph, rows: NDArray[np.int32], role: int) -> Grades:
@@ -115,14 +144,43 @@ class Graded(Player):
         """
 
 
-class Perfect(Graded):
-    """Player that chooses at random among its best moves in a solved game (readings.md, L&E 4).
+class PositionKeys:
+    """Hashes of the positions of a graph without their step counter; they are the same in every process.
 
-    `best` is "fastest" for the moves that gain points as fast, or lose points as slowly, as possible; "value" for all
-    moves that lose no points against best play. Raise GameloreError for any other word.
+    is_symmetric  whether symmetric positions have the same hash
     """
 
-    def __init__(self, best: Best = "fastest") -> None:
+    def __init__(self, graph: PositionGraph, is_symmetric: bool) -> None:
+        self.graph = graph
+        counter = step_counter(graph.game)
+        group = affordable_symmetries(graph.game) if is_symmetric else Symmetries.trivial(graph.game)
+        if counter is not None:
+            group = group.keeping(map(graph.game.fact_text, counter.facts))
+        self._canonical = Canonical(group, None if counter is None else counter.mask)
+        self._keys, self._is_hashed = np.zeros(0, np.uint64), np.zeros(0, np.bool_)
+
+    def of(self, rows: NDArray[np.int32]) -> NDArray[np.uint64]:
+        """Return an array of hashes that is parallel to the rows of the graph and valid for these rows."""
+        graph = self.graph
+        if len(self._keys) < graph.num_rows:
+            self._keys, self._is_hashed = (longer(part, 2 * graph.num_rows) for part in (self._keys, self._is_hashed))
+        fresh = graph.distinct(rows[~self._is_hashed[rows]])
+        if fresh.size:
+            self._keys[fresh] = graph.game.state_keys(self._canonical.of(graph.states[fresh]))
+            self._is_hashed[fresh] = True
+        return self._keys
+
+
+class Perfect(Graded):
+    """Player that makes a choice among its best moves in a solved game (readings.md, L&E 4).
+
+    `best` is "fastest" for the moves that gain points as fast, or lose points as slowly, as possible; "value" for all
+    moves that lose no points against best play. For `choice` and `hash_key` see `Graded`. Raise GameloreError for any
+    other word.
+    """
+
+    def __init__(self, best: Best = "fastest", choice: Choice = "drawn", hash_key: int = 0) -> None:
+        super().__init__(choice, hash_key)
         check_word("best", best, get_args(Best))
         self.best = best
 
@@ -140,6 +198,7 @@ class Perfect(Graded):
 
 _CHOSEN = np.array([0, 1], np.int8)
 _WHICH = np.uint64(WHICH)
+_ALL_BITS = 0xFFFFFFFFFFFFFFFF
 
 
 @kernel
@@ -213,6 +272,37 @@ def _draw(
         begin = move_start[rows[i], role]
         most, count = most_wanted(begin, num_moves[rows[i], role], grades, wants)
         out[i] = nth_wanted(begin, grades, wants, most, below(keys[i], np.uint64(plies[i]), _WHICH, count))
+    return out
+
+
+@kernel
+def _smallest(
+    role: int,
+    rows: I32,
+    num_moves: I32x2,
+    move_start: I64x2,
+    succ_start: I64,
+    successors: I32,
+    grades: I8,
+    wants: I8,
+    keys: U64,
+    hash_key: np.uint64,
+) -> I32:
+    """Return for each row, of the moves with the highest preference, the one to the position with the smallest hash.
+
+    The other roles make their first moves. Of moves with the same hash, the first in action order is returned.
+    """
+    out = np.zeros(rows.size, np.int32)
+    for i in range(rows.size):
+        row = rows[i]
+        begin, stride = move_start[row, role], joint_stride(row, role, num_moves)
+        most, _ = most_wanted(begin, num_moves[row, role], grades, wants)
+        smallest, is_first = np.uint64(0), True
+        for move in range(num_moves[row, role]):
+            if wants[grades[begin + move]] == most:
+                hashed = mix(keys[successors[succ_start[row] + move * stride]], hash_key)
+                if is_first or hashed < smallest:
+                    out[i], smallest, is_first = move, hashed, False
     return out
 
 

@@ -85,6 +85,16 @@ class ContextPairs:
         """uint64[pairs, words]: the context of each pair, as a pattern."""
         return np.ascontiguousarray(self.keys[:, 2:])
 
+    @property
+    def branch_roles(self) -> NDArray[np.int8]:
+        """int8[branches]: the role that each branch advises."""
+        return np.repeat(self.roles, np.diff(self.starts))
+
+    @property
+    def branch_contexts(self) -> Bits:
+        """uint64[branches, words]: the context of each branch, as a pattern."""
+        return np.repeat(self.contexts, np.diff(self.starts), axis=0)
+
     @classmethod
     def none(cls, patterns: Patterns, longest: int) -> ContextPairs:
         """Return a set of pairs that is empty."""
@@ -185,12 +195,17 @@ def pair_keys(roles: NDArray[np.int8], moves: Moves, contexts: Bits, trees: Tree
 
 
 @kernel
-def holds(contexts: U64x2, pair: int, images: U64x2, symmetry: int) -> bool:
-    """Return whether the context of a pair holds in the image of a state under a symmetry."""
-    missing = np.uint64(0)
+def holds(contexts: U64x2, pair: int, images: U64x2, symmetry: int, absent: int) -> bool:
+    """Return whether the image of a state under a symmetry has all facts of a pair's context but at most `absent`."""
+    num_absent = 0
     for word in range(contexts.shape[1]):
-        missing |= contexts[pair, word] & ~images[symmetry, word]
-    return bool(missing == 0)
+        missing = contexts[pair, word] & ~images[symmetry, word]
+        while missing:
+            num_absent += 1
+            if num_absent > absent:
+                return False
+            missing &= missing - np.uint64(1)  # clears the lowest bit
+    return True
 
 
 @kernel

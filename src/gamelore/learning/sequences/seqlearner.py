@@ -151,7 +151,7 @@ def _weigh(
                 continue
             advises, agrees = False, False
             for symmetry in range(num_symmetries):
-                if not holds(contexts, pair, images, symmetry):
+                if not holds(contexts, pair, images, symmetry, 0):
                     continue
                 for first in firsts[starts[pair] : starts[pair + 1]]:
                     move = move_images[inverse[symmetry], first]
@@ -167,7 +167,7 @@ def _weigh(
 
 Draws = Literal["count", "lose"]
 Repeated = Literal["encounters", "origins", "once"]
-Contexts = Literal["common", "each"]
+Contexts = Literal["common", "grown", "each"]
 Locality = Literal["none", "moves", "contexts", "both"]
 _WORDS = {"repeated": Repeated, "contexts": Contexts, "trees": Trees, "draws": Draws, "locality": Locality}
 
@@ -180,8 +180,9 @@ class SequenceSettings:
     weighting  formula of PWL, a key of WEIGHTS
     repeated   when a sequence gets a context. "encounters": when it occurred twice; "origins": when it occurred in two
                different origin states (readings.md, L&E 9); "once": when it occurred once
-    contexts   "common": the context contains the facts that hold in all origin states of the sequence; "each": each
-               origin state is a context
+    contexts   "common": the context contains the facts that hold in all origin states of the sequence; "grown": in
+               addition, the pairs of earlier tournaments stay when the context of their sequence becomes more general
+               (section 1.1: "engendering new, more general context pairs"); "each": each origin state is a context
     trees      "context": sequences with the same context form one tree; "first": sequences form one tree only if they
                have the same first move as well
     draws      "count": a draw is a success for a contestant, as in the paper for games whose value is a draw; "lose":
@@ -268,6 +269,11 @@ class SeqLearner:
         if self.settings.locality in ("contexts", "both"):
             actions = moves // self.patterns.game.num_roles
             contexts = contexts & pack_bits(self._vicinity.around(actions), contexts.shape[1])
+        if self.settings.contexts == "grown":
+            earlier, width = self.pairs, contexts.shape[1]
+            roles, moves = np.append(roles, earlier.branch_roles), np.vstack([moves, earlier.moves])
+            kinds = np.append(kinds, earlier.kinds)
+            contexts = np.vstack([contexts, padded(earlier.branch_contexts, width)])
         pairs = ContextPairs.form(self.patterns, roles, kinds, moves, contexts, trees, exact=self.is_exact)
         pairs.inheriting(self.pairs)
         self.pairs = pairs.weighed(WEIGHTS[self.settings.weighting](pairs.record))

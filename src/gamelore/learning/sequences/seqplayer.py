@@ -59,6 +59,7 @@ def consult(
     allowed: NDArray[np.bool_],
     *,
     by_branch: bool = False,
+    absent: int = 0,
 ) -> Advice:
     """Return the advice for each lane of the turn. It comes from the first tier in which a pair advises a move.
 
@@ -70,16 +71,20 @@ def consult(
     allowed    bool[total], whether each legal move may be advised; the moves of all lanes, one lane after another
     by_branch  True: each branch of a pair has a vote for its first move; False: each pair has one vote for each
                different first move of its branches
+    absent     number of facts of a context that the state may lack
     """
     patterns, graph = pairs.patterns, turn.graph
     starts, firsts = (pairs.starts, np.ascontiguousarray(pairs.moves[:, 0])) if by_branch else pairs.first_moves
     states = patterns.of(graph, turn.rows)
     lanes = (states, turn.rows, turn.keys, turn.plies, turn.role, allowed)
     moves = (graph.num_moves, graph.move_start, graph.move_actions)
-    contexts = (pairs.roles, padded(pairs.contexts, states.shape[1]), pairs.by_context)
+    contexts = (pairs.roles, padded(pairs.contexts, states.shape[1]), _no_order if absent else pairs.by_context)
     branches = (pairs.weights, starts, firsts, pairs.starts, pairs.moves)
     images = (patterns.move_images(firsts, graph), patterns.symmetries.inverse, patterns.byte_tables)
-    return Advice(*_consult(*lanes, *(moves + contexts), *branches, *images, tiers, by_branch))
+    return Advice(*_consult(*lanes, *(moves + contexts), *branches, *images, tiers, by_branch, absent))
+
+
+_no_order = np.zeros(0, np.int64)  # as in inexact pairs: every context is compared
 
 
 @kernel
@@ -106,6 +111,7 @@ def _consult(
     byte_tables: U64x4,
     tiers: F64,
     by_branch: bool,
+    absent: int,
 ) -> tuple[I32, I8, I64, I32, I32, I32]:
     """See `consult`."""
     num_symmetries, num_pairs, num_roles = move_images.shape[0], roles.size, num_moves.shape[1]
@@ -141,7 +147,7 @@ def _consult(
                 if roles[voter] != role or weights[voter] < tiers[tier]:
                     continue
                 for symmetry in range(num_symmetries):
-                    if not holds(contexts, voter, images, symmetry):
+                    if not holds(contexts, voter, images, symmetry, absent):
                         continue
                     for first in firsts[first_starts[voter] : first_starts[voter + 1]]:
                         move = move_images[inverse[symmetry], first]
@@ -175,7 +181,7 @@ def _consult(
                 if roles[voter] != role or weights[voter] < tiers[tier]:
                     continue
                 for symmetry in range(num_symmetries):
-                    if not holds(contexts, voter, images, symmetry):
+                    if not holds(contexts, voter, images, symmetry, absent):
                         continue
                     for branch in range(starts[voter], starts[voter + 1]):
                         if move_images[inverse[symmetry], moves[branch, 0]] == chosen:
@@ -214,6 +220,8 @@ class SeqPlayerSettings:
     enforce   which sequences the Enforcer continues: "all", "duets" or "none"
     votes     "pairs": each pair has one vote for each move that it advises; "sequences": each sequence of a pair has
               one vote for its first move
+    nearest   if no pair advises a move, pairs do whose context lacks one fact in the state, or else two facts, up to
+              this number. Their advice is for one move only. 0: only pairs whose context holds, as in the paper
     verify    depth of a minimax search in plies; 0: no search, as in the paper. If the search proves that a move
               loses, the move is not advised and not enforced, unless all moves lose. The paper's discussion proposes
               a narrow search
@@ -224,6 +232,7 @@ class SeqPlayerSettings:
     version: Literal[1, 2] = 2
     enforce: Enforce = "all"
     votes: Votes = "pairs"
+    nearest: int = 0
     verify: int = 0
     fallback: Fallback = "random"
 
@@ -233,10 +242,11 @@ class SeqPlayerSettings:
         check_word("enforce", self.enforce, get_args(Enforce))
         check_word("votes", self.votes, get_args(Votes))
         check_word("fallback", self.fallback, get_args(Fallback))
-        if self.verify < 0:
-            raise GameloreError(
-                f"expected a number of plies of at least 0 for verify, got {self.verify}; choose a larger one"
-            )
+        for name, of, number in ("verify", "plies", self.verify), ("nearest", "facts", self.nearest):
+            if number < 0:
+                raise GameloreError(
+                    f"expected a number of {of} of at least 0 for {name}, got {number}; choose a larger one"
+                )
         if self.fallback == "verified" and not self.verify:
             raise GameloreError(
                 "expected verify of at least 1 with fallback=verified, got 0; set it, for example verify=2"
@@ -398,12 +408,26 @@ class SeqPlayer(Player):
             for i in np.flatnonzero((advice.tiers >= 0) & (advice.tiers != one_move)).tolist():
                 begun = Begun(self._enforcer(advice, i), int(turn.plies[i]), int(advice.choices[i]))
                 self._begun[turn.role, int(turn.lanes[i])] = begun
+        for absent in range(1, self.settings.nearest + 1):
+            self._ask_near(turn, allowed, advice.choices, absent)
         unadvised = advice.choices < 0
         self._count("random", int(unadvised.sum()))
         if unadvised.any():
             of_these = np.repeat(unadvised, turn.graph.num_moves[turn.rows, turn.role])
             advice.choices[unadvised] = self._at_random(_part(turn, unadvised), allowed[of_these])
         return advice.choices
+
+    def _ask_near(self, turn: Turn, allowed: NDArray[np.bool_], choices: NDArray[np.int32], absent: int) -> None:
+        """Replace NOBODY in the choices by the advice of pairs whose contexts lack at most `absent` facts."""
+        asking = choices < 0
+        if asking.any():
+            of_these = np.repeat(asking, turn.graph.num_moves[turn.rows, turn.role])
+            by_branch = self.settings.votes == "sequences"
+            advice = consult(
+                self.pairs, _part(turn, asking), self._tiers, allowed[of_these], by_branch=by_branch, absent=absent
+            )
+            choices[asking] = advice.choices
+            self._count(f"{absent} absent", int((advice.choices >= 0).sum()))
 
     def _enforcer(self, advice: Advice, i: int) -> Enforcer:
         """Return an Enforcer with all branches that voted for the chosen move in lane i, each of them once."""

@@ -58,7 +58,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Study:
-    """The results of all runs, and the numbers of the part "core" or "verdicts" that are computed from them."""
+    """The results of all runs, and the numbers of the part "core" or "verdicts" of one reading computed from them."""
 
     plan: Plan
     part: str
@@ -68,15 +68,29 @@ class Study:
     def games(self) -> tuple[str, ...]:
         return self.plan.games
 
+    @property
+    def is_text(self) -> bool:
+        """Whether the reading is "text"."""
+        return self.plan.reading == paper.TEXT
+
+    def of(self, game: str, kind: str) -> Sequence[RunResult]:
+        """Return the results of all runs of the "learner" or the "baseline" of a game."""
+        return self.results[f"{self.plan.reading.prefix}{self.part}/{game}/{kind}"]
+
     def learned(self, game: str) -> Sequence[RunResult]:
         """Return the results of all runs of the learner of a game."""
-        return self.results[f"{self.part}/{game}/learner"]
+        return self.of(game, "learner")
 
     def samples(self, game: str, row: str, opponent: str, what: str) -> Array:
         """Return the values of a cell of Table 1 in per cent: one per run, or for the baseline one per block."""
         kind, test = ("baseline", paper.RANDOM) if row == "baseline" else ("learner", row)
-        results = self.results[f"{self.part}/{game}/{kind}"]
+        results = self.of(game, kind)
         return per_cent([result["scores"][test][opponent] for result in results], what)
+
+    def cells_within(self, game: str, row: str) -> int:
+        """Return how many cells of a row of Table 1 lie within the printed standard deviation."""
+        printed = paper.TABLE_1[game][row]
+        return sum(within_deviation(self.level(game, row, column).mean, cell) for column, cell in printed.items())
 
     def level(self, game: str, row: str, column: Column) -> Interval:
         return stats.mean_interval(self.samples(game, row, *column))
@@ -127,9 +141,13 @@ class Study:
         sizes = self.classes(game)
         return np.asarray(sizes[:, left].sum(axis=1) - sizes[:, right].sum(axis=1))
 
+    def times(self, game: str) -> list[dict[str, float]]:
+        """Return for each timed run the median time of a decision by each version, in microseconds."""
+        return [result["microseconds"] for result in self.results[f"{self.plan.reading.prefix}speed/{game}"]]
+
     def faster(self, game: str) -> Array:
         """Return for each timed run the time that version 2 saves, in per cent of the time of version 1."""
-        times = [result["microseconds"] for result in self.results[f"speed/{game}"]]
+        times = self.times(game)
         return np.array([100 * (1 - median["version 2"] / median["version 1"]) for median in times])
 
     def shown(self, game: str, strategy: str, what: str = "strong") -> Array:
@@ -201,6 +219,67 @@ def tried(experiments: Sequence[Experiment], results: Results, game: str) -> lis
     }
     level, default = stats.mean_interval, samples[paper.DEFAULT]
     return [Tried(x, level(s), None if x == paper.DEFAULT else level(s - default)) for x, s in samples.items()]
+
+
+def within_deviation(mean: float, cell: paper.Cell) -> bool:
+    """Return whether a mean lies within one printed standard deviation of the printed mean."""
+    return abs(mean - cell.mean) <= cell.deviation
+
+
+@dataclass(frozen=True)
+class ArmResult:
+    """The result of an arm in one game.
+
+    cells      number of cells of Table 1 within the printed standard deviation, of version 1 and of version 2
+    perfect    reliability of version 1 and of version 2 against the perfect player, in per cent
+    power      power of version 1 and of version 2 against the random player, in per cent
+    sequences  number of sequences in SeqTable
+    pairs      number of pairs with a weight of at least .55
+    """
+
+    name: str
+    cells: tuple[int, int]
+    perfect: tuple[Interval, Interval]
+    power: tuple[Interval, Interval]
+    sequences: Interval
+    pairs: Interval
+
+
+def arm_results(experiments: Sequence[Experiment], results: Results, game: str) -> list[ArmResult]:
+    """Return the results of the arms in one game, in the order of the plan."""
+    made = {
+        test.name: (test, results[experiment.id])
+        for experiment in experiments
+        if experiment.sheet == game
+        for test in experiment.tests
+    }
+    return [
+        _arm_result(arm.name, game, *(made[paper.arm_test(arm.name, version)] for version in (1, 2)))
+        for arm in paper.arms(game)
+    ]
+
+
+def _arm_result(name: str, game: str, *made: tuple[paper.Test, Sequence[RunResult]]) -> ArmResult:
+    def samples(version: int, column: Column) -> Array:
+        test, runs = made[version - 1]
+        return per_cent([result["scores"][test.name][column.opponent] for result in runs], column.what)
+
+    def interval(version: int, *column: str) -> Interval:
+        return stats.mean_interval(samples(version, Column(*column)))
+
+    def cells(version: int) -> int:
+        printed = paper.TABLE_1[game][f"version {version}"]
+        return sum(within_deviation(samples(version, column).mean(), cell) for column, cell in printed.items())
+
+    test, runs = made[0]
+    return ArmResult(
+        name,
+        (cells(1), cells(2)),
+        (interval(1, "perfect", "reliability"), interval(2, "perfect", "reliability")),
+        (interval(1, "random", "power"), interval(2, "random", "power")),
+        stats.mean_interval(np.array([result["sequences"] for result in runs], np.float64)),
+        stats.mean_interval(np.array([sum(result["classes"][test.weighting]) for result in runs], np.float64)),
+    )
 
 
 @dataclass(frozen=True)

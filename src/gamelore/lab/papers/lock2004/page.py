@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
+from ....errors import ExperimentError
 from ....learning.sequences.seqlearner import WEIGHTS
 from ....rulesheets import load
 from ....solver.solution import solve
@@ -22,8 +24,20 @@ from ...sequence_text import LearnedPair
 from ...stats import Interval
 from . import plan as paper
 from . import tables
-from .measures import PATH, Raised, Results, Study, Tried, judge_claims, printed_interval, raised, tried
-from .plan import Column, Experiment, Plan
+from .measures import (
+    PATH,
+    ArmResult,
+    Raised,
+    Results,
+    Study,
+    Tried,
+    arm_results,
+    judge_claims,
+    printed_interval,
+    raised,
+    tried,
+)
+from .plan import Column, Experiment, Plan, Reading
 from .runs import STRATEGIES, one_by_one, play_run, time_run
 
 MEASURING = (
@@ -33,7 +47,8 @@ MEASURING = (
 """The modules that determine the result of a run, in addition to `experiment.MEASURING`."""
 TITLE = "Learning and Applying Competitive Strategies (Lock & Epstein 2004), reproduced"
 COLUMNS = (
-    "claim", "place", "measure", "test", "target", "paper", "mean", "low", "high", "runs", "p", "p_holm", "verdict",
+    "claim", "reading", "place", "measure", "test", "target", "paper", "mean", "low", "high", "runs", "p", "p_holm",
+    "verdict",
 )  # fmt: skip
 """The columns of claims.csv."""
 COMMITTED = Path(__file__).with_name("committed.csv")
@@ -51,6 +66,7 @@ class Part:
 
 def reproduce(
     out: Path | str,
+    reading: Literal["text", "tables", "both"] = "text",
     *,
     runs: int = 10,
     seed: int = paper.SEED,
@@ -64,24 +80,30 @@ def reproduce(
 ) -> ReportPaths:
     """Make the runs that are not yet in `out`/results.db, and write report.md, report.html, pictures and CSV files.
 
+    reading   the reading of the paper, see `plan.READINGS`
     runs      number of runs of every experiment of the paper, and of each variant of the sensitivity part
-    fresh     number of runs of each improvement and, with `verdicts`, of the experiments that judge the claims
-    core      leave out the parts "sensitivity", "improvements" and "others"
+    fresh     number of runs of each improvement, of each arm and, with `verdicts`, of the experiments that judge the
+              claims
+    core      leave out the parts "sensitivity", "improvements" and "others" of the reading "text", and the part "arms"
+              of the reading "tables"
     verdicts  judge the claims by additional runs with fresh seeds
     share     fraction of the paper's number of matches that every tournament has; a value below 1 saves time
 
-    Raise ExperimentError if `out` holds results of other settings. Raise GameloreError if a game cannot be solved.
+    Raise ExperimentError if `out` holds results of other settings, or for an unknown reading. Raise GameloreError if a
+    game cannot be solved.
     """
-    begin, folder, plan = time.perf_counter(), Path(out), Plan(runs, seed, fresh, share, games)
-    first, later = _parts(plan, core, verdicts)
+    begin, folder = time.perf_counter(), Path(out)
+    plans = [Plan(runs, seed, fresh, share, games, each) for each in _readings(reading)]
+    parts = [_parts(plan, core, verdicts) for plan in plans]
+    first, later = ([part for pair in parts for part in pair[number]] for number in (0, 1))
     with ResultStore(store_path(folder)) as store:
         every = SettingGrid.of(experiment for part in (*first, *later) for experiment in part.experiments)
         store.check(every.settings, version())
 
         def written(parts: Sequence[Part]) -> ReportPaths:
-            flags = f"--workers {workers}" + " --core" * core + " --verdicts" * verdicts
-            provenance = _provenance(plan, store, ran, f"{time.perf_counter() - begin:.1f} s, {workers} workers", flags)
-            return _write(plan, parts, store, folder, provenance)
+            flags = f"--reading {reading} --workers {workers}" + " --core" * core + " --verdicts" * verdicts
+            spent = f"{time.perf_counter() - begin:.1f} s, {workers} workers"
+            return _write(plans, parts, store, folder, _provenance(plans[0], store, ran, spent, flags))
 
         ran = [run_part(part, store, workers, progress) for part in first]
         if {trial.key for trial in every.trials()} - store.finished():
@@ -90,12 +112,23 @@ def reproduce(
         return written((*first, *later))
 
 
+def _readings(name: str) -> list[Reading]:
+    """Return the readings with this name, or both. Raise ExperimentError for any other name."""
+    if name not in (*paper.READINGS, "both"):
+        raise ExperimentError(
+            f"expected the reading {', '.join(paper.READINGS)} or both, got {name!r}; choose one of these"
+        )
+    return [reading for reading in paper.READINGS.values() if name in (reading.name, "both")]
+
+
 def _parts(plan: Plan, core: bool, verdicts: bool) -> tuple[list[Part], list[Part]]:
     """Return the parts that are run before a preliminary report is written, and the parts that are run after it."""
-    first = [Part("core", plan.core()), Part("speed", plan.speed(), time_run, alone=True)]
+    prefix = plan.reading.prefix
+    first = [Part(f"{prefix}core", plan.core()), Part(f"{prefix}speed", plan.speed(), time_run, alone=True)]
     more = [Part("sensitivity", plan.sensitivity()), Part("improvements", plan.improvements())]
-    later = [] if core else [*more, Part("others", plan.others())]
-    return first, later + ([Part("verdicts", plan.verdicts())] if verdicts else [])
+    more = [*more, Part("others", plan.others())] if plan.reading == paper.TEXT else [Part("arms", plan.arms())]
+    judging = [Part(f"{prefix}verdicts", plan.verdicts())] if verdicts else []
+    return first, judging if core else more + judging
 
 
 def run_part(part: Part, store: ResultStore, workers: int, progress: bool) -> RunSummary:
@@ -129,31 +162,43 @@ def _solving(name: str, shown: bool) -> Iterator[Callable[[str, int, int], None]
         )
 
 
-def _write(plan: Plan, parts: Sequence[Part], store: ResultStore, folder: Path, provenance: TableBlock) -> ReportPaths:
+def _write(
+    plans: Sequence[Plan], parts: Sequence[Part], store: ResultStore, folder: Path, provenance: TableBlock
+) -> ReportPaths:
     experiments = [experiment for part in parts for experiment in part.experiments]
     results: Results = {experiment.id: store.results(experiment.id, experiment.runs) for experiment in experiments}
-    study = Study(plan, "core", results)
     stages = {part.name: part.experiments for part in parts}
-    judged = Study(replace(plan, runs=plan.fresh), "verdicts", results) if "verdicts" in stages else study
+    reported = [_findings(plan, stages, results) for plan in plans]
+    write_findings(folder / "claims.csv", COLUMNS, by_reading(reported))
+    for each in reported:
+        tables.write_table1(each.study, folder)
+        tables.write_table2(each.study, folder)
+    return report.write_report(TITLE, headline(reported[0]), blocks(reported, folder, provenance), folder)
+
+
+def _findings(plan: Plan, stages: Mapping[str, Sequence[Experiment]], results: Results) -> Findings:
+    """Return the results of one reading. `stages` contains the experiments of all parts that were run, by part."""
+    study = Study(plan, "core", results)
+    is_judged = f"{plan.reading.prefix}verdicts" in stages
+    judged = Study(replace(plan, runs=plan.fresh), "verdicts", results) if is_judged else study
+    if plan.reading != paper.TEXT:
+        arms = {game: arm_results(stages["arms"], results, game) for game in plan.games} if "arms" in stages else {}
+        return Findings(study, judged, judge_claims(judged), arms=arms)
     sensitivity, improvements = (
         {game: tried(stages[name], results, game) for game in plan.games} if name in stages else {}
         for name in ("sensitivity", "improvements")
     )
     others = raised(stages.get("others", ()), results)
-    reported = Findings(study, judged, judge_claims(judged), sensitivity, improvements, others)
-    write_findings(folder / "claims.csv", COLUMNS, (("", finding) for finding in reported.findings))
-    tables.write_table1(study, folder)
-    tables.write_table2(study, folder)
-    return report.write_report(TITLE, headline(reported), blocks(reported, folder, provenance), folder)
+    return Findings(study, judged, judge_claims(judged), sensitivity, improvements, others)
 
 
 def _provenance(plan: Plan, store: ResultStore, ran: Sequence[RunSummary], spent: str, flags: str) -> TableBlock:
     processor = ", ".join(f"{part.label} {store.seconds(part.label):.1f} s" for part in ran)
     options = f"--runs {plan.runs} --fresh {plan.fresh} --seed {plan.seed} {flags}"
-    improved, judged = plan.seed + paper.FRESH_SEED, plan.seed + paper.VERDICT_SEED
+    improved, judged, arms = (plan.seed + more for more in (paper.FRESH_SEED, paper.VERDICT_SEED, paper.ARMS_SEED))
     rows = {
         "command": f"`gamelore reproduce lock2004 {options}`",
-        "seeds": f"{plan.seed}; improvements {improved}; verdicts with fresh seeds {judged}",
+        "seeds": f"{plan.seed}; improvements {improved}; arms {arms}; verdicts with fresh seeds {judged}",
         "runs": f"all in `{store.path.name}`, with their settings and results",
         "wall time of this command": f"{', '.join(map(str, ran))}; everything {spent}",
         "processor time of all runs": processor,
@@ -169,7 +214,7 @@ AGAINST_PERFECT = Column("perfect", "reliability")
 
 @dataclass(frozen=True)
 class Findings:
-    """All results of the report.
+    """All results of one reading.
 
     study         results of the part "core", which the tables show
     judged        results that the verdicts are based on: `study`, or those of the part "verdicts"
@@ -177,14 +222,21 @@ class Findings:
     sensitivity   game -> results of the variants; empty if the part was not run
     improvements  game -> results of the improvements; empty if the part was not run
     raised        results in games that are not in the paper; empty if the part "others" was not run
+    arms          game -> results of the arms; empty if the part was not run
     """
 
     study: Study
     judged: Study
     findings: Sequence[ClaimFinding]
-    sensitivity: Mapping[str, Sequence[Tried]]
-    improvements: Mapping[str, Sequence[Tried]]
-    raised: Sequence[Raised]
+    sensitivity: Mapping[str, Sequence[Tried]] = field(default_factory=dict)
+    improvements: Mapping[str, Sequence[Tried]] = field(default_factory=dict)
+    raised: Sequence[Raised] = ()
+    arms: Mapping[str, Sequence[ArmResult]] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The name of the reading."""
+        return self.study.plan.reading.name
 
     @property
     def is_judged(self) -> bool:
@@ -192,20 +244,26 @@ class Findings:
         return self.judged is not self.study
 
 
+def by_reading(reported: Iterable[Findings]) -> Iterator[tuple[str, ClaimFinding]]:
+    """Yield (reading, finding) for every claim in every reading."""
+    for each in reported:
+        yield from ((each.name, finding) for finding in each.findings)
+
+
 def headline(reported: Findings) -> str:
     """Return the result in a few sentences.
 
     Each number is followed by its verdict: that of this report if it has additional runs, else the project's own.
     """
-    study, runs, committed = reported.study, reported.study.plan.runs, read_committed(COMMITTED)
-    verdicts = (x.verdict if reported.is_judged else committed[x.claim.id, ""].verdict for x in reported.findings)
+    study, runs, name, committed = reported.study, reported.study.plan.runs, reported.name, read_committed(COMMITTED)
+    verdicts = (x.verdict if reported.is_judged else committed[x.claim.id, name].verdict for x in reported.findings)
     undecided = f" The {runs} runs of this report are too few for verdicts; all verdicts are the project's own."
     words = [f"{paper.TITLES[game]}: {_levels(reported, game)}" for game in study.games]
     watched = [x.curriculum.num_matches for x in study.plan.core() if x.learner is not None]
     return (
         f"Matches won or drawn against the perfect player after watching {' and '.join(map(str, watched))} matches, "
-        f"means over {runs} runs, {stats.with_intervals(runs)}. {'. '.join(words)}. Of the paper's claims: "
-        f"{verdict_counts(verdicts)}.{'' if reported.is_judged else undecided}"
+        f"means over {runs} runs, {stats.with_intervals(runs)}, reading {name}. {'. '.join(words)}. Of the paper's "
+        f"claims: {verdict_counts(verdicts)}.{'' if reported.is_judged else undecided}"
     )
 
 
@@ -220,36 +278,31 @@ def _levels(reported: Findings, game: str) -> str:
         printed = paper.TABLE_1[game][version][AGAINST_PERFECT]
         of = {"game": game, "row": version, "opponent": "perfect", "what": "reliability"}
         (finding,) = (x for x in reported.findings if x.claim.test == "within" and x.claim.of == of)
-        project = read_committed(COMMITTED)[finding.claim.id, ""]
-        verdict = finding.verdict if reported.is_judged else project.words(1)
+        key = finding.claim.id, reported.name
+        verdict = finding.verdict if reported.is_judged else read_committed(COMMITTED)[key].words(1)
         words.append(f"{version} {ours} % (the paper {printed.mean:g}: {verdict})")
     return ", ".join(words)
 
 
-def blocks(reported: Findings, folder: Path, provenance: TableBlock) -> list[Block]:
+def blocks(reported: Sequence[Findings], folder: Path, provenance: TableBlock) -> list[Block]:
     """Return the blocks of the report below the headline."""
-    study = reported.study
-    return [
-        *_method(study),
-        *_table1(study, folder),
-        *_table2(study),
-        *_strategies(study, folder),
-        Heading("How good the advice is"),
-        tables.advice_table(study),
-        *_tried(reported, folder),
-        *_claims(reported, folder),
-        Heading("Where the numbers come from"),
-        provenance,
-    ]
+    page = _method([each.study for each in reported])
+    for each in reported:
+        study = each.study
+        page += [
+            *_table1(study, folder),
+            *_table2(study),
+            *_strategies(study, folder),
+            Heading(f"How good the advice is, reading {each.name}"),
+            tables.advice_table(study),
+            *_tried(each, folder),
+            *_arms(each, folder),
+        ]
+    return [*page, *_claims(reported, folder), Heading("Where the numbers come from"), provenance]
 
 
-def _method(study: Study) -> list[Block]:
-    perfect = {
-        "value": "any move that loses nothing",
-        "fastest": "a random move among those that win fastest or lose slowest",
-    }
-    matches = paper.TEST_MATCHES if study.plan.share == 1 else "fewer"
-    best = "; ".join(f"in {paper.TITLES[game].lower()} {perfect[paper.BEST[game]]}" for game in study.games)
+def _method(studies: Sequence[Study]) -> list[Block]:
+    matches = paper.TEST_MATCHES if studies[0].plan.share == 1 else "fewer"
     return [
         Heading("Question, method and readings"),
         Text(
@@ -264,11 +317,12 @@ def _method(study: Study) -> list[Block]:
         Text(
             f"A run is one training and then, for each version, {matches} test matches against each of the four "
             "opponents. Perfect players are computed from the solutions of the games. The paper does not state all "
-            "settings. These readings were fixed before the runs of this report:"
+            "settings. A reading is one choice of the missing settings:"
         ),
+        Bullets([f"**{study.plan.reading.name}**: {study.plan.reading.words}." for study in studies]),
+        Text("All readings have in common, fixed before the runs of this report:"),
         Bullets(
             [
-                f"A perfect player plays: {best} (this choice agrees best with the printed baselines).",
                 "A reasonable player wins at once if it can and avoids moves that let the other player win at once; "
                 "in lose tic-tac-toe this is a random player. Expert and novice decide for each move at random whether "
                 "to play it like the perfect or like the reasonable player.",
@@ -283,11 +337,12 @@ def _method(study: Study) -> list[Block]:
 
 
 def _table1(study: Study, folder: Path) -> list[Block]:
-    exactly = [tables.exact_table(study)] if "losetictactoe" in study.games else []
+    exactly = [tables.exact_table(study)] if "losetictactoe" in study.games and study.is_text else []
     return [
-        Heading("Table 1: how well SeqPlayer plays"),
+        Heading(f"Table 1: how well SeqPlayer plays, reading {study.plan.reading.name}"),
         Pictures([reliability_picture(study, folder)]),
         *(tables.table1(study, game) for game in study.games),
+        Text(f"Cells within the printed standard deviation: {tables.cells_words(study)}."),
         *exactly,
         Heading("Tests of the improvements", 3),
         tables.compared_table(study),
@@ -304,7 +359,7 @@ def _table2(study: Study) -> list[Block]:
         ]
     first = {name: (formula.__doc__ or "").split("\n\n")[0].split() for name, formula in WEIGHTS.items()}
     return [
-        Heading("Table 2: what was learned"),
+        Heading(f"Table 2: what was learned, reading {study.plan.reading.name}"),
         tables.table2(study),
         Text(
             "The paper's text says that the best class is larger than all other included pairs together in both "
@@ -322,7 +377,7 @@ def _table2(study: Study) -> list[Block]:
 def _strategies(study: Study, folder: Path) -> list[Block]:
     shown = [strategies_picture(study, game, folder) for game in study.games]
     return [
-        Heading("Learned strategies (Figures 5 to 7)"),
+        Heading(f"Learned strategies (Figures 5 to 7), reading {study.plan.reading.name}"),
         Text(
             "A pair shows a strategy if all its branches of the same kind show the strategy. **reflection**: a duet "
             "of the first player, which has the centre; it answers every move of the other player on the opposite "
@@ -371,31 +426,60 @@ def _tried(reported: Findings, folder: Path) -> list[Block]:
     return page
 
 
-def _claims(reported: Findings, folder: Path) -> list[Block]:
+def _arms(reported: Findings, folder: Path) -> list[Block]:
+    if not reported.arms:
+        return []
+    plan = reported.study.plan
+    caption = (
+        f"Arms: reliability of version 2 against the perfect player, {plan.fresh} runs with fresh seeds, 95 % "
+        "intervals; diamonds: the paper. Green: the reading `tables`; brown: the reading `text`."
+    )
+    return [
+        Heading("Arms: which programs of the paper fit its tables"),
+        Text(
+            "Each arm makes all runs of Table 1. The first nine combine every choice of the perfect players with every "
+            "use of the Enforcer. The others change the reading `tables` in one point. A cell fits if our mean lies "
+            "within one printed standard deviation of the printed mean; versions 1 and 2 have 28 cells together."
+        ),
+        Pictures([arms_picture(caption, reported.arms, folder)]),
+        *(tables.arms_table(reported.arms, game, plan.fresh) for game in reported.arms),
+    ]
+
+
+def _claims(reported: Sequence[Findings], folder: Path) -> list[Block]:
+    is_judged = reported[0].is_judged
     basis = (
-        f"These verdicts use {reported.judged.plan.fresh} runs with fresh seeds."
-        if reported.is_judged
+        f"These verdicts use {reported[0].judged.plan.fresh} runs with fresh seeds."
+        if is_judged
         else "These verdicts are preliminary, because they use the runs above. With `--verdicts`, they use fresh seeds "
         "and more runs. The last column of the table has the project's own verdicts."
     )
     rules = (
-        "A claimed order is reproduced or contradicted if p < 0.05 after Holm's correction over all such claims, and "
-        "otherwise undecided. A claimed value is compared with an interval around the paper's number, which follows "
-        "from the printed standard deviation, or from a margin if none is printed. The claim is reproduced if our 95 "
-        "% interval lies within this interval, contradicted if it lies outside, and undecided if the two overlap, if "
-        "fewer than six runs all gave the same number, or if there are fewer than five runs. The column p has the "
-        "p-values after Holm's correction."
+        "A claimed order is reproduced or contradicted if p < 0.05 after Holm's correction over all such claims of a "
+        "reading, and otherwise undecided. A claimed value is compared with an interval around the paper's number, "
+        "which follows from the printed standard deviation, or from a margin if none is printed. The claim is "
+        "reproduced if our 95 % interval lies within this interval, contradicted if it lies outside, and undecided if "
+        "the two overlap, if fewer than six runs all gave the same number, or if there are fewer than five runs. The "
+        "column p has the p-values after Holm's correction."
     )
-    names: dict[str, list[str]] = {verdict: [] for verdict in VERDICT_COLOURS}
-    for finding in reported.findings:
-        names[finding.verdict].append(f"`{finding.claim.id}`")
-    committed = None if reported.is_judged else read_committed(COMMITTED)
+    committed = None if is_judged else read_committed(COMMITTED)
     return [
         Heading("Every claim of the paper"),
         Text(f"{basis} {rules}"),
+        *(block for each in reported for block in _verdicts(each, folder)),
+        claims_table(by_reading(reported), committed, readings=True),
+    ]
+
+
+def _verdicts(reported: Findings, folder: Path) -> list[Block]:
+    """Return the list of the claims with each verdict, and the picture of the claimed changes."""
+    names: dict[str, list[str]] = {verdict: [] for verdict in VERDICT_COLOURS}
+    for finding in reported.findings:
+        names[finding.verdict].append(f"`{finding.claim.id}`")
+    return [
+        Heading(f"Verdicts, reading {reported.name}", 3),
         Bullets([f"**{len(ids)} {verdict}**{': ' if ids else ''}{', '.join(ids)}" for verdict, ids in names.items()]),
-        Pictures([changes_picture(reported.findings, folder)]),
-        claims_table((("", finding) for finding in reported.findings), committed),
+        Pictures([changes_picture(reported, folder)]),
     ]
 
 
@@ -414,7 +498,8 @@ def reliability_picture(study: Study, folder: Path) -> ReportPicture:
         "Reliability: per cent of matches won or drawn against four opponents, ours (full) beside the paper's "
         "(hatched), with 95 % intervals over runs; the paper's intervals follow from its standard deviations."
     )
-    return bar_figure("reliability", caption, paper.OPPONENTS, panels, folder, "won or drawn, %")
+    name = f"{study.plan.reading.prefix}reliability"
+    return bar_figure(name, caption, paper.OPPONENTS, panels, folder, "won or drawn, %")
 
 
 def _bars(study: Study, game: str, row: str) -> tuple[Bars, Bars]:
@@ -447,15 +532,27 @@ def _colour(variant: Tried) -> str:
     return VERDICT_COLOURS["reproduced" if difference.low > 0 else "contradicted"]
 
 
-def changes_picture(findings: Sequence[ClaimFinding], folder: Path) -> ReportPicture:
+def arms_picture(caption: str, arms_of: Mapping[str, Sequence[ArmResult]], folder: Path) -> ReportPicture:
+    """Draw the reliability of version 2 against the perfect player in every arm."""
+    colours = {paper.TABLES_ARM: VERDICT_COLOURS["reproduced"], paper.TEXT_ARM: COLOURS["version 1"]}
+    panels = []
+    for game, arms in arms_of.items():
+        printed = paper.TABLE_1[game]["version 2"][AGAINST_PERFECT].mean
+        dots = [Dot(arm.name, arm.perfect[1], colours.get(arm.name, "#5d6670"), printed) for arm in arms]
+        panels.append((paper.TITLES[game], dots))
+    return dot_figure("arms", caption, panels, folder, xlabel="won or drawn against perfect, %")
+
+
+def changes_picture(reported: Findings, folder: Path) -> ReportPicture:
     """Draw our value of every change between rows of Table 1 that the paper claims, with the paper's number."""
-    changes = [x for x in findings if x.claim.measure == "over"]
+    changes = [x for x in reported.findings if x.claim.measure == "over"]
     dots = [Dot(x.claim.id, x.interval, VERDICT_COLOURS[x.verdict], float(x.claim.paper)) for x in changes]
     caption = (
         "Every change between two rows of Table 1 that the paper claims, in points with 95 % intervals (Welch); "
         "diamonds: the paper's. Green: reproduced, red: contradicted, grey: undecided."
     )
-    return dot_figure("changes", caption, [("", dots)], folder, xlabel="points", zero=0)
+    name = f"{reported.study.plan.reading.prefix}changes"
+    return dot_figure(name, caption, [("", dots)], folder, xlabel="points", zero=0)
 
 
 def strategies_picture(study: Study, game: str, folder: Path) -> ReportPicture | None:
@@ -466,7 +563,8 @@ def strategies_picture(study: Study, game: str, folder: Path) -> ReportPicture |
         f"{paper.TITLES[game]}: for each strategy in the paper's figures, the pair with the highest weight that "
         "shows it."
     )
-    return _pairs_picture(f"strategies-{game}", caption, game, pairs, folder) if pairs else None
+    name = f"{study.plan.reading.prefix}strategies-{game}"
+    return _pairs_picture(name, caption, game, pairs, folder) if pairs else None
 
 
 def best_picture(study: Study, game: str, folder: Path) -> ReportPicture:
@@ -476,7 +574,7 @@ def best_picture(study: Study, game: str, folder: Path) -> ReportPicture:
         "weights, the pairs with more comments come first."
     )
     pairs = dict(zip("abcdefghijkl", study.best(game, NUM_DRAWN), strict=False))
-    return _pairs_picture(f"best-{game}", caption, game, pairs, folder)
+    return _pairs_picture(f"{study.plan.reading.prefix}best-{game}", caption, game, pairs, folder)
 
 
 def _pairs_picture(name: str, caption: str, game: str, pairs: Mapping[str, LearnedPair], folder: Path) -> ReportPicture:

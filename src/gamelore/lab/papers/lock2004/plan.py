@@ -1,4 +1,7 @@
-"""The contents of Lock & Epstein 2004: the printed Tables 1 and 2, and all experiments with their settings.
+"""The contents of Lock & Epstein 2004: the printed Tables 1 and 2, the readings, and all experiments.
+
+A *reading* decides what the paper leaves open (readings.md, L&E). There are two. "text" takes the words literally.
+"tables" is what the numbers of Tables 1 and 2 suggest: perfect programs that repeat their choices.
 
 An *experiment* consists of several runs. A run has a training stage and a testing stage (section 2 of the paper). A run
 of a baseline has no training stage; its player is the random player. Experiments with the same seed use the same random
@@ -7,14 +10,15 @@ numbers in run i. So their learners watch the same matches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from itertools import product
+from typing import Any, Literal, NamedTuple, get_args
 
 from ....errors import ExperimentError
 from ....learning.sequences.seqlearner import WEIGHTS, Curriculum, SequenceSettings
-from ....learning.sequences.seqplayer import SeqPlayerSettings
-from ....solver.perfect import Best
+from ....learning.sequences.seqplayer import Enforce, SeqPlayerSettings
+from ....solver.perfect import Best, Choice
 from ...results import Setting
 
 GAMES = ("losetictactoe", "fivemensmorris")
@@ -113,18 +117,12 @@ has only the identity.
 """
 
 SEED = 2004
-VERDICT_SEED, FRESH_SEED = 720076, 1_440_152  # added to the seed, so that these runs influenced no choice
+VERDICT_SEED, FRESH_SEED, ARMS_SEED = 720076, 1_440_152, 2_880_304
+"""Numbers that are added to the seed, so that these runs influenced no choice."""
 TEST_MATCHES = 50
 LENGTHS = {"losetictactoe": (3,), "fivemensmorris": (3, 5)}
 TRAINING_MATCHES = {"losetictactoe": 20, "fivemensmorris": 40}
 TITLES = {"losetictactoe": "Lose tic-tac-toe", "fivemensmorris": "Five men's morris"}
-BEST: dict[str, Best] = {"losetictactoe": "value", "fivemensmorris": "fastest"}
-"""The moves among which the perfect player chooses (readings.md, L&E 4).
-
-"value" means all moves that lose nothing. The printed baselines of lose tic-tac-toe fit this choice. "fastest" means
-only the moves to the fastest win or the slowest loss. With "value", the random player would draw too often in five
-men's morris.
-"""
 OTHERS = {"connect3": "Connect3", "breakthrough": "Breakthrough, 4x5"}
 """Games that are not in the paper, with their titles."""
 OUTER_RING = (1, 2, 3, 7, 10, 14, 15, 16)
@@ -149,6 +147,55 @@ class Test:
 
 
 VERSIONS = (Test("version 1", SeqPlayerSettings(1)), Test("version 2", SECOND))
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One choice of the settings that the paper leaves open and that differ between the readings.
+
+    words    the reading in words
+    best     game -> the moves among which the perfect player chooses, see `Perfect`
+    choice   its choice among these moves, see `Graded`; in each run, other choices are fixed
+    enforce  the sequences that the Enforcer continues, see `SeqPlayerSettings`
+    """
+
+    name: str
+    words: str
+    best: Mapping[str, Best] = field(hash=False)
+    choice: Choice = "drawn"
+    enforce: Enforce = "all"
+
+    @property
+    def prefix(self) -> str:
+        """The beginning of the ids of all experiments of this reading."""
+        return "" if self.name == "text" else f"{self.name}-"
+
+    @property
+    def versions(self) -> tuple[Test, ...]:
+        """The tests of both versions of SeqPlayer."""
+        return tuple(replace(test, player=replace(test.player, enforce=self.enforce)) for test in VERSIONS)
+
+
+TEXT = Reading(
+    "text",
+    "the words of the paper. A perfect player draws its move anew each time: in lose tic-tac-toe among all moves that "
+    "lose nothing, which fit the printed baselines; in five men's morris among the fastest wins and slowest losses, "
+    "since with all moves that lose nothing the random player would draw too often. The Enforcer continues duets and "
+    "solos",
+    {"losetictactoe": "value", "fivemensmorris": "fastest"},
+)
+TABLES = Reading(
+    "tables",
+    "what the printed tables suggest. In both games a perfect player chooses among the fastest wins and slowest "
+    "losses. Within a run it repeats its choice whenever a position or a symmetric one comes again. The Enforcer "
+    "continues duets only, the sequences of which an opponent can follow a branch",
+    {"losetictactoe": "fastest", "fivemensmorris": "fastest"},
+    "symmetric",
+    "duets",
+)
+READINGS = {reading.name: reading for reading in (TEXT, TABLES)}
+
+
 RANDOM = "random player"
 """The name of the only test of a baseline."""
 
@@ -168,6 +215,7 @@ class Experiment(Setting):
     tests: tuple[Test, ...]
     group: Group = "paper"
     best: Best = "value"
+    choice: Choice = "drawn"
     training: int = 20
     matches: int = TEST_MATCHES
     measured: bool = False
@@ -185,7 +233,8 @@ class Experiment(Setting):
 
     def spec(self, opponent: str) -> str:
         """Return the specification of an opponent, as text for catalogue.py."""
-        return opponent if opponent == "random" else f"{opponent}:best={self.best}"
+        repeated = "" if self.choice == "drawn" else f",choice={self.choice}"
+        return opponent if opponent == "random" else f"{opponent}:best={self.best}{repeated}"
 
     @property
     def size(self) -> int:
@@ -207,12 +256,21 @@ class Variant:
     player: SeqPlayerSettings = SECOND
     group: Group = "paper"
     options: str = ""  # options of the game
-    best: Best | None = None  # None for the value in BEST
+    best: Best | None = None  # None for that of the reading "text"
+    choice: Choice = "drawn"
     watched: Curriculum | None = None  # None for the paper's training matches
     has_pairs: bool = True
 
-    def test(self, opponents: tuple[str, ...]) -> Test:
-        return Test(self.name, self.player, self.learner.weighting, opponents, self.has_pairs)
+    def test(self, opponents: tuple[str, ...], version: Literal[1, 2] | None = None) -> Test:
+        """Return the test of this variant, or of this variant with another version of SeqPlayer."""
+        name = self.name if version is None else arm_test(self.name, version)
+        player = self.player if version is None else replace(self.player, version=version)
+        return Test(name, player, self.learner.weighting, opponents, self.has_pairs)
+
+
+def arm_test(arm: str, version: int) -> str:
+    """Return the name of the test of one version of SeqPlayer in an arm."""
+    return f"{arm}, version {version}"
 
 
 DEFAULT = "as in the tables"
@@ -274,7 +332,7 @@ def sensitivity(game: str) -> tuple[Variant, ...]:
     listed = [replace(variant, learner=replace(variant.learner, lengths=own.lengths)) for variant in _SENSITIVITY]
     for lengths in _LENGTHS[game]:
         listed.append(Variant(f"lengths {' and '.join(map(str, lengths))}", SequenceSettings(lengths=lengths)))
-    other: Best = "fastest" if BEST[game] == "value" else "value"
+    other: Best = "fastest" if TEXT.best[game] == "value" else "value"
     listed.append(Variant(f"perfect: best={other}", own, best=other))
     if game == "fivemensmorris":
         listed += [Variant("all 16 symmetries", own, group="all")]
@@ -282,9 +340,48 @@ def sensitivity(game: str) -> tuple[Variant, ...]:
     return tuple(listed)
 
 
+_CHOICES: tuple[Choice, ...] = get_args(Choice)
+_ENFORCED: tuple[Enforce, ...] = get_args(Enforce)
+
+
+def arms(game: str) -> tuple[Variant, ...]:
+    """Return the arms: variants that are compared with the whole of Table 1 instead of one of its cells.
+
+    The first arms combine each choice of the perfect players with each use of the Enforcer. Their first is the reading
+    "text". The other arms change the reading "tables" in one further point.
+    """
+    own = SequenceSettings(lengths=LENGTHS[game])
+    crossed = [
+        Variant(
+            f"choice={choice}, enforce={enforce}",
+            own,
+            SeqPlayerSettings(2, enforce=enforce),
+            best=(TEXT if choice == "drawn" else TABLES).best[game],
+            choice=choice,
+        )
+        for choice, enforce in product(_CHOICES, _ENFORCED)
+    ]
+    base = crossed[_CHOICES.index(TABLES.choice) * len(_ENFORCED) + _ENFORCED.index(TABLES.enforce)]
+    changed = [
+        replace(base, name="best=value", best="value"),
+        replace(base, name="no symmetries", group="none"),
+        replace(base, name="weighting=laplace", learner=replace(own, weighting="laplace")),
+        replace(base, name="contexts=grown", learner=replace(own, contexts="grown")),
+        replace(base, name="locality=contexts", learner=replace(own, locality="contexts")),
+        replace(base, name="nearest=1", player=replace(base.player, nearest=1)),
+    ]
+    if game == "fivemensmorris":
+        changed.append(replace(base, name="cap of 80 plies", options=":cap=80"))
+    return (*crossed, *(replace(variant, name=f"tables, {variant.name}") for variant in changed))
+
+
+TEXT_ARM, TABLES_ARM = (f"choice={reading.choice}, enforce={reading.enforce}" for reading in (TEXT, TABLES))
+"""The names of the arms that are the readings "text" and "tables"."""
+
+
 @dataclass(frozen=True)
 class Plan:
-    """The plan of all experiments. Their ids are "{part}/{game}/{name}".
+    """The plan of all experiments of one reading. Their ids are "{reading.prefix}{part}/{game}/{name}".
 
     runs     number of runs of each experiment; a baseline has twice as many runs, and each of these is a block
     fresh    number of runs of each improvement, and of the experiments that judge the claims
@@ -296,6 +393,7 @@ class Plan:
     fresh: int = 20
     share: float = 1.0
     games: tuple[str, ...] = GAMES
+    reading: Reading = TEXT
 
     def __post_init__(self) -> None:
         if unknown := sorted(set(self.games) - set(GAMES)):
@@ -314,14 +412,17 @@ class Plan:
     def speed(self) -> list[Experiment]:
         """Return the experiments that measure the times of versions 1 and 2."""
         runs, learners = min(self.runs, 5), [experiment for experiment in self.core() if experiment.learner is not None]
-        return [replace(learner, id=f"speed/{learner.game}", runs=runs, measured=False) for learner in learners]
+        prefix = self.reading.prefix
+        return [replace(learner, id=f"{prefix}speed/{learner.game}", runs=runs, measured=False) for learner in learners]
 
     def _tables(self, part: str, seed: int, runs: int) -> Iterator[Experiment]:
+        reading, part = self.reading, self.reading.prefix + part
         for game in self.games:
-            plain = Experiment(f"{part}/{game}/baseline", game, seed, 2 * runs, None, (), best=BEST[game])
+            opponents: Any = {"best": reading.best[game], "choice": reading.choice}
+            plain = Experiment(f"{part}/{game}/baseline", game, seed, 2 * runs, None, (), **opponents)
             learning = replace(
                 plain, id=f"{part}/{game}/learner", runs=runs, learner=SequenceSettings(lengths=LENGTHS[game]),
-                tests=VERSIONS, measured=True,
+                tests=reading.versions, measured=True,
             )  # fmt: skip
             yield from map(self._sized, (plain, learning))
 
@@ -332,6 +433,10 @@ class Plan:
     def improvements(self) -> list[Experiment]:
         """Return the experiments with the variants of `improvements`, against the perfect player, with fresh seeds."""
         return [*self._variants("improvements", improvements, self.seed + FRESH_SEED, self.fresh)]
+
+    def arms(self) -> list[Experiment]:
+        """Return the experiments of the arms, with both versions against all opponents, with fresh seeds."""
+        return [*self._variants("arms", arms, self.seed + ARMS_SEED, self.fresh, both_versions=True)]
 
     def others(self) -> list[Experiment]:
         """Return the experiments in games that are not in the paper; none unless the plan has both games."""
@@ -347,21 +452,33 @@ class Plan:
         return experiments
 
     def _variants(
-        self, part: str, variants_of: Callable[[str], tuple[Variant, ...]], seed: int, runs: int
+        self,
+        part: str,
+        variants_of: Callable[[str], tuple[Variant, ...]],
+        seed: int,
+        runs: int,
+        *,
+        both_versions: bool = False,
     ) -> Iterator[Experiment]:
         """Yield the experiments with these variants.
 
-        Variants that learn the same pairs from the same matches share one experiment. Each is one of its tests.
+        Variants that learn the same pairs from the same matches share one experiment. Each is one of its tests against
+        the perfect player. With `both_versions`, each is a test of either version against all opponents.
         """
         for game in self.games:
             groups: dict[Experiment, list[Variant]] = {}
             for variant in variants_of(game):
                 learner = replace(variant.learner, weighting=PAPER.weighting)
-                best, sheet, watched = variant.best or BEST[game], game + variant.options, variant.watched
-                shared = Experiment("", sheet, seed, runs, learner, (), variant.group, best, watched=watched)
+                best, sheet, watched = variant.best or TEXT.best[game], game + variant.options, variant.watched
+                training = (learner, (), variant.group, best, variant.choice)
+                shared = Experiment("", sheet, seed, runs, *training, watched=watched)
                 groups.setdefault(shared, []).append(variant)
             for shared, group in groups.items():
-                tests = tuple(variant.test(("perfect",)) for variant in group)
+                tests = tuple(
+                    variant.test(OPPONENTS if both_versions else ("perfect",), version)
+                    for variant in group
+                    for version in ((1, 2) if both_versions else (None,))
+                )
                 yield self._sized(replace(shared, id=f"{part}/{game}/{group[0].name}", tests=tests))
 
     def _sized(self, experiment: Experiment) -> Experiment:

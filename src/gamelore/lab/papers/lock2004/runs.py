@@ -34,7 +34,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from statistics import median
 from typing import Any, TypeAlias
@@ -51,12 +51,13 @@ from ....learning.sequences.seqlearner import WEIGHTS, SeqLearner, Tournaments, 
 from ....learning.sequences.seqplayer import SeqPlayer, SeqPlayerSettings, consult
 from ....players.player import Player, Turn
 from ....players.position_graph import PositionGraph
+from ....players.random_streams import stream
 from ....rulesheets import load
 from ....solver.perfect import SolvedMoves
 from ...experiment import Report
 from ...results import Outcome, ResultStore, Trial
 from ...sequence_text import Branch, LearnedPair, best, learned
-from .plan import CLASSES, OPPONENTS, OUTER_RING, RANDOM, VERSIONS, Experiment, Group
+from .plan import CLASSES, OPPONENTS, OUTER_RING, RANDOM, Experiment, Group
 
 RunResult: TypeAlias = dict[str, Any]
 
@@ -85,7 +86,9 @@ def _made(
 ) -> list[Outcome]:
     begin, experiment = time.process_time(), trial.setting
     graph = graph_of(experiment.game)
-    result = make(experiment, Tournaments(graph, (experiment.seed, trial.run), player))
+    hash_key = int(stream(experiment.seed, trial.run, "choice"))  # used only by players that repeat their choices
+    tournaments = Tournaments(graph, (experiment.seed, trial.run), partial(player, hash_key=hash_key))
+    result = make(experiment, tournaments)
     report(experiment.size)
     seconds, game = time.process_time() - begin, graph.game
     return [Outcome(trial, rules_hash=game.rules_hash, engine=game.engine, seconds=seconds, result=result)]
@@ -360,9 +363,9 @@ class Timed(SeqPlayer):
 def _timed(experiment: Experiment, tournaments: Tournaments) -> RunResult:
     """Return the median time of a decision by each version, in microseconds."""
     pairs = trained(experiment, tournaments).pairs
-    times: dict[str, list[float]] = {test.name: [] for test in VERSIONS}
+    times: dict[str, list[float]] = {test.name: [] for test in experiment.tests}
     for _ in range(REPEATS):
-        for test in VERSIONS:
+        for test in experiment.tests:
             times[test.name].append(_microseconds(experiment, tournaments, Timed(pairs, test.player)))
     return {"microseconds": {name: median(repeats) for name, repeats in times.items()}}
 

@@ -36,7 +36,7 @@ from ...figures import write_rows
 from ...report import TableBlock, p_text, span
 from ...stats import Array
 from . import plan as paper
-from .measures import Raised, Study, Tried
+from .measures import ArmResult, Raised, Study, Tried
 from .plan import Column
 from .runs import SOURCES, STRATEGIES
 
@@ -83,6 +83,42 @@ def table1(study: Study, game: str) -> TableBlock:
     return TableBlock(header, rows, tuple(range(2, 2 + len(paper.COLUMNS))), caption)
 
 
+def cells_words(study: Study) -> str:
+    """Return how many cells of each game and row lie within the printed standard deviation, as text."""
+    num = len(paper.COLUMNS)
+    return "; ".join(
+        f"{paper.TITLES[game]}: {', '.join(f'{row} {study.cells_within(game, row)} of {num}' for row in paper.ROWS)}"
+        for game in study.games
+    )
+
+
+def arms_table(arms_of: Mapping[str, Sequence[ArmResult]], game: str, runs: int) -> TableBlock:
+    """Return the table of the arms in one game. The last row has the paper's numbers."""
+    rows = [
+        (
+            arm.name,
+            *(f"{cells} of {len(paper.COLUMNS)}" for cells in arm.cells),
+            *(span(interval, 1) for interval in (*arm.perfect, *arm.power)),
+            *(f"{interval.mean:.0f}" for interval in (arm.sequences, arm.pairs)),
+        )
+        for arm in arms_of[game]
+    ]
+    printed = [paper.TABLE_1[game][row] for row in paper.ROWS[1:]]
+    levels = [cells[Column(*column)] for column in _ARM_COLUMNS for cells in printed]
+    sizes = f"{paper.SEQUENCES[game]:.0f}", f"{paper.PAIRS[game]:.0f}"
+    rows.append(("the paper", "", "", *(f"{cell.mean:.1f} ({cell.deviation:.1f})" for cell in levels), *sizes))
+    header = (
+        *("arm", "version 1: cells that fit", "version 2: cells that fit"),
+        *(f"version {number}, {opponent}, {what}" for opponent, what in _ARM_COLUMNS for number in (1, 2)),
+        *("sequences", "pairs from .55"),
+    )
+    caption = f"{paper.TITLES[game]}: means over {runs} runs with fresh seeds, with 95 % intervals."
+    return TableBlock(header, rows, tuple(range(1, len(header))), caption)
+
+
+_ARM_COLUMNS = (("perfect", "reliability"), ("random", "power"))
+
+
 def _bold(text: str, bold: bool) -> str:
     return f"**{text}**" if bold else text
 
@@ -90,7 +126,7 @@ def _bold(text: str, bold: bool) -> str:
 def exact_table(study: Study) -> TableBlock:
     """Return the table of the baselines of lose tic-tac-toe, with their exact expectations."""
     exact, rows = exact_baselines(), []
-    baselines = study.results[f"{study.part}/losetictactoe/baseline"]
+    baselines = study.of("losetictactoe", "baseline")
     num = sum(result["scores"][paper.RANDOM]["perfect"][0] for result in baselines)
     for column in paper.COLUMNS:
         ours = float(study.samples("losetictactoe", "baseline", *column).mean())
@@ -225,10 +261,10 @@ def write_table1(study: Study, folder: Path) -> Path:
     for game, row, column in product(study.games, paper.ROWS, paper.COLUMNS):
         samples, printed = study.samples(game, row, *column), paper.TABLE_1[game][row][column]
         mean, *interval = astuple(stats.mean_interval(samples))
-        exact = exact_baselines()[column] if (game, row) == ("losetictactoe", "baseline") else ""
+        exact = exact_baselines()[column] if (game, row) == ("losetictactoe", "baseline") and study.is_text else ""
         numbers = printed.mean, printed.deviation, int(printed.bold), exact
         rows.append((game, row, *column, mean, _deviation(samples), *interval, *numbers))
-    return write_rows(folder / "table1.csv", header, rows)
+    return write_rows(folder / f"{study.plan.reading.prefix}table1.csv", header, rows)
 
 
 def write_table2(study: Study, folder: Path) -> Path:
@@ -239,7 +275,7 @@ def write_table2(study: Study, folder: Path) -> Path:
         for game in study.games
         for run, result in enumerate(study.learned(game))
     ]
-    return write_rows(folder / "table2.csv", header, rows)
+    return write_rows(folder / f"{study.plan.reading.prefix}table2.csv", header, rows)
 
 
 # ---- the baselines of lose tic-tac-toe, exactly ----
@@ -250,9 +286,12 @@ MATCHES = 1000
 
 @cache
 def exact_baselines() -> dict[Column, float]:
-    """Return the exact cells of the baseline's row for lose tic-tac-toe, in per cent. Matches alternate sides."""
+    """Return the exact cells of the baseline's row for lose tic-tac-toe, in per cent, under the reading "text".
+
+    Matches alternate sides.
+    """
     graph, uniform, shares = PositionGraph(load("losetictactoe")), Uniform(), {}
-    best = paper.BEST["losetictactoe"]
+    best = paper.TEXT.best["losetictactoe"]
     for opponent, what in paper.COLUMNS:
         other = uniform if opponent == "random" else cast(Memoryless, player(f"{opponent}:best={best}"))
         seats = expected(graph, [uniform, other]), expected(graph, [other, uniform])
@@ -501,7 +540,7 @@ def speed_table(study: Study) -> TableBlock:
     """Return the table of the time of a decision by each version of SeqPlayer."""
     rows = []
     for game in study.games:
-        times = [result["microseconds"] for result in study.results[f"speed/{game}"]]
+        times = study.times(game)
         cells = [
             mean_and_deviation(np.array([medians[version] for medians in times]))
             for version in ("version 1", "version 2")
