@@ -207,7 +207,7 @@ _OTHERS: dict[str, PlayerKind] = {
         "plays by learned sequences (L&E 2004) of the learner with the number `learner` in the store `knowledge`",
         {
             **{"knowledge": str, "learner": int, "version": int, "enforce": str, "votes": str},
-            **{"verify": int, "fallback": str},
+            **{"nearest": int, "verify": int, "fallback": str},
         },
         _stored_seqplayer,
     ),

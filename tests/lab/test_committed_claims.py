@@ -55,5 +55,5 @@ def test_banerjee2007(tmp_path: Path) -> None:
 
 
 def test_lock2004(tmp_path: Path) -> None:
-    lock2004.reproduce(tmp_path, fresh=200, verdicts=True, progress=False)
+    lock2004.reproduce(tmp_path, "both", fresh=200, verdicts=True, progress=False)
     expect_reproduced(tmp_path / "claims.csv", DOCS / "lock2004" / "claims.csv")

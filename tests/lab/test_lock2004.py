@@ -16,11 +16,13 @@ from gamelore.lab.papers.lock2004 import page, reproduce, tables
 from gamelore.lab.papers.lock2004.measures import (
     MEASURES,
     Study,
+    arm_results,
     claims,
     judge_claims,
     per_cent,
     printed_interval,
     tried,
+    within_deviation,
 )
 from gamelore.lab.papers.lock2004.plan import (
     COLUMNS,
@@ -28,8 +30,13 @@ from gamelore.lab.papers.lock2004.plan import (
     GAMES,
     LENGTHS,
     TABLE_1,
+    TABLES,
+    TABLES_ARM,
+    TEXT,
+    TEXT_ARM,
     Column,
     Plan,
+    arms,
     improvements,
     sensitivity,
 )
@@ -47,7 +54,7 @@ from gamelore.lab.papers.lock2004.tables import classes_words, exact_baselines, 
 from gamelore.lab.report import ReportPaths
 from gamelore.lab.results import STORE, Outcome, ResultStore, Trial
 from gamelore.lab.sequence_text import LearnedPair, best
-from gamelore.learning.sequences.seqlearner import Tournaments, score
+from gamelore.learning.sequences.seqlearner import WEIGHTS, Tournaments, score
 from gamelore.learning.sequences.seqplayer import SeqPlayer
 from gamelore.rulesheets import load
 
@@ -97,6 +104,34 @@ def test_experiments_have_names_and_seeds_of_their_own() -> None:
     seeds = [{one.seed for one in part} for part in parts]
     assert seeds[0] == seeds[1] == seeds[2] == {2004}
     assert len(seeds[0] | seeds[3] | seeds[4]) == 3
+
+
+def test_the_readings_differ_in_these_settings() -> None:
+    text, tables = (Plan(reading=reading).core() for reading in (TEXT, TABLES))
+    assert [one.id for one in tables] == [f"tables-{one.id}" for one in text]
+    for one, other in zip(text, tables, strict=True):
+        assert replace(other, id=one.id, best=one.best, choice="drawn", tests=one.tests) == one
+        assert [test.player.enforce for test in other.tests] == ["duets"] * len(one.tests)
+    assert {one.spec("expert") for one in tables} == {"expert:best=fastest,choice=symmetric"}
+    assert {one.spec("random") for one in tables} == {"random"}
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_the_arms_contain_both_readings(game: str) -> None:
+    named = {arm.name: arm for arm in arms(game)}
+    assert len(named) == len(arms(game)) == 15 + (game == MORRIS)
+    for reading, name in ((TEXT, TEXT_ARM), (TABLES, TABLES_ARM)):
+        arm, tests = named[name], Plan(reading=reading).reading.versions
+        assert (arm.best, arm.choice, arm.player) == (reading.best[game], reading.choice, tests[1].player)
+    made = [experiment for experiment in Plan(reading=TABLES).arms() if experiment.sheet == game]
+    assert sum(len(experiment.tests) for experiment in made) == 2 * len(named)
+    assert {opponents for experiment in made for opponents in (test.opponents for test in experiment.tests)} == {
+        ("perfect", "expert", "novice", "random")
+    }
+    base = named[TABLES_ARM]
+    for arm in arms(game)[9:]:
+        parts = ("learner", "player", "group", "options", "best", "choice")
+        assert sum(getattr(arm, part) != getattr(base, part) for part in parts) == 1, arm.name
 
 
 @pytest.mark.parametrize("game", GAMES)
@@ -181,6 +216,29 @@ def test_a_cell_against_the_one_above() -> None:
     second = [one for one in study.compared if one.row == "version 2"]
     assert {one.difference.mean for one in second} == {0.0}
     assert not any(one.improved or one.worse for one in second)
+
+
+def test_a_cell_fits_within_one_deviation() -> None:
+    cell = TABLE_1[LTTT]["version 1"][Column("random", "power")]
+    assert (cell.mean, cell.deviation) == (55.4, 5.52)
+    assert [within_deviation(mean, cell) for mean in (49.87, 49.89, 55.4, 60.91, 60.93)] == [
+        False, True, True, True, False
+    ]  # fmt: skip
+
+
+def test_the_cells_of_an_arm_are_counted() -> None:
+    experiments = Plan(games=(LTTT,), runs=2, fresh=2, reading=TABLES).arms()
+    fits = {"perfect": [50, 0, 30], "expert": [50, 5, 29], "novice": [50, 20, 22], "random": [50, 28, 15]}
+    result = {"sequences": 70, "classes": {name: [4, 3, 2, 1] for name in WEIGHTS}}
+    results = {
+        one.id: [result | {"scores": {test.name: fits for test in one.tests}} for _ in range(2)] for one in experiments
+    }
+    first, *_ = arm_results(experiments, results, LTTT)
+    # against version 1's 66, 70.8 and 12.8, 83.5 and 42.7, 85.3 and 55.4: 60, 68 and 10, 84 and 40, 86 and 56
+    assert first.name == TEXT_ARM
+    assert first.cells == (7, 5)  # 60 and 68 are not within 82.0 +- 13.24 and 83.8 +- 9.73 of version 2
+    assert [one.mean for one in (*first.perfect, *first.power)] == [60.0, 60.0, 56.0, 56.0]
+    assert (first.sequences.mean, first.pairs.mean) == (70.0, 10.0)
 
 
 def test_variants_are_compared_run_by_run() -> None:
@@ -356,6 +414,34 @@ def test_without_verdicts_the_headline_has_the_committed_ones(tmp_path: Path) ->
     assert "(too few runs) % (the paper 82: verdict of 200 runs: contradicted, 43.0 [41.3, 44.6])" in report.headline
     assert "The 2 runs of this report are too few for verdicts; all verdicts are the project's own." in report.headline
     assert "| preliminary | the project's verdict |" in report.markdown.read_text()
+
+
+def test_both_readings_in_one_report(tmp_path: Path) -> None:
+    report = reproduce(tmp_path, "both", core=True, **SMALL)
+    readings = {(row["claim"], row["reading"]) for row in rows(tmp_path / "claims.csv")}
+    ids = {claim.id for claim in claims() if claim.of["game"] == LTTT}
+    assert readings == {(claim, reading) for claim in ids for reading in ("text", "tables")}
+    markdown = report.markdown.read_text()
+    for reading, prefix in (("text", ""), ("tables", "tables-")):
+        assert f"## Table 1: how well SeqPlayer plays, reading {reading}" in markdown
+        assert f"({prefix}reliability.png)" in markdown
+        assert rows(tmp_path / f"{prefix}table1.csv") != []
+    assert "--reading both" in markdown
+    assert "Arms" not in markdown
+
+
+def test_the_arms_are_in_the_report_of_the_tables(tmp_path: Path) -> None:
+    report = reproduce(tmp_path, "tables", **SMALL)
+    markdown = report.markdown.read_text()
+    for arm in arms(LTTT):
+        assert f"| {arm.name} | " in markdown
+    assert "| the paper |  |  | 66.0 (21.0) | 82.0 (13.2) | 55.4 (5.5) | 57.4 (7.0) | 78 | 31 |" in markdown
+    assert (tmp_path / "arms.png").stat().st_size > 0
+
+
+def test_an_unknown_reading_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ExperimentError, match="expected the reading text, tables or both, got 'figures'"):
+        reproduce(tmp_path, "figures", **SMALL)  # type: ignore[arg-type]
 
 
 def test_every_claim_is_judged(small: ReportPaths) -> None:

@@ -18,6 +18,7 @@ from gamelore.learning.sequences.extraction import DUET, NO_MOVE, SOLO
 from gamelore.learning.sequences.patterns import Patterns
 from gamelore.learning.sequences.seqlearner import NOBODY as NO_SEAT
 from gamelore.learning.sequences.seqlearner import (
+    Contexts,
     Curriculum,
     Score,
     SeqLearner,
@@ -481,10 +482,11 @@ def test_reliability_counts_draws_and_power_does_not() -> None:
     assert (found.reliability, found.power) == (50.0, 20.0)
 
 
-def test_training_goes_on_where_it_stopped() -> None:
+@pytest.mark.parametrize("contexts", ["common", "grown", "each"])
+def test_training_goes_on_where_it_stopped(contexts: Contexts) -> None:
     game = game_of("losetictactoe")
     curriculum = Curriculum("random", ("random",), cycles=3, matches=8)
-    learners = [SeqLearner(Patterns(game)) for _ in range(2)]
+    learners = [SeqLearner(Patterns(game), SequenceSettings(contexts=contexts)) for _ in range(2)]
     train(learners[0], Tournaments(PositionGraph(game), (6,), by_name), curriculum)
     for number in range(3):
         watch(learners[1], Tournaments(PositionGraph(game), (6,), by_name), curriculum, number)

@@ -31,7 +31,7 @@ from gamelore.learning.sequences.seqlearner import (
     train,
     watch,
 )
-from gamelore.learning.sequences.seqplayer import SeqPlayer
+from gamelore.learning.sequences.seqplayer import SeqPlayer, SeqPlayerSettings
 from gamelore.learning.session import StoredSeqPlayer, load_learner, newest, patterns_of, study
 from gamelore.learning.sources import Sources
 from gamelore.learning.store.knowledge import Knowledge, export_learners, import_learners
@@ -101,9 +101,10 @@ OTHER = SequenceSettings(
     lengths=(2, 3), weighting="laplace", repeated="origins", trees="first", draws="lose", locality="both"
 )
 EACH = SequenceSettings(repeated="once", contexts="each")
+GROWN = SequenceSettings(contexts="grown")
 
 
-@pytest.mark.parametrize("settings", [SequenceSettings(), OTHER, EACH], ids=["paper", "other", "each"])
+@pytest.mark.parametrize("settings", [SequenceSettings(), OTHER, EACH, GROWN], ids=["paper", "other", "each", "grown"])
 def test_what_is_stored_is_what_was_learned(tmp_path: Path, settings: SequenceSettings) -> None:
     plain, game = watched(settings), game_of("losetictactoe")
     with Knowledge(tmp_path / "k.db") as knowledge:
@@ -121,7 +122,7 @@ class Stop(Exception):
     pass
 
 
-@pytest.mark.parametrize("settings", [SequenceSettings(), OTHER, EACH], ids=["paper", "other", "each"])
+@pytest.mark.parametrize("settings", [SequenceSettings(), OTHER, EACH, GROWN], ids=["paper", "other", "each", "grown"])
 def test_a_stopped_learner_becomes_what_it_would_have_become(tmp_path: Path, settings: SequenceSettings) -> None:
     game, told = game_of("losetictactoe"), list[int]()
 
@@ -274,7 +275,7 @@ def turned_pair(row: PairRow, number: int) -> PairRow:
     return row._replace(branches=branches, context=frozenset(map(place, row.context)))
 
 
-@pytest.mark.parametrize("settings", [SequenceSettings(), OTHER, EACH], ids=["paper", "other", "each"])
+@pytest.mark.parametrize("settings", [SequenceSettings(), OTHER, EACH, GROWN], ids=["paper", "other", "each", "grown"])
 def test_what_is_canonical_elsewhere_is_made_canonical_here(settings: SequenceSettings) -> None:
     plain = watched(settings)
     sequences, pairs = rows_of(plain)
@@ -344,9 +345,9 @@ def test_a_player_by_name_plays_what_is_in_the_store(store: Path) -> None:
     records = play_matches(game, [f"seqplayer:knowledge={store},learner=1,version=1", "random"], 20, seed=4)
     graph = PositionGraph(game)
     tournaments = Tournaments(graph, (1,), player)
-    named = player(f"seqplayer:knowledge={store},learner=1,version=1,verify=2,fallback=verified")
+    named = player(f"seqplayer:knowledge={store},learner=1,version=1,nearest=1,verify=2,fallback=verified")
     assert isinstance(named, StoredSeqPlayer)
-    assert (named.settings.version, named.settings.verify, named.settings.fallback) == (1, 2, "verified")
+    assert named.settings == SeqPlayerSettings(1, nearest=1, verify=2, fallback="verified")
     assert len(records) == 20
     assert branches_of(named.of(graph)) <= {row[:4] for row in branches(watched())}
     assert score(tournaments.play(named, tournaments.named("random"), 10, "test")).matches == 10

@@ -145,9 +145,10 @@ def learn(
         ),
     ] = "encounters",
     contexts: Annotated[
-        Literal["common", "each"],
+        Literal["common", "grown", "each"],
         of_sequences(
-            help="The context of a sequence: the common facts of the states in which it began, or each of these states."
+            help="The context of a sequence: the common facts of the states in which it began; the same and its "
+            "narrower contexts after earlier tournaments (grown); or each of these states."
         ),
     ] = "common",
     trees: Annotated[
