@@ -186,7 +186,8 @@ _OTHERS: dict[str, PlayerKind] = {
         _uct,
     ),
     "perfect": PlayerKind(
-        "solves the game first; wins as fast and loses as slowly as possible (best=value: any best move)",
+        "solves the game first; wins as fast and loses as slowly as possible (best=value: any best move; choice=fixed "
+        "or symmetric: repeats its choices)",
         options_of(Perfect),
         Perfect,
     ),
