@@ -2,7 +2,7 @@
 
 `I32` is a C-contiguous array int32[n], `I32x2` is a two-dimensional array int32[n, m], and so on. For a type checker,
 these types are plain arrays. A kernel is compiled once, for exactly the types in its annotations. The same machine code
-then serves every game and every array length.
+then serves every game and every array length. A parameter may also be a `NamedTuple` of such types.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from typing import Annotated, Any, TypeAlias, TypeVar, cast, get_args, get_origi
 
 import numba
 import numpy as np
+from numba.core.sigutils import normalize_signature
 from numpy.typing import NDArray
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 Bool: TypeAlias = Annotated[NDArray[np.bool_], "boolean[::1]"]
 Boolx2: TypeAlias = Annotated[NDArray[np.bool_], "boolean[:, ::1]"]
+F32x2: TypeAlias = Annotated[NDArray[np.float32], "float32[:, ::1]"]
 F64: TypeAlias = Annotated[NDArray[np.float64], "float64[::1]"]
 F64x2: TypeAlias = Annotated[NDArray[np.float64], "float64[:, ::1]"]
 I16: TypeAlias = Annotated[NDArray[np.int16], "int16[::1]"]
@@ -49,14 +51,16 @@ def kernel(function: F) -> F:
     """
     hints = get_type_hints(function, include_extras=True)
     returned = _numba_type(hints.pop("return"))
-    signature = f"{returned}({', '.join(map(_numba_type, hints.values()))})"
+    signature = returned(*map(_numba_type, hints.values()))
     return cast(F, numba.njit([signature], cache=True, error_model="numpy")(function))
 
 
-def _numba_type(hint: Any) -> str:
-    """Return the numba name of an annotated type."""
-    if get_origin(hint) is Annotated:
-        return str(hint.__metadata__[0])
+def _numba_type(hint: Any) -> Any:
+    """Return the numba type of an annotated type."""
     if get_origin(hint) is tuple:
-        return f"Tuple(({', '.join(map(_numba_type, get_args(hint)))}))"
-    return _SCALARS[hint]
+        return numba.types.BaseTuple.from_types(tuple(map(_numba_type, get_args(hint))))
+    if hasattr(hint, "_fields"):  # a NamedTuple
+        fields = get_type_hints(hint, include_extras=True)
+        return numba.types.BaseTuple.from_types(tuple(map(_numba_type, fields.values())), hint)
+    name = hint.__metadata__[0] if get_origin(hint) is Annotated else _SCALARS[hint]
+    return normalize_signature(f"{name}()")[1]
