@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import GameloreError
-from ..players.kernel import F64, I32, I64, U8, U64, Bool, Boolx2, I32x2, I32x3, Int32, U64x2, kernel
+from ..players.kernel import F64, I32, I64, U8, U64, Bool, Boolx2, I32x2, I32x3, Int32, U64x2, inlined, kernel
 from ..players.player import CAP, STUCK, TERMINAL, Finished, MatchLog, Player, Started, Turn
 from ..players.position_graph import PositionGraph, joint_stride, longer, must_choose
 from ..players.random_streams import mix, stream
@@ -140,6 +140,20 @@ def play_matches(
     return records
 
 
+class LaneArrays(NamedTuple):
+    """The arrays of `Lanes`, for kernels: keys, match numbers and limits of all lanes, and the running matches."""
+
+    lane_keys: U64
+    matches: I64
+    limits: I64
+    keys: U64x2
+    rows: I32
+    plies: I32
+    joint: I32x2
+    row_log: I32x2
+    choice_log: I32x3
+
+
 class Lanes:
     """The running matches of all lanes; `active` are the lanes whose last match is not finished."""
 
@@ -152,7 +166,7 @@ class Lanes:
         lanes, roles = len(self._lane_keys), graph.game.num_roles
         self.matches = np.broadcast_to(np.asarray(first_match, np.int64), lanes).copy()
         self._limits = self.matches + np.asarray(num_matches, np.int64)
-        self.active = np.flatnonzero(self.matches < self._limits)
+        self.refresh()
         self._keys = np.empty((lanes, roles), np.uint64)
         self._rows = np.empty(lanes, np.int32)
         self._plies = np.empty(lanes, np.int32)
@@ -197,10 +211,14 @@ class Lanes:
         self.matches[ended] += 1
         going_on = self.matches[ended] < self._limits[ended]
         if not going_on.all():
-            self.active = np.flatnonzero(self.matches < self._limits)
+            self.refresh()
             ended = ended[going_on]
         self._start(ended)
         return self.started(ended)
+
+    def refresh(self) -> None:
+        """Determine the active lanes."""
+        self.active = np.flatnonzero(self.matches < self._limits)
 
     def turn(self, role: int) -> Turn:
         """Return the request for the role's moves, in all lanes in which the role's player must choose."""
@@ -222,8 +240,19 @@ class Lanes:
             ) from None
         longest = _log(self.active, after, self._rows, self._plies, self._joint, self._row_log, self._choice_log)
         if longest == self._choice_log.shape[1]:
-            self._row_log = _wider(self._row_log, 2 * longest + 1)
-            self._choice_log = _wider(self._choice_log, 2 * longest)
+            self.widen()
+
+    def widen(self) -> None:
+        """Make room for matches of twice the length."""
+        width = 2 * self._choice_log.shape[1]
+        self._row_log = _wider(self._row_log, width + 1)
+        self._choice_log = _wider(self._choice_log, width)
+
+    @property
+    def arrays(self) -> LaneArrays:
+        """The present arrays, for kernels."""
+        running = self._keys, self._rows, self._plies, self._joint, self._row_log, self._choice_log
+        return LaneArrays(self._lane_keys, self.matches, self._limits, *running)
 
     def _scan(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         graph = self.graph
@@ -243,7 +272,7 @@ def _wider(log: NDArray[np.int32], width: int) -> NDArray[np.int32]:
 GOING_ON = -1
 
 
-@kernel
+@inlined
 def end_of(row: int, ply: int, max_plies: int, terminal: Bool, listed: Bool, stuck: Bool) -> int:
     """Return the reason for the end of a match in this row, or GOING_ON; for use inside kernels."""
     if terminal[row]:
@@ -303,7 +332,7 @@ def _ask(
     return out_lanes[:size], out_rows[:size], out_keys[:size], out_plies[:size]
 
 
-@kernel
+@inlined
 def log_ply(
     lane: int, after: Int32, rows: I32, plies: I32, joint: I32x2, row_log: I32x2, choice_log: I32x3
 ) -> None:
@@ -327,7 +356,7 @@ def _log(active: I64, after: I32, rows: I32, plies: I32, joint: I32x2, row_log: 
     return longest
 
 
-@kernel
+@inlined
 def begin_match(
     lane: int, start: int, matches: I64, lane_keys: U64, keys: U64x2, rows: I32, plies: I32, row_log: I32x2
 ) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import GameloreError, check_word, one_of
-from ..players.kernel import F64, I8, I32, I64, U64, Boolx2, I8x2, I32x2, I64x2, kernel
+from ..players.kernel import F64, I8, I32, I64, U64, Boolx2, I8x2, I32x2, I64x2, inlined, kernel
 from ..players.lookahead import MoveClasses
 from ..players.player import Player, Started, Turn, most_wanted, nth_wanted
 from ..players.random_streams import EXPLORE, WHICH, below, mix, uniform, unit
@@ -133,7 +133,7 @@ class Opponent(Player):
         return _choose(turn.role, turn.lanes, turn.rows, turn.keys, turn.plies, *moves, *self.arrays(classes))
 
 
-@kernel
+@inlined
 def choose_in_lane(
     role: int,
     lane: int,

@@ -49,10 +49,27 @@ def kernel(function: F) -> F:
     code of the kernels that it calls. So after a change of a kernel that another module calls, remove the cached code:
     see CONTRIBUTING.md.
     """
+    return _compiled(function)
+
+
+def inlined(function: F) -> F:
+    """Compile a function that only kernels call, as a part of their machine code. It must not make arrays.
+
+    Such a function does not count references to its arrays. To count them takes longer than most of these functions.
+    """
+    return _compiled(function, _nrt=False, forceinline=True)
+
+
+def kernel_without_counts(function: F) -> F:
+    """Compile a loop that makes no arrays. It can read arrays from tuples without cost: see `inlined`."""
+    return _compiled(function, _nrt=False)
+
+
+def _compiled(function: F, **options: bool) -> F:
     hints = get_type_hints(function, include_extras=True)
     returned = _numba_type(hints.pop("return"))
     signature = returned(*map(_numba_type, hints.values()))
-    return cast(F, numba.njit([signature], cache=True, error_model="numpy")(function))
+    return cast(F, numba.njit([signature], cache=True, error_model="numpy", **options)(function))
 
 
 def _numba_type(hint: Any) -> Any:

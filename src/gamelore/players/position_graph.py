@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import GameloreError
-from .kernel import I32, I64, U64, Bool, Boolx2, I16x2, I32x2, I64x2, U64x2, kernel
+from .kernel import I32, I64, U64, Bool, Boolx2, I16x2, I32x2, I64x2, U64x2, inlined, kernel
 from .random_streams import mix
 
 if TYPE_CHECKING:
@@ -415,7 +415,7 @@ def _successors(rows: I32, num_joint: I64, succ_start: I64, successors: I32) -> 
     return out
 
 
-@kernel
+@inlined
 def joint_stride(row: int, role: int, num_moves: I32x2) -> int:
     """Return by how much the number of a joint move grows if only the role's choice in it grows by 1.
 
@@ -450,7 +450,7 @@ def _joint_moves(
     return parents, joint
 
 
-@kernel
+@inlined
 def joint_number(row: int, i: int, choices: I32x2, num_moves: I32x2) -> int:
     """Return the number of the joint move choices[i] in a row, or -1 if a choice is out of range.
 
@@ -465,7 +465,7 @@ def joint_number(row: int, i: int, choices: I32x2, num_moves: I32x2) -> int:
     return number
 
 
-@kernel
+@inlined
 def must_choose(row: int, role: int, acting: Boolx2, num_moves: I32x2) -> bool:
     """Return whether the role's player is asked for a move in this row; for use inside kernels."""
     return bool(acting[row, role] or num_moves[row, role] > 1)

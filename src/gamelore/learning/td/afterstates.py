@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...analysis.symmetry import Symmetries, symmetries
 from ...errors import GameloreError, KnowledgeError
-from ...players.kernel import I32, I64, Bool, Boolx2, I32x2, I32x3, I64x2, Int32, kernel
+from ...players.kernel import I32, I64, Bool, Boolx2, I32x2, I32x3, I64x2, Int32, inlined, kernel
 from ...players.position_graph import must_choose
 from ...solver.statespace import Canonical
 
@@ -104,7 +104,7 @@ def pair_number(graph: PositionGraph, role: int, row: int, action: int) -> int:
     return ~(int(graph.move_start[row, role]) + choice)
 
 
-@kernel
+@inlined
 def moves_alone(row: int, role: int, num_moves: I32x2) -> bool:
     """Return whether every other role has at most one move; for use inside kernels."""
     alone = True
@@ -113,7 +113,7 @@ def moves_alone(row: int, role: int, num_moves: I32x2) -> bool:
     return alone
 
 
-@kernel
+@inlined
 def own_afterstate(
     row: int, move: int, role: int, alone: bool, move_start: I64x2, succ_start: I64, successors: I32
 ) -> np.int32:
@@ -121,7 +121,7 @@ def own_afterstate(
     return np.int32(successors[succ_start[row] + move] if alone else ~(move_start[row, role] + move))
 
 
-@kernel
+@inlined
 def write_trail(
     i: int,
     plies: int,
@@ -298,7 +298,7 @@ def grown(array: NDArray[np.int32], width: int, fill: int | np.int32) -> NDArray
     return wider
 
 
-@kernel
+@inlined
 def representative(afterstate: np.int32, rows: I32, moves: I32) -> Int32:
     """Return the representative of an afterstate, or UNMET; for use inside kernels.
 

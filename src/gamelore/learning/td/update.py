@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import GameloreError
-from ...players.kernel import F64, I32, I64, U64, Bool, F64x2, I32x2, I64x2, Int32, kernel
+from ...players.kernel import F64, I32, I64, U64, Bool, F64x2, I32x2, I64x2, Int32, inlined, kernel
 from ...players.lookahead import draw_best
 from ...players.random_streams import EXPLORE, WHICH, below, finalise, unit
 from .afterstates import UNMET, moves_alone, own_afterstate, representative
 from .discovery import UNKNOWN
-from .initial_values import LearnerSettings, class_of
+from .initial_values import Initial, LearnerSettings, class_of
 
 Keys = NDArray[np.int64]
 Values = NDArray[np.float64]
@@ -85,13 +85,13 @@ def _keys(lane: int, afterstates: ArrayLike) -> Keys:
     return (lane << 32) | (np.ascontiguousarray(afterstates, np.int32) & _LOW)
 
 
-@kernel
+@inlined
 def entry_key(lane: int, afterstate: Int32) -> int:
     """Return the key of an entry; for use inside kernels."""
     return int((lane << 32) | (np.int64(afterstate) & _LOW))
 
 
-@kernel
+@inlined
 def find_slot(keys: I64, key: int) -> int:
     """Return the slot of a key, or the empty slot where the key belongs; for use inside kernels."""
     mask = keys.size - 1
@@ -176,15 +176,6 @@ class Lookup(NamedTuple):
     numbers: F64x2
 
 
-class Initial(NamedTuple):
-    """The arrays of `InitialValues`, for kernels."""
-
-    group_space: I32
-    classes: I32x2
-    pair_classes: I32x2
-    worth: F64x2
-
-
 class Missing(NamedTuple):
     """What must be computed before kernels can go on.
 
@@ -207,7 +198,7 @@ class Missing(NamedTuple):
 CLOSED, UNMET_AT, UNKNOWN_AT = range(3)  # indices of `Missing.counts`
 
 
-@kernel
+@inlined
 def note(value: int, kind: int, values: I32, counts: I64) -> None:
     """Append a value to the missing ones of a kind, if there is room; for use inside kernels."""
     if counts[kind] < values.size:
@@ -215,7 +206,7 @@ def note(value: int, kind: int, values: I32, counts: I64) -> None:
         counts[kind] += 1
 
 
-@kernel
+@inlined
 def note_unknown(space: int, afterstate: Int32, missing: Missing) -> None:
     """Note an afterstate of unknown class, if there is room; for use inside kernels."""
     size = missing.counts[UNKNOWN_AT]
@@ -225,7 +216,7 @@ def note_unknown(space: int, afterstate: Int32, missing: Missing) -> None:
         missing.counts[UNKNOWN_AT] = size + 1
 
 
-@kernel
+@inlined
 def merged(lane: int, afterstate: np.int32, table: Lookup) -> np.int32:
     """Return the afterstate whose entry a lane uses: its representative (or UNMET) if the lane merges afterstates.
 
@@ -236,7 +227,7 @@ def merged(lane: int, afterstate: np.int32, table: Lookup) -> np.int32:
     return np.int32(representative(afterstate, table.row_representatives, table.move_representatives))
 
 
-@kernel
+@inlined
 def _score(
     lane: int,
     afterstate: np.int32,
@@ -263,7 +254,7 @@ def _score(
     return initial.worth[group, number], -1
 
 
-@kernel
+@inlined
 def choose_in_lane(
     role: int,
     lane: int,
@@ -309,6 +300,31 @@ def choose_in_lane(
         return -1
     scores = values[:moves]
     return int(scores.argmax()) if table.first[lane] else draw_best(scores, 0.0, key, ply)
+
+
+@inlined
+def _choose_each(
+    role: int,
+    lanes: I64,
+    rows: I32,
+    keys: U64,
+    plies: I32,
+    num_moves: I32x2,
+    move_start: I64x2,
+    expanded: Bool,
+    succ_start: I64,
+    successors: I32,
+    table: Lookup,
+    initial: Initial,
+    values: F64,
+    missing: Missing,
+    choices: I32,
+) -> None:
+    moves = (num_moves, move_start, expanded, succ_start, successors)
+    for i in range(rows.size):
+        choices[i] = choose_in_lane(
+            role, lanes[i], rows[i], keys[i], plies[i], *moves, table, initial, values, missing
+        )
 
 
 @kernel
@@ -365,15 +381,12 @@ def choose(
         np.empty(total, np.int32),
     )
     moves = (num_moves, move_start, expanded, succ_start, successors)
-    for i in range(rows.size):
-        choices[i] = choose_in_lane(
-            role, lanes[i], rows[i], stream_keys[i], plies[i], *moves, table, initial, values, missing
-        )
+    _choose_each(role, lanes, rows, stream_keys, plies, *moves, table, initial, values, missing, choices)
     closed, unmet, unknown = missing.counts
     return choices, missing.closed[:closed], missing.unmet[:unmet], missing.spaces[:unknown], missing.unknown[:unknown]
 
 
-@kernel
+@inlined
 def enter(
     lane: int, afterstate: np.int32, groups: I32, numbers: F64x2, initial: Initial, keys: I64, q: F64
 ) -> tuple[int, int]:
@@ -424,7 +437,7 @@ def initialise(
     return total, spaces[:num_unknown], unknown[:num_unknown]
 
 
-@kernel
+@inlined
 def learn_in_lane(
     lane: int,
     begin: int,
@@ -435,13 +448,16 @@ def learn_in_lane(
     keys: I64,
     q: F64,
     visits: I32,
+    slots: I64,
 ) -> None:
-    """Learn from the match with afterstates[begin : end], see `learn`; for use inside kernels."""
-    slots = np.empty(end - begin, np.int64)
-    for t in range(slots.size):
+    """Learn from the match with afterstates[begin : end], see `learn`; for use inside kernels.
+
+    `slots` is working memory, with room for the afterstates.
+    """
+    for t in range(end - begin):
         slots[t] = find_slot(keys, entry_key(lane, afterstates[begin + t]))
         visits[slots[t]] += 1
-    td_update(q, slots, reward, numbers[lane, _ALPHA], numbers[lane, _GAMMA], numbers[lane, _LAM])
+    td_update(q, slots[: end - begin], reward, numbers[lane, _ALPHA], numbers[lane, _GAMMA], numbers[lane, _LAM])
 
 
 
@@ -450,5 +466,6 @@ def learn(
     lanes: I64, offsets: I64, afterstates: I32, rewards: F64, numbers: F64x2, keys: I64, q: F64, visits: I32
 ) -> None:
     """Apply Equation 2 to matches and count the visits. All afterstates of the matches must have an entry."""
+    slots = np.empty(afterstates.size, np.int64)
     for i in range(lanes.size):
-        learn_in_lane(lanes[i], offsets[i], offsets[i + 1], afterstates, rewards[i], numbers, keys, q, visits)
+        learn_in_lane(lanes[i], offsets[i], offsets[i + 1], afterstates, rewards[i], numbers, keys, q, visits, slots)
