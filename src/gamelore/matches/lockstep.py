@@ -333,9 +333,7 @@ def _ask(
 
 
 @inlined
-def log_ply(
-    lane: int, after: Int32, rows: I32, plies: I32, joint: I32x2, row_log: I32x2, choice_log: I32x3
-) -> None:
+def log_ply(lane: int, after: Int32, rows: I32, plies: I32, joint: I32x2, row_log: I32x2, choice_log: I32x3) -> None:
     """Log the joint move of a lane and the position after it; for use inside kernels."""
     ply = plies[lane]
     for role in range(joint.shape[1]):

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,7 +130,8 @@ class Opponent(Player):
         """Return (choices, rows with unknown classes). The choices are valid only if all classes are known."""
         graph = turn.graph
         moves = graph.num_moves, graph.move_start, graph.keys
-        return _choose(turn.role, turn.lanes, turn.rows, turn.keys, turn.plies, *moves, *self.arrays(classes))
+        arrays: tuple[NDArray[Any], ...] = self.arrays(classes)
+        return _choose(turn.role, turn.lanes, turn.rows, turn.keys, turn.plies, *moves, *arrays)
 
 
 @inlined
@@ -145,7 +146,10 @@ def choose_in_lane(
     state_keys: U64,
     opponent: OpponentArrays,
 ) -> int:
-    """Return the opponent's choice in one lane, or -1 if the classes of the moves are unknown; for use inside kernels."""
+    """Return the opponent's choice in one lane, or -1 if the classes of the moves are unknown.
+
+    For use inside kernels.
+    """
     ply, begin, moves = np.uint64(counter), move_start[row, role], int(num_moves[row, role])
     if opponent.kinds.size == 1:
         lane = 0
@@ -190,7 +194,9 @@ def _choose(
     unknown = np.empty(rows.size, np.int32)
     num_unknown = 0
     for i in range(rows.size):
-        choices[i] = choose_in_lane(role, lanes[i], rows[i], keys[i], plies[i], num_moves, move_start, state_keys, opponent)
+        choices[i] = choose_in_lane(
+            role, lanes[i], rows[i], keys[i], plies[i], num_moves, move_start, state_keys, opponent
+        )
         if choices[i] < 0:
             unknown[num_unknown] = rows[i]
             num_unknown += 1

@@ -55,29 +55,31 @@ def kernel(function: F) -> F:
 def inlined(function: F) -> F:
     """Compile a function that only kernels call, as a part of their machine code. It must not make arrays.
 
-    Such a function does not count references to its arrays. To count them takes longer than most of these functions.
+    Such a function counts no references to its arrays, which would take longer than what most of these functions do.
     """
-    return _compiled(function, _nrt=False, forceinline=True)
+    # without forceinline, LLVM leaves the larger ones as calls, and copies all arrays of a tuple in each call
+    return _compiled(function, _nrt=False, forceinline=True, no_cpython_wrapper=True)
 
 
 def kernel_without_counts(function: F) -> F:
-    """Compile a loop that makes no arrays. It can read arrays from tuples without cost: see `inlined`."""
+    """Compile a loop that makes no arrays. It reads arrays from tuples without cost, see `inlined`."""
     return _compiled(function, _nrt=False)
 
 
-def _compiled(function: F, **options: bool) -> F:
+def _compiled(function: F, **options: Any) -> F:
     hints = get_type_hints(function, include_extras=True)
     returned = _numba_type(hints.pop("return"))
     signature = returned(*map(_numba_type, hints.values()))
-    return cast(F, numba.njit([signature], cache=True, error_model="numpy", **options)(function))
+    return cast(F, numba.njit([signature], cache=True, error_model="numpy", no_cfunc_wrapper=True, **options)(function))
 
 
 def _numba_type(hint: Any) -> Any:
     """Return the numba type of an annotated type."""
+    join: Any = numba.types.BaseTuple.from_types
     if get_origin(hint) is tuple:
-        return numba.types.BaseTuple.from_types(tuple(map(_numba_type, get_args(hint))))
+        return join(tuple(map(_numba_type, get_args(hint))))
     if hasattr(hint, "_fields"):  # a NamedTuple
         fields = get_type_hints(hint, include_extras=True)
-        return numba.types.BaseTuple.from_types(tuple(map(_numba_type, fields.values())), hint)
+        return join(tuple(map(_numba_type, fields.values())), hint)
     name = hint.__metadata__[0] if get_origin(hint) is Annotated else _SCALARS[hint]
-    return normalize_signature(f"{name}()")[1]
+    return normalize_signature(f"{name}()")[1]  # type: ignore[no-untyped-call]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import IllegalMoveError
-from .kernel import I8, inlined, kernel
+from .kernel import I8, inlined
 
 if TYPE_CHECKING:
     from ..game.game import Position

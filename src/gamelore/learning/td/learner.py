@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -196,7 +196,8 @@ class Learner(Player):
         graph = turn.graph
         positions = (turn.role, turn.lanes, turn.rows, turn.keys, turn.plies)
         moves = (graph.num_moves, graph.move_start, graph.expanded, graph.succ_start, graph.successors)
-        return choose(*positions, *moves, *self.lookup, *self.initial.arrays)
+        arrays: tuple[NDArray[Any], ...] = (*self.lookup, *self.initial.arrays)
+        return choose(*positions, *moves, *arrays)
 
     def _unchosen(
         self, lanes: NDArray[np.int64], offsets: NDArray[np.int64], turns: NDArray[np.int32]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -27,7 +27,7 @@ from ...matches.opponents import choose_in_lane as opponent_choice
 from ...players.kernel import F64, I32, I64, Bool, F32x2, I16x2, inlined, kernel_without_counts
 from ...players.lookahead import MoveClasses
 from ...players.player import CAP, STUCK, TERMINAL
-from ...players.position_graph import GraphArrays, PositionGraph, joint_number, must_choose
+from ...players.position_graph import GraphArrays, joint_number, must_choose
 from .afterstates import UNMET, moves_alone, own_afterstate, write_trail
 from .initial_values import Initial
 from .learner import Learner
@@ -138,9 +138,10 @@ class Rounds:
         self._results = results
         self._classes = lanes.graph.memo(MoveClasses)
         room = max(_ROOM, len(lanes.matches))
-        rows = [np.empty(room, np.int32) for _ in range(8)]
-        self._missing = Missing(np.zeros(_COUNTS, np.int64), *rows[:4])
-        self._rest = _Rest(*rows[4:], np.full(len(lanes.matches), -1, np.int32))
+        closed, unmet, spaces, unknown = np.empty((4, room), np.int32)
+        self._missing = Missing(np.zeros(_COUNTS, np.int64), closed, unmet, spaces, unknown)
+        fresh, rows, roles, jumps = np.empty((4, room), np.int32)
+        self._rest = _Rest(fresh, rows, roles, jumps, np.full(len(lanes.matches), -1, np.int32))
         self._values = np.empty(_FIRST_MOVES)
         self._clock = _Clock(np.zeros(2, np.int64), np.zeros(3, np.int64))
         self._seconds = 0.0  # of all compiled calls
@@ -252,7 +253,8 @@ class Rounds:
         self._learner.seconds_learning += float(spent[_LEARNING]) * self._seconds
 
 
-_read_clock = numba.types.ExternalFunction("clock_gettime", numba.int32(numba.int32, numba.uintp))
+_INT32, _ADDRESS = numba.types.int32, numba.types.uintp
+_read_clock: Any = numba.types.ExternalFunction("clock_gettime", _INT32(_INT32, _ADDRESS))
 
 
 @inlined
@@ -261,17 +263,18 @@ def _now(reading: I64) -> int:
     if _CLOCK < 0:
         return 0
     _read_clock(_CLOCK, reading.ctypes.data)
-    return reading[0] * 1_000_000_000 + reading[1]
+    return int(reading[0] * 1_000_000_000 + reading[1])
 
 
 @inlined
-def _learner_choice(role: int, lane: int, row: int, task: _Task) -> int:
+def _learner_choice(role: int, lane: int, row: int, is_timed: bool, task: _Task) -> int:
     """Return the learner's choice, or -1 after noting what is missing."""
-    graph, lanes, moves = task.graph, task.lanes, task.graph.num_moves[row, role]
+    graph, lanes, clock, moves = task.graph, task.lanes, task.clock, task.graph.num_moves[row, role]
     if moves > task.memory.values.size:
         task.missing.counts[_MOVES] = max(task.missing.counts[_MOVES], moves)
         return -1
-    return choose_in_lane(
+    begin = _now(clock.reading) if is_timed else 0
+    choice = choose_in_lane(
         role,
         lane,
         row,
@@ -287,14 +290,8 @@ def _learner_choice(role: int, lane: int, row: int, task: _Task) -> int:
         task.memory.values,
         task.missing,
     )
-
-
-@inlined
-def _timed_choice(role: int, lane: int, row: int, task: _Task) -> int:
-    """Return `_learner_choice`, and measure its time."""
-    begin = _now(task.clock.reading)
-    choice = _learner_choice(role, lane, row, task)
-    task.clock.spent[_CHOOSING] += _now(task.clock.reading) - begin
+    if is_timed:
+        clock.spent[_CHOOSING] += _now(clock.reading) - begin
     return choice
 
 
@@ -326,12 +323,10 @@ def _choose_all(learner: int, lane: int, row: int, is_timed: bool, task: _Task) 
     for role in range(lanes.joint.shape[1]):
         if not must_choose(row, role, task.graph.acting, task.graph.num_moves):
             continue
-        if role != learner:
-            choice = _opponent_choice(role, lane, row, task)
-        elif is_timed:
-            choice = _timed_choice(role, lane, row, task)
+        if role == learner:
+            choice = _learner_choice(role, lane, row, is_timed, task)
         else:
-            choice = _learner_choice(role, lane, row, task)
+            choice = _opponent_choice(role, lane, row, task)
         if choice < 0:
             return False
         lanes.joint[lane, role] = choice
@@ -404,7 +399,10 @@ def _enter_siblings(role: int, lane: int, row: int, task: _Task) -> bool:
 
 @inlined
 def _enter_all(role: int, lane: int, size: int, task: _Task) -> bool:
-    """Make all entries that learning needs, and merge the afterstates of the trail. Return whether nothing is missing."""
+    """Make all entries that learning needs, and merge the afterstates of the trail.
+
+    Return whether nothing is missing.
+    """
     trail, turns = task.memory.trail, task.memory.turns
     needed, siblings = size, task.siblings[lane]
     for t in range(size):
@@ -424,19 +422,21 @@ def _enter_all(role: int, lane: int, size: int, task: _Task) -> bool:
 
 
 @inlined
-def _learn(role: int, lane: int, reward: float, task: _Task) -> bool:
+def _learn(role: int, lane: int, reward: float, is_timed: bool, task: _Task) -> bool:
     """Learn from the match of a lane. Return whether nothing was missing; otherwise nothing was learned."""
-    graph, lanes, lookup, memory = task.graph, task.lanes, task.lookup, task.memory
+    graph, lanes, lookup, memory, clock = task.graph, task.lanes, task.lookup, task.memory, task.clock
+    begin = _now(clock.reading) if is_timed else 0
     moves = (graph.terminal, graph.acting, graph.num_moves, graph.move_start)
     size = write_trail(
         lane, lanes.plies[lane], lanes.row_log, lanes.choice_log, role, *moves, 0, memory.trail, memory.turns
     )
-    if not _enter_all(role, lane, size, task):
-        return False
-    learn_in_lane(
-        lane, 0, size, memory.trail, reward, lookup.numbers, lookup.keys, lookup.q, task.visits, memory.slots
-    )
-    return True
+    is_complete = _enter_all(role, lane, size, task)
+    if is_complete:
+        entries = (lookup.numbers, lookup.keys, lookup.q, task.visits)
+        learn_in_lane(lane, 0, size, memory.trail, reward, *entries, memory.slots)
+    if is_timed:
+        clock.spent[_LEARNING] += _now(clock.reading) - begin
+    return is_complete
 
 
 @inlined
@@ -445,11 +445,7 @@ def _end_match(role: int, lane: int, end: int, start: int, is_timed: bool, task:
     lanes, results = task.lanes, task.results
     match, goal = lanes.matches[lane], task.graph.goals[lanes.rows[lane], role]
     reward = max(goal, 0) if end == TERMINAL else 0
-    begin = _now(task.clock.reading) if is_timed else 0
-    is_complete = _learn(role, lane, float(reward), task)
-    if is_timed:
-        task.clock.spent[_LEARNING] += _now(task.clock.reading) - begin
-    if not is_complete:
+    if not _learn(role, lane, float(reward), is_timed, task):
         return False
     results.rewards[lane, match] = reward
     results.lengths[lane, match] = lanes.plies[lane]
@@ -463,30 +459,20 @@ def _end_match(role: int, lane: int, end: int, start: int, is_timed: bool, task:
     return True
 
 
-@inlined
-def _play_lane(role: int, lane: int, start: int, max_plies: int, most: int, task: _Task) -> int:
-    """Play on in one lane, for at most `most` plies and ends of matches. Return their number."""
-    graph, lanes, clock = task.graph, task.lanes, task.clock
-    for played in range(most):
-        match = lanes.matches[lane]
-        if match == lanes.limits[lane]:
-            return played
-        is_timed = match % _TIMED == 0
-        begin = _now(clock.reading) if is_timed else 0
-        end = end_of(lanes.rows[lane], lanes.plies[lane], max_plies, graph.terminal, graph.listed, graph.stuck)
-        if end == GOING_ON:
-            goes_on = _play_ply(role, lane, is_timed, task)
-        else:
-            goes_on = _end_match(role, lane, end, start, is_timed, task)
-        if is_timed:
-            clock.spent[_ALL] += _now(clock.reading) - begin
-        if not goes_on:
-            return played + 1
-    return most
-
-
 @kernel_without_counts
 def _play(role: int, start: int, max_plies: int, most: int, active: I64, task: _Task) -> None:
-    """Play on in the lanes, one after the other, until all wait or have ended, or for at most `most` plies."""
+    """Play on in the lanes, one after the other, until each waits or has ended, or for `most` plies."""
+    graph, lanes, clock = task.graph, task.lanes, task.clock
     for lane in active:
-        most -= _play_lane(role, lane, start, max_plies, most, task)
+        goes_on = True
+        while goes_on and most > 0 and lanes.matches[lane] < lanes.limits[lane]:
+            most -= 1
+            is_timed = lanes.matches[lane] % _TIMED == 0
+            begin = _now(clock.reading) if is_timed else 0
+            end = end_of(lanes.rows[lane], lanes.plies[lane], max_plies, graph.terminal, graph.listed, graph.stuck)
+            if end == GOING_ON:
+                goes_on = _play_ply(role, lane, is_timed, task)
+            else:
+                goes_on = _end_match(role, lane, end, start, is_timed, task)
+            if is_timed:
+                clock.spent[_ALL] += _now(clock.reading) - begin

@@ -199,7 +199,7 @@ CLOSED, UNMET_AT, UNKNOWN_AT = range(3)  # indices of `Missing.counts`
 
 
 @inlined
-def note(value: int, kind: int, values: I32, counts: I64) -> None:
+def note(value: Int32, kind: int, values: I32, counts: I64) -> None:
     """Append a value to the missing ones of a kind, if there is room; for use inside kernels."""
     if counts[kind] < values.size:
         values[counts[kind]] = value
@@ -322,9 +322,7 @@ def _choose_each(
 ) -> None:
     moves = (num_moves, move_start, expanded, succ_start, successors)
     for i in range(rows.size):
-        choices[i] = choose_in_lane(
-            role, lanes[i], rows[i], keys[i], plies[i], *moves, table, initial, values, missing
-        )
+        choices[i] = choose_in_lane(role, lanes[i], rows[i], keys[i], plies[i], *moves, table, initial, values, missing)
 
 
 @kernel
@@ -458,7 +456,6 @@ def learn_in_lane(
         slots[t] = find_slot(keys, entry_key(lane, afterstates[begin + t]))
         visits[slots[t]] += 1
     td_update(q, slots[: end - begin], reward, numbers[lane, _ALPHA], numbers[lane, _GAMMA], numbers[lane, _LAM])
-
 
 
 @kernel
