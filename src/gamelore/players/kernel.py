@@ -53,9 +53,11 @@ def kernel(function: F) -> F:
 
 
 def inlined(function: F) -> F:
-    """Compile a function that only kernels call, as a part of their machine code. It must not make arrays.
+    """Compile a function for use inside kernels, as a part of their machine code. It cannot make arrays.
 
     Such a function counts no references to its arrays, which would take longer than what most of these functions do.
+    Python must not call it: it has no entry for Python, which would double the time to compile it, and the process
+    would crash.
     """
     # without forceinline, LLVM leaves the larger ones as calls, and copies all arrays of a tuple in each call
     return _compiled(function, _nrt=False, forceinline=True, no_cpython_wrapper=True)
@@ -70,7 +72,8 @@ def _compiled(function: F, **options: Any) -> F:
     hints = get_type_hints(function, include_extras=True)
     returned = _numba_type(hints.pop("return"))
     signature = returned(*map(_numba_type, hints.values()))
-    return cast(F, numba.njit([signature], cache=True, error_model="numpy", no_cfunc_wrapper=True, **options)(function))
+    options |= {"cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    return cast(F, numba.njit([signature], **options)(function))
 
 
 def _numba_type(hint: Any) -> Any:

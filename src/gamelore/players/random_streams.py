@@ -16,7 +16,7 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .kernel import F64, U64, inlined, kernel
+from .kernel import F64, U64, kernel
 
 EXPLORE = 0
 WHICH = 1
@@ -54,7 +54,7 @@ def uniform(keys: ArrayLike, counter: ArrayLike, draw: int) -> NDArray[np.float6
     return _uniform_arrays(left.ravel(), right.ravel(), np.uint64(draw)).reshape(left.shape)
 
 
-@inlined
+@kernel
 def finalise(value: np.uint64) -> np.uint64:
     """Apply the finaliser of splitmix64, a bijection of 64-bit words; for use inside kernels."""
     value = (value ^ (value >> _U30)) * _U_FIRST
@@ -62,19 +62,19 @@ def finalise(value: np.uint64) -> np.uint64:
     return value ^ (value >> _U31)
 
 
-@inlined
+@kernel
 def mix(key: np.uint64, part: np.uint64) -> np.uint64:
     """Combine a key with one more part. The function is bijective in each argument; for use inside kernels."""
     return finalise(key ^ finalise(part + _U_GOLDEN))
 
 
-@inlined
+@kernel
 def unit(key: np.uint64, counter: np.uint64, draw: np.uint64) -> float:
     """Return a number in [0, 1) with 53 random bits; for use inside kernels."""
     return (mix(mix(key, counter), draw) >> _U11) * (1.0 / 9007199254740992.0)
 
 
-@inlined
+@kernel
 def below(key: np.uint64, counter: np.uint64, draw: np.uint64, bound: int) -> int:
     """Return an integer in [0, bound), with a bias of at most bound / 2**53; for use inside kernels."""
     return int(unit(key, counter, draw) * bound)

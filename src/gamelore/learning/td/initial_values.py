@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import GameloreError, check_word
-from ...players.kernel import I32, F64x2, I32x2, Int32, inlined
+from ...players.kernel import I32, F64x2, I32x2, Int32, inlined, kernel
 from ...players.lookahead import Heuristic, choice_values, lookahead
 from ..store.features import Equivalence, FeatureValues
 from .afterstates import Afterstates, grown, pair_origins
@@ -298,6 +298,15 @@ def class_of(space: int, afterstate: Int32, classes: I32x2, pair_classes: I32x2)
         return classes[space, afterstate] if afterstate < classes.shape[1] else UNKNOWN
     move = ~afterstate
     return pair_classes[space, move] if move < pair_classes.shape[1] else UNKNOWN
+
+
+@kernel
+def classes_of(space: int, afterstates: I32, classes: I32x2, pair_classes: I32x2) -> I32:
+    """Return the class of each afterstate, int32[n], or UNKNOWN."""
+    out = np.empty(afterstates.size, np.int32)
+    for i in range(afterstates.size):
+        out[i] = class_of(space, afterstates[i], classes, pair_classes)
+    return out
 
 
 def initial_group(

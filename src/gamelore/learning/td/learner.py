@@ -29,7 +29,7 @@ from ...players.uct import NODES_AT_ONCE, SEARCH, SearchSettings, search
 from ..store.features import FeatureValues
 from ..store.schema import Afterstate, LearnedRows
 from .afterstates import Afterstates, Representatives, afterstate_facts, afterstates_of_facts, own_afterstates, trails
-from .initial_values import InitialValues, LearnerSettings, class_of, initial_group
+from .initial_values import InitialValues, LearnerSettings, classes_of, initial_group
 from .update import Lookup, ValueTable, choose, initialise, lane_numbers, learn
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class Learner(Player):
             return np.full(len(afterstates), self.settings[lane].default)
         space = initial.group_space[group]
         initial.look_into(np.full(len(afterstates), space, np.int32), afterstates)
-        classes = np.array([class_of(space, row, initial.classes, initial.pair_classes) for row in afterstates], int)
+        classes = classes_of(space, afterstates, initial.classes, initial.pair_classes)
         return np.asarray(initial.worth[group, classes])
 
     def afterstates(self, lane: int, numbers: Iterable[int] | None = None) -> list[Afterstate]:
