@@ -41,6 +41,9 @@ Int32: TypeAlias = Annotated[int | np.int32, "int32"]
 
 _SCALARS = {int: "int64", float: "float64", bool: "boolean", np.uint64: "uint64", np.int32: "int32", NoneType: "void"}
 
+_njit: Any = numba.njit  # its type hints do not know all of these options
+_OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+
 
 def kernel(function: F) -> F:
     """Compile a loop over arrays for the types of its annotations.
@@ -49,7 +52,7 @@ def kernel(function: F) -> F:
     code of the kernels that it calls. So after a change of a kernel that another module calls, remove the cached code:
     see CONTRIBUTING.md.
     """
-    return _compiled(function)
+    return cast(F, _njit([_signature(function)], **_OPTIONS)(function))
 
 
 def inlined(function: F) -> F:
@@ -60,20 +63,29 @@ def inlined(function: F) -> F:
     would crash.
     """
     # without forceinline, LLVM leaves the larger ones as calls, and copies all arrays of a tuple in each call
-    return _compiled(function, _nrt=False, forceinline=True, no_cpython_wrapper=True)
+    dispatcher: Any = _njit(**_OPTIONS, _nrt=False, forceinline=True, no_cpython_wrapper=True)(function)
+    template = dispatcher.get_call_template
+
+    def compiled_template(args: Any, kws: Any) -> Any:
+        if not dispatcher.signatures:
+            dispatcher.compile(_signature(function))
+            dispatcher.disable_compile()
+        return template(args, kws)
+
+    # compiled together with the first kernel that calls it, so not at all if all kernels are in the cache
+    dispatcher.get_call_template = compiled_template
+    return cast(F, dispatcher)
 
 
 def kernel_without_counts(function: F) -> F:
     """Compile a loop that makes no arrays. It reads arrays from tuples without cost, see `inlined`."""
-    return _compiled(function, _nrt=False)
+    return cast(F, _njit([_signature(function)], **_OPTIONS, _nrt=False)(function))
 
 
-def _compiled(function: F, **options: Any) -> F:
+def _signature(function: Callable[..., Any]) -> Any:
     hints = get_type_hints(function, include_extras=True)
     returned = _numba_type(hints.pop("return"))
-    signature = returned(*map(_numba_type, hints.values()))
-    options |= {"cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-    return cast(F, numba.njit([signature], **options)(function))
+    return returned(*map(_numba_type, hints.values()))
 
 
 def _numba_type(hint: Any) -> Any:
