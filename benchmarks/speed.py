@@ -44,8 +44,11 @@ def our_playouts(name: str) -> Work:
     return lasting(ours, SECONDS, 1000)
 
 
-def our_matches(name: str, lanes: int, matches: int) -> Work:
-    """Return matches of the baseline learner against the random opponent, with learning after each match."""
+def our_matches(name: str, lanes: int, matches: int, *, keeps_graph: bool = True) -> Work:
+    """Return matches of the baseline learner against the random opponent, with learning after each match.
+
+    keeps_graph  whether the positions of earlier runs are known, as for later series of the same game
+    """
     game = gamelore.load(name, engine="native")
     graph = PositionGraph(game)
 
@@ -58,7 +61,7 @@ def our_matches(name: str, lanes: int, matches: int) -> Work:
             [OpponentSettings("random")] * lanes,
             matches,
             [(1, lane, 0) for lane in range(lanes)],
-            graph=graph,
+            graph=graph if keeps_graph else None,
         )
         return lanes * matches
 
@@ -169,8 +172,14 @@ def main() -> None:
         ),
         compare(
             "learning matches, tic-tac-toe, 1 lane",
-            1,
+            10,
             our_matches("tictactoe", 1, 5000),
+            their_matches("tic_tac_toe", 1000),
+        ),
+        compare(
+            "learning matches, tic-tac-toe, 1 lane, new graph",
+            2,
+            our_matches("tictactoe", 1, 5000, keeps_graph=False),
             their_matches("tic_tac_toe", 1000),
         ),
     ]

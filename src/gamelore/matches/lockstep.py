@@ -13,15 +13,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import GameloreError
-from ..players.kernel import F64, I32, I64, U8, U64, Bool, Boolx2, I32x2, I32x3, U64x2, kernel
+from ..players.kernel import F64, I32, I64, U8, U64, Bool, Boolx2, I32x2, I32x3, Int32, U64x2, inlined, kernel
 from ..players.player import CAP, STUCK, TERMINAL, Finished, MatchLog, Player, Started, Turn
-from ..players.position_graph import PositionGraph, joint_stride, longer
+from ..players.position_graph import PositionGraph, joint_stride, longer, must_choose
 from ..players.random_streams import mix, stream
 from .match import MAX_PLIES, MatchRecord, check_seats, match_records
 
@@ -140,6 +140,20 @@ def play_matches(
     return records
 
 
+class LaneArrays(NamedTuple):
+    """The arrays of `Lanes`, for kernels: keys, match numbers and limits of all lanes, and the running matches."""
+
+    lane_keys: U64
+    matches: I64
+    limits: I64
+    keys: U64x2
+    rows: I32
+    plies: I32
+    joint: I32x2
+    row_log: I32x2
+    choice_log: I32x3
+
+
 class Lanes:
     """The running matches of all lanes; `active` are the lanes whose last match is not finished."""
 
@@ -152,7 +166,7 @@ class Lanes:
         lanes, roles = len(self._lane_keys), graph.game.num_roles
         self.matches = np.broadcast_to(np.asarray(first_match, np.int64), lanes).copy()
         self._limits = self.matches + np.asarray(num_matches, np.int64)
-        self.active = np.flatnonzero(self.matches < self._limits)
+        self.refresh()
         self._keys = np.empty((lanes, roles), np.uint64)
         self._rows = np.empty(lanes, np.int32)
         self._plies = np.empty(lanes, np.int32)
@@ -197,10 +211,14 @@ class Lanes:
         self.matches[ended] += 1
         going_on = self.matches[ended] < self._limits[ended]
         if not going_on.all():
-            self.active = np.flatnonzero(self.matches < self._limits)
+            self.refresh()
             ended = ended[going_on]
         self._start(ended)
         return self.started(ended)
+
+    def refresh(self) -> None:
+        """Determine the active lanes."""
+        self.active = np.flatnonzero(self.matches < self._limits)
 
     def turn(self, role: int) -> Turn:
         """Return the request for the role's moves, in all lanes in which the role's player must choose."""
@@ -222,8 +240,19 @@ class Lanes:
             ) from None
         longest = _log(self.active, after, self._rows, self._plies, self._joint, self._row_log, self._choice_log)
         if longest == self._choice_log.shape[1]:
-            self._row_log = _wider(self._row_log, 2 * longest + 1)
-            self._choice_log = _wider(self._choice_log, 2 * longest)
+            self.widen()
+
+    def widen(self) -> None:
+        """Make room for matches of twice the length."""
+        width = 2 * self._choice_log.shape[1]
+        self._row_log = _wider(self._row_log, width + 1)
+        self._choice_log = _wider(self._choice_log, width)
+
+    @property
+    def arrays(self) -> LaneArrays:
+        """The present arrays, for kernels."""
+        running = self._keys, self._rows, self._plies, self._joint, self._row_log, self._choice_log
+        return LaneArrays(self._lane_keys, self.matches, self._limits, *running)
 
     def _scan(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         graph = self.graph
@@ -238,6 +267,19 @@ class Lanes:
 def _wider(log: NDArray[np.int32], width: int) -> NDArray[np.int32]:
     """Return a copy of a log with `width` entries on its second axis."""
     return np.ascontiguousarray(longer(log.swapaxes(0, 1), width).swapaxes(0, 1))
+
+
+GOING_ON = -1
+
+
+@inlined
+def end_of(row: int, ply: int, max_plies: int, terminal: Bool, listed: Bool, stuck: Bool) -> int:
+    """Return the reason for the end of a match in this row, or GOING_ON; for use inside kernels."""
+    if terminal[row]:
+        return TERMINAL
+    if stuck[row]:
+        return STUCK
+    return CAP if ply >= max_plies and listed[row] else GOING_ON
 
 
 @kernel
@@ -258,19 +300,14 @@ def _scan(
     num_ended, num_fresh = 0, 0
     for lane in active:
         row = rows[lane]
-        if terminal[row]:
-            ends[lane] = TERMINAL
-        elif stuck[row]:
-            ends[lane] = STUCK
-        elif plies[lane] >= max_plies and listed[row]:
-            ends[lane] = CAP
-        else:
-            if not expanded[row]:
-                fresh[num_fresh] = row
-                num_fresh += 1
-            continue
-        ended[num_ended] = lane
-        num_ended += 1
+        end = end_of(row, plies[lane], max_plies, terminal, listed, stuck)
+        if end != GOING_ON:
+            ends[lane] = end
+            ended[num_ended] = lane
+            num_ended += 1
+        elif not expanded[row]:
+            fresh[num_fresh] = row
+            num_fresh += 1
     return ended[:num_ended], fresh[:num_fresh]
 
 
@@ -286,7 +323,7 @@ def _ask(
     size = 0
     for lane in active:
         row = rows[lane]
-        if acting[row, role] or num_moves[row, role] > 1:
+        if must_choose(row, role, acting, num_moves):
             out_lanes[size] = lane
             out_rows[size] = row
             out_keys[size] = keys[lane, role]
@@ -295,19 +332,39 @@ def _ask(
     return out_lanes[:size], out_rows[:size], out_keys[:size], out_plies[:size]
 
 
+@inlined
+def log_ply(lane: int, after: Int32, rows: I32, plies: I32, joint: I32x2, row_log: I32x2, choice_log: I32x3) -> None:
+    """Log the joint move of a lane and the position after it; for use inside kernels."""
+    ply = plies[lane]
+    for role in range(joint.shape[1]):
+        choice_log[lane, ply, role] = joint[lane, role]
+        joint[lane, role] = 0
+    plies[lane] = ply + 1
+    rows[lane] = after
+    row_log[lane, ply + 1] = after
+
+
 @kernel
 def _log(active: I64, after: I32, rows: I32, plies: I32, joint: I32x2, row_log: I32x2, choice_log: I32x3) -> int:
     """Log the joint moves and the positions after them. Return the length of the longest match, in plies."""
     longest = 0
     for i in range(active.size):
-        lane = active[i]
-        choice_log[lane, plies[lane]] = joint[lane]
-        joint[lane] = 0
-        plies[lane] += 1
-        rows[lane] = after[i]
-        row_log[lane, plies[lane]] = after[i]
-        longest = max(longest, int(plies[lane]))
+        log_ply(active[i], after[i], rows, plies, joint, row_log, choice_log)
+        longest = max(longest, int(plies[active[i]]))
     return longest
+
+
+@inlined
+def begin_match(
+    lane: int, start: int, matches: I64, lane_keys: U64, keys: U64x2, rows: I32, plies: I32, row_log: I32x2
+) -> None:
+    """Reset a lane to the initial position, and set the stream keys for its match; for use inside kernels."""
+    match_key = mix(lane_keys[lane], np.uint64(matches[lane]))
+    for role in range(keys.shape[1]):
+        keys[lane, role] = mix(match_key, np.uint64(role))
+    rows[lane] = start
+    plies[lane] = 0
+    row_log[lane, 0] = start
 
 
 @kernel
@@ -316,12 +373,7 @@ def _restart(
 ) -> None:
     """Reset lanes to the initial position, and set the stream keys for their matches."""
     for lane in lanes:
-        match_key = mix(lane_keys[lane], np.uint64(matches[lane]))
-        for role in range(keys.shape[1]):
-            keys[lane, role] = mix(match_key, np.uint64(role))
-        rows[lane] = start
-        plies[lane] = 0
-        row_log[lane, 0] = start
+        begin_match(lane, start, matches, lane_keys, keys, rows, plies, row_log)
 
 
 class Memoryless(Protocol):

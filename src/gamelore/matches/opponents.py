@@ -10,13 +10,13 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import GameloreError, check_word, one_of
-from ..players.kernel import F64, I8, I32, I64, U64, Boolx2, I8x2, I32x2, I64x2, kernel
+from ..players.kernel import F64, I8, I32, I64, U64, Boolx2, I8x2, I32x2, I64x2, inlined, kernel
 from ..players.lookahead import MoveClasses
 from ..players.player import Player, Started, Turn, most_wanted, nth_wanted
 from ..players.random_streams import EXPLORE, WHICH, below, mix, uniform, unit
@@ -65,6 +65,18 @@ class OpponentSettings:
             raise GameloreError(f"expected an epsilon from 0 to 1, got {self.epsilon}; epsilon is a probability")
 
 
+class OpponentArrays(NamedTuple):
+    """Classes of moves (`MoveClasses`), the settings of each lane, and the preferences of each kind; for kernels."""
+
+    is_classified: Boolx2
+    classes: I8
+    kinds: I8
+    fillers: I8
+    epsilons: F64
+    hash_keys: U64
+    wants: I8x2
+
+
 class Opponent(Player):
     """Player of the kind egreedy, random or weak, with one settings object for each lane or for all lanes.
 
@@ -101,6 +113,11 @@ class Opponent(Player):
             choices, _ = self._try(turn, classes)
         return choices
 
+    def arrays(self, classes: MoveClasses) -> OpponentArrays:
+        """Return the settings and the present classes of moves, for kernels."""
+        settings = self._kinds, self._fillers, self._epsilons, self._hash_keys, _WANTS
+        return OpponentArrays(classes.is_classified, classes.classes, *settings)
+
     def begin(self, role: int, started: Started) -> None:
         """Raise GameloreError if a lane has no settings."""
         if len(self.settings) > 1 and started.lanes[-1] >= len(self.settings):
@@ -112,10 +129,44 @@ class Opponent(Player):
     def _try(self, turn: Turn, classes: MoveClasses) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Return (choices, rows with unknown classes). The choices are valid only if all classes are known."""
         graph = turn.graph
-        moves = graph.num_moves, graph.move_start, graph.keys, classes.is_classified, classes.classes
-        settings = self._kinds, self._fillers, self._epsilons, self._hash_keys, _WANTS
-        arrays = *moves, *settings
-        return _choose(turn.role, turn.lanes, turn.rows, turn.keys, turn.plies, *arrays)
+        moves = graph.num_moves, graph.move_start, graph.keys
+        arrays: tuple[NDArray[Any], ...] = self.arrays(classes)
+        return _choose(turn.role, turn.lanes, turn.rows, turn.keys, turn.plies, *moves, *arrays)
+
+
+@inlined
+def choose_in_lane(
+    role: int,
+    lane: int,
+    row: int,
+    key: np.uint64,
+    counter: int,
+    num_moves: I32x2,
+    move_start: I64x2,
+    state_keys: U64,
+    opponent: OpponentArrays,
+) -> int:
+    """Return the opponent's choice in one lane, or -1 if the classes of the moves are unknown.
+
+    For use inside kernels.
+    """
+    ply, begin, moves = np.uint64(counter), move_start[row, role], int(num_moves[row, role])
+    if opponent.kinds.size == 1:
+        lane = 0
+    kind = opponent.kinds[lane]
+    if kind == _RANDOM or unit(key, ply, _EXPLORE) < opponent.epsilons[lane]:
+        return below(key, ply, _WHICH, moves)
+    if row >= opponent.is_classified.shape[0] or not opponent.is_classified[row, role]:
+        return -1
+    wants = opponent.wants[kind]
+    best, count = most_wanted(begin, moves, opponent.classes, wants)
+    which = 0
+    if opponent.fillers[lane] == _FILL_RANDOM:
+        which = below(key, ply, _WHICH, count)
+    elif opponent.fillers[lane] != _FILL_FIRST:
+        # depends only on the state, so the choice is always the same in the same position
+        which = below(mix(state_keys[row], opponent.hash_keys[lane]), np.uint64(0), np.uint64(0), count)
+    return nth_wanted(begin, opponent.classes, wants, best, which)
 
 
 @kernel
@@ -137,27 +188,18 @@ def _choose(
     wants: I8x2,
 ) -> tuple[I32, I32]:
     """See `Opponent._try`."""
+    # put together here, because numba needs more time for a call with a tuple than for one with its arrays
+    opponent = OpponentArrays(is_classified, classes, kinds, fillers, epsilons, hash_keys, wants)
     choices = np.empty(rows.size, np.int32)
     unknown = np.empty(rows.size, np.int32)
     num_unknown = 0
     for i in range(rows.size):
-        row, ply = rows[i], np.uint64(plies[i])
-        lane = lanes[i] if kinds.size > 1 else 0
-        kind, moves, begin = kinds[lane], int(num_moves[row, role]), move_start[row, role]
-        if kind == _RANDOM or unit(keys[i], ply, _EXPLORE) < epsilons[lane]:
-            choices[i] = below(keys[i], ply, _WHICH, moves)
-        elif row >= is_classified.shape[0] or not is_classified[row, role]:
-            unknown[num_unknown] = row
+        choices[i] = choose_in_lane(
+            role, lanes[i], rows[i], keys[i], plies[i], num_moves, move_start, state_keys, opponent
+        )
+        if choices[i] < 0:
+            unknown[num_unknown] = rows[i]
             num_unknown += 1
-        else:
-            best, count = most_wanted(begin, moves, classes, wants[kind])
-            which = 0
-            if fillers[lane] == _FILL_RANDOM:
-                which = below(keys[i], ply, _WHICH, count)
-            elif fillers[lane] != _FILL_FIRST:
-                # depends only on the state, so the choice is always the same in the same position
-                which = below(mix(state_keys[row], hash_keys[lane]), np.uint64(0), np.uint64(0), count)
-            choices[i] = nth_wanted(begin, classes, wants[kind], best, which)
     return choices, unknown[:num_unknown]
 
 

@@ -2,7 +2,7 @@
 
 `I32` is a C-contiguous array int32[n], `I32x2` is a two-dimensional array int32[n, m], and so on. For a type checker,
 these types are plain arrays. A kernel is compiled once, for exactly the types in its annotations. The same machine code
-then serves every game and every array length.
+then serves every game and every array length. A parameter may also be a `NamedTuple` of such types.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from typing import Annotated, Any, TypeAlias, TypeVar, cast, get_args, get_origi
 
 import numba
 import numpy as np
+from numba.core.sigutils import normalize_signature
 from numpy.typing import NDArray
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 Bool: TypeAlias = Annotated[NDArray[np.bool_], "boolean[::1]"]
 Boolx2: TypeAlias = Annotated[NDArray[np.bool_], "boolean[:, ::1]"]
+F32x2: TypeAlias = Annotated[NDArray[np.float32], "float32[:, ::1]"]
 F64: TypeAlias = Annotated[NDArray[np.float64], "float64[::1]"]
 F64x2: TypeAlias = Annotated[NDArray[np.float64], "float64[:, ::1]"]
 I16: TypeAlias = Annotated[NDArray[np.int16], "int16[::1]"]
@@ -39,6 +41,9 @@ Int32: TypeAlias = Annotated[int | np.int32, "int32"]
 
 _SCALARS = {int: "int64", float: "float64", bool: "boolean", np.uint64: "uint64", np.int32: "int32", NoneType: "void"}
 
+_njit: Any = numba.njit  # its type hints do not know all of these options
+_OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+
 
 def kernel(function: F) -> F:
     """Compile a loop over arrays for the types of its annotations.
@@ -47,16 +52,49 @@ def kernel(function: F) -> F:
     code of the kernels that it calls. So after a change of a kernel that another module calls, remove the cached code:
     see CONTRIBUTING.md.
     """
+    return cast(F, _njit([_signature(function)], **_OPTIONS)(function))
+
+
+def inlined(function: F) -> F:
+    """Compile a function for use inside kernels, as a part of their machine code. It cannot make arrays.
+
+    Such a function counts no references to its arrays, which would take longer than what most of these functions do.
+    Python must not call it: it has no entry for Python, which would double the time to compile it, and the process
+    would crash.
+    """
+    # without forceinline, LLVM leaves the larger ones as calls, and copies all arrays of a tuple in each call
+    dispatcher: Any = _njit(**_OPTIONS, _nrt=False, forceinline=True, no_cpython_wrapper=True)(function)
+    template = dispatcher.get_call_template
+
+    def compiled_template(args: Any, kws: Any) -> Any:
+        if not dispatcher.signatures:
+            dispatcher.compile(_signature(function))
+            dispatcher.disable_compile()
+        return template(args, kws)
+
+    # compiled together with the first kernel that calls it, so not at all if all kernels are in the cache
+    dispatcher.get_call_template = compiled_template
+    return cast(F, dispatcher)
+
+
+def kernel_without_counts(function: F) -> F:
+    """Compile a loop that makes no arrays. It reads arrays from tuples without cost, see `inlined`."""
+    return cast(F, _njit([_signature(function)], **_OPTIONS, _nrt=False)(function))
+
+
+def _signature(function: Callable[..., Any]) -> Any:
     hints = get_type_hints(function, include_extras=True)
     returned = _numba_type(hints.pop("return"))
-    signature = f"{returned}({', '.join(map(_numba_type, hints.values()))})"
-    return cast(F, numba.njit([signature], cache=True, error_model="numpy")(function))
+    return returned(*map(_numba_type, hints.values()))
 
 
-def _numba_type(hint: Any) -> str:
-    """Return the numba name of an annotated type."""
-    if get_origin(hint) is Annotated:
-        return str(hint.__metadata__[0])
+def _numba_type(hint: Any) -> Any:
+    """Return the numba type of an annotated type."""
+    join: Any = numba.types.BaseTuple.from_types
     if get_origin(hint) is tuple:
-        return f"Tuple(({', '.join(map(_numba_type, get_args(hint)))}))"
-    return _SCALARS[hint]
+        return join(tuple(map(_numba_type, get_args(hint))))
+    if hasattr(hint, "_fields"):  # a NamedTuple
+        fields = get_type_hints(hint, include_extras=True)
+        return join(tuple(map(_numba_type, fields.values())), hint)
+    name = hint.__metadata__[0] if get_origin(hint) is Annotated else _SCALARS[hint]
+    return normalize_signature(f"{name}()")[1]  # type: ignore[no-untyped-call]

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import GameloreError, check_word
-from .kernel import F64, I8, I32, I64, U64, Bool, Boolx2, I16x2, I32x2, I64x2, kernel
+from .kernel import F64, I8, I32, I64, U64, Bool, Boolx2, I16x2, I32x2, I64x2, inlined, kernel
 from .player import Player, Turn
 from .position_graph import as_rows, joint_stride, longer
 from .random_streams import WHICH, below
@@ -77,7 +77,7 @@ class MoveClasses:
         self.is_classified[rows, role] = True
 
 
-@kernel
+@inlined
 def is_reply(row: int, role: int, acting: Boolx2) -> bool:
     """Return whether another role acts in this row; for use inside kernels."""
     others = False
@@ -289,7 +289,7 @@ _MINIMAX, _MAXMAX = 0, 1
 _WHICH = np.uint64(WHICH)
 
 
-@kernel
+@inlined
 def _value(row: int, role: int, default: float, table: F64, terminal: Bool, goals: I16x2) -> float:
     """Return the value of one row from the table of its level. The table of level 0 is empty."""
     if terminal[row]:
@@ -342,10 +342,10 @@ def _value_choices(
             at += 1
 
 
-@kernel
+@inlined
 def draw_best(values: F64, tolerance: float, key: np.uint64, counter: np.uint64) -> int:
     """Return the index of a random value among those at most `tolerance` below the highest; for use inside kernels."""
-    least = values.max() - tolerance
+    least = values[values.argmax()] - tolerance
     ties = 0
     for value in values:
         ties += value >= least

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import IllegalMoveError
-from .kernel import I8, kernel
+from .kernel import I8, inlined
 
 if TYPE_CHECKING:
     from ..game.game import Position
@@ -105,7 +105,7 @@ class Player(Protocol):
         return None
 
 
-@kernel
+@inlined
 def most_wanted(begin: int, num_moves: int, grades: I8, wants: I8) -> tuple[int, int]:
     """Return (highest preference among the moves, number of moves with this preference); for use inside kernels.
 
@@ -122,7 +122,7 @@ def most_wanted(begin: int, num_moves: int, grades: I8, wants: I8) -> tuple[int,
     return best, count
 
 
-@kernel
+@inlined
 def nth_wanted(begin: int, grades: I8, wants: I8, best: int, which: int) -> int:
     """Return the index of move number `which` among the moves with preference `best`; for use inside kernels."""
     i = begin

@@ -14,13 +14,13 @@ row numbers. Use `keys` instead: they are the same on both engines and in every 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import GameloreError
-from .kernel import I32, I64, Bool, I32x2, I64x2, U64x2, kernel
+from .kernel import I32, I64, U64, Bool, Boolx2, I16x2, I32x2, I64x2, U64x2, inlined, kernel
 from .random_streams import mix
 
 if TYPE_CHECKING:
@@ -147,6 +147,23 @@ def _find_rows(states: U64x2, slots: I32, stored: U64x2) -> I32:
     for i in range(states.shape[0]):
         rows[i] = slots[_find_slot(states, i, slots, stored)]
     return rows
+
+
+class GraphArrays(NamedTuple):
+    """The arrays of a `PositionGraph` that kernels read. A graph that grows replaces them."""
+
+    terminal: Bool
+    goals: I16x2
+    keys: U64
+    acting: Boolx2
+    listed: Bool
+    expanded: Bool
+    stuck: Bool
+    num_moves: I32x2
+    move_start: I64x2
+    succ_start: I64
+    num_joint: I64
+    successors: I32
 
 
 _T = TypeVar("_T")
@@ -300,6 +317,11 @@ class PositionGraph:
         """Return the facts of this row."""
         return self.game.facts(self.states[row])
 
+    @property
+    def arrays(self) -> GraphArrays:
+        """The present arrays, for kernels."""
+        return GraphArrays._make(getattr(self, name) for name in GraphArrays._fields)
+
     def _evaluate(self) -> None:
         """Evaluate the rows added since the last call: terminal, goals, keys and acting roles."""
         for begin in range(self.num_rows, self._table.num_rows, _BATCH):
@@ -393,7 +415,7 @@ def _successors(rows: I32, num_joint: I64, succ_start: I64, successors: I32) -> 
     return out
 
 
-@kernel
+@inlined
 def joint_stride(row: int, role: int, num_moves: I32x2) -> int:
     """Return by how much the number of a joint move grows if only the role's choice in it grows by 1.
 
@@ -428,6 +450,27 @@ def _joint_moves(
     return parents, joint
 
 
+@inlined
+def joint_number(row: int, i: int, choices: I32x2, num_moves: I32x2) -> int:
+    """Return the number of the joint move choices[i] in a row, or -1 if a choice is out of range.
+
+    For use inside kernels.
+    """
+    number = 0
+    for role in range(num_moves.shape[1]):
+        choice = choices[i, role]
+        if choice < 0 or choice >= num_moves[row, role]:
+            return -1
+        number = number * num_moves[row, role] + choice
+    return number
+
+
+@inlined
+def must_choose(row: int, role: int, acting: Boolx2, num_moves: I32x2) -> bool:
+    """Return whether the role's player is asked for a move in this row; for use inside kernels."""
+    return bool(acting[row, role] or num_moves[row, role] > 1)
+
+
 @kernel
 def _walk(
     rows: I32,
@@ -448,13 +491,11 @@ def _walk(
     missing = 0
     for i in range(rows.size):
         row = rows[i]
-        number = 0
+        number = joint_number(row, i, choices, num_moves)
+        if number < 0:
+            return after, actions, -1
         for role in range(num_moves.shape[1]):
-            choice = choices[i, role]
-            if choice < 0 or choice >= num_moves[row, role]:
-                return after, actions, -1
-            actions[i, role] = move_actions[move_start[row, role] + choice]
-            number = number * num_moves[row, role] + choice
+            actions[i, role] = move_actions[move_start[row, role] + choices[i, role]]
         if expanded[row]:
             after[i] = successors[succ_start[row] + number]
         else:

@@ -29,7 +29,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...analysis.symmetry import Symmetries, symmetries
 from ...errors import GameloreError, KnowledgeError
-from ...players.kernel import I32, I64, Bool, Boolx2, I32x2, I32x3, I64x2, Int32, kernel
+from ...players.kernel import I32, I64, Bool, Boolx2, I32x2, I32x3, I64x2, Int32, inlined, kernel
+from ...players.position_graph import must_choose
 from ...solver.statespace import Canonical
 
 if TYPE_CHECKING:
@@ -103,13 +104,56 @@ def pair_number(graph: PositionGraph, role: int, row: int, action: int) -> int:
     return ~(int(graph.move_start[row, role]) + choice)
 
 
-@kernel
+@inlined
 def moves_alone(row: int, role: int, num_moves: I32x2) -> bool:
     """Return whether every other role has at most one move; for use inside kernels."""
     alone = True
     for other in range(num_moves.shape[1]):
         alone &= bool(other == role or num_moves[row, other] <= 1)
     return alone
+
+
+@inlined
+def own_afterstate(
+    row: int, move: int, role: int, alone: bool, move_start: I64x2, succ_start: I64, successors: I32
+) -> np.int32:
+    """Return the afterstate of a move of the role; `alone` is `moves_alone` of the row. For use inside kernels."""
+    return np.int32(successors[succ_start[row] + move] if alone else ~(move_start[row, role] + move))
+
+
+@inlined
+def write_trail(
+    i: int,
+    plies: int,
+    rows: I32x2,
+    choices: I32x3,
+    role: int,
+    terminal: Bool,
+    acting: Boolx2,
+    num_moves: I32x2,
+    move_start: I64x2,
+    begin: int,
+    entries: I32,
+    turns: I32,
+) -> int:
+    """Write the afterstates and the turns of match i from index `begin` on. Return the index after the last of them.
+
+    See `trails`; for use inside kernels.
+    """
+    size = begin
+    for ply in range(plies):
+        row = rows[i, ply]
+        if must_choose(row, role, acting, num_moves):
+            entries[size] = rows[i, ply + 1]
+            if not moves_alone(row, role, num_moves):
+                entries[size] = ~(move_start[row, role] + choices[i, ply, role])
+            turns[size] = row
+            size += 1
+    last = rows[i, plies]
+    if terminal[last] and (size == begin or entries[size - 1] != last):
+        entries[size], turns[size] = last, -1
+        size += 1
+    return size
 
 
 @kernel
@@ -137,21 +181,12 @@ def trails(
     """
     offsets = np.zeros(plies.size + 1, np.int64)
     entries = np.empty(plies.sum() + plies.size, np.int32)
-    turns = np.full(entries.size, -1, np.int32)
+    turns = np.empty(entries.size, np.int32)
     size = 0
     for i in range(plies.size):
-        for ply in range(plies[i]):
-            row = rows[i, ply]
-            if acting[row, role] or num_moves[row, role] > 1:
-                entries[size] = rows[i, ply + 1]
-                if not moves_alone(row, role, num_moves):
-                    entries[size] = ~(move_start[row, role] + choices[i, ply, role])
-                turns[size] = row
-                size += 1
-        last = rows[i, plies[i]]
-        if terminal[last] and (size == offsets[i] or entries[size - 1] != last):
-            entries[size] = last
-            size += 1
+        size = write_trail(
+            i, plies[i], rows, choices, role, terminal, acting, num_moves, move_start, size, entries, turns
+        )
         offsets[i + 1] = size
     return offsets, entries[:size], turns[:size]
 
@@ -173,7 +208,7 @@ def own_afterstates(
     for row in turns:
         alone = moves_alone(row, role, num_moves)
         for move in range(num_moves[row, role]):
-            out[size] = successors[succ_start[row] + move] if alone else ~(move_start[row, role] + move)
+            out[size] = own_afterstate(row, move, role, alone, move_start, succ_start, successors)
             size += 1
     return out
 
@@ -263,7 +298,7 @@ def grown(array: NDArray[np.int32], width: int, fill: int | np.int32) -> NDArray
     return wider
 
 
-@kernel
+@inlined
 def representative(afterstate: np.int32, rows: I32, moves: I32) -> Int32:
     """Return the representative of an afterstate, or UNMET; for use inside kernels.
 

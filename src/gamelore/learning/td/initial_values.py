@@ -22,13 +22,13 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import asdict, dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import GameloreError, check_word
-from ...players.kernel import I32x2, Int32, kernel
+from ...players.kernel import I32, F64x2, I32x2, Int32, inlined, kernel
 from ...players.lookahead import Heuristic, choice_values, lookahead
 from ..store.features import Equivalence, FeatureValues
 from .afterstates import Afterstates, grown, pair_origins
@@ -203,16 +203,25 @@ class SpaceUse:
     seconds: float = 0.0
 
 
-class InitialValues:
-    """The spaces and groups of a learner.
+class Initial(NamedTuple):
+    """The arrays of `InitialValues`, for kernels.
 
     group_space   int32[groups], number of the space of each group
     classes       int32[spaces, any], classes of positions: classes[space, row] belongs to the afterstate row
     pair_classes  int32[spaces, any], classes of pairs: pair_classes[space, move] belongs to the afterstate ~move
     worth         float64[groups, num_ids or more], initial value of each class
 
-    A class is UNKNOWN until `look_into` computes it. For the numbers of pairs see afterstates.py.
+    A class is UNKNOWN until it is computed. For the numbers of pairs see afterstates.py.
     """
+
+    group_space: I32
+    classes: I32x2
+    pair_classes: I32x2
+    worth: F64x2
+
+
+class InitialValues:
+    """The spaces and groups of a learner, with the arrays of `Initial`, which `look_into` fills and replaces."""
 
     def __init__(self, graph: PositionGraph) -> None:
         self.graph = graph
@@ -262,9 +271,9 @@ class InitialValues:
             use.seconds += perf_counter() - begin
 
     @property
-    def arrays(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
-        """The four arrays, in the order of the parameters of the kernels in update.py."""
-        return self.group_space, self.classes, self.pair_classes, self.worth
+    def arrays(self) -> Initial:
+        """The present arrays, in the order of the parameters of the kernels in update.py."""
+        return Initial(self.group_space, self.classes, self.pair_classes, self.worth)
 
     @property
     def seconds(self) -> float:
@@ -282,13 +291,22 @@ class InitialValues:
             self._known_ids[group] = num_ids
 
 
-@kernel
+@inlined
 def class_of(space: int, afterstate: Int32, classes: I32x2, pair_classes: I32x2) -> int:
     """Return the class of an afterstate, or UNKNOWN; for use inside kernels."""
     if afterstate >= 0:
         return classes[space, afterstate] if afterstate < classes.shape[1] else UNKNOWN
     move = ~afterstate
     return pair_classes[space, move] if move < pair_classes.shape[1] else UNKNOWN
+
+
+@kernel
+def classes_of(space: int, afterstates: I32, classes: I32x2, pair_classes: I32x2) -> I32:
+    """Return the class of each afterstate, int32[n], or UNKNOWN."""
+    out = np.empty(afterstates.size, np.int32)
+    for i in range(afterstates.size):
+        out[i] = class_of(space, afterstates[i], classes, pair_classes)
+    return out
 
 
 def initial_group(

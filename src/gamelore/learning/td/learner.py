@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +29,8 @@ from ...players.uct import NODES_AT_ONCE, SEARCH, SearchSettings, search
 from ..store.features import FeatureValues
 from ..store.schema import Afterstate, LearnedRows
 from .afterstates import Afterstates, Representatives, afterstate_facts, afterstates_of_facts, own_afterstates, trails
-from .initial_values import InitialValues, LearnerSettings, class_of, initial_group
-from .update import ValueTable, choose, initialise, lane_numbers, learn
+from .initial_values import InitialValues, LearnerSettings, classes_of, initial_group
+from .update import Lookup, ValueTable, choose, initialise, lane_numbers, learn
 
 if TYPE_CHECKING:
     from ...players.position_graph import PositionGraph
@@ -72,12 +72,12 @@ class Learner(Player):
         lanes = zip(self.settings, given, keys, strict=True)
         self._groups = np.array([initial_group(self.initial, graph, role, *lane) for lane in lanes], np.int32)
         self._eager = np.array([lane.initialisation == "eager" for lane in settings], np.bool_)
-        self._siblings = np.array([lane.initialisation == "siblings" for lane in settings], np.bool_)
+        self.siblings = np.array([lane.initialisation == "siblings" for lane in settings], np.bool_)
         self._first = np.array([lane.ties == "first" for lane in settings], np.bool_)
         self._numbers = lane_numbers(self.settings)
-        self._representatives = graph.memo(Representatives)
+        self.representatives = graph.memo(Representatives)
         symmetric = np.array([lane.symmetry == "all" for lane in settings], np.bool_)
-        self._merges = bool(symmetric.any()) and self._representatives.symmetries.num > 1
+        self._merges = bool(symmetric.any()) and self.representatives.symmetries.num > 1
         self._merging = symmetric & self._merges
 
     def choose(self, turn: Turn) -> NDArray[np.int32]:
@@ -88,7 +88,7 @@ class Learner(Player):
             if closed.size:
                 turn.graph.expand(closed)
             if unmet.size:
-                self._representatives.meet(self.role, unmet)
+                self.representatives.meet(self.role, unmet)
             self.initial.look_into(spaces, afterstates)
             choices, closed, unmet, spaces, afterstates = self._try(turn)
         self.seconds_choosing += perf_counter() - begin - (self.initial.seconds - looking)
@@ -131,7 +131,7 @@ class Learner(Player):
         graph.expand(rows[graph.num_joint[rows] == graph.num_moves[rows, self.role]])
         own = own_afterstates(rows, self.role, graph.num_moves, graph.move_start, graph.succ_start, graph.successors)
         if self._merging[lane]:
-            own = self._representatives.of(self.role, own)
+            own = self.representatives.of(self.role, own)
         q, visits = self.table.get(lane, own)
         new = np.isnan(q)
         q[new] = self._first_values(lane, own[new])
@@ -144,7 +144,7 @@ class Learner(Player):
             return np.full(len(afterstates), self.settings[lane].default)
         space = initial.group_space[group]
         initial.look_into(np.full(len(afterstates), space, np.int32), afterstates)
-        classes = np.array([class_of(space, row, initial.classes, initial.pair_classes) for row in afterstates], int)
+        classes = classes_of(space, afterstates, initial.classes, initial.pair_classes)
         return np.asarray(initial.worth[group, classes])
 
     def afterstates(self, lane: int, numbers: Iterable[int] | None = None) -> list[Afterstate]:
@@ -162,7 +162,7 @@ class Learner(Player):
         entries = sorted(stored, key=attrgetter("visits"))  # the last of several equal numbers is kept
         numbers = afterstates_of_facts(self.graph, self.role, [entry.facts for entry in entries])
         if self._merging[lane]:
-            numbers = self._representatives.of(self.role, numbers)
+            numbers = self.representatives.of(self.role, numbers)
         self.table.load(lane, numbers, [entry.q for entry in entries], [entry.visits for entry in entries])
 
     def restore(self, learned: LearnedRows, num_matches: int) -> None:
@@ -182,6 +182,13 @@ class Learner(Player):
         numbers = np.concatenate([part[offsets[match] : offsets[match + 1]] for offsets, part in parts])
         return self.afterstates(int(lanes[match]), dict.fromkeys(numbers.tolist()))
 
+    @property
+    def lookup(self) -> Lookup:
+        """The present arrays of the representatives, the table and the settings, for kernels."""
+        merged, table = self.representatives, self.table
+        lanes = (self._groups, self._eager, self._first, self._numbers)
+        return Lookup(self._merging, merged.rows, merged.moves, table.keys, table.q, *lanes)
+
     def _try(
         self, turn: Turn
     ) -> tuple[NDArray[np.int32], NDArray[np.int32], Afterstates, NDArray[np.int32], Afterstates]:
@@ -189,17 +196,15 @@ class Learner(Player):
         graph = turn.graph
         positions = (turn.role, turn.lanes, turn.rows, turn.keys, turn.plies)
         moves = (graph.num_moves, graph.move_start, graph.expanded, graph.succ_start, graph.successors)
-        merged = self._representatives
-        entries = (self._merging, merged.rows, merged.moves, self.table.keys, self.table.q)
-        lanes = (self._groups, self._eager, self._first, self._numbers)
-        return choose(*positions, *moves, *entries, *lanes, *self.initial.arrays)
+        arrays: tuple[NDArray[Any], ...] = (*self.lookup, *self.initial.arrays)
+        return choose(*positions, *moves, *arrays)
 
     def _unchosen(
         self, lanes: NDArray[np.int64], offsets: NDArray[np.int64], turns: NDArray[np.int32]
     ) -> tuple[Afterstates, NDArray[np.int64]]:
         """Return (afterstates, offsets) of all legal moves in the matches, for lanes with initialisation "siblings"."""
         graph = self.graph
-        wanted = np.repeat(self._siblings[lanes], np.diff(offsets)) & (turns >= 0)
+        wanted = np.repeat(self.siblings[lanes], np.diff(offsets)) & (turns >= 0)
         if not wanted.any():
             return np.empty(0, np.int32), np.zeros(len(offsets), np.int64)
         own = turns[wanted]
@@ -217,7 +222,7 @@ class Learner(Player):
             return afterstates
         wanted = np.repeat(self._merging[lanes], np.diff(offsets))
         merged = afterstates.copy()
-        merged[wanted] = self._representatives.of(self.role, afterstates[wanted])
+        merged[wanted] = self.representatives.of(self.role, afterstates[wanted])
         return merged
 
     def _initialise(self, lanes: NDArray[np.int64], offsets: NDArray[np.int64], afterstates: Afterstates) -> None:

@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import GameloreError
-from ...matches.lockstep import run_lockstep
+from ...matches.lockstep import Lanes, run_lockstep
 from ...matches.match import MAX_PLIES
 from ...matches.opponents import Opponent, OpponentSettings
-from ...players.player import CAP, STUCK, TERMINAL, Finished, Player
+from ...players.player import Player
 from ...players.position_graph import PositionGraph
 from ...players.random_streams import extend, stream
 from ..store.features import FeatureValues
@@ -33,6 +33,7 @@ from .afterstates import pair_origins, role_number
 from .discovery import FIRST_SET, feature_space
 from .initial_values import LearnerSettings
 from .learner import Learner
+from .rounds import Results, Rounds
 
 if TYPE_CHECKING:
     from ...game.game import Game
@@ -237,27 +238,20 @@ def play_series(
     is_ahead = any(map(looks_ahead, learners))
     learner = Learner(graph, number, learners, values, [(seed, run) for seed, run, _ in seeds])
     shape = (len(learners), num_matches)
-    rewards, plies = np.zeros(shape, np.float32), np.zeros(shape, np.int16)
-    stuck, capped, missing = np.zeros((3, len(learners)), np.int64)
+    counts = np.zeros((3, len(learners)), np.int64)
+    results = Results(np.zeros(shape, np.float32), np.zeros(shape, np.int16), *counts)
 
-    def on_end(finished: Finished) -> None:
-        lanes, goals = finished.lanes, finished.goals[:, number]
-        rewards[lanes, finished.matches] = np.maximum(goals, 0)
-        plies[lanes, finished.matches] = finished.plies
-        stuck[lanes] += finished.ends == STUCK
-        capped[lanes] += finished.ends == CAP
-        missing[lanes] += (finished.ends == TERMINAL) & (goals < 0)
+    def on_ended(ended: int) -> None:
         if is_ahead:
             check_growth(graph)
         if progress is not None:
-            progress(len(lanes))
+            progress(ended)
 
-    seats: list[Player] = [Opponent(list(opponents))] * game.num_roles
-    seats[number] = learner
     begin = perf_counter()
-    run_lockstep(graph, seats, [stream(*seed) for seed in seeds], num_matches, max_plies=max_plies, on_end=on_end)
+    lanes = Lanes(graph, [stream(*seed) for seed in seeds], num_matches, 0, max_plies)
+    Rounds(learner, Opponent(list(opponents)), lanes, results).play(on_ended)
     seconds = _seconds(learner, perf_counter() - begin)
-    return Series(game, number, graph, learner, rewards, plies, stuck, capped, missing, seconds)
+    return Series(game, number, graph, learner, *results, seconds)
 
 
 def extract(series: Series, lane: int, depth: int = 2) -> FeatureValues:

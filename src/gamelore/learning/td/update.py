@@ -11,17 +11,18 @@ their entries after the match.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import GameloreError
-from ...players.kernel import F64, I32, I64, U64, Bool, F64x2, I32x2, I64x2, Int32, kernel
+from ...players.kernel import F64, I32, I64, U64, Bool, F64x2, I32x2, I64x2, Int32, inlined, kernel
 from ...players.lookahead import draw_best
 from ...players.random_streams import EXPLORE, WHICH, below, finalise, unit
-from .afterstates import UNMET, moves_alone, representative
+from .afterstates import UNMET, moves_alone, own_afterstate, representative
 from .discovery import UNKNOWN
-from .initial_values import LearnerSettings, class_of
+from .initial_values import Initial, LearnerSettings, class_of
 
 Keys = NDArray[np.int64]
 Values = NDArray[np.float64]
@@ -84,13 +85,13 @@ def _keys(lane: int, afterstates: ArrayLike) -> Keys:
     return (lane << 32) | (np.ascontiguousarray(afterstates, np.int32) & _LOW)
 
 
-@kernel
+@inlined
 def entry_key(lane: int, afterstate: Int32) -> int:
     """Return the key of an entry; for use inside kernels."""
     return int((lane << 32) | (np.int64(afterstate) & _LOW))
 
 
-@kernel
+@inlined
 def find_slot(keys: I64, key: int) -> int:
     """Return the slot of a key, or the empty slot where the key belongs; for use inside kernels."""
     mask = keys.size - 1
@@ -161,7 +162,72 @@ def lane_numbers(settings: Sequence[LearnerSettings]) -> NDArray[np.float64]:
     return np.array([(lane.alpha, lane.gamma, lane.lam, lane.epsilon, lane.default) for lane in settings])
 
 
-@kernel
+class Lookup(NamedTuple):
+    """Arrays that give the value of an afterstate in the table, and settings of each lane; for kernels."""
+
+    merging: Bool
+    row_representatives: I32
+    move_representatives: I32
+    keys: I64
+    q: F64
+    groups: I32
+    eager: Bool
+    first: Bool
+    numbers: F64x2
+
+
+class Missing(NamedTuple):
+    """What must be computed before kernels can go on.
+
+    counts   int64[at least 3], number of rows in `closed`, of afterstates in `unmet`, and of those in `unknown`
+    closed   rows that must be expanded
+    unmet    afterstates whose representatives must be computed
+    spaces   number of the space for each of the unknown afterstates
+    unknown  afterstates whose class in that space must be computed
+
+    What finds no room in the arrays is left out. A later try finds it again.
+    """
+
+    counts: I64
+    closed: I32
+    unmet: I32
+    spaces: I32
+    unknown: I32
+
+
+CLOSED, UNMET_AT, UNKNOWN_AT = range(3)  # indices of `Missing.counts`
+
+
+@inlined
+def note(value: Int32, kind: int, values: I32, counts: I64) -> None:
+    """Append a value to the missing ones of a kind, if there is room; for use inside kernels."""
+    if counts[kind] < values.size:
+        values[counts[kind]] = value
+        counts[kind] += 1
+
+
+@inlined
+def note_unknown(space: int, afterstate: Int32, missing: Missing) -> None:
+    """Note an afterstate of unknown class, if there is room; for use inside kernels."""
+    size = missing.counts[UNKNOWN_AT]
+    if size < missing.unknown.size:
+        missing.spaces[size] = space
+        missing.unknown[size] = afterstate
+        missing.counts[UNKNOWN_AT] = size + 1
+
+
+@inlined
+def merged(lane: int, afterstate: np.int32, table: Lookup) -> np.int32:
+    """Return the afterstate whose entry a lane uses: its representative (or UNMET) if the lane merges afterstates.
+
+    For use inside kernels.
+    """
+    if not table.merging[lane]:
+        return afterstate
+    return np.int32(representative(afterstate, table.row_representatives, table.move_representatives))
+
+
+@inlined
 def _score(
     lane: int,
     afterstate: np.int32,
@@ -170,10 +236,7 @@ def _score(
     default: float,
     keys: I64,
     q: F64,
-    group_space: I32,
-    classes: I32x2,
-    pair_classes: I32x2,
-    worth: F64x2,
+    initial: Initial,
 ) -> tuple[float, int]:
     """Return (value, space) of an afterstate for the learner of a lane.
 
@@ -184,10 +247,82 @@ def _score(
         return q[slot], -1
     if not eager or group < 0:
         return default, -1
-    number = class_of(group_space[group], afterstate, classes, pair_classes)
+    space = initial.group_space[group]
+    number = class_of(space, afterstate, initial.classes, initial.pair_classes)
     if number == UNKNOWN:
-        return default, group_space[group]
-    return worth[group, number], -1
+        return default, space
+    return initial.worth[group, number], -1
+
+
+@inlined
+def choose_in_lane(
+    role: int,
+    lane: int,
+    row: int,
+    key: np.uint64,
+    counter: int,
+    num_moves: I32x2,
+    move_start: I64x2,
+    expanded: Bool,
+    succ_start: I64,
+    successors: I32,
+    table: Lookup,
+    initial: Initial,
+    values: F64,
+    missing: Missing,
+) -> int:
+    """Return the choice of the learner in one lane, or -1 after noting in `missing` what must be done first.
+
+    `values` is working memory, with room for the moves of the row. For use inside kernels.
+    """
+    ply, moves, default = np.uint64(counter), int(num_moves[row, role]), table.numbers[lane, _DEFAULT]
+    if unit(key, ply, _EXPLORE) < table.numbers[lane, _EPSILON]:
+        return below(key, ply, _WHICH, moves)
+    alone = moves_alone(row, role, num_moves)
+    if alone and not expanded[row]:
+        note(row, CLOSED, missing.closed, missing.counts)
+        return -1
+    is_complete = True
+    for move in range(moves):
+        own = own_afterstate(row, move, role, alone, move_start, succ_start, successors)
+        afterstate = merged(lane, own, table)
+        if afterstate == UNMET:
+            note(own, UNMET_AT, missing.unmet, missing.counts)
+            is_complete = False
+            continue
+        values[move], space = _score(
+            lane, afterstate, table.groups[lane], table.eager[lane], default, table.keys, table.q, initial
+        )
+        if space >= 0:
+            note_unknown(space, afterstate, missing)
+            is_complete = False
+    if not is_complete:
+        return -1
+    scores = values[:moves]
+    return int(scores.argmax()) if table.first[lane] else draw_best(scores, 0.0, key, ply)
+
+
+@inlined
+def _choose_each(
+    role: int,
+    lanes: I64,
+    rows: I32,
+    keys: U64,
+    plies: I32,
+    num_moves: I32x2,
+    move_start: I64x2,
+    expanded: Bool,
+    succ_start: I64,
+    successors: I32,
+    table: Lookup,
+    initial: Initial,
+    values: F64,
+    missing: Missing,
+    choices: I32,
+) -> None:
+    moves = (num_moves, move_start, expanded, succ_start, successors)
+    for i in range(rows.size):
+        choices[i] = choose_in_lane(role, lanes[i], rows[i], keys[i], plies[i], *moves, table, initial, values, missing)
 
 
 @kernel
@@ -232,42 +367,39 @@ def choose(
         total += num_moves[row, role]
         most = max(most, num_moves[row, role])
     choices = np.empty(rows.size, np.int32)
-    closed = np.empty(rows.size, np.int32)
-    unmet = np.empty(total, np.int32)
-    spaces = np.empty(total, np.int32)
-    unknown = np.empty(total, np.int32)
     values = np.empty(most)
-    num_closed, num_unmet, num_unknown = 0, 0, 0
-    for i in range(rows.size):
-        lane, row, ply, moves = lanes[i], rows[i], np.uint64(plies[i]), int(num_moves[rows[i], role])
-        group, default = groups[lane], numbers[lane, _DEFAULT]
-        if unit(stream_keys[i], ply, _EXPLORE) < numbers[lane, _EPSILON]:
-            choices[i] = below(stream_keys[i], ply, _WHICH, moves)
-            continue
-        alone = moves_alone(row, role, num_moves)
-        if alone and not expanded[row]:
-            closed[num_closed] = row
-            num_closed += 1
-            continue
-        for move in range(moves):
-            afterstate = successors[succ_start[row] + move] if alone else np.int32(~(move_start[row, role] + move))
-            if merging[lane]:
-                own = afterstate
-                afterstate = representative(own, row_representatives, move_representatives)
-                if afterstate == UNMET:
-                    values[move] = default
-                    unmet[num_unmet] = own
-                    num_unmet += 1
-                    continue
-            values[move], space = _score(
-                lane, afterstate, group, eager[lane], default, keys, q, group_space, classes, pair_classes, worth
-            )
-            if space >= 0:
-                spaces[num_unknown], unknown[num_unknown] = space, afterstate
-                num_unknown += 1
-        scores = values[:moves]
-        choices[i] = scores.argmax() if first[lane] else draw_best(scores, 0.0, stream_keys[i], ply)
-    return choices, closed[:num_closed], unmet[:num_unmet], spaces[:num_unknown], unknown[:num_unknown]
+    # put together here, because numba needs more time for a call with a tuple than for one with its arrays
+    table = Lookup(merging, row_representatives, move_representatives, keys, q, groups, eager, first, numbers)
+    initial = Initial(group_space, classes, pair_classes, worth)
+    missing = Missing(
+        np.zeros(3, np.int64),
+        np.empty(rows.size, np.int32),
+        np.empty(total, np.int32),
+        np.empty(total, np.int32),
+        np.empty(total, np.int32),
+    )
+    moves = (num_moves, move_start, expanded, succ_start, successors)
+    _choose_each(role, lanes, rows, stream_keys, plies, *moves, table, initial, values, missing, choices)
+    closed, unmet, unknown = missing.counts
+    return choices, missing.closed[:closed], missing.unmet[:unmet], missing.spaces[:unknown], missing.unknown[:unknown]
+
+
+@inlined
+def enter(
+    lane: int, afterstate: np.int32, groups: I32, numbers: F64x2, initial: Initial, keys: I64, q: F64
+) -> tuple[int, int]:
+    """Make the entry of an afterstate if it is missing. Return (number of new entries, space).
+
+    The space is -1, or the space that must first compute the class of the afterstate. For use inside kernels.
+    """
+    value, space = _score(lane, afterstate, groups[lane], True, numbers[lane, _DEFAULT], keys, q, initial)
+    if space >= 0:
+        return 0, space
+    key = entry_key(lane, afterstate)
+    slot = find_slot(keys, key)
+    fresh = int(keys[slot] < 0)
+    keys[slot], q[slot] = key, value
+    return fresh, -1
 
 
 @kernel
@@ -291,22 +423,39 @@ def initialise(
     """
     spaces = np.empty(afterstates.size, np.int32)
     unknown = np.empty(afterstates.size, np.int32)
-    fresh, num_unknown = 0, 0
+    initial = Initial(group_space, classes, pair_classes, worth)
+    total, num_unknown = 0, 0
     for i in range(lanes.size):
-        lane, group, default = lanes[i], groups[lanes[i]], numbers[lanes[i], _DEFAULT]
         for afterstate in afterstates[offsets[i] : offsets[i + 1]]:
-            value, space = _score(
-                lane, afterstate, group, True, default, keys, q, group_space, classes, pair_classes, worth
-            )
+            fresh, space = enter(lanes[i], afterstate, groups, numbers, initial, keys, q)
+            total += fresh
             if space >= 0:
                 spaces[num_unknown], unknown[num_unknown] = space, afterstate
                 num_unknown += 1
-                continue
-            key = entry_key(lane, afterstate)
-            slot = find_slot(keys, key)
-            fresh += keys[slot] < 0
-            keys[slot], q[slot] = key, value
-    return fresh, spaces[:num_unknown], unknown[:num_unknown]
+    return total, spaces[:num_unknown], unknown[:num_unknown]
+
+
+@inlined
+def learn_in_lane(
+    lane: int,
+    begin: int,
+    end: int,
+    afterstates: I32,
+    reward: float,
+    numbers: F64x2,
+    keys: I64,
+    q: F64,
+    visits: I32,
+    slots: I64,
+) -> None:
+    """Learn from the match with afterstates[begin : end], see `learn`; for use inside kernels.
+
+    `slots` is working memory, with room for the afterstates.
+    """
+    for t in range(end - begin):
+        slots[t] = find_slot(keys, entry_key(lane, afterstates[begin + t]))
+        visits[slots[t]] += 1
+    td_update(q, slots[: end - begin], reward, numbers[lane, _ALPHA], numbers[lane, _GAMMA], numbers[lane, _LAM])
 
 
 @kernel
@@ -314,10 +463,6 @@ def learn(
     lanes: I64, offsets: I64, afterstates: I32, rewards: F64, numbers: F64x2, keys: I64, q: F64, visits: I32
 ) -> None:
     """Apply Equation 2 to matches and count the visits. All afterstates of the matches must have an entry."""
+    slots = np.empty(afterstates.size, np.int64)
     for i in range(lanes.size):
-        slots = np.empty(offsets[i + 1] - offsets[i], np.int64)
-        for t in range(slots.size):
-            slots[t] = find_slot(keys, entry_key(lanes[i], afterstates[offsets[i] + t]))
-            visits[slots[t]] += 1
-        alpha, gamma, lam = numbers[lanes[i], _ALPHA], numbers[lanes[i], _GAMMA], numbers[lanes[i], _LAM]
-        td_update(q, slots, rewards[i], alpha, gamma, lam)
+        learn_in_lane(lanes[i], offsets[i], offsets[i + 1], afterstates, rewards[i], numbers, keys, q, visits, slots)
