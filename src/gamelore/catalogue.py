@@ -193,7 +193,7 @@ _OTHERS: dict[str, PlayerKind] = {
     ),
     "reasonable": PlayerKind(
         "wins at once if it can, avoids moves that let another player win at once, else plays at random (L&E "
-        "2004; own=avoid: also avoids losing at once)",
+        "2004; own=avoid: also avoids losing at once; choice=fixed or symmetric: repeats its choices)",
         options_of(Reasonable),
         Reasonable,
     ),

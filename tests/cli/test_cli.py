@@ -397,9 +397,8 @@ def test_the_experiments_are_started_as_asked(
 def test_reproduce_knows_its_papers() -> None:
     assert "did you mean banerjee2007?" in run("reproduce", "banerjee", code=2)
     assert "expected only options for lock2004, got --matches" in run("reproduce", "lock2004", "--matches", 5, code=2)
-    assert "expected the reading text, tables or both, got 'figures'" in run(
-        "reproduce", "lock2004", "--reading", "figures", code=1
-    )
+    assert "expected a reading of lock2004" in run("reproduce", "lock2004", "--reading", "figures", code=2)
+    assert "expected a reading of banerjee2007" in run("reproduce", "banerjee2007", "--reading", "tables", code=2)
     assert "got --core, which is for lock2004" in run("reproduce", "banerjee2007", "--core", code=2)
 
 

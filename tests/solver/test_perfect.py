@@ -340,6 +340,23 @@ def test_only_the_perfect_moves_of_an_expert_are_fixed() -> None:
     assert np.allclose(expert.distribution(graph, rows, 0), expected)
 
 
+def test_a_role_without_a_move_has_no_share() -> None:
+    graph = PositionGraph(gamelore.load("losetictactoe"))
+    everything(graph)
+    done = int(np.flatnonzero(graph.terminal)[0])
+    rows = np.array([done, graph.start, done], np.int32)
+    for choice in ("drawn", "fixed"):
+        found = Reasonable(choice=choice).distribution(graph, rows, 0)  # type: ignore[arg-type]
+        assert (found.sum(), len(found)) == (1.0, 9)
+        assert not len(Reasonable(choice=choice).distribution(graph, rows[:1], 0))  # type: ignore[arg-type]
+
+
+def test_a_counter_that_decides_which_moves_are_best_decides_the_choice() -> None:
+    ring = Walk({0: [1, 3], 1: [2], 2: [0]}, {0: 0, 1: 0, 2: 0}, {3: 30})
+    graph = PositionGraph(gamelore.load(ring.counted(9)))
+    assert set(Perfect("value", "fixed").distribution(graph, own_rows(graph, 0), 0)) == {0.0, 1.0}
+
+
 def test_an_unknown_choice_is_refused() -> None:
     with pytest.raises(GameloreError, match=r"expected .*drawn, fixed or symmetric.*got 'first'"):
         Perfect(choice="first")  # type: ignore[arg-type]

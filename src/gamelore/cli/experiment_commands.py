@@ -130,6 +130,10 @@ def _role_number(game: Game, role: str | None) -> int:
     return game.roles.index(console.known(role, game.roles, f"a role of {game.name}")) if role else 0
 
 
+READINGS = {"banerjee2007": ("text", "figures", "both"), "lock2004": ("text", "tables", "both")}
+"""Paper -> its readings."""
+
+
 @console.command(
     app,
     "reproduce",
@@ -193,6 +197,7 @@ def reproduce(
                 f"gamelore reproduce {other}",
                 console.USAGE,
             )
+    console.known(reading or "both", READINGS[paper], f"a reading of {paper}")
     every = own[paper] | {"reading": reading, "seed": seed}
     chosen = {name: value for name, value in every.items() if value is not None}
     run = import_module(f"gamelore.lab.papers.{paper}").reproduce

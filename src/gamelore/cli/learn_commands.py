@@ -147,8 +147,8 @@ def learn(
     contexts: Annotated[
         Literal["common", "grown", "each"],
         of_sequences(
-            help="The context of a sequence: the common facts of the states in which it began; the same and its "
-            "narrower contexts after earlier tournaments (grown); or each of these states."
+            help="The context of a sequence: the common facts of the states in which it began (grown: the contexts of "
+            "earlier tournaments stay beside it), or each of these states."
         ),
     ] = "common",
     trees: Annotated[

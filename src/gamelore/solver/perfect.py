@@ -98,10 +98,15 @@ class SolvedMoves:
 class Graded(Player):
     """Player that grades its moves and makes a choice among the moves of the most preferred grade.
 
-    choice    "drawn": a new random choice each time. "fixed": the same choice whenever a position comes again, whatever
-              a step counter shows; it is the move to the position with the smallest hash. "symmetric": the same, and
-              in symmetric positions the symmetric choice (readings.md, L&E 4)
+    choice    "drawn": a new random choice each time. "fixed": the same choice whenever the same moves are preferred in
+              the same position, whatever a step counter shows; it is the move to the position with the smallest hash.
+              "symmetric": the same with equal hashes for symmetric positions, so choices in symmetric positions lead to
+              symmetric positions (readings.md, L&E 14)
     hash_key  key of the hash; each key gives other choices
+
+    If roles move at the same time, the position after a move is that in which the others make their first legal moves.
+    The reasoner knows neither symmetries nor step counters. There, "symmetric" means the same as "fixed", and a
+    position with another count is another position.
 
     Raise GameloreError for any other word.
     """
@@ -132,7 +137,8 @@ class Graded(Player):
             return _shares(role, rows, graph.num_moves, graph.move_start, *graded)
         counts = graph.num_moves[rows, role]
         shares = np.zeros(counts.sum())
-        shares[np.cumsum(counts) - counts + self._fixed(graph, rows, role, graded)] = 1.0
+        chosen = np.cumsum(counts) - counts + self._fixed(graph, rows, role, graded)
+        shares[chosen[counts > 0]] = 1.0
         return shares
 
     @abstractmethod
@@ -152,11 +158,8 @@ class PositionKeys:
 
     def __init__(self, graph: PositionGraph, is_symmetric: bool) -> None:
         self.graph = graph
-        counter = step_counter(graph.game)
         group = affordable_symmetries(graph.game) if is_symmetric else Symmetries.trivial(graph.game)
-        if counter is not None:
-            group = group.keeping(map(graph.game.fact_text, counter.facts))
-        self._canonical = Canonical(group, None if counter is None else counter.mask)
+        self._canonical = Canonical.leaving_out(step_counter(graph.game), group)
         self._keys, self._is_hashed = np.zeros(0, np.uint64), np.zeros(0, np.bool_)
 
     def of(self, rows: NDArray[np.int32]) -> NDArray[np.uint64]:
@@ -172,7 +175,7 @@ class PositionKeys:
 
 
 class Perfect(Graded):
-    """Player that makes a choice among its best moves in a solved game (readings.md, L&E 4).
+    """Player that makes a choice among its best moves in a solved game (readings.md, L&E 4 and 14).
 
     `best` is "fastest" for the moves that gain points as fast, or lose points as slowly, as possible; "value" for all
     moves that lose no points against best play. For `choice` and `hash_key` see `Graded`. Raise GameloreError for any

@@ -266,11 +266,7 @@ def _solved(game: Game, group: Symmetries, counter: StepCounter | None, memory: 
 
     Raise CounterMattersError if the counter cannot be left out.
     """
-    left_out: tuple[str, ...] = ()
-    if counter is not None:
-        left_out = tuple(map(game.fact_text, counter.facts))
-        group = group.keeping(left_out)  # no symmetry may map other facts to facts of the counter
-    canonical = Canonical(group, None if counter is None else counter.mask)
+    canonical = Canonical.leaving_out(counter, group)
     turns = TurnGame(game, canonical, counter)
     fits = max_positions(turns, memory)
     fewest = fewest_positions(turns, fits)
@@ -284,7 +280,7 @@ def _solved(game: Game, group: Symmetries, counter: StepCounter | None, memory: 
         total=_total(turns) if game.num_roles == 2 else None,
         num_positions=int(canonical.orbit_sizes(table.states).sum()),
         num_moves=num_moves,
-        left_out=left_out,
+        left_out=() if counter is None else tuple(map(game.fact_text, counter.facts)),
         seconds=0.0,
         states=table.states,
         slots=table.slots,

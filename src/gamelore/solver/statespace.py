@@ -66,6 +66,14 @@ class Canonical:
         self._first = game.initial & self.counter_mask
         self._images = _by_byte(symmetries)
 
+    @classmethod
+    def leaving_out(cls, counter: StepCounter | None, symmetries: Symmetries) -> Canonical:
+        """Return the canonical form without this step counter, under those symmetries that keep its facts."""
+        if counter is None:
+            return cls(symmetries)
+        # no symmetry may map other facts to facts of the counter
+        return cls(symmetries.keeping(map(symmetries.game.fact_text, counter.facts)), counter.mask)
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the symmetries and the counter mask as arrays for `from_arrays`."""
         return {

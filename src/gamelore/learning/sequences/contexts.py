@@ -196,7 +196,7 @@ def pair_keys(roles: NDArray[np.int8], moves: Moves, contexts: Bits, trees: Tree
 
 @kernel
 def holds(contexts: U64x2, pair: int, images: U64x2, symmetry: int, absent: int) -> bool:
-    """Return whether the image of a state under a symmetry has all facts of a pair's context but at most `absent`."""
+    """Return whether the image of a state under a symmetry lacks at most `absent` facts of a pair's context."""
     num_absent = 0
     for word in range(contexts.shape[1]):
         missing = contexts[pair, word] & ~images[symmetry, word]

@@ -220,8 +220,8 @@ class SeqPlayerSettings:
     enforce   which sequences the Enforcer continues: "all", "duets" or "none"
     votes     "pairs": each pair has one vote for each move that it advises; "sequences": each sequence of a pair has
               one vote for its first move
-    nearest   if no pair advises a move, pairs do whose context lacks one fact in the state, or else two facts, up to
-              this number. Their advice is for one move only. 0: only pairs whose context holds, as in the paper
+    nearest   if no context holds in a state, ask the pairs of whose context the state lacks one fact, then two, up to
+              this number. Their advice is for one move only. 0: ask only pairs whose context holds, as in the paper
     verify    depth of a minimax search in plies; 0: no search, as in the paper. If the search proves that a move
               loses, the move is not advised and not enforced, unless all moves lose. The paper's discussion proposes
               a narrow search
@@ -408,7 +408,8 @@ class SeqPlayer(Player):
             for i in np.flatnonzero((advice.tiers >= 0) & (advice.tiers != one_move)).tolist():
                 begun = Begun(self._enforcer(advice, i), int(turn.plies[i]), int(advice.choices[i]))
                 self._begun[turn.role, int(turn.lanes[i])] = begun
-        for absent in range(1, self.settings.nearest + 1):
+        all_facts = 64 * self.pairs.contexts.shape[1]
+        for absent in range(1, min(self.settings.nearest, all_facts) + 1):
             self._ask_near(turn, allowed, advice.choices, absent)
         unadvised = advice.choices < 0
         self._count("random", int(unadvised.sum()))

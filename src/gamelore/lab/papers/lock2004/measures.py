@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import pairwise, product
+from itertools import pairwise, product, starmap
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -67,11 +67,6 @@ class Study:
     @property
     def games(self) -> tuple[str, ...]:
         return self.plan.games
-
-    @property
-    def is_text(self) -> bool:
-        """Whether the reading is "text"."""
-        return self.plan.reading == paper.TEXT
 
     def of(self, game: str, kind: str) -> Sequence[RunResult]:
         """Return the results of all runs of the "learner" or the "baseline" of a game."""
@@ -226,10 +221,20 @@ def within_deviation(mean: float, cell: paper.Cell) -> bool:
     return abs(mean - cell.mean) <= cell.deviation
 
 
+FARTHEST = 3.0
+"""Largest distance of a cell that `distance` returns. So a few cells far off do not hide the others."""
+
+
+def distance(mean: float, cell: paper.Cell) -> float:
+    """Return the distance of a mean from the printed mean in printed standard deviations, at most FARTHEST."""
+    return min(abs(mean - cell.mean) / cell.deviation, FARTHEST)
+
+
 @dataclass(frozen=True)
 class ArmResult:
     """The result of an arm in one game.
 
+    distance   sum of the distances of all cells of both versions
     cells      number of cells of Table 1 within the printed standard deviation, of version 1 and of version 2
     perfect    reliability of version 1 and of version 2 against the perfect player, in per cent
     power      power of version 1 and of version 2 against the random player, in per cent
@@ -238,6 +243,7 @@ class ArmResult:
     """
 
     name: str
+    distance: float
     cells: tuple[int, int]
     perfect: tuple[Interval, Interval]
     power: tuple[Interval, Interval]
@@ -267,13 +273,17 @@ def _arm_result(name: str, game: str, *made: tuple[paper.Test, Sequence[RunResul
     def interval(version: int, *column: str) -> Interval:
         return stats.mean_interval(samples(version, Column(*column)))
 
-    def cells(version: int) -> int:
+    def compared(version: int) -> list[tuple[float, paper.Cell]]:
         printed = paper.TABLE_1[game][f"version {version}"]
-        return sum(within_deviation(samples(version, column).mean(), cell) for column, cell in printed.items())
+        return [(float(samples(version, column).mean()), cell) for column, cell in printed.items()]
+
+    def cells(version: int) -> int:
+        return sum(starmap(within_deviation, compared(version)))
 
     test, runs = made[0]
     return ArmResult(
         name,
+        sum(starmap(distance, compared(1) + compared(2))),
         (cells(1), cells(2)),
         (interval(1, "perfect", "reliability"), interval(2, "perfect", "reliability")),
         (interval(1, "random", "power"), interval(2, "random", "power")),

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import product, starmap
 from pathlib import Path
 from typing import Literal
 
@@ -25,6 +26,7 @@ from ...stats import Interval
 from . import plan as paper
 from . import tables
 from .measures import (
+    FARTHEST,
     PATH,
     ArmResult,
     Raised,
@@ -126,7 +128,7 @@ def _parts(plan: Plan, core: bool, verdicts: bool) -> tuple[list[Part], list[Par
     prefix = plan.reading.prefix
     first = [Part(f"{prefix}core", plan.core()), Part(f"{prefix}speed", plan.speed(), time_run, alone=True)]
     more = [Part("sensitivity", plan.sensitivity()), Part("improvements", plan.improvements())]
-    more = [*more, Part("others", plan.others())] if plan.reading == paper.TEXT else [Part("arms", plan.arms())]
+    more = [*more, Part("others", plan.others())] if plan.reading.is_text else [Part("arms", plan.arms())]
     judging = [Part(f"{prefix}verdicts", plan.verdicts())] if verdicts else []
     return first, judging if core else more + judging
 
@@ -173,7 +175,8 @@ def _write(
     for each in reported:
         tables.write_table1(each.study, folder)
         tables.write_table2(each.study, folder)
-    return report.write_report(TITLE, headline(reported[0]), blocks(reported, folder, provenance), folder)
+    head = " ".join(map(headline, reported))
+    return report.write_report(TITLE, head, blocks(reported, folder, provenance), folder)
 
 
 def _findings(plan: Plan, stages: Mapping[str, Sequence[Experiment]], results: Results) -> Findings:
@@ -181,7 +184,7 @@ def _findings(plan: Plan, stages: Mapping[str, Sequence[Experiment]], results: R
     study = Study(plan, "core", results)
     is_judged = f"{plan.reading.prefix}verdicts" in stages
     judged = Study(replace(plan, runs=plan.fresh), "verdicts", results) if is_judged else study
-    if plan.reading != paper.TEXT:
+    if not plan.reading.is_text:
         arms = {game: arm_results(stages["arms"], results, game) for game in plan.games} if "arms" in stages else {}
         return Findings(study, judged, judge_claims(judged), arms=arms)
     sensitivity, improvements = (
@@ -251,7 +254,7 @@ def by_reading(reported: Iterable[Findings]) -> Iterator[tuple[str, ClaimFinding
 
 
 def headline(reported: Findings) -> str:
-    """Return the result in a few sentences.
+    """Return the result of a reading in a few sentences.
 
     Each number is followed by its verdict: that of this report if it has additional runs, else the project's own.
     """
@@ -263,8 +266,15 @@ def headline(reported: Findings) -> str:
     return (
         f"Matches won or drawn against the perfect player after watching {' and '.join(map(str, watched))} matches, "
         f"means over {runs} runs, {stats.with_intervals(runs)}, reading {name}. {'. '.join(words)}. Of the paper's "
-        f"claims: {verdict_counts(verdicts)}.{'' if reported.is_judged else undecided}"
+        f"claims: {verdict_counts(verdicts)}. Cells of Table 1, versions 1 and 2, within the printed standard "
+        f"deviation: {_cells_of_versions(study)}.{'' if reported.is_judged else undecided}"
     )
+
+
+def _cells_of_versions(study: Study) -> str:
+    """Return how many cells of versions 1 and 2 lie within the printed standard deviation, such as `19 of 28`."""
+    cells = list(product(study.games, paper.ROWS[1:]))
+    return f"{sum(starmap(study.cells_within, cells))} of {len(cells) * len(paper.COLUMNS)}"
 
 
 def _levels(reported: Findings, game: str) -> str:
@@ -337,7 +347,7 @@ def _method(studies: Sequence[Study]) -> list[Block]:
 
 
 def _table1(study: Study, folder: Path) -> list[Block]:
-    exactly = [tables.exact_table(study)] if "losetictactoe" in study.games and study.is_text else []
+    exactly = [tables.exact_table(study)] if "losetictactoe" in study.games and study.plan.reading.is_text else []
     return [
         Heading(f"Table 1: how well SeqPlayer plays, reading {study.plan.reading.name}"),
         Pictures([reliability_picture(study, folder)]),
@@ -438,8 +448,11 @@ def _arms(reported: Findings, folder: Path) -> list[Block]:
         Heading("Arms: which programs of the paper fit its tables"),
         Text(
             "Each arm makes all runs of Table 1. The first nine combine every choice of the perfect players with every "
-            "use of the Enforcer. The others change the reading `tables` in one point. A cell fits if our mean lies "
-            "within one printed standard deviation of the printed mean; versions 1 and 2 have 28 cells together."
+            "use of the Enforcer. Drawn choices are among the best moves of the reading `text` (in lose tic-tac-toe "
+            "all moves that lose nothing), the other choices among the fastest wins and slowest losses. The further "
+            "arms change the reading `tables` in one point. A cell fits if our mean lies within one printed standard "
+            "deviation of the printed mean. The distance is the sum over the cells of both versions of the distances "
+            f"of the means, in printed standard deviations, each at most {FARTHEST:g}."
         ),
         Pictures([arms_picture(caption, reported.arms, folder)]),
         *(tables.arms_table(reported.arms, game, plan.fresh) for game in reported.arms),

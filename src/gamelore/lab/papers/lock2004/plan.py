@@ -166,9 +166,13 @@ class Reading:
     enforce: Enforce = "all"
 
     @property
+    def is_text(self) -> bool:
+        return self.name == "text"
+
+    @property
     def prefix(self) -> str:
         """The beginning of the ids of all experiments of this reading."""
-        return "" if self.name == "text" else f"{self.name}-"
+        return "" if self.is_text else f"{self.name}-"
 
     @property
     def versions(self) -> tuple[Test, ...]:
@@ -347,8 +351,9 @@ _ENFORCED: tuple[Enforce, ...] = get_args(Enforce)
 def arms(game: str) -> tuple[Variant, ...]:
     """Return the arms: variants that are compared with the whole of Table 1 instead of one of its cells.
 
-    The first arms combine each choice of the perfect players with each use of the Enforcer. Their first is the reading
-    "text". The other arms change the reading "tables" in one further point.
+    The first arms combine each choice of the perfect players with each use of the Enforcer. The drawn choices are among
+    the best moves of the reading "text", the other choices among those of the reading "tables". The other arms change
+    the reading "tables" in one further point.
     """
     own = SequenceSettings(lengths=LENGTHS[game])
     crossed = [

@@ -98,6 +98,7 @@ def arms_table(arms_of: Mapping[str, Sequence[ArmResult]], game: str, runs: int)
         (
             arm.name,
             *(f"{cells} of {len(paper.COLUMNS)}" for cells in arm.cells),
+            f"{arm.distance:.1f}",
             *(span(interval, 1) for interval in (*arm.perfect, *arm.power)),
             *(f"{interval.mean:.0f}" for interval in (arm.sequences, arm.pairs)),
         )
@@ -106,9 +107,9 @@ def arms_table(arms_of: Mapping[str, Sequence[ArmResult]], game: str, runs: int)
     printed = [paper.TABLE_1[game][row] for row in paper.ROWS[1:]]
     levels = [cells[Column(*column)] for column in _ARM_COLUMNS for cells in printed]
     sizes = f"{paper.SEQUENCES[game]:.0f}", f"{paper.PAIRS[game]:.0f}"
-    rows.append(("the paper", "", "", *(f"{cell.mean:.1f} ({cell.deviation:.1f})" for cell in levels), *sizes))
+    rows.append(("the paper", "", "", "", *(f"{cell.mean:.1f} ({cell.deviation:.1f})" for cell in levels), *sizes))
     header = (
-        *("arm", "version 1: cells that fit", "version 2: cells that fit"),
+        *("arm", "version 1: cells that fit", "version 2: cells that fit", "distance"),
         *(f"version {number}, {opponent}, {what}" for opponent, what in _ARM_COLUMNS for number in (1, 2)),
         *("sequences", "pairs from .55"),
     )
@@ -261,7 +262,11 @@ def write_table1(study: Study, folder: Path) -> Path:
     for game, row, column in product(study.games, paper.ROWS, paper.COLUMNS):
         samples, printed = study.samples(game, row, *column), paper.TABLE_1[game][row][column]
         mean, *interval = astuple(stats.mean_interval(samples))
-        exact = exact_baselines()[column] if (game, row) == ("losetictactoe", "baseline") and study.is_text else ""
+        exact = (
+            exact_baselines()[column]
+            if (game, row) == ("losetictactoe", "baseline") and study.plan.reading.is_text
+            else ""
+        )
         numbers = printed.mean, printed.deviation, int(printed.bold), exact
         rows.append((game, row, *column, mean, _deviation(samples), *interval, *numbers))
     return write_rows(folder / f"{study.plan.reading.prefix}table1.csv", header, rows)
