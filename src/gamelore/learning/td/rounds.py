@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from ...matches.lockstep import EXPAND_UP_TO, GOING_ON, LaneArrays, Lanes, begin_match, end_of, log_ply
 from ...matches.opponents import Opponent, OpponentArrays
 from ...matches.opponents import choose_in_lane as opponent_choice
-from ...players.kernel import F64, I32, I64, Bool, F32x2, I16x2, inlined, kernel_without_counts
+from ...players.kernel import F64, I32, I64, Bool, F32x2, I16x2, inlined, kernel_without_refcounts
 from ...players.lookahead import MoveClasses
 from ...players.player import CAP, STUCK, TERMINAL
 from ...players.position_graph import GraphArrays, joint_number, must_choose
@@ -459,7 +459,7 @@ def _end_match(role: int, lane: int, end: int, start: int, is_timed: bool, task:
     return True
 
 
-@kernel_without_counts
+@kernel_without_refcounts
 def _play(role: int, start: int, max_plies: int, most: int, active: I64, task: _Task) -> None:
     """Play on in the lanes, one after the other, until each waits or has ended, or for `most` plies."""
     graph, lanes, clock = task.graph, task.lanes, task.clock
