@@ -83,14 +83,14 @@ class Learner(Player):
     def choose(self, turn: Turn) -> NDArray[np.int32]:
         """See `Player.choose`."""
         begin, looking = perf_counter(), self.initial.seconds
-        choices, closed, unmet, spaces, afterstates = self._try(turn)
-        while closed.size or unmet.size or afterstates.size:
-            if closed.size:
-                turn.graph.expand(closed)
+        choices, unexpanded, unmet, spaces, afterstates = self._try(turn)
+        while unexpanded.size or unmet.size or afterstates.size:
+            if unexpanded.size:
+                turn.graph.expand(unexpanded)
             if unmet.size:
                 self.representatives.meet(self.role, unmet)
             self.initial.look_into(spaces, afterstates)
-            choices, closed, unmet, spaces, afterstates = self._try(turn)
+            choices, unexpanded, unmet, spaces, afterstates = self._try(turn)
         self.seconds_choosing += perf_counter() - begin - (self.initial.seconds - looking)
         return choices
 

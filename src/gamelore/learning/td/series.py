@@ -30,10 +30,10 @@ from ...players.position_graph import PositionGraph
 from ...players.random_streams import extend, stream
 from ..store.features import FeatureValues
 from .afterstates import pair_origins, role_number
+from .compiled_series import CompiledSeries, Results
 from .discovery import FIRST_SET, feature_space
 from .initial_values import LearnerSettings
 from .learner import Learner
-from .rounds import Results, Rounds
 
 if TYPE_CHECKING:
     from ...game.game import Game
@@ -249,7 +249,7 @@ def play_series(
 
     begin = perf_counter()
     lanes = Lanes(graph, [stream(*seed) for seed in seeds], num_matches, 0, max_plies)
-    Rounds(learner, Opponent(list(opponents)), lanes, results).play(on_ended)
+    CompiledSeries(learner, Opponent(list(opponents)), lanes, results).play(on_ended)
     seconds = _seconds(learner, perf_counter() - begin)
     return Series(game, number, graph, learner, *results, seconds)
 

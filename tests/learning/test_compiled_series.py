@@ -12,10 +12,10 @@ from gamelore import load
 from gamelore.errors import GameloreError
 from gamelore.learning.store.features import FeatureValues
 from gamelore.learning.store.schema import Afterstate
-from gamelore.learning.td import rounds, series
+from gamelore.learning.td import compiled_series, series
+from gamelore.learning.td.compiled_series import CompiledSeries, Results
 from gamelore.learning.td.initial_values import LearnerSettings
 from gamelore.learning.td.learner import Learner
-from gamelore.learning.td.rounds import Results, Rounds
 from gamelore.learning.td.series import CAP_VARIABLE, Series, play_series
 from gamelore.matches.lockstep import EXPAND_UP_TO, Lanes, run_lockstep
 from gamelore.matches.opponents import Opponent, OpponentSettings
@@ -175,8 +175,8 @@ def test_the_table_grows() -> None:
 
 @pytest.mark.parametrize("most", [1, 7, 200])
 def test_the_length_of_a_call_changes_nothing(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "MOST_PLIES", most)
-    monkeypatch.setattr(rounds, "_ROOM", 1)
+    monkeypatch.setattr(compiled_series, "MOST_PLIES", most)
+    monkeypatch.setattr(compiled_series, "_ROOM", 1)
     told: list[int] = []
     played = compiled("tictactoe", 1, LANES[:9], 6, progress=told.append)
     assert_same(played, *asked("tictactoe", 1, LANES[:9], 6))
@@ -186,12 +186,12 @@ def test_the_length_of_a_call_changes_nothing(most: int, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("moment", [1, 5, 12])
 def test_an_interrupted_series_goes_on(moment: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "MOST_PLIES", 50)
+    monkeypatch.setattr(compiled_series, "MOST_PLIES", 50)
     graph, lanes = PositionGraph(load("tictactoe")), LANES[4:8]
     learners, opponents = zip(*lanes, strict=True)
     learner = Learner(graph, 0, learners, values(lanes), [seed[:2] for seed in seeds(4)])
     results, calls = empty(4, 15), list[int]()
-    play = Rounds(
+    play = CompiledSeries(
         learner, Opponent(opponents), Lanes(graph, [stream(*seed) for seed in seeds(4)], 15, 0, 1000), results
     )
 
@@ -241,7 +241,7 @@ def test_learned_values_are_kept_in_a_second_series() -> None:
     first.load(0, stored)
     second.load(0, stored)
     keys, opponent = [stream(3)], Opponent(OPPONENTS[0])
-    Rounds(first, opponent, Lanes(graph, keys, 10, 0, 1000), empty(1, 10)).play(lambda _: None)
+    CompiledSeries(first, opponent, Lanes(graph, keys, 10, 0, 1000), empty(1, 10)).play(lambda _: None)
     run_lockstep(graph, [second, opponent], keys, 10)
     assert entries(first, 0) == entries(second, 0)
     assert entries(first, 0) != set(stored)

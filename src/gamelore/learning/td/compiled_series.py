@@ -1,10 +1,10 @@
 """Matches of a learner against an opponent in a compiled loop, which returns only for what must be computed in Python.
 
-`run_lockstep` asks each player once in each round. This takes microseconds, whether there is one lane or there are a
-thousand. Here one compiled call plays many matches, and the learner learns inside it. A lane waits when something is
-missing, such as the successors of a position. When all lanes wait, or after MOST_PLIES, the call returns. `Rounds.work`
-then computes what is missing, for all lanes together, and the lanes try again from the position in which they stopped.
-They make the same choices again, because random numbers depend only on the key of the match and on the ply.
+`run_lockstep` asks each player once in each round, which has a fixed cost of microseconds for each player. Here one
+compiled call plays many matches, and the learner learns inside it. A lane waits when something is missing, such as the
+successors of a position. When all lanes wait, or after MOST_PLIES, the call returns. `compute_missing` then computes
+what is missing, for all lanes together, and the lanes try again from the position in which they stopped. They make the
+same choices again, because random numbers depend only on the key of the match and on the ply.
 
 The kernels for a choice, a ply and a match are those of `run_lockstep`, `Learner` and `Opponent`. So the results are
 equal to the last bit.
@@ -32,9 +32,9 @@ from .afterstates import UNMET, moves_alone, own_afterstate, write_trail
 from .initial_values import Initial
 from .learner import Learner
 from .update import (
-    CLOSED,
-    UNKNOWN_AT,
-    UNMET_AT,
+    NUM_UNEXPANDED,
+    NUM_UNKNOWN,
+    NUM_UNMET,
     Lookup,
     Missing,
     choose_in_lane,
@@ -53,7 +53,7 @@ _TIMED = 16  # the time is taken in every 16th match, because to read the clock 
 _CLOCK = getattr(time, "CLOCK_MONOTONIC", -1)
 
 # further indices of `Missing.counts`, and of `Clock.spent`
-_FRESH, _UNCLASSIFIED, _JUMPS, _ENTRIES, _WIDTH, _MOVES, _ENDED, _COUNTS = range(UNKNOWN_AT + 1, UNKNOWN_AT + 9)
+_FRESH, _UNCLASSIFIED, _SUCCESSORS, _ENTRIES, _WIDTH, _MOVES, _ENDED, _COUNTS = range(NUM_UNKNOWN + 1, NUM_UNKNOWN + 9)
 _ALL, _CHOOSING, _LEARNING = range(3)
 
 
@@ -74,7 +74,7 @@ class Results(NamedTuple):
     missing: I64
 
 
-class _Rest(NamedTuple):
+class _MissingInGraph(NamedTuple):
     """What is missing for players and positions other than the learner, see `Missing`.
 
     fresh       rows whose moves must be listed, and that must be expanded if they have few joint moves
@@ -120,12 +120,12 @@ class _Task(NamedTuple):
     opponent: OpponentArrays
     results: Results
     missing: Missing
-    rest: _Rest
+    rest: _MissingInGraph
     memory: _Memory
     clock: _Clock
 
 
-class Rounds:
+class CompiledSeries:
     """The matches of all lanes between a learner and an opponent, which has all other roles.
 
     The lanes must begin with match 0, because `results` has a column for each match number.
@@ -138,10 +138,10 @@ class Rounds:
         self._results = results
         self._classes = lanes.graph.memo(MoveClasses)
         room = max(_ROOM, len(lanes.matches))
-        closed, unmet, spaces, unknown = np.empty((4, room), np.int32)
-        self._missing = Missing(np.zeros(_COUNTS, np.int64), closed, unmet, spaces, unknown)
+        unexpanded, unmet, spaces, unknown = np.empty((4, room), np.int32)
+        self._missing = Missing(np.zeros(_COUNTS, np.int64), unexpanded, unmet, spaces, unknown)
         fresh, rows, roles, jumps = np.empty((4, room), np.int32)
-        self._rest = _Rest(fresh, rows, roles, jumps, np.full(len(lanes.matches), -1, np.int32))
+        self._rest = _MissingInGraph(fresh, rows, roles, jumps, np.full(len(lanes.matches), -1, np.int32))
         self._values = np.empty(_FIRST_MOVES)
         self._clock = _Clock(np.zeros(2, np.int64), np.zeros(3, np.int64))
         self._seconds = 0.0  # of all compiled calls
@@ -154,7 +154,7 @@ class Rounds:
                 self._call()
                 lanes.refresh()
                 ended = int(counts[_ENDED])
-                self.work()
+                self.compute_missing()
                 if ended:
                     on_ended(ended)
         finally:
@@ -170,23 +170,23 @@ class Rounds:
             table.size = int(task.memory.entries[0])
             self._seconds += perf_counter() - begin
 
-    def work(self) -> None:
+    def compute_missing(self) -> None:
         """Compute what was found missing."""
         counts, missing, rest = self._missing.counts, self._missing, self._rest
         sizes = counts.tolist()
         counts[:] = 0
         self._open(rest.fresh[: sizes[_FRESH]])
         self._classify(rest.rows[: sizes[_UNCLASSIFIED]], rest.roles[: sizes[_UNCLASSIFIED]])
-        self._jump(rest.jumps[: sizes[_JUMPS]])
+        self._compute_successors(rest.jumps[: sizes[_SUCCESSORS]])
         if sizes[_WIDTH]:
             self._lanes.widen()
         if sizes[_MOVES]:
             self._values = np.empty(2 * sizes[_MOVES])
         self._prepare(
-            missing.closed[: sizes[CLOSED]],
-            missing.unmet[: sizes[UNMET_AT]],
-            missing.spaces[: sizes[UNKNOWN_AT]],
-            missing.unknown[: sizes[UNKNOWN_AT]],
+            missing.unexpanded[: sizes[NUM_UNEXPANDED]],
+            missing.unmet[: sizes[NUM_UNMET]],
+            missing.spaces[: sizes[NUM_UNKNOWN]],
+            missing.unknown[: sizes[NUM_UNKNOWN]],
         )
         if sizes[_ENTRIES]:
             begin = perf_counter()
@@ -203,7 +203,7 @@ class Rounds:
         for role in np.unique(roles).tolist():
             self._classes.classify(self._lanes.graph.distinct(rows[roles == role]), role)
 
-    def _jump(self, lanes: NDArray[np.int32]) -> None:
+    def _compute_successors(self, lanes: NDArray[np.int32]) -> None:
         """Compute successors in positions with so many joint moves that they are not expanded."""
         if lanes.size:
             running = self._lanes.arrays
@@ -211,7 +211,7 @@ class Rounds:
 
     def _prepare(
         self,
-        closed: NDArray[np.int32],
+        unexpanded: NDArray[np.int32],
         unmet: NDArray[np.int32],
         spaces: NDArray[np.int32],
         unknown: NDArray[np.int32],
@@ -219,7 +219,7 @@ class Rounds:
         """Prepare the learner's choices and entries, see `Missing`."""
         learner = self._learner
         begin, looking = perf_counter(), learner.initial.seconds
-        learner.graph.expand(closed)
+        learner.graph.expand(unexpanded)
         if unmet.size:
             learner.representatives.meet(learner.role, unmet)
         learner.initial.look_into(spaces, unknown)
@@ -350,7 +350,7 @@ def _play_ply(learner: int, lane: int, is_timed: bool, task: _Task) -> bool:
     if graph.expanded[row]:
         after = graph.successors[graph.succ_start[row] + joint_number(row, lane, lanes.joint, graph.num_moves)]
     elif after < 0:
-        note(lane, _JUMPS, rest.jumps, counts)
+        note(lane, _SUCCESSORS, rest.jumps, counts)
         return False
     rest.successors[lane] = -1
     log_ply(lane, after, lanes.rows, lanes.plies, lanes.joint, lanes.row_log, lanes.choice_log)
@@ -376,7 +376,7 @@ def _enter_merged(lane: int, own: np.int32, task: _Task) -> np.int32:
     """
     afterstate = merged(lane, own, task.lookup)
     if afterstate == UNMET:
-        note(own, UNMET_AT, task.missing.unmet, task.missing.counts)
+        note(own, NUM_UNMET, task.missing.unmet, task.missing.counts)
     elif not _enter_one(lane, afterstate, task):
         return np.int32(UNMET)
     return afterstate
@@ -388,7 +388,7 @@ def _enter_siblings(role: int, lane: int, row: int, task: _Task) -> bool:
     graph = task.graph
     alone = moves_alone(row, role, graph.num_moves)
     if alone and not graph.expanded[row]:
-        note(row, CLOSED, task.missing.closed, task.missing.counts)
+        note(row, NUM_UNEXPANDED, task.missing.unexpanded, task.missing.counts)
         return False
     is_complete = True
     for move in range(graph.num_moves[row, role]):
