@@ -179,11 +179,11 @@ class Lookup(NamedTuple):
 class Missing(NamedTuple):
     """What must be computed before kernels can go on.
 
-    counts   int64[at least 3], number of rows in `unexpanded`, of afterstates in `unmet`, and of those in `unknown`
-    unexpanded   rows that must be expanded
-    unmet    afterstates whose representatives must be computed
-    spaces   number of the space for each of the unknown afterstates
-    unknown  afterstates whose class in that space must be computed
+    counts      int64[3], number of rows in `unexpanded`, of afterstates in `unmet`, and of those in `unknown`
+    unexpanded  rows that must be expanded
+    unmet       afterstates whose representatives must be computed
+    spaces      number of the space for each of the unknown afterstates
+    unknown     afterstates whose class in that space must be computed
 
     What finds no room in the arrays is left out. A later try finds it again.
     """
@@ -356,11 +356,11 @@ def choose(
     Returns a tuple of five arrays. The choices are valid only if the other four arrays are empty. Otherwise, the caller
     must do the missing work and call again.
 
-    choices  indices of the chosen moves
-    unexpanded   rows that must be expanded
-    unmet    afterstates whose representatives must be computed
-    spaces   number of the space for each of the unknown afterstates
-    unknown  afterstates whose class in that space must be computed
+    choices     indices of the chosen moves
+    unexpanded  rows that must be expanded
+    unmet       afterstates whose representatives must be computed
+    spaces      number of the space for each of the unknown afterstates
+    unknown     afterstates whose class in that space must be computed
     """
     total, most = 0, 0
     for row in rows:
@@ -380,14 +380,8 @@ def choose(
     )
     moves = (num_moves, move_start, expanded, succ_start, successors)
     _choose_each(role, lanes, rows, stream_keys, plies, *moves, table, initial, values, missing, choices)
-    unexpanded, unmet, unknown = missing.counts
-    return (
-        choices,
-        missing.unexpanded[:unexpanded],
-        missing.unmet[:unmet],
-        missing.spaces[:unknown],
-        missing.unknown[:unknown],
-    )
+    rows, unmet, size = missing.counts
+    return choices, missing.unexpanded[:rows], missing.unmet[:unmet], missing.spaces[:size], missing.unknown[:size]
 
 
 @inlined
