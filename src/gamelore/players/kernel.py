@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import NoneType
-from typing import Annotated, Any, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NoReturn, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import numba
 import numpy as np
+from numba.core.registry import CPUDispatcher
 from numba.core.sigutils import normalize_signature
 from numpy.typing import NDArray
 
@@ -42,6 +43,7 @@ Int32: TypeAlias = Annotated[int | np.int32, "int32"]
 _SCALARS = {int: "int64", float: "float64", bool: "boolean", np.uint64: "uint64", np.int32: "int32", NoneType: "void"}
 
 _njit: Any = numba.njit  # its type hints do not know all of these options
+# no_cfunc_wrapper, _nrt, forceinline and `_Inlined` are private to numba: see tests/players/test_kernel.py
 _OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
 
@@ -58,26 +60,36 @@ def kernel(function: F) -> F:
 def inlined(function: F) -> F:
     """Compile a function for use inside kernels, as a part of their machine code. It cannot make arrays.
 
-    Such a function counts no references to its arrays, which would take longer than what most of these functions do.
-    Python must not call it: it has no entry for Python, which would double the time to compile it, and the process
-    would crash.
+    Such a function does not count the references to its arrays. Counting would take longer than most of these
+    functions. It has no entry for Python, because an entry doubles the time to compile it. So a call from Python raises
+    TypeError.
     """
     # without forceinline, LLVM leaves the larger ones as calls, and copies all arrays of a tuple in each call
     dispatcher: Any = _njit(**_OPTIONS, _nrt=False, forceinline=True, no_cpython_wrapper=True)(function)
-    template = dispatcher.get_call_template
-
-    def compiled_template(args: Any, kws: Any) -> Any:
-        if not dispatcher.signatures:
-            dispatcher.compile(_signature(function))
-            dispatcher.disable_compile()
-        return template(args, kws)
-
-    # compiled together with the first kernel that calls it, so not at all if all kernels are in the cache
-    dispatcher.get_call_template = compiled_template
+    dispatcher.__class__ = _Inlined
     return cast(F, dispatcher)
 
 
-def kernel_without_counts(function: F) -> F:
+class _Inlined(CPUDispatcher):
+    """A function that only kernels can call."""
+
+    def __call__(self, *_: object, **__: object) -> NoReturn:
+        """Raise TypeError. Without this method, a call from Python would crash the process."""
+        name = self.py_func.__name__
+        raise TypeError(
+            f"expected a kernel to call {name}, got a call from Python; write a function with the decorator kernel "
+            f"that calls {name}, and call that function"
+        )
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """Compile the function together with the first kernel that calls it; not at all if all are in the cache."""
+        if not self.signatures:
+            self.compile(_signature(self.py_func))
+            self.disable_compile()
+        return super().get_call_template(args, kws)
+
+
+def kernel_without_refcounts(function: F) -> F:
     """Compile a loop that makes no arrays. It reads arrays from tuples without cost, see `inlined`."""
     return cast(F, _njit([_signature(function)], **_OPTIONS, _nrt=False)(function))
 

@@ -60,8 +60,9 @@ class Learner(Player):
         self.table = ValueTable()
         self.initial = InitialValues(graph)
         self.seconds_choosing = self.seconds_learning = 0.0
-        # for the matches of the last call of `end`: their lanes, and parts (offsets, afterstates)
-        self._changed: tuple[NDArray[np.int64], list[tuple[NDArray[np.int64], Afterstates]]]
+        # for the matches of the last call of `end`: their lanes, and parts (offsets, afterstates); at first one match
+        # without afterstates
+        self._changed = np.zeros(1, np.int64), [(np.zeros(2, np.int64), np.zeros(0, np.int32))]
         given = list(values) if values is not None else [None] * len(self.settings)
         keys = list(runs) if runs is not None else [(0, lane) for lane in range(len(self.settings))]
         if not self.settings or not len(given) == len(keys) == len(self.settings):
@@ -83,19 +84,22 @@ class Learner(Player):
     def choose(self, turn: Turn) -> NDArray[np.int32]:
         """See `Player.choose`."""
         begin, looking = perf_counter(), self.initial.seconds
-        choices, closed, unmet, spaces, afterstates = self._try(turn)
-        while closed.size or unmet.size or afterstates.size:
-            if closed.size:
-                turn.graph.expand(closed)
+        choices, unexpanded, unmet, spaces, afterstates = self._try(turn)
+        while unexpanded.size or unmet.size or afterstates.size:
+            if unexpanded.size:
+                turn.graph.expand(unexpanded)
             if unmet.size:
                 self.representatives.meet(self.role, unmet)
             self.initial.look_into(spaces, afterstates)
-            choices, closed, unmet, spaces, afterstates = self._try(turn)
+            choices, unexpanded, unmet, spaces, afterstates = self._try(turn)
         self.seconds_choosing += perf_counter() - begin - (self.initial.seconds - looking)
         return choices
 
     def end(self, role: int, finished: Finished) -> None:
-        """Learn from the matches that ended. The reward is 0 for a missing goal, and for a match that was cut off."""
+        """Learn from the matches that ended. The reward is 0 for a missing goal, and for a match that was cut off.
+
+        A change of this order of steps must change `compiled_series._learn` too, which learns inside a compiled loop.
+        """
         begin, looking = perf_counter(), self.initial.seconds
         graph = self.graph
         rows, choices = np.ascontiguousarray(finished.rows), np.ascontiguousarray(finished.choices)
@@ -170,7 +174,10 @@ class Learner(Player):
         self.load(0, learned.afterstates)
 
     def changes(self) -> LearnedRows:
-        """Return the entries that changed in the last call of `end`, for its first match, as rows of the store."""
+        """Return the entries that changed in the last call of `end`, for its first match, as rows of the store.
+
+        Before the first call of `end`, and after `play_series`, which does not call it, there are none.
+        """
         return LearnedRows(self.changed_by(0))
 
     def changed_by(self, match: int) -> list[Afterstate]:

@@ -30,10 +30,10 @@ from ...players.position_graph import PositionGraph
 from ...players.random_streams import extend, stream
 from ..store.features import FeatureValues
 from .afterstates import pair_origins, role_number
+from .compiled_series import CompiledSeries, Results
 from .discovery import FIRST_SET, feature_space
 from .initial_values import LearnerSettings
 from .learner import Learner
-from .rounds import Results, Rounds
 
 if TYPE_CHECKING:
     from ...game.game import Game
@@ -161,6 +161,9 @@ def _words(num_bytes: float) -> str:
 class Seconds:
     """Time that the parts of a series took, in seconds.
 
+    `choosing` and `learning` are estimates from every 16th match of a lane, beginning with its second match. On systems
+    without a POSIX clock, nearly all of this time is counted as `playing`.
+
     playing       time of the rules, the opponents and the loop
     choosing      time to read values and to choose moves
     learning      time to apply Equation 2
@@ -177,14 +180,7 @@ class Seconds:
 
 @dataclass(frozen=True)
 class Series:
-    """Results of a series.
-
-    rewards      float32[lanes, matches], reward of the learner in each match, 0 to 100
-    lengths      int16[lanes, matches], number of joint moves of each match
-    num_stuck    int64[lanes], number of matches that ended because a role had no legal move
-    num_capped   int64[lanes], number of matches that were cut off at the maximum number of plies
-    num_missing  int64[lanes], number of matches that ended with no goal or several goals for the learner
-    """
+    """Results of a series. For rewards, lengths and the three numbers see `Results`."""
 
     game: Game
     role: int
@@ -249,9 +245,9 @@ def play_series(
 
     begin = perf_counter()
     lanes = Lanes(graph, [stream(*seed) for seed in seeds], num_matches, 0, max_plies)
-    Rounds(learner, Opponent(list(opponents)), lanes, results).play(on_ended)
+    CompiledSeries(learner, Opponent(list(opponents)), lanes, results).play(on_ended)
     seconds = _seconds(learner, perf_counter() - begin)
-    return Series(game, number, graph, learner, *results, seconds)
+    return Series(game, number, graph, learner, **results._asdict(), seconds=seconds)
 
 
 def extract(series: Series, lane: int, depth: int = 2) -> FeatureValues:

@@ -179,23 +179,23 @@ class Lookup(NamedTuple):
 class Missing(NamedTuple):
     """What must be computed before kernels can go on.
 
-    counts   int64[at least 3], number of rows in `closed`, of afterstates in `unmet`, and of those in `unknown`
-    closed   rows that must be expanded
-    unmet    afterstates whose representatives must be computed
-    spaces   number of the space for each of the unknown afterstates
-    unknown  afterstates whose class in that space must be computed
+    counts      int64[3], number of rows in `unexpanded`, of afterstates in `unmet`, and of those in `unknown`
+    unexpanded  rows that must be expanded
+    unmet       afterstates whose representatives must be computed
+    spaces      number of the space for each of the unknown afterstates
+    unknown     afterstates whose class in that space must be computed
 
     What finds no room in the arrays is left out. A later try finds it again.
     """
 
     counts: I64
-    closed: I32
+    unexpanded: I32
     unmet: I32
     spaces: I32
     unknown: I32
 
 
-CLOSED, UNMET_AT, UNKNOWN_AT = range(3)  # indices of `Missing.counts`
+NUM_UNEXPANDED, NUM_UNMET, NUM_UNKNOWN = range(3)  # indices of `Missing.counts`
 
 
 @inlined
@@ -209,11 +209,11 @@ def note(value: Int32, kind: int, values: I32, counts: I64) -> None:
 @inlined
 def note_unknown(space: int, afterstate: Int32, missing: Missing) -> None:
     """Note an afterstate of unknown class, if there is room; for use inside kernels."""
-    size = missing.counts[UNKNOWN_AT]
+    size = missing.counts[NUM_UNKNOWN]
     if size < missing.unknown.size:
         missing.spaces[size] = space
         missing.unknown[size] = afterstate
-        missing.counts[UNKNOWN_AT] = size + 1
+        missing.counts[NUM_UNKNOWN] = size + 1
 
 
 @inlined
@@ -280,14 +280,14 @@ def choose_in_lane(
         return below(key, ply, _WHICH, moves)
     alone = moves_alone(row, role, num_moves)
     if alone and not expanded[row]:
-        note(row, CLOSED, missing.closed, missing.counts)
+        note(row, NUM_UNEXPANDED, missing.unexpanded, missing.counts)
         return -1
     is_complete = True
     for move in range(moves):
         own = own_afterstate(row, move, role, alone, move_start, succ_start, successors)
         afterstate = merged(lane, own, table)
         if afterstate == UNMET:
-            note(own, UNMET_AT, missing.unmet, missing.counts)
+            note(own, NUM_UNMET, missing.unmet, missing.counts)
             is_complete = False
             continue
         values[move], space = _score(
@@ -356,11 +356,11 @@ def choose(
     Returns a tuple of five arrays. The choices are valid only if the other four arrays are empty. Otherwise, the caller
     must do the missing work and call again.
 
-    choices  indices of the chosen moves
-    closed   rows that must be expanded
-    unmet    afterstates whose representatives must be computed
-    spaces   number of the space for each of the unknown afterstates
-    unknown  afterstates whose class in that space must be computed
+    choices     indices of the chosen moves
+    unexpanded  rows that must be expanded
+    unmet       afterstates whose representatives must be computed
+    spaces      number of the space for each of the unknown afterstates
+    unknown     afterstates whose class in that space must be computed
     """
     total, most = 0, 0
     for row in rows:
@@ -380,8 +380,8 @@ def choose(
     )
     moves = (num_moves, move_start, expanded, succ_start, successors)
     _choose_each(role, lanes, rows, stream_keys, plies, *moves, table, initial, values, missing, choices)
-    closed, unmet, unknown = missing.counts
-    return choices, missing.closed[:closed], missing.unmet[:unmet], missing.spaces[:unknown], missing.unknown[:unknown]
+    rows, unmet, size = missing.counts
+    return choices, missing.unexpanded[:rows], missing.unmet[:unmet], missing.spaces[:size], missing.unknown[:size]
 
 
 @inlined

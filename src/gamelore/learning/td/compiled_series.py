@@ -1,13 +1,15 @@
 """Matches of a learner against an opponent in a compiled loop, which returns only for what must be computed in Python.
 
-`run_lockstep` asks each player once in each round. This takes microseconds, whether there is one lane or there are a
-thousand. Here one compiled call plays many matches, and the learner learns inside it. A lane waits when something is
-missing, such as the successors of a position. When all lanes wait, or after MOST_PLIES, the call returns. `Rounds.work`
-then computes what is missing, for all lanes together, and the lanes try again from the position in which they stopped.
-They make the same choices again, because random numbers depend only on the key of the match and on the ply.
+`run_lockstep` asks each player once in each round, which has a fixed cost of microseconds for each player. Here one
+compiled call plays many matches, and the learner learns inside it. A lane waits when something is missing, such as the
+successors of a position. When all lanes wait, or after MOST_PLIES, the call returns. `compute_missing` then computes
+what is missing, for all lanes together, and the lanes try again from the position in which they stopped. They make the
+same choices again, because random numbers depend only on the key of the match and on the ply.
 
-The kernels for a choice, a ply and a match are those of `run_lockstep`, `Learner` and `Opponent`. So the results are
-equal to the last bit.
+The kernels for a choice, a ply and a match are those of `run_lockstep`, `Learner` and `Opponent`, so the results are
+equal to the last bit. Two things are written twice, and a change of one must change the other: the order of steps in
+`_play` and `_play_ply` is that of `run_lockstep` and `Lanes`, and the end of a match in `_learn` is that of
+`Learner.end`. tests/learning/test_compiled_series.py compares them.
 """
 
 from __future__ import annotations
@@ -21,10 +23,11 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from ...errors import GameloreError
 from ...matches.lockstep import EXPAND_UP_TO, GOING_ON, LaneArrays, Lanes, begin_match, end_of, log_ply
 from ...matches.opponents import Opponent, OpponentArrays
 from ...matches.opponents import choose_in_lane as opponent_choice
-from ...players.kernel import F64, I32, I64, Bool, F32x2, I16x2, inlined, kernel_without_counts
+from ...players.kernel import F64, I32, I64, Bool, F32x2, I16x2, inlined, kernel_without_refcounts
 from ...players.lookahead import MoveClasses
 from ...players.player import CAP, STUCK, TERMINAL
 from ...players.position_graph import GraphArrays, joint_number, must_choose
@@ -32,9 +35,8 @@ from .afterstates import UNMET, moves_alone, own_afterstate, write_trail
 from .initial_values import Initial
 from .learner import Learner
 from .update import (
-    CLOSED,
-    UNKNOWN_AT,
-    UNMET_AT,
+    NUM_UNEXPANDED,
+    NUM_UNMET,
     Lookup,
     Missing,
     choose_in_lane,
@@ -45,56 +47,69 @@ from .update import (
     note_unknown,
 )
 
-# of all lanes in one compiled call, which takes about a tenth of a second: so Ctrl-C is answered soon
+# of all lanes in one compiled call. This takes about a hundredth of a second in tic-tac-toe, so Ctrl-C is answered soon
 MOST_PLIES = 1 << 17
 _ROOM = 1 << 12  # for what is missing of each kind; what finds no room is found again by the next call
 _FIRST_MOVES = 64
-_TIMED = 16  # the time is taken in every 16th match, because to read the clock takes as long as to choose some moves
+# the time is taken in every 16th match, because to read the clock takes as long as to choose some moves. It is not
+# taken in the first match, which waits most
+_TIMED, _FIRST_TIMED = 16, 1
 _CLOCK = getattr(time, "CLOCK_MONOTONIC", -1)
-
-# further indices of `Missing.counts`, and of `Clock.spent`
-_FRESH, _UNCLASSIFIED, _JUMPS, _ENTRIES, _WIDTH, _MOVES, _ENDED, _COUNTS = range(UNKNOWN_AT + 1, UNKNOWN_AT + 9)
-_ALL, _CHOOSING, _LEARNING = range(3)
+_ALL, _CHOOSING, _LEARNING = range(3)  # indices of `_Clock.spent`
 
 
 class Results(NamedTuple):
-    """Results of the matches by lane; `learning.td.series.Series` has the same arrays.
+    """Results of the matches of all lanes.
 
-    rewards  float32[lanes, matches]
-    lengths  int16[lanes, matches]
-    stuck    int64[lanes], number of matches that ended because a role had no legal move
-    capped   int64[lanes], number of matches that were cut off at the maximum number of plies
-    missing  int64[lanes], number of matches that ended with no goal or several goals for the learner
+    rewards      float32[lanes, matches], reward of the learner in each match, 0 to 100
+    lengths      int16[lanes, matches], number of joint moves of each match
+    num_stuck    int64[lanes], number of matches that ended because a role had no legal move
+    num_capped   int64[lanes], number of matches that were cut off at the maximum number of plies
+    num_missing  int64[lanes], number of matches that ended with no goal or several goals for the learner
     """
 
     rewards: F32x2
     lengths: I16x2
-    stuck: I64
-    capped: I64
-    missing: I64
+    num_stuck: I64
+    num_capped: I64
+    num_missing: I64
 
 
-class _Rest(NamedTuple):
-    """What is missing for players and positions other than the learner, see `Missing`.
+class _MissingInGraph(NamedTuple):
+    """What must be computed before lanes can go on, besides what the learner needs, see `Missing`.
 
-    fresh       rows whose moves must be listed, and that must be expanded if they have few joint moves
+    counts      int64[6], see the indices below
+    unlisted    rows whose moves must be listed, and that must be expanded if they have few joint moves
     rows        rows in which the moves of a role must be classified
     roles       the role for each of these rows
-    jumps       lanes whose joint move has no successor in the graph
+    lanes       lanes whose joint move has no successor in the graph
     successors  int32[lanes], the successor for each of these lanes once it is computed; -1 in all other lanes
     """
 
-    fresh: I32
+    counts: I64
+    unlisted: I32
     rows: I32
     roles: I32
-    jumps: I32
+    lanes: I32
     successors: I32
 
 
+# indices of `_MissingInGraph.counts`: the numbers of unlisted rows, of rows to classify, and of lanes without successor
+_NUM_UNLISTED, _NUM_UNCLASSIFIED, _NUM_LANES = range(3)
+# further indices: 1 if a log is too short; the number of new entries that the table needs room for; the number of moves
+# that `_Memory.values` needs room for
+_LOG, _ENTRIES, _MOVES = range(3, 6)
+
+
 class _Memory(NamedTuple):
-    """The number of entries in the table, and working memory of the kernels for one lane."""
+    """Working memory of the kernels for one lane, and two numbers in arrays of length 1.
+
+    entries  number of entries in the table
+    ended    number of matches that ended, but were not told to the caller
+    """
 
     entries: I64
+    ended: I64
     values: F64
     trail: I32
     turns: I32
@@ -102,7 +117,11 @@ class _Memory(NamedTuple):
 
 
 class _Clock(NamedTuple):
-    """Nanoseconds that timed matches spent: in all, on choices of the learner, and on learning."""
+    """Time that timed matches spent.
+
+    reading  int64[3], time as the system writes it, in seconds and nanoseconds; 1 while a match is timed
+    spent    int64[3], nanoseconds: in all, on choices of the learner, and on learning
+    """
 
     reading: I64
     spent: I64
@@ -120,45 +139,61 @@ class _Task(NamedTuple):
     opponent: OpponentArrays
     results: Results
     missing: Missing
-    rest: _Rest
+    missing_in_graph: _MissingInGraph
     memory: _Memory
     clock: _Clock
 
 
-class Rounds:
+class CompiledSeries:
     """The matches of all lanes between a learner and an opponent, which has all other roles.
 
-    The lanes must begin with match 0, because `results` has a column for each match number.
+    `results` has a column for each match number.
+
+    Raise GameloreError if the learner, the opponent or `results` are for fewer lanes or matches.
     """
 
     def __init__(self, learner: Learner, opponent: Opponent, lanes: Lanes, results: Results) -> None:
+        _check_sizes(learner, lanes, results)
+        if lanes.active.size:
+            for role in set(range(lanes.graph.game.num_roles)) - {learner.role}:
+                opponent.begin(role, lanes.started(lanes.active))
         self._learner = learner
         self._opponent = opponent
         self._lanes = lanes
         self._results = results
         self._classes = lanes.graph.memo(MoveClasses)
         room = max(_ROOM, len(lanes.matches))
-        closed, unmet, spaces, unknown = np.empty((4, room), np.int32)
-        self._missing = Missing(np.zeros(_COUNTS, np.int64), closed, unmet, spaces, unknown)
-        fresh, rows, roles, jumps = np.empty((4, room), np.int32)
-        self._rest = _Rest(fresh, rows, roles, jumps, np.full(len(lanes.matches), -1, np.int32))
+        unexpanded, unmet, spaces, unknown = np.empty((4, room), np.int32)
+        self._missing = Missing(np.zeros(3, np.int64), unexpanded, unmet, spaces, unknown)
+        unlisted, rows, roles, waiting = np.empty((4, room), np.int32)
+        successors = np.full(len(lanes.matches), -1, np.int32)
+        self._missing_in_graph = _MissingInGraph(np.zeros(6, np.int64), unlisted, rows, roles, waiting, successors)
         self._values = np.empty(_FIRST_MOVES)
-        self._clock = _Clock(np.zeros(2, np.int64), np.zeros(3, np.int64))
-        self._seconds = 0.0  # of all compiled calls
+        self._ended = np.zeros(1, np.int64)
+        self._clock = _Clock(np.zeros(3, np.int64), np.zeros(3, np.int64))
+        self._seconds = 0.0  # of compiled calls that are not divided among the parts of the series
 
     def play(self, on_ended: Callable[[int], None]) -> None:
-        """Play all matches. Call `on_ended` with the number of matches that ended since its last call, if any did."""
-        lanes, counts = self._lanes, self._missing.counts
+        """Play all matches. Call `on_ended` with the number of matches that ended since its last call, if any did.
+
+        After an interruption, a second call plays the remaining matches.
+        """
+        lanes = self._lanes
         try:
+            self._tell(on_ended)
             while lanes.active.size:
                 self._call()
                 lanes.refresh()
-                ended = int(counts[_ENDED])
-                self.work()
-                if ended:
-                    on_ended(ended)
+                self.compute_missing()
+                self._tell(on_ended)
         finally:
             self._divide_time()
+
+    def _tell(self, on_ended: Callable[[int], None]) -> None:
+        ended = int(self._ended[0])
+        if ended:
+            self._ended[0] = 0
+            on_ended(ended)
 
     def _call(self) -> None:
         """Play until all lanes wait or have ended, or for MOST_PLIES."""
@@ -170,27 +205,25 @@ class Rounds:
             table.size = int(task.memory.entries[0])
             self._seconds += perf_counter() - begin
 
-    def work(self) -> None:
+    def compute_missing(self) -> None:
         """Compute what was found missing."""
-        counts, missing, rest = self._missing.counts, self._missing, self._rest
-        sizes = counts.tolist()
-        counts[:] = 0
-        self._open(rest.fresh[: sizes[_FRESH]])
-        self._classify(rest.rows[: sizes[_UNCLASSIFIED]], rest.roles[: sizes[_UNCLASSIFIED]])
-        self._jump(rest.jumps[: sizes[_JUMPS]])
-        if sizes[_WIDTH]:
+        missing, others = self._missing, self._missing_in_graph
+        unexpanded, unmet, unknown = missing.counts.tolist()
+        unlisted, unclassified, num_lanes, is_log_short, entries, moves = others.counts.tolist()
+        missing.counts[:] = others.counts[:] = 0
+        self._open(others.unlisted[:unlisted])
+        self._classify(others.rows[:unclassified], others.roles[:unclassified])
+        self._compute_successors(others.lanes[:num_lanes])
+        if is_log_short:
             self._lanes.widen()
-        if sizes[_MOVES]:
-            self._values = np.empty(2 * sizes[_MOVES])
+        if moves:
+            self._values = np.empty(2 * moves)
         self._prepare(
-            missing.closed[: sizes[CLOSED]],
-            missing.unmet[: sizes[UNMET_AT]],
-            missing.spaces[: sizes[UNKNOWN_AT]],
-            missing.unknown[: sizes[UNKNOWN_AT]],
+            missing.unexpanded[:unexpanded], missing.unmet[:unmet], missing.spaces[:unknown], missing.unknown[:unknown]
         )
-        if sizes[_ENTRIES]:
+        if entries:
             begin = perf_counter()
-            self._learner.table.reserve(sizes[_ENTRIES])
+            self._learner.table.reserve(entries)
             self._learner.seconds_learning += perf_counter() - begin
 
     def _open(self, rows: NDArray[np.int32]) -> None:
@@ -203,15 +236,16 @@ class Rounds:
         for role in np.unique(roles).tolist():
             self._classes.classify(self._lanes.graph.distinct(rows[roles == role]), role)
 
-    def _jump(self, lanes: NDArray[np.int32]) -> None:
+    def _compute_successors(self, lanes: NDArray[np.int32]) -> None:
         """Compute successors in positions with so many joint moves that they are not expanded."""
         if lanes.size:
             running = self._lanes.arrays
-            self._rest.successors[lanes] = self._lanes.graph.successor(running.rows[lanes], running.joint[lanes])
+            successors = self._lanes.graph.successor(running.rows[lanes], running.joint[lanes])
+            self._missing_in_graph.successors[lanes] = successors
 
     def _prepare(
         self,
-        closed: NDArray[np.int32],
+        unexpanded: NDArray[np.int32],
         unmet: NDArray[np.int32],
         spaces: NDArray[np.int32],
         unknown: NDArray[np.int32],
@@ -219,7 +253,7 @@ class Rounds:
         """Prepare the learner's choices and entries, see `Missing`."""
         learner = self._learner
         begin, looking = perf_counter(), learner.initial.seconds
-        learner.graph.expand(closed)
+        learner.graph.expand(unexpanded)
         if unmet.size:
             learner.representatives.meet(learner.role, unmet)
         learner.initial.look_into(spaces, unknown)
@@ -230,7 +264,7 @@ class Rounds:
         width = lanes.row_log.shape[1]
         entries = np.array([learner.table.size], np.int64)
         trail, turns = np.empty((2, width), np.int32)
-        memory = _Memory(entries, self._values, trail, turns, np.empty(width, np.int64))
+        memory = _Memory(entries, self._ended, self._values, trail, turns, np.empty(width, np.int64))
         return _Task(
             self._lanes.graph.arrays,
             lanes,
@@ -241,7 +275,7 @@ class Rounds:
             self._opponent.arrays(self._classes),
             self._results,
             self._missing,
-            self._rest,
+            self._missing_in_graph,
             memory,
             self._clock,
         )
@@ -251,29 +285,50 @@ class Rounds:
         spent = self._clock.spent / max(1, self._clock.spent[_ALL])
         self._learner.seconds_choosing += float(spent[_CHOOSING]) * self._seconds
         self._learner.seconds_learning += float(spent[_LEARNING]) * self._seconds
+        self._clock.spent[:], self._seconds = 0, 0.0
 
 
-_INT32, _ADDRESS = numba.types.int32, numba.types.uintp
-_read_clock: Any = numba.types.ExternalFunction("clock_gettime", _INT32(_INT32, _ADDRESS))
+def _check_sizes(learner: Learner, lanes: Lanes, results: Results) -> None:
+    """Raise GameloreError if a kernel would write beyond arrays."""
+    size, width = len(lanes.matches), int(lanes.arrays.limits.max(initial=0))
+    (rows, columns), *others = (array.shape for array in results)
+    is_wide = rows == size and columns >= width and others == [(rows, columns), (size,), (size,), (size,)]
+    if len(learner.settings) < size or not is_wide:
+        raise GameloreError(
+            f"expected a learner and results for {size} lanes and {width} matches, got {len(learner.settings)} "
+            f"settings and results of shape {rows} x {columns}; give a setting for each lane, and results of this shape"
+        )
 
 
-@inlined
-def _now(reading: I64) -> int:
-    """Return the time in nanoseconds; 0 on systems without a POSIX clock."""
-    if _CLOCK < 0:
+if _CLOCK < 0:  # a system without a POSIX clock
+
+    @inlined
+    def _now(clock: _Clock) -> int:
+        """Return 0."""
         return 0
-    _read_clock(_CLOCK, reading.ctypes.data)
-    return int(reading[0] * 1_000_000_000 + reading[1])
+
+else:
+    _INT32, _ADDRESS = numba.types.int32, numba.types.uintp
+    _read_clock: Any = numba.types.ExternalFunction("clock_gettime", _INT32(_INT32, _ADDRESS))
+
+    @inlined
+    def _now(clock: _Clock) -> int:
+        """Return the time in nanoseconds; 0 in a match that is not timed."""
+        if not clock.reading[2]:
+            return 0
+        _read_clock(_CLOCK, clock.reading.ctypes.data)
+        return int(clock.reading[0] * 1_000_000_000 + clock.reading[1])
 
 
 @inlined
-def _learner_choice(role: int, lane: int, row: int, is_timed: bool, task: _Task) -> int:
+def _learner_choice(role: int, lane: int, row: int, task: _Task) -> int:
     """Return the learner's choice, or -1 after noting what is missing."""
     graph, lanes, clock, moves = task.graph, task.lanes, task.clock, task.graph.num_moves[row, role]
     if moves > task.memory.values.size:
-        task.missing.counts[_MOVES] = max(task.missing.counts[_MOVES], moves)
+        counts = task.missing_in_graph.counts
+        counts[_MOVES] = max(counts[_MOVES], moves)
         return -1
-    begin = _now(clock.reading) if is_timed else 0
+    begin = _now(clock)
     choice = choose_in_lane(
         role,
         lane,
@@ -290,15 +345,14 @@ def _learner_choice(role: int, lane: int, row: int, is_timed: bool, task: _Task)
         task.memory.values,
         task.missing,
     )
-    if is_timed:
-        clock.spent[_CHOOSING] += _now(clock.reading) - begin
+    clock.spent[_CHOOSING] += _now(clock) - begin
     return choice
 
 
 @inlined
 def _opponent_choice(role: int, lane: int, row: int, task: _Task) -> int:
     """Return the opponent's choice, or -1 after noting that the moves must be classified."""
-    graph, lanes, counts, rest = task.graph, task.lanes, task.missing.counts, task.rest
+    graph, lanes, missing = task.graph, task.lanes, task.missing_in_graph
     choice = opponent_choice(
         role,
         lane,
@@ -310,23 +364,20 @@ def _opponent_choice(role: int, lane: int, row: int, task: _Task) -> int:
         graph.keys,
         task.opponent,
     )
-    if choice < 0 and counts[_UNCLASSIFIED] < rest.roles.size:
-        rest.roles[counts[_UNCLASSIFIED]] = role
-        note(row, _UNCLASSIFIED, rest.rows, counts)
+    if choice < 0 and missing.counts[_NUM_UNCLASSIFIED] < missing.roles.size:
+        missing.roles[missing.counts[_NUM_UNCLASSIFIED]] = role
+        note(row, _NUM_UNCLASSIFIED, missing.rows, missing.counts)
     return choice
 
 
 @inlined
-def _choose_all(learner: int, lane: int, row: int, is_timed: bool, task: _Task) -> bool:
+def _choose_all(learner: int, lane: int, row: int, task: _Task) -> bool:
     """Choose for all roles. Return whether nothing is missing."""
     lanes = task.lanes
     for role in range(lanes.joint.shape[1]):
         if not must_choose(row, role, task.graph.acting, task.graph.num_moves):
             continue
-        if role == learner:
-            choice = _learner_choice(role, lane, row, is_timed, task)
-        else:
-            choice = _opponent_choice(role, lane, row, task)
+        choice = _learner_choice(role, lane, row, task) if role == learner else _opponent_choice(role, lane, row, task)
         if choice < 0:
             return False
         lanes.joint[lane, role] = choice
@@ -334,25 +385,25 @@ def _choose_all(learner: int, lane: int, row: int, is_timed: bool, task: _Task) 
 
 
 @inlined
-def _play_ply(learner: int, lane: int, is_timed: bool, task: _Task) -> bool:
+def _play_ply(learner: int, lane: int, task: _Task) -> bool:
     """Make the next joint move of a lane. Return whether nothing is missing."""
-    graph, lanes, counts, rest = task.graph, task.lanes, task.missing.counts, task.rest
+    graph, lanes, missing = task.graph, task.lanes, task.missing_in_graph
     row = lanes.rows[lane]
     if not graph.expanded[row] and (not graph.listed[row] or graph.num_joint[row] <= EXPAND_UP_TO):
-        note(row, _FRESH, rest.fresh, counts)
+        note(row, _NUM_UNLISTED, missing.unlisted, missing.counts)
         return False
     if lanes.plies[lane] == lanes.choice_log.shape[1]:
-        counts[_WIDTH] = 1
+        missing.counts[_LOG] = 1
         return False
-    if not _choose_all(learner, lane, row, is_timed, task):
+    if not _choose_all(learner, lane, row, task):
         return False
-    after = rest.successors[lane]
+    after = missing.successors[lane]
     if graph.expanded[row]:
         after = graph.successors[graph.succ_start[row] + joint_number(row, lane, lanes.joint, graph.num_moves)]
     elif after < 0:
-        note(lane, _JUMPS, rest.jumps, counts)
+        note(lane, _NUM_LANES, missing.lanes, missing.counts)
         return False
-    rest.successors[lane] = -1
+    missing.successors[lane] = -1
     log_ply(lane, after, lanes.rows, lanes.plies, lanes.joint, lanes.row_log, lanes.choice_log)
     return True
 
@@ -376,7 +427,7 @@ def _enter_merged(lane: int, own: np.int32, task: _Task) -> np.int32:
     """
     afterstate = merged(lane, own, task.lookup)
     if afterstate == UNMET:
-        note(own, UNMET_AT, task.missing.unmet, task.missing.counts)
+        note(own, NUM_UNMET, task.missing.unmet, task.missing.counts)
     elif not _enter_one(lane, afterstate, task):
         return np.int32(UNMET)
     return afterstate
@@ -388,7 +439,7 @@ def _enter_siblings(role: int, lane: int, row: int, task: _Task) -> bool:
     graph = task.graph
     alone = moves_alone(row, role, graph.num_moves)
     if alone and not graph.expanded[row]:
-        note(row, CLOSED, task.missing.closed, task.missing.counts)
+        note(row, NUM_UNEXPANDED, task.missing.unexpanded, task.missing.counts)
         return False
     is_complete = True
     for move in range(graph.num_moves[row, role]):
@@ -409,7 +460,7 @@ def _enter_all(role: int, lane: int, size: int, task: _Task) -> bool:
         if siblings and turns[t] >= 0:
             needed += task.graph.num_moves[turns[t], role]
     if 2 * (task.memory.entries[0] + needed) > task.lookup.keys.size:
-        task.missing.counts[_ENTRIES] += needed
+        task.missing_in_graph.counts[_ENTRIES] += needed
         return False
     is_complete = True
     for t in range(size):
@@ -422,10 +473,10 @@ def _enter_all(role: int, lane: int, size: int, task: _Task) -> bool:
 
 
 @inlined
-def _learn(role: int, lane: int, reward: float, is_timed: bool, task: _Task) -> bool:
+def _learn(role: int, lane: int, reward: float, task: _Task) -> bool:
     """Learn from the match of a lane. Return whether nothing was missing; otherwise nothing was learned."""
     graph, lanes, lookup, memory, clock = task.graph, task.lanes, task.lookup, task.memory, task.clock
-    begin = _now(clock.reading) if is_timed else 0
+    begin = _now(clock)
     moves = (graph.terminal, graph.acting, graph.num_moves, graph.move_start)
     size = write_trail(
         lane, lanes.plies[lane], lanes.row_log, lanes.choice_log, role, *moves, 0, memory.trail, memory.turns
@@ -434,32 +485,31 @@ def _learn(role: int, lane: int, reward: float, is_timed: bool, task: _Task) -> 
     if is_complete:
         entries = (lookup.numbers, lookup.keys, lookup.q, task.visits)
         learn_in_lane(lane, 0, size, memory.trail, reward, *entries, memory.slots)
-    if is_timed:
-        clock.spent[_LEARNING] += _now(clock.reading) - begin
+    clock.spent[_LEARNING] += _now(clock) - begin
     return is_complete
 
 
 @inlined
-def _end_match(role: int, lane: int, end: int, start: int, is_timed: bool, task: _Task) -> bool:
+def _end_match(role: int, lane: int, end: int, start: int, task: _Task) -> bool:
     """Learn from the match of a lane, and begin the next. Return whether nothing is missing."""
     lanes, results = task.lanes, task.results
     match, goal = lanes.matches[lane], task.graph.goals[lanes.rows[lane], role]
     reward = max(goal, 0) if end == TERMINAL else 0
-    if not _learn(role, lane, float(reward), is_timed, task):
+    if not _learn(role, lane, float(reward), task):
         return False
     results.rewards[lane, match] = reward
     results.lengths[lane, match] = lanes.plies[lane]
-    results.stuck[lane] += end == STUCK
-    results.capped[lane] += end == CAP
-    results.missing[lane] += end == TERMINAL and goal < 0
-    task.missing.counts[_ENDED] += 1
+    results.num_stuck[lane] += end == STUCK
+    results.num_capped[lane] += end == CAP
+    results.num_missing[lane] += end == TERMINAL and goal < 0
+    task.memory.ended[0] += 1
     lanes.matches[lane] += 1
     if lanes.matches[lane] < lanes.limits[lane]:
         begin_match(lane, start, lanes.matches, lanes.lane_keys, lanes.keys, lanes.rows, lanes.plies, lanes.row_log)
     return True
 
 
-@kernel_without_counts
+@kernel_without_refcounts
 def _play(role: int, start: int, max_plies: int, most: int, active: I64, task: _Task) -> None:
     """Play on in the lanes, one after the other, until each waits or has ended, or for `most` plies."""
     graph, lanes, clock = task.graph, task.lanes, task.clock
@@ -467,12 +517,8 @@ def _play(role: int, start: int, max_plies: int, most: int, active: I64, task: _
         goes_on = True
         while goes_on and most > 0 and lanes.matches[lane] < lanes.limits[lane]:
             most -= 1
-            is_timed = lanes.matches[lane] % _TIMED == 0
-            begin = _now(clock.reading) if is_timed else 0
+            clock.reading[2] = lanes.matches[lane] % _TIMED == _FIRST_TIMED
+            begin = _now(clock)
             end = end_of(lanes.rows[lane], lanes.plies[lane], max_plies, graph.terminal, graph.listed, graph.stuck)
-            if end == GOING_ON:
-                goes_on = _play_ply(role, lane, is_timed, task)
-            else:
-                goes_on = _end_match(role, lane, end, start, is_timed, task)
-            if is_timed:
-                clock.spent[_ALL] += _now(clock.reading) - begin
+            goes_on = _play_ply(role, lane, task) if end == GOING_ON else _end_match(role, lane, end, start, task)
+            clock.spent[_ALL] += _now(clock) - begin

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -10,19 +11,21 @@ import pytest
 
 from gamelore import load
 from gamelore.errors import GameloreError
+from gamelore.game.game import EngineName
 from gamelore.learning.store.features import FeatureValues
 from gamelore.learning.store.schema import Afterstate
-from gamelore.learning.td import rounds, series
+from gamelore.learning.td import compiled_series, series
+from gamelore.learning.td.compiled_series import CompiledSeries, Results
 from gamelore.learning.td.initial_values import LearnerSettings
 from gamelore.learning.td.learner import Learner
-from gamelore.learning.td.rounds import Results, Rounds
 from gamelore.learning.td.series import CAP_VARIABLE, Series, play_series
 from gamelore.matches.lockstep import EXPAND_UP_TO, Lanes, run_lockstep
 from gamelore.matches.opponents import Opponent, OpponentSettings
+from gamelore.players.lookahead import MoveClasses
 from gamelore.players.player import CAP, STUCK, TERMINAL, Finished, Player
 from gamelore.players.position_graph import PositionGraph
 from gamelore.players.random_streams import stream
-from learning.small_games import SIDES, WAITING
+from learning.small_games import ASTRAY, COINS, SIDES, WAITING
 
 VALUES = FeatureValues({"L": (39.0, 5), "{W}": (70.0, 5), "{n,W}": (68.0, 5), "L,{n,W}": (44.0, 5)})
 LEARNERS = [
@@ -75,14 +78,19 @@ def values(lanes: list[tuple[LearnerSettings, OpponentSettings]]) -> list[Featur
     return [VALUES if learner.needs_values else None for learner, _ in lanes]
 
 
-def compiled(text: str, role: int, lanes: list[Any], num_matches: int, **options: Any) -> Series:
+def compiled(
+    text: str, role: int, lanes: list[Any], num_matches: int, engine: EngineName = "auto", **options: Any
+) -> Series:
     learners, opponents = zip(*lanes, strict=True)
-    return play_series(load(text), role, learners, values(lanes), opponents, num_matches, seeds(len(lanes)), **options)
+    game = load(text, engine=engine)
+    return play_series(game, role, learners, values(lanes), opponents, num_matches, seeds(len(lanes)), **options)
 
 
-def asked(text: str, role: int, lanes: list[Any], num_matches: int, max_plies: int = 1000) -> tuple[Learner, Results]:
+def asked(
+    text: str, role: int, lanes: list[Any], num_matches: int, max_plies: int = 1000, engine: EngineName = "auto"
+) -> tuple[Learner, Results]:
     """Play the same series in the loop that asks the players."""
-    graph, (learners, opponents) = PositionGraph(load(text)), zip(*lanes, strict=True)
+    graph, (learners, opponents) = PositionGraph(load(text, engine=engine)), zip(*lanes, strict=True)
     learner = Learner(graph, role, learners, values(lanes), [seed[:2] for seed in seeds(len(lanes))])
     results = empty(len(lanes), num_matches)
 
@@ -90,9 +98,9 @@ def asked(text: str, role: int, lanes: list[Any], num_matches: int, max_plies: i
         lanes, goals = finished.lanes, finished.goals[:, role]
         results.rewards[lanes, finished.matches] = np.maximum(goals, 0)
         results.lengths[lanes, finished.matches] = finished.plies
-        results.stuck[lanes] += finished.ends == STUCK
-        results.capped[lanes] += finished.ends == CAP
-        results.missing[lanes] += (finished.ends == TERMINAL) & (goals < 0)
+        results.num_stuck[lanes] += finished.ends == STUCK
+        results.num_capped[lanes] += finished.ends == CAP
+        results.num_missing[lanes] += (finished.ends == TERMINAL) & (goals < 0)
 
     seats: list[Player] = [Opponent(opponents)] * graph.game.num_roles
     seats[role] = learner
@@ -113,11 +121,11 @@ def entries(learner: Learner, lane: int) -> set[Afterstate]:
 def assert_same(played: Series, learner: Learner, results: Results) -> None:
     assert played.rewards.tolist() == results.rewards.tolist()
     assert played.lengths.tolist() == results.lengths.tolist()
-    assert played.num_stuck.tolist() == results.stuck.tolist()
-    assert played.num_capped.tolist() == results.capped.tolist()
-    assert played.num_missing.tolist() == results.missing.tolist()
+    assert played.num_stuck.tolist() == results.num_stuck.tolist()
+    assert played.num_capped.tolist() == results.num_capped.tolist()
+    assert played.num_missing.tolist() == results.num_missing.tolist()
     assert played.learner.table.size == learner.table.size == (learner.table.keys >= 0).sum()
-    for lane in range(len(results.stuck)):
+    for lane in range(len(results.num_stuck)):
         assert entries(played.learner, lane) == entries(learner, lane)
 
 
@@ -134,10 +142,29 @@ def test_both_loops_play_the_same_matches(name: str, role: int, num_matches: int
 @pytest.mark.parametrize(("name", "role"), [("othello4", 0), ("tictactoe3p", 2)])
 def test_both_loops_play_the_same_matches_in_larger_games(name: str, role: int) -> None:
     """Other roles pass in one of these games, and there are two of them in the other. Matches are cut off."""
-    lanes = [lane for lane in LANES if lane[0].kind != "lookahead"]
+    lanes = [lane for lane in LANES if lane[0].kind != "lookahead" or lane[0].depth == 1]
     played = compiled(name, role, lanes, 4, max_plies=8)
     assert_same(played, *asked(name, role, lanes, 4, max_plies=8))
     assert played.num_capped.sum() > 0
+
+
+@pytest.mark.parametrize("text", [COINS, ASTRAY])
+def test_both_loops_play_the_same_matches_in_games_with_one_role(text: str) -> None:
+    played = compiled(text, 0, LANES, 12, max_plies=10)
+    assert_same(played, *asked(text, 0, LANES, 12, max_plies=10))
+    ends = played.num_stuck.sum(), played.num_capped.sum(), played.num_missing.sum()
+    assert [end > 0 for end in ends] == [text == ASTRAY, text == ASTRAY, True]
+
+
+def test_both_loops_play_the_same_matches_on_the_reasoner() -> None:
+    assert_same(compiled("tictactoe", 1, LANES, 5, "reasoner"), *asked("tictactoe", 1, LANES, 5, engine="reasoner"))
+
+
+def test_a_series_without_matches() -> None:
+    played = compiled("tictactoe", 0, LANES[:3], 0)
+    assert played.rewards.shape == played.lengths.shape == (3, 0)
+    assert played.learner.table.size == 0
+    assert played.learner.changes().afterstates == []
 
 
 @pytest.mark.parametrize("lane", range(0, len(LANES), 3))
@@ -175,8 +202,8 @@ def test_the_table_grows() -> None:
 
 @pytest.mark.parametrize("most", [1, 7, 200])
 def test_the_length_of_a_call_changes_nothing(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "MOST_PLIES", most)
-    monkeypatch.setattr(rounds, "_ROOM", 1)
+    monkeypatch.setattr(compiled_series, "MOST_PLIES", most)
+    monkeypatch.setattr(compiled_series, "_ROOM", 1)
     told: list[int] = []
     played = compiled("tictactoe", 1, LANES[:9], 6, progress=told.append)
     assert_same(played, *asked("tictactoe", 1, LANES[:9], 6))
@@ -184,30 +211,83 @@ def test_the_length_of_a_call_changes_nothing(most: int, monkeypatch: pytest.Mon
     assert max(told) <= most
 
 
+class Interrupted:
+    """A series of 15 matches in 4 lanes, interrupted in one of many calls of a method."""
+
+    def __init__(self) -> None:
+        self.graph, self.lanes = PositionGraph(load("tictactoe")), LANES[4:8]
+        learners, opponents = zip(*self.lanes, strict=True)
+        self.learner = Learner(self.graph, 0, learners, values(self.lanes), [seed[:2] for seed in seeds(4)])
+        self.running = Lanes(self.graph, [stream(*seed) for seed in seeds(4)], 15, 0, 1000)
+        self.results, self.told = empty(4, 15), list[int]()
+        self.series = CompiledSeries(self.learner, Opponent(opponents), self.running, self.results)
+        self.num_calls = 0
+
+    def interrupt(self, holder: object, method: str, moment: int, *, is_done: bool) -> None:
+        """Raise KeyboardInterrupt in a call of a method, before or after the method itself."""
+        original = getattr(holder, method)
+
+        def interrupted(*arguments: Any) -> None:
+            self.num_calls += 1
+            if self.num_calls == moment and not is_done:
+                raise KeyboardInterrupt
+            original(*arguments)
+            if self.num_calls == moment:
+                raise KeyboardInterrupt
+
+        setattr(holder, method, interrupted)
+
+    def play(self) -> None:
+        """Play until the interruption, and then the remaining matches."""
+        begin = perf_counter()
+        with pytest.raises(KeyboardInterrupt):
+            self.series.play(self.tell)
+        assert sum(self.told) < 4 * 15
+        self.series.play(self.tell)
+        spent = self.learner.seconds_choosing, self.learner.seconds_learning
+        assert 0 < sum(spent) + self.learner.initial.seconds < perf_counter() - begin
+        self.series.play(self.tell)  # nothing is left to play, and nothing is counted twice
+        assert spent == (self.learner.seconds_choosing, self.learner.seconds_learning)
+        assert sum(self.told) == 4 * 15
+        expected_learner, expected = asked("tictactoe", 0, self.lanes, 15)
+        assert [column.tolist() for column in self.results] == [column.tolist() for column in expected]
+        assert all(entries(self.learner, lane) == entries(expected_learner, lane) for lane in range(4))
+
+    def tell(self, ended: int) -> None:
+        self.told.append(ended)
+
+
+@pytest.mark.parametrize("is_done", [False, True])
+@pytest.mark.parametrize(
+    ("part", "method", "moment"),
+    [
+        ("series", "_call", 3),
+        ("series", "_call", 40),
+        ("series", "compute_missing", 20),
+        ("running", "refresh", 15),
+        ("graph", "expand", 1),
+        ("graph", "expand", 9),
+        ("classes", "classify", 5),
+        ("representatives", "meet", 4),
+        ("initial", "look_into", 8),
+    ],
+)
+def test_an_interrupted_series_goes_on(
+    part: str, method: str, moment: int, is_done: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiled_series, "MOST_PLIES", 20)
+    played = Interrupted()
+    holders = {"classes": played.graph.memo(MoveClasses), **vars(played.learner), **vars(played)}
+    played.interrupt(holders[part], method, moment, is_done=is_done)
+    played.play()
+
+
 @pytest.mark.parametrize("moment", [1, 5, 12])
-def test_an_interrupted_series_goes_on(moment: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "MOST_PLIES", 50)
-    graph, lanes = PositionGraph(load("tictactoe")), LANES[4:8]
-    learners, opponents = zip(*lanes, strict=True)
-    learner = Learner(graph, 0, learners, values(lanes), [seed[:2] for seed in seeds(4)])
-    results, calls = empty(4, 15), list[int]()
-    play = Rounds(
-        learner, Opponent(opponents), Lanes(graph, [stream(*seed) for seed in seeds(4)], 15, 0, 1000), results
-    )
-
-    def interrupt(ended: int) -> None:
-        calls.append(ended)
-        if len(calls) == moment:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        play.play(interrupt)
-    assert 0 < sum(calls) < 4 * 15
-    play.play(calls.append)
-    assert sum(calls) == 4 * 15
-    expected_learner, expected = asked("tictactoe", 0, lanes, 15)
-    assert [column.tolist() for column in results] == [column.tolist() for column in expected]
-    assert all(entries(learner, lane) == entries(expected_learner, lane) for lane in range(4))
+def test_a_series_interrupted_by_its_caller_goes_on(moment: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled_series, "MOST_PLIES", 50)
+    played = Interrupted()
+    played.interrupt(played, "tell", moment, is_done=True)
+    played.play()
 
 
 def test_a_series_ends_when_the_graph_grows_beyond_the_cap(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,6 +313,35 @@ def test_the_parts_of_the_time_are_measured() -> None:
         assert seconds.initialising == {}
 
 
+def test_compiled_calls_are_divided_as_the_timed_matches_and_only_once() -> None:
+    played = Interrupted()
+    played.series._clock.spent[:] = 1000, 300, 200
+    played.series._seconds = 2.0
+    for _ in range(2):
+        played.series._divide_time()
+        assert (played.learner.seconds_choosing, played.learner.seconds_learning) == pytest.approx((0.6, 0.4))
+
+
+def test_sizes_that_do_not_fit_are_told() -> None:
+    graph = PositionGraph(load("tictactoe"))
+    learner, opponent = Learner(graph, 0, LEARNERS[:2]), Opponent(OPPONENTS[:2])
+    two, three = (Lanes(graph, [stream(seed) for seed in range(lanes)], 5, 0, 1000) for lanes in (2, 3))
+    CompiledSeries(learner, opponent, two, empty(2, 5))
+    with pytest.raises(GameloreError, match="expected a learner and results for 3 lanes and 5 matches, got 2 settings"):
+        CompiledSeries(learner, opponent, three, empty(3, 5))
+    for results in (empty(2, 4), empty(1, 5), empty(2, 5)._replace(num_stuck=np.zeros(1, np.int64))):
+        with pytest.raises(GameloreError, match="expected a learner and results for 2 lanes and 5 matches"):
+            CompiledSeries(learner, opponent, two, results)
+    with pytest.raises(GameloreError, match="for 2 lanes and 12 matches"):
+        CompiledSeries(learner, opponent, Lanes(graph, [stream(1), stream(2)], 5, 7, 1000), empty(2, 5))
+    with pytest.raises(GameloreError, match="expected settings for 3 lanes, got 2"):
+        CompiledSeries(Learner(graph, 0, LEARNERS[:3]), opponent, three, empty(3, 5))
+
+
+def test_a_series_changes_no_afterstates_one_by_one() -> None:
+    assert compiled("tictactoe", 0, LANES[:1], 3).learner.changes().afterstates == []
+
+
 def test_learned_values_are_kept_in_a_second_series() -> None:
     """A learner with entries from elsewhere starts from these in both loops."""
     graph, learner = PositionGraph(load("tictactoe")), replace(LEARNERS[2], epsilon=0.0)
@@ -241,7 +350,7 @@ def test_learned_values_are_kept_in_a_second_series() -> None:
     first.load(0, stored)
     second.load(0, stored)
     keys, opponent = [stream(3)], Opponent(OPPONENTS[0])
-    Rounds(first, opponent, Lanes(graph, keys, 10, 0, 1000), empty(1, 10)).play(lambda _: None)
+    CompiledSeries(first, opponent, Lanes(graph, keys, 10, 0, 1000), empty(1, 10)).play(lambda _: None)
     run_lockstep(graph, [second, opponent], keys, 10)
     assert entries(first, 0) == entries(second, 0)
     assert entries(first, 0) != set(stored)

@@ -1,0 +1,104 @@
+"""The decorators of compiled functions, and the private parts of numba on which they depend."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+from numba.core.registry import CPUDispatcher
+from numba.core.sigutils import normalize_signature
+
+from gamelore.players import kernel as decorators
+from gamelore.players.kernel import F64, inlined, kernel, kernel_without_refcounts
+
+MODULES = [
+    "players.player",
+    "players.position_graph",
+    "players.lookahead",
+    "matches.lockstep",
+    "matches.opponents",
+    "learning.td.afterstates",
+    "learning.td.initial_values",
+    "learning.td.update",
+]
+
+
+@inlined
+def doubled(values: F64, i: int) -> float:
+    return float(2.0 * values[i])
+
+
+@kernel
+def sum_of_doubled(values: F64) -> float:
+    total = 0.0
+    for i in range(values.size):
+        total += doubled(values, i)
+    return total
+
+
+@kernel_without_refcounts
+def double_each(values: F64) -> None:
+    for i in range(values.size):
+        values[i] = doubled(values, i)
+
+
+def inlined_functions(module: ModuleType) -> list[object]:
+    return [value for value in vars(module).values() if isinstance(value, decorators._Inlined)]
+
+
+def test_kernels_call_inlined_functions() -> None:
+    values = np.arange(4.0)
+    assert sum_of_doubled(values) == 12.0
+    double_each(values)
+    assert values.tolist() == [0.0, 2.0, 4.0, 6.0]
+
+
+CALL = """
+import numpy as np
+from gamelore.players.lookahead import draw_best
+draw_best(np.zeros(3), 0.0, np.uint64(1), np.uint64(2))
+"""
+
+
+def test_a_call_from_python_raises_and_does_not_crash() -> None:
+    done = subprocess.run([sys.executable, "-c", CALL], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "TypeError: expected a kernel to call draw_best, got a call from Python; write a function" in done.stderr
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_no_inlined_function_can_be_called(name: str) -> None:
+    functions = inlined_functions(import_module(f"gamelore.{name}"))
+    assert functions
+    for function in functions:
+        with pytest.raises(TypeError, match="got a call from Python"):
+            function()  # type: ignore[operator]
+
+
+def test_numba_has_the_private_parts_that_the_decorators_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it fails after an upgrade of numba, see `players/kernel.py` and the bound on numba in pyproject.toml."""
+    assert isinstance(normalize_signature("float64()")[1], numba.types.Float)
+    assert isinstance(numba.types.BaseTuple.from_types((numba.types.int64,)), numba.types.UniTuple)
+    assert {"__call__", "get_call_template"} <= set(dir(CPUDispatcher))
+    options = doubled.targetoptions  # type: ignore[attr-defined]
+    assert [options[name] for name in ("no_cfunc_wrapper", "_nrt", "forceinline")] == [True, False, True]
+    monkeypatch.setitem(decorators._OPTIONS, "cache", False)  # numba does not show code from the cache
+    code = {inlined: llvm_code(inlined, doubled), kernel: llvm_code(kernel, sum_of_doubled)}
+    assert ["alwaysinline" in text for text in code.values()] == [True, False]  # forceinline
+    assert ["@_ZN7cpython" in text for text in code.values()] == [False, True]  # no_cpython_wrapper
+    assert not any("@cfunc." in text for text in code.values())  # no_cfunc_wrapper
+    assert "NRT_" not in code[inlined]  # _nrt
+
+
+def llvm_code(decorator: Any, decorated: Any) -> str:
+    """Compile a function and return its code."""
+    fresh = decorator(decorated.py_func)
+    types = numba.types.float64[::1], numba.types.int64
+    fresh.get_call_template(types if decorator is inlined else types[:1], {})
+    return "".join(fresh.inspect_llvm().values())
