@@ -233,6 +233,11 @@ _LEARNERS: dict[Kind, tuple[str, Readers]] = {
         "like baseline, but begins with values of a lookahead of `depth` plies (B&S 2007)",
         {"heuristic": str},
     ),
+    "oracle": (
+        "like baseline, but begins with the exact values of best play against `opponent`; the game must be small "
+        "(control=optimal: without its own random moves)",
+        {"control": str},
+    ),
 }
 
 for _kind, _about in _OPPONENTS.items():

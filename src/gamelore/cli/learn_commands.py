@@ -49,6 +49,7 @@ app = typer.Typer()
     "learn tictactoe --symmetry all --matches 500",
     "learn connect3 --learner transfer --source tictactoe --initialisation eager --matches 1000",
     "learn othello4 --learner lookahead --heuristic maxmax --opponent weak --matches 300 --json",
+    "learn othello4 --learner oracle --opponent random --initialisation eager --matches 300",
     "learn losetictactoe --learner sequences",
     "learn fivemensmorris --learner sequences --length 3 --length 5 --matches 40",
     "learn tictactoe3p --learner sequences --expert uct:simulations=200 --against random,egreedy",
@@ -70,10 +71,10 @@ def learn(
         ),
     ] = None,
     learner: Annotated[
-        Literal["baseline", "transfer", "lookahead", "sequences"],
+        Literal["baseline", "transfer", "lookahead", "oracle", "sequences"],
         Option(
-            help="baseline, transfer and lookahead learn values, and have different initial values; "
-            "sequences learns sequences."
+            help="baseline, transfer, lookahead and oracle learn values, and have different initial values (oracle: "
+            "the exact ones against this opponent, in a small game); sequences learns sequences."
         ),
     ] = "baseline",
     initialisation: Annotated[
@@ -116,9 +117,10 @@ def learn(
         ),
     ] = None,
     control: Annotated[
-        Literal["terminal", "shuffled", "features"] | None,
+        Literal["terminal", "shuffled", "features", "optimal"] | None,
         of_source(
-            help="Ablation for comparison: use only terminal states, shuffled feature values, or only feature values."
+            help="Ablation for comparison: use only terminal states, shuffled feature values, or only feature values; "
+            "for the oracle, optimal: values without the learner's own random moves."
         ),
     ] = None,
     symmetry: Annotated[

@@ -138,7 +138,8 @@ class ValueSession(Session[Learner], Player):
     def of(cls, knowledge: Knowledge, stored: StoredLearner, game: Game, settings: LearnerSettings) -> ValueSession:
         """Return the session of a stored learner on a new graph. It first learns from all matches that were kept."""
         role = game.roles.index(stored.role)
-        learner = Learner(PositionGraph(game), role, [settings], [knowledge.inherited(stored)], [(stored.seed, 0)])
+        begin = [settings], [knowledge.inherited(stored)], [(stored.seed, 0)]
+        learner = Learner(PositionGraph(game), role, *begin, [known_opponent(stored.opponent)])
         session = cls(learner, (knowledge, stored))
         session.catch_up()
         return session
@@ -312,7 +313,7 @@ def study(
 class LastingLearner(Player):
     """A player that has a learner of B&S in the store for every game and role that it plays.
 
-    kind             "baseline", "transfer" or "lookahead"
+    kind             "baseline", "transfer", "lookahead" or "oracle"; the oracle needs an opponent of B&S
     knowledge        file of the store; None: the user's store
     opponent         the opponent from which it learns, see `full_opponent`
     seed             part of the learner's identity
@@ -452,7 +453,8 @@ class LastingLearner(Player):
         """Return a new session with the current rows of the store. It replaces the session `before`."""
         store = self._store()
         stored, values = self._enrolled(store, graph.game, graph.game.roles[role]) if store else (None, None)
-        learner = Learner(graph, role, [self._playing(values)], [values], [(self.seed, 0)])
+        begin = [self._playing(values)], [values], [(self.seed, 0)]
+        learner = Learner(graph, role, *begin, [known_opponent(self.opponent)])
         session = ValueSession(learner, (store, stored) if store and stored else None, before)
         if self._may_store():
             session.catch_up()
@@ -534,9 +536,14 @@ def full_opponent(text: str) -> str:
     of the player. Any other name is returned unchanged. Raises GameloreError for an opponent of B&S with unknown
     options.
     """
-    if text.partition(":")[0].strip() not in get_args(OpponentKind):
-        return text.strip() or UNKNOWN
-    return opponent_text(opponent_settings(text.replace("+", ",")))
+    settings = known_opponent(text.replace("+", ","))
+    return opponent_text(settings) if settings else text.strip() or UNKNOWN
+
+
+def known_opponent(text: str) -> OpponentSettings | None:
+    """Return the settings of an opponent of B&S given as text. Return None for any other name."""
+    is_known = text.partition(":")[0].strip() in get_args(OpponentKind)
+    return opponent_settings(text) if is_known else None
 
 
 # learners of sequences, tournament by tournament

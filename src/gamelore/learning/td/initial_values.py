@@ -1,17 +1,19 @@
-"""Settings of a learner of values, and the initial values of its afterstates: default, lookahead or transfer.
+"""Settings of a learner of values, and the initial values of its afterstates: default, lookahead, transfer or oracle.
 
-The three kinds of learners differ only in the value of an afterstate before its first visit:
+The kinds of learners differ only in the value of an afterstate before its first visit:
 
 baseline   the default
 lookahead  the value that a search below the afterstate finds
 transfer   the value of the feature that the afterstate matches; for a terminal afterstate, its true reward
+oracle     the exact expected reward against this opponent (solver/best_response.py). The paper has no such learner; it
+           shows how far any initial values can go
 
 A *space* divides afterstates into classes. All afterstates of a class have the same initial value. The numbers of the
 classes are
 
     0              nothing is known about the afterstate
     1 + goal       the afterstate is terminal, with this goal value of the learner
-    FIRST_SET ..   the trees of a `FeatureSpace`, or the distinct values of a lookahead
+    FIRST_SET ..   the trees of a `FeatureSpace`, the distinct values of a lookahead, or single afterstates
 
 Lanes share a space, so the class of each afterstate is computed only once. A *group* consists of a space and a value
 for each of its classes. Lanes with equal settings and feature values share a group.
@@ -28,8 +30,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import GameloreError, check_word
+from ...matches.opponents import Opponent, OpponentSettings
 from ...players.kernel import I32x2, Int32, kernel
 from ...players.lookahead import Heuristic, choice_values, lookahead
+from ...solver.best_response import BestResponse
 from ..store.features import Equivalence, FeatureValues
 from .afterstates import Afterstates, grown, pair_origins
 from .discovery import FIRST_SET, UNKNOWN, FeatureSpace, feature_space
@@ -37,10 +41,14 @@ from .discovery import FIRST_SET, UNKNOWN, FeatureSpace, feature_space
 if TYPE_CHECKING:
     from ...players.position_graph import PositionGraph
 
-Kind = Literal["baseline", "transfer", "lookahead"]
+Kind = Literal["baseline", "transfer", "lookahead", "oracle"]
 Initialisation = Literal["lazy", "siblings", "eager"]
 Ties = Literal["random", "first"]
-Control = Literal["terminal", "shuffled", "features"]
+Control = Literal["terminal", "shuffled", "features", "optimal"]
+_CONTROLS: dict[Kind, tuple[Control | None, ...]] = {
+    "transfer": (None, "terminal", "shuffled", "features"),
+    "oracle": (None, "optimal"),
+}
 Symmetric = Literal["all", "none"]
 """Whether afterstates that are equal by symmetry share one learned value: "all" symmetries count, or "none"."""
 _WORDS = {"kind": Kind, "heuristic": Heuristic, "initialisation": Initialisation, "ties": Ties, "symmetry": Symmetric}
@@ -57,6 +65,8 @@ class LearnerSettings:
                     the value of the feature that it matches, or the default if there is none.
                     "lookahead": A search computes the value. Terminal positions at any level of the search have their
                     true reward.
+                    "oracle": Every afterstate has the highest expected reward that this learner can reach against its
+                    opponent, with its own random moves. All positions of the game must fit into memory.
     heuristic       for "lookahead": assumed behaviour of the other roles in the search, see `players.lookahead`
     initialisation  time of the initial values (readings.md, B&S 5 and 11). An afterstate has the default value before.
                     "lazy": An afterstate gets its initial value after the first match that visited it.
@@ -72,10 +82,11 @@ class LearnerSettings:
     ties            choice among several best moves: "random", or "first" for the first move in action order
     equivalence     for "transfer": pairs of equivalent outcomes, ((outcome of this game, outcome of the source), ..);
                     None for `Equivalence.default`
-    control         for "transfer", a control experiment:
+    control         a control experiment. For "transfer":
                     "terminal": The learner recognises terminal afterstates and uses no features.
                     "shuffled": The values are permuted among the features, differently in each run.
                     "features": The learner uses features and does not recognise terminal afterstates.
+                    For "oracle": "optimal": The values are those of a learner that never makes a random move.
     symmetry        "all": Afterstates that are images of each other under the symmetries of the game share one entry.
                     The paper uses no symmetries; this setting is an addition of gamelore.
     """
@@ -103,10 +114,10 @@ class LearnerSettings:
                 raise GameloreError(f"expected {name} from 0 to 1, got {getattr(self, name)}; correct the settings")
         if self.depth < 0:
             raise GameloreError(f"expected a depth of at least 0, got {self.depth}; the depth is a number of plies")
-        if self.kind != "transfer" and (self.control or self.equivalence):
+        if self.control not in _CONTROLS.get(self.kind, (None,)) or (self.equivalence and self.kind != "transfer"):
             raise GameloreError(
-                f"expected control and equivalence only for the transfer learner, got them for {self.kind}; "
-                "leave them out"
+                f"expected control and equivalence only for the transfer learner, got them for {self.kind}; leave them "
+                "out (the control optimal belongs to the oracle)"
             )
         if self.equivalence is not None:  # JSON gives a dictionary or lists
             object.__setattr__(self, "equivalence", tuple(sorted(dict(self.equivalence).items())))
@@ -187,6 +198,30 @@ class LookaheadSpace:
         numbers = [self._numbers.setdefault(value, len(self._numbers)) for value in distinct.tolist()]
         self._values = list(self._numbers)
         return (FIRST_SET + np.array(numbers, np.int32)[places.ravel()]).astype(np.int32)
+
+
+class SingleSpace:
+    """A space in which every afterstate is a class of its own, numbered in the order in which they are met."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[int, int] = {}
+        self._afterstates: list[int] = []
+
+    @property
+    def num_ids(self) -> int:
+        """See `Space`."""
+        return FIRST_SET + len(self._afterstates)
+
+    def afterstate(self, number: int) -> int:
+        """Return the afterstate of a class."""
+        return self._afterstates[number - FIRST_SET]
+
+    def ids(self, afterstates: ArrayLike) -> NDArray[np.int32]:
+        """See `Space`."""
+        wanted = np.ravel(np.asarray(afterstates)).tolist()
+        numbers = [self._numbers.setdefault(afterstate, len(self._numbers)) for afterstate in wanted]
+        self._afterstates = list(self._numbers)
+        return FIRST_SET + np.array(numbers, np.int32)
 
 
 @dataclass
@@ -298,18 +333,23 @@ def initial_group(
     settings: LearnerSettings,
     values: FeatureValues | None,
     run: tuple[int, int],
+    opponent: OpponentSettings | None = None,
 ) -> int:
     """Return the number of the learner's group; NO_GROUP for a baseline learner.
 
-    run: (seed, run), the key of the random permutation for the control "shuffled".
+    run       (seed, run), the key of the random permutation for the control "shuffled"
+    opponent  the opponent of the learner; only an oracle needs it
 
-    Raises GameloreError for a transfer learner without feature values, or with feature values of another depth.
+    Raises GameloreError for a transfer learner without feature values, or with feature values of another depth, and for
+    an oracle without an opponent, or in a game that is too large.
     """
     default = settings.default
     if settings.kind == "baseline":
         return NO_GROUP
     if settings.kind == "lookahead":
         return _lookahead_group(initial, graph, role, settings)
+    if settings.kind == "oracle":
+        return _oracle_group(initial, graph, role, settings, opponent)
     if settings.control == "terminal":
         space = _feature_space(initial, feature_space(graph, role, 0))
         return initial.group(space, default, lambda number: _reward(number, default))
@@ -334,6 +374,37 @@ def _lookahead_group(initial: InitialValues, graph: PositionGraph, role: int, se
         return looked.value(number) if number >= FIRST_SET else _reward(number, default)
 
     return initial.group(space, (), worth)
+
+
+def _oracle_group(
+    initial: InitialValues,
+    graph: PositionGraph,
+    role: int,
+    settings: LearnerSettings,
+    opponent: OpponentSettings | None,
+) -> int:
+    if opponent is None:
+        raise GameloreError(
+            "expected the opponent of an oracle (egreedy, random or weak, with its options), got none; name the "
+            "opponent, for example opponent=weak:filler=random"
+        )
+    epsilon = 0.0 if settings.control == "optimal" else settings.epsilon
+    kept = graph.memo(best_response, role, opponent.effective(), epsilon)
+    space = initial.space(SingleSpace(), SingleSpace, "exact values")
+    singles = initial.spaces[space].space
+    assert isinstance(singles, SingleSpace)
+
+    def worth(number: int) -> float:
+        if number < FIRST_SET:
+            return settings.default
+        return float(kept.of(np.array([singles.afterstate(number)], np.int32))[0])
+
+    return initial.group(space, kept, worth)
+
+
+def best_response(graph: PositionGraph, role: int, opponent: OpponentSettings, epsilon: float) -> BestResponse:
+    """Return the exact values against an opponent; for `PositionGraph.memo`."""
+    return BestResponse(graph, role, Opponent(opponent), epsilon)
 
 
 def _transfer_group(

@@ -1,6 +1,6 @@
-"""Learners of Banerjee & Stone (2007): baseline, transfer and lookahead; their moves with or without UCT.
+"""Learners of Banerjee & Stone (2007): baseline, transfer and lookahead; an oracle; their moves with or without UCT.
 
-All three kinds of learners usually choose the move to the afterstate with the highest value. With probability epsilon
+All kinds of learners usually choose the move to the afterstate with the highest value. With probability epsilon
 they choose a random move. They learn from a match after its end; in the paper this happens during the startclock of the
 next match. The kinds differ only in the initial values of afterstates (initial_values.py).
 
@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import GameloreError
+from ...matches.opponents import OpponentSettings
 from ...players.lookahead import draw_each
 from ...players.player import Finished, Player, Turn
 from ...players.random_streams import EXPLORE, extend, uniform
@@ -39,9 +40,10 @@ if TYPE_CHECKING:
 class Learner(Player):
     """Learners of one role, one for each lane; `table` holds their values.
 
-    settings  settings of each lane
-    values    feature values for the transfer learner of each lane
-    runs      (seed, run) of each lane, the key of the random permutation for the control "shuffled"
+    settings   settings of each lane
+    values     feature values for the transfer learner of each lane
+    runs       (seed, run) of each lane, the key of the random permutation for the control "shuffled"
+    opponents  opponent of each lane; None for an unknown opponent. Only an oracle needs it
 
     seconds_choosing and seconds_learning do not include the time for initial values; `initial.seconds` is that time.
     """
@@ -53,6 +55,7 @@ class Learner(Player):
         settings: Sequence[LearnerSettings],
         values: Sequence[FeatureValues | None] | None = None,
         runs: Sequence[tuple[int, int]] | None = None,
+        opponents: Sequence[OpponentSettings | None] | None = None,
     ) -> None:
         self.graph = graph
         self.role = role
@@ -64,12 +67,13 @@ class Learner(Player):
         self._changed: tuple[NDArray[np.int64], list[tuple[NDArray[np.int64], Afterstates]]]
         given = list(values) if values is not None else [None] * len(self.settings)
         keys = list(runs) if runs is not None else [(0, lane) for lane in range(len(self.settings))]
-        if not self.settings or not len(given) == len(keys) == len(self.settings):
+        against = list(opponents) if opponents is not None else [None] * len(self.settings)
+        if not self.settings or not len(given) == len(keys) == len(against) == len(self.settings):
             raise GameloreError(
-                f"expected settings, values and runs for each lane, got {len(self.settings)}, {len(given)} and "
-                f"{len(keys)}; give lists of the same length"
+                f"expected settings, values, runs and opponents for each lane, got {len(self.settings)}, {len(given)}, "
+                f"{len(keys)} and {len(against)}; give lists of the same length"
             )
-        lanes = zip(self.settings, given, keys, strict=True)
+        lanes = zip(self.settings, given, keys, against, strict=True)
         self._groups = np.array([initial_group(self.initial, graph, role, *lane) for lane in lanes], np.int32)
         self._eager = np.array([lane.initialisation == "eager" for lane in settings], np.bool_)
         self._siblings = np.array([lane.initialisation == "siblings" for lane in settings], np.bool_)

@@ -235,7 +235,7 @@ def play_series(
     values = values or [None] * len(learners)
     check_estimate(game, number, list(zip(learners, values, opponents, strict=True)), num_matches)
     is_ahead = any(map(looks_ahead, learners))
-    learner = Learner(graph, number, learners, values, [(seed, run) for seed, run, _ in seeds])
+    learner = Learner(graph, number, learners, values, [(seed, run) for seed, run, _ in seeds], opponents)
     shape = (len(learners), num_matches)
     rewards, plies = np.zeros(shape, np.float32), np.zeros(shape, np.int16)
     stuck, capped, missing = np.zeros((3, len(learners)), np.int64)
