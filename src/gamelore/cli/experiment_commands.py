@@ -136,6 +136,7 @@ def _role_number(game: Game, role: str | None) -> int:
     "reproduce banerjee2007 --out report",
     "reproduce banerjee2007 --reading both --verdicts --out report",
     "reproduce banerjee2007 --reading text --runs 3 --matches 500 --out quick --json",
+    "reproduce banerjee2007 --reading both --headroom --verdicts --out headroom",
     "reproduce lock2004 --out strategies",
     "reproduce lock2004 --core --runs 3 --out quick --json",
     kept=KEPT,
@@ -155,6 +156,14 @@ def reproduce(
     matches: Annotated[
         int | None, Option(min=1, help="banerjee2007: number of matches of each series.", show_default="3000")
     ] = None,
+    headroom: Annotated[
+        bool,
+        Option(
+            "--headroom",
+            help="banerjee2007: also compare with a learner that begins with exact values, in six games (20 minutes "
+            "with --verdicts).",
+        ),
+    ] = False,
     core: Annotated[bool, Option("--core", help="lock2004: make only the two tables of the paper.")] = False,
     fresh: Annotated[
         int | None,
@@ -179,7 +188,7 @@ def reproduce(
     settings, choose another folder.
     """
     own: dict[str, dict[str, Any]] = {
-        "banerjee2007": {"reading": reading, "matches": matches},
+        "banerjee2007": {"reading": reading, "matches": matches, "headroom": headroom or None},
         "lock2004": {"core": core or None, "fresh": fresh},
     }
     console.known(paper, tuple(own), "a paper")

@@ -39,7 +39,7 @@ from typing import Any, Generic, Literal, TypeAlias
 from ..circuit.cache import source_hash
 from ..errors import ExperimentError
 from ..learning.store.features import FeatureValues
-from ..learning.td.initial_values import LearnerSettings
+from ..learning.td.initial_values import LearnerSettings, best_response
 from ..learning.td.series import Series, extract, play_series
 from ..matches.opponents import OpponentSettings
 from ..players.position_graph import PositionGraph
@@ -54,6 +54,7 @@ MEASURING = (
 )
 """The packages and modules that determine the result of a trial."""
 MAX_LANES = 768  # largest number of lanes of a batch; larger batches are faster, but a killed process loses more work
+MAX_ORACLES = 24  # the same for oracles, each of which needs a table of all positions
 
 
 # ---- settings ----
@@ -188,13 +189,21 @@ class Batch:
     def size(self) -> int:
         return self.matches * len(self.lanes)
 
+    @property
+    def expands_all(self) -> bool:
+        """Whether the learners expand all positions of the game. The graph is then not kept for other batches."""
+        return self.lanes[0].trial.setting.learner.kind == "oracle"
+
 
 def batches(trials: Iterable[Trial[SeriesSetting]], store: ResultStore, workers: int = 2) -> Iterator[Batch]:
-    """Group trials into batches, the longest batches first. The sources of the trials must be finished."""
+    """Group trials into batches, the longest batches first. The sources of the trials must be finished.
 
-    def kind(trial: Trial[SeriesSetting]) -> tuple[str, int, int, Stage]:
+    Oracles are in batches of their own.
+    """
+
+    def kind(trial: Trial[SeriesSetting]) -> tuple[str, int, int, Stage, bool]:
         setting = trial.setting
-        return setting.game, setting.role, setting.matches, setting.stage
+        return setting.game, setting.role, setting.matches, setting.stage, setting.learner.kind == "oracle"
 
     source_values = lru_cache(maxsize=None)(store.values)
 
@@ -207,23 +216,36 @@ def batches(trials: Iterable[Trial[SeriesSetting]], store: ResultStore, workers:
     groups = [(key, list(group)) for key, group in groupby(sorted(trials, key=kind), kind)]
     for key, group in sorted(groups, key=lambda item: -len(item[1]) * item[0][2]):
         lanes = [lane(trial) for trial in sorted(group, key=lambda trial: trial.run)]
-        parts = min(len(lanes), max(workers, -(-len(lanes) // MAX_LANES)))
+        game, role, matches, stage, are_oracles = key
+        parts = min(len(lanes), max(workers, -(-len(lanes) // (MAX_ORACLES if are_oracles else MAX_LANES))))
         for i in range(parts):
-            yield Batch(*key, tuple(lanes[i * len(lanes) // parts : (i + 1) * len(lanes) // parts]))
+            yield Batch(
+                game, role, matches, stage, tuple(lanes[i * len(lanes) // parts : (i + 1) * len(lanes) // parts])
+            )
 
 
 def play_batch(batch: Batch, report: Report) -> list[Outcome]:
     """Play one batch in this process and return the outcomes of its trials."""
-    begin, graph = time.perf_counter(), _graph(batch.game)
+    begin = time.perf_counter()
+    graph = PositionGraph(load(batch.game)) if batch.expands_all else _graph(batch.game)
     series, game = play_lanes(batch, graph, report), graph.game
     seconds = (time.perf_counter() - begin) / len(batch.lanes)
     outcomes = []
     for i, trial in enumerate(lane.trial for lane in batch.lanes):
         values = extract(series, i) if trial.setting.extract else None
-        counts = {"num_stuck": int(series.num_stuck[i]), "num_missing": int(series.num_missing[i])}
+        counts = {"num_stuck": int(series.num_stuck[i]), "num_missing": int(series.num_missing[i])} | _exact(series, i)
         rewards, lengths = series.rewards[i], series.lengths[i]
         outcomes.append(Outcome(trial, rewards, lengths, values, game.rules_hash, game.engine, seconds, counts))
     return outcomes
+
+
+def _exact(series: Series, lane: int) -> dict[str, float]:
+    """Return the exact expected reward of an oracle's best play; nothing for another learner."""
+    settings, opponent = series.learner.settings[lane], series.learner.opponents[lane]
+    if settings.kind != "oracle" or opponent is None:
+        return {}
+    exact = series.graph.memo(best_response, series.role, opponent.effective(), settings.epsilon)
+    return {"expected": exact.expected}
 
 
 def play_lanes(batch: Batch, graph: PositionGraph, report: Report | None = None) -> Series:

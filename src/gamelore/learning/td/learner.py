@@ -67,7 +67,7 @@ class Learner(Player):
         self._changed: tuple[NDArray[np.int64], list[tuple[NDArray[np.int64], Afterstates]]]
         given = list(values) if values is not None else [None] * len(self.settings)
         keys = list(runs) if runs is not None else [(0, lane) for lane in range(len(self.settings))]
-        against = list(opponents) if opponents is not None else [None] * len(self.settings)
+        self.opponents = against = list(opponents) if opponents is not None else [None] * len(self.settings)
         if not self.settings or not len(given) == len(keys) == len(against) == len(self.settings):
             raise GameloreError(
                 f"expected settings, values, runs and opponents for each lane, got {len(self.settings)}, {len(given)}, "

@@ -52,12 +52,19 @@ LEARNERS = ("baseline", "transfer", "lookahead")
 INITIALISATIONS: tuple[Initialisation, ...] = ("lazy", "siblings", "eager")
 SWEPT_MATCHES = (30, 100, 300, 1000, 3000)
 SWEPT_EPSILONS = (0.01, 1.0)
+HEADROOM_GAMES = (*TARGETS, "losetictactoe", "breakthrough", "goofspiel")
+"""The paper's targets, and three of our own: another winning condition, other pieces, simultaneous moves."""
+HEADROOM_ARMS = (*LEARNERS, "oracle")
+HEADROOM_WINDOWS = {"early": (1, 300), "late": (301, 3000)}
 CONTROLS = ("terminal", "features", "shuffled", "printed", "from-random", "from-weak")
 TITLES = {
     "connect3": "Connect3 5x5",
     "othello4": "Othello 4x4",
     "capturego3": "CaptureGo 3x3",
     "tictactoe": "Tic-tac-toe",
+    "losetictactoe": "Lose tic-tac-toe",
+    "breakthrough": "Breakthrough",
+    "goofspiel": "Goofspiel",
 }
 NAMES = {"egreedy": "ε-greedy", "random": "Random", "weak": "Weak"}
 
@@ -207,6 +214,14 @@ class Plan:
         for opponent, matches, epsilon in product(OPPONENTS, SWEPT_MATCHES, SWEPT_EPSILONS):
             yield self.source(opponent, name=swept(matches, epsilon), matches=matches, epsilon=epsilon)
 
+    def headroom(self, runs: int | None = None) -> Iterator[SeriesSetting]:
+        """Yield the settings that show how far initial values can go: an oracle beside the paper's learners.
+
+        runs: number of runs of each setting; None for that of the plan
+        """
+        for game, opponent, arm in product(HEADROOM_GAMES, OPPONENTS, HEADROOM_ARMS):
+            yield replace(self.target(game, opponent, arm), runs=runs or self.runs)
+
     def parts(self, parts: Iterable[str]) -> Iterator[SeriesSetting]:
         """Return the settings of the parts with these names: "core", "controls", "sensitivity" or "sweep"."""
         return chain.from_iterable(getattr(self, part)() for part in parts)
@@ -335,10 +350,11 @@ PATH = Path(__file__).with_name("claims.toml")
 
 @dataclass(frozen=True)
 class Claims:
-    """The paper's claims by id, and its Table 1."""
+    """The paper's claims by id, its Table 1, and the endpoints of the part "headroom", which are not the paper's."""
 
     claims: dict[str, Claim]
     table: PrintedTable
+    headroom: tuple[Claim, ...] = ()
 
     def __iter__(self) -> Iterator[Claim]:
         return iter(self.claims.values())
@@ -349,8 +365,14 @@ def load_claims(path: Path = PATH) -> Claims:
 
     Raise ExperimentError if the file is not a valid file of claims.
     """
-    table = PrintedTable.of_the_paper()
-    return Claims(read_claims(path, {"table1": lambda data: _cells(table, data)}), table)
+    table, endpoints = PrintedTable.of_the_paper(), list[Claim]()
+
+    def headroom(data: dict[str, Any]) -> tuple[Claim, ...]:
+        endpoints.extend(_headroom(data))
+        return ()
+
+    claims = read_claims(path, {"table1": lambda data: _cells(table, data), "headroom": headroom})
+    return Claims(claims, table, tuple(endpoints))
 
 
 def _cells(table: PrintedTable, data: dict[str, Any]) -> Iterator[Claim]:
@@ -360,3 +382,15 @@ def _cells(table: PrintedTable, data: dict[str, Any]) -> Iterator[Claim]:
         of, target = {"feature": letter, "opponent": opponent}, (value - margin, value + margin)
         name = f"table1.{letter}-{opponent}"
         yield Claim(id=name, measure="table1_value", of=of, test="within", target=target, paper=f"{value:g}", **data)
+
+
+def _headroom(data: dict[str, Any]) -> Iterator[Claim]:
+    """Yield a claim for each game, opponent and window: that the oracle is ahead of the lookahead learner."""
+    check_keys(data, {"place", "quote", "half_width", "max_runs", *HEADROOM_WINDOWS}, set(), "headroom")
+    margins = {name: data.pop(name) for name in HEADROOM_WINDOWS}
+    for game, opponent, (name, window) in product(HEADROOM_GAMES, OPPONENTS, HEADROOM_WINDOWS.items()):
+        of = {"game": game, "opponent": opponent, "left": "oracle", "right": "lookahead", "window": list(window)}
+        yield Claim(
+            id=f"headroom.{game}-{opponent}-{name}", measure="difference", of=of, test="above", target=(0.0,),
+            margin=margins[name][opponent], paper="", **data,
+        )  # fmt: skip
