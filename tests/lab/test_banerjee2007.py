@@ -225,5 +225,5 @@ def test_a_small_headroom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         hashed = [result["expected"] for result in store.results("figures/goofspiel/weak/oracle")]
         assert len(set(hashed)) == 5
         assert "expected" not in store.results("figures/goofspiel/weak/lookahead")[0]
-    claims = {row["claim"] for row in csv.DictReader((tmp_path / "claims.csv").open(newline=""))}
-    assert claims == load_claims().claims.keys()
+    with (tmp_path / "claims.csv").open(newline="") as file:
+        assert {row["claim"] for row in csv.DictReader(file)} == load_claims().claims.keys()

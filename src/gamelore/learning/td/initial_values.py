@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import asdict, dataclass
+from itertools import islice
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
@@ -220,7 +221,7 @@ class SingleSpace:
         """See `Space`."""
         wanted = np.ravel(np.asarray(afterstates)).tolist()
         numbers = [self._numbers.setdefault(afterstate, len(self._numbers)) for afterstate in wanted]
-        self._afterstates = list(self._numbers)
+        self._afterstates += islice(self._numbers, len(self._afterstates), None)
         return FIRST_SET + np.array(numbers, np.int32)
 
 
@@ -397,7 +398,7 @@ def _oracle_group(
     def worth(number: int) -> float:
         if number < FIRST_SET:
             return settings.default
-        return float(kept.of(np.array([singles.afterstate(number)], np.int32))[0])
+        return kept.one(singles.afterstate(number))
 
     return initial.group(space, kept, worth)
 
