@@ -256,8 +256,9 @@ def play_lanes(batch: Batch, graph: PositionGraph, report: Report | None = None)
     keys = [(trial.setting.seed, trial.run, batch.stage) for trial in trials]
     values = [lane.values for lane in batch.lanes]
     return play_series(
-        graph.game, batch.role, learners, values, opponents, batch.matches, keys, graph=graph, progress=report
-    )
+        graph.game, batch.role, learners, values, opponents, batch.matches, keys, graph=graph, progress=report,
+        replies=any(trial.setting.extract for trial in trials),
+    )  # fmt: skip
 
 
 @lru_cache(maxsize=1)

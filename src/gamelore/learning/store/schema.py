@@ -215,11 +215,15 @@ class PairRow(NamedTuple):
 
 
 class LearnedRows(NamedTuple):
-    """Knowledge of a learner as rows: afterstates for a learner of values, else sequences and pairs."""
+    """Knowledge of a learner as rows: afterstates and replies for a learner of values, else sequences and pairs.
+
+    replies  counted replies of the opponents, as items of `features.Replies`
+    """
 
     afterstates: Iterable[Afterstate] = ()
     sequences: Iterable[SequenceRow] = ()
     pairs: Iterable[PairRow] = ()
+    replies: Iterable[tuple[tuple[int, ...], int]] = ()
 
 
 class StoreFile:

@@ -12,6 +12,7 @@ moves that were met often, and the search dominates for new moves.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from operator import attrgetter
@@ -30,7 +31,8 @@ from ...players.uct import NODES_AT_ONCE, SEARCH, SearchSettings, search
 from ..store.features import FeatureValues
 from ..store.schema import Afterstate, LearnedRows
 from .afterstates import Afterstates, Representatives, afterstate_facts, afterstates_of_facts, own_afterstates, trails
-from .initial_values import InitialValues, LearnerSettings, class_of, initial_group
+from .initial_values import NO_SPACE, InitialValues, LearnerSettings, class_of, initial_group
+from .replies import count_replies
 from .update import ValueTable, choose, initialise, lane_numbers, learn
 
 if TYPE_CHECKING:
@@ -44,6 +46,8 @@ class Learner(Player):
     values     feature values for the transfer learner of each lane
     runs       (seed, run) of each lane, the key of the random permutation for the control "shuffled"
     opponents  opponent of each lane; None for an unknown opponent. Only an oracle needs it
+
+    replies    the replies of the opponents in each lane, counted by `count`
 
     seconds_choosing and seconds_learning do not include the time for initial values; `initial.seconds` is that time.
     """
@@ -62,6 +66,8 @@ class Learner(Player):
         self.settings = tuple(settings)
         self.table = ValueTable()
         self.initial = InitialValues(graph)
+        self.replies = [Counter[tuple[int, ...]]() for _ in settings]
+        self._newest: list[Counter[tuple[int, ...]]] = []  # the replies of the matches of the last call of `count`
         self.seconds_choosing = self.seconds_learning = 0.0
         # for the matches of the last call of `end`: their lanes, and parts (offsets, afterstates)
         self._changed: tuple[NDArray[np.int64], list[tuple[NDArray[np.int64], Afterstates]]]
@@ -87,14 +93,14 @@ class Learner(Player):
     def choose(self, turn: Turn) -> NDArray[np.int32]:
         """See `Player.choose`."""
         begin, looking = perf_counter(), self.initial.seconds
-        choices, closed, unmet, spaces, afterstates = self._try(turn)
+        choices, closed, unmet, asking, afterstates = self._try(turn)
         while closed.size or unmet.size or afterstates.size:
             if closed.size:
                 turn.graph.expand(closed)
             if unmet.size:
                 self._representatives.meet(self.role, unmet)
-            self.initial.look_into(spaces, afterstates)
-            choices, closed, unmet, spaces, afterstates = self._try(turn)
+            self._look_into(asking, afterstates)
+            choices, closed, unmet, asking, afterstates = self._try(turn)
         self.seconds_choosing += perf_counter() - begin - (self.initial.seconds - looking)
         return choices
 
@@ -115,6 +121,12 @@ class Learner(Player):
         learn(finished.lanes, offsets, afterstates, rewards, self._numbers, table.keys, table.q, table.visits)
         self._changed = finished.lanes, [(offsets, afterstates), (other_offsets, others)]
         self.seconds_learning += perf_counter() - begin - (self.initial.seconds - looking)
+
+    def count(self, finished: Finished) -> None:
+        """Count the opponents' replies in the matches that ended, as knowledge for other games."""
+        self._newest = count_replies(finished, self.role)
+        for lane, replies in zip(finished.lanes.tolist(), self._newest, strict=True):
+            self.replies[lane].update(replies)
 
     def estimates(
         self, lane: int, rows: NDArray[np.int32]
@@ -147,6 +159,8 @@ class Learner(Player):
         if not self._eager[lane] or group < 0:
             return np.full(len(afterstates), self.settings[lane].default)
         space = initial.group_space[group]
+        if space == NO_SPACE:
+            return initial.values(np.full(len(afterstates), group, np.int32), afterstates)
         initial.look_into(np.full(len(afterstates), space, np.int32), afterstates)
         classes = np.array([class_of(space, row, initial.classes, initial.pair_classes) for row in afterstates], int)
         return np.asarray(initial.worth[group, classes])
@@ -172,10 +186,11 @@ class Learner(Player):
     def restore(self, learned: LearnedRows, num_matches: int) -> None:
         """Put stored entries into the table of the first lane. See `session.Learns`."""
         self.load(0, learned.afterstates)
+        self.replies[0] = Counter(dict(learned.replies))
 
     def changes(self) -> LearnedRows:
-        """Return the entries that changed in the last call of `end`, for its first match, as rows of the store."""
-        return LearnedRows(self.changed_by(0))
+        """Return what changed in the last calls of `end` and `count`, for their first match, as rows of the store."""
+        return LearnedRows(self.changed_by(0), replies=self._newest[0].items() if self._newest else ())
 
     def changed_by(self, match: int) -> list[Afterstate]:
         """Return the entries that one match of the last call of `end` changed, without duplicates.
@@ -188,7 +203,7 @@ class Learner(Player):
 
     def _try(
         self, turn: Turn
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32], Afterstates, NDArray[np.int32], Afterstates]:
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32], Afterstates, NDArray[np.int64], Afterstates]:
         """See `update.choose`."""
         graph = turn.graph
         positions = (turn.role, turn.lanes, turn.rows, turn.keys, turn.plies)
@@ -232,11 +247,26 @@ class Learner(Player):
         table.reserve(len(afterstates))
         matches = (lanes, offsets, afterstates, self._groups, self._numbers)
         for _ in range(2):
-            fresh, spaces, unknown = initialise(*matches, *initial.arrays, table.keys, table.q)
+            fresh, asking, unknown = initialise(*matches, *initial.arrays, table.keys, table.q)
             table.size += fresh
             if not unknown.size:
                 break
-            initial.look_into(spaces, unknown)
+            self._look_into(asking, unknown)
+
+    def _look_into(self, lanes: NDArray[np.int64], afterstates: Afterstates) -> None:
+        """Determine the initial value of afterstates[i] for the lane lanes[i], for each i.
+
+        The values of groups without a space are put into the table, because no classes hold them.
+        """
+        groups = self._groups[lanes]
+        spaces = self.initial.group_space[groups]
+        in_space = spaces != NO_SPACE
+        if in_space.any():
+            self.initial.look_into(spaces[in_space], afterstates[in_space])
+        if not in_space.all():
+            groups, lanes, afterstates = groups[~in_space], lanes[~in_space], afterstates[~in_space]
+            values = self.initial.values(groups, afterstates)
+            self.table.load(lanes, afterstates, values, np.zeros(len(values), np.int32))
 
 
 def pooled(

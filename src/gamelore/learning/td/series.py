@@ -70,9 +70,9 @@ class Growth:
 
 
 def looks_ahead(settings: LearnerSettings) -> bool:
-    """Return whether the learner expands the tree below every candidate move, even below unvisited afterstates."""
+    """Return whether the learner expands the tree below every candidate move, or several turns below an afterstate."""
     searches = settings.kind == "lookahead" or (settings.kind == "transfer" and settings.control != "terminal")
-    return searches and settings.depth > 0 and settings.initialisation != "lazy"
+    return (searches and settings.depth > 0 and settings.initialisation != "lazy") or settings.turns > 0
 
 
 def check_estimate(
@@ -93,7 +93,7 @@ def check_estimate(
     rows = growth.expected_rows(1, min(num_matches, FORESEEN))
     if 2 * rows * growth.row_bytes > _cap():
         raise GameloreError(
-            f"expected {ahead[0][0].initialisation} initialisation to need at most {_words(_cap())}, got an estimate "
+            f"expected {_what(ahead[0][0])} to need at most {_words(_cap())}, got an estimate "
             f"of {_words(2 * rows * growth.row_bytes)} ({rows:,} positions) for {len(ahead)} x {num_matches} matches "
             f"of {game.name}; {_REMEDY}"
         )
@@ -103,15 +103,21 @@ def check_growth(graph: PositionGraph) -> None:
     """Raise GameloreError if the memory of the graph is above the cap."""
     if 2 * graph.num_bytes > _cap():
         raise GameloreError(
-            f"expected eager or siblings initialisation to need at most {_words(_cap())}, got {graph.num_rows:,} "
-            f"positions of {graph.game.name}, which need {_words(2 * graph.num_bytes)}; {_REMEDY}"
+            f"expected eager or siblings initialisation, or turns, to need at most {_words(_cap())}, got "
+            f"{graph.num_rows:,} positions of {graph.game.name}, which need {_words(2 * graph.num_bytes)}; {_REMEDY}"
         )
 
 
 _REMEDY = (
-    "choose lazy initialisation, look ahead less far (depth), play fewer matches, or allow more memory with the "
+    "choose lazy initialisation, look ahead less far (depth, turns), play fewer matches, or allow more memory with the "
     f"environment variable {CAP_VARIABLE}"
 )
+
+
+def _what(settings: LearnerSettings) -> str:
+    return f"{settings.initialisation} initialisation" + (f" with turns={settings.turns}" if settings.turns else "")
+
+
 _growths: dict[Hashable, Growth] = {}
 
 
@@ -122,7 +128,8 @@ def _growth(
 
     It is measured only once per process for the same role, kind, depth, initialisation and kind of opponent.
     """
-    key = (game.rules_hash, role, settings.kind, settings.depth, settings.initialisation, opponent.kind)
+    lookahead = settings.depth, settings.turns, settings.control
+    key = (game.rules_hash, role, settings.kind, *lookahead, settings.initialisation, opponent.kind)
     if key not in _growths:
         _growths[key] = _probed(PositionGraph(game, PROBE_ROWS), role, settings, values, opponent)
     return _growths[key]
@@ -209,6 +216,7 @@ def play_series(
     graph: PositionGraph | None = None,
     progress: Callable[[int], None] | None = None,
     max_plies: int = MAX_PLIES,
+    replies: bool = False,
 ) -> Series:
     """Play `num_matches` matches in every lane. The learner learns from each match before the next match begins.
 
@@ -220,6 +228,7 @@ def play_series(
     graph        graph of an earlier series of the same game, to reuse its positions
     progress     called from time to time with the number of matches that ended since the last call
     max_plies    maximum number of plies; a match of this length is cut off
+    replies      whether the opponents' replies are counted, for learners of other games (see replies.py)
 
     Raises GameloreError for lists of different lengths, for settings that contradict each other or the game, and for
     lookahead that would take more memory than the cap.
@@ -247,6 +256,8 @@ def play_series(
         stuck[lanes] += finished.ends == STUCK
         capped[lanes] += finished.ends == CAP
         missing[lanes] += (finished.ends == TERMINAL) & (goals < 0)
+        if replies:
+            learner.count(finished)
         if is_ahead:
             check_growth(graph)
         if progress is not None:
@@ -270,6 +281,8 @@ def learned_features(learner: Learner, lane: int, depth: int = 2) -> FeatureValu
 
     The learner may be of any kind.
 
+    The opponents' replies are those that `Learner.count` has counted.
+
     The value of a feature is the weighted mean of Q over the visited afterstates that match the feature. The weights
     are the numbers of visits.
     """
@@ -285,7 +298,7 @@ def learned_features(learner: Learner, lane: int, depth: int = 2) -> FeatureValu
     weights = np.bincount(ids, visits, minlength=FIRST_SET)
     features = ((space.feature(number), number) for number in np.unique(ids).tolist())
     values = {text: (sums[number] / weights[number], int(weights[number])) for text, number in features if text}
-    return FeatureValues(values, graph.game.goal_values[role], depth)
+    return FeatureValues(values, graph.game.goal_values[role], depth, learner.replies[lane])
 
 
 def _stable_keys(graph: PositionGraph, role: int, afterstates: NDArray[np.int32]) -> NDArray[np.uint64]:
@@ -301,7 +314,7 @@ def _stable_keys(graph: PositionGraph, role: int, afterstates: NDArray[np.int32]
 def _seconds(learner: Learner, total: float) -> Seconds:
     """Divide the `total` seconds of a series among its parts."""
     initialising: dict[str, float] = defaultdict(float)
-    for space in learner.initial.spaces:
+    for space in learner.initial.uses:
         initialising[space.label] += space.seconds
     choosing, learning = learner.seconds_choosing, learner.seconds_learning
     playing = total - choosing - learning - learner.initial.seconds

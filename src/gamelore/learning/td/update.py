@@ -58,8 +58,11 @@ class ValueTable:
             self._make(1 << (needed - 1).bit_length())
             _refill(*old, self.keys, self.q, self.visits)
 
-    def load(self, lane: int, afterstates: ArrayLike, q: ArrayLike, visits: ArrayLike) -> None:
-        """Write entries, and replace existing entries. Raise GameloreError for arrays of different lengths."""
+    def load(self, lane: int | NDArray[np.int64], afterstates: ArrayLike, q: ArrayLike, visits: ArrayLike) -> None:
+        """Write entries of one lane, or of a lane for each entry, and replace existing entries.
+
+        Raise GameloreError for arrays of different lengths.
+        """
         wanted = _keys(lane, afterstates)
         values, counts = np.ascontiguousarray(q, np.float64), np.ascontiguousarray(visits, np.int32)
         if not len(wanted) == len(values) == len(counts):
@@ -80,7 +83,7 @@ class ValueTable:
         return (self.keys[slots] & _LOW).astype(np.int32), self.q[slots], self.visits[slots]
 
 
-def _keys(lane: int, afterstates: ArrayLike) -> Keys:
+def _keys(lane: int | NDArray[np.int64], afterstates: ArrayLike) -> Keys:
     return (lane << 32) | (np.ascontiguousarray(afterstates, np.int32) & _LOW)
 
 
@@ -174,20 +177,20 @@ def _score(
     classes: I32x2,
     pair_classes: I32x2,
     worth: F64x2,
-) -> tuple[float, int]:
-    """Return (value, space) of an afterstate for the learner of a lane.
+) -> tuple[float, bool]:
+    """Return (value, is_known) of an afterstate for the learner of a lane.
 
-    The space is -1 if the value is valid. Otherwise, this space must first compute the class of the afterstate.
+    If the value is not known, the initial value of the afterstate in this group must be determined first.
     """
     slot = find_slot(keys, entry_key(lane, afterstate))
     if keys[slot] >= 0:
-        return q[slot], -1
+        return q[slot], True
     if not eager or group < 0:
-        return default, -1
+        return default, True
     number = class_of(group_space[group], afterstate, classes, pair_classes)
     if number == UNKNOWN:
-        return default, group_space[group]
-    return worth[group, number], -1
+        return default, False
+    return worth[group, number], True
 
 
 @kernel
@@ -215,7 +218,7 @@ def choose(
     classes: I32x2,
     pair_classes: I32x2,
     worth: F64x2,
-) -> tuple[I32, I32, I32, I32, I32]:
+) -> tuple[I32, I32, I32, I64, I32]:
     """Choose the learners' moves: a random move with probability epsilon, else a move to a best afterstate.
 
     Returns a tuple of five arrays. The choices are valid only if the other four arrays are empty. Otherwise, the caller
@@ -224,8 +227,8 @@ def choose(
     choices  indices of the chosen moves
     closed   rows that must be expanded
     unmet    afterstates whose representatives must be computed
-    spaces   number of the space for each of the unknown afterstates
-    unknown  afterstates whose class in that space must be computed
+    asking   lanes of the unknown afterstates
+    unknown  afterstates whose initial values for these lanes must be determined
     """
     total, most = 0, 0
     for row in rows:
@@ -234,7 +237,7 @@ def choose(
     choices = np.empty(rows.size, np.int32)
     closed = np.empty(rows.size, np.int32)
     unmet = np.empty(total, np.int32)
-    spaces = np.empty(total, np.int32)
+    asking = np.empty(total, np.int64)
     unknown = np.empty(total, np.int32)
     values = np.empty(most)
     num_closed, num_unmet, num_unknown = 0, 0, 0
@@ -259,15 +262,15 @@ def choose(
                     unmet[num_unmet] = own
                     num_unmet += 1
                     continue
-            values[move], space = _score(
+            values[move], is_known = _score(
                 lane, afterstate, group, eager[lane], default, keys, q, group_space, classes, pair_classes, worth
             )
-            if space >= 0:
-                spaces[num_unknown], unknown[num_unknown] = space, afterstate
+            if not is_known:
+                asking[num_unknown], unknown[num_unknown] = lane, afterstate
                 num_unknown += 1
         scores = values[:moves]
         choices[i] = scores.argmax() if first[lane] else draw_best(scores, 0.0, stream_keys[i], ply)
-    return choices, closed[:num_closed], unmet[:num_unmet], spaces[:num_unknown], unknown[:num_unknown]
+    return choices, closed[:num_closed], unmet[:num_unmet], asking[:num_unknown], unknown[:num_unknown]
 
 
 @kernel
@@ -283,30 +286,30 @@ def initialise(
     worth: F64x2,
     keys: I64,
     q: F64,
-) -> tuple[int, I32, I32]:
-    """Make the missing entries of the afterstates, as far as their classes are known.
+) -> tuple[int, I64, I32]:
+    """Make the missing entries of the afterstates, as far as their initial values are known.
 
-    Returns (number of new entries, spaces, afterstates). The class of each of these afterstates in its space must be
-    computed before a further call can make the remaining entries.
+    Returns (number of new entries, lanes, afterstates). The initial values of these afterstates for these lanes must be
+    determined before a further call can make the remaining entries.
     """
-    spaces = np.empty(afterstates.size, np.int32)
+    asking = np.empty(afterstates.size, np.int64)
     unknown = np.empty(afterstates.size, np.int32)
     fresh, num_unknown = 0, 0
     for i in range(lanes.size):
         lane, group, default = lanes[i], groups[lanes[i]], numbers[lanes[i], _DEFAULT]
         for afterstate in afterstates[offsets[i] : offsets[i + 1]]:
-            value, space = _score(
+            value, is_known = _score(
                 lane, afterstate, group, True, default, keys, q, group_space, classes, pair_classes, worth
             )
-            if space >= 0:
-                spaces[num_unknown], unknown[num_unknown] = space, afterstate
+            if not is_known:
+                asking[num_unknown], unknown[num_unknown] = lane, afterstate
                 num_unknown += 1
                 continue
             key = entry_key(lane, afterstate)
             slot = find_slot(keys, key)
             fresh += keys[slot] < 0
             keys[slot], q[slot] = key, value
-    return fresh, spaces[:num_unknown], unknown[:num_unknown]
+    return fresh, asking[:num_unknown], unknown[:num_unknown]
 
 
 @kernel
