@@ -10,15 +10,18 @@ import pytest
 from gamelore.errors import GameloreError
 from gamelore.game.game import Position
 from gamelore.learning.store.features import FeatureValues
+from gamelore.learning.td.afterstates import own_afterstates
 from gamelore.learning.td.discovery import feature_space
 from gamelore.learning.td.initial_values import Control, LearnerSettings
 from gamelore.learning.td.learner import Learner
 from gamelore.learning.td.replies import fit
 from gamelore.learning.td.series import extract, play_series
+from gamelore.matches.lockstep import Uniform
 from gamelore.matches.opponents import OpponentSettings
-from gamelore.players.lookahead import GIVES, LOSS, NEUTRAL, WIN, MoveClasses
+from gamelore.players.lookahead import GIVES, LOSS, NEUTRAL, WIN
 from gamelore.players.position_graph import PositionGraph
 from gamelore.rulesheets import load, path
+from gamelore.solver.best_response import BestResponse
 from walks import Walk
 
 REPLIES = {(1, 0, 0, 1, WIN): 9, (1, 0, 0, 1, NEUTRAL): 1, (0, 0, 1, 1, NEUTRAL): 4}
@@ -34,11 +37,11 @@ def values_of(
     turns: int,
     control: Control | None = None,
     values: FeatureValues = VALUES,
-    role: int = 0,
+    epsilon: float = 0.0,
 ) -> list[float]:
     """The initial values of afterstates for an eager learner."""
-    settings = LearnerSettings("transfer", turns=turns, control=control, initialisation="eager")
-    learner = Learner(graph, role, [settings], [values])
+    settings = LearnerSettings("transfer", turns=turns, control=control, initialisation="eager", epsilon=epsilon)
+    learner = Learner(graph, 0, [settings], [values])
     return learner._first_values(0, np.array(afterstates, np.int32)).tolist()
 
 
@@ -94,6 +97,10 @@ def test_a_walk_by_hand() -> None:
     n6_worth = 0.2 * 100 / 5.2
     assert values_of(graph, [n6], 1, values=high) == pytest.approx([n6_worth])
     assert values_of(graph, [n1], 2, values=high) == pytest.approx([max(50, n6_worth) / 6])
+    # a learner with random moves: in n3 and n5 it makes one of two moves with probability 0.1 each
+    assert values_of(graph, [n1], 1, values=high, epsilon=0.2) == pytest.approx([(0.9 * 80 + 0.1 * 50) / 6])
+    n3 = 0.9 * 50 + 0.1 * (0.2 * (0.9 * 100 + 0.1 * 50) / 5.2)
+    assert values_of(graph, [n1], 2, values=high, epsilon=0.2) == pytest.approx([n3 / 6])
 
 
 Facts = frozenset[str]
@@ -116,7 +123,8 @@ class Double:
             return 50.0 if self.control == "replies" else self.table.get(feature or "", (50.0, 0))[0]
         mover = next(role for role, moves in position.legal.items() if list(moves) != ["noop"])
         if mover == self.role:
-            return max(self.value(after, turns - 1) for after in self.after(position, mover))
+            own = [self.value(after, turns - 1) for after in self.after(position, mover)]
+            return 0.9 * max(own) + 0.1 * sum(own) / len(own)
         replies = [self.value(after, turns) for after in self.after(position, mover)]
         if self.control == "minimax":
             return min(replies)
@@ -152,5 +160,81 @@ def test_against_plain_python(engine: str, control: Control | None, turns: int) 
     afterstates = graph.successors_of([graph.start]).tolist()
     double = Double(graph, 0, VALUES, control)
     wanted = [double.value(Position(game, graph.states[row]), turns) for row in afterstates]
-    assert values_of(graph, afterstates, turns, control) == pytest.approx(wanted)
+    assert values_of(graph, afterstates, turns, control, epsilon=0.1) == pytest.approx(wanted)
     assert len(set(wanted)) > 1 or engine == "reasoner"
+
+
+EVEN = FeatureValues({}, replies={(0, 0, 0, 2, NEUTRAL): 1})
+"""The replies of an opponent whose moves have equal weights."""
+
+
+@pytest.mark.parametrize("name", ["tictactoe", "goofspiel"])
+def test_to_the_end_of_the_game_the_values_are_exact(name: str) -> None:
+    """Goofspiel has simultaneous moves. Five turns below an afterstate, both games are over."""
+    graph = PositionGraph(load(name))
+    exact = BestResponse(graph, 0, Uniform(), 0.1)
+    first = np.array([graph.start], np.int32)
+    graph.expand(first)
+    own = own_afterstates(first, 0, graph.num_moves, graph.move_start, graph.succ_start, graph.successors)
+    if name == "tictactoe":  # begin later, because nine plies without a cache take long
+        first = graph.successors_of(own[:1])[:1]
+        graph.expand(first)
+        own = own_afterstates(first, 0, graph.num_moves, graph.move_start, graph.succ_start, graph.successors)
+    assert values_of(graph, own.tolist(), 5, None, EVEN, 0.1) == pytest.approx(exact.of(own), abs=1e-4)
+    if name == "tictactoe":  # a draw, unless the first mark of o was a mistake
+        assert set(values_of(graph, own.tolist(), 5, "minimax", EVEN)) <= {0.0, 50.0, 100.0}
+
+
+def test_learners_of_different_sources_share_the_graph() -> None:
+    graph = PositionGraph(load("tictactoe"))
+    afterstates = graph.successors_of([graph.start])
+    other = FeatureValues({"L,{n}": (80.0, 1)}, replies={(1, 0, 0, 1, NEUTRAL): 9})
+    settings = [LearnerSettings("transfer", turns=2, control=control) for control in (None, None, "replies", "minimax")]  # type: ignore[arg-type]
+    learner = Learner(graph, 0, settings, [VALUES, other, other, other])
+    lanes = np.arange(4).repeat(len(afterstates))
+    learner._look_into(lanes, np.tile(afterstates, 4))
+    together = [learner.table.get(lane, afterstates)[0].tolist() for lane in range(4)]
+    assert together == [
+        values_of(graph, afterstates.tolist(), 2, one.control, values, 0.01)
+        for one, values in zip(settings, [VALUES, other, other, other], strict=True)
+    ]
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    with pytest.raises(GameloreError, match=r"expected turns of at least 0, .* got 1 for lookahead; leave turns out"):
+        LearnerSettings("lookahead", turns=1)
+    for turns, control in ((0, "replies"), (0, "minimax"), (1, "terminal"), (1, "features")):
+        with pytest.raises(GameloreError, match="replies and minimax to a transfer learner with turns"):
+            LearnerSettings("transfer", turns=turns, control=control)  # type: ignore[arg-type]
+    graph, plain = PositionGraph(load("tictactoe")), FeatureValues({"L": (20.0, 1)})
+    with pytest.raises(
+        GameloreError, match=r"expected the opponents' replies .* learn the source again, or"
+    ):
+        Learner(graph, 0, [LearnerSettings("transfer", turns=1)], [plain])
+    Learner(graph, 0, [LearnerSettings("transfer", turns=1, control="minimax")], [plain])
+    assert "turns" not in LearnerSettings("transfer").described()
+    assert LearnerSettings("transfer", turns=2).described()["turns"] == 2
+
+
+def test_the_replies_of_a_series_are_counted() -> None:
+    """A random opponent in tic-tac-toe decides at most four times in a match."""
+    played = play_series(
+        load("tictactoe"), 0, [LearnerSettings()] * 2, None, [OpponentSettings("random")] * 2, 50,
+        [(1, run, "source") for run in range(2)], replies=True,
+    )  # fmt: skip
+    for lane in range(2):
+        decisions = sum(min(int(plies) // 2, 4) for plies in played.lengths[lane])
+        values = extract(played, lane)
+        assert sum(values.replies.values()) == decisions
+        assert all(key[key[4]] > 0 and sum(key[:4]) in (8, 6, 4, 2) for key in values.replies)
+    assert played.learner.replies[0] != played.learner.replies[1]
+    assert not extract(
+        play_series(load("tictactoe"), 0, [LearnerSettings()], None, [OpponentSettings("random")], 5, [(1, 0, "x")]), 0
+    ).replies
+
+
+def test_too_much_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GAMELORE_LOOKAHEAD_MIB", "3")
+    settings = LearnerSettings("transfer", turns=2)
+    with pytest.raises(GameloreError, match=r"got .* of connect3.*look ahead less far \(depth, turns\)"):
+        play_series(load("connect3"), 0, [settings], [VALUES], [OpponentSettings("random")], 20, [(1, 0, "x")])

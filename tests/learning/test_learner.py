@@ -317,7 +317,8 @@ def test_an_oracle_by_hand() -> None:
     # Q(win2) are 100 and remain so.
     played = play_series(load(TREE), 0, [settings("oracle", "eager")], None, [EGREEDY], 2, [(0, 0, "test")])
     assert played.rewards.tolist() == [[100.0, 100.0]]
-    assert known(played) == {"nodeB": (100.0, 2), "win2": (100.0, 2)}
+    unvisited = {"nodeA": (0.0, 0), "draw2": (50.0, 0), "nodeE": (100.0, 0)}  # seen at the first choice
+    assert known(played) == {"nodeB": (100.0, 2), "win2": (100.0, 2)} | unvisited
     # lazy: match 1 takes the first move, a, which the oracle then knows to be worth nothing
     played = play_series(load(TREE), 0, [settings("oracle")], None, [EGREEDY], 2, [(0, 0, "test")])
     assert played.rewards.tolist() == [[0.0, 100.0]]

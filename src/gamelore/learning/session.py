@@ -127,10 +127,15 @@ class ValueSession(Session[Learner], Player):
     kept       (choices as bytes, number of the trajectory) of each match that was kept and whose `end` was not called
                yet. The number is None if the learner has already learned from the match
     unstored   number of matches that ended in this process and were neither stored nor learned from
+    counting   whether the replies of the opponents are counted. This expands the positions below each of them, so it is
+               not done during matches over the network
     """
 
-    def __init__(self, learner: Learner, shelf: Shelf | None, before: ValueSession | None = None) -> None:
+    def __init__(
+        self, learner: Learner, shelf: Shelf | None, before: ValueSession | None = None, *, counting: bool = False
+    ) -> None:
         super().__init__(learner, shelf)
+        self.counting = counting
         self.kept: list[tuple[bytes, int | None]] = before.kept if before else []
         self.unstored: int = before.unstored if before else 0
 
@@ -140,7 +145,7 @@ class ValueSession(Session[Learner], Player):
         role = game.roles.index(stored.role)
         begin = [settings], [knowledge.inherited(stored)], [(stored.seed, 0)]
         learner = Learner(PositionGraph(game), role, *begin, [known_opponent(stored.opponent)])
-        session = cls(learner, (knowledge, stored))
+        session = cls(learner, (knowledge, stored), counting=True)
         session.catch_up()
         return session
 
@@ -232,6 +237,8 @@ class ValueSession(Session[Learner], Player):
         if finished.graph is not learner.graph:
             finished = replayed(learner.graph, finished.choices[0].tolist(), END_NAMES[finished.ends[0]])
         learner.end(learner.role, finished)
+        if self.counting:
+            learner.count(finished)
         self.record(match_rows(finished, learner.role), trajectory)
 
     def _index(self, finished: Finished) -> int | None:

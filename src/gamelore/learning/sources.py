@@ -346,7 +346,7 @@ def _computed(knowledge: Knowledge, stored: StoredLearner, end: float | None = N
     graph = PositionGraph(load(knowledge.rules(stored)))
     settings = LearnerSettings(symmetry=stored.settings.get("symmetry", "none"))
     learner = Learner(graph, graph.game.roles.index(stored.role), [settings])
-    learner.load(0, knowledge.afterstates(stored))
+    learner.restore(knowledge.learned(stored), stored.num_matches)
     if end is not None:
         _look_into(feature_space(graph, learner.role, stored.depth), learner.table.lane(0)[0], end)
     return series.learned_features(learner, 0, stored.depth)

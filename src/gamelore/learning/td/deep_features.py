@@ -8,7 +8,8 @@ other roles and of the role's next move:
 
     replies    the mean over the replies, with the probabilities of the model (replies.py); or the minimum over them, if
                there is no model
-    own move   the maximum over the role's moves
+    own move   the maximum over the role's moves; with the probability of the learner's random moves, the mean. Without
+               these, many moves would seem to be equally good, although a random move after them is dangerous
     terminal   the role's goal, at any level
     stuck      the default
 
@@ -53,7 +54,7 @@ class DeepFeatures:
         self._space = space
         self._model = model
         self._translated: list[Mapping[str, float]] = []
-        self._defaults = np.empty(0)
+        self._defaults, self._epsilons = np.empty(0), np.empty(0)
         self._weights = np.empty((0, NUM_CLASSES))
         self._worth = np.empty((0, 0))  # by learner and id of the space
         self._features: list[str] = []  # by id of the space
@@ -61,10 +62,16 @@ class DeepFeatures:
         self._pair_ids = np.empty(0, np.int32)
         self._seen: dict[tuple[int, int], NDArray[np.bool_]] = {}
 
-    def add(self, translated: Mapping[str, float], default: float, weights: NDArray[np.float64]) -> int:
-        """Add a learner with these values of features and these weights of replies, and return its number."""
+    def add(self, translated: Mapping[str, float], default: float, epsilon: float, weights: NDArray[np.float64]) -> int:
+        """Add a learner and return its number.
+
+        translated  value of each feature, in rewards of this game
+        default     value of a leaf without a known feature
+        epsilon     probability of the learner's random moves
+        weights     weights of the classes of replies, float64[4], see `replies.fit`
+        """
         self._translated.append(translated)
-        self._defaults = np.append(self._defaults, default)
+        self._defaults, self._epsilons = np.append(self._defaults, default), np.append(self._epsilons, epsilon)
         self._weights = np.vstack([self._weights, weights])
         self._worth = np.empty((len(self._translated), 0))  # filled anew by `_fill_worth`
         return len(self._translated) - 1
@@ -81,7 +88,7 @@ class DeepFeatures:
         self._fill_worth()
         self._row_ids = grown(self._row_ids, graph.num_rows, UNKNOWN)
         self._pair_ids = grown(self._pair_ids, len(graph.move_actions), UNKNOWN)
-        about = self._defaults, self._weights, self._worth, self._row_ids, self._pair_ids
+        about = self._defaults, self._epsilons, self._weights, self._worth, self._row_ids, self._pair_ids
         positions = graph.terminal, graph.goals, graph.acting, graph.num_moves, graph.move_start
         joint = graph.num_joint, graph.succ_start, graph.successors
         classes = graph.memo(MoveClasses).classes
@@ -165,6 +172,7 @@ def _value_at_once(
     turns: int,
     plies: int,
     defaults: F64,
+    epsilons: F64,
     worth: F64x2,
     row_ids: I32,
     pair_ids: I32,
@@ -186,15 +194,15 @@ def _value_at_once(
         return _NOT_YET if plies > 0 else float(defaults[learner])
     if turns > 1:
         return _NOT_YET
-    best, alone = -np.inf, moves_alone(row, role, num_moves)
+    best, total, alone = -np.inf, 0.0, moves_alone(row, role, num_moves)
     for move in range(num_moves[row, role]):
         if not alone:
             value = worth[learner, pair_ids[move_start[row, role] + move]]
         else:
             leaf = successors[succ_start[row] + move]
             value = float(max(goals[leaf, role], 0)) if terminal[leaf] else worth[learner, row_ids[leaf]]
-        best = max(best, value)
-    return best
+        best, total = max(best, value), total + value
+    return float((1.0 - epsilons[learner]) * best + epsilons[learner] * total / num_moves[row, role])
 
 
 @kernel
@@ -229,6 +237,7 @@ def _search(
     turns: int,
     model: bool,
     defaults: F64,
+    epsilons: F64,
     weights: F64x2,
     worth: F64x2,
     row_ids: I32,
@@ -252,7 +261,7 @@ def _search(
     size = turns * (roles + 1) + 2
     path, left, plies = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
     at, end = np.empty(size, np.int64), np.empty(size, np.int64)
-    best, total, mass = np.empty(size), np.empty(size), np.empty(size)
+    best, everything, total, mass = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     out = np.empty(rows.size)
     for i in range(rows.size):
         learner, depth = int(learners[i]), -1
@@ -261,7 +270,7 @@ def _search(
             value = _NOT_YET
             if choice < 0:
                 value = _value_at_once(
-                    row, role, learner, turns_left, plies_left, defaults, worth, row_ids, pair_ids,
+                    row, role, learner, turns_left, plies_left, defaults, epsilons, worth, row_ids, pair_ids,
                     terminal, goals, acting, num_moves, move_start, num_joint, succ_start, successors,
                 )  # fmt: skip
             if np.isnan(value):  # descend
@@ -275,7 +284,7 @@ def _search(
                     others = num_joint[row] // num_moves[row, role]
                     at[depth], end[depth] = choice * others, (choice + 1) * others
                     left[depth], choice = turns_left, -1
-                best[depth], total[depth], mass[depth] = -np.inf, 0.0, 0.0
+                best[depth], everything[depth], total[depth], mass[depth] = -np.inf, 0.0, 0.0, 0.0
             else:  # take the value into account in the positions above, as far as it completes them
                 while depth >= 0:
                     above = path[depth]
@@ -287,12 +296,17 @@ def _search(
                     elif mass[depth] == 0.0 or value < total[depth]:
                         total[depth], mass[depth] = value, 1.0
                     at[depth] += 1
-                    if at[depth] % (num_joint[above] // num_moves[above, role]) == 0:  # the last reply to an own move
-                        best[depth] = max(best[depth], total[depth] / mass[depth])
+                    others = num_joint[above] // num_moves[above, role]
+                    if at[depth] % others == 0:  # that was the last reply to an own move
+                        reached = total[depth] / mass[depth]
+                        best[depth], everything[depth] = max(best[depth], reached), everything[depth] + reached
                         total[depth], mass[depth] = 0.0, 0.0
                     if at[depth] < end[depth]:
                         break
-                    value = best[depth]
+                    num_own = num_moves[above, role]
+                    if depth == 0 and choices[i] >= 0:
+                        num_own = 1
+                    value = (1.0 - epsilons[learner]) * best[depth] + epsilons[learner] * everything[depth] / num_own
                     depth -= 1
                 if depth < 0:
                     out[i] = value

@@ -132,17 +132,12 @@ class LearnerSettings:
                 f"expected turns of at least 0, and only for the transfer learner, got {self.turns} for {self.kind}; "
                 "leave turns out"
             )
-        if self.kind == "transfer" and self.control not in (_DEEP_CONTROLS if self.turns else _CONTROLS["transfer"]):
-            raise GameloreError(
-                f"expected a control that fits turns={self.turns}, got {self.control}; with turns of 1 or more, choose "
-                "replies, minimax or shuffled, else terminal, shuffled or features"
-            )
-        if self.control not in (*_CONTROLS.get(self.kind, (None,)), *_DEEP_CONTROLS[2:]) or (
-            self.kind != "transfer" and (self.equivalence or self.control in _DEEP_CONTROLS[2:])
-        ):
+        fitting = _DEEP_CONTROLS if self.turns else _CONTROLS.get(self.kind, (None,))
+        if self.control not in fitting or (self.equivalence and self.kind != "transfer"):
             raise GameloreError(
                 f"expected control and equivalence only for the transfer learner, got them for {self.kind}; leave them "
-                "out (the control optimal belongs to the oracle)"
+                "out (the control optimal belongs to the oracle; replies and minimax to a transfer learner with turns, "
+                "terminal and features to one without)"
             )
         if self.equivalence is not None:  # JSON gives a dictionary or lists
             object.__setattr__(self, "equivalence", tuple(sorted(dict(self.equivalence).items())))
@@ -519,10 +514,11 @@ def _deep_group(
     assert isinstance(deep, DeepFeatures)
 
     def number() -> int:
-        return deep.add(translated, settings.default, fit(replies) if model else np.ones(NUM_CLASSES))
+        weights = fit(replies) if model else np.ones(NUM_CLASSES)
+        return deep.add(translated, settings.default, settings.epsilon, weights)
 
     learned = tuple(translated.items()), tuple(replies.items()) if model else ()
-    return initial.valued_group(key, (settings.default, learned), number)
+    return initial.valued_group(key, (settings.default, settings.epsilon, learned), number)
 
 
 def _feature_space(initial: InitialValues, space: FeatureSpace) -> int:
