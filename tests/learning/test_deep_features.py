@@ -207,9 +207,7 @@ def test_what_does_not_fit_is_refused() -> None:
         with pytest.raises(GameloreError, match="replies and minimax to a transfer learner with turns"):
             LearnerSettings("transfer", turns=turns, control=control)  # type: ignore[arg-type]
     graph, plain = PositionGraph(load("tictactoe")), FeatureValues({"L": (20.0, 1)})
-    with pytest.raises(
-        GameloreError, match=r"expected the opponents' replies .* learn the source again, or"
-    ):
+    with pytest.raises(GameloreError, match=r"expected the opponents' replies .* learn the source again, or"):
         Learner(graph, 0, [LearnerSettings("transfer", turns=1)], [plain])
     Learner(graph, 0, [LearnerSettings("transfer", turns=1, control="minimax")], [plain])
     assert "turns" not in LearnerSettings("transfer").described()

@@ -88,6 +88,14 @@ def learn(
         Literal["minimax", "maxmax", "avgmax"], of_learner(help="The search of the lookahead learner.")
     ] = "minimax",
     depth: Annotated[int, of_learner(min=0, help="Depth of features in plies below an afterstate.")] = 2,
+    turns: Annotated[
+        int,
+        of_source(
+            min=0,
+            help="Begin with the values of features so many turns below an afterstate, and with the replies that the "
+            "opponents of the sources preferred. With 0, as in the paper, the afterstate's own feature counts.",
+        ),
+    ] = 0,
     alpha: Annotated[float, of_learner(help="Learning rate.")] = 0.3,
     gamma: Annotated[float, of_learner(help="Discount.")] = 1.0,
     lam: Annotated[float, of_learner("--lambda", help="Trace decay of TD(lambda).")] = 0.7,
@@ -117,9 +125,10 @@ def learn(
         ),
     ] = None,
     control: Annotated[
-        Literal["terminal", "shuffled", "features", "optimal"] | None,
+        Literal["terminal", "shuffled", "features", "replies", "minimax", "optimal"] | None,
         of_source(
             help="Ablation for comparison: use only terminal states, shuffled feature values, or only feature values; "
+            "with --turns, shuffled feature values, no feature values (replies), or no model of the replies (minimax); "
             "for the oracle, optimal: values without the learner's own random moves."
         ),
     ] = None,
