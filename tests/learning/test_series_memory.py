@@ -38,7 +38,7 @@ def test_twenty_matches_of_breakthrough_are_refused_before_the_first(initialisat
     graph = PositionGraph(load(LARGE))
     with pytest.raises(
         GameloreError,
-        match=r"at most 512 MiB, got an estimate of \d[\d,]* MiB .* choose "
+        match=r"at most 1,024 MiB, got an estimate of \d[\d,]* MiB .* choose "
         r"lazy",
     ) as raised:
         play(LARGE, initialisation, 20, graph)

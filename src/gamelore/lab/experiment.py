@@ -55,6 +55,7 @@ MEASURING = (
 """The packages and modules that determine the result of a trial."""
 MAX_LANES = 768  # largest number of lanes of a batch; larger batches are faster, but a killed process loses more work
 MAX_ORACLES = 24  # the same for oracles, each of which needs a table of all positions
+MAX_DEEP = 96  # the same for learners that look several turns ahead, each of which has a value for many positions
 
 
 # ---- settings ----
@@ -198,12 +199,13 @@ class Batch:
 def batches(trials: Iterable[Trial[SeriesSetting]], store: ResultStore, workers: int = 2) -> Iterator[Batch]:
     """Group trials into batches, the longest batches first. The sources of the trials must be finished.
 
-    Oracles are in batches of their own.
+    Oracles are in batches of their own, and so are learners that look several turns ahead.
     """
 
-    def kind(trial: Trial[SeriesSetting]) -> tuple[str, int, int, Stage, bool]:
-        setting = trial.setting
-        return setting.game, setting.role, setting.matches, setting.stage, setting.learner.kind == "oracle"
+    def kind(trial: Trial[SeriesSetting]) -> tuple[str, int, int, Stage, int]:
+        setting, learner = trial.setting, trial.setting.learner
+        most = MAX_ORACLES if learner.kind == "oracle" else MAX_DEEP if learner.turns else MAX_LANES
+        return setting.game, setting.role, setting.matches, setting.stage, most
 
     source_values = lru_cache(maxsize=None)(store.values)
 
@@ -216,8 +218,8 @@ def batches(trials: Iterable[Trial[SeriesSetting]], store: ResultStore, workers:
     groups = [(key, list(group)) for key, group in groupby(sorted(trials, key=kind), kind)]
     for key, group in sorted(groups, key=lambda item: -len(item[1]) * item[0][2]):
         lanes = [lane(trial) for trial in sorted(group, key=lambda trial: trial.run)]
-        game, role, matches, stage, are_oracles = key
-        parts = min(len(lanes), max(workers, -(-len(lanes) // (MAX_ORACLES if are_oracles else MAX_LANES))))
+        game, role, matches, stage, most = key
+        parts = min(len(lanes), max(workers, -(-len(lanes) // most)))
         for i in range(parts):
             yield Batch(
                 game, role, matches, stage, tuple(lanes[i * len(lanes) // parts : (i + 1) * len(lanes) // parts])

@@ -156,9 +156,8 @@ class ValueSession(Session[Learner], Player):
 
     def begin(self, role: int, started: Started) -> None:
         """See `Player.begin`. Raises GameloreError if lookahead in earlier matches has filled the graph."""
-        settings = self.learner.settings[0]
-        if looks_ahead(settings):
-            check_growth(started.graph, settings.turns > 0)
+        if looks_ahead(self.learner.settings[0]):
+            check_growth(started.graph)
 
     def choose(self, turn: Turn) -> NDArray[np.int32]:
         """See `Player.choose`. The same learner plays in all lanes."""

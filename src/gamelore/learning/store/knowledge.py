@@ -12,9 +12,8 @@ The tables with their columns:
                 end                                    moves: JSON, for each ply a list with a move of each role
     afterstate  learner, state, q, visits              state: the sorted numbers of its facts, <u4 each
     feature     learner, feature, value, visits        Table 1 of B&S 2007, computed after `features_at` matches
-    reply       learner, inherited, wins, losses,      decisions of the opponents: numbers of their moves of each class,
-                gives, neutrals, chosen, times         class of the chosen move, number of such decisions; inherited: 1
-                                                       if they come from other games, as the feature values do
+    reply       learner, inherited, wins, losses,      decisions of the opponents, see td/replies.py; inherited: 1 for
+                gives, neutrals, chosen, times         those of other games, with which the learner began
     sequence    learner, number, role, kind, moves,    the SeqTable of L&E 2004, in the order of first encounters;
                 context, encounters, several           moves, context: numbers of moves and of facts, <u4 each
     pair        learner, number, role, context,        context pairs, with the counts of their advice
@@ -41,8 +40,7 @@ The same knowledge as JSON, for other machines, for archives and for other progr
                    "pairs": [[role, [fact ..], [[kind, [move ..]] ..], comments, agreements, tries, successes]
                              ..]} ..]}
 
-Version 1 had no sequences and no pairs, version 2 had no trajectories, and version 3 had no replies. All these versions
-can still be read.
+Versions 1, 2 and 3 can still be read. They had no sequences and pairs, no trajectories, and no replies.
 
 If an imported learner has the same game, role, opponent, settings and seed as a learner of the store, the learner with
 more matches is kept. If the two differ in a match that both played, KnowledgeError is raised and nothing is imported.
@@ -567,9 +565,6 @@ def _value_rows(values: FeatureTable) -> list[tuple[str, float, int]]:
     return [(feature, float(value), int(visits)) for feature, (value, visits) in values.items()]
 
 
-OWN, INHERITED = 0, 1
-
-
 def add_replies(connection: sqlite3.Connection, learner: int, inherited: int, replies: Replies) -> None:
     """Add replies to those of a learner: OWN, or INHERITED."""
     connection.executemany(
@@ -609,6 +604,7 @@ def _where(selection: Selection) -> tuple[str, list[object]]:
 
 NAME = "gamelore-knowledge"
 VERSION = 4
+OWN, INHERITED = 0, 1  # values of the column `inherited`
 
 
 def export_learners(knowledge: Knowledge, path: Path, ids: Sequence[int] | None = None) -> int:

@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from ...game.game import Game
 
 CAP_VARIABLE = "GAMELORE_LOOKAHEAD_MIB"
-CAP_MIB = 512
-DEEP_CAP_MIB = 1024  # the same for learners with turns, which may meet most positions of a game; as for oracles
+CAP_MIB = 1024  # enough for all positions of Connect3 on 5x5 (782 MiB) or of Breakthrough (718 MiB), as for oracles
 PROBE_MATCHES = 16
 FORESEEN = 100  # matches of one lane for which the estimate holds; further on, `check_growth` guards the series
 PROBE_ROWS = 1 << 18  # maximum number of positions in the graph of the probe; it limits the cost of the estimate
@@ -92,21 +91,19 @@ def check_estimate(
         return
     growth = _growth(game, role, *ahead[0])
     rows = growth.expected_rows(1, min(num_matches, FORESEEN))
-    cap = _cap(ahead[0][0].turns > 0)
-    if 2 * rows * growth.row_bytes > cap:
+    if 2 * rows * growth.row_bytes > _cap():
         raise GameloreError(
-            f"expected {_what(ahead[0][0])} to need at most {_words(cap)}, got an estimate "
+            f"expected {_what(ahead[0][0])} to need at most {_words(_cap())}, got an estimate "
             f"of {_words(2 * rows * growth.row_bytes)} ({rows:,} positions) for {len(ahead)} x {num_matches} matches "
             f"of {game.name}; {_REMEDY}"
         )
 
 
-def check_growth(graph: PositionGraph, deep: bool = False) -> None:
-    """Raise GameloreError if the memory of the graph is above the cap. `deep`: some learner has turns."""
-    cap = _cap(deep)
-    if 2 * graph.num_bytes > cap:
+def check_growth(graph: PositionGraph) -> None:
+    """Raise GameloreError if the memory of the graph is above the cap."""
+    if 2 * graph.num_bytes > _cap():
         raise GameloreError(
-            f"expected eager or siblings initialisation, or turns, to need at most {_words(cap)}, got "
+            f"expected eager or siblings initialisation, or turns, to need at most {_words(_cap())}, got "
             f"{graph.num_rows:,} positions of {graph.game.name}, which need {_words(2 * graph.num_bytes)}; {_REMEDY}"
         )
 
@@ -152,9 +149,9 @@ def _probed(
     return Growth(tuple(rows), graph.num_bytes / graph.num_rows)
 
 
-def _cap(deep: bool) -> int:
+def _cap() -> int:
     """Return the cap in bytes. Raise GameloreError if the environment variable is not a number."""
-    chosen = os.environ.get(CAP_VARIABLE) or str(DEEP_CAP_MIB if deep else CAP_MIB)
+    chosen = os.environ.get(CAP_VARIABLE) or str(CAP_MIB)
     if not chosen.isdecimal():
         raise GameloreError(
             f"expected a number of MiB in {CAP_VARIABLE}, got {chosen!r}; write a number, for example {CAP_MIB}"
@@ -246,7 +243,7 @@ def play_series(
         )
     values = values or [None] * len(learners)
     check_estimate(game, number, list(zip(learners, values, opponents, strict=True)), num_matches)
-    is_ahead, is_deep = any(map(looks_ahead, learners)), any(settings.turns for settings in learners)
+    is_ahead = any(map(looks_ahead, learners))
     learner = Learner(graph, number, learners, values, [(seed, run) for seed, run, _ in seeds], opponents)
     shape = (len(learners), num_matches)
     rewards, plies = np.zeros(shape, np.float32), np.zeros(shape, np.int16)
@@ -262,7 +259,7 @@ def play_series(
         if replies:
             learner.count(finished)
         if is_ahead:
-            check_growth(graph, is_deep)
+            check_growth(graph)
         if progress is not None:
             progress(len(lanes))
 

@@ -92,14 +92,14 @@ def reproduce(
 
 
 Headroom: TypeAlias = tuple[Evidence, list[ClaimFinding]]
-"""The trials and the judged endpoints of the part "headroom"."""
+"""The trials of the part "headroom", and its judged endpoints: those of the oracle, then those of TURNS."""
 
 
 def _headroom_settings(
     plans: Sequence[Plan], claims: Claims, verdicts: bool, max_runs: int | None
 ) -> Iterator[SeriesSetting]:
     """Yield the settings of the part "headroom"."""
-    wanted = max(claim.max_runs for claim in claims.headroom)
+    wanted = max(claim.max_runs for claim in (*claims.headroom, *claims.turns))
     runs = wanted if max_runs is None else min(wanted, max_runs)
     for plan in plans:
         yield from plan.headroom(runs if verdicts else None)
@@ -109,7 +109,7 @@ def _headroom(plan: Plan, claims: Claims, store: ResultStore) -> Headroom:
     """Judge the endpoints of the part "headroom" on all its runs."""
     runs = len(store.results(plan.target(paper.HEADROOM_GAMES[0], paper.OPPONENTS[0], "oracle").id))
     evidence = Evidence(store, plan.name, paper.SOURCE, claims.table, runs)
-    return evidence, judge_claims(claims.headroom, evidence)
+    return evidence, [*judge_claims(claims.headroom, evidence), *judge_claims(claims.turns, evidence)]
 
 
 def _plans(reading: str, runs: int, matches: int, seed: int) -> list[Plan]:
@@ -473,7 +473,9 @@ def rmse_words(study: Study) -> str:
 # ---- headroom ----
 
 ROOM = {"reproduced": "room", "equivalent": "no room", "contradicted": "behind", "undecided": "undecided"}
-"""Verdict on an endpoint of the part "headroom" -> word in the table."""
+"""Verdict on an endpoint of the oracle -> word in the table."""
+AHEAD = {"reproduced": "ahead", "equivalent": "equal", "contradicted": "behind", "undecided": "undecided"}
+"""The same for an endpoint of TURNS."""
 
 
 def _headroom_blocks(study: Study) -> list[Block]:
@@ -488,6 +490,14 @@ def _headroom_blocks(study: Study) -> list[Block]:
             "knowledge brings no advantage, so an advantage of transfer cannot come from better knowledge."
         ),
         headroom_table(study),
+        Text(
+            f"**Turns** is the transfer learner with features {paper.TURNS} turns below an afterstate. It weights the "
+            "opponent's replies by a model that the source run taught: how often this kind of opponent chose a move "
+            "that wins, loses, gives a win away, or does none of these. Its two ablations use no feature values "
+            "(**replies**), or no model of the replies (**minimax**). **Deep** is the lookahead learner that examines "
+            "as many plies."
+        ),
+        turns_table(study),
         Pictures([headroom_picture(study)]),
     ]
 
@@ -496,7 +506,7 @@ def headroom_table(study: Study) -> TableBlock:
     """Return the table of all arms in all games against all opponents, with the verdict on the room for improvement."""
     assert study.headroom is not None
     (evidence, findings), rows = study.headroom, []
-    for finding in findings:
+    for finding in (finding for finding in findings if finding.claim.of["left"] == "oracle"):
         game, opponent, window = (finding.claim.of[name] for name in ("game", "opponent", "window"))
         levels = [stats.mean_interval(measures.level(evidence, game, opponent, x, window)) for x in paper.HEADROOM_ARMS]
         ceiling = stats.mean_interval(evidence.ceiling(game, opponent))
@@ -519,20 +529,53 @@ def headroom_table(study: Study) -> TableBlock:
     return TableBlock(header, rows, tuple(range(3, 10)), caption)
 
 
+def turns_table(study: Study) -> TableBlock:
+    """Return the table of the learner with turns, with the verdicts, its ablations and the deeper lookahead."""
+    assert study.headroom is not None
+    (evidence, findings), rows = study.headroom, []
+    mine = [finding for finding in findings if finding.claim.of["left"] == "turns"]
+    judged = {tuple(map(str, finding.claim.of.values())): finding for finding in mine}
+    for finding in (finding for finding in mine if finding.claim.of["right"] == "lookahead"):
+        of = finding.claim.of
+        game, opponent, window = (of[name] for name in ("game", "opponent", "window"))
+        over = finding, judged[tuple(map(str, {**of, "right": "baseline"}.values()))]
+        gains = [
+            stats.mean_interval(measures.difference(evidence, game, opponent, "turns", arm, window))
+            for arm in paper.TURNS_ARMS
+            if arm != "turns"
+        ]
+        level = stats.mean_interval(measures.level(evidence, game, opponent, "turns", window))
+        rows.append(
+            (paper.TITLES[game], paper.NAMES[opponent], study.matches((window[0], window[1])), f"{level.mean:.2f}",
+             *(f"{span(one.interval, sign=True)} {AHEAD[one.verdict]}" for one in over),
+             *(span(gain, sign=True) for gain in gains))
+        )  # fmt: skip
+    header = (
+        *("game", "opponent", "window", "turns", "turns - lookahead", "turns - baseline"),
+        *("turns - replies", "turns - minimax", "turns - deep"),
+    )
+    caption = (
+        "Mean reward per match of the learner with turns, and paired differences with 95 % intervals. Verdicts on the "
+        "first two differences: ahead if above 0 after Holm's correction over both columns of the reading; equal if "
+        "the interval lies within the margin (0.5 early; 0.1 late, 0.3 against Random); behind if below 0."
+    )
+    return TableBlock(header, rows, tuple(range(3, 9)), caption)
+
+
 def headroom_picture(study: Study) -> ReportPicture:
-    """Draw the differences of oracle and transfer from lookahead, with one panel for each opponent."""
+    """Draw the differences of oracle, transfer and turns from lookahead, with one panel for each opponent."""
     assert study.headroom is not None
     evidence, panels = study.headroom[0], []
     for opponent in paper.OPPONENTS:
         dots = []
         for game, (name, window), arm in product(
-            paper.HEADROOM_GAMES, paper.HEADROOM_WINDOWS.items(), ("oracle", "transfer")
+            paper.HEADROOM_GAMES, paper.HEADROOM_WINDOWS.items(), ("oracle", "turns", "transfer")
         ):
             gain = stats.mean_interval(measures.difference(evidence, game, opponent, arm, "lookahead", window))
             dots.append(Dot(f"{paper.TITLES[game]}, {name}: {arm}", gain, figures.COLOURS[arm]))
         panels.append((paper.NAMES[opponent], dots))
     caption = (
-        f"Oracle and transfer, minus lookahead: paired differences in points per match, 95 % intervals, reading "
+        f"Oracle, turns and transfer, minus lookahead: paired differences in points per match, 95 % intervals, reading "
         f"{study.name}, early (matches 1 to 300 of 3000) and late (301 to 3000)."
     )
     xlabel = "points over lookahead (log. beyond 1)"

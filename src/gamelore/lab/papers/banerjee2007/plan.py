@@ -27,7 +27,7 @@ row except j (a fork). In row j it is smaller by 0.35.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, permutations, product
 from pathlib import Path
@@ -55,6 +55,15 @@ SWEPT_EPSILONS = (0.01, 1.0)
 HEADROOM_GAMES = (*TARGETS, "losetictactoe", "breakthrough", "goofspiel")
 """The paper's targets, and three of our own: another winning condition, other pieces, simultaneous moves."""
 HEADROOM_ARMS = (*LEARNERS, "oracle")
+TURNS = 2
+"""Number of turns of the learner "turns", chosen on development runs (seed 31337); see docs/banerjee2007.md."""
+TURNS_ARMS: dict[str, dict[str, Any]] = {
+    "turns": {"kind": "transfer", "turns": TURNS},
+    "turns-replies": {"kind": "transfer", "turns": TURNS, "control": "replies"},
+    "turns-minimax": {"kind": "transfer", "turns": TURNS, "control": "minimax"},
+    "lookahead-deep": {"kind": "lookahead", "depth": 2 * TURNS + 2},
+}
+"""The learner with features several turns below, its ablations, and the lookahead that examines as many plies."""
 HEADROOM_WINDOWS = {"early": (1, 300), "late": (301, 3000)}
 CONTROLS = ("terminal", "features", "shuffled", "printed", "from-random", "from-weak")
 TITLES = {
@@ -173,7 +182,7 @@ class Plan:
         return SeriesSetting(
             f"{self.name}/{game}/{self._tag(opponent, filler)}/{tag}", game, self.seed, self.runs, 0, self.matches,
             self._learner(learner, initialisation), self._opponent(opponent, filler),
-            source=self.source(opponent, filler=filler) if learner == "transfer" else None,
+            source=self.source(opponent, filler=filler) if self._learner(learner, None).kind == "transfer" else None,
         )  # fmt: skip
 
     def control(self, game: str, kind: str) -> SeriesSetting:
@@ -215,11 +224,13 @@ class Plan:
             yield self.source(opponent, name=swept(matches, epsilon), matches=matches, epsilon=epsilon)
 
     def headroom(self, runs: int | None = None) -> Iterator[SeriesSetting]:
-        """Yield the settings that show how far initial values can go: an oracle beside the paper's learners.
+        """Yield the settings that show how far initial values can go.
+
+        They are the paper's learners, the oracle, and the learners of TURNS_ARMS.
 
         runs: number of runs of each setting; None for that of the plan
         """
-        for game, opponent, arm in product(HEADROOM_GAMES, OPPONENTS, HEADROOM_ARMS):
+        for game, opponent, arm in product(HEADROOM_GAMES, OPPONENTS, (*HEADROOM_ARMS, *TURNS_ARMS)):
             yield replace(self.target(game, opponent, arm), runs=runs or self.runs)
 
     def parts(self, parts: Iterable[str]) -> Iterator[SeriesSetting]:
@@ -251,6 +262,7 @@ class Plan:
     def _learner(self, name: str, initialisation: Initialisation | None) -> LearnerSettings:
         when = initialisation or self.reading.initialisation
         kind = {"heuristic": name, "kind": "lookahead"} if name in ("maxmax", "avgmax") else {"kind": name}
+        kind = TURNS_ARMS.get(name, kind)
         return LearnerSettings(**kind, initialisation=when)  # type: ignore[arg-type]
 
 
@@ -350,11 +362,16 @@ PATH = Path(__file__).with_name("claims.toml")
 
 @dataclass(frozen=True)
 class Claims:
-    """The paper's claims by id, its Table 1, and the endpoints of the part "headroom", which are not the paper's."""
+    """The paper's claims by id, its Table 1, and the endpoints of the part "headroom", which are not the paper's.
+
+    headroom  endpoints of the oracle
+    turns     endpoints of the learner with features several turns below
+    """
 
     claims: dict[str, Claim]
     table: PrintedTable
     headroom: tuple[Claim, ...] = ()
+    turns: tuple[Claim, ...] = ()
 
     def __iter__(self) -> Iterator[Claim]:
         return iter(self.claims.values())
@@ -365,14 +382,21 @@ def load_claims(path: Path = PATH) -> Claims:
 
     Raise ExperimentError if the file is not a valid file of claims.
     """
-    table, endpoints = PrintedTable.of_the_paper(), list[Claim]()
+    table, endpoints = PrintedTable.of_the_paper(), dict[str, tuple[Claim, ...]]()
 
-    def headroom(data: dict[str, Any]) -> tuple[Claim, ...]:
-        endpoints.extend(_headroom(data))
-        return ()
+    def family(name: str, left: str, rights: Sequence[str]) -> Callable[[dict[str, Any]], tuple[Claim, ...]]:
+        def read(data: dict[str, Any]) -> tuple[Claim, ...]:
+            endpoints[name] = tuple(_endpoints(data, name, left, rights))
+            return ()  # judged apart from the paper's claims
 
-    claims = read_claims(path, {"table1": lambda data: _cells(table, data), "headroom": headroom})
-    return Claims(claims, table, tuple(endpoints))
+        return read
+
+    own = {
+        "headroom": family("headroom", "oracle", ("lookahead",)),
+        "turns": family("turns", "turns", ("lookahead", "baseline")),
+    }
+    claims = read_claims(path, {"table1": lambda data: _cells(table, data), **own})
+    return Claims(claims, table, **endpoints)
 
 
 def _cells(table: PrintedTable, data: dict[str, Any]) -> Iterator[Claim]:
@@ -384,13 +408,15 @@ def _cells(table: PrintedTable, data: dict[str, Any]) -> Iterator[Claim]:
         yield Claim(id=name, measure="table1_value", of=of, test="within", target=target, paper=f"{value:g}", **data)
 
 
-def _headroom(data: dict[str, Any]) -> Iterator[Claim]:
-    """Yield a claim for each game, opponent and window: that the oracle is ahead of the lookahead learner."""
-    check_keys(data, {"place", "quote", "half_width", "max_runs", *HEADROOM_WINDOWS}, set(), "headroom")
+def _endpoints(data: dict[str, Any], family: str, left: str, rights: Sequence[str]) -> Iterator[Claim]:
+    """Yield a claim for each game, opponent, window and right learner: that the left learner is ahead of it."""
+    check_keys(data, {"place", "quote", "half_width", "max_runs", *HEADROOM_WINDOWS}, set(), family)
     margins = {name: data.pop(name) for name in HEADROOM_WINDOWS}
-    for game, opponent, (name, window) in product(HEADROOM_GAMES, OPPONENTS, HEADROOM_WINDOWS.items()):
-        of = {"game": game, "opponent": opponent, "left": "oracle", "right": "lookahead", "window": list(window)}
+    cells = product(HEADROOM_GAMES, OPPONENTS, rights, HEADROOM_WINDOWS.items())
+    for game, opponent, right, (name, window) in cells:
+        of = {"game": game, "opponent": opponent, "left": left, "right": right, "window": list(window)}
+        over = f"-{right}" if len(rights) > 1 else ""
         yield Claim(
-            id=f"headroom.{game}-{opponent}-{name}", measure="difference", of=of, test="above", target=(0.0,),
+            id=f"{family}.{game}-{opponent}{over}-{name}", measure="difference", of=of, test="above", target=(0.0,),
             margin=margins[name][opponent], paper="", **data,
         )  # fmt: skip
