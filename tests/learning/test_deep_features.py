@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from gamelore.errors import GameloreError
 from gamelore.game.game import Position
-from gamelore.learning.store.features import FeatureValues
+from gamelore.learning.session import study
+from gamelore.learning.sources import Sources, refresh_features
+from gamelore.learning.store.features import FeatureValues, combine
+from gamelore.learning.store.knowledge import Knowledge, export_learners, import_learners
 from gamelore.learning.td.afterstates import own_afterstates
 from gamelore.learning.td.discovery import feature_space
 from gamelore.learning.td.initial_values import Control, LearnerSettings
@@ -236,3 +240,45 @@ def test_too_much_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = LearnerSettings("transfer", turns=2)
     with pytest.raises(GameloreError, match=r"got .* of connect3.*look ahead less far \(depth, turns\)"):
         play_series(load("connect3"), 0, [settings], [VALUES], [OpponentSettings("random")], 20, [(1, 0, "x")])
+
+
+def test_what_the_opponent_taught_is_stored_and_exported(tmp_path: Path) -> None:
+    """A learner with turns begins with the stored replies, and a stop changes nothing."""
+    sources, settings = Sources(("tictactoe",)), LearnerSettings("transfer", turns=2, initialisation="eager")
+    greedy = OpponentSettings("egreedy", "first", 0.1)
+    with Knowledge(tmp_path / "whole.db") as whole, Knowledge(tmp_path / "parts.db") as parts:
+        for knowledge, steps in ((whole, (30,)), (parts, (1, 12, 30))):
+            for num_matches in steps:
+                source = study(knowledge, load("tictactoe"), "xplayer", LearnerSettings(), greedy, num_matches)
+            for num_matches in steps:
+                stored = study(
+                    knowledge, load("connect3"), "red", settings, greedy, num_matches, seed=2, sources=sources
+                )
+        assert whole.feature_values(source).replies == parts.feature_values(source).replies != {}
+        values = whole.inherited(stored)
+        assert values is not None
+        assert values.replies == whole.feature_values(source).replies
+        assert whole.matches(stored) == parts.matches(stored)
+        assert set(whole.afterstates(stored)) == set(parts.afterstates(stored))
+        export_learners(parts, tmp_path / "k.json")
+        with Knowledge(tmp_path / "other.db") as other:
+            assert import_learners(other, tmp_path / "k.json") == 2
+            assert other.feature_values(source).replies == values.replies
+            assert other.inherited(stored).replies == values.replies  # type: ignore[union-attr]
+            assert other.feature_values(stored).replies == whole.feature_values(stored).replies
+            refresh_features(other, other.find(source.id))
+            assert other.feature_values(source).replies == values.replies
+            study(other, load("connect3"), "red", settings, greedy, 40, seed=2, sources=sources)
+            study(whole, load("connect3"), "red", settings, greedy, 40, seed=2, sources=sources)
+            assert other.matches(other.find(stored.id)) == whole.matches(stored)
+
+
+def test_the_replies_of_several_sources() -> None:
+    one, two = {(1, 0, 0, 1, WIN): 2}, {(1, 0, 0, 1, WIN): 1, (0, 0, 1, 1, GIVES): 4}
+    none, first, second = (FeatureValues({"L": (20.0, 1)}, replies=replies) for replies in ({}, one, two))
+    together = {(0, 0, 1, 1, GIVES): 4, (1, 0, 0, 1, WIN): 3}
+    assert combine([none, first, second]).replies == combine([first, second], "mean").replies == together
+    assert combine([none, first, second], "first").replies == one
+    assert combine([first, second], "most").replies == two
+    assert second.shuffled(1, 2).replies == two
+    assert FeatureValues({}, replies=[(1, 0, 0, 1, WIN, 2)]).replies == one
