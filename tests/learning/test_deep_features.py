@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gamelore.errors import GameloreError
+from gamelore.errors import GameloreError, KnowledgeError
 from gamelore.game.game import Position
 from gamelore.learning.session import study
 from gamelore.learning.sources import Sources, refresh_features
@@ -271,6 +271,21 @@ def test_what_the_opponent_taught_is_stored_and_exported(tmp_path: Path) -> None
             study(other, load("connect3"), "red", settings, greedy, 40, seed=2, sources=sources)
             study(whole, load("connect3"), "red", settings, greedy, 40, seed=2, sources=sources)
             assert other.matches(other.find(stored.id)) == whole.matches(stored)
+
+
+def test_sources_without_replies_teach_no_learner_with_turns(tmp_path: Path) -> None:
+    """The learner is not stored, so that it can begin once the sources have replies."""
+    game, greedy, sources = load("connect3"), OpponentSettings("egreedy", "first"), Sources(("tictactoe",))
+    settings = LearnerSettings("transfer", turns=1)
+    with Knowledge(tmp_path / "k.db") as knowledge:
+        study(knowledge, load("tictactoe"), "xplayer", LearnerSettings(), greedy, 20)
+        with knowledge.writing() as connection:
+            connection.execute("DELETE FROM reply")
+        with pytest.raises(KnowledgeError, match=r"expected the opponents' replies in tictactoe .* learn more matches"):
+            study(knowledge, game, "red", settings, greedy, 5, sources=sources)
+        assert len(knowledge.learners()) == 1
+        study(knowledge, load("tictactoe"), "xplayer", LearnerSettings(), greedy, 30)
+        assert study(knowledge, game, "red", settings, greedy, 5, sources=sources).num_matches == 5
 
 
 def test_the_replies_of_several_sources() -> None:

@@ -185,7 +185,16 @@ class Enrolment:
     def make(
         self, knowledge: Knowledge, teachers: Sequence[StoredLearner], values: FeatureValues | None
     ) -> StoredLearner:
-        """Add a new learner to the store and return it. It begins with `values`, which come from `teachers`."""
+        """Add a new learner to the store and return it. It begins with `values`, which come from `teachers`.
+
+        Raises KnowledgeError if it needs the replies of the sources' opponents, but they were not counted.
+        """
+        if self.settings.needs_replies and values is not None and not values.replies:
+            games = ", ".join(sorted({teacher.game for teacher in teachers}))
+            raise KnowledgeError(
+                f"expected the opponents' replies in {games} for a learner with turns={self.settings.turns}, got none "
+                f"in {knowledge.path}; learn more matches of these games first, or set control to minimax"
+            )
         return knowledge.learner(
             self.game,
             self.role,

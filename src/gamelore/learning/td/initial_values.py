@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import asdict, dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -147,6 +147,11 @@ class LearnerSettings:
         """Whether the learner needs feature values of a source game."""
         return self.kind == "transfer" and self.control != "terminal"
 
+    @property
+    def needs_replies(self) -> bool:
+        """Whether the learner needs the replies of the opponents in a source game."""
+        return self.turns > 0 and self.control != "minimax"
+
     def described(self) -> dict[str, Any]:
         """Return the settings as a dictionary of JSON values, which identifies the learner in the store and the lab.
 
@@ -230,6 +235,9 @@ class Valuation(Protocol):
         """Return the value of afterstates[i] for the learner learners[i], float64[n]. This may expand the graph."""
 
 
+ValuationT = TypeVar("ValuationT", bound=Valuation)
+
+
 class ExactValues:
     """The exact values of oracles, as a `Valuation`; oracles with the same opponent share a table."""
 
@@ -252,14 +260,23 @@ class ExactValues:
 
 @dataclass
 class SpaceUse:
-    """A space or a valuation, and the time that was needed to determine the classes or values of its afterstates.
+    """A space, and the time that was needed to determine the classes of its afterstates.
 
     label    name of the space in reports of the time
     seconds  time to determine classes, including the expansion of the graph. Positions that another space or player
              has already expanded take no time.
     """
 
-    space: Space | Valuation
+    space: Space
+    label: str
+    seconds: float = 0.0
+
+
+@dataclass
+class ValuationUse:
+    """A valuation, and the time that it needed; see `SpaceUse`."""
+
+    valuation: Valuation
     label: str
     seconds: float = 0.0
 
@@ -287,14 +304,14 @@ class InitialValues:
         self._group_numbers: dict[Hashable, int] = {}
         self._worth_of: list[Callable[[int], float]] = []
         self._known_ids: list[int] = []
-        self._valuations: dict[Hashable, SpaceUse] = {}
-        self._valued: dict[int, tuple[SpaceUse, int]] = {}
+        self._valuations: dict[Hashable, ValuationUse] = {}
+        self._valued: dict[int, tuple[ValuationUse, int]] = {}
 
-    def valuation(self, make: Callable[[], Valuation], key: Hashable, label: str) -> Valuation:
+    def valuation(self, make: Callable[[], ValuationT], key: Hashable, label: str) -> ValuationT:
         """Return the valuation with this key; it is made only if the key is new."""
         if key not in self._valuations:
-            self._valuations[key] = SpaceUse(make(), label)
-        return self._valuations[key].space  # type: ignore[return-value]
+            self._valuations[key] = ValuationUse(make(), label)
+        return cast(ValuationT, self._valuations[key].valuation)
 
     def valued_group(self, valuation: Hashable, key: Hashable, number: Callable[[], int]) -> int:
         """Return the number of the group with this key, for a valuation given by its key.
@@ -314,7 +331,7 @@ class InitialValues:
             if mine.any():
                 begin = perf_counter()
                 learners = np.array([self._valued[group][1] for group in groups[mine].tolist()], np.int32)
-                out[mine] = use.space.of(learners, afterstates[mine])  # type: ignore[union-attr]
+                out[mine] = use.valuation.of(learners, afterstates[mine])
                 use.seconds += perf_counter() - begin
         return out
 
@@ -371,13 +388,13 @@ class InitialValues:
         return sum(use.seconds for use in self.uses)
 
     @property
-    def uses(self) -> list[SpaceUse]:
+    def uses(self) -> list[SpaceUse | ValuationUse]:
         """All spaces and valuations."""
         return [*self.spaces, *self._valuations.values()]
 
     def _fill_worth(self, space: int) -> None:
         """Set the initial values of the new classes of a space, in all groups of the space."""
-        num_ids, width = self.spaces[space].space.num_ids, self.worth.shape[1]  # type: ignore[union-attr]
+        num_ids, width = self.spaces[space].space.num_ids, self.worth.shape[1]
         if width < num_ids:
             self.worth = np.pad(self.worth, ((0, 0), (0, 2 * num_ids - width)))
         for group in np.flatnonzero(self.group_space == space).tolist():
@@ -462,7 +479,6 @@ def _oracle_group(
     epsilon = 0.0 if settings.control == "optimal" else settings.epsilon
     kept = graph.memo(best_response, role, opponent.effective(), epsilon)
     exact = initial.valuation(ExactValues, ExactValues, "exact values")
-    assert isinstance(exact, ExactValues)
     return initial.valued_group(ExactValues, kept, lambda: exact.add(kept))
 
 
@@ -502,16 +518,15 @@ def _deep_group(
     translated: Mapping[str, float],
     replies: Replies,
 ) -> int:
-    model, turns = settings.control != "minimax", settings.turns
+    model, turns = settings.needs_replies, settings.turns
     if model and not replies:
         raise GameloreError(
-            f"expected the opponents' replies in the source of a learner with turns={turns}, got none (gamelore 0.3 or "
-            "older did not count them); learn the source again, or set control to minimax"
+            f"expected the opponents' replies in the source of a learner with turns={turns}, got none (older "
+            "versions of gamelore did not count them); learn the source again, or set control to minimax"
         )
     key = DeepFeatures, turns, features, model
     label = f"features of depth {features.depth}, {turns} turns below"
     deep = initial.valuation(lambda: DeepFeatures(initial.graph, features.role, turns, features, model), key, label)
-    assert isinstance(deep, DeepFeatures)
 
     def number() -> int:
         weights = fit(replies) if model else np.ones(NUM_CLASSES)
