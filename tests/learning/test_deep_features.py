@@ -168,6 +168,29 @@ def test_against_plain_python(engine: str, control: Control | None, turns: int) 
     assert len(set(wanted)) > 1 or engine == "reasoner"
 
 
+STUCK = """
+(role white) (role black) (init (at start))
+(<= (legal white (go ?n)) (true (at start)) (arrow start ?n))
+(<= (legal black noop) (true (at start)))
+(<= (legal black (go ?n)) (true (at middle)) (arrow middle ?n))
+(<= (legal white noop) (true (at middle)))
+(<= (legal white (go ?n)) (true (at stuck)) (arrow start ?n))
+(arrow start middle) (arrow start win) (arrow middle stuck) (arrow middle win)
+(<= (next (at ?n)) (does ?p (go ?n)))
+(<= terminal (true (at win)))
+(<= (goal white 100) (true (at win))) (<= (goal black 0) (true (at win)))
+"""
+
+
+@pytest.mark.parametrize("turns", [1, 2])
+def test_a_stuck_position_has_the_default(turns: int) -> None:
+    """There, white has two moves, but black has none. Black's own moves lose, or are neutral."""
+    graph = PositionGraph(load(STUCK))
+    (middle,) = (row for row in graph.successors_of([graph.start]).tolist() if "(at middle)" in graph.facts(row))
+    assert values_of(graph, [middle], turns, values=EVEN) == pytest.approx([(50 + 100) / 2])
+    assert values_of(graph, [middle], turns, "minimax", EVEN) == [50.0]
+
+
 EVEN = FeatureValues({}, replies={(0, 0, 0, 2, NEUTRAL): 1})
 """The replies of an opponent whose moves have equal weights."""
 

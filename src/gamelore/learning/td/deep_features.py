@@ -126,8 +126,9 @@ class DeepFeatures:
         self._prepare(self._graph.children(rows), turns, plies)
 
     def _name_leaves(self, turns: NDArray[np.int32]) -> None:
-        """Determine the features of the afterstates of all own moves in these positions."""
+        """Determine the features of the afterstates of all own moves in these positions, unless they are stuck."""
         graph, role = self._graph, self._role
+        turns = turns[graph.num_joint[turns] > 0]
         graph.expand(turns[graph.num_joint[turns] == graph.num_moves[turns, role]])
         own = own_afterstates(turns, role, graph.num_moves, graph.move_start, graph.succ_start, graph.successors)
         rows, pairs = np.unique(own[own >= 0]), own[own < 0]
