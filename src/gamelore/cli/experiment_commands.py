@@ -160,8 +160,9 @@ def reproduce(
         bool,
         Option(
             "--headroom",
-            help="banerjee2007: also compare with a learner that begins with exact values, in six games (20 minutes "
-            "with --verdicts).",
+            help="banerjee2007: also compare with a learner that begins with exact values, and with one that begins "
+            "with features two turns below, in six games (with --verdicts about half an hour for each reading on two "
+            "cores, and 3 GB of memory).",
         ),
     ] = False,
     core: Annotated[bool, Option("--core", help="lock2004: make only the two tables of the paper.")] = False,

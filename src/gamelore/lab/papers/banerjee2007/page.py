@@ -56,8 +56,8 @@ def reproduce(
     verdicts  judge the claims by additional trials with fresh seeds and more runs, see `Plan.of_findings`
     max_runs  largest number of runs of every setting of these additional trials; None for no further limit
     parts     names of the parts to run, from PARTS; the part "core" is always run; None for all parts
-    headroom  also run the part "headroom", which takes longer than all others together; with `verdicts` and without
-              `max_runs`, as many fresh runs as claims.toml says
+    headroom  also run the part "headroom" (oracle and turns), which takes longer than all others together; with
+              `verdicts` and without `max_runs`, as many fresh runs as claims.toml says
 
     Raise ExperimentError if `out` holds results of other settings.
     """
