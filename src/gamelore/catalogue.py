@@ -227,12 +227,17 @@ _LEARNERS: dict[Kind, tuple[str, Readers]] = {
     ),
     "transfer": (
         "like baseline, but begins with feature values from the games `source` (join them by +; default: all in "
-        "the store)",
-        {"source": str, "source_opponent": str, "control": str},
+        "the store); with `turns`, with those of features below and a model of the replies",
+        {"source": str, "source_opponent": str, "control": str, "turns": int},
     ),
     "lookahead": (
         "like baseline, but begins with values of a lookahead of `depth` plies (B&S 2007)",
         {"heuristic": str},
+    ),
+    "oracle": (
+        "like baseline, but begins with the exact values of best play against `opponent`; the game must be small "
+        "(control=optimal: without its own random moves)",
+        {"control": str},
     ),
 }
 

@@ -260,6 +260,9 @@ def test_what_is_learned_is_listed_shown_exported_and_used(tmp_path: Path) -> No
     assert [row["number"] for row in run_json("knowledge", "list", "--opponent", "random")] == [second["number"]]
     shown = run("knowledge", "show", "--source", "tictactoe", "--draw", tmp_path / "table1")
     assert shown.count("egreedy  ") >= 5
+    assert shown.count("preference for a move, compared with a neutral move: wins ") == 2
+    learners = run_json("knowledge", "show", "--source", "tictactoe")["learners"]
+    assert learners[0]["replies"]["wins"] > 2 > learners[1]["replies"]["wins"] > 0.5
     run("learn", "tictactoe", "--opponent", "egreedy", "--matches", 20)
     run("learn", "tictactoe", "--opponent", "egreedy", "--matches", 20, "--seed", 9)
     shown = run("knowledge", "show", 1, 3, 4)
@@ -276,6 +279,10 @@ def test_what_is_learned_is_listed_shown_exported_and_used(tmp_path: Path) -> No
     assert run_json("knowledge", "import", tmp_path / "all.json", *other)["learners"] == 0
     assert run_json("knowledge", "show", *other)["features"] == run_json("knowledge", "show")["features"]
     assert run_json("knowledge", "list", "--source", "connect3")[0]["sources"][0]["game"] == "tictactoe"
+    turns = ("--source", "tictactoe", "--turns", 1, "--matches", 5)
+    deep = run_json("learn", "connect3", "--learner", "transfer", "--opponent", "random", *turns)
+    assert deep["settings"]["turns"] == 1
+    assert deep["number"] != learned["number"]
 
 
 def test_learn_takes_an_equivalence_and_a_control(store: Path) -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,18 @@ import pytest
 from gamelore.errors import ExperimentError
 from gamelore.lab.experiment import SettingGrid
 from gamelore.lab.papers.banerjee2007 import READINGS, demo, reproduce
+from gamelore.lab.papers.banerjee2007 import plan as plan_module
 from gamelore.lab.papers.banerjee2007.measures import Cost, Evidence, judge_claims
-from gamelore.lab.papers.banerjee2007.plan import CONTROLS, FIGURES, TARGETS, Plan, load_claims
+from gamelore.lab.papers.banerjee2007.plan import (
+    CONTROLS,
+    FIGURES,
+    HEADROOM_ARMS,
+    TARGETS,
+    TURNS,
+    TURNS_ARMS,
+    Plan,
+    load_claims,
+)
 from gamelore.lab.report import ReportPaths
 from gamelore.lab.results import ResultStore
 
@@ -174,3 +185,79 @@ def test_the_demo(tmp_path: Path) -> None:
     )
     assert "| preliminary | the project's verdict |" in markdown
     assert "95 % bands" not in markdown
+
+
+# ---- how far initial values can go ----
+
+
+def test_every_endpoint_of_the_headroom_compares_the_oracle_with_lookahead() -> None:
+    endpoints = load_claims().headroom
+    assert len(endpoints) == len({claim.id for claim in endpoints}) == 6 * 3 * 2
+    assert {claim.id for claim in endpoints}.isdisjoint(load_claims().claims)
+    for claim in endpoints:
+        assert (claim.measure, claim.of["left"], claim.of["right"]) == ("difference", "oracle", "lookahead")
+        assert (claim.test, claim.target) == ("above", (0.0,))
+    margins = {claim.id: claim.margin for claim in endpoints}
+    assert margins["headroom.othello4-weak-late"] == 0.1
+    assert margins["headroom.othello4-random-late"] == 0.3
+    assert margins["headroom.goofspiel-random-early"] == 0.5
+
+
+def test_the_arms_of_the_headroom_differ_only_in_their_initial_values() -> None:
+    plan = plan_of("figures")
+    settings = {setting.id: setting for setting in plan.headroom()}
+    assert len(settings) == 6 * 3 * (4 + 4)
+    for game, opponent in (("othello4", "weak"), ("breakthrough", "random")):
+        arms = [settings[f"figures/{game}/{opponent}/{arm}"] for arm in HEADROOM_ARMS]
+        assert [arm.learner.kind for arm in arms] == list(HEADROOM_ARMS)
+        assert len({replace(arm.learner, kind="baseline") for arm in arms}) == 1
+        assert len({(arm.seed, arm.stage, arm.opponent, arm.matches) for arm in arms}) == 1
+
+
+def test_every_endpoint_of_turns_compares_with_lookahead_or_baseline() -> None:
+    endpoints = load_claims().turns
+    assert len(endpoints) == len({claim.id for claim in endpoints}) == 6 * 3 * 2 * 2
+    assert {claim.id for claim in endpoints}.isdisjoint(load_claims().claims)
+    assert {(claim.of["left"], claim.of["right"]) for claim in endpoints} == {
+        ("turns", "lookahead"),
+        ("turns", "baseline"),
+    }
+    margins = {claim.id: claim.margin for claim in endpoints}
+    assert margins["turns.othello4-random-baseline-late"] == 0.3
+    assert margins["turns.connect3-weak-lookahead-early"] == 0.5
+
+
+def test_the_learner_with_turns_its_ablations_and_the_lookahead_of_equal_depth() -> None:
+    settings = {setting.id: setting for setting in plan_of("figures").headroom()}
+    arms = {arm: settings[f"figures/othello4/weak/{arm}"] for arm in ("transfer", *TURNS_ARMS)}
+    whole = arms["turns"].learner
+    assert whole == replace(arms["transfer"].learner, turns=TURNS)
+    assert arms["turns-replies"].learner == replace(whole, control="replies")
+    assert arms["turns-minimax"].learner == replace(whole, control="minimax")
+    deep = arms["lookahead-deep"].learner
+    assert (deep.kind, deep.depth) == ("lookahead", whole.depth + 2 * TURNS)
+    assert [arm.source == arms["transfer"].source for arm in arms.values()] == [True] * 4 + [False]
+
+
+def test_a_small_headroom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_module, "HEADROOM_GAMES", ("capturego3", "goofspiel"))
+    given = {"runs": 5, "matches": MATCHES, "workers": 1, "progress": False, "parts": (), "headroom": True}
+    made = reproduce(tmp_path, "figures", **given)
+    markdown = made.markdown.read_text()
+    assert "## How far initial values can go, reading figures" in markdown
+    assert (tmp_path / "headroom-figures.png").stat().st_size > 0
+    with (tmp_path / "headroom.csv").open(newline="") as file:
+        rows = {row["claim"]: row for row in csv.DictReader(file)}
+    assert len(rows) == 2 * 3 * 2 * 3
+    row = rows["headroom.goofspiel-random-late"]
+    assert row["runs"] == "5"
+    assert float(row["mean"]) > 5
+    assert row["settings"] == "figures/goofspiel/random/lookahead figures/goofspiel/random/oracle"
+    with ResultStore(tmp_path / "results.db") as store:
+        ceilings = [result["expected"] for result in store.results("figures/goofspiel/random/oracle")]
+        assert ceilings == pytest.approx([90.463] * 5, abs=1e-3)
+        hashed = [result["expected"] for result in store.results("figures/goofspiel/weak/oracle")]
+        assert len(set(hashed)) == 5
+        assert "expected" not in store.results("figures/goofspiel/weak/lookahead")[0]
+    with (tmp_path / "claims.csv").open(newline="") as file:
+        assert {row["claim"] for row in csv.DictReader(file)} == load_claims().claims.keys()

@@ -32,6 +32,14 @@ def test_batches_hold_one_game_and_are_shared_evenly(store: ResultStore) -> None
     assert len({lane.trial.key for batch in found for lane in batch.lanes}) == 12
 
 
+def test_oracles_have_small_batches_of_their_own(store: ResultStore) -> None:
+    """Each of them needs a table of all positions, and its graph is kept for no other batch."""
+    oracle = make_setting("oracle", runs=60, learner=LearnerSettings("oracle"))
+    trials = SettingGrid.of([make_setting("a", runs=60), oracle]).trials()
+    shared = [(batch.expands_all, len(batch.lanes)) for batch in batches(trials, store, workers=2)]
+    assert sorted(shared) == [(False, 30), (False, 30), (True, 20), (True, 20), (True, 20)]
+
+
 def test_everything_is_played_once(store: ResultStore) -> None:
     summary = run_grid(small_grid(), store, workers=1, progress=False, play=pretend)
     assert (summary.played, summary.stored) == (9, 0)

@@ -16,6 +16,7 @@ from gamelore.lab import results
 from gamelore.lab.experiment import Batch, Lane, SettingGrid, code_version, run_grid
 from gamelore.lab.papers.lock2004.plan import Plan
 from gamelore.lab.results import Outcome, ResultStore, Trial, store_path
+from gamelore.learning.store.features import FeatureValues
 from lab.pretended import make_setting, make_source, pretend
 
 VERSION = "1.0"
@@ -39,6 +40,15 @@ def test_what_goes_in_comes_out(store: ResultStore) -> None:
     assert [dict(values) for values in store.values(source.id)] == [{"L,{W}": (0.0, 5)}, {"L,{W}": (1.0, 5)}]
     assert store.rules() == {"source": "rules of source"}
     assert store.totals()["matches"] == 8
+
+
+def test_replies_are_kept_with_feature_values(store: ResultStore) -> None:
+    source, replies = make_source(runs=1), {(1, 0, 0, 2, 0): 7, (0, 0, 1, 1, 3): 2}
+    (outcome,) = outcomes_of((source, 0))
+    values = FeatureValues({"L": (20.0, 3)}, (0, 100), 2, replies)
+    store.add([replace(outcome, values=values)], VERSION)
+    (read,) = store.values(source.id)
+    assert (dict(read), read.outcomes, read.depth, read.replies) == (dict(values), (0, 100), 2, replies)
 
 
 def test_a_trial_is_never_overwritten(store: ResultStore) -> None:

@@ -58,9 +58,9 @@ def test_every_option_is_read() -> None:
 @pytest.mark.parametrize(
     ("kind", "fixed"),
     [
-        ("baseline", {"heuristic", "control", "source", "source_opponent"}),
+        ("baseline", {"heuristic", "control", "source", "source_opponent", "turns"}),
         ("transfer", {"heuristic"}),
-        ("lookahead", {"control", "source", "source_opponent"}),
+        ("lookahead", {"control", "source", "source_opponent", "turns"}),
     ],
 )
 def test_the_options_of_a_learner_are_its_settings(kind: str, fixed: set[str]) -> None:

@@ -27,7 +27,8 @@ from gamelore.players.position_graph import PositionGraph
 from gamelore.players.random_streams import stream
 from learning.small_games import ASTRAY, COINS, SIDES, WAITING
 
-VALUES = FeatureValues({"L": (39.0, 5), "{W}": (70.0, 5), "{n,W}": (68.0, 5), "L,{n,W}": (44.0, 5)})
+REPLIES = {(1, 0, 0, 4, 0): 20, (0, 0, 2, 3, 3): 30, (0, 0, 2, 3, 2): 2, (0, 1, 1, 2, 1): 1}
+VALUES = FeatureValues({"L": (39.0, 5), "{W}": (70.0, 5), "{n,W}": (68.0, 5), "L,{n,W}": (44.0, 5)}, replies=REPLIES)
 LEARNERS = [
     LearnerSettings(),
     LearnerSettings(ties="first", epsilon=0.3),
@@ -51,6 +52,18 @@ LANES = [
     for shift in range(2)
     for number, learner in enumerate(LEARNERS)
 ]
+
+# learners whose initial values are kept in the table
+VALUED = [
+    LearnerSettings("oracle", initialisation="eager"),
+    LearnerSettings("oracle", initialisation="siblings", symmetry="all", control="optimal"),
+    LearnerSettings("oracle"),
+    LearnerSettings("transfer", initialisation="eager", turns=1),
+    LearnerSettings("transfer", initialisation="eager", symmetry="all", turns=1, control="replies"),
+    LearnerSettings("transfer", initialisation="siblings", turns=2, control="minimax"),
+    LearnerSettings("transfer", turns=1),
+]
+VALUED_LANES = [(learner, OPPONENTS[number % len(OPPONENTS)]) for number, learner in enumerate(VALUED + VALUED[::2])]
 
 # both roles choose one of 70 numbers at once; the higher number wins, and two equal numbers leave both without a move
 NUMBERS = """
@@ -87,11 +100,18 @@ def compiled(
 
 
 def asked(
-    text: str, role: int, lanes: list[Any], num_matches: int, max_plies: int = 1000, engine: EngineName = "auto"
+    text: str,
+    role: int,
+    lanes: list[Any],
+    num_matches: int,
+    max_plies: int = 1000,
+    engine: EngineName = "auto",
+    *,
+    replies: bool = False,
 ) -> tuple[Learner, Results]:
     """Play the same series in the loop that asks the players."""
     graph, (learners, opponents) = PositionGraph(load(text, engine=engine)), zip(*lanes, strict=True)
-    learner = Learner(graph, role, learners, values(lanes), [seed[:2] for seed in seeds(len(lanes))])
+    learner = Learner(graph, role, learners, values(lanes), [seed[:2] for seed in seeds(len(lanes))], opponents)
     results = empty(len(lanes), num_matches)
 
     def note(finished: Finished) -> None:
@@ -101,6 +121,8 @@ def asked(
         results.num_stuck[lanes] += finished.ends == STUCK
         results.num_capped[lanes] += finished.ends == CAP
         results.num_missing[lanes] += (finished.ends == TERMINAL) & (goals < 0)
+        if replies:
+            learner.count(finished)
 
     seats: list[Player] = [Opponent(opponents)] * graph.game.num_roles
     seats[role] = learner
@@ -125,6 +147,7 @@ def assert_same(played: Series, learner: Learner, results: Results) -> None:
     assert played.num_capped.tolist() == results.num_capped.tolist()
     assert played.num_missing.tolist() == results.num_missing.tolist()
     assert played.learner.table.size == learner.table.size == (learner.table.keys >= 0).sum()
+    assert played.learner.replies == learner.replies
     for lane in range(len(results.num_stuck)):
         assert entries(played.learner, lane) == entries(learner, lane)
 
@@ -137,6 +160,39 @@ def test_both_loops_play_the_same_matches(name: str, role: int, num_matches: int
     played = compiled(name, role, LANES, num_matches)
     assert_same(played, *asked(name, role, LANES, num_matches))
     assert played.learner.table.size > len(LANES) * num_matches
+
+
+@pytest.mark.parametrize(("name", "role"), [("tictactoe", 0), ("tictactoe", 1), ("goofspiel", 0)])
+def test_both_loops_play_the_same_matches_with_values_in_the_table(name: str, role: int) -> None:
+    lanes = [*VALUED_LANES, *LANES[:4]]
+    played = compiled(name, role, lanes, 60)
+    assert_same(played, *asked(name, role, lanes, 60))
+    assert len(played.learner.table.keys) > 1 << 12
+
+
+def test_values_in_the_table_make_it_grow() -> None:
+    """No match ends before the first table is full of initial values."""
+    lanes = [(LearnerSettings("transfer", initialisation="eager", turns=1), OPPONENTS[1])] * 300
+    played = compiled("connect3", 0, lanes, 1)
+    assert_same(played, *asked("connect3", 0, lanes, 1))
+    assert len(played.learner.table.keys) > 1 << 13
+
+
+@pytest.mark.parametrize(("name", "role"), [("tictactoe", 0), ("goofspiel", 1), ("tictactoe3p", 2)])
+def test_both_loops_count_the_same_replies(name: str, role: int) -> None:
+    played = compiled(name, role, LANES[:5], 12, max_plies=8, replies=True)
+    assert_same(played, *asked(name, role, LANES[:5], 12, max_plies=8, replies=True))
+    assert all(sum(replies.values()) > 12 for replies in played.learner.replies)
+    assert series.extract(played, 0).replies == played.learner.replies[0]
+
+
+def test_replies_of_matches_longer_than_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled_series, "MOST_PLIES", 30)
+    opponent = OpponentSettings("weak", "first", epsilon=0.001)
+    lanes = [(LearnerSettings(epsilon=0.3), opponent), (LearnerSettings(), opponent)]
+    played = compiled(SIDES, 0, lanes, 3, max_plies=150, replies=True)
+    assert_same(played, *asked(SIDES, 0, lanes, 3, max_plies=150, replies=True))
+    assert played.lengths.max() == 150
 
 
 @pytest.mark.parametrize(("name", "role"), [("othello4", 0), ("tictactoe3p", 2)])
@@ -205,22 +261,23 @@ def test_the_length_of_a_call_changes_nothing(most: int, monkeypatch: pytest.Mon
     monkeypatch.setattr(compiled_series, "MOST_PLIES", most)
     monkeypatch.setattr(compiled_series, "_ROOM", 1)
     told: list[int] = []
-    played = compiled("tictactoe", 1, LANES[:9], 6, progress=told.append)
-    assert_same(played, *asked("tictactoe", 1, LANES[:9], 6))
-    assert sum(told) == 6 * 9
+    lanes = [*LANES[:9], *VALUED_LANES[2:6]]
+    played = compiled("tictactoe", 1, lanes, 6, progress=told.append, replies=True)
+    assert_same(played, *asked("tictactoe", 1, lanes, 6, replies=True))
+    assert sum(told) == 6 * len(lanes)
     assert max(told) <= most
 
 
 class Interrupted:
-    """A series of 15 matches in 4 lanes, interrupted in one of many calls of a method."""
+    """A series of 15 matches in 6 lanes, interrupted in one of many calls of a method."""
 
     def __init__(self) -> None:
-        self.graph, self.lanes = PositionGraph(load("tictactoe")), LANES[4:8]
+        self.graph, self.lanes = PositionGraph(load("tictactoe")), LANES[4:8] + VALUED_LANES[3:5]
         learners, opponents = zip(*self.lanes, strict=True)
-        self.learner = Learner(self.graph, 0, learners, values(self.lanes), [seed[:2] for seed in seeds(4)])
-        self.running = Lanes(self.graph, [stream(*seed) for seed in seeds(4)], 15, 0, 1000)
-        self.results, self.told = empty(4, 15), list[int]()
-        self.series = CompiledSeries(self.learner, Opponent(opponents), self.running, self.results)
+        self.learner = Learner(self.graph, 0, learners, values(self.lanes), [seed[:2] for seed in seeds(6)])
+        self.running = Lanes(self.graph, [stream(*seed) for seed in seeds(6)], 15, 0, 1000)
+        self.results, self.told = empty(6, 15), list[int]()
+        self.series = CompiledSeries(self.learner, Opponent(opponents), self.running, self.results, replies=True)
         self.num_calls = 0
 
     def interrupt(self, holder: object, method: str, moment: int, *, is_done: bool) -> None:
@@ -242,16 +299,18 @@ class Interrupted:
         begin = perf_counter()
         with pytest.raises(KeyboardInterrupt):
             self.series.play(self.tell)
-        assert sum(self.told) < 4 * 15
+        assert sum(self.told) < 6 * 15
         self.series.play(self.tell)
         spent = self.learner.seconds_choosing, self.learner.seconds_learning
         assert 0 < sum(spent) + self.learner.initial.seconds < perf_counter() - begin
         self.series.play(self.tell)  # nothing is left to play, and nothing is counted twice
         assert spent == (self.learner.seconds_choosing, self.learner.seconds_learning)
-        assert sum(self.told) == 4 * 15
-        expected_learner, expected = asked("tictactoe", 0, self.lanes, 15)
+        assert sum(self.told) == 6 * 15
+        expected_learner, expected = asked("tictactoe", 0, self.lanes, 15, replies=True)
         assert [column.tolist() for column in self.results] == [column.tolist() for column in expected]
-        assert all(entries(self.learner, lane) == entries(expected_learner, lane) for lane in range(4))
+        assert all(entries(self.learner, lane) == entries(expected_learner, lane) for lane in range(6))
+        assert self.learner.table.size == expected_learner.table.size
+        assert self.learner.replies == expected_learner.replies
 
     def tell(self, ended: int) -> None:
         self.told.append(ended)
@@ -270,6 +329,8 @@ class Interrupted:
         ("classes", "classify", 5),
         ("representatives", "meet", 4),
         ("initial", "look_into", 8),
+        ("table", "load", 3),
+        ("series", "_count_replies", 10),
     ],
 )
 def test_an_interrupted_series_goes_on(

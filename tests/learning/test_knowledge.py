@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -241,9 +242,9 @@ def foreign_database(path: Path, application_id: int, user_version: int) -> None
         (
             schema.APPLICATION_ID,
             schema.FORMAT + 1,
-            "expected knowledge of format 3 or older, got format 4, .* newer",
+            "expected knowledge of format 4 or older, got format 5, .* newer",
         ),
-        (schema.APPLICATION_ID, 0, "expected knowledge of format 3 or older, got format 0, .* name another file"),
+        (schema.APPLICATION_ID, 0, "expected knowledge of format 4 or older, got format 0, .* name another file"),
     ],
 )
 def test_a_foreign_or_other_format_is_refused_and_left_alone(
@@ -260,15 +261,17 @@ def test_a_foreign_or_other_format_is_refused_and_left_alone(
 def make_older(path: Path, version: int) -> None:
     """Takes out of a store what came after the format `version`."""
     with contextlib.closing(sqlite3.connect(path)) as connection:
-        for table in ("trajectory", *(("sequence", "pair", "branch") if version < 2 else ())):
+        tables = (("sequence", "pair", "branch"), ("trajectory",), ("reply",))
+        for table in chain(*tables[version - 1 :]):
             connection.execute(f"DROP TABLE {table}")
-        connection.execute("DROP INDEX match_id")
-        connection.execute("ALTER TABLE match DROP COLUMN id")
+        if version < 3:
+            connection.execute("DROP INDEX match_id")
+            connection.execute("ALTER TABLE match DROP COLUMN id")
         connection.execute(f"PRAGMA user_version = {version}")
         connection.commit()
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 3])
 def test_a_store_of_a_format_before_gets_the_tables_that_came_after_it(path: Path, version: int) -> None:
     with Knowledge(path) as knowledge:
         one = fill(knowledge)
@@ -289,7 +292,7 @@ def test_a_store_of_a_format_before_gets_the_tables_that_came_after_it(path: Pat
         assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
 
 
-@pytest.mark.parametrize("version", [1, 2, schema.FORMAT])
+@pytest.mark.parametrize("version", [1, 2, 3, schema.FORMAT])
 def test_a_store_that_is_only_read_stays_as_it_is_in_any_format(path: Path, version: int) -> None:
     with Knowledge(path) as knowledge:
         one = fill(knowledge)
@@ -528,8 +531,8 @@ def test_another_learner_of_the_same_name_is_refused_whole(path: Path, tmp_path:
         ("{", "expected JSON, got: .*; import a file that `gamelore knowledge export` wrote"),
         ("[]", 'expected JSON with "format": "gamelore-knowledge"'),
         (
-            '{"format": "gamelore-knowledge", "version": 4}',
-            "expected version 3 or an older one, got 4; use the version of gamelore that wrote the file",
+            '{"format": "gamelore-knowledge", "version": 5}',
+            "expected version 4 or an older one, got 5; use the version of gamelore that wrote the file",
         ),
         (
             '{"format": "gamelore-knowledge", "version": 1, "games": []}',

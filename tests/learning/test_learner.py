@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from gamelore.matches.opponents import Opponent, OpponentSettings
 from gamelore.players.player import Finished
 from gamelore.players.position_graph import PositionGraph
 from gamelore.players.random_streams import stream
+from gamelore.solver.best_response import BestResponse
 from learning.plain_learner import PlainGame, PlainLearner
 from learning.small_games import ASTRAY, COINS, PENNIES, TREE, WAITING
 
@@ -286,7 +288,7 @@ def test_learners_do_what_plain_ones_do(name: str, role: int) -> None:
 def test_settings_are_checked() -> None:
     with pytest.raises(
         GameloreError,
-        match=r"expected the setting kind to be baseline, transfer or lookahead, "
+        match=r"expected the setting kind to be baseline, transfer, lookahead or oracle, "
         r"got 'minimax'",
     ):
         LearnerSettings("minimax")  # type: ignore[arg-type]
@@ -306,5 +308,48 @@ def test_a_transfer_learner_needs_values_of_its_depth() -> None:
         Learner(graph, 0, [LearnerSettings("transfer")])
     with pytest.raises(GameloreError, match="of depth 3 for a transfer learner, got values of depth 2"):
         Learner(graph, 0, [LearnerSettings("transfer", depth=3)], [VALUES])
-    with pytest.raises(GameloreError, match="got 1, 2 and 1; give lists of the same length"):
+    with pytest.raises(GameloreError, match="got 1, 2, 1 and 1; give lists of the same length"):
         Learner(graph, 0, [LearnerSettings()], [None, None])
+
+
+def test_an_oracle_by_hand() -> None:
+    # White wins with b or c, draws with d, and at a black takes the loss. Match 1: b, the first of the best. Q(B) and
+    # Q(win2) are 100 and remain so.
+    played = play_series(load(TREE), 0, [settings("oracle", "eager")], None, [EGREEDY], 2, [(0, 0, "test")])
+    assert played.rewards.tolist() == [[100.0, 100.0]]
+    unvisited = {"nodeA": (0.0, 0), "draw2": (50.0, 0), "nodeE": (100.0, 0)}  # seen at the first choice
+    assert known(played) == {"nodeB": (100.0, 2), "win2": (100.0, 2)} | unvisited
+    # lazy: match 1 takes the first move, a, which the oracle then knows to be worth nothing
+    played = play_series(load(TREE), 0, [settings("oracle")], None, [EGREEDY], 2, [(0, 0, "test")])
+    assert played.rewards.tolist() == [[0.0, 100.0]]
+    assert known(played) == {"nodeA": (0.0, 1), "loss": (0.0, 1), "nodeB": (100.0, 1), "win2": (100.0, 1)}
+
+
+@pytest.mark.parametrize("name", ["tictactoe", "goofspiel"])
+def test_an_oracle_that_does_not_learn_gets_what_it_expects(name: str) -> None:
+    game, lanes, opponent = load(name), 40, OpponentSettings("random")
+    oracle = LearnerSettings("oracle", initialisation="eager", alpha=0.0, epsilon=0.1)
+    seeds = [(3, lane, "test") for lane in range(lanes)]
+    played = play_series(game, 0, [oracle] * lanes, None, [opponent] * lanes, 100, seeds)
+    exact = BestResponse(played.graph, 0, Opponent(opponent), 0.1).expected
+    error = played.rewards.std() / np.sqrt(played.rewards.size)
+    assert abs(played.rewards.mean() - exact) < 4 * error
+    optimal = replace(oracle, control="optimal")
+    played = play_series(game, 0, [optimal] * lanes, None, [opponent] * lanes, 100, seeds)
+    assert played.rewards.mean() < exact + 4 * error
+
+
+def test_an_oracle_knows_the_opponent_of_its_lane() -> None:
+    opponents = [OpponentSettings(kind, "hashed", 0.0, key) for kind in ("egreedy", "weak") for key in range(10)]  # type: ignore[arg-type]
+    oracle = LearnerSettings("oracle", initialisation="eager", epsilon=0.0)
+    played = play_series(load("tictactoe"), 0, [oracle] * 20, None, opponents, 3, [(1, i, "x") for i in range(20)])
+    assert (played.rewards == 100).all()
+
+
+def test_an_oracle_needs_an_opponent() -> None:
+    with pytest.raises(GameloreError, match=r"expected the opponent of an oracle .* got none; name the opponent"):
+        Learner(PositionGraph(load(TREE)), 0, [LearnerSettings("oracle")])
+    with pytest.raises(GameloreError, match="got them for oracle"):
+        LearnerSettings("oracle", control="shuffled")
+    with pytest.raises(GameloreError, match="got them for transfer"):
+        LearnerSettings("transfer", control="optimal")

@@ -34,7 +34,10 @@ def play(game: str, initialisation: Initialisation, matches: int, graph: Positio
 
 
 @pytest.mark.parametrize("initialisation", ["eager", "siblings"])
-def test_twenty_matches_of_breakthrough_are_refused_before_the_first(initialisation: Initialisation) -> None:
+def test_twenty_matches_of_breakthrough_are_refused_before_the_first(
+    initialisation: Initialisation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GAMELORE_LOOKAHEAD_MIB", "512")
     graph = PositionGraph(load(LARGE))
     with pytest.raises(
         GameloreError,

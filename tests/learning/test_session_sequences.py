@@ -455,10 +455,11 @@ def test_an_export_of_the_first_version_is_read(store: Path, tmp_path: Path) -> 
         values = values_of(here)
         export_learners(here, tmp_path / "k.json", [values.id])
         content = json.loads((tmp_path / "k.json").read_text())
-        assert content["version"] == 3
+        assert content["version"] == 4
         content["version"] = 1
         for learner in content["learners"]:
             assert learner.pop("sequences") == learner.pop("pairs") == learner.pop("trajectories") == []
+            assert learner.pop("replies")
         (tmp_path / "k.json").write_text(json.dumps(content))
         assert import_learners(there, tmp_path / "k.json") == 1
         (found,) = there.learners()

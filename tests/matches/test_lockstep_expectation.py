@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 import gamelore
 from gamelore import GameloreError
 from gamelore.catalogue import player as by_name
-from gamelore.matches.lockstep import Memoryless, Uniform, expected, run_lockstep
-from gamelore.players.player import Finished
+from gamelore.matches.lockstep import Uniform, expected, run_lockstep
+from gamelore.players.player import Finished, Memoryless
 from gamelore.players.position_graph import PositionGraph
 from gamelore.players.random_streams import stream
 from walks import Walk

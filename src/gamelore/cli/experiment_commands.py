@@ -140,6 +140,7 @@ READINGS = {"banerjee2007": ("text", "figures", "both"), "lock2004": ("text", "t
     "reproduce banerjee2007 --out report",
     "reproduce banerjee2007 --reading both --verdicts --out report",
     "reproduce banerjee2007 --reading text --runs 3 --matches 500 --out quick --json",
+    "reproduce banerjee2007 --reading both --headroom --verdicts --out headroom",
     "reproduce lock2004 --out strategies",
     "reproduce lock2004 --core --runs 3 --out quick --json",
     "reproduce lock2004 --reading tables --core --out tables",
@@ -161,6 +162,15 @@ def reproduce(
     matches: Annotated[
         int | None, Option(min=1, help="banerjee2007: number of matches of each series.", show_default="3000")
     ] = None,
+    headroom: Annotated[
+        bool,
+        Option(
+            "--headroom",
+            help="banerjee2007: also compare with a learner that begins with exact values, and with one that begins "
+            "with features two turns below, in six games (with --verdicts about half an hour for each reading on two "
+            "cores, and 3 GB of memory).",
+        ),
+    ] = False,
     core: Annotated[bool, Option("--core", help="lock2004: make only the two tables of the paper.")] = False,
     fresh: Annotated[
         int | None,
@@ -185,7 +195,7 @@ def reproduce(
     settings, choose another folder.
     """
     own: dict[str, dict[str, Any]] = {
-        "banerjee2007": {"matches": matches},
+        "banerjee2007": {"matches": matches, "headroom": headroom or None},
         "lock2004": {"core": core or None, "fresh": fresh},
     }
     console.known(paper, tuple(own), "a paper")

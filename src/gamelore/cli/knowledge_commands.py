@@ -189,12 +189,14 @@ def show(
         with store.reading():
             learners = [learner for learner in narrowed(role=role) if not learner.has_sequences]
             rows = store.features(source=source, role=role, opponent=opponent, ids=ids)
+            replies = {learner.id: _reply_weights(store, learner) for learner in learners}
         watching = narrowed(role=ALL_ROLES)
         shown = _chosen(store, watching, top, min_weight, role)
     drawn = _sheets(learners, rows)
     files = _draw_all(drawn, shown, draw) if draw is not None else []
     if json:
-        about = [_about(learner) for learner in (*learners, *watching)]
+        about = [_about(learner) | {"replies": replies[learner.id]} for learner in learners]
+        about += [_about(learner) for learner in watching]
         pairs = [{"learner": study.learner.id, **pair.as_json()} for study in shown for pair in study.pairs]
         console.emit({"learners": about, "features": [row._asdict() for row in rows], "pairs": pairs})
     elif drawn or shown:
@@ -202,6 +204,9 @@ def show(
         for learner in learners:
             who = f"learner {learner.id}: {learner.game}, {learner.role} against {learner.opponent}"
             typer.echo(f"{who}, after {learner.features_at} matches")
+            if weights := replies[learner.id]:
+                shares = ", ".join(f"{name} {weight:.3g}" for name, weight in weights.items())
+                typer.echo(f"    the opponent's preference for a move, compared with a neutral move: {shares}")
         _print_pairs(shown)
     else:
         console.fail(
@@ -210,6 +215,14 @@ def show(
         )
     for file in files:
         console.say(f"wrote the picture {file}")
+
+
+def _reply_weights(store: Knowledge, learner: StoredLearner) -> dict[str, float] | None:
+    """Return the fitted weights of the opponents' replies by class of moves; None if no replies were counted."""
+    from ..learning.td.replies import fit
+
+    replies = store.feature_values(learner).replies
+    return dict(zip(("wins", "loses", "gives a win"), fit(replies).tolist(), strict=False)) if replies else None
 
 
 def _draw_all(drawn: Sheets, shown: Sequence[ShownPairs], path: Path) -> list[Path]:

@@ -49,6 +49,7 @@ app = typer.Typer()
     "learn tictactoe --symmetry all --matches 500",
     "learn connect3 --learner transfer --source tictactoe --initialisation eager --matches 1000",
     "learn othello4 --learner lookahead --heuristic maxmax --opponent weak --matches 300 --json",
+    "learn othello4 --learner oracle --opponent random --initialisation eager --matches 300",
     "learn losetictactoe --learner sequences",
     "learn fivemensmorris --learner sequences --length 3 --length 5 --matches 40",
     "learn tictactoe3p --learner sequences --expert uct:simulations=200 --against random,egreedy",
@@ -70,10 +71,10 @@ def learn(
         ),
     ] = None,
     learner: Annotated[
-        Literal["baseline", "transfer", "lookahead", "sequences"],
+        Literal["baseline", "transfer", "lookahead", "oracle", "sequences"],
         Option(
-            help="baseline, transfer and lookahead learn values, and have different initial values; "
-            "sequences learns sequences."
+            help="baseline, transfer, lookahead and oracle learn values, and have different initial values (oracle: "
+            "the exact ones against this opponent, in a small game); sequences learns sequences."
         ),
     ] = "baseline",
     initialisation: Annotated[
@@ -87,6 +88,14 @@ def learn(
         Literal["minimax", "maxmax", "avgmax"], of_learner(help="The search of the lookahead learner.")
     ] = "minimax",
     depth: Annotated[int, of_learner(min=0, help="Depth of features in plies below an afterstate.")] = 2,
+    turns: Annotated[
+        int,
+        of_source(
+            min=0,
+            help="Begin with the values of features so many turns below an afterstate, and with the replies that the "
+            "opponents of the sources preferred. With 0, as in the paper, the afterstate's own feature counts.",
+        ),
+    ] = 0,
     alpha: Annotated[float, of_learner(help="Learning rate.")] = 0.3,
     gamma: Annotated[float, of_learner(help="Discount.")] = 1.0,
     lam: Annotated[float, of_learner("--lambda", help="Trace decay of TD(lambda).")] = 0.7,
@@ -116,9 +125,11 @@ def learn(
         ),
     ] = None,
     control: Annotated[
-        Literal["terminal", "shuffled", "features"] | None,
+        Literal["terminal", "shuffled", "features", "replies", "minimax", "optimal"] | None,
         of_source(
-            help="Ablation for comparison: use only terminal states, shuffled feature values, or only feature values."
+            help="Ablation for comparison: use only terminal states, shuffled feature values, or only feature values; "
+            "with --turns, shuffled feature values, no feature values (replies), or no model of the replies (minimax); "
+            "for the oracle, optimal: values without the learner's own random moves."
         ),
     ] = None,
     symmetry: Annotated[

@@ -39,7 +39,7 @@ from typing import Any, Generic, Literal, TypeAlias
 from ..circuit.cache import source_hash
 from ..errors import ExperimentError
 from ..learning.store.features import FeatureValues
-from ..learning.td.initial_values import LearnerSettings
+from ..learning.td.initial_values import LearnerSettings, best_response
 from ..learning.td.series import Series, extract, play_series
 from ..matches.opponents import OpponentSettings
 from ..players.position_graph import PositionGraph
@@ -54,6 +54,8 @@ MEASURING = (
 )
 """The packages and modules that determine the result of a trial."""
 MAX_LANES = 768  # largest number of lanes of a batch; larger batches are faster, but a killed process loses more work
+MAX_ORACLES = 24  # the same for oracles, each of which needs a table of all positions
+MAX_DEEP = 96  # the same for learners that look several turns ahead, each of which has a value for many positions
 
 
 # ---- settings ----
@@ -188,13 +190,22 @@ class Batch:
     def size(self) -> int:
         return self.matches * len(self.lanes)
 
+    @property
+    def expands_all(self) -> bool:
+        """Whether the learners expand all positions of the game. The graph is then not kept for other batches."""
+        return self.lanes[0].trial.setting.learner.kind == "oracle"
+
 
 def batches(trials: Iterable[Trial[SeriesSetting]], store: ResultStore, workers: int = 2) -> Iterator[Batch]:
-    """Group trials into batches, the longest batches first. The sources of the trials must be finished."""
+    """Group trials into batches, the longest batches first. The sources of the trials must be finished.
 
-    def kind(trial: Trial[SeriesSetting]) -> tuple[str, int, int, Stage]:
-        setting = trial.setting
-        return setting.game, setting.role, setting.matches, setting.stage
+    Oracles are in batches of their own, and so are learners that look several turns ahead.
+    """
+
+    def kind(trial: Trial[SeriesSetting]) -> tuple[str, int, int, Stage, int]:
+        setting, learner = trial.setting, trial.setting.learner
+        most = MAX_ORACLES if learner.kind == "oracle" else MAX_DEEP if learner.turns else MAX_LANES
+        return setting.game, setting.role, setting.matches, setting.stage, most
 
     source_values = lru_cache(maxsize=None)(store.values)
 
@@ -207,23 +218,36 @@ def batches(trials: Iterable[Trial[SeriesSetting]], store: ResultStore, workers:
     groups = [(key, list(group)) for key, group in groupby(sorted(trials, key=kind), kind)]
     for key, group in sorted(groups, key=lambda item: -len(item[1]) * item[0][2]):
         lanes = [lane(trial) for trial in sorted(group, key=lambda trial: trial.run)]
-        parts = min(len(lanes), max(workers, -(-len(lanes) // MAX_LANES)))
+        game, role, matches, stage, most = key
+        parts = min(len(lanes), max(workers, -(-len(lanes) // most)))
         for i in range(parts):
-            yield Batch(*key, tuple(lanes[i * len(lanes) // parts : (i + 1) * len(lanes) // parts]))
+            yield Batch(
+                game, role, matches, stage, tuple(lanes[i * len(lanes) // parts : (i + 1) * len(lanes) // parts])
+            )
 
 
 def play_batch(batch: Batch, report: Report) -> list[Outcome]:
     """Play one batch in this process and return the outcomes of its trials."""
-    begin, graph = time.perf_counter(), _graph(batch.game)
+    begin = time.perf_counter()
+    graph = PositionGraph(load(batch.game)) if batch.expands_all else _graph(batch.game)
     series, game = play_lanes(batch, graph, report), graph.game
     seconds = (time.perf_counter() - begin) / len(batch.lanes)
     outcomes = []
     for i, trial in enumerate(lane.trial for lane in batch.lanes):
         values = extract(series, i) if trial.setting.extract else None
-        counts = {"num_stuck": int(series.num_stuck[i]), "num_missing": int(series.num_missing[i])}
+        counts = {"num_stuck": int(series.num_stuck[i]), "num_missing": int(series.num_missing[i])} | _exact(series, i)
         rewards, lengths = series.rewards[i], series.lengths[i]
         outcomes.append(Outcome(trial, rewards, lengths, values, game.rules_hash, game.engine, seconds, counts))
     return outcomes
+
+
+def _exact(series: Series, lane: int) -> dict[str, float]:
+    """Return the exact expected reward of an oracle's best play; nothing for another learner."""
+    settings, opponent = series.learner.settings[lane], series.learner.opponents[lane]
+    if settings.kind != "oracle" or opponent is None:
+        return {}
+    exact = series.graph.memo(best_response, series.role, opponent.effective(), settings.epsilon)
+    return {"expected": exact.expected}
 
 
 def play_lanes(batch: Batch, graph: PositionGraph, report: Report | None = None) -> Series:
@@ -234,8 +258,9 @@ def play_lanes(batch: Batch, graph: PositionGraph, report: Report | None = None)
     keys = [(trial.setting.seed, trial.run, batch.stage) for trial in trials]
     values = [lane.values for lane in batch.lanes]
     return play_series(
-        graph.game, batch.role, learners, values, opponents, batch.matches, keys, graph=graph, progress=report
-    )
+        graph.game, batch.role, learners, values, opponents, batch.matches, keys, graph=graph, progress=report,
+        replies=any(trial.setting.extract for trial in trials),
+    )  # fmt: skip
 
 
 @lru_cache(maxsize=1)

@@ -128,6 +128,8 @@ COLOURS = {
     "lookahead": "#c9403a",
     "maxmax": "#3a9d5d",
     "avgmax": "#3a9d5d",
+    "oracle": "#2c8a4b",
+    "turns": "#8a5bb0",
 }
 VERDICT_COLOURS = {"reproduced": "#2c8a4b", "contradicted": "#c9403a", "equivalent": "#5b6fb0", "undecided": "#8d949b"}
 LABELS = {"transfer": "with transfer", "baseline": "without transfer", "lookahead": "with lookahead"}

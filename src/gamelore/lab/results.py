@@ -13,7 +13,7 @@ The columns of a trial have these contents:
 settings        `Setting.text`
 rewards         little-endian float32 (<f4), one number per match of a series; null for other experiments
 lengths         little-endian int16 (<i2), one number per match of a series; null for other experiments
-feature_values  JSON {"depth": .., "outcomes": [..], "values": {text: [value, visits]}}, or null
+feature_values  JSON {"depth": .., "outcomes": [..], "values": {text: [value, visits]}, "replies": [..]}, or null
 result          other results, as JSON
 seconds         the time of the job that played the trial, divided by the number of trials of this job
 
@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ExperimentError
-from ..learning.store.features import FeatureValues
+from ..learning.store.features import FeatureValues, reply_rows
 from ..learning.store.schema import switch_to_wal
 
 
@@ -335,12 +335,16 @@ class ResultStore:
 
 def _row(outcome: Outcome, version: str, now: str) -> tuple[Any, ...]:
     setting, values = outcome.trial.setting, outcome.values
-    described = values and {"values": dict(values), "outcomes": values.outcomes, "depth": values.depth}
     return (
         *outcome.trial.key, setting.text, version, setting.game, outcome.rules_hash, outcome.engine, now,
         outcome.seconds, _bytes(outcome.rewards, "<f4"), _bytes(outcome.lengths, "<i2"),
-        None if values is None else json.dumps(described), json.dumps(outcome.result),
+        None if values is None else _values_text(values), json.dumps(outcome.result),
     )  # fmt: skip
+
+
+def _values_text(values: FeatureValues) -> str:
+    described: dict[str, Any] = {"values": dict(values), "outcomes": values.outcomes, "depth": values.depth}
+    return json.dumps(described | ({"replies": reply_rows(values.replies)} if values.replies else {}))
 
 
 def _bytes(array: NDArray[Any] | None, kind: str) -> bytes | None:

@@ -127,10 +127,15 @@ class ValueSession(Session[Learner], Player):
     kept       (choices as bytes, number of the trajectory) of each match that was kept and whose `end` was not called
                yet. The number is None if the learner has already learned from the match
     unstored   number of matches that ended in this process and were neither stored nor learned from
+    counting   whether the replies of the opponents are counted. This expands the positions below each of them, so it is
+               not done during matches over the network
     """
 
-    def __init__(self, learner: Learner, shelf: Shelf | None, before: ValueSession | None = None) -> None:
+    def __init__(
+        self, learner: Learner, shelf: Shelf | None, before: ValueSession | None = None, *, counting: bool = False
+    ) -> None:
         super().__init__(learner, shelf)
+        self.counting = counting
         self.kept: list[tuple[bytes, int | None]] = before.kept if before else []
         self.unstored: int = before.unstored if before else 0
 
@@ -138,8 +143,9 @@ class ValueSession(Session[Learner], Player):
     def of(cls, knowledge: Knowledge, stored: StoredLearner, game: Game, settings: LearnerSettings) -> ValueSession:
         """Return the session of a stored learner on a new graph. It first learns from all matches that were kept."""
         role = game.roles.index(stored.role)
-        learner = Learner(PositionGraph(game), role, [settings], [knowledge.inherited(stored)], [(stored.seed, 0)])
-        session = cls(learner, (knowledge, stored))
+        begin = [settings], [knowledge.inherited(stored)], [(stored.seed, 0)]
+        learner = Learner(PositionGraph(game), role, *begin, [known_opponent(stored.opponent)])
+        session = cls(learner, (knowledge, stored), counting=True)
         session.catch_up()
         return session
 
@@ -231,6 +237,8 @@ class ValueSession(Session[Learner], Player):
         if finished.graph is not learner.graph:
             finished = replayed(learner.graph, finished.choices[0].tolist(), END_NAMES[finished.ends[0]])
         learner.end(learner.role, finished)
+        if self.counting:
+            learner.count(finished)
         self.record(match_rows(finished, learner.role), trajectory)
 
     def _index(self, finished: Finished) -> int | None:
@@ -312,7 +320,7 @@ def study(
 class LastingLearner(Player):
     """A player that has a learner of B&S in the store for every game and role that it plays.
 
-    kind             "baseline", "transfer" or "lookahead"
+    kind             "baseline", "transfer", "lookahead" or "oracle"; the oracle needs an opponent of B&S
     knowledge        file of the store; None: the user's store
     opponent         the opponent from which it learns, see `full_opponent`
     seed             part of the learner's identity
@@ -452,7 +460,8 @@ class LastingLearner(Player):
         """Return a new session with the current rows of the store. It replaces the session `before`."""
         store = self._store()
         stored, values = self._enrolled(store, graph.game, graph.game.roles[role]) if store else (None, None)
-        learner = Learner(graph, role, [self._playing(values)], [values], [(self.seed, 0)])
+        begin = [self._playing(values)], [values], [(self.seed, 0)]
+        learner = Learner(graph, role, *begin, [known_opponent(self.opponent)])
         session = ValueSession(learner, (store, stored) if store and stored else None, before)
         if self._may_store():
             session.catch_up()
@@ -534,9 +543,14 @@ def full_opponent(text: str) -> str:
     of the player. Any other name is returned unchanged. Raises GameloreError for an opponent of B&S with unknown
     options.
     """
-    if text.partition(":")[0].strip() not in get_args(OpponentKind):
-        return text.strip() or UNKNOWN
-    return opponent_text(opponent_settings(text.replace("+", ",")))
+    settings = known_opponent(text.replace("+", ","))
+    return opponent_text(settings) if settings else text.strip() or UNKNOWN
+
+
+def known_opponent(text: str) -> OpponentSettings | None:
+    """Return the settings of an opponent of B&S given as text. Return None for any other name."""
+    is_known = text.partition(":")[0].strip() in get_args(OpponentKind)
+    return opponent_settings(text) if is_known else None
 
 
 # learners of sequences, tournament by tournament

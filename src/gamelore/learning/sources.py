@@ -185,7 +185,16 @@ class Enrolment:
     def make(
         self, knowledge: Knowledge, teachers: Sequence[StoredLearner], values: FeatureValues | None
     ) -> StoredLearner:
-        """Add a new learner to the store and return it. It begins with `values`, which come from `teachers`."""
+        """Add a new learner to the store and return it. It begins with `values`, which come from `teachers`.
+
+        Raises KnowledgeError if it needs the replies of the sources' opponents, but they were not counted.
+        """
+        if self.settings.needs_replies and values is not None and not values.replies:
+            games = ", ".join(sorted({teacher.game for teacher in teachers}))
+            raise KnowledgeError(
+                f"expected the opponents' replies in {games} for a learner with turns={self.settings.turns}, got none "
+                f"in {knowledge.path}; learn more matches of these games first, or set control to minimax"
+            )
         return knowledge.learner(
             self.game,
             self.role,
@@ -346,7 +355,7 @@ def _computed(knowledge: Knowledge, stored: StoredLearner, end: float | None = N
     graph = PositionGraph(load(knowledge.rules(stored)))
     settings = LearnerSettings(symmetry=stored.settings.get("symmetry", "none"))
     learner = Learner(graph, graph.game.roles.index(stored.role), [settings])
-    learner.load(0, knowledge.afterstates(stored))
+    learner.restore(knowledge.learned(stored), stored.num_matches)
     if end is not None:
         _look_into(feature_space(graph, learner.role, stored.depth), learner.table.lane(0)[0], end)
     return series.learned_features(learner, 0, stored.depth)

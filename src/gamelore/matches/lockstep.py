@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import GameloreError
 from ..players.kernel import F64, I32, I64, U8, U64, Bool, Boolx2, I32x2, I32x3, Int32, U64x2, inlined, kernel
-from ..players.player import CAP, STUCK, TERMINAL, Finished, MatchLog, Player, Started, Turn
+from ..players.player import CAP, STUCK, TERMINAL, Finished, MatchLog, Memoryless, Player, Started, Turn
 from ..players.position_graph import PositionGraph, joint_stride, longer, must_choose
 from ..players.random_streams import mix, stream
 from .match import MAX_PLIES, MatchRecord, check_seats, match_records
@@ -374,14 +374,6 @@ def _restart(
     """Reset lanes to the initial position, and set the stream keys for their matches."""
     for lane in lanes:
         begin_match(lane, start, matches, lane_keys, keys, rows, plies, row_log)
-
-
-class Memoryless(Protocol):
-    """Player with known move probabilities: `Perfect`, `Reasonable`, `XReasonable` or `Uniform` (the random player)."""
-
-    def distribution(self, graph: PositionGraph, rows: NDArray[np.int32], role: int) -> NDArray[np.float64]:
-        """Return the probabilities of the role's moves, float64[total], one row after the other."""
-        ...
 
 
 class Uniform:

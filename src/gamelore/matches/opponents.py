@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import GameloreError, check_word, one_of
-from ..players.kernel import F64, I8, I32, I64, U64, Boolx2, I8x2, I32x2, I64x2, inlined, kernel
+from ..players.kernel import F64, I8, I32, I64, U64, Boolx2, I8x2, I32x2, I64x2, Int8, inlined, kernel
 from ..players.lookahead import MoveClasses
 from ..players.player import Player, Started, Turn, most_wanted, nth_wanted
 from ..players.random_streams import EXPLORE, WHICH, below, mix, uniform, unit
@@ -63,6 +63,12 @@ class OpponentSettings:
         check_word("filler", self.filler, _FILLERS)
         if not 0.0 <= self.epsilon <= 1.0:
             raise GameloreError(f"expected an epsilon from 0 to 1, got {self.epsilon}; epsilon is a probability")
+
+    def effective(self) -> OpponentSettings:
+        """Return the settings with defaults in place of those that have no effect."""
+        if self.kind == "random":
+            return OpponentSettings("random")
+        return self if self.filler == "hashed" else replace(self, hash_key=0)
 
 
 class OpponentArrays(NamedTuple):
@@ -126,12 +132,28 @@ class Opponent(Player):
                 "each lane, or a single setting for all lanes"
             )
 
+    def distribution(self, graph: PositionGraph, rows: NDArray[np.int32], role: int) -> NDArray[np.float64]:
+        """See `Memoryless`. If there are settings for several lanes, those of the first lane are used."""
+        graph.list_moves(rows)
+        classes, settings = graph.memo(MoveClasses), self.settings[0]
+        if settings.kind != "random":
+            classes.classify(rows[graph.num_moves[rows, role] > 1], role)
+        moves = graph.num_moves, graph.move_start, graph.keys, classes.classes
+        kind, filler, hash_key = self._kinds[0], self._fillers[0], self._hash_keys[0]
+        return _share(rows, role, *moves, kind, filler, settings.epsilon, hash_key, _WANTS)
+
     def _try(self, turn: Turn, classes: MoveClasses) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Return (choices, rows with unknown classes). The choices are valid only if all classes are known."""
         graph = turn.graph
         moves = graph.num_moves, graph.move_start, graph.keys
         arrays: tuple[NDArray[Any], ...] = self.arrays(classes)
         return _choose(turn.role, turn.lanes, turn.rows, turn.keys, turn.plies, *moves, *arrays)
+
+
+@inlined
+def _hashed(state_key: np.uint64, hash_key: np.uint64, count: int) -> int:
+    """Return a number below `count` that is always the same in the same position; for use inside kernels."""
+    return below(mix(state_key, hash_key), np.uint64(0), np.uint64(0), count)
 
 
 @inlined
@@ -164,8 +186,7 @@ def choose_in_lane(
     if opponent.fillers[lane] == _FILL_RANDOM:
         which = below(key, ply, _WHICH, count)
     elif opponent.fillers[lane] != _FILL_FIRST:
-        # depends only on the state, so the choice is always the same in the same position
-        which = below(mix(state_keys[row], opponent.hash_keys[lane]), np.uint64(0), np.uint64(0), count)
+        which = _hashed(state_keys[row], opponent.hash_keys[lane], count)
     return nth_wanted(begin, opponent.classes, wants, best, which)
 
 
@@ -201,6 +222,45 @@ def _choose(
             unknown[num_unknown] = rows[i]
             num_unknown += 1
     return choices, unknown[:num_unknown]
+
+
+@kernel
+def _share(
+    rows: I32,
+    role: int,
+    num_moves: I32x2,
+    move_start: I64x2,
+    state_keys: U64,
+    classes: I8,
+    kind: Int8,
+    filler: Int8,
+    epsilon: float,
+    hash_key: np.uint64,
+    wants: I8x2,
+) -> F64:
+    """Return the probabilities of the role's moves, one row after the other; see `_choose`."""
+    total = 0
+    for row in rows:
+        total += num_moves[row, role]
+    shares = np.empty(total)
+    at = 0
+    for row in rows:
+        moves, begin = int(num_moves[row, role]), move_start[row, role]
+        own = shares[at : at + moves]
+        at += moves
+        own[:] = 1.0 / max(moves, 1)
+        if kind == _RANDOM or moves <= 1:
+            continue
+        own[:] = epsilon / moves
+        best, count = most_wanted(begin, moves, classes, wants[kind])
+        if filler == _FILL_RANDOM:
+            for move in range(moves):
+                if wants[kind][classes[begin + move]] == best:
+                    own[move] += (1.0 - epsilon) / count
+        else:
+            which = 0 if filler == _FILL_FIRST else _hashed(state_keys[row], hash_key, count)
+            own[nth_wanted(begin, classes, wants[kind], best, which)] += 1.0 - epsilon
+    return shares
 
 
 Readers: TypeAlias = Mapping[str, Callable[[str], object]]

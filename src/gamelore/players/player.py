@@ -105,6 +105,14 @@ class Player(Protocol):
         return None
 
 
+class Memoryless(Protocol):
+    """Player with known move probabilities, such as `Perfect`, `Reasonable`, `Opponent` or `Uniform` (random)."""
+
+    def distribution(self, graph: PositionGraph, rows: NDArray[np.int32], role: int) -> NDArray[np.float64]:
+        """Return the probabilities of the role's moves, float64[total], one row after the other."""
+        ...
+
+
 @inlined
 def most_wanted(begin: int, num_moves: int, grades: I8, wants: I8) -> tuple[int, int]:
     """Return (highest preference among the moves, number of moves with this preference); for use inside kernels.

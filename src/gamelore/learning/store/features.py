@@ -20,8 +20,8 @@ This module needs neither a game nor a graph. The module learning/td/discovery.p
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
@@ -30,6 +30,9 @@ import numpy as np
 from ...errors import GameloreError, check_word
 
 Tree: TypeAlias = "int | str | tuple[Tree, ...]"
+Replies: TypeAlias = Mapping[tuple[int, ...], int]
+"""Decisions of the opponents: (number of their moves of each class, class of the chosen move) -> times met. See
+`td.replies`."""
 Rule = Literal["visits", "mean", "first", "most"]
 
 OPEN = "n"
@@ -138,17 +141,25 @@ class FeatureValues(Mapping[str, tuple[float, int]]):
 
     outcomes  the possible goal values of a match of the source, ascending
     depth     depth of the trees in plies below the afterstate; features of different depths cannot be compared
+    replies   how the opponents of the source replied; empty if they were not counted. It may be given as a mapping, or
+              as rows: the numbers of a key, followed by the times
 
     Texts are converted to canonical form. Raises GameloreError for a text that is not a feature.
     """
 
     def __init__(
-        self, values: Mapping[str, tuple[float, int]], outcomes: Sequence[int] = STANDARD, depth: int = 2
+        self,
+        values: Mapping[str, tuple[float, int]],
+        outcomes: Sequence[int] = STANDARD,
+        depth: int = 2,
+        replies: Replies | Iterable[Sequence[int]] = (),
     ) -> None:
         pairs = ((canonical_text(text), (float(value), int(visits))) for text, (value, visits) in values.items())
         self._values = dict(sorted(pairs))
         self.outcomes = tuple(sorted(outcomes))
         self.depth = depth
+        rows = reply_rows(replies) if isinstance(replies, Mapping) else replies
+        self.replies = {tuple(key): times for *key, times in sorted(map(tuple, rows))}
 
     def __getitem__(self, text: str) -> tuple[float, int]:
         return self._values[text]
@@ -170,7 +181,12 @@ class FeatureValues(Mapping[str, tuple[float, int]]):
         texts = sorted(self._values)
         order = sorted(texts, key=lambda text: int(stream(seed, run, "shuffle", text)))
         moved = {text: self._values[other] for text, other in zip(texts, order, strict=True)}
-        return FeatureValues(moved, self.outcomes, self.depth)
+        return FeatureValues(moved, self.outcomes, self.depth, self.replies)
+
+
+def reply_rows(replies: Replies) -> list[tuple[int, ...]]:
+    """Return counted replies as rows: the numbers of a key, followed by the times; ascending."""
+    return sorted((*key, times) for key, times in replies.items())
 
 
 def combine(values: Sequence[FeatureValues], rule: Rule = "visits") -> FeatureValues:
@@ -181,7 +197,9 @@ def combine(values: Sequence[FeatureValues], rule: Rule = "visits") -> FeatureVa
     first   the value of the first source, in the order of `values`
     most    the value of the source with the most visits of the feature; if several have equally many, the first of them
 
-    The visits of a mean are the sum of the visits. The result has the outcomes of all sources. Raises GameloreError if
+    The visits of a mean are the sum of the visits. The replies are added up, except that "first" takes those of the
+    first source that has any, and "most" those of the source with the most. The result has the outcomes of all sources.
+    Raises GameloreError if
     there is no source, if the rule is unknown, or if the sources have different depths.
     """
     depths = sorted({source.depth for source in values})
@@ -194,7 +212,21 @@ def combine(values: Sequence[FeatureValues], rule: Rule = "visits") -> FeatureVa
         for text, cell in source.items():
             cells[text].append(cell)
     outcomes = {outcome for source in values for outcome in source.outcomes}
-    return FeatureValues({text: _combined(own, rule) for text, own in cells.items()}, sorted(outcomes), depths[0])
+    combined = {text: _combined(own, rule) for text, own in cells.items()}
+    return FeatureValues(combined, sorted(outcomes), depths[0], _combined_replies(values, rule))
+
+
+def _combined_replies(values: Sequence[FeatureValues], rule: Rule) -> Replies:
+    """Return the replies of several sources together."""
+    counted = [source.replies for source in values if source.replies]
+    if rule == "first":
+        counted = counted[:1]
+    if rule == "most" and counted:
+        counted = [max(counted, key=lambda replies: sum(replies.values()))]
+    total: Counter[tuple[int, ...]] = Counter()
+    for replies in counted:
+        total.update(replies)
+    return total
 
 
 def _combined(cells: Sequence[tuple[float, int]], rule: Rule) -> tuple[float, int]:

@@ -12,6 +12,8 @@ The tables with their columns:
                 end                                    moves: JSON, for each ply a list with a move of each role
     afterstate  learner, state, q, visits              state: the sorted numbers of its facts, <u4 each
     feature     learner, feature, value, visits        Table 1 of B&S 2007, computed after `features_at` matches
+    reply       learner, inherited, wins, losses,      decisions of the opponents, see td/replies.py; inherited: 1 for
+                gives, neutrals, chosen, times         those of other games, with which the learner began
     sequence    learner, number, role, kind, moves,    the SeqTable of L&E 2004, in the order of first encounters;
                 context, encounters, several           moves, context: numbers of moves and of facts, <u4 each
     pair        learner, number, role, context,        context pairs, with the counts of their advice
@@ -25,7 +27,7 @@ sequences learns for all roles; its role is ALL_ROLES.
 
 The same knowledge as JSON, for other machines, for archives and for other programs:
 
-    {"format": "gamelore-knowledge", "version": 3, "gamelore": "0.1.0",
+    {"format": "gamelore-knowledge", "version": 4, "gamelore": "0.1.0",
      "games": [{"rules_hash", "name", "roles", "rules", "facts": [text ..]} ..],
      "learners": [{"game": rules_hash, "role", "opponent", "settings": {..}, "seed", "gamelore", "created",
                    "sources": [..], "outcomes": [goal value ..], "inherited": [[feature, value, visits] ..],
@@ -33,11 +35,12 @@ The same knowledge as JSON, for other machines, for archives and for other progr
                    "trajectories": [[match id, [[move of each role] ..], end] ..],
                    "afterstates": [[[fact ..], q, visits] ..],       fact: an index into the game's facts
                    "features": [[feature, value, visits] ..], "features_at": matches,
+                   "replies": [[inherited, wins, losses, gives, neutrals, chosen, times] ..],
                    "sequences": [[role, kind, [move ..], [fact ..], encounters, several] ..],     move: an index, too
                    "pairs": [[role, [fact ..], [[kind, [move ..]] ..], comments, agreements, tries, successes]
                              ..]} ..]}
 
-Version 1 had no sequences and no pairs, and version 2 had no trajectories. Both versions can still be read.
+Versions 1, 2 and 3 can still be read. They had no sequences and pairs, no trajectories, and no replies.
 
 If an imported learner has the same game, role, opponent, settings and seed as a learner of the store, the learner with
 more matches is kept. If the two differ in a match that both played, KnowledgeError is raised and nothing is imported.
@@ -61,7 +64,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 
 from ...errors import KnowledgeError
-from .features import STANDARD, FeatureValues
+from .features import STANDARD, FeatureValues, Replies, reply_rows
 from .schema import (
     ALL_ROLES,
     Afterstate,
@@ -174,6 +177,7 @@ class Knowledge(StoreFile):
             number = find_learner(connection, identity)
             if number is None:
                 number = add_learner(connection, identity, made, inherited or {})
+                add_replies(connection, number, INHERITED, inherited.replies if inherited else {})
         return self.find(number)
 
     def find(self, learner_id: int) -> StoredLearner:
@@ -213,7 +217,8 @@ class Knowledge(StoreFile):
         """Store the learner's next matches, and the rows that it learned from them.
 
         learned     for a learner of values: the afterstates whose value or visits changed, with their new value and
-                    total visits; for a learner of sequences: its whole knowledge, which replaces the stored knowledge
+                    total visits, and the new replies, which are added to the stored replies; for a learner of
+                    sequences: its whole knowledge, which replaces the stored knowledge
         trajectory  number of the trajectory of the match; the trajectory is removed
 
         Raises KnowledgeError if another process has stored matches of the same learner in the meantime.
@@ -222,6 +227,7 @@ class Knowledge(StoreFile):
             if learner.has_sequences:
                 self._put_sequences(connection, game, learner.id, learned)
             self._put_afterstates(connection, game, learner.id, learned.afterstates)
+            add_replies(connection, learner.id, OWN, dict(learned.replies))
             if trajectory is not None:
                 self._name_match(connection, learner, trajectory)
 
@@ -314,7 +320,8 @@ class Knowledge(StoreFile):
 
     def learned(self, learner: StoredLearner) -> LearnedRows:
         """Return the whole knowledge of the learner."""
-        return LearnedRows(self.afterstates(learner), self.sequences(learner), self.pairs(learner))
+        replies = self._replies(learner, OWN).items()
+        return LearnedRows(self.afterstates(learner), self.sequences(learner), self.pairs(learner), replies)
 
     def afterstates(self, learner: StoredLearner) -> list[Afterstate]:
         """Return every afterstate that has a value, in the order of the encoded states in the file."""
@@ -372,14 +379,21 @@ class Knowledge(StoreFile):
         """Return the learner's stored feature values. They were computed after `features_at` matches."""
         with self.reported() as connection:
             values = _values(_rows(connection, "features", learner.id))
-        return FeatureValues(values, learner.outcomes, learner.depth)
+        return FeatureValues(values, learner.outcomes, learner.depth, self._replies(learner, OWN))
 
     def inherited(self, learner: StoredLearner) -> FeatureValues | None:
         """Return the feature values with which the learner began, or None if it began without any."""
         with self.reported() as connection:
             values = _values(_rows(connection, "inherited", learner.id))
         outcomes = {outcome for source in learner.sources for outcome in source["outcomes"]}
-        return FeatureValues(values, sorted(outcomes) or STANDARD, learner.depth) if values else None
+        replies = self._replies(learner, INHERITED)
+        return FeatureValues(values, sorted(outcomes) or STANDARD, learner.depth, replies) if values else None
+
+    def _replies(self, learner: StoredLearner, inherited: int) -> Replies:
+        """Return the replies that the learner has counted (OWN), or those with which it began (INHERITED)."""
+        with self.reported() as connection:
+            rows = _rows(connection, "replies", learner.id)
+        return {tuple(key): times for origin, *key, times in rows if origin == inherited}
 
 
 # functions that read and write rows in the caller's transaction
@@ -551,6 +565,14 @@ def _value_rows(values: FeatureTable) -> list[tuple[str, float, int]]:
     return [(feature, float(value), int(visits)) for feature, (value, visits) in values.items()]
 
 
+def add_replies(connection: sqlite3.Connection, learner: int, inherited: int, replies: Replies) -> None:
+    """Add replies to those of a learner: OWN, or INHERITED."""
+    connection.executemany(
+        "INSERT INTO reply VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET times = times + excluded.times",
+        [(learner, inherited, *row) for row in reply_rows(replies)],
+    )
+
+
 def replace_rows(connection: sqlite3.Connection, table: str, learner: int, rows: Sequence[tuple[Any, ...]]) -> None:
     """Replace all rows of a learner in a table. The new rows do not contain the learner's number."""
     connection.execute(f"DELETE FROM {table} WHERE learner = ?", [learner])
@@ -581,7 +603,8 @@ def _where(selection: Selection) -> tuple[str, list[object]]:
 
 
 NAME = "gamelore-knowledge"
-VERSION = 3
+VERSION = 4
+OWN, INHERITED = 0, 1  # values of the column `inherited`
 
 
 def export_learners(knowledge: Knowledge, path: Path, ids: Sequence[int] | None = None) -> int:
@@ -614,13 +637,17 @@ _LISTS = {
     "matches": "SELECT reward, length FROM match WHERE learner = ? ORDER BY number",
     "afterstates": "SELECT state, q, visits FROM afterstate WHERE learner = ? ORDER BY state",
     "features": "SELECT feature, value, visits FROM feature WHERE learner = ? ORDER BY feature",
+    "replies": "SELECT inherited, wins, losses, gives, neutrals, chosen, times FROM reply WHERE learner = ? "
+    "ORDER BY inherited, wins, losses, gives, neutrals, chosen",
     "sequences": "SELECT role, kind, moves, context, encounters, several FROM sequence WHERE learner = ? "
     "ORDER BY number",
 }
 
 
 def _rows(connection: sqlite3.Connection, name: str, learner: int) -> list[tuple[Any, ...]]:
-    """Return all rows of a learner for one key of _LISTS."""
+    """Return all rows of a learner for one key of _LISTS; none if the file is older than the table."""
+    if name == "replies" and not connection.execute("SELECT * FROM sqlite_master WHERE name = 'reply'").fetchone():
+        return []
     return connection.execute(_LISTS[name], [learner]).fetchall()
 
 
@@ -732,6 +759,7 @@ def _take(connection: sqlite3.Connection, game: _Game, learner: dict[str, Any]) 
     afterstates = [(game.facts(facts), q, visits) for facts, q, visits in learner["afterstates"]]
     replace_rows(connection, "afterstate", number, afterstates)
     put_features(connection, number, _values(learner["features"]), learner["features_at"])
+    replace_rows(connection, "reply", number, list(map(tuple, learner.get("replies", []))))
     sequences = [
         (role, kind, game.moves(moves), game.facts(context), *counts)
         for role, kind, moves, context, *counts in learner.get("sequences", [])

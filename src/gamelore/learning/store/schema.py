@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, Self
 from ...errors import KnowledgeError
 
 APPLICATION_ID = 0x676C6F72  # "glor" in ASCII; SQLite stores it in bytes 68-71 of the file
-FORMAT = 3  # the user_version; a version of gamelore that adds tables increases it
+FORMAT = 4  # the user_version; a version of gamelore that adds tables increases it
 BUSY_SECONDS = 30.0  # maximum time that a writer waits for other writers
 
 _AFTERSTATES = """
@@ -75,7 +75,15 @@ ALTER TABLE match ADD COLUMN id TEXT;
 CREATE UNIQUE INDEX match_id ON match (learner, id) WHERE id IS NOT NULL;
 """
 
-SCHEMAS = (_AFTERSTATES, _SEQUENCES, _TRAJECTORIES)
+_REPLIES = """
+CREATE TABLE reply (
+    learner INTEGER NOT NULL REFERENCES learner, inherited INTEGER NOT NULL, wins INTEGER NOT NULL,
+    losses INTEGER NOT NULL, gives INTEGER NOT NULL, neutrals INTEGER NOT NULL, chosen INTEGER NOT NULL,
+    times INTEGER NOT NULL,
+    PRIMARY KEY (learner, inherited, wins, losses, gives, neutrals, chosen)) WITHOUT ROWID;
+"""
+
+SCHEMAS = (_AFTERSTATES, _SEQUENCES, _TRAJECTORIES, _REPLIES)
 """SQL statements that add the tables of each format; the first entry belongs to format 1."""
 
 DEPTH = 2  # default depth of features, for learners whose settings have no depth (B&S 2007, section 3)
@@ -215,11 +223,16 @@ class PairRow(NamedTuple):
 
 
 class LearnedRows(NamedTuple):
-    """Knowledge of a learner as rows: afterstates for a learner of values, else sequences and pairs."""
+    """Knowledge of a learner as rows: afterstates and replies for a learner of values, else sequences and pairs.
+
+    replies  counted replies of the opponents, as items of `features.Replies`: all of them when they are read, only the
+             new ones when they are stored
+    """
 
     afterstates: Iterable[Afterstate] = ()
     sequences: Iterable[SequenceRow] = ()
     pairs: Iterable[PairRow] = ()
+    replies: Iterable[tuple[tuple[int, ...], int]] = ()
 
 
 class StoreFile:

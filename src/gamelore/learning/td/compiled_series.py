@@ -34,6 +34,7 @@ from ...players.position_graph import GraphArrays, joint_number, must_choose
 from .afterstates import UNMET, moves_alone, own_afterstate, write_trail
 from .initial_values import Initial
 from .learner import Learner
+from .replies import add_decisions, decisions
 from .update import (
     NUM_UNEXPANDED,
     NUM_UNMET,
@@ -101,6 +102,19 @@ _NUM_UNLISTED, _NUM_UNCLASSIFIED, _NUM_LANES = range(3)
 _LOG, _ENTRIES, _MOVES = range(3, 6)
 
 
+class _Replies(NamedTuple):
+    """Decisions of the opponents in matches that ended, which are counted after the call, see replies.py.
+
+    The arrays have room for the decisions of a longest match; they are empty if replies are not counted.
+    """
+
+    size: I64
+    lanes: I64
+    rows: I32
+    roles: I32
+    choices: I32
+
+
 class _Memory(NamedTuple):
     """Working memory of the kernels for one lane, and two numbers in arrays of length 1.
 
@@ -140,6 +154,7 @@ class _Task(NamedTuple):
     results: Results
     missing: Missing
     missing_in_graph: _MissingInGraph
+    replies: _Replies
     memory: _Memory
     clock: _Clock
 
@@ -147,12 +162,15 @@ class _Task(NamedTuple):
 class CompiledSeries:
     """The matches of all lanes between a learner and an opponent, which has all other roles.
 
-    `results` has a column for each match number.
+    `results` has a column for each match number. With `replies`, the learner counts the opponent's replies, as
+    `Learner.count` does.
 
     Raise GameloreError if the learner, the opponent or `results` are for fewer lanes or matches.
     """
 
-    def __init__(self, learner: Learner, opponent: Opponent, lanes: Lanes, results: Results) -> None:
+    def __init__(
+        self, learner: Learner, opponent: Opponent, lanes: Lanes, results: Results, *, replies: bool = False
+    ) -> None:
         _check_sizes(learner, lanes, results)
         if lanes.active.size:
             for role in set(range(lanes.graph.game.num_roles)) - {learner.role}:
@@ -163,11 +181,13 @@ class CompiledSeries:
         self._results = results
         self._classes = lanes.graph.memo(MoveClasses)
         room = max(_ROOM, len(lanes.matches))
-        unexpanded, unmet, spaces, unknown = np.empty((4, room), np.int32)
-        self._missing = Missing(np.zeros(3, np.int64), unexpanded, unmet, spaces, unknown)
+        unexpanded, unmet, unknown = np.empty((3, room), np.int32)
+        self._missing = Missing(np.zeros(3, np.int64), unexpanded, unmet, np.empty(room, np.int64), unknown)
         unlisted, rows, roles, waiting = np.empty((4, room), np.int32)
         successors = np.full(len(lanes.matches), -1, np.int32)
         self._missing_in_graph = _MissingInGraph(np.zeros(6, np.int64), unlisted, rows, roles, waiting, successors)
+        self._counts_replies = replies
+        self._replies = _replies(0)
         self._values = np.empty(_FIRST_MOVES)
         self._ended = np.zeros(1, np.int64)
         self._clock = _Clock(np.zeros(3, np.int64), np.zeros(3, np.int64))
@@ -180,6 +200,7 @@ class CompiledSeries:
         """
         lanes = self._lanes
         try:
+            self._count_replies()
             self._tell(on_ended)
             while lanes.active.size:
                 self._call()
@@ -207,6 +228,7 @@ class CompiledSeries:
 
     def compute_missing(self) -> None:
         """Compute what was found missing."""
+        self._count_replies()
         missing, others = self._missing, self._missing_in_graph
         unexpanded, unmet, unknown = missing.counts.tolist()
         unlisted, unclassified, num_lanes, is_log_short, entries, moves = others.counts.tolist()
@@ -219,12 +241,24 @@ class CompiledSeries:
         if moves:
             self._values = np.empty(2 * moves)
         self._prepare(
-            missing.unexpanded[:unexpanded], missing.unmet[:unmet], missing.spaces[:unknown], missing.unknown[:unknown]
+            missing.unexpanded[:unexpanded], missing.unmet[:unmet], missing.asking[:unknown], missing.unknown[:unknown]
         )
         if entries:
             begin = perf_counter()
             self._learner.table.reserve(entries)
             self._learner.seconds_learning += perf_counter() - begin
+
+    def _count_replies(self) -> None:
+        """Count the decisions of the opponents in the matches that ended."""
+        replies, size = self._replies, int(self._replies.size[0])
+        lanes, rows, roles, choices = (column[:size] for column in replies[1:])
+        met = []
+        for role in np.unique(roles).tolist():
+            own = roles == role
+            met.append(decisions(self._lanes.graph, role, lanes[own], rows[own], choices[own]))
+        replies.size[0] = 0
+        for counted in met:
+            add_decisions(counted, self._learner.replies)
 
     def _open(self, rows: NDArray[np.int32]) -> None:
         graph = self._lanes.graph
@@ -247,7 +281,7 @@ class CompiledSeries:
         self,
         unexpanded: NDArray[np.int32],
         unmet: NDArray[np.int32],
-        spaces: NDArray[np.int32],
+        asking: NDArray[np.int64],
         unknown: NDArray[np.int32],
     ) -> None:
         """Prepare the learner's choices and entries, see `Missing`."""
@@ -256,13 +290,16 @@ class CompiledSeries:
         learner.graph.expand(unexpanded)
         if unmet.size:
             learner.representatives.meet(learner.role, unmet)
-        learner.initial.look_into(spaces, unknown)
+        learner.look_into(asking, unknown)
         learner.seconds_choosing += perf_counter() - begin - (learner.initial.seconds - looking)
 
     def _task(self) -> _Task:
         learner, lanes = self._learner, self._lanes.arrays
         width = lanes.row_log.shape[1]
         entries = np.array([learner.table.size], np.int64)
+        longest = (width - 1) * self._lanes.graph.game.num_roles
+        if self._counts_replies and self._replies.rows.size < longest:  # it is empty between two calls
+            self._replies = _replies(max(longest, MOST_PLIES))
         trail, turns = np.empty((2, width), np.int32)
         memory = _Memory(entries, self._ended, self._values, trail, turns, np.empty(width, np.int64))
         return _Task(
@@ -276,6 +313,7 @@ class CompiledSeries:
             self._results,
             self._missing,
             self._missing_in_graph,
+            self._replies,
             memory,
             self._clock,
         )
@@ -286,6 +324,11 @@ class CompiledSeries:
         self._learner.seconds_choosing += float(spent[_CHOOSING]) * self._seconds
         self._learner.seconds_learning += float(spent[_LEARNING]) * self._seconds
         self._clock.spent[:], self._seconds = 0, 0.0
+
+
+def _replies(room: int) -> _Replies:
+    columns = np.empty((3, room), np.int32)
+    return _Replies(np.zeros(1, np.int64), np.empty(room, np.int64), *columns)
 
 
 def _check_sizes(learner: Learner, lanes: Lanes, results: Results) -> None:
@@ -412,11 +455,11 @@ def _play_ply(learner: int, lane: int, task: _Task) -> bool:
 def _enter_one(lane: int, afterstate: np.int32, task: _Task) -> bool:
     """Make the entry of an afterstate that the lane uses. Return whether nothing is missing."""
     lookup = task.lookup
-    fresh, space = enter(lane, afterstate, lookup.groups, lookup.numbers, task.initial, lookup.keys, lookup.q)
+    fresh, is_known = enter(lane, afterstate, lookup.groups, lookup.numbers, task.initial, lookup.keys, lookup.q)
     task.memory.entries[0] += fresh
-    if space >= 0:
-        note_unknown(space, afterstate, task.missing)
-    return space < 0
+    if not is_known:
+        note_unknown(lane, afterstate, task.missing)
+    return is_known
 
 
 @inlined
@@ -490,13 +533,32 @@ def _learn(role: int, lane: int, reward: float, task: _Task) -> bool:
 
 
 @inlined
+def _log_replies(learner: int, lane: int, task: _Task) -> None:
+    """Log the decisions of the opponents in the match of a lane."""
+    lanes, replies = task.lanes, task.replies
+    for ply in range(lanes.plies[lane]):
+        row = lanes.row_log[lane, ply]
+        for role in range(lanes.joint.shape[1]):
+            if role != learner and task.graph.num_moves[row, role] > 1:
+                at = replies.size[0]
+                replies.lanes[at], replies.rows[at], replies.roles[at] = lane, row, role
+                replies.choices[at] = lanes.choice_log[lane, ply, role]
+                replies.size[0] = at + 1
+
+
+@inlined
 def _end_match(role: int, lane: int, end: int, start: int, task: _Task) -> bool:
     """Learn from the match of a lane, and begin the next. Return whether nothing is missing."""
     lanes, results = task.lanes, task.results
     match, goal = lanes.matches[lane], task.graph.goals[lanes.rows[lane], role]
     reward = max(goal, 0) if end == TERMINAL else 0
+    room, counts_replies = task.replies.rows.size, task.replies.rows.size > 0
+    if counts_replies and room - task.replies.size[0] < lanes.plies[lane] * lanes.joint.shape[1]:
+        return False
     if not _learn(role, lane, float(reward), task):
         return False
+    if counts_replies:
+        _log_replies(role, lane, task)
     results.rewards[lane, match] = reward
     results.lengths[lane, match] = lanes.plies[lane]
     results.num_stuck[lane] += end == STUCK

@@ -1,10 +1,12 @@
-"""Settings of a learner of values, and the initial values of its afterstates: default, lookahead or transfer.
+"""Settings of a learner of values, and the initial values of its afterstates: default, lookahead, transfer or oracle.
 
-The three kinds of learners differ only in the value of an afterstate before its first visit:
+The kinds of learners differ only in the value of an afterstate before its first visit:
 
 baseline   the default
 lookahead  the value that a search below the afterstate finds
 transfer   the value of the feature that the afterstate matches; for a terminal afterstate, its true reward
+oracle     the exact expected reward against this opponent (solver/best_response.py). The paper has no such learner; it
+           shows how far any initial values can go
 
 A *space* divides afterstates into classes. All afterstates of a class have the same initial value. The numbers of the
 classes are
@@ -15,6 +17,9 @@ classes are
 
 Lanes share a space, so the class of each afterstate is computed only once. A *group* consists of a space and a value
 for each of its classes. Lanes with equal settings and feature values share a group.
+
+Values of an oracle, or of features further below (deep_features.py), are too many for classes. A group with such values
+has a *valuation* instead, which computes the value of one afterstate at a time.
 """
 
 from __future__ import annotations
@@ -22,25 +27,35 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import asdict, dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import GameloreError, check_word
+from ...matches.opponents import Opponent, OpponentSettings
 from ...players.kernel import I32, F64x2, I32x2, Int32, inlined, kernel
 from ...players.lookahead import Heuristic, choice_values, lookahead
-from ..store.features import Equivalence, FeatureValues
+from ...solver.best_response import BestResponse
+from ..store.features import Equivalence, FeatureValues, Replies
 from .afterstates import Afterstates, grown, pair_origins
+from .deep_features import DeepFeatures
 from .discovery import FIRST_SET, UNKNOWN, FeatureSpace, feature_space
+from .replies import NUM_CLASSES, fit
 
 if TYPE_CHECKING:
     from ...players.position_graph import PositionGraph
 
-Kind = Literal["baseline", "transfer", "lookahead"]
+Kind = Literal["baseline", "transfer", "lookahead", "oracle"]
 Initialisation = Literal["lazy", "siblings", "eager"]
 Ties = Literal["random", "first"]
-Control = Literal["terminal", "shuffled", "features"]
+Control = Literal["terminal", "shuffled", "features", "replies", "minimax", "optimal"]
+_CONTROLS: dict[Kind, tuple[Control | None, ...]] = {
+    "transfer": (None, "terminal", "shuffled", "features"),
+    "oracle": (None, "optimal"),
+}
+_DEEP_CONTROLS: tuple[Control | None, ...] = (None, "shuffled", "replies", "minimax")
+"""Controls of a transfer learner with turns > 0."""
 Symmetric = Literal["all", "none"]
 """Whether afterstates that are equal by symmetry share one learned value: "all" symmetries count, or "none"."""
 _WORDS = {"kind": Kind, "heuristic": Heuristic, "initialisation": Initialisation, "ties": Ties, "symmetry": Symmetric}
@@ -57,6 +72,8 @@ class LearnerSettings:
                     the value of the feature that it matches, or the default if there is none.
                     "lookahead": A search computes the value. Terminal positions at any level of the search have their
                     true reward.
+                    "oracle": Every afterstate has the highest expected reward that this learner can reach against its
+                    opponent, with its own random moves. All positions of the game must fit into memory.
     heuristic       for "lookahead": assumed behaviour of the other roles in the search, see `players.lookahead`
     initialisation  time of the initial values (readings.md, B&S 5 and 11). An afterstate has the default value before.
                     "lazy": An afterstate gets its initial value after the first match that visited it.
@@ -72,10 +89,16 @@ class LearnerSettings:
     ties            choice among several best moves: "random", or "first" for the first move in action order
     equivalence     for "transfer": pairs of equivalent outcomes, ((outcome of this game, outcome of the source), ..);
                     None for `Equivalence.default`
-    control         for "transfer", a control experiment:
+    turns           for "transfer": number of turns between an afterstate and the afterstates below it whose features
+                    give its value, see deep_features.py. With 0, its own feature gives its value, as in the paper
+    control         a control experiment. For "transfer":
                     "terminal": The learner recognises terminal afterstates and uses no features.
                     "shuffled": The values are permuted among the features, differently in each run.
                     "features": The learner uses features and does not recognise terminal afterstates.
+                    For "transfer" with turns, only "shuffled" of these, and
+                    "replies": The learner uses no features; every leaf has the default value.
+                    "minimax": The learner uses no model of the replies; the others do what is worst for it.
+                    For "oracle": "optimal": The values are those of a learner that never makes a random move.
     symmetry        "all": Afterstates that are images of each other under the symmetries of the game share one entry.
                     The paper uses no symmetries; this setting is an addition of gamelore.
     """
@@ -93,6 +116,7 @@ class LearnerSettings:
     equivalence: Pairs | None = None
     control: Control | None = None
     symmetry: Symmetric = "none"
+    turns: int = 0
 
     def __post_init__(self) -> None:
         for name, words in _WORDS.items():
@@ -103,10 +127,17 @@ class LearnerSettings:
                 raise GameloreError(f"expected {name} from 0 to 1, got {getattr(self, name)}; correct the settings")
         if self.depth < 0:
             raise GameloreError(f"expected a depth of at least 0, got {self.depth}; the depth is a number of plies")
-        if self.kind != "transfer" and (self.control or self.equivalence):
+        if self.turns < 0 or (self.turns and self.kind != "transfer"):
             raise GameloreError(
-                f"expected control and equivalence only for the transfer learner, got them for {self.kind}; "
-                "leave them out"
+                f"expected turns of at least 0, and only for the transfer learner, got {self.turns} for {self.kind}; "
+                "leave turns out"
+            )
+        fitting = _DEEP_CONTROLS if self.turns else _CONTROLS.get(self.kind, (None,))
+        if self.control not in fitting or (self.equivalence and self.kind != "transfer"):
+            raise GameloreError(
+                f"expected control and equivalence only for the transfer learner, got them for {self.kind}; leave them "
+                "out (the control optimal belongs to the oracle; replies and minimax to a transfer learner with turns, "
+                "terminal and features to one without)"
             )
         if self.equivalence is not None:  # JSON gives a dictionary or lists
             object.__setattr__(self, "equivalence", tuple(sorted(dict(self.equivalence).items())))
@@ -116,19 +147,27 @@ class LearnerSettings:
         """Whether the learner needs feature values of a source game."""
         return self.kind == "transfer" and self.control != "terminal"
 
+    @property
+    def needs_replies(self) -> bool:
+        """Whether the learner needs the replies of the opponents in a source game."""
+        return self.turns > 0 and self.control != "minimax"
+
     def described(self) -> dict[str, Any]:
         """Return the settings as a dictionary of JSON values, which identifies the learner in the store and the lab.
 
-        The dictionary contains `symmetry` only if it differs from the default. Learners that were stored before this
-        setting existed are therefore still found.
+        The dictionary contains `symmetry` and `turns` only if they differ from the default. Learners that were stored
+        before these settings existed are therefore still found.
         """
         about = asdict(self)
         if self.symmetry == "none":
             del about["symmetry"]
+        if not self.turns:
+            del about["turns"]
         return about
 
 
 NO_GROUP = -1
+NO_SPACE = -1
 
 
 class Space(Protocol):
@@ -189,6 +228,36 @@ class LookaheadSpace:
         return (FIRST_SET + np.array(numbers, np.int32)[places.ravel()]).astype(np.int32)
 
 
+class Valuation(Protocol):
+    """Values of single afterstates for several learners, as an alternative to a space and the values of its classes."""
+
+    def of(self, learners: NDArray[np.int32], afterstates: Afterstates) -> NDArray[np.float64]:
+        """Return the value of afterstates[i] for the learner learners[i], float64[n]. This may expand the graph."""
+
+
+ValuationT = TypeVar("ValuationT", bound=Valuation)
+
+
+class ExactValues:
+    """The exact values of oracles, as a `Valuation`; oracles with the same opponent share a table."""
+
+    def __init__(self) -> None:
+        self._tables: list[BestResponse] = []
+
+    def add(self, table: BestResponse) -> int:
+        """Add a learner with this table, and return its number."""
+        self._tables.append(table)
+        return len(self._tables) - 1
+
+    def of(self, learners: NDArray[np.int32], afterstates: Afterstates) -> NDArray[np.float64]:
+        """See `Valuation`."""
+        out = np.empty(len(afterstates))
+        for learner in np.unique(learners).tolist():
+            own = learners == learner
+            out[own] = self._tables[learner].of(afterstates[own])
+        return out
+
+
 @dataclass
 class SpaceUse:
     """A space, and the time that was needed to determine the classes of its afterstates.
@@ -203,10 +272,20 @@ class SpaceUse:
     seconds: float = 0.0
 
 
+@dataclass
+class ValuationUse:
+    """A valuation, and the time that it needed; see `SpaceUse`."""
+
+    valuation: Valuation
+    label: str
+    seconds: float = 0.0
+
+
 class Initial(NamedTuple):
     """The arrays of `InitialValues`, for kernels.
 
-    group_space   int32[groups], number of the space of each group
+    group_space   int32[groups], number of the space of each group; NO_SPACE if the group has a valuation. `values` then
+                  gives the initial value of an afterstate, and the learner keeps it in its table
     classes       int32[spaces, any], classes of positions: classes[space, row] belongs to the afterstate row
     pair_classes  int32[spaces, any], classes of pairs: pair_classes[space, move] belongs to the afterstate ~move
     worth         float64[groups, num_ids or more], initial value of each class
@@ -234,6 +313,36 @@ class InitialValues:
         self._group_numbers: dict[Hashable, int] = {}
         self._worth_of: list[Callable[[int], float]] = []
         self._known_ids: list[int] = []
+        self._valuations: dict[Hashable, ValuationUse] = {}
+        self._valued: dict[int, tuple[ValuationUse, int]] = {}
+
+    def valuation(self, make: Callable[[], ValuationT], key: Hashable, label: str) -> ValuationT:
+        """Return the valuation with this key; it is made only if the key is new."""
+        if key not in self._valuations:
+            self._valuations[key] = ValuationUse(make(), label)
+        return cast(ValuationT, self._valuations[key].valuation)
+
+    def valued_group(self, valuation: Hashable, key: Hashable, number: Callable[[], int]) -> int:
+        """Return the number of the group with this key, for a valuation given by its key.
+
+        `number` gives the number of the learner in the valuation; it is called only if the key of the group is new.
+        """
+        group = self._new_group((valuation, key), NO_SPACE, lambda _: np.nan)
+        if group not in self._valued:
+            self._valued[group] = self._valuations[valuation], number()
+        return group
+
+    def values(self, groups: NDArray[np.int32], afterstates: Afterstates) -> NDArray[np.float64]:
+        """Return the initial value of afterstates[i] in groups[i], float64[n]. The groups must have valuations."""
+        out = np.empty(len(afterstates))
+        for use in self._valuations.values():
+            mine = np.array([self._valued[group][0] is use for group in groups.tolist()], np.bool_)
+            if mine.any():
+                begin = perf_counter()
+                learners = np.array([self._valued[group][1] for group in groups[mine].tolist()], np.int32)
+                out[mine] = use.valuation.of(learners, afterstates[mine])
+                use.seconds += perf_counter() - begin
+        return out
 
     def space(self, space: Space, key: Hashable, label: str) -> int:
         """Return the number of the space with this key; `space` is added only if the key is new."""
@@ -246,14 +355,21 @@ class InitialValues:
 
     def group(self, space: int, key: Hashable, worth_of: Callable[[int], float]) -> int:
         """Return the number of the space's group with this key; `worth_of` maps a class to its initial value."""
-        if (space, key) not in self._group_numbers:
-            self._group_numbers[space, key] = len(self._worth_of)
+        if (space, key) in self._group_numbers:
+            return self._group_numbers[space, key]
+        group = self._new_group((space, key), space, worth_of)
+        self._fill_worth(space)
+        return group
+
+    def _new_group(self, key: Hashable, space: int, worth_of: Callable[[int], float]) -> int:
+        """Return the number of the group with this key; it is added only if the key is new."""
+        if key not in self._group_numbers:
+            self._group_numbers[key] = len(self._worth_of)
             self._worth_of.append(worth_of)
             self._known_ids.append(0)
             self.group_space = np.append(self.group_space, np.int32(space))
             self.worth = np.vstack([self.worth, np.empty((1, self.worth.shape[1]))])
-            self._fill_worth(space)
-        return self._group_numbers[space, key]
+        return self._group_numbers[key]
 
     def look_into(self, spaces: NDArray[np.int32], afterstates: Afterstates) -> None:
         """Determine the class of afterstates[i] in the space spaces[i], for each i."""
@@ -277,8 +393,13 @@ class InitialValues:
 
     @property
     def seconds(self) -> float:
-        """Time to determine classes in all spaces, in seconds."""
-        return sum(use.seconds for use in self.spaces)
+        """Time to determine classes and values, in seconds."""
+        return sum(use.seconds for use in self.uses)
+
+    @property
+    def uses(self) -> list[SpaceUse | ValuationUse]:
+        """All spaces and valuations."""
+        return [*self.spaces, *self._valuations.values()]
 
     def _fill_worth(self, space: int) -> None:
         """Set the initial values of the new classes of a space, in all groups of the space."""
@@ -293,7 +414,9 @@ class InitialValues:
 
 @inlined
 def class_of(space: int, afterstate: Int32, classes: I32x2, pair_classes: I32x2) -> int:
-    """Return the class of an afterstate, or UNKNOWN; for use inside kernels."""
+    """Return the class of an afterstate, or UNKNOWN; for use inside kernels. In NO_SPACE, every class is UNKNOWN."""
+    if space == NO_SPACE:
+        return UNKNOWN
     if afterstate >= 0:
         return classes[space, afterstate] if afterstate < classes.shape[1] else UNKNOWN
     move = ~afterstate
@@ -316,18 +439,23 @@ def initial_group(
     settings: LearnerSettings,
     values: FeatureValues | None,
     run: tuple[int, int],
+    opponent: OpponentSettings | None = None,
 ) -> int:
     """Return the number of the learner's group; NO_GROUP for a baseline learner.
 
-    run: (seed, run), the key of the random permutation for the control "shuffled".
+    run       (seed, run), the key of the random permutation for the control "shuffled"
+    opponent  the opponent of the learner; only an oracle needs it
 
-    Raises GameloreError for a transfer learner without feature values, or with feature values of another depth.
+    Raises GameloreError for a transfer learner without feature values, or with feature values of another depth, and for
+    an oracle without an opponent, or in a game that is too large.
     """
     default = settings.default
     if settings.kind == "baseline":
         return NO_GROUP
     if settings.kind == "lookahead":
         return _lookahead_group(initial, graph, role, settings)
+    if settings.kind == "oracle":
+        return _oracle_group(initial, graph, role, settings, opponent)
     if settings.control == "terminal":
         space = _feature_space(initial, feature_space(graph, role, 0))
         return initial.group(space, default, lambda number: _reward(number, default))
@@ -354,6 +482,29 @@ def _lookahead_group(initial: InitialValues, graph: PositionGraph, role: int, se
     return initial.group(space, (), worth)
 
 
+def _oracle_group(
+    initial: InitialValues,
+    graph: PositionGraph,
+    role: int,
+    settings: LearnerSettings,
+    opponent: OpponentSettings | None,
+) -> int:
+    if opponent is None:
+        raise GameloreError(
+            "expected the opponent of an oracle (egreedy, random or weak, with its options), got none; name the "
+            "opponent, for example opponent=weak:filler=random"
+        )
+    epsilon = 0.0 if settings.control == "optimal" else settings.epsilon
+    kept = graph.memo(best_response, role, opponent.effective(), epsilon)
+    exact = initial.valuation(ExactValues, ExactValues, "exact values")
+    return initial.valued_group(ExactValues, kept, lambda: exact.add(kept))
+
+
+def best_response(graph: PositionGraph, role: int, opponent: OpponentSettings, epsilon: float) -> BestResponse:
+    """Return the exact values against an opponent; for `PositionGraph.memo`."""
+    return BestResponse(graph, role, Opponent(opponent), epsilon)
+
+
 def _transfer_group(
     initial: InitialValues, graph: PositionGraph, role: int, settings: LearnerSettings, values: FeatureValues
 ) -> int:
@@ -363,6 +514,10 @@ def _transfer_group(
         equivalence = Equivalence.given(dict(settings.equivalence), outcomes)
     features = feature_space(graph, role, settings.depth, equivalence)
     translated = {text: equivalence.back(value) for text, (value, _) in values.items()}
+    if settings.turns:
+        if settings.control == "replies":
+            features, translated = feature_space(graph, role, 0), {}
+        return _deep_group(initial, settings, features, translated, values.replies)
     default, sees_end = settings.default, settings.control != "features"
 
     def worth(number: int) -> float:
@@ -372,6 +527,31 @@ def _transfer_group(
 
     space = _feature_space(initial, features)
     return initial.group(space, (default, sees_end, tuple(translated.items())), worth)
+
+
+def _deep_group(
+    initial: InitialValues,
+    settings: LearnerSettings,
+    features: FeatureSpace,
+    translated: Mapping[str, float],
+    replies: Replies,
+) -> int:
+    model, turns = settings.needs_replies, settings.turns
+    if model and not replies:
+        raise GameloreError(
+            f"expected the opponents' replies in the source of a learner with turns={turns}, got none (older "
+            "versions of gamelore did not count them); learn the source again, or set control to minimax"
+        )
+    key = DeepFeatures, turns, features, model
+    label = f"features of depth {features.depth}, {turns} turns below"
+    deep = initial.valuation(lambda: DeepFeatures(initial.graph, features.role, turns, features, model), key, label)
+
+    def number() -> int:
+        weights = fit(replies) if model else np.ones(NUM_CLASSES)
+        return deep.add(translated, settings.default, settings.epsilon, weights)
+
+    learned = tuple(translated.items()), tuple(replies.items()) if model else ()
+    return initial.valued_group(key, (settings.default, settings.epsilon, learned), number)
 
 
 def _feature_space(initial: InitialValues, space: FeatureSpace) -> int:

@@ -1,6 +1,6 @@
-"""Learners of Banerjee & Stone (2007): baseline, transfer and lookahead; their moves with or without UCT.
+"""Learners of Banerjee & Stone (2007): baseline, transfer and lookahead; an oracle; their moves with or without UCT.
 
-All three kinds of learners usually choose the move to the afterstate with the highest value. With probability epsilon
+All kinds of learners usually choose the move to the afterstate with the highest value. With probability epsilon
 they choose a random move. They learn from a match after its end; in the paper this happens during the startclock of the
 next match. The kinds differ only in the initial values of afterstates (initial_values.py).
 
@@ -12,6 +12,7 @@ moves that were met often, and the search dominates for new moves.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from operator import attrgetter
@@ -22,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import GameloreError
+from ...matches.opponents import OpponentSettings
 from ...players.lookahead import draw_each
 from ...players.player import Finished, Player, Turn
 from ...players.random_streams import EXPLORE, extend, uniform
@@ -29,7 +31,8 @@ from ...players.uct import NODES_AT_ONCE, SEARCH, SearchSettings, search
 from ..store.features import FeatureValues
 from ..store.schema import Afterstate, LearnedRows
 from .afterstates import Afterstates, Representatives, afterstate_facts, afterstates_of_facts, own_afterstates, trails
-from .initial_values import InitialValues, LearnerSettings, classes_of, initial_group
+from .initial_values import NO_SPACE, InitialValues, LearnerSettings, classes_of, initial_group
+from .replies import count_replies
 from .update import Lookup, ValueTable, choose, initialise, lane_numbers, learn
 
 if TYPE_CHECKING:
@@ -39,9 +42,12 @@ if TYPE_CHECKING:
 class Learner(Player):
     """Learners of one role, one for each lane; `table` holds their values.
 
-    settings  settings of each lane
-    values    feature values for the transfer learner of each lane
-    runs      (seed, run) of each lane, the key of the random permutation for the control "shuffled"
+    settings   settings of each lane
+    values     feature values for the transfer learner of each lane
+    runs       (seed, run) of each lane, the key of the random permutation for the control "shuffled"
+    opponents  opponent of each lane; None for an unknown opponent. Only an oracle needs it
+
+    replies    the replies of the opponents in each lane, counted by `count`
 
     seconds_choosing and seconds_learning do not include the time for initial values; `initial.seconds` is that time.
     """
@@ -53,24 +59,28 @@ class Learner(Player):
         settings: Sequence[LearnerSettings],
         values: Sequence[FeatureValues | None] | None = None,
         runs: Sequence[tuple[int, int]] | None = None,
+        opponents: Sequence[OpponentSettings | None] | None = None,
     ) -> None:
         self.graph = graph
         self.role = role
         self.settings = tuple(settings)
         self.table = ValueTable()
         self.initial = InitialValues(graph)
+        self.replies = [Counter[tuple[int, ...]]() for _ in settings]
+        self._newest: list[Counter[tuple[int, ...]]] = []  # the replies of the matches of the last call of `count`
         self.seconds_choosing = self.seconds_learning = 0.0
         # for the matches of the last call of `end`: their lanes, and parts (offsets, afterstates); at first one match
         # without afterstates
         self._changed = np.zeros(1, np.int64), [(np.zeros(2, np.int64), np.zeros(0, np.int32))]
         given = list(values) if values is not None else [None] * len(self.settings)
         keys = list(runs) if runs is not None else [(0, lane) for lane in range(len(self.settings))]
-        if not self.settings or not len(given) == len(keys) == len(self.settings):
+        self.opponents = against = list(opponents) if opponents is not None else [None] * len(self.settings)
+        if not self.settings or not len(given) == len(keys) == len(against) == len(self.settings):
             raise GameloreError(
-                f"expected settings, values and runs for each lane, got {len(self.settings)}, {len(given)} and "
-                f"{len(keys)}; give lists of the same length"
+                f"expected settings, values, runs and opponents for each lane, got {len(self.settings)}, {len(given)}, "
+                f"{len(keys)} and {len(against)}; give lists of the same length"
             )
-        lanes = zip(self.settings, given, keys, strict=True)
+        lanes = zip(self.settings, given, keys, against, strict=True)
         self._groups = np.array([initial_group(self.initial, graph, role, *lane) for lane in lanes], np.int32)
         self._eager = np.array([lane.initialisation == "eager" for lane in settings], np.bool_)
         self.siblings = np.array([lane.initialisation == "siblings" for lane in settings], np.bool_)
@@ -84,14 +94,14 @@ class Learner(Player):
     def choose(self, turn: Turn) -> NDArray[np.int32]:
         """See `Player.choose`."""
         begin, looking = perf_counter(), self.initial.seconds
-        choices, unexpanded, unmet, spaces, afterstates = self._try(turn)
+        choices, unexpanded, unmet, asking, afterstates = self._try(turn)
         while unexpanded.size or unmet.size or afterstates.size:
             if unexpanded.size:
                 turn.graph.expand(unexpanded)
             if unmet.size:
                 self.representatives.meet(self.role, unmet)
-            self.initial.look_into(spaces, afterstates)
-            choices, unexpanded, unmet, spaces, afterstates = self._try(turn)
+            self.look_into(asking, afterstates)
+            choices, unexpanded, unmet, asking, afterstates = self._try(turn)
         self.seconds_choosing += perf_counter() - begin - (self.initial.seconds - looking)
         return choices
 
@@ -115,6 +125,12 @@ class Learner(Player):
         learn(finished.lanes, offsets, afterstates, rewards, self._numbers, table.keys, table.q, table.visits)
         self._changed = finished.lanes, [(offsets, afterstates), (other_offsets, others)]
         self.seconds_learning += perf_counter() - begin - (self.initial.seconds - looking)
+
+    def count(self, finished: Finished) -> None:
+        """Count the opponents' replies in the matches that ended, as knowledge for other games."""
+        self._newest = count_replies(finished, self.role)
+        for lane, replies in zip(finished.lanes.tolist(), self._newest, strict=True):
+            self.replies[lane].update(replies)
 
     def estimates(
         self, lane: int, rows: NDArray[np.int32]
@@ -147,6 +163,8 @@ class Learner(Player):
         if not self._eager[lane] or group < 0:
             return np.full(len(afterstates), self.settings[lane].default)
         space = initial.group_space[group]
+        if space == NO_SPACE:
+            return initial.values(np.full(len(afterstates), group, np.int32), afterstates)
         initial.look_into(np.full(len(afterstates), space, np.int32), afterstates)
         classes = classes_of(space, afterstates, initial.classes, initial.pair_classes)
         return np.asarray(initial.worth[group, classes])
@@ -172,13 +190,14 @@ class Learner(Player):
     def restore(self, learned: LearnedRows, num_matches: int) -> None:
         """Put stored entries into the table of the first lane. See `session.Learns`."""
         self.load(0, learned.afterstates)
+        self.replies[0] = Counter(dict(learned.replies))
 
     def changes(self) -> LearnedRows:
-        """Return the entries that changed in the last call of `end`, for its first match, as rows of the store.
+        """Return what changed in the last calls of `end` and `count`, for their first match, as rows of the store.
 
-        Before the first call of `end`, and after `play_series`, which does not call it, there are none.
+        Before the first call of these, and after `play_series`, which does not call them, there is nothing.
         """
-        return LearnedRows(self.changed_by(0))
+        return LearnedRows(self.changed_by(0), replies=self._newest[0].items() if self._newest else ())
 
     def changed_by(self, match: int) -> list[Afterstate]:
         """Return the entries that one match of the last call of `end` changed, without duplicates.
@@ -196,9 +215,24 @@ class Learner(Player):
         lanes = (self._groups, self._eager, self._first, self._numbers)
         return Lookup(self._merging, merged.rows, merged.moves, table.keys, table.q, *lanes)
 
+    def look_into(self, lanes: NDArray[np.int64], afterstates: Afterstates) -> None:
+        """Determine the initial value of afterstates[i] for the lane lanes[i], for each i.
+
+        The values of groups without a space are put into the table, because no classes hold them.
+        """
+        groups = self._groups[lanes]
+        spaces = self.initial.group_space[groups]
+        in_space = spaces != NO_SPACE
+        if in_space.any():
+            self.initial.look_into(spaces[in_space], afterstates[in_space])
+        if not in_space.all():
+            groups, lanes, afterstates = groups[~in_space], lanes[~in_space], afterstates[~in_space]
+            values = self.initial.values(groups, afterstates)
+            self.table.load(lanes, afterstates, values, np.zeros(len(values), np.int32))
+
     def _try(
         self, turn: Turn
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32], Afterstates, NDArray[np.int32], Afterstates]:
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32], Afterstates, NDArray[np.int64], Afterstates]:
         """See `update.choose`."""
         graph = turn.graph
         positions = (turn.role, turn.lanes, turn.rows, turn.keys, turn.plies)
@@ -240,11 +274,11 @@ class Learner(Player):
         table.reserve(len(afterstates))
         matches = (lanes, offsets, afterstates, self._groups, self._numbers)
         for _ in range(2):
-            fresh, spaces, unknown = initialise(*matches, *initial.arrays, table.keys, table.q)
+            fresh, asking, unknown = initialise(*matches, *initial.arrays, table.keys, table.q)
             table.size += fresh
             if not unknown.size:
                 break
-            initial.look_into(spaces, unknown)
+            self.look_into(asking, unknown)
 
 
 def pooled(

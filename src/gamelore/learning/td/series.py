@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ...game.game import Game
 
 CAP_VARIABLE = "GAMELORE_LOOKAHEAD_MIB"
-CAP_MIB = 512
+CAP_MIB = 1024  # enough for all positions of Connect3 on 5x5 (782 MiB) or of Breakthrough (718 MiB), as for oracles
 PROBE_MATCHES = 16
 FORESEEN = 100  # matches of one lane for which the estimate holds; further on, `check_growth` guards the series
 PROBE_ROWS = 1 << 18  # maximum number of positions in the graph of the probe; it limits the cost of the estimate
@@ -71,9 +71,9 @@ class Growth:
 
 
 def looks_ahead(settings: LearnerSettings) -> bool:
-    """Return whether the learner expands the tree below every candidate move, even below unvisited afterstates."""
+    """Return whether the learner expands the tree below every candidate move, or several turns below an afterstate."""
     searches = settings.kind == "lookahead" or (settings.kind == "transfer" and settings.control != "terminal")
-    return searches and settings.depth > 0 and settings.initialisation != "lazy"
+    return (searches and settings.depth > 0 and settings.initialisation != "lazy") or settings.turns > 0
 
 
 def check_estimate(
@@ -94,7 +94,7 @@ def check_estimate(
     rows = growth.expected_rows(1, min(num_matches, FORESEEN))
     if 2 * rows * growth.row_bytes > _cap():
         raise GameloreError(
-            f"expected {ahead[0][0].initialisation} initialisation to need at most {_words(_cap())}, got an estimate "
+            f"expected {_what(ahead[0][0])} to need at most {_words(_cap())}, got an estimate "
             f"of {_words(2 * rows * growth.row_bytes)} ({rows:,} positions) for {len(ahead)} x {num_matches} matches "
             f"of {game.name}; {_REMEDY}"
         )
@@ -104,15 +104,21 @@ def check_growth(graph: PositionGraph) -> None:
     """Raise GameloreError if the memory of the graph is above the cap."""
     if 2 * graph.num_bytes > _cap():
         raise GameloreError(
-            f"expected eager or siblings initialisation to need at most {_words(_cap())}, got {graph.num_rows:,} "
-            f"positions of {graph.game.name}, which need {_words(2 * graph.num_bytes)}; {_REMEDY}"
+            f"expected eager or siblings initialisation, or turns, to need at most {_words(_cap())}, got "
+            f"{graph.num_rows:,} positions of {graph.game.name}, which need {_words(2 * graph.num_bytes)}; {_REMEDY}"
         )
 
 
 _REMEDY = (
-    "choose lazy initialisation, look ahead less far (depth), play fewer matches, or allow more memory with the "
+    "choose lazy initialisation, look ahead less far (depth, turns), play fewer matches, or allow more memory with the "
     f"environment variable {CAP_VARIABLE}"
 )
+
+
+def _what(settings: LearnerSettings) -> str:
+    return f"{settings.initialisation} initialisation" + (f" with turns={settings.turns}" if settings.turns else "")
+
+
 _growths: dict[Hashable, Growth] = {}
 
 
@@ -123,7 +129,8 @@ def _growth(
 
     It is measured only once per process for the same role, kind, depth, initialisation and kind of opponent.
     """
-    key = (game.rules_hash, role, settings.kind, settings.depth, settings.initialisation, opponent.kind)
+    lookahead = settings.depth, settings.turns, settings.control
+    key = (game.rules_hash, role, settings.kind, *lookahead, settings.initialisation, opponent.kind)
     if key not in _growths:
         _growths[key] = _probed(PositionGraph(game, PROBE_ROWS), role, settings, values, opponent)
     return _growths[key]
@@ -206,6 +213,7 @@ def play_series(
     graph: PositionGraph | None = None,
     progress: Callable[[int], None] | None = None,
     max_plies: int = MAX_PLIES,
+    replies: bool = False,
 ) -> Series:
     """Play `num_matches` matches in every lane. The learner learns from each match before the next match begins.
 
@@ -217,6 +225,7 @@ def play_series(
     graph        graph of an earlier series of the same game, to reuse its positions
     progress     called from time to time with the number of matches that ended since the last call
     max_plies    maximum number of plies; a match of this length is cut off
+    replies      whether the opponents' replies are counted, for learners of other games (see replies.py)
 
     Raises GameloreError for lists of different lengths, for settings that contradict each other or the game, and for
     lookahead that would take more memory than the cap.
@@ -232,7 +241,7 @@ def play_series(
     values = values or [None] * len(learners)
     check_estimate(game, number, list(zip(learners, values, opponents, strict=True)), num_matches)
     is_ahead = any(map(looks_ahead, learners))
-    learner = Learner(graph, number, learners, values, [(seed, run) for seed, run, _ in seeds])
+    learner = Learner(graph, number, learners, values, [(seed, run) for seed, run, _ in seeds], opponents)
     shape = (len(learners), num_matches)
     counts = np.zeros((3, len(learners)), np.int64)
     results = Results(np.zeros(shape, np.float32), np.zeros(shape, np.int16), *counts)
@@ -245,7 +254,7 @@ def play_series(
 
     begin = perf_counter()
     lanes = Lanes(graph, [stream(*seed) for seed in seeds], num_matches, 0, max_plies)
-    CompiledSeries(learner, Opponent(list(opponents)), lanes, results).play(on_ended)
+    CompiledSeries(learner, Opponent(list(opponents)), lanes, results, replies=replies).play(on_ended)
     seconds = _seconds(learner, perf_counter() - begin)
     return Series(game, number, graph, learner, **results._asdict(), seconds=seconds)
 
@@ -259,6 +268,8 @@ def learned_features(learner: Learner, lane: int, depth: int = 2) -> FeatureValu
     """Return the feature values of a lane's learner, which another learner can start from (section 3).
 
     The learner may be of any kind.
+
+    The opponents' replies are those that `Learner.count` has counted.
 
     The value of a feature is the weighted mean of Q over the visited afterstates that match the feature. The weights
     are the numbers of visits.
@@ -275,7 +286,7 @@ def learned_features(learner: Learner, lane: int, depth: int = 2) -> FeatureValu
     weights = np.bincount(ids, visits, minlength=FIRST_SET)
     features = ((space.feature(number), number) for number in np.unique(ids).tolist())
     values = {text: (sums[number] / weights[number], int(weights[number])) for text, number in features if text}
-    return FeatureValues(values, graph.game.goal_values[role], depth)
+    return FeatureValues(values, graph.game.goal_values[role], depth, learner.replies[lane])
 
 
 def _stable_keys(graph: PositionGraph, role: int, afterstates: NDArray[np.int32]) -> NDArray[np.uint64]:
@@ -291,7 +302,7 @@ def _stable_keys(graph: PositionGraph, role: int, afterstates: NDArray[np.int32]
 def _seconds(learner: Learner, total: float) -> Seconds:
     """Divide the `total` seconds of a series among its parts."""
     initialising: dict[str, float] = defaultdict(float)
-    for space in learner.initial.spaces:
+    for space in learner.initial.uses:
         initialising[space.label] += space.seconds
     choosing, learning = learner.seconds_choosing, learner.seconds_learning
     playing = total - choosing - learning - learner.initial.seconds

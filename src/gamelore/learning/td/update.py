@@ -59,8 +59,11 @@ class ValueTable:
             self._make(1 << (needed - 1).bit_length())
             _refill(*old, self.keys, self.q, self.visits)
 
-    def load(self, lane: int, afterstates: ArrayLike, q: ArrayLike, visits: ArrayLike) -> None:
-        """Write entries, and replace existing entries. Raise GameloreError for arrays of different lengths."""
+    def load(self, lane: int | NDArray[np.int64], afterstates: ArrayLike, q: ArrayLike, visits: ArrayLike) -> None:
+        """Write entries of one lane, or of a lane for each entry, and replace existing entries.
+
+        Raise GameloreError for arrays of different lengths.
+        """
         wanted = _keys(lane, afterstates)
         values, counts = np.ascontiguousarray(q, np.float64), np.ascontiguousarray(visits, np.int32)
         if not len(wanted) == len(values) == len(counts):
@@ -81,7 +84,7 @@ class ValueTable:
         return (self.keys[slots] & _LOW).astype(np.int32), self.q[slots], self.visits[slots]
 
 
-def _keys(lane: int, afterstates: ArrayLike) -> Keys:
+def _keys(lane: int | NDArray[np.int64], afterstates: ArrayLike) -> Keys:
     return (lane << 32) | (np.ascontiguousarray(afterstates, np.int32) & _LOW)
 
 
@@ -182,8 +185,8 @@ class Missing(NamedTuple):
     counts      int64[3], number of rows in `unexpanded`, of afterstates in `unmet`, and of those in `unknown`
     unexpanded  rows that must be expanded
     unmet       afterstates whose representatives must be computed
-    spaces      number of the space for each of the unknown afterstates
-    unknown     afterstates whose class in that space must be computed
+    asking      lanes of the unknown afterstates
+    unknown     afterstates whose initial values for these lanes must be determined
 
     What finds no room in the arrays is left out. A later try finds it again.
     """
@@ -191,7 +194,7 @@ class Missing(NamedTuple):
     counts: I64
     unexpanded: I32
     unmet: I32
-    spaces: I32
+    asking: I64
     unknown: I32
 
 
@@ -207,11 +210,11 @@ def note(value: Int32, kind: int, values: I32, counts: I64) -> None:
 
 
 @inlined
-def note_unknown(space: int, afterstate: Int32, missing: Missing) -> None:
-    """Note an afterstate of unknown class, if there is room; for use inside kernels."""
+def note_unknown(lane: int, afterstate: Int32, missing: Missing) -> None:
+    """Note an afterstate whose initial value in a lane is not known, if there is room; for use inside kernels."""
     size = missing.counts[NUM_UNKNOWN]
     if size < missing.unknown.size:
-        missing.spaces[size] = space
+        missing.asking[size] = lane
         missing.unknown[size] = afterstate
         missing.counts[NUM_UNKNOWN] = size + 1
 
@@ -237,21 +240,20 @@ def _score(
     keys: I64,
     q: F64,
     initial: Initial,
-) -> tuple[float, int]:
-    """Return (value, space) of an afterstate for the learner of a lane.
+) -> tuple[float, bool]:
+    """Return (value, is_known) of an afterstate for the learner of a lane.
 
-    The space is -1 if the value is valid. Otherwise, this space must first compute the class of the afterstate.
+    If the value is not known, the initial value of the afterstate in this group must be determined first.
     """
     slot = find_slot(keys, entry_key(lane, afterstate))
     if keys[slot] >= 0:
-        return q[slot], -1
+        return q[slot], True
     if not eager or group < 0:
-        return default, -1
-    space = initial.group_space[group]
-    number = class_of(space, afterstate, initial.classes, initial.pair_classes)
+        return default, True
+    number = class_of(initial.group_space[group], afterstate, initial.classes, initial.pair_classes)
     if number == UNKNOWN:
-        return default, space
-    return initial.worth[group, number], -1
+        return default, False
+    return initial.worth[group, number], True
 
 
 @inlined
@@ -290,11 +292,11 @@ def choose_in_lane(
             note(own, NUM_UNMET, missing.unmet, missing.counts)
             is_complete = False
             continue
-        values[move], space = _score(
+        values[move], is_known = _score(
             lane, afterstate, table.groups[lane], table.eager[lane], default, table.keys, table.q, initial
         )
-        if space >= 0:
-            note_unknown(space, afterstate, missing)
+        if not is_known:
+            note_unknown(lane, afterstate, missing)
             is_complete = False
     if not is_complete:
         return -1
@@ -350,7 +352,7 @@ def choose(
     classes: I32x2,
     pair_classes: I32x2,
     worth: F64x2,
-) -> tuple[I32, I32, I32, I32, I32]:
+) -> tuple[I32, I32, I32, I64, I32]:
     """Choose the learners' moves: a random move with probability epsilon, else a move to a best afterstate.
 
     Returns a tuple of five arrays. The choices are valid only if the other four arrays are empty. Otherwise, the caller
@@ -359,8 +361,8 @@ def choose(
     choices     indices of the chosen moves
     unexpanded  rows that must be expanded
     unmet       afterstates whose representatives must be computed
-    spaces      number of the space for each of the unknown afterstates
-    unknown     afterstates whose class in that space must be computed
+    asking      lanes of the unknown afterstates
+    unknown     afterstates whose initial values for these lanes must be determined
     """
     total, most = 0, 0
     for row in rows:
@@ -375,31 +377,31 @@ def choose(
         np.zeros(3, np.int64),
         np.empty(rows.size, np.int32),
         np.empty(total, np.int32),
-        np.empty(total, np.int32),
+        np.empty(total, np.int64),
         np.empty(total, np.int32),
     )
     moves = (num_moves, move_start, expanded, succ_start, successors)
     _choose_each(role, lanes, rows, stream_keys, plies, *moves, table, initial, values, missing, choices)
     rows, unmet, size = missing.counts
-    return choices, missing.unexpanded[:rows], missing.unmet[:unmet], missing.spaces[:size], missing.unknown[:size]
+    return choices, missing.unexpanded[:rows], missing.unmet[:unmet], missing.asking[:size], missing.unknown[:size]
 
 
 @inlined
 def enter(
     lane: int, afterstate: np.int32, groups: I32, numbers: F64x2, initial: Initial, keys: I64, q: F64
-) -> tuple[int, int]:
-    """Make the entry of an afterstate if it is missing. Return (number of new entries, space).
+) -> tuple[int, bool]:
+    """Make the entry of an afterstate if it is missing. Return (number of new entries, is_known).
 
-    The space is -1, or the space that must first compute the class of the afterstate. For use inside kernels.
+    If the initial value is not known, it must be determined first. For use inside kernels.
     """
-    value, space = _score(lane, afterstate, groups[lane], True, numbers[lane, _DEFAULT], keys, q, initial)
-    if space >= 0:
-        return 0, space
+    value, is_known = _score(lane, afterstate, groups[lane], True, numbers[lane, _DEFAULT], keys, q, initial)
+    if not is_known:
+        return 0, False
     key = entry_key(lane, afterstate)
     slot = find_slot(keys, key)
     fresh = int(keys[slot] < 0)
     keys[slot], q[slot] = key, value
-    return fresh, -1
+    return fresh, True
 
 
 @kernel
@@ -415,24 +417,24 @@ def initialise(
     worth: F64x2,
     keys: I64,
     q: F64,
-) -> tuple[int, I32, I32]:
-    """Make the missing entries of the afterstates, as far as their classes are known.
+) -> tuple[int, I64, I32]:
+    """Make the missing entries of the afterstates, as far as their initial values are known.
 
-    Returns (number of new entries, spaces, afterstates). The class of each of these afterstates in its space must be
-    computed before a further call can make the remaining entries.
+    Returns (number of new entries, lanes, afterstates). The initial values of these afterstates for these lanes must be
+    determined before a further call can make the remaining entries.
     """
-    spaces = np.empty(afterstates.size, np.int32)
+    asking = np.empty(afterstates.size, np.int64)
     unknown = np.empty(afterstates.size, np.int32)
     initial = Initial(group_space, classes, pair_classes, worth)
     total, num_unknown = 0, 0
     for i in range(lanes.size):
         for afterstate in afterstates[offsets[i] : offsets[i + 1]]:
-            fresh, space = enter(lanes[i], afterstate, groups, numbers, initial, keys, q)
+            fresh, is_known = enter(lanes[i], afterstate, groups, numbers, initial, keys, q)
             total += fresh
-            if space >= 0:
-                spaces[num_unknown], unknown[num_unknown] = space, afterstate
+            if not is_known:
+                asking[num_unknown], unknown[num_unknown] = lanes[i], afterstate
                 num_unknown += 1
-    return total, spaces[:num_unknown], unknown[:num_unknown]
+    return total, asking[:num_unknown], unknown[:num_unknown]
 
 
 @inlined

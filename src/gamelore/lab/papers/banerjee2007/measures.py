@@ -64,6 +64,11 @@ class Evidence:
         """Return the feature values that each run of the source learned against this opponent."""
         return self.store.values(self._touch(f"{self.prefix}/{self.source}/{opponent}/source"), self.runs)
 
+    def ceiling(self, game: str, opponent: str) -> Array:
+        """Return the exact expected reward of best play in each run of the oracle, with its random moves."""
+        results = self.store.results(self._touch(f"{self.prefix}/{game}/{opponent}/oracle"), self.runs)
+        return np.array([result["expected"] for result in results])
+
     def feature(self, opponent: str, letter: str) -> Array:
         """Return the value of a feature in each run that met the feature."""
         text = self.table.features[letter]
@@ -400,6 +405,7 @@ class Study:
 
     evidence  the trials that figures and tables show
     findings  the judged claims. With the option `verdicts`, they are measured on separate trials, not on `evidence`
+    headroom  the trials and the judged endpoints of the part "headroom"; None if it was not run
     folder    the folder of the report
     parts     the parts of the plan that were run
     """
@@ -409,6 +415,7 @@ class Study:
     findings: list[ClaimFinding]
     folder: Path
     parts: tuple[str, ...]
+    headroom: tuple[Evidence, list[ClaimFinding]] | None = None
 
     @property
     def name(self) -> str:

@@ -6,14 +6,14 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from ....errors import ExperimentError
 from ... import figures, report, stats
 from ...claims import ClaimFinding, claims_table, read_committed, verdict_counts, write_findings
-from ...experiment import RunSummary, SettingGrid, code_version, run_grid
+from ...experiment import RunSummary, SeriesSetting, SettingGrid, code_version, run_grid
 from ...feature_trees import DrawnFeature, draw_features, labels
 from ...figures import CurvePlan, Dot, ReportPicture
 from ...report import Block, Bullets, Heading, Pictures, ReportPaths, TableBlock, Text, span
@@ -48,6 +48,7 @@ def reproduce(
     workers: int = 2,
     progress: bool = True,
     parts: Iterable[str] | None = None,
+    headroom: bool = False,
 ) -> ReportPaths:
     """Play the trials that are not yet in `out`/results.db, and write report.md, report.html, pictures and CSV files.
 
@@ -55,6 +56,8 @@ def reproduce(
     verdicts  judge the claims by additional trials with fresh seeds and more runs, see `Plan.of_findings`
     max_runs  largest number of runs of every setting of these additional trials; None for no further limit
     parts     names of the parts to run, from PARTS; the part "core" is always run; None for all parts
+    headroom  also run the part "headroom" (oracle and turns), which takes longer than all others together; with
+              `verdicts` and without `max_runs`, as many fresh runs as claims.toml says
 
     Raise ExperimentError if `out` holds results of other settings.
     """
@@ -75,11 +78,38 @@ def reproduce(
             grid = SettingGrid.of(setting for grid in grids for setting in grid.settings.values())
             ran.append(run_grid(grid, store, workers=workers, progress=progress, label="verdicts"))
             judged = [_evidence(plan, claims, store, None) for plan in judging]
+        rooms: list[Headroom | None] = [None] * len(plans)
+        if headroom:
+            used = [plan.verdicts() for plan in plans] if verdicts else plans
+            grid = SettingGrid.of(_headroom_settings(used, claims, verdicts, max_runs))
+            ran.append(run_grid(grid, store, workers=workers, progress=progress, label="headroom"))
+            rooms = [_headroom(plan, claims, store) for plan in used]
         studies = [
-            Study(plan, shown, judge_claims(claims, evidence), folder, chosen[plan.name])
-            for plan, shown, evidence in zip(plans, drawn, judged, strict=True)
+            Study(plan, shown, judge_claims(claims, evidence), folder, chosen[plan.name], room)
+            for plan, shown, evidence, room in zip(plans, drawn, judged, rooms, strict=True)
         ]
         return _write(studies, claims, verdicts, _provenance(studies, store, ran, verdicts, begin))
+
+
+Headroom: TypeAlias = tuple[Evidence, list[ClaimFinding]]
+"""The trials of the part "headroom", and its judged endpoints: those of the oracle, then those of TURNS."""
+
+
+def _headroom_settings(
+    plans: Sequence[Plan], claims: Claims, verdicts: bool, max_runs: int | None
+) -> Iterator[SeriesSetting]:
+    """Yield the settings of the part "headroom"."""
+    wanted = max(claim.max_runs for claim in (*claims.headroom, *claims.turns))
+    runs = wanted if max_runs is None else min(wanted, max_runs)
+    for plan in plans:
+        yield from plan.headroom(runs if verdicts else None)
+
+
+def _headroom(plan: Plan, claims: Claims, store: ResultStore) -> Headroom:
+    """Judge the endpoints of the part "headroom" on all its runs."""
+    runs = len(store.results(plan.target(paper.HEADROOM_GAMES[0], paper.OPPONENTS[0], "oracle").id))
+    evidence = Evidence(store, plan.name, paper.SOURCE, claims.table, runs)
+    return evidence, [*judge_claims(claims.headroom, evidence), *judge_claims(claims.turns, evidence)]
 
 
 def _plans(reading: str, runs: int, matches: int, seed: int) -> list[Plan]:
@@ -108,6 +138,9 @@ def _write(studies: Sequence[Study], claims: Claims, verdicts: bool, provenance:
     features = [figure2_picture(claims.table, folder), second_mover_picture(folder)]
     rows = ((study.name, finding) for study in studies for finding in study.findings)
     write_findings(folder / "claims.csv", COLUMNS, rows)
+    if studies[0].headroom:
+        rooms = ((study.name, finding) for study in studies if study.headroom for finding in study.headroom[1])
+        write_findings(folder / "headroom.csv", COLUMNS, rooms)
     title = "General Game Learning using Knowledge Transfer (Banerjee & Stone 2007), reproduced"
     page = blocks(studies, features, verdicts, provenance)
     return report.write_report(title, headline(studies[0], verdicts), page, folder)
@@ -195,6 +228,8 @@ def blocks(
         page += [heading, Pictures(list(curves(study)), 2), levels_table(study)]
     for study in studies:
         page += _controls(study)
+    for study in studies:
+        page += _headroom_blocks(study)
     for study in studies:
         page += [Heading(f"What transfer costs, reading {study.name}", 3), costs_table(study)]
     page += [Heading("The features (Figure 2) and their values (Table 1)"), Pictures(features)]
@@ -432,6 +467,120 @@ def rmse_words(study: Study) -> str:
     return (
         "Root mean square distance from the paper's column, in brackets the range over all assignments of letters "
         f"that the paper's text allows: {'; '.join(words)}."
+    )
+
+
+# ---- headroom ----
+
+ROOM = {"reproduced": "room", "equivalent": "no room", "contradicted": "behind", "undecided": "undecided"}
+"""Verdict on an endpoint of the oracle -> word in the table."""
+AHEAD = {"reproduced": "ahead", "equivalent": "equal", "contradicted": "behind", "undecided": "undecided"}
+"""The same for an endpoint of TURNS."""
+
+
+def _headroom_blocks(study: Study) -> list[Block]:
+    if study.headroom is None:
+        return []
+    return [
+        Heading(f"How far initial values can go, reading {study.name}"),
+        Text(
+            "The **oracle** is a learner that begins with the exact expected reward of best play against its own "
+            "opponent, with the opponent's choices and both players' random moves. It differs from the other learners "
+            "only in its initial values, and gets them at the same time. Where it is not ahead of lookahead, exact "
+            "knowledge brings no advantage, so an advantage of transfer cannot come from better knowledge."
+        ),
+        headroom_table(study),
+        Text(
+            f"**Turns** is the transfer learner with features {paper.TURNS} turns below an afterstate. It weights the "
+            "opponent's replies by a model that the source run taught: how often this kind of opponent chose a move "
+            "that wins, loses, gives a win away, or does none of these. Its two ablations use no feature values "
+            "(**replies**), or no model of the replies (**minimax**). **Deep** is the lookahead learner that examines "
+            "as many plies."
+        ),
+        turns_table(study),
+        Pictures([headroom_picture(study)]),
+    ]
+
+
+def headroom_table(study: Study) -> TableBlock:
+    """Return the table of all arms in all games against all opponents, with the verdict on the room for improvement."""
+    assert study.headroom is not None
+    (evidence, findings), rows = study.headroom, []
+    for finding in (finding for finding in findings if finding.claim.of["left"] == "oracle"):
+        game, opponent, window = (finding.claim.of[name] for name in ("game", "opponent", "window"))
+        levels = [stats.mean_interval(measures.level(evidence, game, opponent, x, window)) for x in paper.HEADROOM_ARMS]
+        ceiling = stats.mean_interval(evidence.ceiling(game, opponent))
+        gain = stats.mean_interval(measures.difference(evidence, game, opponent, "transfer", "lookahead", window))
+        rows.append(
+            (paper.TITLES[game], paper.NAMES[opponent], study.matches((window[0], window[1])),
+             *(f"{level.mean:.2f}" for level in (*levels, ceiling)), span(gain, sign=True),
+             span(finding.interval, sign=True), ROOM[finding.verdict])
+        )  # fmt: skip
+    header = (
+        *("game", "opponent", "window", *paper.HEADROOM_ARMS, "ceiling"),
+        *("transfer - lookahead", "oracle - lookahead", "verdict"),
+    )
+    caption = (
+        "Mean reward per match, and paired differences with 95 % intervals. Ceiling: exact expected reward of best "
+        "play, with the learner's random moves. Verdict on oracle - lookahead: room if it is above 0 after Holm's "
+        "correction over all rows of the reading; no room if its interval lies within the margin (0.5 early; 0.1 late, "
+        "0.3 against Random); behind if it is below 0."
+    )
+    return TableBlock(header, rows, tuple(range(3, 10)), caption)
+
+
+def turns_table(study: Study) -> TableBlock:
+    """Return the table of the learner with turns, with the verdicts, its ablations and the deeper lookahead."""
+    assert study.headroom is not None
+    (evidence, findings), rows = study.headroom, []
+    mine = [finding for finding in findings if finding.claim.of["left"] == "turns"]
+    judged = {tuple(map(str, finding.claim.of.values())): finding for finding in mine}
+    for finding in (finding for finding in mine if finding.claim.of["right"] == "lookahead"):
+        of = finding.claim.of
+        game, opponent, window = (of[name] for name in ("game", "opponent", "window"))
+        over = finding, judged[tuple(map(str, {**of, "right": "baseline"}.values()))]
+        gains = [
+            stats.mean_interval(measures.difference(evidence, game, opponent, "turns", arm, window))
+            for arm in paper.TURNS_ARMS
+            if arm != "turns"
+        ]
+        level = stats.mean_interval(measures.level(evidence, game, opponent, "turns", window))
+        rows.append(
+            (paper.TITLES[game], paper.NAMES[opponent], study.matches((window[0], window[1])), f"{level.mean:.2f}",
+             *(f"{span(one.interval, sign=True)} {AHEAD[one.verdict]}" for one in over),
+             *(span(gain, sign=True) for gain in gains))
+        )  # fmt: skip
+    header = (
+        *("game", "opponent", "window", "turns", "turns - lookahead", "turns - baseline"),
+        *("turns - replies", "turns - minimax", "turns - deep"),
+    )
+    caption = (
+        "Mean reward per match of the learner with turns, and paired differences with 95 % intervals. Verdicts on the "
+        "first two differences: ahead if above 0 after Holm's correction over both columns of the reading; equal if "
+        "the interval lies within the margin (0.5 early; 0.1 late, 0.3 against Random); behind if below 0."
+    )
+    return TableBlock(header, rows, tuple(range(3, 9)), caption)
+
+
+def headroom_picture(study: Study) -> ReportPicture:
+    """Draw the differences of oracle, transfer and turns from lookahead, with one panel for each opponent."""
+    assert study.headroom is not None
+    evidence, panels = study.headroom[0], []
+    for opponent in paper.OPPONENTS:
+        dots = []
+        for game, (name, window), arm in product(
+            paper.HEADROOM_GAMES, paper.HEADROOM_WINDOWS.items(), ("oracle", "turns", "transfer")
+        ):
+            gain = stats.mean_interval(measures.difference(evidence, game, opponent, arm, "lookahead", window))
+            dots.append(Dot(f"{paper.TITLES[game]}, {name}: {arm}", gain, figures.COLOURS[arm]))
+        panels.append((paper.NAMES[opponent], dots))
+    caption = (
+        f"Oracle, turns and transfer, minus lookahead: paired differences in points per match, 95 % intervals, reading "
+        f"{study.name}, early (matches 1 to 300 of 3000) and late (301 to 3000)."
+    )
+    xlabel = "points over lookahead (log. beyond 1)"
+    return figures.dot_figure(
+        f"headroom-{study.name}", caption, panels, study.folder, xlabel=xlabel, zero=0, symlog=True
     )
 
 

@@ -27,7 +27,7 @@ row except j (a fork). In row j it is smaller by 0.35.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, permutations, product
 from pathlib import Path
@@ -52,12 +52,28 @@ LEARNERS = ("baseline", "transfer", "lookahead")
 INITIALISATIONS: tuple[Initialisation, ...] = ("lazy", "siblings", "eager")
 SWEPT_MATCHES = (30, 100, 300, 1000, 3000)
 SWEPT_EPSILONS = (0.01, 1.0)
+HEADROOM_GAMES = (*TARGETS, "losetictactoe", "breakthrough", "goofspiel")
+"""The paper's targets, and three of our own: another winning condition, other pieces, simultaneous moves."""
+HEADROOM_ARMS = (*LEARNERS, "oracle")
+TURNS = 2
+"""Number of turns of the learner "turns", chosen on development runs (seed 31337); see docs/banerjee2007.md."""
+TURNS_ARMS: dict[str, dict[str, Any]] = {
+    "turns": {"kind": "transfer", "turns": TURNS},
+    "turns-replies": {"kind": "transfer", "turns": TURNS, "control": "replies"},
+    "turns-minimax": {"kind": "transfer", "turns": TURNS, "control": "minimax"},
+    "lookahead-deep": {"kind": "lookahead", "depth": 2 * TURNS + 2},
+}
+"""The learner with features several turns below, its ablations, and the lookahead that examines as many plies."""
+HEADROOM_WINDOWS = {"early": (1, 300), "late": (301, 3000)}
 CONTROLS = ("terminal", "features", "shuffled", "printed", "from-random", "from-weak")
 TITLES = {
     "connect3": "Connect3 5x5",
     "othello4": "Othello 4x4",
     "capturego3": "CaptureGo 3x3",
     "tictactoe": "Tic-tac-toe",
+    "losetictactoe": "Lose tic-tac-toe",
+    "breakthrough": "Breakthrough",
+    "goofspiel": "Goofspiel",
 }
 NAMES = {"egreedy": "ε-greedy", "random": "Random", "weak": "Weak"}
 
@@ -166,7 +182,7 @@ class Plan:
         return SeriesSetting(
             f"{self.name}/{game}/{self._tag(opponent, filler)}/{tag}", game, self.seed, self.runs, 0, self.matches,
             self._learner(learner, initialisation), self._opponent(opponent, filler),
-            source=self.source(opponent, filler=filler) if learner == "transfer" else None,
+            source=self.source(opponent, filler=filler) if self._learner(learner, None).kind == "transfer" else None,
         )  # fmt: skip
 
     def control(self, game: str, kind: str) -> SeriesSetting:
@@ -207,6 +223,16 @@ class Plan:
         for opponent, matches, epsilon in product(OPPONENTS, SWEPT_MATCHES, SWEPT_EPSILONS):
             yield self.source(opponent, name=swept(matches, epsilon), matches=matches, epsilon=epsilon)
 
+    def headroom(self, runs: int | None = None) -> Iterator[SeriesSetting]:
+        """Yield the settings that show how far initial values can go.
+
+        They are the paper's learners, the oracle, and the learners of TURNS_ARMS.
+
+        runs: number of runs of each setting; None for that of the plan
+        """
+        for game, opponent, arm in product(HEADROOM_GAMES, OPPONENTS, (*HEADROOM_ARMS, *TURNS_ARMS)):
+            yield replace(self.target(game, opponent, arm), runs=runs or self.runs)
+
     def parts(self, parts: Iterable[str]) -> Iterator[SeriesSetting]:
         """Return the settings of the parts with these names: "core", "controls", "sensitivity" or "sweep"."""
         return chain.from_iterable(getattr(self, part)() for part in parts)
@@ -236,6 +262,7 @@ class Plan:
     def _learner(self, name: str, initialisation: Initialisation | None) -> LearnerSettings:
         when = initialisation or self.reading.initialisation
         kind = {"heuristic": name, "kind": "lookahead"} if name in ("maxmax", "avgmax") else {"kind": name}
+        kind = TURNS_ARMS.get(name, kind)
         return LearnerSettings(**kind, initialisation=when)  # type: ignore[arg-type]
 
 
@@ -335,10 +362,16 @@ PATH = Path(__file__).with_name("claims.toml")
 
 @dataclass(frozen=True)
 class Claims:
-    """The paper's claims by id, and its Table 1."""
+    """The paper's claims by id, its Table 1, and the endpoints of the part "headroom", which are not the paper's.
+
+    headroom  endpoints of the oracle
+    turns     endpoints of the learner with features several turns below
+    """
 
     claims: dict[str, Claim]
     table: PrintedTable
+    headroom: tuple[Claim, ...] = ()
+    turns: tuple[Claim, ...] = ()
 
     def __iter__(self) -> Iterator[Claim]:
         return iter(self.claims.values())
@@ -349,8 +382,21 @@ def load_claims(path: Path = PATH) -> Claims:
 
     Raise ExperimentError if the file is not a valid file of claims.
     """
-    table = PrintedTable.of_the_paper()
-    return Claims(read_claims(path, {"table1": lambda data: _cells(table, data)}), table)
+    table, endpoints = PrintedTable.of_the_paper(), dict[str, tuple[Claim, ...]]()
+
+    def family(name: str, left: str, rights: Sequence[str]) -> Callable[[dict[str, Any]], tuple[Claim, ...]]:
+        def read(data: dict[str, Any]) -> tuple[Claim, ...]:
+            endpoints[name] = tuple(_endpoints(data, name, left, rights))
+            return ()  # judged apart from the paper's claims
+
+        return read
+
+    own = {
+        "headroom": family("headroom", "oracle", ("lookahead",)),
+        "turns": family("turns", "turns", ("lookahead", "baseline")),
+    }
+    claims = read_claims(path, {"table1": lambda data: _cells(table, data), **own})
+    return Claims(claims, table, **endpoints)
 
 
 def _cells(table: PrintedTable, data: dict[str, Any]) -> Iterator[Claim]:
@@ -360,3 +406,17 @@ def _cells(table: PrintedTable, data: dict[str, Any]) -> Iterator[Claim]:
         of, target = {"feature": letter, "opponent": opponent}, (value - margin, value + margin)
         name = f"table1.{letter}-{opponent}"
         yield Claim(id=name, measure="table1_value", of=of, test="within", target=target, paper=f"{value:g}", **data)
+
+
+def _endpoints(data: dict[str, Any], family: str, left: str, rights: Sequence[str]) -> Iterator[Claim]:
+    """Yield a claim for each game, opponent, window and right learner: that the left learner is ahead of it."""
+    check_keys(data, {"place", "quote", "half_width", "max_runs", *HEADROOM_WINDOWS}, set(), family)
+    margins = {name: data.pop(name) for name in HEADROOM_WINDOWS}
+    cells = product(HEADROOM_GAMES, OPPONENTS, rights, HEADROOM_WINDOWS.items())
+    for game, opponent, right, (name, window) in cells:
+        of = {"game": game, "opponent": opponent, "left": left, "right": right, "window": list(window)}
+        over = f"-{right}" if len(rights) > 1 else ""
+        yield Claim(
+            id=f"{family}.{game}-{opponent}{over}-{name}", measure="difference", of=of, test="above", target=(0.0,),
+            margin=margins[name][opponent], paper="", **data,
+        )  # fmt: skip

@@ -26,8 +26,8 @@ from ....catalogue import player
 from ....learning.sequences.extraction import DUET, KIND_NAMES, SOLO, canonical_pairs, excerpts
 from ....learning.sequences.patterns import Patterns
 from ....learning.sequences.seqlearner import WEIGHTS, Curriculum, match_results
-from ....matches.lockstep import Memoryless, Uniform, expected
-from ....players.player import TERMINAL, Finished
+from ....matches.lockstep import Uniform, expected
+from ....players.player import TERMINAL, Finished, Memoryless
 from ....players.position_graph import PositionGraph
 from ....rulesheets import load
 from ....solver.perfect import SolvedMoves
