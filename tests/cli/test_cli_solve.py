@@ -104,7 +104,7 @@ def test_play_shows_regret() -> None:
 
 def test_players_from_the_solution_are_listed_and_play(tmp_path: Path) -> None:
     listed = {player["name"]: player for player in run_json("players")}
-    assert listed["xreasonable"]["options"] == ["x", "own", "best"]
+    assert listed["xreasonable"]["options"] == ["x", "own", "best", "choice", "hash_key"]
     assert {"perfect", "reasonable", "expert", "novice"} <= set(listed)
     sheet = tmp_path / "walk.kif"
     sheet.write_text(drawn_walk(3).counted(30))

@@ -247,8 +247,9 @@ class Experiment(Setting):
         return tested * self.matches + (self.curriculum.num_matches if self.learner else 0)
 
     def describe(self) -> dict[str, Any]:
-        """See `Setting.describe`."""
-        return super().describe() | {"curriculum": asdict(self.curriculum)}
+        """See `Setting.describe`. A drawn choice is left out, as in stores from the time before other choices."""
+        described = super().describe() | {"curriculum": asdict(self.curriculum)}
+        return {name: value for name, value in described.items() if (name, value) != ("choice", "drawn")}
 
 
 @dataclass(frozen=True)
