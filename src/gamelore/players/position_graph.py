@@ -13,6 +13,7 @@ row numbers. Use `keys` instead: they are the same on both engines and in every 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -27,6 +28,22 @@ if TYPE_CHECKING:
     from ..game.game import Game
 
 _FIRST_CAPACITY = 1024
+
+
+MIB = 1 << 20
+
+
+def memory_cap(variable: str, default_mib: int) -> int:
+    """Return the cap on memory, in bytes, that an environment variable sets in MiB.
+
+    Raise GameloreError if its value is not a number.
+    """
+    chosen = os.environ.get(variable) or str(default_mib)
+    if not chosen.isdecimal():
+        raise GameloreError(
+            f"expected a number of MiB in {variable}, got {chosen!r}; write a number, for example {default_mib}"
+        )
+    return int(chosen) * MIB
 
 
 class StateTable:

@@ -16,7 +16,6 @@ graph are numbered breadth first, and a second sweep confirms the result.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +23,7 @@ from numpy.typing import NDArray
 
 from ..errors import GameloreError
 from ..players.kernel import F64, I32, I64, Bool, I16x2, I32x2, I64x2, kernel
-from ..players.position_graph import joint_stride
+from ..players.position_graph import MIB, joint_stride, memory_cap
 
 if TYPE_CHECKING:
     from ..players.player import Memoryless
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 
 CAP_VARIABLE = "GAMELORE_ORACLE_MIB"
 CAP_MIB = 1024
-_MIB = 1 << 20
 _AT_ONCE = 1 << 16  # rows expanded between two checks of the memory
 _TOLERANCE = 1e-9  # in points
 
@@ -118,7 +116,7 @@ def expand_all(graph: PositionGraph) -> None:
 
     Raise GameloreError if they need more memory than the cap.
     """
-    cap = _cap()
+    cap = memory_cap(CAP_VARIABLE, CAP_MIB)
     closed = np.flatnonzero(~graph.expanded & ~graph.terminal).astype(np.int32)
     while closed.size:
         before = graph.num_rows
@@ -126,7 +124,7 @@ def expand_all(graph: PositionGraph) -> None:
             graph.expand(closed[begin : begin + _AT_ONCE])
             if 2 * graph.num_bytes > cap:
                 raise GameloreError(
-                    f"expected all positions of {graph.game.name} to need at most {cap // _MIB} MiB, got "
+                    f"expected all positions of {graph.game.name} to need at most {cap // MIB} MiB, got "
                     f"{graph.num_rows:,} positions and more to come; choose a smaller game, another learner "
                     "(lookahead or transfer), or allow more memory with the environment variable "
                     f"{CAP_VARIABLE}"
@@ -147,22 +145,13 @@ def _check_kept(graph: PositionGraph) -> None:
     kept = graph.memo(_Kept)
     kept.num_tables += 1
     num_bytes = graph.num_bytes + 4 * graph.num_rows * kept.num_tables
-    if num_bytes > _cap():
+    cap = memory_cap(CAP_VARIABLE, CAP_MIB)
+    if num_bytes > cap:
         raise GameloreError(
-            f"expected the exact values of {graph.game.name} to need at most {_cap() // _MIB} MiB, got "
-            f"{num_bytes // _MIB} MiB for {kept.num_tables} different opponents; play fewer series at once, use one "
+            f"expected the exact values of {graph.game.name} to need at most {cap // MIB} MiB, got "
+            f"{num_bytes // MIB} MiB for {kept.num_tables} different opponents; play fewer series at once, use one "
             f"opponent (filler=random) in all, or allow more memory with the environment variable {CAP_VARIABLE}"
         )
-
-
-def _cap() -> int:
-    """Return the cap in bytes. Raise GameloreError if the environment variable is not a number."""
-    chosen = os.environ.get(CAP_VARIABLE) or str(CAP_MIB)
-    if not chosen.isdecimal():
-        raise GameloreError(
-            f"expected a number of MiB in {CAP_VARIABLE}, got {chosen!r}; write a number, for example {CAP_MIB}"
-        )
-    return int(chosen) * _MIB
 
 
 @kernel

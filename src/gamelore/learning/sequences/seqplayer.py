@@ -399,8 +399,7 @@ class SeqPlayer(Player):
 
     def _ask(self, turn: Turn, allowed: NDArray[np.bool_]) -> NDArray[np.int32]:
         """Return the choice in each lane, int32[n]: the advice of the pairs, or a random move if there is none."""
-        by_branch = self.settings.votes == "sequences"
-        advice = consult(self.pairs, turn, self._tiers, allowed, by_branch=by_branch)
+        advice = self._advice(turn, allowed)
         for tier in range(len(self._tiers)):
             self._count(f"tier {tier + 1}", int((advice.tiers == tier).sum()))
         if self.settings.enforce != "none":
@@ -418,15 +417,16 @@ class SeqPlayer(Player):
             advice.choices[unadvised] = self._at_random(_part(turn, unadvised), allowed[of_these])
         return advice.choices
 
+    def _advice(self, turn: Turn, allowed: NDArray[np.bool_], absent: int = 0) -> Advice:
+        by_branch = self.settings.votes == "sequences"
+        return consult(self.pairs, turn, self._tiers, allowed, by_branch=by_branch, absent=absent)
+
     def _ask_near(self, turn: Turn, allowed: NDArray[np.bool_], choices: NDArray[np.int32], absent: int) -> None:
         """Replace NOBODY in the choices by the advice of pairs whose contexts lack at most `absent` facts."""
         asking = choices < 0
         if asking.any():
             of_these = np.repeat(asking, turn.graph.num_moves[turn.rows, turn.role])
-            by_branch = self.settings.votes == "sequences"
-            advice = consult(
-                self.pairs, _part(turn, asking), self._tiers, allowed[of_these], by_branch=by_branch, absent=absent
-            )
+            advice = self._advice(_part(turn, asking), allowed[of_these], absent)
             choices[asking] = advice.choices
             self._count(f"{absent} absent", int((advice.choices >= 0).sum()))
 

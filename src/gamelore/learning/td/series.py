@@ -11,7 +11,6 @@ estimated before a series, and limited by a cap while the series runs.
 from __future__ import annotations
 
 import math
-import os
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from ...matches.lockstep import Lanes, run_lockstep
 from ...matches.match import MAX_PLIES
 from ...matches.opponents import Opponent, OpponentSettings
 from ...players.player import Player
-from ...players.position_graph import PositionGraph
+from ...players.position_graph import MIB, PositionGraph, memory_cap
 from ...players.random_streams import extend, stream
 from ..store.features import FeatureValues
 from .afterstates import pair_origins, role_number
@@ -43,7 +42,6 @@ CAP_MIB = 1024  # enough for all positions of Connect3 on 5x5 (782 MiB) or of Br
 PROBE_MATCHES = 16
 FORESEEN = 100  # matches of one lane for which the estimate holds; further on, `check_growth` guards the series
 PROBE_ROWS = 1 << 18  # maximum number of positions in the graph of the probe; it limits the cost of the estimate
-_MIB = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -92,9 +90,10 @@ def check_estimate(
         return
     growth = _growth(game, role, *ahead[0])
     rows = growth.expected_rows(1, min(num_matches, FORESEEN))
-    if 2 * rows * growth.row_bytes > _cap():
+    cap = memory_cap(CAP_VARIABLE, CAP_MIB)
+    if 2 * rows * growth.row_bytes > cap:
         raise GameloreError(
-            f"expected {_what(ahead[0][0])} to need at most {_words(_cap())}, got an estimate "
+            f"expected {_what(ahead[0][0])} to need at most {_words(cap)}, got an estimate "
             f"of {_words(2 * rows * growth.row_bytes)} ({rows:,} positions) for {len(ahead)} x {num_matches} matches "
             f"of {game.name}; {_REMEDY}"
         )
@@ -102,9 +101,10 @@ def check_estimate(
 
 def check_growth(graph: PositionGraph) -> None:
     """Raise GameloreError if the memory of the graph is above the cap."""
-    if 2 * graph.num_bytes > _cap():
+    cap = memory_cap(CAP_VARIABLE, CAP_MIB)
+    if 2 * graph.num_bytes > cap:
         raise GameloreError(
-            f"expected eager or siblings initialisation, or turns, to need at most {_words(_cap())}, got "
+            f"expected eager or siblings initialisation, or turns, to need at most {_words(cap)}, got "
             f"{graph.num_rows:,} positions of {graph.game.name}, which need {_words(2 * graph.num_bytes)}; {_REMEDY}"
         )
 
@@ -150,18 +150,8 @@ def _probed(
     return Growth(tuple(rows), graph.num_bytes / graph.num_rows)
 
 
-def _cap() -> int:
-    """Return the cap in bytes. Raise GameloreError if the environment variable is not a number."""
-    chosen = os.environ.get(CAP_VARIABLE) or str(CAP_MIB)
-    if not chosen.isdecimal():
-        raise GameloreError(
-            f"expected a number of MiB in {CAP_VARIABLE}, got {chosen!r}; write a number, for example {CAP_MIB}"
-        )
-    return int(chosen) * _MIB
-
-
 def _words(num_bytes: float) -> str:
-    return f"{num_bytes / _MIB:,.0f} MiB"
+    return f"{num_bytes / MIB:,.0f} MiB"
 
 
 @dataclass(frozen=True)
