@@ -7,7 +7,9 @@ import pytest
 from gamelore.catalogue import play_matches, player
 from gamelore.errors import GameloreError
 from gamelore.learning import session
+from gamelore.learning.store.features import FeatureValues
 from gamelore.learning.store.knowledge import Knowledge
+from gamelore.learning.td import series
 from gamelore.learning.td.initial_values import Initialisation, LearnerSettings
 from gamelore.learning.td.series import (
     CAP_VARIABLE,
@@ -19,7 +21,7 @@ from gamelore.learning.td.series import (
     play_series,
 )
 from gamelore.matches import lockstep
-from gamelore.matches.opponents import OpponentSettings
+from gamelore.matches.opponents import Kind, OpponentSettings
 from gamelore.players.position_graph import PositionGraph
 from gamelore.rulesheets import load
 
@@ -37,11 +39,11 @@ def play(game: str, initialisation: Initialisation, matches: int, graph: Positio
 def test_twenty_matches_of_breakthrough_are_refused_before_the_first(
     initialisation: Initialisation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("GAMELORE_LOOKAHEAD_MIB", "512")
+    monkeypatch.setenv("GAMELORE_LOOKAHEAD_MIB", "256")
     graph = PositionGraph(load(LARGE))
     with pytest.raises(
         GameloreError,
-        match=r"at most 512 MiB, got an estimate of \d[\d,]* MiB .* choose "
+        match=r"at most 256 MiB, got an estimate of \d[\d,]* MiB .* choose "
         r"lazy",
     ) as raised:
         play(LARGE, initialisation, 20, graph)
@@ -126,3 +128,20 @@ def test_who_looks_ahead() -> None:
 def test_many_lanes_of_a_small_game_are_not_refused() -> None:
     lane = LearnerSettings("lookahead", initialisation="eager"), None, OpponentSettings("random")
     check_estimate(load("othello4"), 0, [lane] * 300, 3000)
+
+
+@pytest.mark.parametrize("kind", ["egreedy", "random"])
+def test_a_large_first_match_of_a_game_that_fits_is_not_refused(kind: Kind) -> None:
+    """One match of Breakthrough with turns=2 has 200,000 positions, and 3000 matches have 3.5 million."""
+    settings = LearnerSettings("transfer", initialisation="eager", turns=2, control="minimax")
+    lane = settings, FeatureValues({}), OpponentSettings(kind, filler="hashed")
+    check_estimate(load("breakthrough"), 0, [lane] * 100, 3000)
+
+
+def test_the_probe_counts_the_match_in_which_its_graph_was_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(series, "PROBE_ROWS", 1 << 14)
+    monkeypatch.setattr(series, "_growths", {})
+    monkeypatch.setenv(CAP_VARIABLE, "1")
+    lane = LearnerSettings("lookahead", initialisation="eager"), None, OpponentSettings("random")
+    with pytest.raises(GameloreError, match=r"an estimate of \d MiB \(16,384 positions\) for 1 x 1 "):
+        check_estimate(load(LARGE), 0, [lane], 1)

@@ -41,14 +41,17 @@ CAP_VARIABLE = "GAMELORE_LOOKAHEAD_MIB"
 CAP_MIB = 1024  # enough for all positions of Connect3 on 5x5 (782 MiB) or of Breakthrough (718 MiB), as for oracles
 PROBE_MATCHES = 16
 FORESEEN = 100  # matches of one lane for which the estimate holds; further on, `check_growth` guards the series
-PROBE_ROWS = 1 << 18  # maximum number of positions in the graph of the probe; it limits the cost of the estimate
+# maximum number of positions in the graph of the probe. It limits the cost of the estimate. One match of Breakthrough
+# with turns=2 has 219,000 positions, and the growth can only be measured over several matches
+PROBE_ROWS = 1 << 20
 
 
 @dataclass(frozen=True)
 class Growth:
     """Growth of a graph in the first matches of a lane.
 
-    rows       number of positions in the graph after each match
+    rows       number of positions in the graph after each match; the last number is a lower bound if the graph of the
+               probe was full before that match ended
     row_bytes  memory for one position, in bytes
     """
 
@@ -59,7 +62,8 @@ class Growth:
         """Return the expected number of positions after `matches` matches in each lane.
 
         Within a lane, the number of positions grows by a power law (Heaps 1978, Information Retrieval): later matches
-        add fewer new positions. The estimate assumes that lanes share no positions.
+        add fewer new positions. After a single match, the estimate assumes that every match adds as many. It also
+        assumes that lanes share no positions.
         """
         last = len(self.rows)
         if matches <= last:
@@ -146,7 +150,7 @@ def _probed(
     try:
         run_lockstep(graph, seats, [stream(0, "growth")], PROBE_MATCHES, on_end=lambda _: rows.append(graph.num_rows))
     except GameloreError:  # the graph is full
-        rows = rows or [graph.num_rows]
+        rows.append(graph.num_rows)
     return Growth(tuple(rows), graph.num_bytes / graph.num_rows)
 
 
