@@ -30,6 +30,7 @@ ROOMS = {
     "rulesheets": "shipped games",
     "players": "moves",
     "solver": "exact values",
+    "search": "strong play",
     "matches": "matches, records",
     "learning.store": "rows on disk",
     "learning.td": "values, features",

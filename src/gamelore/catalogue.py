@@ -37,6 +37,7 @@ from .matches.opponents import Kind as OpponentKind
 from .players.lookahead import HEURISTICS, Heuristic, Lookahead
 from .players.player import Player
 from .players.uct import UCT, SearchSettings
+from .search.champion import ChampionSettings, Gamelore
 from .solver.perfect import Perfect
 
 if TYPE_CHECKING:
@@ -157,6 +158,10 @@ def _uct(**settings: object) -> UCT:
     return UCT(SearchSettings(**settings))  # type: ignore[arg-type]
 
 
+def _gamelore(**settings: object) -> Gamelore:
+    return Gamelore(ChampionSettings(**settings))  # type: ignore[arg-type]
+
+
 def _stored_seqplayer(**options: object) -> Player:
     from .learning.session import StoredSeqPlayer
 
@@ -180,6 +185,12 @@ _LOOKAHEADS: dict[Heuristic, str] = {
     "avgmax": "looks `depth` plies ahead and assumes that the other roles play at random",
 }
 _OTHERS: dict[str, PlayerKind] = {
+    "gamelore": PlayerKind(
+        "the strongest player: a search whose tree is kept during a match, with proofs; 10,000 `simulations` for each "
+        "move, or as many as fit into `seconds`",
+        options_of(ChampionSettings),
+        _gamelore,
+    ),
     "uct": PlayerKind(
         "searches with random playouts (UCT): 1000 `simulations` for each move, or as many as fit into `seconds`",
         options_of(SearchSettings),

@@ -641,15 +641,34 @@ class _Memory:
         return int(self.lanes[REMAINING].sum()) + sum(map(int.bit_count, self.lanes[ACTIVE].tolist()))
 
 
+@dataclass(frozen=True, slots=True)
+class OwnBlock:
+    """A Block with its own memory, for machine code that calls `begin` and `play` itself; see `Block` for the arrays.
+
+    kept: the memory that the record points to, and the owner of the machine code.
+    """
+
+    record: Block
+    lanes: NDArray[np.uint64]
+    next_rows: NDArray[np.int64]
+    kept: tuple[object, ...]
+
+    @property
+    def numbers(self) -> NDArray[np.int64]:
+        """The fields of the record, int64[fields], as shared memory."""
+        return np.frombuffer(self.record, np.int64)
+
+
 class PlayoutRunner:
     """Player of random matches for a compiled circuit.
 
     address_of: a function that returns the address of a function of the loaded code. It also keeps the code in memory.
+    code: `begin` and `play`.
     """
 
     def __init__(self, address_of: Callable[[str], int], circuit: Circuit, num_planes: int) -> None:
         self._address_of, self._circuit = address_of, circuit
-        code = compiled_kernel(block_code())
+        self.code = code = compiled_kernel(block_code())
         self._begin = CFUNCTYPE(None, c_void_p)(code.address("begin"))
         self._play = CFUNCTYPE(c_int64, c_void_p, c_int64)(code.address("play"))
         functions = {name: address_of(name) for name in ("legal", "goal", "next")}
@@ -710,6 +729,20 @@ class PlayoutRunner:
 
         _in_threads(play, len(first_rows), threads)
         return Rollouts(goals, steps)
+
+    def rollout_block(self, states: NDArray[np.uint64], goals: NDArray[np.int16], steps: NDArray[np.int32]) -> OwnBlock:
+        """Return a block for machine code that calls `begin` and `play` itself, to play from up to 512 states.
+
+        See `rollouts` for the arrays, which stay those of the caller. For each call of `begin`, the caller sets
+        `next_rows` and the planes of `lanes`, as `_played` does, and the fields `now` and `max_steps`.
+        """
+        memory = self._new_memory()
+        block = memory.block
+        block.states, block.state_words = states.ctypes.data, states.shape[1]
+        block.goals, block.lengths = goals.ctypes.data, steps.ctypes.data
+        block.initial = self._no_facts.ctypes.data
+        kept = (memory, states, goals, steps, self)
+        return OwnBlock(block, memory.lanes, memory.next_rows, kept)
 
     def _played(self, memory: _Memory, shares: _Shares, index: int, stopped: Event) -> Iterator[int]:
         """Play the matches of a block until all are finished or `stopped` is set.

@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from ctypes import CFUNCTYPE, Structure, addressof, c_int64, c_void_p
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -257,17 +258,35 @@ def _list_role(code: Code, row: str, role: str, mask: str, written: IRVariable) 
             written.set(code.calc("add", index, 1))
 
 
+@dataclass(frozen=True, slots=True)
+class OwnRowJob:
+    """A RowJob with its own memory, for machine code that calls `run` itself.
+
+    kept: the memory that the record points to, and the owner of the machine code.
+    """
+
+    record: RowJob
+    kept: tuple[object, ...]
+    address_of: Callable[[str], int]
+
+    @property
+    def numbers(self) -> NDArray[np.int64]:
+        """The fields of the record, int64[fields], as shared memory."""
+        return np.frombuffer(self.record, np.int64)
+
+
 class Rows:
     """The functions of a compiled circuit, applied to packed rows. Several threads may call them at once.
 
     address_of: returns the address of a function in the loaded code, and keeps the code in memory.
+    code: `run`, `count_bits` and `list_moves`. starts: int64[roles + 1], the first action of each role; see `list_moves`.
     """
 
     def __init__(self, address_of: Callable[[str], int], circuit: Circuit, num_planes: int) -> None:
         self._address_of = address_of
         # Outputs are read in blocks of 64 planes, and the last block may extend beyond the planes of the circuit.
         self._num_planes = num_planes + GROUP
-        self._starts = np.cumsum([0, *map(len, circuit.actions)], dtype=np.int64)
+        self.starts = np.cumsum([0, *map(len, circuit.actions)], dtype=np.int64)
         self._layout = layout = PlaneLayout(circuit.num_facts, circuit.num_actions, 0)
         moves, goals = circuit.num_actions, sum(map(len, circuit.goals))
         self._asked = {  # function, first output, number of outputs
@@ -276,12 +295,16 @@ class Rows:
             "goal": ("goal", layout.outputs, goals),
             "next": ("next", layout.outputs, circuit.num_facts),
         }
-        code = compiled_kernel(rows_code())
+        self.code = code = compiled_kernel(rows_code())
         self._run = CFUNCTYPE(None, c_void_p)(code.address("run"))
         self._count_bits = CFUNCTYPE(c_int64, c_void_p, c_int64)(code.address("count_bits"))
         arguments = [c_void_p, c_int64, c_int64, c_void_p, c_void_p, c_void_p, c_void_p]
         self._list_moves = CFUNCTYPE(None, *arguments)(code.address("list_moves"))
         self._here = threading.local()
+
+    @property
+    def num_roles(self) -> int:
+        return len(self.starts) - 1
 
     def ask(self, question: str, states: NDArray[np.uint64], joint: NDArray[np.int32] | None = None) -> Words:
         """Return the outputs uint64[batch, words] for a batch of states; "next" needs joint moves int32[batch, roles].
@@ -313,7 +336,7 @@ class Rows:
                 f"expected states uint64[batch, {shape[1]}], got {states.dtype}{list(states.shape)}; use states of "
                 "this game, and write a single state as a batch of one: state[None]"
             )
-        shape = (len(states), len(self._starts) - 1)
+        shape = (len(states), self.num_roles)
         if joint is not None and (joint.shape != shape or joint.dtype != np.int32):
             raise ValueError(f"expected joint moves int32{list(shape)}, got {joint.dtype}{list(joint.shape)}")
 
@@ -328,20 +351,33 @@ class Rows:
     def _new_jobs(self) -> dict[str, RowJob]:
         self._here.planes = planes = zero_planes(self._num_planes)
         self._here.scratch = scratch = zero_planes(GROUP)
-        return {
-            question: RowJob(
-                function=self._address_of(function),
-                planes=planes.ctypes.data,
-                scratch=scratch.ctypes.data,
-                state_words=words(self._layout.num_facts),
-                num_roles=len(self._starts) - 1,
-                first_action=self._layout.actions,
-                num_actions=self._layout.num_actions,
-                first_output=first,
-                num_outputs=count,
-            )
-            for question, (function, first, count) in self._asked.items()
-        }
+        return {question: self._new_job(question, planes, scratch) for question in self._asked}
+
+    def _new_job(self, question: str, planes: Words, scratch: Words) -> RowJob:
+        function, first, count = self._asked[question]
+        return RowJob(
+            function=self._address_of(function),
+            planes=planes.ctypes.data,
+            scratch=scratch.ctypes.data,
+            state_words=words(self._layout.num_facts),
+            num_roles=self.num_roles,
+            first_action=self._layout.actions,
+            num_actions=self._layout.num_actions,
+            first_output=first,
+            num_outputs=count,
+        )
+
+    def job(self, question: str, states: Words, out: Words, joint: NDArray[np.int32] | None = None) -> OwnRowJob:
+        """Return a job for machine code that calls `run` and `list_moves` itself; see `ask` for the arguments.
+
+        The arrays stay those of the caller: it sets the number of rows, fills `states` and `joint`, and reads `out`.
+        """
+        self.check(states, joint)
+        planes, scratch = zero_planes(self._num_planes), zero_planes(GROUP)
+        job = self._new_job(question, planes, scratch)
+        job.states, job.out = states.ctypes.data, out.ctypes.data
+        job.joint = 0 if joint is None else joint.ctypes.data
+        return OwnRowJob(job, (planes, scratch, states, out, joint), self._address_of)
 
     def moves(self, legal: Words) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.bool_]]:
         """Return the legal moves in the output of "legal": offsets int64[batch * roles + 1], actions int32, terminal.
@@ -349,10 +385,10 @@ class Rows:
         terminal: bool[batch]. The actions of role r in row i are actions[offsets[k] : offsets[k + 1]] with
         k = i * roles + r.
         """
-        num_roles = len(self._starts) - 1
+        num_roles = self.num_roles
         offsets = np.zeros(len(legal) * num_roles + 1, np.int64)
         actions = np.empty(self._count_bits(legal.ctypes.data, legal.size), np.int32)
         terminal = np.empty(len(legal), np.bool_)
-        arrays = (self._starts, offsets, actions, terminal)
+        arrays = (self.starts, offsets, actions, terminal)
         self._list_moves(legal.ctypes.data, len(legal), num_roles, *[array.ctypes.data for array in arrays])
         return offsets, actions[: offsets[-1]], terminal

@@ -84,7 +84,7 @@ class NativeEngine:
         self.num_words = words(circuit.num_facts)
         self.initial = pack_bits(np.array([circuit.initial]), self.num_words)[0]
         self._code = TapedCode(tapes)
-        self._rows = Rows(self._code.address, circuit, tapes.num_planes)
+        self.rows = Rows(self._code.address, circuit, tapes.num_planes)
         self.moves = [move for moves in circuit.actions for move in moves]
         self.role_of = np.repeat(np.arange(len(roles)), [len(moves) for moves in circuit.actions])
         own_moves = zip(self.role_of.tolist(), self.moves, strict=True)
@@ -99,11 +99,11 @@ class NativeEngine:
 
         A goal is NO_GOAL if the rules give the role no goal value or several goal values.
         """
-        return self._rows.ask("terminal", states)[:, 0].astype(np.bool_), self.goals(states)
+        return self.rows.ask("terminal", states)[:, 0].astype(np.bool_), self.goals(states)
 
     def goals(self, states: States) -> NDArray[np.int16]:
         """Return only the goals; see `evaluate`."""
-        held = unpack_bits(self._rows.ask("goal", states), len(self._goal_values))
+        held = unpack_bits(self.rows.ask("goal", states), len(self._goal_values))
         goals = np.full((len(states), len(self.roles)), NO_GOAL, np.int16)
         for role, part in enumerate(self._goal_slices):
             own = held[:, part]
@@ -112,11 +112,11 @@ class NativeEngine:
 
     def legal(self, states: States) -> Legal:
         """Return the legal moves; none in terminal states."""
-        return Legal(*self._rows.moves(self._rows.ask("legal", states)))
+        return Legal(*self.rows.moves(self.rows.ask("legal", states)))
 
     def next(self, states: States, joint: NDArray[np.int32]) -> States:
         """Return the states after joint moves, int32[batch, roles]. The moves must be legal; this is not checked."""
-        return self._rows.ask("next", states, joint)
+        return self.rows.ask("next", states, joint)
 
     @cached_property
     def _byte_keys(self) -> NDArray[np.uint64]:
@@ -151,18 +151,18 @@ class NativeEngine:
         return pack_bits(bits, self.num_words).reshape(-1)
 
     @cached_property
-    def _playout_runner(self) -> PlayoutRunner:
+    def playout_runner(self) -> PlayoutRunner:
         code = compiled(self.circuit) if self.circuit.num_gates <= COMPILED_GATES else self._code
         return PlayoutRunner(code.address, self.circuit, code.num_planes)
 
     def playouts(self, n: int, seed: int, threads: int | None, progress: Progress | None) -> Playouts:
         """Play n random matches from the first state, in batches of 512."""
-        return self._playout_runner.playouts(n, seed, threads, progress)
+        return self.playout_runner.playouts(n, seed, threads, progress)
 
     def rollouts(self, states: States, seed: int, threads: int | None, max_steps: int) -> Rollouts:
         """Play one random match from each state, in batches of 512."""
-        self._rows.check(states)
-        return self._playout_runner.rollouts(states, seed, threads, max_steps)
+        self.rows.check(states)
+        return self.playout_runner.rollouts(states, seed, threads, max_steps)
 
     def move(self, role: int, action: int) -> GroundTerm:
         """Return the move of an action index."""

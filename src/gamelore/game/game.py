@@ -182,6 +182,11 @@ class Game:
         """SHA-256 of the rules in canonical form, in hexadecimal. Comments and white space do not change it."""
         return hashlib.sha256(str(self.rulesheet).lower().encode()).hexdigest()
 
+    @property
+    def native(self) -> NativeEngine | None:
+        """The engine, if it is the native engine; for kernels that call its machine code."""
+        return self._engine if isinstance(self._engine, NativeEngine) else None
+
     def evaluate(self, states: States) -> tuple[NDArray[np.bool_], NDArray[np.int16]]:
         """Return which states are terminal, and the goals of the roles.
 

@@ -1,0 +1,101 @@
+"""The strongest player: a search in each match whose tree is kept from move to move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from time import monotonic
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import GameloreError
+from ..players.player import Player, Started, Turn
+from ..players.random_streams import extend
+from .growth import GrowthSettings
+from .thinking import MEMORY_MIB, Search
+
+DEFAULT_SIMULATIONS = 10_000
+_SEARCH = 3  # purpose of random numbers, see `players.random_streams`
+
+
+@dataclass(frozen=True, slots=True)
+class ChampionSettings(GrowthSettings):
+    """Budget and parameters of the player; for the parameters of the growth see `GrowthSettings`.
+
+    simulations  number of walks for each move, in addition to those that the tree remembers; 10,000 if there is no
+                 other limit
+    seconds      time for all lanes of one call together. If several limits are given, the first that is reached ends
+                 the search. Results with a time limit are not repeatable
+    memory       limit on the memory of the tree of a match, in MiB
+    """
+
+    simulations: int | None = None
+    seconds: float | None = None
+    memory: float = MEMORY_MIB
+
+    def __post_init__(self) -> None:
+        super(ChampionSettings, self).__post_init__()  # without arguments, it fails in a class with slots
+        for name, least in (("simulations", 1), ("seconds", 0), ("memory", 1)):
+            value = getattr(self, name)
+            if value is not None and not least <= value < float("inf"):
+                raise GameloreError(
+                    f"expected {name} of at least {least}, got {value}; choose another value, or leave the option out"
+                )
+
+    @property
+    def growth(self) -> GrowthSettings:
+        return GrowthSettings(**{field.name: getattr(self, field.name) for field in fields(GrowthSettings)})
+
+
+class Gamelore(Player):
+    """Player that searches in a tree of its own for each match, and makes the best move that it found."""
+
+    def __init__(self, settings: ChampionSettings | None = None) -> None:
+        self.settings = settings or ChampionSettings()
+        self._searches: dict[int, Search] = {}
+        self._plies: dict[int, int] = {}  # number of plies that the search of a lane has followed
+
+    def begin(self, role: int, started: Started) -> None:
+        """See `Player.begin`. Forgets the trees of earlier matches."""
+        for lane in started.lanes.tolist():
+            self._plies.pop(lane, None)
+
+    def choose(self, turn: Turn) -> NDArray[np.int32]:
+        """See `Player.choose`. A single legal move is made without a search."""
+        choices = np.zeros(len(turn.rows), np.int32)
+        several = np.flatnonzero(turn.graph.num_moves[turn.rows, turn.role] > 1)
+        for number, index in enumerate(several.tolist()):
+            search = self._search(turn, index)
+            search.run(self._simulations(turn), self._deadline(turn, len(several) - number))
+            noise = extend(turn.keys[index], turn.plies[index])[()]
+            choices[index] = search.choice(turn.role, noise)
+        return choices
+
+    def _simulations(self, turn: Turn) -> int | None:
+        """Return the number of walks for a move; None for no limit."""
+        unlimited = self.settings.seconds is not None or turn.deadline is not None
+        return self.settings.simulations or (None if unlimited else DEFAULT_SIMULATIONS)
+
+    def _deadline(self, turn: Turn, lanes: int) -> float | None:
+        """Return the time at which the search for a move ends; the remaining lanes share the remaining time."""
+        now, limits = monotonic(), []
+        if self.settings.seconds is not None:
+            limits.append(now + self.settings.seconds / len(turn.rows))
+        if turn.deadline is not None:
+            limits.append(now + (turn.deadline - now) / lanes)
+        return min(limits, default=None)
+
+    def _search(self, turn: Turn, index: int) -> Search:
+        """Return the search of a lane, which has followed the match to the position of the turn."""
+        lane, ply = int(turn.lanes[index]), int(turn.plies[index])
+        search = self._searches.get(lane)
+        if search is None or search.game is not turn.graph.game:
+            search = self._searches[lane] = Search(turn.graph.game, self.settings.growth, self.settings.memory)
+        state, before = turn.graph.states[turn.rows[index]], self._plies.get(lane)
+        if before is not None and turn.log is not None and before <= ply:
+            for choices in turn.log.choices[lane, before:ply]:
+                search.follow(choices)
+        if before is None or not search.is_at(state):
+            search.begin(state, extend(extend(turn.keys[index], ply), _SEARCH)[()])
+        self._plies[lane] = ply
+        return search

@@ -1,0 +1,138 @@
+"""Proved values: bounds on the goals of a position, from the ends of the tree up to the root.
+
+`low` and `high` bound the goals that roles get from a position on. At the end of a match they are the goals. For other
+positions they follow from the children (score-bounded Monte-Carlo tree search, Cazenave & Saffidine 2010; with goals
+win and loss only, this is the MCTS-Solver of Winands, Bjornsson & Saito 2008):
+
+    the mover      the highest bound of all moves, because the mover chooses
+    other roles    if two roles have opposite interests: the lowest bound of all moves. The bounds then hold whatever the
+                   goals are: the role gets at least `low` if it plays well, and at most `high` if the other role does.
+                   Otherwise: the lowest and the highest bound of all moves that can be best for the mover. These bounds
+                   hold if every role plays for its own goal, however it chooses among equal moves
+
+A move without a child has the bounds 0 and the highest goal. Positions where several roles choose at the same time get
+no bounds from their children. The state contains everything that the rules can depend on, also a step counter, and
+equal states in different branches are different nodes, so a proof never depends on the way to a position.
+"""
+
+from __future__ import annotations
+
+from ..players.kernel import U8, inlined, kernel_without_refcounts
+from .tree import COUNT, EDGE, FIRST, MOVER, NOBODY, PARENT, PROVED, STAGE, TreeArrays
+
+_MOST_PLIES = 65_535
+
+
+@inlined
+def assess_edge(tree: TreeArrays, node: int) -> None:
+    """Let all visits of the move that leads to a proved node count with the proved value."""
+    edge, parent = int(tree.nodes[node, EDGE]), int(tree.nodes[node, PARENT])
+    if edge >= 0:
+        tree.sums[edge] = tree.visits[edge] * (tree.low[node, tree.nodes[parent, MOVER]] / 100.0)
+
+
+@inlined
+def _best_bounds(tree: TreeArrays, first: int, count: int, mover: int, tops: U8) -> tuple[int, int]:
+    """Return (child with the highest low bound for the mover, or -1; highest high bound of all moves)."""
+    best, low, high = -1, -1, 0
+    for move in range(first, first + count):
+        child = int(tree.child[move])
+        if child < 0:
+            high = int(tops[mover])
+            continue
+        if tree.low[child, mover] > low:
+            best, low = child, int(tree.low[child, mover])
+        high = max(high, int(tree.high[child, mover]))
+    return best, high
+
+
+@inlined
+def _bounds_of_other(
+    tree: TreeArrays, node: int, first: int, count: int, mover: int, role: int, tops: U8, opposed: bool
+) -> tuple[int, int]:
+    """Return the bounds for a role that does not choose; see the module."""
+    low, high, least = int(tops[role]), 0, int(tops[role])
+    for move in range(first, first + count):
+        child = int(tree.child[move])
+        if child < 0:
+            low, high = 0, int(tops[role])
+            continue
+        least = min(least, int(tree.high[child, role]))
+        if opposed or tree.high[child, mover] >= tree.low[node, mover]:
+            low, high = min(low, int(tree.low[child, role])), max(high, int(tree.high[child, role]))
+    return low, least if opposed else high
+
+
+@inlined
+def _raise_bounds(tree: TreeArrays, node: int, role: int, low: int, high: int) -> bool:
+    """Set the bounds of a role where the new ones are tighter; return whether they are."""
+    tighter = low > tree.low[node, role] or high < tree.high[node, role]
+    tree.low[node, role] = max(low, int(tree.low[node, role]))
+    tree.high[node, role] = min(high, int(tree.high[node, role]))
+    return tighter
+
+
+@inlined
+def _close(tree: TreeArrays, node: int, first: int, count: int, mover: int) -> None:
+    """Close the moves that cannot be better for the mover than another move, which stays open."""
+    keeper, keeper_low, keeper_high = -1, -1, -1
+    for move in range(first, first + count):
+        child = int(tree.child[move])
+        low = int(tree.low[child, mover]) if child >= 0 else 0
+        high = int(tree.high[child, mover]) if child >= 0 else 101
+        if not tree.closed[move] and (low > keeper_low or (low == keeper_low and high > keeper_high)):
+            keeper, keeper_low, keeper_high = move, low, high
+    for move in range(first, first + count):
+        child = int(tree.child[move])
+        if child >= 0 and move != keeper and tree.high[child, mover] <= tree.low[node, mover]:
+            tree.closed[move] = 1
+
+
+@inlined
+def _is_proved(tree: TreeArrays, node: int) -> bool:
+    """Return whether the bounds of every role are equal."""
+    for role in range(tree.low.shape[1]):
+        if tree.low[node, role] != tree.high[node, role]:
+            return False
+    return True
+
+
+@inlined
+def _prove(tree: TreeArrays, node: int, first: int, count: int, mover: int) -> None:
+    """Mark a node as proved, with the number of plies to the end: the most if the mover gets nothing, else the fewest.
+
+    The visits of the move that leads to the node now count with the proved value.
+    """
+    value, plies = tree.low[node, mover], -1
+    for move in range(first, first + count):
+        child = int(tree.child[move])
+        if child >= 0 and tree.nodes[child, STAGE] == PROVED and tree.low[child, mover] == value:
+            own = int(tree.plies[child])
+            if plies < 0 or (own > plies if value == 0 else own < plies):
+                plies = own
+    tree.plies[node] = min(plies + 1, _MOST_PLIES)
+    tree.nodes[node, STAGE] = PROVED
+    assess_edge(tree, node)
+
+
+@kernel_without_refcounts
+def tighten(tree: TreeArrays, node: int, tops: U8, opposed: bool) -> None:
+    """Compute the bounds of a node from those of its children, then those of its parent, and so on while they change.
+
+    A node whose bounds are equal for every role is proved. `opposed`: whether two roles have opposite interests.
+    """
+    while node >= 0 and tree.nodes[node, MOVER] != NOBODY and tree.nodes[node, STAGE] != PROVED:
+        mover, first, count = tree.nodes[node, MOVER], tree.nodes[node, FIRST], tree.nodes[node, COUNT]
+        first += mover  # other roles have one move each
+        best, high = _best_bounds(tree, first, count, mover, tops)
+        changed = _raise_bounds(tree, node, mover, tree.low[best, mover] if best >= 0 else 0, high)
+        for role in range(tops.size):
+            if role != mover:
+                low, high = _bounds_of_other(tree, node, first, count, mover, role, tops, opposed)
+                changed |= _raise_bounds(tree, node, role, low, high)
+        if not changed:
+            break
+        _close(tree, node, first, count, mover)
+        if _is_proved(tree, node):
+            _prove(tree, node, first, count, mover)
+        node = tree.nodes[node, PARENT]

@@ -1,0 +1,218 @@
+"""Search of a match: one tree that follows the match, grows within a budget, and answers which move is best."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from time import monotonic
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..circuit.tape import LANES
+from ..players.position_graph import MIB
+from ..players.random_streams import extend
+from .growth import GrowthSettings, adds_up, growth
+from .tree import HIGHEST_GOAL, PROVED, SEEN, STAGE, VISITS, Tree, child_of
+
+if TYPE_CHECKING:
+    from ..game.game import Game
+
+SLICE = 0.004  # seconds of one call of compiled code; Ctrl-C and messages are answered between calls
+MOST_BATCHES = 1 << 12  # of one call
+SAMPLED = 512  # random playouts that show whether two roles have opposite interests
+MEMORY_MIB = 1024
+_SHARE_OF_NODES = 0.4  # of the memory; the other part is for moves
+
+
+@dataclass(frozen=True, slots=True)
+class MoveReport:
+    """What a search knows about a move of the position at its root.
+
+    visits     number of walks through the move
+    mean       mean goal of these walks, 0 to 100; nan without visits
+    low, high  proved bounds on the goal that the move leads to
+    plies      number of plies to the end if the value is proved, else None
+    """
+
+    index: int
+    visits: int
+    mean: float
+    low: int
+    high: int
+    plies: int | None
+
+    @property
+    def is_proved(self) -> bool:
+        return self.low == self.high
+
+
+class Search:
+    """A tree that follows a match.
+
+    Args:
+        game: game of the match
+        settings: parameters of the growth
+        memory: limit on the memory of the tree in MiB. If it is full, the nodes with the fewest visits are dropped
+    """
+
+    def __init__(self, game: Game, settings: GrowthSettings | None = None, memory: float = MEMORY_MIB) -> None:
+        self.game = game
+        self.settings = settings or GrowthSettings()
+        self.num_walks = 0
+        self._growth = growth(game, self.settings)
+        self._tree = Tree(game, *_room(game, memory))
+        self._key = np.uint64(0)
+        self._num_batches = 0
+        self._has_begun = False
+
+    def begin(self, state: NDArray[np.uint64], key: np.uint64) -> None:
+        """Begin a new tree below a state, uint64[words], with the random numbers of a key."""
+        self._tree.start(state)
+        self._key = key
+        self._num_batches = 0
+        self._has_begun = True
+
+    def follow(self, choices: NDArray[np.int32]) -> None:
+        """Go to the position after a joint move, int32[roles] as indices into the legal moves; keep what is below it."""
+        if not self._tree.advance(choices):
+            legal = self.game.legal(self.state[None])
+            joint = legal.actions[legal.by_role(self.game.num_roles)[0][0] + choices]
+            self._tree.start(self.game.next(self.state[None], joint[None])[0])
+
+    def is_at(self, state: NDArray[np.uint64]) -> bool:
+        """Return whether the root is the position with this state, uint64[words]."""
+        return self._has_begun and bool(np.array_equal(self.state, state))
+
+    @property
+    def state(self) -> NDArray[np.uint64]:
+        """The state at the root, uint64[words]."""
+        return self._tree.state
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether the values of the position at the root are proved."""
+        return bool(self._tree.arrays.nodes[0, STAGE] == PROVED)
+
+    @property
+    def num_nodes(self) -> int:
+        return self._tree.num_nodes
+
+    @property
+    def visits(self) -> int:
+        """Number of walks from the root that the tree remembers."""
+        return int(self._tree.arrays.nodes[0, VISITS])
+
+    def run(self, simulations: int | None = None, deadline: float | None = None) -> int:
+        """Grow the tree until a budget is used up or the root is proved.
+
+        Args:
+            simulations: number of walks; None for no limit
+            deadline: end of the search in seconds of `time.monotonic`; None for no limit
+
+        Returns:
+            The number of walks.
+        """
+        done, limit = 0, simulations if simulations is not None else 1 << 60
+        batches, each = 1, 0.0  # batches of the next call, seconds of a batch
+        while done < limit and not self.is_proved:
+            begin = monotonic()
+            if deadline is not None:
+                batches = min(batches, int((deadline - begin) / each)) if each else int(begin < deadline)
+            if batches < 1:
+                break
+            grown = self._grow(limit - done, batches)
+            done += grown
+            if not grown and not self.is_proved and not self._tree.prune():
+                break
+            each = max((monotonic() - begin) / batches, 1e-6)
+            batches = min(MOST_BATCHES, max(1, int(SLICE / each)), 2 * batches)
+        self.num_walks += done
+        return done
+
+    def _grow(self, walks: int, batches: int) -> int:
+        """Grow the tree by some batches and return the number of walks."""
+        first = self._num_batches
+        grown = self._growth.grow(self._tree, walks, self._key, (first, first + batches), opposed=self._opposed)
+        self._num_batches += grown.batches
+        if self._opposed and not grown.is_opposed:
+            self._opposed = False
+            self._tree.start(self.state.copy())  # its bounds may be wrong
+        return grown.walks
+
+    @cached_property
+    def _opposed(self) -> bool:
+        """Whether two roles have opposite interests, as far as random playouts and the search have shown."""
+        if self.game.num_roles != 2:
+            return False
+        states = np.repeat(self.game.initial[None], SAMPLED if self.game.native else 4, axis=0)
+        return bool(adds_up(self.game.rollouts(states, 0, threads=1, max_steps=self.settings.max_plies).goals))
+
+    def moves(self, role: int) -> list[MoveReport]:
+        """Return what the search knows about the legal moves of a role, in their order."""
+        arrays = self._tree.arrays
+        first, count = self._tree.span(0, role)
+        reports = []
+        for index, move in enumerate(range(first, first + count)):
+            child = int(arrays.child[move])
+            low, high = (
+                (arrays.low[child, role], arrays.high[child, role]) if child >= 0 else (0, self._tree.tops[role])
+            )
+            visits = int(arrays.visits[move])
+            mean = HIGHEST_GOAL * float(arrays.sums[move]) / visits if visits else float("nan")
+            is_proved = child >= 0 and arrays.nodes[child, STAGE] == PROVED
+            plies = int(arrays.plies[child]) + 1 if is_proved else None
+            reports.append(MoveReport(index, visits, mean, int(low), int(high), plies))
+        return reports
+
+    def choice(self, role: int, noise: np.uint64) -> int:
+        """Return the index of the best move of a role. Among equal moves, `noise` decides.
+
+        If the value of the best move is proved, this is the move that reaches it fastest, or, if the role gets nothing,
+        the move that takes longest. Otherwise it is the move with the most visits that may still be the best.
+        """
+        moves = self.moves(role)
+        least = max(move.low for move in moves)
+        drawn = extend(noise, np.arange(len(moves)))
+        if all(move.high <= least for move in moves):
+            best = max(moves, key=lambda move: (move.low == least, *_pace(move, least), drawn[move.index]))
+        else:
+            best = max(moves, key=lambda move: (move.high > least, move.visits, drawn[move.index]))
+        return best.index
+
+    def line(self, most: int = 20) -> list[tuple[int, ...]]:
+        """Return the most visited joint moves from the root on, as indices into the legal moves of each role."""
+        node, joint = 0, []
+        while len(joint) < most:
+            choices = self._most_visited(node)
+            node = child_of(self._tree.arrays, node, choices) if len(choices) else -1
+            if node < 0:
+                break
+            joint.append(tuple(choices.tolist()))
+        return joint
+
+    def _most_visited(self, node: int) -> NDArray[np.int32]:
+        """Return the most visited move of each role, int32[roles]; empty if the node's moves are not listed."""
+        arrays, choices = self._tree.arrays, []
+        if not arrays.counts[node].all() or arrays.nodes[node, STAGE] == SEEN:
+            return np.zeros(0, np.int32)
+        for role in range(self.game.num_roles):
+            first, count = self._tree.span(node, role)
+            choices.append(int(arrays.visits[first : first + count].argmax()))
+        return np.array(choices, np.int32)
+
+
+def _pace(move: MoveReport, least: int) -> tuple[int, int]:
+    """Return how fast a proved move reaches its end, the better the higher; slow is better if the role gets nothing."""
+    plies = move.plies if move.plies is not None else 0
+    return (plies, move.visits) if least == 0 else (-plies, move.visits)
+
+
+def _room(game: Game, memory: float) -> tuple[int, int]:
+    """Return the number of nodes and of moves of a tree that takes so many MiB."""
+    roles = game.num_roles
+    node = 32 + 8 * game.num_words + 4 * (roles + 1) + 4 * roles + 2 * roles + 2 + 4  # see `TreeArrays`
+    move = 4 + 4 + 4 + 8 + 1
+    room = memory * MIB
+    return max(2 * LANES, int(_SHARE_OF_NODES * room / node)), int((1 - _SHARE_OF_NODES) * room / move)

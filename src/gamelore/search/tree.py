@@ -1,0 +1,351 @@
+"""Search tree of one match: its arrays, the root's move to a position below, and the limit on its memory.
+
+A node is a position. In most positions only one role has a choice of moves, its *mover*. The moves of a node lie side by
+side, role after role, in action order; the arrays below have an entry for each move. A move of the mover leads to one
+child. In a node without a mover, where several roles choose at the same time, a joint move leads to a child, and the
+children are a linked list.
+
+Nodes are numbered in the order of their creation, so a parent comes before its children. `compact` keeps this order
+when it drops nodes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..players.kernel import F64, I32, I64, U8, U16, I16x2, I32x2, U8x2, U64x2, inlined, kernel
+
+if TYPE_CHECKING:
+    from ..game.game import Game
+
+# Columns of `TreeArrays.nodes`. EDGE: the move that leads to the node, an index of the arrays of moves; -1 below a node
+# without a mover. FIRST: the first of the node's moves. COUNT: the number of moves of the mover. MOVER: a role, or
+# NOBODY if several roles choose. VISITS: number of walks through the node. CHILD: the first child of a node without a
+# mover, or -1.
+PARENT, EDGE, FIRST, COUNT, MOVER, VISITS, STAGE, CHILD = range(8)
+NOBODY = -1
+# Stages. SEEN: the state is known. LISTED: the moves are known, too. PROVED: the values of all roles are known.
+SEEN, LISTED, PROVED = 0, 1, 2
+NUM_NODES, NUM_MOVES, NUM_LISTED = range(3)  # indices of `TreeArrays.size`
+HIGHEST_GOAL = 100
+
+
+class TreeArrays(NamedTuple):
+    """The arrays of a tree, all with unused entries at the end.
+
+    size     int64[3], numbers of nodes, moves and listed nodes
+    nodes    int32[nodes, 8], see the columns above
+    states   uint64[nodes, words]
+    joint    int32[nodes, roles + 1], the joint move that leads to the node, as indices into the moves of each role; then
+             its next sibling below a node without a mover, or -1
+    counts   int32[nodes, roles], number of moves of each role
+    low      uint8[nodes, roles], a goal that the role gets at least; see proofs.py
+    high     uint8[nodes, roles], a goal that the role gets at most
+    plies    uint16[nodes], number of plies to the end in a PROVED node
+    listed   int32[nodes], the nodes with moves, in the order of their moves
+    actions  int32[moves]
+    child    int32[moves], the child that a mover's move leads to, or -1
+    visits   int32[moves], how often the role chose the move
+    sums     float64[moves], sum of the values of these visits for the role; each value is from 0 to 1
+    closed   uint8[moves], 1 if the move cannot be better for the mover than another move; it is not chosen any more
+    """
+
+    size: I64
+    nodes: I32x2
+    states: U64x2
+    joint: I32x2
+    counts: I32x2
+    low: U8x2
+    high: U8x2
+    plies: U16
+    listed: I32
+    actions: I32
+    child: I32
+    visits: I32
+    sums: F64
+    closed: U8
+
+
+class Tree:
+    """Search tree below a position of a match, with room for `num_nodes` nodes and `num_moves` moves.
+
+    The system gives memory to the arrays only as they fill.
+    """
+
+    def __init__(self, game: Game, num_nodes: int, num_moves: int) -> None:
+        roles = game.num_roles
+        self.game = game
+        self.most_actions = _most_actions(game)
+        num_moves = max(num_moves, 4 * self.most_actions)
+        self.arrays = TreeArrays(
+            size=np.zeros(3, np.int64),
+            nodes=np.zeros((num_nodes, 8), np.int32),
+            states=np.zeros((num_nodes, game.initial.size), np.uint64),
+            joint=np.zeros((num_nodes, roles + 1), np.int32),
+            counts=np.zeros((num_nodes, roles), np.int32),
+            low=np.zeros((num_nodes, roles), np.uint8),
+            high=np.zeros((num_nodes, roles), np.uint8),
+            plies=np.zeros(num_nodes, np.uint16),
+            listed=np.zeros(num_nodes, np.int32),
+            actions=np.zeros(num_moves, np.int32),
+            child=np.zeros(num_moves, np.int32),
+            visits=np.zeros(num_moves, np.int32),
+            sums=np.zeros(num_moves),
+            closed=np.zeros(num_moves, np.uint8),
+        )
+        self.tops = np.array([max(values, default=0) for values in game.goal_values], np.uint8)
+
+    @property
+    def num_nodes(self) -> int:
+        return int(self.arrays.size[NUM_NODES])
+
+    @property
+    def state(self) -> NDArray[np.uint64]:
+        """The position at the root, uint64[words]."""
+        return self.arrays.states[0]
+
+    def span(self, node: int, role: int) -> tuple[int, int]:
+        """Return (index of the first move of a role in the arrays of moves, number of its moves)."""
+        counts = self.arrays.counts[node]
+        return int(self.arrays.nodes[node, FIRST] + counts[:role].sum()), int(counts[role])
+
+    def start(self, state: NDArray[np.uint64]) -> None:
+        """Begin a new tree below a position, and list the moves of its root."""
+        arrays = self.arrays
+        arrays.size[:] = 0
+        _add_root(arrays, self.tops)
+        arrays.states[0] = state
+        legal = self.game.legal(state[None])
+        if legal.offsets[-1] and np.diff(legal.offsets).all():
+            _list_root(arrays, legal.offsets, legal.actions)
+            return
+        _, goals = self.game.evaluate(state[None])
+        _settle_root(arrays, np.where(legal.terminal[:, None], goals, 0).astype(np.int16))
+
+    def advance(self, choices: NDArray[np.int32]) -> bool:
+        """Make the child after a joint move, int32[roles] as indices into the legal moves, the new root.
+
+        Drop all nodes that are not below it. Return False if the tree does not contain this child; the tree is then
+        unchanged.
+        """
+        child = child_of(self.arrays, 0, np.ascontiguousarray(choices, np.int32))
+        if child < 0:
+            return False
+        stage = int(self.arrays.nodes[child, STAGE])
+        if stage == SEEN or (stage == PROVED and not self.arrays.counts[child].any()):
+            self.start(self.arrays.states[child].copy())
+        else:
+            compact(self.arrays, child, 0)
+        return True
+
+    def prune(self) -> bool:
+        """Drop the nodes with the fewest visits until at least a third of the nodes is gone; return whether that helped.
+
+        The moves that led to them keep their visits and values.
+        """
+        before, least = self.num_nodes, 1
+        while self.num_nodes > 2 * before // 3 and least < 1 << 30:
+            compact(self.arrays, 0, least)
+            least *= 2
+        return self.num_nodes <= 2 * before // 3
+
+    def has_room(self, leaves: int) -> bool:
+        """Return whether so many leaves can be added, whatever the number of their moves."""
+        arrays = self.arrays
+        return bool(
+            arrays.size[NUM_NODES] + leaves <= len(arrays.nodes)
+            and arrays.size[NUM_MOVES] + leaves * self.most_actions <= len(arrays.actions)
+        )
+
+
+def _most_actions(game: Game) -> int:
+    """Return an upper bound on the number of moves of all roles together in a position; a guess on the reasoner."""
+    return game.native.circuit.num_actions if game.native else 4096
+
+
+@inlined
+def copy_state(target: U64x2, index: int, source: U64x2, source_index: int) -> None:
+    """Copy a row, word by word; for use inside kernels."""
+    for word in range(target.shape[1]):
+        target[index, word] = source[source_index, word]
+
+
+@inlined
+def add_node(tree: TreeArrays, parent: int, edge: int, tops: U8) -> int:
+    """Add a node without a state, and return it. `tops` are the highest goals of the roles."""
+    node = tree.size[NUM_NODES]
+    tree.size[NUM_NODES] = node + 1
+    row = tree.nodes[node]
+    row[PARENT] = parent
+    row[EDGE] = edge
+    row[FIRST] = row[COUNT] = row[MOVER] = row[VISITS] = 0
+    row[STAGE] = SEEN
+    row[CHILD] = -1
+    for role in range(tops.size):
+        tree.counts[node, role] = 0
+        tree.joint[node, role] = 0
+        tree.low[node, role] = 0
+        tree.high[node, role] = tops[role]
+    tree.joint[node, tops.size] = -1
+    tree.plies[node] = 0
+    return node
+
+
+@inlined
+def add_moves(tree: TreeArrays, node: int, offsets: I64, actions: I32, position: int) -> None:
+    """List the moves of a node: those of number `position` in a batch, see `Legal`. Every role has a move."""
+    roles = tree.counts.shape[1]
+    begin, first = offsets[position * roles], tree.size[NUM_MOVES]
+    end = offsets[(position + 1) * roles]
+    row = tree.nodes[node]
+    row[FIRST] = first
+    row[COUNT] = 1
+    row[STAGE] = LISTED
+    row[MOVER] = 0
+    num_choosing = 0
+    for role in range(roles):
+        count = offsets[position * roles + role + 1] - offsets[position * roles + role]
+        tree.counts[node, role] = count
+        if count > 1:
+            num_choosing += 1
+            row[MOVER] = role
+            row[COUNT] = count
+    if num_choosing > 1:
+        row[MOVER] = NOBODY
+    for i in range(end - begin):
+        tree.actions[first + i] = actions[begin + i]
+        tree.child[first + i] = -1
+        tree.visits[first + i] = 0
+        tree.sums[first + i] = 0.0
+        tree.closed[first + i] = 0
+    tree.size[NUM_MOVES] = first + end - begin
+    tree.listed[tree.size[NUM_LISTED]] = node
+    tree.size[NUM_LISTED] += 1
+
+
+@inlined
+def settle(tree: TreeArrays, node: int, goals: I16x2, index: int) -> None:
+    """Set the values of a node in which the match is over: the goals at this index. A goal below 0 counts 0."""
+    for role in range(goals.shape[1]):
+        tree.low[node, role] = tree.high[node, role] = max(goals[index, role], 0)
+    tree.nodes[node, STAGE] = PROVED
+
+
+@kernel
+def _add_root(tree: TreeArrays, tops: U8) -> None:
+    add_node(tree, -1, -1, tops)
+
+
+@kernel
+def _list_root(tree: TreeArrays, offsets: I64, actions: I32) -> None:
+    add_moves(tree, 0, offsets, actions, 0)
+
+
+@kernel
+def _settle_root(tree: TreeArrays, goals: I16x2) -> None:
+    settle(tree, 0, goals, 0)
+
+
+@inlined
+def sibling_with(tree: TreeArrays, node: int, choices: I32) -> int:
+    """Return the child of a node without a mover after a joint move, or -1; for use inside kernels."""
+    roles = choices.size
+    child = int(tree.nodes[node, CHILD])
+    while child >= 0:
+        same = True
+        for role in range(roles):
+            same &= tree.joint[child, role] == choices[role]
+        if same:
+            break
+        child = int(tree.joint[child, roles])
+    return child
+
+
+@kernel
+def child_of(tree: TreeArrays, node: int, choices: I32) -> int:
+    """Return the child after a joint move, int32[roles] as indices into the moves of each role; -1 if there is none."""
+    row = tree.nodes[node]
+    if row[STAGE] == SEEN or tree.counts[node, 0] == 0:
+        return -1
+    if row[MOVER] != NOBODY:
+        return int(tree.child[row[FIRST] + row[MOVER] + choices[row[MOVER]]])
+    return sibling_with(tree, node, choices)
+
+
+@inlined
+def _number_kept(tree: TreeArrays, root: int, least: int, new: I32) -> None:
+    """Give new numbers to the nodes that are kept, in their order, and set the number of nodes."""
+    new[root] = 0
+    kept = 1
+    for node in range(root + 1, new.size):
+        parent = tree.nodes[node, PARENT]
+        if parent >= 0 and new[parent] >= 0 and (tree.nodes[node, VISITS] >= least or parent == root):
+            new[node] = kept
+            kept += 1
+    tree.size[NUM_NODES] = kept
+
+
+@inlined
+def _move_moves(tree: TreeArrays, new: I32, shift: I32) -> None:
+    """Move the moves of kept nodes down, and enter the new numbers of children; `shift` is how far they moved."""
+    end, listed = 0, 0
+    for i in range(tree.size[NUM_LISTED]):
+        node = tree.listed[i]
+        if new[node] < 0:
+            continue
+        first, count = tree.nodes[node, FIRST], 0
+        for role in range(tree.counts.shape[1]):
+            count += tree.counts[node, role]
+        for k in range(count):
+            child = tree.child[first + k]
+            tree.actions[end + k] = tree.actions[first + k]
+            tree.child[end + k] = new[child] if child >= 0 else -1
+            tree.visits[end + k] = tree.visits[first + k]
+            tree.sums[end + k] = tree.sums[first + k]
+            tree.closed[end + k] = tree.closed[first + k]
+        shift[node] = first - end
+        tree.nodes[node, FIRST] = end
+        end += count
+        tree.listed[listed] = new[node]
+        listed += 1
+    tree.size[NUM_MOVES], tree.size[NUM_LISTED] = end, listed
+
+
+@kernel
+def compact(tree: TreeArrays, root: int, least: int) -> None:
+    """Make a node the root, and keep only nodes below it with at least `least` visits; close the gaps in all arrays.
+
+    Children of the root are always kept. A node keeps its moves, and a move to a dropped child becomes a move without
+    a child.
+    """
+    num_nodes, roles = int(tree.size[NUM_NODES]), tree.counts.shape[1]
+    new = np.full(num_nodes, -1, np.int32)
+    shift = np.zeros(num_nodes, np.int32)
+    _number_kept(tree, root, least, new)
+    _move_moves(tree, new, shift)
+    for node in range(root, num_nodes):
+        at = new[node]
+        if at < 0:
+            continue
+        parent = tree.nodes[node, PARENT]
+        tree.nodes[at] = tree.nodes[node]
+        tree.states[at] = tree.states[node]
+        tree.joint[at] = tree.joint[node]
+        tree.counts[at] = tree.counts[node]
+        tree.low[at] = tree.low[node]
+        tree.high[at] = tree.high[node]
+        tree.plies[at] = tree.plies[node]
+        row = tree.nodes[at]
+        row[CHILD] = -1
+        if at == 0:
+            row[PARENT] = row[EDGE] = -1
+            continue
+        row[PARENT] = new[parent]
+        if row[EDGE] >= 0:
+            row[EDGE] -= shift[parent]
+        else:
+            tree.joint[at, roles] = tree.nodes[row[PARENT], CHILD]
+            tree.nodes[row[PARENT], CHILD] = at

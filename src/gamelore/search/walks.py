@@ -1,0 +1,248 @@
+"""Walks down the tree to leaves, and the way back: selection by UCB1, virtual loss, backing up.
+
+Selection is UCB1 applied to trees (Kocsis & Szepesvari 2006). Where several roles choose at the same time, each role
+selects for itself (decoupled UCT; Finnsson & Bjornsson 2008). A walk adds 1 to the visits of its moves on the way down,
+and adds its value on the way back. In between, the visit counts as a loss, so that the next walk of the same batch
+takes another way (virtual loss; Chaslot, Winands & van den Herik 2008).
+
+A walk ends at a new node, at a node whose moves are not listed yet, or at a proved node, whose value it takes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..players.kernel import I32, I64, U8, F64x2, I16x2, I32x2, U64x2, inlined, kernel_without_refcounts
+from ..players.random_streams import mix
+from .proofs import assess_edge, tighten
+from .tree import (
+    CHILD,
+    COUNT,
+    EDGE,
+    FIRST,
+    HIGHEST_GOAL,
+    LISTED,
+    MOVER,
+    NOBODY,
+    NUM_NODES,
+    PARENT,
+    PROVED,
+    SEEN,
+    STAGE,
+    VISITS,
+    TreeArrays,
+    add_moves,
+    add_node,
+    copy_state,
+    settle,
+    sibling_with,
+)
+
+
+class Batch(NamedTuple):
+    """The walks of a batch, for kernels; arrays with room for the most walks of a batch.
+
+    ends     int32[walks], the last node of each walk
+    choices  int32[walks, roles]: `choices[0]` is the joint move that a walk is about to make
+    order    int32[walks], nodes for which the rules are asked: those to list, or those at which playouts begin
+    values   float64[walks, roles], from 0 to 1
+    """
+
+    ends: I32
+    choices: I32x2
+    order: I32
+    values: F64x2
+
+
+@inlined
+def best_move(tree: TreeArrays, node: int, first: int, count: int, exploration: float, noise: np.uint64) -> int:
+    """Return the move with the best bound: mean value + exploration * sqrt(ln walks / visits); for use inside kernels.
+
+    The bound of a move without visits is infinite; one of these moves is drawn at random. Closed moves are left out.
+    """
+    if count == 1:
+        return first
+    scale = exploration * np.sqrt(np.log(float(tree.nodes[node, VISITS])))
+    best, best_bound, unvisited = first, -1.0, 0
+    for move in range(first, first + count):
+        visits = tree.visits[move]
+        if visits == 0:
+            unvisited += 1 - int(tree.closed[move])
+        elif not tree.closed[move]:
+            inverse = 1.0 / visits
+            bound = tree.sums[move] * inverse + scale * np.sqrt(inverse)
+            if bound > best_bound:
+                best, best_bound = move, bound
+    if unvisited == 0:
+        return best
+    drawn = int(mix(noise, np.uint64(node)) >> np.uint64(33)) % unvisited
+    for move in range(first, first + count):
+        if tree.visits[move] == 0 and not tree.closed[move]:
+            if drawn == 0:
+                return move
+            drawn -= 1
+    return best
+
+
+@inlined
+def _step(tree: TreeArrays, node: int, exploration: float, noise: np.uint64, tops: U8) -> tuple[int, bool]:
+    """Make the mover's best move; return (child, whether it is new)."""
+    mover = int(tree.nodes[node, MOVER])
+    first = int(tree.nodes[node, FIRST]) + mover  # the other roles have one move each
+    move = best_move(tree, node, first, int(tree.nodes[node, COUNT]), exploration, noise)
+    tree.visits[move] += 1
+    child = int(tree.child[move])
+    if child >= 0:
+        return child, False
+    child = add_node(tree, node, move, tops)
+    tree.child[move] = child
+    tree.joint[child, mover] = move - first
+    return child, True
+
+
+@inlined
+def _joint_step(
+    tree: TreeArrays, choices: I32, node: int, exploration: float, noise: np.uint64, tops: U8
+) -> tuple[int, bool]:
+    """Make the best move of each role; return (child, whether it is new)."""
+    first = int(tree.nodes[node, FIRST])
+    for role in range(choices.size):
+        count = int(tree.counts[node, role])
+        move = best_move(tree, node, first, count, exploration, mix(noise, np.uint64(role)))
+        tree.visits[move] += 1
+        choices[role] = move - first
+        first += count
+    child = sibling_with(tree, node, choices)
+    if child >= 0:
+        return child, False
+    child = add_node(tree, node, -1, tops)
+    for role in range(choices.size):
+        tree.joint[child, role] = choices[role]
+    tree.joint[child, choices.size] = tree.nodes[node, CHILD]
+    tree.nodes[node, CHILD] = child
+    return child, True
+
+
+@kernel_without_refcounts
+def descend(tree: TreeArrays, batch: Batch, walks: int, exploration: float, key: np.uint64, tops: U8) -> None:
+    """Continue each walk from its node in `batch.ends` down to its end. Random choices depend on `key` and the walk."""
+    for walk in range(walks):
+        node, noise = int(batch.ends[walk]), mix(key, np.uint64(walk))
+        while tree.nodes[node, STAGE] == LISTED:
+            tree.nodes[node, VISITS] += 1
+            if tree.nodes[node, MOVER] == NOBODY:
+                node, is_new = _joint_step(tree, batch.choices[0], node, exploration, noise, tops)
+            else:
+                node, is_new = _step(tree, node, exploration, noise, tops)
+            if is_new:
+                break
+        batch.ends[walk] = node
+
+
+@kernel_without_refcounts
+def unlisted(tree: TreeArrays, batch: Batch, walks: int, first_new: int) -> int:
+    """Write the ends of walks whose moves must be listed into `batch.order`, each once; return their number.
+
+    These are the nodes that an earlier batch has created.
+    """
+    count = 0
+    for walk in range(walks):
+        end = batch.ends[walk]
+        if end < first_new and tree.nodes[end, STAGE] == SEEN:
+            batch.order[count] = end
+            count += 1
+            tree.nodes[end, STAGE] = LISTED  # so that it is written only once
+    return count
+
+
+@kernel_without_refcounts
+def list_moves(tree: TreeArrays, batch: Batch, count: int, offsets: I64, actions: I32) -> None:
+    """List the moves of the first `count` nodes in `batch.order`."""
+    for i in range(count):
+        add_moves(tree, int(batch.order[i]), offsets, actions, i)
+
+
+@kernel_without_refcounts
+def joint_actions(tree: TreeArrays, first_new: int, states: U64x2, joint: I32x2) -> int:
+    """Write the parent's state and the joint move, as actions, of each node from `first_new` on; return their number."""
+    num_nodes, roles = int(tree.size[NUM_NODES]), joint.shape[1]
+    for node in range(first_new, num_nodes):
+        parent = int(tree.nodes[node, PARENT])
+        copy_state(states, node - first_new, tree.states, parent)
+        move = int(tree.nodes[parent, FIRST])
+        for role in range(roles):
+            joint[node - first_new, role] = tree.actions[move + tree.joint[node, role]]
+            move += tree.counts[parent, role]
+    return num_nodes - first_new
+
+
+@kernel_without_refcounts
+def open_ends(tree: TreeArrays, batch: Batch, walks: int, playouts: int, states: U64x2) -> int:
+    """Write the state of each walk's end, `playouts` times, for ends that are not proved; return the number of states.
+
+    `batch.order` gets the walks of these ends.
+    """
+    count = 0
+    for walk in range(walks):
+        end = int(batch.ends[walk])
+        if tree.nodes[end, STAGE] != PROVED:
+            for i in range(playouts):
+                copy_state(states, count * playouts + i, tree.states, end)
+            batch.order[count] = walk
+            count += 1
+    return count * playouts
+
+
+@inlined
+def _value(tree: TreeArrays, batch: Batch, walks: int, playouts: int, goals: I16x2) -> None:
+    """Write the value of each walk: the proved value of its end, or the mean goal of its playouts, from 0 to 1."""
+    roles = goals.shape[1]
+    for walk in range(walks):
+        end = int(batch.ends[walk])
+        for role in range(roles):
+            batch.values[walk, role] = tree.low[end, role] / HIGHEST_GOAL
+    for i in range(goals.shape[0] // playouts):
+        walk = int(batch.order[i])
+        for role in range(roles):
+            total = 0
+            for k in range(i * playouts, (i + 1) * playouts):
+                total += max(goals[k, role], 0)
+            batch.values[walk, role] = total / (HIGHEST_GOAL * playouts)
+
+
+@inlined
+def _add(tree: TreeArrays, node: int, walk: int, values: F64x2) -> None:
+    """Add the values of a walk to the moves on the way from its end to the root."""
+    parent = int(tree.nodes[node, PARENT])
+    while parent >= 0:
+        edge = int(tree.nodes[node, EDGE])
+        if edge >= 0:
+            tree.sums[edge] += values[walk, tree.nodes[parent, MOVER]]
+        else:
+            first = int(tree.nodes[parent, FIRST])
+            for role in range(values.shape[1]):
+                tree.sums[first + tree.joint[node, role]] += values[walk, role]
+                first += tree.counts[parent, role]
+        node, parent = parent, int(tree.nodes[parent, PARENT])
+
+
+@kernel_without_refcounts
+def back_up(
+    tree: TreeArrays, batch: Batch, walks: int, playouts: int, goals: I16x2, steps: I32, tops: U8, opposed: bool
+) -> None:
+    """Add the value of each walk to its moves, and prove the ends at which the match is over.
+
+    goals  int16[states, roles], the results of the playouts from the states of `open_ends`
+    steps  int32[states], their lengths
+    """
+    _value(tree, batch, walks, playouts, goals)
+    for walk in range(walks):
+        _add(tree, int(batch.ends[walk]), walk, batch.values)
+    for i in range(goals.shape[0] // playouts):
+        end = int(batch.ends[batch.order[i]])
+        if steps[i * playouts] == 0 and tree.nodes[end, STAGE] != PROVED:
+            settle(tree, end, goals, i * playouts)
+            assess_edge(tree, end)
+            tighten(tree, int(tree.nodes[end, PARENT]), tops, opposed)
