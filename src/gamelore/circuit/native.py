@@ -16,10 +16,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from ctypes import Structure, c_int64, c_void_p
+from ctypes import Structure, addressof, c_int64, c_void_p
+from dataclasses import dataclass
 from functools import cache, partial, reduce
 from itertools import chain
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from .aig import Circuit, GateLiteral, Loop, Node, schedule
 from .cache import fingerprint, object_file
@@ -444,6 +448,29 @@ def target_machine(level: int) -> Any:
     return llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=level, jit=True
     )
+
+
+@dataclass(frozen=True, slots=True)
+class OwnRecord:
+    """A record for machine code, with its own memory, for callers that are machine code themselves.
+
+    arrays: memory that the caller fills or reads, by name. kept: other memory that the record points to, and the owners
+    of the code.
+    """
+
+    record: Structure
+    arrays: dict[str, NDArray[Any]]
+    kept: tuple[object, ...]
+
+    @property
+    def address(self) -> int:
+        return addressof(self.record)
+
+    @property
+    def numbers(self) -> NDArray[np.int64]:
+        """The fields of the record, int64[fields], as shared memory."""
+        numbers: NDArray[np.int64] = np.frombuffer(memoryview(self.record), np.int64)
+        return numbers
 
 
 class LoadedCode:

@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .aig import Circuit
-from .native import NUMBER, ZERO, Code, IRVariable, compiled_kernel, number_fields
+from .native import NUMBER, ZERO, Code, IRVariable, OwnRecord, compiled_kernel, number_fields
 from .tape import LANES, ONES, VECTOR, PlaneLayout, splat, zero_planes
 
 EIGHT = 8  # number of moves that are handled together
@@ -641,24 +641,6 @@ class _Memory:
         return int(self.lanes[REMAINING].sum()) + sum(map(int.bit_count, self.lanes[ACTIVE].tolist()))
 
 
-@dataclass(frozen=True, slots=True)
-class OwnBlock:
-    """A Block with its own memory, for machine code that calls `begin` and `play` itself; see `Block` for the arrays.
-
-    kept: the memory that the record points to, and the owner of the machine code.
-    """
-
-    record: Block
-    lanes: NDArray[np.uint64]
-    next_rows: NDArray[np.int64]
-    kept: tuple[object, ...]
-
-    @property
-    def numbers(self) -> NDArray[np.int64]:
-        """The fields of the record, int64[fields], as shared memory."""
-        return np.frombuffer(self.record, np.int64)
-
-
 class PlayoutRunner:
     """Player of random matches for a compiled circuit.
 
@@ -730,19 +712,21 @@ class PlayoutRunner:
         _in_threads(play, len(first_rows), threads)
         return Rollouts(goals, steps)
 
-    def rollout_block(self, states: NDArray[np.uint64], goals: NDArray[np.int16], steps: NDArray[np.int32]) -> OwnBlock:
-        """Return a block for machine code that calls `begin` and `play` itself, to play from up to 512 states.
+    def rollout_block(
+        self, states: NDArray[np.uint64], goals: NDArray[np.int16], steps: NDArray[np.int32]
+    ) -> OwnRecord:
+        """Return a Block for machine code that calls `begin` and `play` itself, to play from up to 512 states.
 
-        See `rollouts` for the arrays, which stay those of the caller. For each call of `begin`, the caller sets
-        `next_rows` and the planes of `lanes`, as `_played` does, and the fields `now` and `max_steps`.
+        See `rollouts` for the arrays, which stay those of the caller. Before it calls `begin`, it sets the arrays
+        `next_rows` and `lanes`, as `_played` does, and the fields `now` and `max_steps`.
         """
         memory = self._new_memory()
         block = memory.block
         block.states, block.state_words = states.ctypes.data, states.shape[1]
         block.goals, block.lengths = goals.ctypes.data, steps.ctypes.data
         block.initial = self._no_facts.ctypes.data
-        kept = (memory, states, goals, steps, self)
-        return OwnBlock(block, memory.lanes, memory.next_rows, kept)
+        arrays = {"lanes": memory.lanes, "next_rows": memory.next_rows}
+        return OwnRecord(block, arrays, (memory, states, goals, steps, self))
 
     def _played(self, memory: _Memory, shares: _Shares, index: int, stopped: Event) -> Iterator[int]:
         """Play the matches of a block until all are finished or `stopped` is set.

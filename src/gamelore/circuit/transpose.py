@@ -12,14 +12,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from ctypes import CFUNCTYPE, Structure, addressof, c_int64, c_void_p
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .aig import Circuit
-from .native import NUMBER, Code, IRVariable, compiled_kernel, number_fields
+from .native import NUMBER, Code, IRVariable, OwnRecord, compiled_kernel, number_fields
 from .tape import LANES, PlaneLayout, splat, words, zero_planes
 
 Words: TypeAlias = NDArray[np.uint64]
@@ -258,28 +257,12 @@ def _list_role(code: Code, row: str, role: str, mask: str, written: IRVariable) 
             written.set(code.calc("add", index, 1))
 
 
-@dataclass(frozen=True, slots=True)
-class OwnRowJob:
-    """A RowJob with its own memory, for machine code that calls `run` itself.
-
-    kept: the memory that the record points to, and the owner of the machine code.
-    """
-
-    record: RowJob
-    kept: tuple[object, ...]
-    address_of: Callable[[str], int]
-
-    @property
-    def numbers(self) -> NDArray[np.int64]:
-        """The fields of the record, int64[fields], as shared memory."""
-        return np.frombuffer(self.record, np.int64)
-
-
 class Rows:
     """The functions of a compiled circuit, applied to packed rows. Several threads may call them at once.
 
     address_of: returns the address of a function in the loaded code, and keeps the code in memory.
-    code: `run`, `count_bits` and `list_moves`. starts: int64[roles + 1], the first action of each role; see `list_moves`.
+    code: `run`, `count_bits` and `list_moves`. starts: int64[roles + 1], the first action of each role, for
+    `list_moves`.
     """
 
     def __init__(self, address_of: Callable[[str], int], circuit: Circuit, num_planes: int) -> None:
@@ -367,8 +350,8 @@ class Rows:
             num_outputs=count,
         )
 
-    def job(self, question: str, states: Words, out: Words, joint: NDArray[np.int32] | None = None) -> OwnRowJob:
-        """Return a job for machine code that calls `run` and `list_moves` itself; see `ask` for the arguments.
+    def job(self, question: str, states: Words, out: Words, joint: NDArray[np.int32] | None = None) -> OwnRecord:
+        """Return a RowJob for machine code that calls `run` and `list_moves` itself; see `ask` for the arguments.
 
         The arrays stay those of the caller: it sets the number of rows, fills `states` and `joint`, and reads `out`.
         """
@@ -377,7 +360,7 @@ class Rows:
         job = self._new_job(question, planes, scratch)
         job.states, job.out = states.ctypes.data, out.ctypes.data
         job.joint = 0 if joint is None else joint.ctypes.data
-        return OwnRowJob(job, (planes, scratch, states, out, joint), self._address_of)
+        return OwnRecord(job, {}, (planes, scratch, states, out, joint, self._address_of))
 
     def moves(self, legal: Words) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.bool_]]:
         """Return the legal moves in the output of "legal": offsets int64[batch * roles + 1], actions int32, terminal.

@@ -67,8 +67,7 @@ class Gamelore(Player):
         for number, index in enumerate(several.tolist()):
             search = self._search(turn, index)
             search.run(self._simulations(turn), self._deadline(turn, len(several) - number))
-            noise = extend(turn.keys[index], turn.plies[index])[()]
-            choices[index] = search.choice(turn.role, noise)
+            choices[index] = search.choice(turn.role, _key(turn, index))
         return choices
 
     def _simulations(self, turn: Turn) -> int | None:
@@ -96,6 +95,11 @@ class Gamelore(Player):
             for choices in turn.log.choices[lane, before:ply]:
                 search.follow(choices)
         if before is None or not search.is_at(state):
-            search.begin(state, extend(extend(turn.keys[index], ply), _SEARCH)[()])
+            search.begin(state, np.uint64(extend(_key(turn, index), _SEARCH)))
         self._plies[lane] = ply
         return search
+
+
+def _key(turn: Turn, index: int) -> np.uint64:
+    """Return the key of the random numbers for a lane in this turn."""
+    return np.uint64(extend(turn.keys[index], turn.plies[index]))

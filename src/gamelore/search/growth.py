@@ -4,15 +4,13 @@ A batch has up to 512 playouts, because the machine code plays 512 matches in ha
 end before the first of them is backed up, so a large batch in a small tree explores too much. Its number of walks is
 therefore limited to a share of the visits of the root, and free lanes go to further playouts from the same leaves.
 
-`NativeGrowth` runs whole batches in one compiled loop (`_grow`), which calls the machine code of the game by its
-address. `EngineGrowth` does the same step by step for games that the native engine cannot play alone. The result of a
+`NativeGrower` runs whole batches in one compiled loop (`_grow`), which calls the machine code of the game by its
+address. `EngineGrower` does the same step by step for games that the native engine cannot play alone. The result of a
 given number of walks is a function of the tree, the key and the settings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from ctypes import addressof
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -25,10 +23,10 @@ from ..circuit.playout import GROUPS, RANDOM, REMAINING, STATE, Block
 from ..circuit.tape import LANES, words
 from ..circuit.transpose import RowJob
 from ..errors import GameloreError
-from ..players.kernel import I32, I64, U8, U64, Bool, I16x2, I32x2, U64x2, kernel
+from ..players.kernel import I32, I64, U8, Bool, I16x2, I32x2, U64x2, kernel
 from ..players.random_streams import mix
 from .tree import NUM_MOVES, NUM_NODES, PROVED, STAGE, VISITS, Tree, TreeArrays
-from .walks import Batch, back_up, descend, joint_actions, list_moves, open_ends, unlisted
+from .walks import WalkBatch, back_up, descend, joint_actions, list_moves, open_ends, unlisted
 
 if TYPE_CHECKING:
     from ..game.engines import NativeEngine
@@ -57,22 +55,20 @@ class GrowthSettings:
     max_plies: int = MAX_PLIES
 
     def __post_init__(self) -> None:
-        for name, least, most in (
-            ("share", 1, None),
-            ("leaves", 1, LANES),
-            ("playouts", 1, LANES),
-            ("max_plies", 1, None),
-        ):
-            value = getattr(self, name)
-            if not least <= value <= (most or value):
-                to = f" to {most}" if most else " on"
-                raise GameloreError(f"expected {name} from {least}{to}, got {value}; choose another value")
-        if not 0 <= self.exploration < float("inf"):
-            raise GameloreError(f"expected exploration of at least 0, got {self.exploration}; choose another value")
+        for name in ("least", "leaves", "playouts"):
+            if not 1 <= getattr(self, name) <= LANES:
+                raise _refusal(name, f"from 1 to {LANES}", getattr(self, name))
+        for name, lowest in (("share", 1), ("max_plies", 1), ("exploration", 0)):
+            if not lowest <= getattr(self, name) < float("inf"):
+                raise _refusal(name, f"of at least {lowest}", getattr(self, name))
+
+
+def _refusal(name: str, wanted: str, value: float) -> GameloreError:
+    return GameloreError(f"expected {name} {wanted}, got {value}; choose another value, or leave the option out")
 
 
 class Grown(NamedTuple):
-    """Result of a call of `Growth.grow`.
+    """Result of a call of `Grower.grow`.
 
     walks       number of walks
     batches     number of batches
@@ -84,7 +80,7 @@ class Grown(NamedTuple):
     is_opposed: bool
 
 
-class Growth(Protocol):
+class Grower(Protocol):
     """Way to grow trees of one game."""
 
     def grow(self, tree: Tree, walks: int, key: np.uint64, batches: tuple[int, int], *, opposed: bool) -> Grown:
@@ -101,21 +97,28 @@ class Growth(Protocol):
         ...
 
 
-def growth(game: Game, settings: GrowthSettings) -> Growth:
+def grower(game: Game, settings: GrowthSettings) -> Grower:
     """Return the fastest way to grow trees of a game."""
-    return NativeGrowth(game.native, settings) if game.native else EngineGrowth(game, settings)
+    return NativeGrower(game.native, settings) if game.native else EngineGrower(game, settings)
 
 
-def batch_of(game_roles: int) -> Batch:
+def batch_of(game_roles: int) -> WalkBatch:
     """Return arrays for the largest batch."""
     ends, order = np.zeros((2, LANES), np.int32)
-    return Batch(ends, np.zeros((1, game_roles), np.int32), order, np.zeros((LANES, game_roles)))
+    return WalkBatch(ends, np.zeros((1, game_roles), np.int32), order, np.zeros((LANES, game_roles)))
 
 
 @kernel
-def batch_size(visits: int, left: int, least: int, share: int, leaves: int) -> int:
-    """Return the number of walks of the next batch of a tree whose root has so many visits."""
-    return min(leaves, max(least, visits // share), left)
+def batch_size(tree: TreeArrays, most_moves: int, left: int, least: int, share: int, leaves: int) -> int:
+    """Return the number of walks of the next batch; 0 if the root is proved or the tree is full.
+
+    The tree is full if it has no room for the nodes of a first batch with `most_moves` moves each.
+    """
+    if tree.nodes[0, STAGE] == PROVED:
+        return 0
+    size = min(leaves, max(least, tree.nodes[0, VISITS] // share), left)
+    room = min(tree.nodes.shape[0] - tree.size[NUM_NODES], (tree.actions.size - tree.size[NUM_MOVES]) // most_moves)
+    return min(size, room) if room >= min(size, least) else 0
 
 
 @kernel
@@ -130,7 +133,7 @@ def adds_up(goals: I16x2) -> bool:
 # ---- step by step, for every engine ----
 
 
-class EngineGrowth:
+class EngineGrower:
     """Growth with the methods of a game, one call for each step of a batch."""
 
     def __init__(self, game: Game, settings: GrowthSettings) -> None:
@@ -139,13 +142,12 @@ class EngineGrowth:
         self._batch = batch_of(game.num_roles)
 
     def grow(self, tree: Tree, walks: int, key: np.uint64, batches: tuple[int, int], *, opposed: bool) -> Grown:
-        """See `Growth.grow`."""
+        """See `Grower.grow`."""
         done, is_opposed, settings = 0, opposed, self._settings
         for number in range(*batches):
-            size = batch_size(
-                int(tree.arrays.nodes[0, VISITS]), walks - done, settings.least, settings.share, settings.leaves
-            )
-            if not size or tree.arrays.nodes[0, STAGE] == PROVED or not tree.has_room(size):
+            limits = settings.least, settings.share, settings.leaves
+            size = batch_size(tree.arrays, tree.most_actions, walks - done, *limits)
+            if not size:
                 return Grown(done, number - batches[0], is_opposed)
             is_opposed &= self._grow_batch(tree, size, mix(key, np.uint64(number)), opposed)
             done += size
@@ -176,9 +178,9 @@ class EngineGrowth:
 # ---- by machine code ----
 
 
-@intrinsic  # type: ignore[misc]
-def call_address(typing_context: Any, address: Any, arguments: Any) -> Any:
-    """Call the machine code at an address with some integers as arguments; return an integer. For use inside kernels."""
+@intrinsic
+def _call_address(typing_context: Any, address: Any, arguments: Any) -> Any:
+    """Call machine code at an address with integers as arguments; return an integer. For use inside kernels."""
     signature = types.int64(address, arguments)
     count = arguments.count
 
@@ -189,6 +191,9 @@ def call_address(typing_context: Any, address: Any, arguments: Any) -> Any:
         return builder.call(builder.inttoptr(values[0], function), given)
 
     return signature, write_call
+
+
+call_address: Any = _call_address  # type checkers do not know that numba passes the context
 
 
 class _Code(NamedTuple):
@@ -226,11 +231,11 @@ class _Code(NamedTuple):
 
 _RUN, _LIST, _BEGIN, _PLAY, _NEXT_JOB, _LEGAL_JOB, _BLOCK, _STARTS, _MOST_MOVES = range(9)
 _NUM_ROWS = [name for name, *_ in RowJob._fields_].index("num_rows")
-_NOW = [name for name, *_ in Block._fields_].index("now")
+_NOW, _MAX_STEPS = ([name for name, *_ in Block._fields_].index(name) for name in ("now", "max_steps"))
 _STEPS_PER_CALL = 1 << 20
 
 
-class NativeGrowth:
+class NativeGrower:
     """Growth in one compiled loop, for games of the native engine."""
 
     def __init__(self, engine: NativeEngine, settings: GrowthSettings) -> None:
@@ -246,20 +251,20 @@ class NativeGrowth:
             engine.rows.job("legal", states, legal),
         )
         block = engine.playout_runner.rollout_block(states, goals, steps)
-        block.record.max_steps = settings.max_plies
+        block.numbers[_MAX_STEPS] = settings.max_plies
         rows, player = engine.rows.code, engine.playout_runner.code
         functions = rows.address("run"), rows.address("list_moves"), player.address("begin"), player.address("play")
-        records = [addressof(own.record) for own in (next_job, legal_job, block)]
+        records = [record.address for record in (next_job, legal_job, block)]
         numbers = [*functions, *records, engine.rows.starts.ctypes.data, circuit.num_actions]
         self._kept = engine, next_job, legal_job, block
         self._code = _Code(
-            np.array(numbers, np.int64), next_job.numbers, legal_job.numbers, block.numbers, block.lanes, block.next_rows,
-            states, joint, next_states, legal, np.zeros(LANES * roles + 1, np.int64),
-            np.zeros(LANES * circuit.num_actions, np.int32), np.zeros(LANES, np.bool_), goals, steps,
+            np.array(numbers, np.int64), next_job.numbers, legal_job.numbers, block.numbers,
+            block.arrays["lanes"], block.arrays["next_rows"], states, joint, next_states, legal,
+            np.zeros(LANES * roles + 1, np.int64), np.zeros(LANES * circuit.num_actions, np.int32), np.zeros(LANES, np.bool_), goals, steps,
         )  # fmt: skip
 
     def grow(self, tree: Tree, walks: int, key: np.uint64, batches: tuple[int, int], *, opposed: bool) -> Grown:
-        """See `Growth.grow`."""
+        """See `Grower.grow`."""
         settings = self._settings
         limits = settings.least, settings.share, settings.leaves, settings.playouts
         task = tree.arrays, self._batch, self._code, settings.exploration, *limits, key, walks, *batches
@@ -267,14 +272,7 @@ class NativeGrowth:
 
 
 @kernel
-def _has_room(tree: TreeArrays, size: int, most_moves: int) -> bool:
-    """Return whether the tree has room for the nodes and moves of a batch."""
-    moves = tree.size[NUM_MOVES] + size * most_moves
-    return tree.size[NUM_NODES] + size <= tree.nodes.shape[0] and moves <= tree.actions.size
-
-
-@kernel
-def _list(tree: TreeArrays, batch: Batch, code: _Code, count: int) -> None:
+def _list(tree: TreeArrays, batch: WalkBatch, code: _Code, count: int) -> None:
     """List the moves of the first `count` nodes in `batch.order`."""
     for i in range(count):
         code.states[i] = tree.states[batch.order[i]]
@@ -317,7 +315,7 @@ def _play(code: _Code, count: int, key: np.uint64) -> None:
 @kernel
 def _grow(
     tree: TreeArrays,
-    batch: Batch,
+    batch: WalkBatch,
     code: _Code,
     exploration: float,
     least: int,
@@ -331,11 +329,11 @@ def _grow(
     tops: U8,
     opposed: bool,
 ) -> tuple[int, int, bool]:
-    """Grow a tree; see `Growth.grow`."""
+    """Grow a tree; see `Grower.grow`."""
     done, is_opposed, number = 0, opposed, first_batch
     while number < last_batch:
-        size = batch_size(tree.nodes[0, VISITS], walks - done, least, share, leaves)
-        if size == 0 or tree.nodes[0, STAGE] == PROVED or not _has_room(tree, size, code.addresses[_MOST_MOVES]):
+        size = batch_size(tree, code.addresses[_MOST_MOVES], walks - done, least, share, leaves)
+        if size == 0:
             break
         batch_key = mix(key, np.uint64(number))
         first_new = tree.size[NUM_NODES]

@@ -5,10 +5,10 @@ positions they follow from the children (score-bounded Monte-Carlo tree search, 
 win and loss only, this is the MCTS-Solver of Winands, Bjornsson & Saito 2008):
 
     the mover      the highest bound of all moves, because the mover chooses
-    other roles    if two roles have opposite interests: the lowest bound of all moves. The bounds then hold whatever the
-                   goals are: the role gets at least `low` if it plays well, and at most `high` if the other role does.
-                   Otherwise: the lowest and the highest bound of all moves that can be best for the mover. These bounds
-                   hold if every role plays for its own goal, however it chooses among equal moves
+    other roles    if two roles have opposite interests: the lowest bound of all moves. The bounds then hold whatever
+                   the goals are: the role gets at least `low` if it plays well, and at most `high` if the other role
+                   does. Otherwise: the lowest and the highest bound of all moves that can be best for the mover. These
+                   bounds hold if every role plays for its own goal, however it chooses among equal moves
 
 A move without a child has the bounds 0 and the highest goal. Positions where several roles choose at the same time get
 no bounds from their children. The state contains everything that the rules can depend on, also a step counter, and
@@ -66,7 +66,7 @@ def _bounds_of_other(
 @inlined
 def _raise_bounds(tree: TreeArrays, node: int, role: int, low: int, high: int) -> bool:
     """Set the bounds of a role where the new ones are tighter; return whether they are."""
-    tighter = low > tree.low[node, role] or high < tree.high[node, role]
+    tighter = bool(low > tree.low[node, role] or high < tree.high[node, role])
     tree.low[node, role] = max(low, int(tree.low[node, role]))
     tree.high[node, role] = min(high, int(tree.high[node, role]))
     return tighter
@@ -91,10 +91,10 @@ def _close(tree: TreeArrays, node: int, first: int, count: int, mover: int) -> N
 @inlined
 def _is_proved(tree: TreeArrays, node: int) -> bool:
     """Return whether the bounds of every role are equal."""
+    different = 0
     for role in range(tree.low.shape[1]):
-        if tree.low[node, role] != tree.high[node, role]:
-            return False
-    return True
+        different += tree.low[node, role] != tree.high[node, role]
+    return different == 0
 
 
 @inlined
@@ -130,9 +130,9 @@ def tighten(tree: TreeArrays, node: int, tops: U8, opposed: bool) -> None:
             if role != mover:
                 low, high = _bounds_of_other(tree, node, first, count, mover, role, tops, opposed)
                 changed |= _raise_bounds(tree, node, role, low, high)
+        _close(tree, node, first, count, mover)
         if not changed:
             break
-        _close(tree, node, first, count, mover)
         if _is_proved(tree, node):
             _prove(tree, node, first, count, mover)
         node = tree.nodes[node, PARENT]

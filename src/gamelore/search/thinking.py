@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..circuit.tape import LANES
 from ..players.position_graph import MIB
 from ..players.random_streams import extend
-from .growth import GrowthSettings, adds_up, growth
+from .growth import GrowthSettings, adds_up, grower
 from .tree import HIGHEST_GOAL, PROVED, SEEN, STAGE, VISITS, Tree, child_of
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Search:
         self.game = game
         self.settings = settings or GrowthSettings()
         self.num_walks = 0
-        self._growth = growth(game, self.settings)
+        self._grower = grower(game, self.settings)
         self._tree = Tree(game, *_room(game, memory))
         self._key = np.uint64(0)
         self._num_batches = 0
@@ -75,7 +75,7 @@ class Search:
         self._has_begun = True
 
     def follow(self, choices: NDArray[np.int32]) -> None:
-        """Go to the position after a joint move, int32[roles] as indices into the legal moves; keep what is below it."""
+        """Go to the position after a joint move, int32[roles] as indices into the legal moves; keep its subtree."""
         if not self._tree.advance(choices):
             legal = self.game.legal(self.state[None])
             joint = legal.actions[legal.by_role(self.game.num_roles)[0][0] + choices]
@@ -134,7 +134,7 @@ class Search:
     def _grow(self, walks: int, batches: int) -> int:
         """Grow the tree by some batches and return the number of walks."""
         first = self._num_batches
-        grown = self._growth.grow(self._tree, walks, self._key, (first, first + batches), opposed=self._opposed)
+        grown = self._grower.grow(self._tree, walks, self._key, (first, first + batches), opposed=self._opposed)
         self._num_batches += grown.batches
         if self._opposed and not grown.is_opposed:
             self._opposed = False
@@ -156,14 +156,14 @@ class Search:
         reports = []
         for index, move in enumerate(range(first, first + count)):
             child = int(arrays.child[move])
-            low, high = (
-                (arrays.low[child, role], arrays.high[child, role]) if child >= 0 else (0, self._tree.tops[role])
-            )
+            low, high = 0, int(self._tree.tops[role])
+            if child >= 0:
+                low, high = int(arrays.low[child, role]), int(arrays.high[child, role])
             visits = int(arrays.visits[move])
             mean = HIGHEST_GOAL * float(arrays.sums[move]) / visits if visits else float("nan")
             is_proved = child >= 0 and arrays.nodes[child, STAGE] == PROVED
             plies = int(arrays.plies[child]) + 1 if is_proved else None
-            reports.append(MoveReport(index, visits, mean, int(low), int(high), plies))
+            reports.append(MoveReport(index, visits, mean, low, high, plies))
         return reports
 
     def choice(self, role: int, noise: np.uint64) -> int:
@@ -183,7 +183,7 @@ class Search:
 
     def line(self, most: int = 20) -> list[tuple[int, ...]]:
         """Return the most visited joint moves from the root on, as indices into the legal moves of each role."""
-        node, joint = 0, []
+        node, joint = 0, list[tuple[int, ...]]()
         while len(joint) < most:
             choices = self._most_visited(node)
             node = child_of(self._tree.arrays, node, choices) if len(choices) else -1

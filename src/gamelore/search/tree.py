@@ -1,9 +1,9 @@
 """Search tree of one match: its arrays, the root's move to a position below, and the limit on its memory.
 
-A node is a position. In most positions only one role has a choice of moves, its *mover*. The moves of a node lie side by
-side, role after role, in action order; the arrays below have an entry for each move. A move of the mover leads to one
-child. In a node without a mover, where several roles choose at the same time, a joint move leads to a child, and the
-children are a linked list.
+A node is a position. In most positions only one role has a choice of moves, its *mover*. The moves of a node lie side
+by side, role after role, in action order; the arrays below have an entry for each move. A move of the mover leads to
+one child. In a node without a mover, several roles choose at the same time. There a joint move leads to a child, and
+the children are a linked list.
 
 Nodes are numbered in the order of their creation, so a parent comes before its children. `compact` keeps this order
 when it drops nodes.
@@ -31,6 +31,7 @@ NOBODY = -1
 SEEN, LISTED, PROVED = 0, 1, 2
 NUM_NODES, NUM_MOVES, NUM_LISTED = range(3)  # indices of `TreeArrays.size`
 HIGHEST_GOAL = 100
+_LEAST_LEAVES = 128  # for which every tree has room
 
 
 class TreeArrays(NamedTuple):
@@ -39,8 +40,8 @@ class TreeArrays(NamedTuple):
     size     int64[3], numbers of nodes, moves and listed nodes
     nodes    int32[nodes, 8], see the columns above
     states   uint64[nodes, words]
-    joint    int32[nodes, roles + 1], the joint move that leads to the node, as indices into the moves of each role; then
-             its next sibling below a node without a mover, or -1
+    joint    int32[nodes, roles + 1], the joint move that leads to the node, as indices into the moves of each role;
+             then its next sibling below a node without a mover, or -1
     counts   int32[nodes, roles], number of moves of each role
     low      uint8[nodes, roles], a goal that the role gets at least; see proofs.py
     high     uint8[nodes, roles], a goal that the role gets at most
@@ -79,7 +80,7 @@ class Tree:
         roles = game.num_roles
         self.game = game
         self.most_actions = _most_actions(game)
-        num_moves = max(num_moves, 4 * self.most_actions)
+        num_moves = max(num_moves, _LEAST_LEAVES * self.most_actions)
         self.arrays = TreeArrays(
             size=np.zeros(3, np.int64),
             nodes=np.zeros((num_nodes, 8), np.int32),
@@ -105,7 +106,8 @@ class Tree:
     @property
     def state(self) -> NDArray[np.uint64]:
         """The position at the root, uint64[words]."""
-        return self.arrays.states[0]
+        state: NDArray[np.uint64] = self.arrays.states[0]
+        return state
 
     def span(self, node: int, role: int) -> tuple[int, int]:
         """Return (index of the first move of a role in the arrays of moves, number of its moves)."""
@@ -142,7 +144,7 @@ class Tree:
         return True
 
     def prune(self) -> bool:
-        """Drop the nodes with the fewest visits until at least a third of the nodes is gone; return whether that helped.
+        """Drop the nodes with the fewest visits until at least a third of the nodes is gone; return whether it is.
 
         The moves that led to them keep their visits and values.
         """
@@ -151,14 +153,6 @@ class Tree:
             compact(self.arrays, 0, least)
             least *= 2
         return self.num_nodes <= 2 * before // 3
-
-    def has_room(self, leaves: int) -> bool:
-        """Return whether so many leaves can be added, whatever the number of their moves."""
-        arrays = self.arrays
-        return bool(
-            arrays.size[NUM_NODES] + leaves <= len(arrays.nodes)
-            and arrays.size[NUM_MOVES] + leaves * self.most_actions <= len(arrays.actions)
-        )
 
 
 def _most_actions(game: Game) -> int:
@@ -176,7 +170,7 @@ def copy_state(target: U64x2, index: int, source: U64x2, source_index: int) -> N
 @inlined
 def add_node(tree: TreeArrays, parent: int, edge: int, tops: U8) -> int:
     """Add a node without a state, and return it. `tops` are the highest goals of the roles."""
-    node = tree.size[NUM_NODES]
+    node = int(tree.size[NUM_NODES])
     tree.size[NUM_NODES] = node + 1
     row = tree.nodes[node]
     row[PARENT] = parent

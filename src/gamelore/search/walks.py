@@ -41,7 +41,7 @@ from .tree import (
 )
 
 
-class Batch(NamedTuple):
+class WalkBatch(NamedTuple):
     """The walks of a batch, for kernels; arrays with room for the most walks of a batch.
 
     ends     int32[walks], the last node of each walk
@@ -126,7 +126,7 @@ def _joint_step(
 
 
 @kernel_without_refcounts
-def descend(tree: TreeArrays, batch: Batch, walks: int, exploration: float, key: np.uint64, tops: U8) -> None:
+def descend(tree: TreeArrays, batch: WalkBatch, walks: int, exploration: float, key: np.uint64, tops: U8) -> None:
     """Continue each walk from its node in `batch.ends` down to its end. Random choices depend on `key` and the walk."""
     for walk in range(walks):
         node, noise = int(batch.ends[walk]), mix(key, np.uint64(walk))
@@ -142,7 +142,7 @@ def descend(tree: TreeArrays, batch: Batch, walks: int, exploration: float, key:
 
 
 @kernel_without_refcounts
-def unlisted(tree: TreeArrays, batch: Batch, walks: int, first_new: int) -> int:
+def unlisted(tree: TreeArrays, batch: WalkBatch, walks: int, first_new: int) -> int:
     """Write the ends of walks whose moves must be listed into `batch.order`, each once; return their number.
 
     These are the nodes that an earlier batch has created.
@@ -158,7 +158,7 @@ def unlisted(tree: TreeArrays, batch: Batch, walks: int, first_new: int) -> int:
 
 
 @kernel_without_refcounts
-def list_moves(tree: TreeArrays, batch: Batch, count: int, offsets: I64, actions: I32) -> None:
+def list_moves(tree: TreeArrays, batch: WalkBatch, count: int, offsets: I64, actions: I32) -> None:
     """List the moves of the first `count` nodes in `batch.order`."""
     for i in range(count):
         add_moves(tree, int(batch.order[i]), offsets, actions, i)
@@ -166,7 +166,10 @@ def list_moves(tree: TreeArrays, batch: Batch, count: int, offsets: I64, actions
 
 @kernel_without_refcounts
 def joint_actions(tree: TreeArrays, first_new: int, states: U64x2, joint: I32x2) -> int:
-    """Write the parent's state and the joint move, as actions, of each node from `first_new` on; return their number."""
+    """Write the parent's state and the actions that lead to it, for each node from `first_new` on.
+
+    Return the number of these nodes.
+    """
     num_nodes, roles = int(tree.size[NUM_NODES]), joint.shape[1]
     for node in range(first_new, num_nodes):
         parent = int(tree.nodes[node, PARENT])
@@ -179,7 +182,7 @@ def joint_actions(tree: TreeArrays, first_new: int, states: U64x2, joint: I32x2)
 
 
 @kernel_without_refcounts
-def open_ends(tree: TreeArrays, batch: Batch, walks: int, playouts: int, states: U64x2) -> int:
+def open_ends(tree: TreeArrays, batch: WalkBatch, walks: int, playouts: int, states: U64x2) -> int:
     """Write the state of each walk's end, `playouts` times, for ends that are not proved; return the number of states.
 
     `batch.order` gets the walks of these ends.
@@ -196,7 +199,7 @@ def open_ends(tree: TreeArrays, batch: Batch, walks: int, playouts: int, states:
 
 
 @inlined
-def _value(tree: TreeArrays, batch: Batch, walks: int, playouts: int, goals: I16x2) -> None:
+def _value(tree: TreeArrays, batch: WalkBatch, walks: int, playouts: int, goals: I16x2) -> None:
     """Write the value of each walk: the proved value of its end, or the mean goal of its playouts, from 0 to 1."""
     roles = goals.shape[1]
     for walk in range(walks):
@@ -230,7 +233,7 @@ def _add(tree: TreeArrays, node: int, walk: int, values: F64x2) -> None:
 
 @kernel_without_refcounts
 def back_up(
-    tree: TreeArrays, batch: Batch, walks: int, playouts: int, goals: I16x2, steps: I32, tops: U8, opposed: bool
+    tree: TreeArrays, batch: WalkBatch, walks: int, playouts: int, goals: I16x2, steps: I32, tops: U8, opposed: bool
 ) -> None:
     """Add the value of each walk to its moves, and prove the ends at which the match is over.
 

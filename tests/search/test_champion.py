@@ -1,0 +1,102 @@
+"""The player: its tree follows the match, its budgets hold, and it plays forced wins."""
+
+import numpy as np
+import pytest
+
+from conftest import ONE_SHOT
+from gamelore import load
+from gamelore.catalogue import play_matches, player
+from gamelore.errors import GameloreError
+from gamelore.search import champion
+from gamelore.search.champion import ChampionSettings, Gamelore
+from gamelore.search.thinking import Search
+
+SIDES = [("gamelore:simulations=300", "random"), ("random", "gamelore:simulations=300")]
+
+
+@pytest.mark.parametrize("players", SIDES)
+@pytest.mark.parametrize("name", ["tictactoe", "connect3", "breakthrough"])
+def test_it_beats_random_moves(name: str, players: tuple[str, str]) -> None:
+    played = play_matches(load(name), players, 10)
+    seat = players.index("gamelore:simulations=300")
+    assert np.mean([record.goals[seat] for record in played]) > 90
+
+
+def test_it_never_loses_tictactoe_to_perfect_play() -> None:
+    played = play_matches(load("tictactoe"), ["gamelore:simulations=2000", "perfect"], 10)
+    assert {record.goals for record in played} == {(50, 50)}
+
+
+def test_results_with_simulations_repeat_in_any_number_of_lanes() -> None:
+    game, players = load("connect3"), ["gamelore:simulations=100", "gamelore:simulations=60"]
+    together = play_matches(game, players, 4, seed=5)
+    alone = play_matches(game, players, 1, seed=5)
+    assert together[0].moves == alone[0].moves
+    assert [record.moves for record in play_matches(game, players, 4, seed=5)] == [r.moves for r in together]
+
+
+def test_the_tree_follows_the_match(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, kept = list[int](), list[int]()
+    begin, run = Search.begin, Search.run
+
+    def counted(self: Search, *arguments: object) -> None:
+        begun.append(1)
+        begin(self, *arguments)  # type: ignore[arg-type]
+
+    def noted(self: Search, *arguments: object) -> int:
+        kept.append(self.visits)
+        return run(self, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Search, "begin", counted)
+    monkeypatch.setattr(Search, "run", noted)
+    played = play_matches(load("connect3"), ["gamelore:simulations=400", "egreedy"], 3)
+    assert len(begun) == len(played), "one new tree in each match"
+    assert kept[0] == 0
+    assert max(kept) > 0, "walks of earlier moves are kept"
+
+
+@pytest.mark.parametrize("name", ["goofspiel", "tictactoe3p", "pegsolitaire", ONE_SHOT])
+def test_it_plays_every_kind_of_game(name: str) -> None:
+    game = load(name)
+    played = play_matches(game, ["gamelore:simulations=50"] * game.num_roles, 2)
+    assert all(record.end == "terminal" for record in played)
+
+
+def test_it_plays_on_the_reasoner() -> None:
+    game = load("tictactoe", engine="reasoner")
+    played = play_matches(game, ["gamelore:simulations=8,playouts=1", "random"], 1)
+    assert played[0].end == "terminal"
+
+
+def test_a_search_stops_in_time_and_when_its_root_is_proved() -> None:
+    search = Search(load("connect3"))
+    search.begin(search.game.initial, np.uint64(1))
+    assert search.run(deadline=0.0) == 0
+    walks = search.run()
+    assert search.is_proved
+    assert search.run(1000) == 0
+    assert search.visits == walks == search.num_walks
+    report = search.moves(0)
+    best = report[search.choice(0, np.uint64(1))]
+    assert (best.low, best.high) == (100, 100)
+    assert best.plies == min(move.plies for move in report if move.low == 100 and move.plies)
+    assert len(search.line()) >= 1
+
+
+def test_a_tree_within_its_memory_goes_on_growing() -> None:
+    search = Search(load("breakthrough"), memory=1)
+    search.begin(search.game.initial, np.uint64(1))
+    assert search.run(50_000) == 50_000 or search.is_proved
+    assert search.num_nodes < 20_000
+
+
+def test_options() -> None:
+    assert ChampionSettings(simulations=5).growth.leaves == 512
+    made = player("gamelore:simulations=5,exploration=1.2,memory=64")
+    assert isinstance(made, Gamelore)
+    assert made.settings == ChampionSettings(simulations=5, exploration=1.2, memory=64)
+    with pytest.raises(GameloreError, match="expected simulations of at least 1, got 0"):
+        player("gamelore:simulations=0")
+    with pytest.raises(GameloreError, match="expected share of at least 1"):
+        player("gamelore:share=0")
+    assert champion.DEFAULT_SIMULATIONS == 10_000

@@ -1,0 +1,155 @@
+"""Proved bounds, held against the solver, and against values computed by hand."""
+
+import numpy as np
+import pytest
+
+from conftest import ONE_SHOT, TREE
+from gamelore import load
+from gamelore.game.game import Game
+from gamelore.players.random_streams import stream
+from gamelore.search.growth import EngineGrower, GrowthSettings, grower
+from gamelore.search.thinking import Search
+from gamelore.search.tree import LISTED, MOVER, NOBODY, NUM_NODES, PROVED, SEEN, STAGE, Tree
+from gamelore.solver.solution import solve
+
+SOLVED = ["tictactoe", "losetictactoe", "connect3", "capturego3", "othello4", "breakthrough:width=3,height=5"]
+
+
+def grown(game: Game, walks: int, *, opposed: bool = True, seed: int = 1, least: int = 32) -> Tree:
+    tree = Tree(game, 4 * walks + 2048, 64 * walks)
+    tree.start(game.initial)
+    grower(game, GrowthSettings(least=least)).grow(tree, walks, stream(seed), (0, 10_000), opposed=opposed)
+    return tree
+
+
+@pytest.mark.parametrize("name", SOLVED)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_every_bound_holds_the_solved_value(name: str, seed: int) -> None:
+    game = load(name)
+    tree = grown(game, 20_000, seed=seed)
+    size = tree.num_nodes
+    values, _ = solve(game).look_up(tree.arrays.states[:size])
+    assert (tree.arrays.low[:size] <= values).all()
+    assert (values <= tree.arrays.high[:size]).all()
+    proved = tree.arrays.nodes[:size, STAGE] == PROVED
+    assert (tree.arrays.low[:size][proved] == tree.arrays.high[:size][proved]).all()
+    listed = proved & tree.arrays.counts[:size].any(axis=1)
+    assert listed.sum() > 20, "positions in which the match goes on are proved as well"
+
+
+@pytest.mark.parametrize("name", SOLVED)
+def test_distances_of_proved_wins_are_at_least_the_shortest(name: str) -> None:
+    game = load(name)
+    tree = grown(game, 20_000)
+    size = tree.num_nodes
+    proved = np.flatnonzero(tree.arrays.nodes[:size, STAGE] == PROVED)
+    values, distances = solve(game).look_up(tree.arrays.states[proved])
+    decided = (values.max(axis=1) == 100) & (tree.arrays.counts[proved].any(axis=1))
+    winner_moves = values[np.arange(len(proved)), tree.arrays.nodes[proved, MOVER]] == 100
+    assert (tree.arrays.plies[proved] >= distances)[decided & winner_moves].all()
+
+
+def test_bounds_without_opposite_interests_hold_too() -> None:
+    """In a constant-sum game, the bounds for selfish roles are weaker, and still right."""
+    game = load("tictactoe")
+    tree = grown(game, 20_000, opposed=False)
+    size = tree.num_nodes
+    values, _ = solve(game).look_up(tree.arrays.states[:size])
+    assert (tree.arrays.low[:size] <= values).all()
+    assert (values <= tree.arrays.high[:size]).all()
+    assert (tree.arrays.nodes[:size, STAGE] == PROVED).sum() > 100
+
+
+def test_values_by_hand() -> None:
+    """White gets 40 after l (black takes the leaf 40), 0 after m, 30 after r."""
+    search = Search(load(TREE))
+    search.begin(search.game.initial, stream(3))
+    search.run(200)
+    assert search.is_proved
+    by_name = dict(zip(search.game.start().legal["white"], search.moves(0), strict=True))
+    bounds = {name: (move.low, move.high) for name, move in by_name.items()}
+    assert bounds["(go l)"] == (40, 40)
+    assert bounds["(go r)"] == (30, 30)
+    assert bounds["(go m)"][1] <= 40
+    assert search.game.start().legal["white"][search.choice(0, stream(1))] == "(go l)"
+
+
+def test_a_third_role_is_not_an_enemy() -> None:
+    """a moves, then b. After `give`, b may give c 0 or 100 and gets 50 each time: c's goal stays open, a's does not."""
+    game = load(
+        """
+        (role a) (role b) (role c) (init (at start)) (init (control a))
+        (<= (legal a give) (true (control a))) (<= (legal a take) (true (control a)))
+        (<= (legal a noop) (not (true (control a))))
+        (<= (legal b up) (true (control b))) (<= (legal b down) (true (control b)))
+        (<= (legal b noop) (not (true (control b)))) (legal c noop)
+        (<= (next (at given)) (does a give)) (<= (next (control b)) (does a give))
+        (<= (next (at taken)) (does a take))
+        (<= (next (at high)) (does b up)) (<= (next (at low)) (does b down))
+        (<= terminal (true (at taken))) (<= terminal (true (at high))) (<= terminal (true (at low)))
+        (<= (goal a 60) (true (at taken))) (<= (goal a 80) (true (at high))) (<= (goal a 80) (true (at low)))
+        (<= (goal b 10) (true (at taken))) (<= (goal b 50) (true (at high))) (<= (goal b 50) (true (at low)))
+        (<= (goal c 20) (true (at taken))) (<= (goal c 100) (true (at high))) (<= (goal c 0) (true (at low)))
+        """
+    )
+    tree = grown(game, 50, opposed=False, least=1)
+    assert tree.arrays.low[0].tolist() == [80, 50, 0]
+    assert tree.arrays.high[0].tolist() == [80, 50, 100]
+    assert tree.arrays.nodes[0, STAGE] == LISTED, "c's goal is not proved"
+
+
+def test_positions_of_several_choosers_are_never_proved_by_their_children() -> None:
+    game = load(ONE_SHOT)
+    tree = grown(game, 3000)
+    assert tree.arrays.nodes[0, MOVER] == NOBODY
+    assert tree.arrays.nodes[0, STAGE] == LISTED
+    ended = tree.arrays.nodes[: tree.num_nodes, STAGE] == PROVED
+    assert ended.sum() >= 6
+    assert not tree.arrays.counts[: tree.num_nodes][ended].any(), "only ends of the match are proved"
+
+
+def test_a_search_finds_out_that_interests_are_not_opposite() -> None:
+    """Only a match of sixteen `on` ends with 100 for both; random playouts do not meet it."""
+    steps = " ".join(f"(succ {i} {i + 1})" for i in range(16))
+    search = Search(
+        load(
+            f"""
+            (role a) (role b) (init (step 0)) {steps}
+            (legal a on) (legal a stop) (legal b noop)
+            (<= (next (step ?j)) (true (step ?i)) (succ ?i ?j) (does a on))
+            (<= (next stopped) (does a stop))
+            (<= terminal (true stopped)) (<= terminal (true (step 16)))
+            (<= (goal a 0) (true stopped)) (<= (goal b 100) (true stopped))
+            (<= (goal a 100) (true (step 16))) (<= (goal b 100) (true (step 16)))
+            """
+        )
+    )
+    assert search._opposed
+    search.begin(search.game.initial, stream(1))
+    search.run(2000)
+    assert not search._opposed
+    assert search.is_proved
+    assert [(move.low, move.high) for move in search.moves(0)][search.choice(0, stream(1))] == (100, 100)
+    assert search._tree.arrays.low[0].tolist() == [100, 100], "b gets 100, too"
+
+
+def test_the_engine_proves_the_same_bounds() -> None:
+    """Both ways to grow a tree keep true bounds; the reasoner needs no machine code."""
+    game = load("tictactoe", engine="reasoner")
+    tree = Tree(game, 4096, 40_000)
+    position = game.start()
+    for cell in ((1, 1), (1, 2), (2, 2), (3, 3), (2, 1)):
+        role = next(role for role, moves in position.legal.items() if len(moves) > 1)
+        joint = [f"(mark {cell[0]} {cell[1]})" if name == role else "noop" for name in game.roles]
+        position = position.play(joint)
+    tree.start(position.state)
+    grower = EngineGrower(game, GrowthSettings(least=4, leaves=4, playouts=2))
+    grower.grow(tree, 60, stream(1), (0, 1000), opposed=True)
+    native = load("tictactoe")
+    size = tree.num_nodes
+    states = np.array([native.position(position.game.facts(state)).state for state in tree.arrays.states[:size]])
+    values, _ = solve(native).look_up(states)
+    assert (tree.arrays.low[:size] <= values).all()
+    assert (values <= tree.arrays.high[:size]).all()
+    assert (tree.arrays.nodes[:size, STAGE] != SEEN).any()
+    assert tree.arrays.size[NUM_NODES] == size

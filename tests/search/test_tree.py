@@ -1,0 +1,188 @@
+"""The tree of a search: what it says about positions, moves of its root, and the limit on its memory."""
+
+import numpy as np
+import pytest
+
+from conftest import ONE_SHOT
+from gamelore import load
+from gamelore.errors import GameloreError
+from gamelore.game.game import Game
+from gamelore.players.random_streams import stream
+from gamelore.search.growth import EngineGrower, Grower, GrowthSettings, grower
+from gamelore.search.tree import COUNT, EDGE, FIRST, LISTED, MOVER, NOBODY, PARENT, PROVED, SEEN, STAGE, VISITS, Tree
+
+GAMES = ["tictactoe", "connect3", "tictactoe3p", "goofspiel", "breakthrough"]
+WAYS = {"native": grower, "engine": EngineGrower}
+
+
+def grow(tree: Tree, way: Grower, walks: int, seed: int = 1) -> int:
+    return way.grow(tree, walks, stream(seed), (0, 10_000), opposed=tree.game.num_roles == 2).walks
+
+
+def planted(game: Game, walks: int, way: str = "native", nodes: int = 8192, **settings: int) -> Tree:
+    tree = Tree(game, nodes, 400_000)
+    tree.start(game.initial)
+    assert grow(tree, WAYS[way](game, GrowthSettings(**settings)), walks) == walks
+    return tree
+
+
+def check(tree: Tree) -> None:
+    """Hold the tree against the rules, and its numbers against each other."""
+    game, arrays, size = tree.game, tree.arrays, tree.num_nodes
+    nodes = arrays.nodes[:size]
+    terminal, goals = game.evaluate(arrays.states[:size])
+    legal = game.legal(arrays.states[:size])
+    starts, counts = legal.by_role(game.num_roles)
+    listed = np.flatnonzero(arrays.counts[:size].all(axis=1))
+    for node in listed.tolist():
+        assert arrays.counts[node].tolist() == counts[node].tolist()
+        own = legal.actions[starts[node, 0] : starts[node, 0] + counts[node].sum()]
+        first = nodes[node, FIRST]
+        assert arrays.actions[first : first + len(own)].tolist() == own.tolist()
+        if nodes[node, MOVER] != NOBODY:
+            begin = first + nodes[node, MOVER]
+            visits = arrays.visits[begin : begin + nodes[node, COUNT]]
+            assert visits.sum() == nodes[node, VISITS]
+            assert (arrays.sums[begin : begin + len(visits)] <= visits + 1e-9).all()
+            assert (arrays.sums[begin : begin + len(visits)] >= 0).all()
+    ended = np.flatnonzero((nodes[:, STAGE] == PROVED) & (arrays.counts[:size].sum(axis=1) == 0))
+    assert terminal[ended].all()
+    assert (arrays.low[ended] == np.maximum(goals[ended], 0)).all()
+    children = np.arange(1, size)
+    parents = nodes[children, PARENT]
+    assert (parents < children).all()
+    joint = np.empty((len(children), game.num_roles), np.int32)
+    for role in range(game.num_roles):
+        first = nodes[parents, FIRST] + arrays.counts[parents][:, :role].sum(axis=1)
+        joint[:, role] = arrays.actions[first + arrays.joint[children, role]]
+    assert (game.next(arrays.states[parents], joint) == arrays.states[children]).all()
+    edges = nodes[children, EDGE]
+    assert (arrays.child[edges[edges >= 0]] == children[edges >= 0]).all()
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", GAMES)
+def test_the_tree_agrees_with_the_rules(name: str, way: str) -> None:
+    tree = planted(load(name), 1500, way)
+    check(tree)
+    assert tree.arrays.nodes[0, VISITS] == 1500
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_advance_keeps_what_is_below(name: str) -> None:
+    game = load(name)
+    tree = planted(game, 1500)
+    for _ in range(3):
+        arrays = tree.arrays
+        size = tree.num_nodes
+        below = [
+            (node, arrays.joint[node, : game.num_roles].copy())
+            for node in range(1, size)
+            if arrays.nodes[node, PARENT] == 0 and arrays.nodes[node, STAGE] == LISTED
+        ]
+        node, choices = below[-1]
+        state, visits = arrays.states[node].copy(), arrays.nodes[node, VISITS]
+        assert tree.advance(choices)
+        assert (tree.state == state).all()
+        assert tree.arrays.nodes[0, VISITS] == visits
+        assert 1 < tree.num_nodes < size
+        check(tree)
+        way = grower(game, GrowthSettings())
+        assert grow(tree, way, 500, seed=2) == 500 or tree.arrays.nodes[0, STAGE] == PROVED
+        check(tree)
+
+
+def test_advance_to_an_unknown_position_changes_nothing() -> None:
+    game = load("connect3")
+    tree = Tree(game, 2048, 20_000)
+    tree.start(game.initial)
+    assert not tree.advance(np.array([1, 0], np.int32))
+    assert (tree.state == game.initial).all()
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_a_full_tree_drops_the_least_visited_nodes_and_grows_on(name: str) -> None:
+    game = load(name)
+    tree = Tree(game, 1600, 400_000)
+    tree.start(game.initial)
+    way = grower(game, GrowthSettings())
+    done = grow(tree, way, 10**6)
+    if tree.arrays.nodes[0, STAGE] == PROVED:
+        return
+    assert tree.num_nodes > 1600 - 64
+    before, visits = tree.num_nodes, tree.arrays.nodes[0, VISITS]
+    assert tree.prune()
+    assert tree.num_nodes <= 2 * before // 3
+    assert tree.arrays.nodes[0, VISITS] == visits == done
+    check(tree)
+    assert grow(tree, way, 300, seed=2) > 0
+    check(tree)
+
+
+def test_the_result_is_a_function_of_state_key_and_settings() -> None:
+    game = load("connect3")
+    whole, parts = planted(game, 2000), Tree(game, 9000, 500_000)
+    parts.start(game.initial)
+    way = grower(game, GrowthSettings())
+    batches = 0
+    while batches < 40:  # the same batches, a few at a time
+        left = 2000 - int(parts.arrays.nodes[0, VISITS])
+        batches += way.grow(parts, left, stream(1), (batches, batches + 3), opposed=True).batches
+        if left == 0:
+            break
+    size = whole.num_nodes
+    assert size == parts.num_nodes
+    for mine, other in zip(whole.arrays, parts.arrays, strict=True):
+        rows = size if len(mine) == len(whole.arrays.nodes) else min(len(mine), len(other))
+        assert (mine[:rows] == other[:rows]).all()
+    assert (planted(game, 2000).arrays.visits == whole.arrays.visits).all()
+
+
+def test_simultaneous_moves_have_children_for_joint_moves() -> None:
+    tree = planted(load(ONE_SHOT), 400)
+    arrays = tree.arrays
+    assert arrays.nodes[0, MOVER] == NOBODY
+    joint = {tuple(arrays.joint[node, :2]) for node in range(1, tree.num_nodes) if arrays.nodes[node, PARENT] == 0}
+    assert joint == {(row, column) for row in range(4) for column in range(2)}
+    visits = arrays.visits[:6]
+    assert visits[:4].sum() == visits[4:].sum() == 400
+    assert visits[:4].argmax() == 0, "a wins whatever happens"
+
+
+def test_a_root_without_moves() -> None:
+    game = load("tictactoe")
+    position = game.start()
+    while not position.is_terminal:
+        position = position.play([moves[0] for moves in position.legal.values()])
+    tree = Tree(game, 2048, 20_000)
+    tree.start(position.state)
+    assert tree.arrays.nodes[0, STAGE] == PROVED
+    assert tree.arrays.low[0].tolist() == list(position.goals.values())
+    assert grow(tree, grower(game, GrowthSettings()), 10) == 0
+
+
+def test_a_batch_grows_with_the_tree() -> None:
+    game = load("connect3")
+    tree = Tree(game, 9000, 100_000)
+    tree.start(game.initial)
+    way = grower(game, GrowthSettings(least=4, share=16, leaves=64))
+    sizes = [way.grow(tree, 10**6, stream(1), (batch, batch + 1), opposed=True).walks for batch in range(60)]
+    assert sizes[:16] == [4] * 16
+    assert sizes == sorted(sizes)
+    assert sizes[-1] <= 64
+    assert all(size <= max(4, sum(sizes[:i]) // 16) for i, size in enumerate(sizes))
+
+
+@pytest.mark.parametrize(
+    "settings", [{"share": 0}, {"leaves": 513}, {"playouts": 0}, {"least": 0}, {"max_plies": 0}, {"exploration": -1}]
+)
+def test_impossible_settings_are_refused(settings: dict[str, int]) -> None:
+    name = next(iter(settings))
+    with pytest.raises(GameloreError, match=f"expected {name} "):
+        GrowthSettings(**settings)
+
+
+def test_new_nodes_are_seen_only() -> None:
+    tree = planted(load("connect3"), 1, least=1)
+    assert tree.num_nodes == 2
+    assert tree.arrays.nodes[1, STAGE] == SEEN
