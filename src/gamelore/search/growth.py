@@ -260,7 +260,8 @@ class NativeGrower:
         self._code = _Code(
             np.array(numbers, np.int64), next_job.numbers, legal_job.numbers, block.numbers,
             block.arrays["lanes"], block.arrays["next_rows"], states, joint, next_states, legal,
-            np.zeros(LANES * roles + 1, np.int64), np.zeros(LANES * circuit.num_actions, np.int32), np.zeros(LANES, np.bool_), goals, steps,
+            np.zeros(LANES * roles + 1, np.int64), np.zeros(LANES * circuit.num_actions, np.int32),
+            np.zeros(LANES, np.bool_), goals, steps,
         )  # fmt: skip
 
     def grow(self, tree: Tree, walks: int, key: np.uint64, batches: tuple[int, int], *, opposed: bool) -> Grown:
