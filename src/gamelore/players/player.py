@@ -93,6 +93,14 @@ class Player(Protocol):
         """Return for each lane of the turn the index of a move among the role's legal moves, int32[n]."""
         ...
 
+    def ponder(self, turn: Turn) -> None:
+        """Think until the deadline of the turn, without an answer: in the startclock, or while other roles think.
+
+        The turn is the present position of one match. The player may have chosen its move in it already. It must not
+        change the moves of the player other than by the additional time for thought.
+        """
+        return None
+
     def begin(self, role: int, started: Started) -> None:
         """Handle the begin of matches in which this player has the role `role`."""
         return None

@@ -27,11 +27,13 @@ class ChampionSettings(GrowthSettings):
     seconds      time for all lanes of one call together. If several limits are given, the first that is reached ends
                  the search. Results with a time limit are not repeatable
     memory       limit on the memory of the tree of a match, in MiB
+    ponder       whether the player also searches in the startclock and while the other roles think
     """
 
     simulations: int | None = None
     seconds: float | None = None
     memory: float = MEMORY_MIB
+    ponder: bool = True
 
     def __post_init__(self) -> None:
         super(ChampionSettings, self).__post_init__()  # without arguments, it fails in a class with slots
@@ -54,11 +56,13 @@ class Gamelore(Player):
         self.settings = settings or ChampionSettings()
         self._searches: dict[int, Search] = {}
         self._plies: dict[int, int] = {}  # number of plies that the search of a lane has followed
+        self._chosen: dict[int, tuple[int, int]] = {}  # last (ply, move) of a lane
 
     def begin(self, role: int, started: Started) -> None:
         """See `Player.begin`. Forgets the trees of earlier matches."""
         for lane in started.lanes.tolist():
             self._plies.pop(lane, None)
+            self._chosen.pop(lane, None)
 
     def choose(self, turn: Turn) -> NDArray[np.int32]:
         """See `Player.choose`. A single legal move is made without a search."""
@@ -68,7 +72,25 @@ class Gamelore(Player):
             search = self._search(turn, index)
             search.run(self._simulations(turn), self._deadline(turn, len(several) - number))
             choices[index] = search.choice(turn.role, _key(turn, index))
+            self._chosen[int(turn.lanes[index])] = int(turn.plies[index]), int(choices[index])
         return choices
+
+    def ponder(self, turn: Turn) -> None:
+        """See `Player.ponder`. If the move has been chosen and the others have no choice, think about what follows."""
+        if not self.settings.ponder:
+            return
+        lane, ply, num_moves = int(turn.lanes[0]), int(turn.plies[0]), turn.graph.num_moves[turn.rows[0]]
+        if self._plies.get(lane) == ply + 1:
+            search = self._searches[lane]
+        else:
+            search = self._search(turn, 0)
+            chosen = self._chosen.get(lane)
+            if chosen is not None and chosen[0] == ply and (np.delete(num_moves, turn.role) == 1).all():
+                choices = np.zeros(len(num_moves), np.int32)
+                choices[turn.role] = chosen[1]
+                search.follow(choices)
+                self._plies[lane] = ply + 1
+        search.run(deadline=turn.deadline)
 
     def _simulations(self, turn: Turn) -> int | None:
         """Return the number of walks for a move; None for no limit."""

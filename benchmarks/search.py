@@ -1,0 +1,88 @@
+"""Measure the search of the player gamelore: `python benchmarks/search.py`, on one thread, in process CPU time.
+
+Completed simulations per CPU-second with the player's own settings, over the first CPU-second of a new tree: from the
+first state, and from ten positions in the middle of random matches (their median and range). Beside it the sizes of the
+tree and of the last batch, and OpenSpiel's MCTS in C++ from the first state, if that is installed (one playout a
+simulation; connect four on a board of 7 x 6, ours is 8 x 6).
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+import gamelore
+from gamelore.game.game import Game
+from gamelore.players.random_streams import stream
+from gamelore.search.champion import ChampionSettings
+from gamelore.search.thinking import Search
+
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "games"
+GAMES = {  # sheet -> game of OpenSpiel, and the wanted simulations per CPU-second
+    "connectFour": ("connect_four", 500_000),
+    "breakthrough": ("breakthrough", 400_000),
+    "reversi": ("othello", 400_000),
+    "checkers": ("checkers", 180_000),
+    "chess": ("chess", None),
+}
+POSITIONS = 10
+SECOND = 1.0
+
+
+def middle(game: Game, number: int) -> NDArray[np.uint64]:
+    """Return a position half way through a random match, uint64[words]."""
+    rng = np.random.default_rng(number)
+    states = [game.start()]
+    while not states[-1].is_terminal:
+        moves = [str(rng.choice(legal)) for legal in states[-1].legal.values()]
+        states.append(states[-1].play(moves))
+    return states[len(states) // 2].state
+
+
+def rate(search: Search, state: NDArray[np.uint64], number: int) -> tuple[float, int]:
+    """Return (simulations per CPU-second, nodes) of the first CPU-second, or until the root is proved."""
+    search.begin(state, stream(number))
+    start, done = time.process_time(), 0
+    while (spent := time.process_time() - start) < SECOND and not search.is_proved:
+        done += search.run(deadline=time.monotonic() + min(0.02, SECOND - spent))
+    return done / max(spent, 1e-9), search.num_nodes
+
+
+def theirs(name: str) -> float:
+    """Return OpenSpiel's simulations per CPU-second."""
+    import pyspiel
+
+    game, simulations = pyspiel.load_game(name), 2000
+    while True:
+        bot = pyspiel.MCTSBot(game, pyspiel.RandomRolloutEvaluator(1, 1), 2.0, simulations, 1000, False, 1, False)
+        start = time.process_time()
+        bot.mcts_search(game.new_initial_state())
+        spent = time.process_time() - start
+        if spent >= SECOND / 2:
+            return simulations / spent
+        simulations = int(simulations * max(2.0, SECOND / max(spent, 1e-3)))
+
+
+def main(names: list[str]) -> None:
+    settings = ChampionSettings()
+    print(f"settings: {settings.growth}")
+    print(f"{'game':14} {'first state':>12} {'nodes':>9} {'ten positions':>28} {'wanted':>9} {'OpenSpiel':>10}")
+    for name in names or list(GAMES):
+        peer, wanted = GAMES[name]
+        game = gamelore.load(SHARED / f"{name}.kif")
+        search = Search(game, settings.growth)
+        rate(search, game.initial, 0)  # compiles what is needed
+        first, nodes = rate(search, game.initial, 1)
+        rates = sorted(rate(search, middle(game, number), number)[0] for number in range(POSITIONS))
+        median = f"{np.median(rates):,.0f} [{rates[0]:,.0f}, {rates[-1]:,.0f}]"
+        peers = f"{theirs(peer):,.0f}" if find_spec("pyspiel") else "-"
+        print(f"{name:14} {first:12,.0f} {nodes:9,} {median:>28} {wanted or '-':>9} {peers:>10}", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
