@@ -62,6 +62,21 @@ def test_mistakes_in_the_command_line(tmp_path: Path) -> None:
     assert not store_path(tmp_path).exists()
 
 
+def test_programs_end_with_a_killed_duel(tmp_path: Path) -> None:
+    """The program never answers INFO, so the duel waits."""
+    wanted = arguments(
+        tmp_path / "out", "--startclock", 5, "--playclock", 5, b="ggp:echo $$ > pid; mv pid PID; exec sleep 1000"
+    )
+    wanted = [str(word).replace("PID", str(tmp_path / "pid")) for word in wanted if word != "--share-core"]
+    with subprocess.Popen([*GAMELORE, *wanted, "--cores", f"{CORE},{CORE}"], stderr=subprocess.DEVNULL) as process:
+        while not (tmp_path / "pid").exists() and process.poll() is None:
+            time.sleep(0.05)
+        process.kill()
+    stat = Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}/stat")
+    while stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z":  # a zombie has ended, too
+        time.sleep(0.01)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_an_ended_duel_goes_on(tmp_path: Path, number: signal.Signals) -> None:
     wanted = arguments(tmp_path, a="uct:simulations=20", matches=400)

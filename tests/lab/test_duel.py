@@ -18,7 +18,7 @@ from gamelore.lab import duel as module
 from gamelore.lab.duel import Duel, DuelSettings, GameScore, overall
 from gamelore.lab.results import ResultStore, store_path
 from gamelore.lab.seats import Contender
-from gamelore.lab.stats import Interval, mean_interval
+from gamelore.lab.stats import Interval, mean_interval, share_interval
 
 CORE = min(os.sched_getaffinity(0))
 SERVE = f"exec {sys.executable} -c 'from gamelore.cli import main; main()' serve --port {{port}} --margin 0.2 --player "
@@ -105,7 +105,7 @@ def test_other_code_in_a_tree_is_another_duel(tmp_path: Path) -> None:
     run(make(tmp_path, "random", "random", 2))
     changed = make(tmp_path, "random", "random", 2)
     object.__setattr__(changed.contenders[0], "version", "another")
-    with pytest.raises(ExperimentError, match=r"expected results of gamelore another \| "):
+    with pytest.raises(ExperimentError, match=r"expected results of gamelore another and "):
         run(changed)
 
 
@@ -282,6 +282,12 @@ def test_rounds_are_the_samples() -> None:
     assert score.as_json()["score"] == 0.75
     assert score.as_json()["low"] == 0
     assert score.as_json()["matches"] == 5
+
+
+def test_an_interval_has_a_width_if_all_matches_are_won() -> None:
+    won = score_of(*(result(number // 2, number % 2, 1) for number in range(20)))
+    assert won.score == share_interval(10, 10)
+    assert won.score.low == pytest.approx(0.025 ** (1 / 10))
 
 
 def test_the_cpu_ratio_and_the_void() -> None:

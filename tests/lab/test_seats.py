@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +154,14 @@ def test_a_player_that_fails_is_named_with_its_output(tmp_path: Path) -> None:
             await asyncio.sleep(0)
 
     asyncio.run(play())
+
+
+def test_a_tree_must_not_change_during_a_duel() -> None:
+    contender = replace(Contender.parse("random"), version="d148c27b3576 e31c0a5f33ad")
+    assert contender.code == "e31c0a5f33ad"
+    seat = ProcessSeat(contender, gamelore.load("tictactoe").rulesheet.text, 0, None)
+    with pytest.raises(GameloreError, match="play in a worktree that nobody edits"):
+        asyncio.run(seat.open(Beginning(0, (), "", 1, 100), frozenset({CORE})))
 
 
 def test_contenders() -> None:

@@ -43,7 +43,7 @@ from ..players.position_graph import PositionGraph
 from ..players.random_streams import stream
 from .results import Outcome, ResultStore, Setting, Trial, store_path
 from .seats import Beginning, Contender, DuelSeat, ProcessSeat, ProgramSeat, check_platform
-from .stats import UNKNOWN, Interval, mean_interval
+from .stats import UNKNOWN, Interval, mean_interval, share_interval
 
 STAGE = "duel"  # part of the keys of random streams
 OPENING = "opening"
@@ -201,8 +201,8 @@ class Duel:
 
     @property
     def version(self) -> str:
-        """What else determines the results: commits and hashes of both source trees."""
-        return " | ".join(contender.version for contender in self.contenders)
+        """What else determines the results: the Python files of both source trees."""
+        return " and ".join(contender.code or "another program" for contender in self.contenders)
 
     def num_rounds(self, game: Game) -> int:
         """Return the number of rounds of a game."""
@@ -443,8 +443,14 @@ class GameScore:
 
     @cached_property
     def score(self) -> Interval:
-        """Mean score of A with its 95 % interval. The samples are the rounds of which all matches are there."""
-        return mean_interval([np.mean(scores) for scores in self._rounds()])
+        """Mean score of A with its 95 % interval. The samples are the rounds of which all matches are there.
+
+        If A won or lost all of them, the interval is that of a share of rounds.
+        """
+        means = [float(np.mean(scores)) for scores in self._rounds()]
+        if means and set(means) in ({0.0}, {1.0}):  # the t-interval would have no width
+            return share_interval(int(sum(means)), len(means))
+        return mean_interval(means)
 
     def _rounds(self) -> Iterator[list[float]]:
         """Yield the scores of each complete round."""

@@ -7,7 +7,8 @@ A *contender* is a player of a duel. Its text is
     ggp:java -jar p.jar {port}    another program that plays over the GGP protocol, as a shell command
 
 In the command, {port} stands for a free port, at which the program must listen on 127.0.0.1, and {dir} for a folder.
-The folder is new for each match: a copy of the contender's data, or empty. The command is run in it.
+The folder is new for each match: a copy of the contender's data, or empty. The command is run in it. Its processes are
+killed at the end of the match, and also if the duel itself is killed.
 
 `DuelSeat` has the methods of `net.host.Seat`, so that the host leads matches of duels like all others. A gamelore
 player keeps its process over many matches of a game (`ProcessSeat`), so that it compiles the game once. Another program
@@ -49,6 +50,9 @@ LOAD_SECONDS = 600.0  # maximum time to load the rules, or until a program answe
 INFO_SECONDS = 2.0
 AGAIN = 0.1  # seconds between two attempts to reach a program
 REPLY_LIMIT = 1 << 20  # maximum length of a reply of seat_process.py
+# Before a shell command: a process that waits for the end of its input, which comes when the duel ends in any way, and
+# then kills the process group of the command.
+WATCHED = "exec 3<&0 </dev/null; (read _ <&3; kill -9 0) & exec 3<&-; "
 LOG_TAIL = 2000  # characters of a program's output that an error message shows
 
 # CPU time
@@ -155,6 +159,11 @@ class Contender:
         return cls(text, spec, tree.resolve(), version_of(tree))
 
     @property
+    def code(self) -> str:
+        """The hash of the tree's Python files; empty for another program."""
+        return self.version.rpartition(" ")[2]
+
+    @property
     def is_outside(self) -> bool:
         """Whether the contender is another program, which plays over the GGP protocol."""
         return self.tree is None
@@ -243,6 +252,8 @@ class DuelSeat(ABC):
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             self.process.wait()
+            if self.process.stdin is not None:
+                self.process.stdin.close()
             self.process = None
 
     @abstractmethod
@@ -292,6 +303,7 @@ class ProcessSeat(DuelSeat):
         if self.process is not None:
             pin(self.process.pid, cores)
             return
+        self._check_code()
         self._log: IO[bytes] = TemporaryFile()  # noqa: SIM115 - open as long as the process
         ours, theirs = socket.socketpair()
         with theirs, pinned(cores):
@@ -318,6 +330,16 @@ class ProcessSeat(DuelSeat):
             self._writer.close()
             self._writer = None
         super().close()
+
+    def _check_code(self) -> None:
+        """Raise GameloreError if the source tree has changed, since all matches of a duel must have the same player."""
+        tree = self.contender.tree
+        assert tree is not None  # it is a player of gamelore
+        if version_of(tree).rpartition(" ")[2] != self.contender.code:
+            raise GameloreError(
+                f"expected the Python files in {tree} as they were when the duel began, got changed files; play in a "
+                "worktree that nobody edits"
+            )
 
     async def _start(self, start: Start, number: int, seconds: float) -> str:
         told = self._beginning
@@ -386,9 +408,9 @@ class ProgramSeat(DuelSeat):
         self._log: IO[bytes] = (folder.parent / "log").open("w+b")
         with pinned(cores):
             self.process = subprocess.Popen(
-                ["/bin/sh", "-c", command],
+                ["/bin/sh", "-c", WATCHED + command],
                 cwd=folder,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=self._log,
                 stderr=self._log,
                 start_new_session=True,
