@@ -71,6 +71,7 @@ def test_all_commands_are_there() -> None:
         "replay",
         "serve",
         "host",
+        "duel",
         "learn",
         "features",
         "knowledge list",
@@ -92,7 +93,7 @@ def test_every_command_has_help_with_examples_and_json(path: tuple[str, ...]) ->
     assert "--json" in text
     assert all(parameter.help for parameter in command.params)
     with_chance = {"check", "show", "bench", "play", "serve", "host", "learn", "features", "transfer", "reproduce"}
-    with_chance |= {"demo"}
+    with_chance |= {"demo", "duel"}
     assert ("--seed" in text) == (path[0] in with_chance)
 
 

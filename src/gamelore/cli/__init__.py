@@ -7,6 +7,7 @@
     play_commands.py        play, players, replay
     human.py                the player `human`: a person at this terminal
     network_commands.py     serve, host
+    duel_command.py         duel
     learn_commands.py       learn
     knowledge_commands.py   features; knowledge list | show | export | import
     experiment_commands.py  transfer, reproduce, demo, matches
@@ -22,6 +23,7 @@ import typer
 
 from . import (
     bench_command,
+    duel_command,
     experiment_commands,
     knowledge_commands,
     learn_commands,
@@ -46,6 +48,7 @@ for group in (
     bench_command,
     play_commands,
     network_commands,
+    duel_command,
     learn_commands,
     knowledge_commands,
     experiment_commands,

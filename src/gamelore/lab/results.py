@@ -260,6 +260,11 @@ class ResultStore:
         """Return the `Outcome.result` of each run of a setting."""
         return [json.loads(text) for text in self._column("result", name, runs)]
 
+    def by_run(self, name: str) -> dict[int, dict[str, Any]]:
+        """Return the `Outcome.result` of each stored run of a setting, by the number of the run."""
+        rows = self._connection.execute("SELECT run, result FROM trial WHERE id = ? ORDER BY run", [name])
+        return {run: json.loads(text) for run, text in rows.fetchall()}
+
     def note(self, name: str, value: Any) -> None:
         """Store a value under a name, as JSON. It replaces an earlier value of this name."""
         with self._connection:

@@ -1,0 +1,525 @@
+"""Duels: many matches between two contenders at equal CPU time, stored match by match, and the report about them.
+
+Matches come in rounds. All matches of a round begin with the same opening, random plies that depend on the seed, the
+rules and the number of the round only. In each match of a round the first contender, A, plays another role, and the
+second, B, plays all other roles. With two roles a round is a pair with sides swapped. The streams of random numbers
+belong to the round and the role, too, so that two equal contenders play the same match twice and share its points.
+
+The score of a match is A's goal / 100; a missing goal counts 0. Rounds are the independent samples of a game. The score
+over all games is the mean of the games' scores, and its interval takes the games as samples, since matches of one game
+resemble each other.
+
+The folder of a duel has a `ResultStore`. Each match is a trial, which is stored when the match ends; its setting has
+the id "GAME/ATTEMPT", and its run is the number of the match. Run the same duel again to play the missing matches. With
+`replay_faulty`, a match in which another program was late, could not be reached or sent an illegal move is played again
+as the next attempt, and counts apart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import GameloreError
+from ..game.game import Game
+from ..matches.match import MAX_PLIES, MatchRecord
+from ..matches.openings import Opening, draw_opening, sheet_from
+from ..net.host import HostSettings, run_match, together
+from ..net.http import Client
+from ..net.messages import thinking_time
+from ..players.position_graph import PositionGraph
+from ..players.random_streams import stream
+from .results import Outcome, ResultStore, Setting, Trial, store_path
+from .seats import Beginning, Contender, DuelSeat, ProcessSeat, ProgramSeat, check_platform
+from .stats import UNKNOWN, Interval, mean_interval, share_interval
+
+STAGE = "duel"  # part of the keys of random streams
+OPENING = "opening"
+NO_CLOCK = 3600  # seconds to wait for a move of a duel without clocks
+ATTEMPTS = 5  # maximum number of times that a faulty match is played
+LEAST_RATIO, MOST_RATIO = 0.95, 1.05  # of CPU times that count as equal
+FAMILIES = Path(__file__).with_name("families.toml")
+A, B = 0, 1
+
+
+@dataclass(frozen=True)
+class DuelSettings:
+    """Settings of a duel.
+
+    opening_plies          number of random joint moves with which a round begins
+    half_from_start        whether every second round begins with the first position of the game
+    startclock, playclock  clocks in whole seconds; None for no clocks, which other programs need
+    extra, margin          seconds that the host waits after a clock, and that a gamelore player leaves of it
+    shares_core            whether all seats of a match share one core, and think one after the other; only for players
+                           that do not think in the time of others
+    max_plies              maximum number of plies after the opening
+    replay_faulty          whether matches with faults of another program are played again
+
+    Raises GameloreError for values out of range.
+    """
+
+    seed: int = 0
+    opening_plies: int = 2
+    half_from_start: bool = False
+    startclock: int | None = None
+    playclock: int | None = None
+    extra: float = 1.0
+    margin: float = 0.2
+    shares_core: bool = False
+    max_plies: int = MAX_PLIES
+    replay_faulty: bool = False
+
+    def __post_init__(self) -> None:
+        for name, least in (("opening_plies", 0), ("extra", 0), ("margin", 0), ("max_plies", 1)):
+            if getattr(self, name) < least:
+                raise GameloreError(f"expected {name} of at least {least}, got {getattr(self, name)}; choose more")
+        if (self.startclock is None) != (self.playclock is None):
+            raise GameloreError("expected a startclock and a playclock, or none of them, got one; give both")
+
+    @property
+    def think(self) -> float | None:
+        """Seconds that a gamelore player may think about a move; None without clocks."""
+        return None if self.playclock is None else thinking_time(self.playclock, self.margin)
+
+    def host(self, num_roles: int) -> HostSettings:
+        """Return the settings of the host."""
+        if self.startclock is None or self.playclock is None:
+            return HostSettings(NO_CLOCK, NO_CLOCK, self.extra, seed=self.seed, max_plies=self.max_plies)
+        waiting = (num_roles - 1) * self.playclock if self.shares_core else 0
+        clocks = self.startclock, self.playclock, self.extra + waiting
+        return HostSettings(*clocks, seed=self.seed, max_plies=self.max_plies)
+
+
+@dataclass(frozen=True)
+class DuelSetting(Setting):
+    """All matches of one game of a duel, or those that are played once more: attempt 1, 2, .."""
+
+    contenders: tuple[str, ...]
+    settings: DuelSettings
+
+    @property
+    def size(self) -> int:
+        """See `Setting.size`."""
+        return 1
+
+    def describe(self) -> dict[str, Any]:
+        """See `Setting.describe`. What only decides how many matches are played is left out."""
+        described = super().describe()
+        del described["settings"]["replay_faulty"]
+        return described
+
+
+@dataclass(frozen=True, slots=True)
+class DuelMatch:
+    """A match of a duel: in `round`, contender A plays the role with index `seat`."""
+
+    game: Game
+    round: int
+    seat: int
+    attempt: int = 0
+
+    @property
+    def number(self) -> int:
+        """The number of the match among those of its game."""
+        return self.round * self.game.num_roles + self.seat
+
+
+@cache
+def sealed_games() -> Mapping[str, str]:
+    """Return the names of the sealed games by the hashes of their rules; see benchmarks/sealed.py."""
+    return {rules: name for name, rules in tomllib.loads(FAMILIES.read_text(encoding="ascii"))["sealed"].items()}
+
+
+@dataclass(eq=False)
+class Duel:
+    """A duel in a folder.
+
+    games        each with at least two roles
+    contenders   A and B
+    num_matches  number of matches of each game, rounded up to whole rounds
+    cores        processor cores that the seats may use
+    at_once      number of matches that are played in parallel; None for as many as the cores allow
+
+    Raises GameloreError for settings that do not fit, and for sealed games unless `open_sealed`.
+    """
+
+    games: Sequence[Game]
+    contenders: tuple[Contender, Contender]
+    settings: DuelSettings
+    folder: Path
+    num_matches: int
+    cores: Sequence[int] = field(default_factory=lambda: sorted(os.sched_getaffinity(0)))
+    at_once: int | None = None
+    open_sealed: bool = False
+
+    def __post_init__(self) -> None:
+        check_platform()
+        for game in self.games:
+            self._check_game(game)
+        if len({game.name for game in self.games}) < len(self.games):
+            raise GameloreError("expected games with different names, got a name twice; leave one out")
+        if any(contender.is_outside for contender in self.contenders):
+            self._check_clocks()
+        needed = 1 if self.settings.shares_core else 2
+        possible = len(self.cores) // needed
+        if not 1 <= (possible if self.at_once is None else self.at_once) <= possible:
+            raise GameloreError(
+                f"expected {needed * (self.at_once or 1)} cores for {self.at_once or 1} matches at once, got "
+                f"{len(self.cores)}; play fewer matches at once, or let the seats of a match share a core"
+            )
+        self.at_once = self.at_once or possible
+
+    def _check_game(self, game: Game) -> None:
+        if game.num_roles < 2:
+            raise GameloreError(f"expected a game with two or more roles, got {game.name}; leave it out")
+        if game.rules_hash in sealed_games() and not self.open_sealed:
+            raise GameloreError(
+                f"expected a game that is not sealed, got {sealed_games()[game.rules_hash]}; its family measures "
+                "strength once, at the end (see benchmarks/sealed.py): leave it out, or open it with --open-sealed"
+            )
+
+    def _check_clocks(self) -> None:
+        if self.settings.playclock is None:
+            raise GameloreError("expected clocks for a player over the GGP protocol, got none; give both clocks")
+        if self.settings.shares_core:
+            raise GameloreError(
+                "expected a core for each seat, since a player over the GGP protocol may think at any time, got a "
+                "shared core; give each seat a core"
+            )
+
+    @property
+    def version(self) -> str:
+        """What else determines the results: the Python files of both source trees."""
+        return " and ".join(contender.code or "another program" for contender in self.contenders)
+
+    def num_rounds(self, game: Game) -> int:
+        """Return the number of rounds of a game."""
+        return -(-self.num_matches // game.num_roles)
+
+    def setting(self, game: Game, attempt: int = 0) -> DuelSetting:
+        """Return the setting of a game's matches."""
+        texts = tuple(contender.text for contender in self.contenders)
+        runs = self.num_rounds(game) * game.num_roles
+        return DuelSetting(f"{game.name}/{attempt}", game.name, self.settings.seed, runs, texts, self.settings)
+
+    async def run(self, on_match: Callable[[int, int], None] | None = None) -> list[GameScore]:
+        """Play the matches that are missing, and return the scores of the games.
+
+        Args:
+            on_match: called with the number of finished matches and the number of all matches, at first and after each
+
+        Raises:
+            GameloreError: if a gamelore player fails, or another program does not start
+            ExperimentError: if the folder has the results of another duel
+        """
+        with ResultStore(store_path(self.folder)) as store:
+            self._check_store(store)
+            queue = iter(missing := self._missing(store))
+            total = sum(self.num_rounds(game) * game.num_roles for game in self.games)
+            left = len(missing)
+            tell = on_match or (lambda done, total: None)
+            tell(total - left, total)
+
+            async def play_on(cores: Sequence[int]) -> None:
+                nonlocal left
+                async with Client() as client:
+                    table = _Table(self, cores, client)
+                    try:
+                        for match in queue:
+                            await self._play_until_valid(table, match, store)
+                            left -= 1
+                            tell(total - left, total)
+                    finally:
+                        table.close()
+                        await asyncio.sleep(0)  # the connections to the seats close now
+
+            await together([play_on(cores) for cores in self._groups()])
+            return self.scores(store)
+
+    def _check_store(self, store: ResultStore) -> None:
+        """Raise ExperimentError if the folder has the results of another duel."""
+        attempts = range(ATTEMPTS if self.settings.replay_faulty else 1)
+        settings = [self.setting(game, attempt) for game in self.games for attempt in attempts]
+        store.check({setting.id: setting for setting in settings}, self.version)
+
+    def _groups(self) -> list[Sequence[int]]:
+        """Return the cores of each match that is played in parallel."""
+        size = 1 if self.settings.shares_core else 2
+        return [self.cores[size * i : size * (i + 1)] for i in range(self.at_once or 1)]
+
+    def _missing(self, store: ResultStore) -> list[DuelMatch]:
+        """Return the matches to play, each as the attempt to make next."""
+        missing = []
+        for game in self.games:
+            rows = self._rows(store, game)
+            for round_number in range(self.num_rounds(game)):
+                for seat in range(game.num_roles):
+                    first = DuelMatch(game, round_number, seat)
+                    attempts = rows.get(first.number, [])
+                    if not attempts or self._is_replayed(attempts):
+                        missing.append(DuelMatch(game, round_number, seat, len(attempts)))
+        return missing
+
+    def _is_replayed(self, attempts: Sequence[Mapping[str, Any]]) -> bool:
+        """Return whether a match must be played once more after these attempts."""
+        return self.settings.replay_faulty and attempts[-1]["is_faulty"] and len(attempts) < ATTEMPTS
+
+    def _rows(self, store: ResultStore, game: Game) -> dict[int, list[dict[str, Any]]]:
+        """Return the results of each match of a game, attempt by attempt."""
+        rows: dict[int, list[dict[str, Any]]] = {}
+        for attempt in range(ATTEMPTS):
+            for number, result in store.by_run(self.setting(game, attempt).id).items():
+                rows.setdefault(number, []).append(result)
+        return rows
+
+    async def _play_until_valid(self, table: _Table, match: DuelMatch, store: ResultStore) -> None:
+        while True:
+            begin = time.monotonic()
+            result = await table.play(match)
+            trial = Trial(self.setting(match.game, match.attempt), match.number)
+            seconds = time.monotonic() - begin
+            outcome = Outcome(
+                trial,
+                rules_hash=match.game.rules_hash,
+                engine=match.game.engine,
+                seconds=seconds,
+                result=result,
+            )
+            store.add([outcome], self.version)
+            if not self._is_replayed([result] * (match.attempt + 1)):
+                return
+            match = DuelMatch(match.game, match.round, match.seat, match.attempt + 1)
+
+    def scores(self, store: ResultStore) -> list[GameScore]:
+        """Return the score of each game, from the matches that are stored."""
+        return [self._score(game, self._rows(store, game)) for game in self.games]
+
+    def _score(self, game: Game, rows: Mapping[int, Sequence[Mapping[str, Any]]]) -> GameScore:
+        size = self.num_rounds(game) * game.num_roles
+        counted = {
+            number: next((row for row in attempts if not row["is_faulty"]), attempts[-1])
+            if self.settings.replay_faulty
+            else attempts[0]
+            for number, attempts in rows.items()
+            if number < size
+        }
+        replaced = sum(len(attempts) - 1 for number, attempts in rows.items() if number < size)
+        return GameScore(game.name, game.num_roles, counted, replaced if self.settings.replay_faulty else 0)
+
+
+class _Table:
+    """The seats of the matches that are played on one group of cores, one match after the other."""
+
+    def __init__(self, duel: Duel, cores: Sequence[int], client: Client) -> None:
+        self._duel = duel
+        self._cores = cores
+        self._client = client
+        self._game: Game | None = None
+        self._seats: dict[tuple[int, int], DuelSeat] = {}
+
+    async def play(self, match: DuelMatch) -> dict[str, Any]:
+        """Play a match, and return its result as JSON values."""
+        if self._game is not match.game:
+            self.close()
+            self._game = match.game
+        settings, game = self._duel.settings, match.game
+        opening = self._opening(match)
+        players = [A if role == match.seat else B for role in range(game.num_roles)]
+        copies: Counter[int] = Counter()
+        seats: list[DuelSeat] = []
+        for player in players:
+            seats.append(self._seat(player, copies[player]))
+            copies[player] += 1
+        turn = asyncio.Lock()
+        for seat in seats:
+            seat.turn = turn if settings.shares_core else asyncio.Lock()
+        beginnings = [self._beginning(match, opening, role) for role in range(game.num_roles)]
+        cores = [self._cores_of(player, match) for player in players]
+        await together(map(lambda seat, *how: seat.open(*how), seats, beginnings, cores))
+        graph = PositionGraph(game)
+        graph.start = int(graph.intern(game.state(opening.facts)[None])[0])
+
+        def on_over(_: MatchRecord) -> None:
+            for seat in seats:
+                seat.is_over()
+
+        host = settings.host(game.num_roles)
+        record = await run_match(game, seats, host, match.number, graph=graph, on_over=on_over)
+        return self._result(match, opening, players, seats, record)
+
+    def close(self) -> None:
+        """End the processes of all seats."""
+        for seat in self._seats.values():
+            seat.close()
+        self._seats.clear()
+
+    def _seat(self, player: int, copy: int) -> ProcessSeat | ProgramSeat:
+        """Return the seat of a contender, or of a further copy of it; a new one if there is none."""
+        contender, settings = self._duel.contenders[player], self._duel.settings
+        assert self._game is not None
+        if (player, copy) not in self._seats:
+            self._seats[player, copy] = (
+                ProgramSeat(contender, self._client)
+                if contender.is_outside
+                else ProcessSeat(contender, self._game.rulesheet.text, settings.seed, settings.think)
+            )
+        return self._seats[player, copy]  # type: ignore[return-value]
+
+    def _opening(self, match: DuelMatch) -> Opening:
+        settings = self._duel.settings
+        from_start = settings.half_from_start and match.round % 2 == 0
+        key = stream(settings.seed, OPENING, match.game.rules_hash, match.round)
+        return draw_opening(match.game, 0 if from_start else settings.opening_plies, key)
+
+    def _beginning(self, match: DuelMatch, opening: Opening, role: int) -> Beginning:
+        sheet, settings = match.game.rulesheet, self._duel.settings
+        rules = sheet_from(sheet, opening.facts) if opening.moves else str(sheet)
+        key = int(stream(settings.seed, STAGE, match.game.rules_hash, match.round, role))
+        return Beginning(role, opening.facts, rules, key, settings.max_plies)
+
+    def _cores_of(self, player: int, match: DuelMatch) -> frozenset[int]:
+        """Return the core of a contender; A and B change their cores, since one may be busier with other work."""
+        return frozenset({self._cores[(player + match.round + match.seat) % len(self._cores)]})
+
+    def _result(
+        self, match: DuelMatch, opening: Opening, players: Sequence[int], seats: Sequence[DuelSeat], record: MatchRecord
+    ) -> dict[str, Any]:
+        game, contenders = match.game, self._duel.contenders
+        goal = record.goals[match.seat]
+        outside = {role for role, player in zip(game.roles, players, strict=True) if contenders[player].is_outside}
+        return {
+            "round": match.round,
+            "seat": match.seat,
+            "score": (goal or 0) / 100,
+            "goals": record.goals,
+            "plies": len(record.moves),
+            "end": record.end,
+            "opening": opening.moves,
+            "moves": record.moves,
+            "events": [asdict(event) for event in record.events],
+            "is_faulty": any(event.role in outside for event in record.events),
+            "seats": [
+                {
+                    "role": role,
+                    "contender": "AB"[player],
+                    "version": seat.contender.version,
+                    "start_cpu": seat.start_cpu,
+                    "play_cpu": seat.play_cpu,
+                    "cpu": [round(value, 9) for value in seat.cpu],
+                    "seconds": [round(value, 6) for value in seat.seconds],
+                }
+                for role, player, seat in zip(game.roles, players, seats, strict=True)
+            ],
+        }
+
+
+# the report
+
+
+@dataclass(frozen=True)
+class GameScore:
+    """The results of a duel in one game.
+
+    matches   the results of the matches that count, by number
+    replaced  number of further attempts at matches with faults
+    """
+
+    game: str
+    num_roles: int
+    matches: Mapping[int, Mapping[str, Any]]
+    replaced: int = 0
+
+    @cached_property
+    def score(self) -> Interval:
+        """Mean score of A with its 95 % interval. The samples are the rounds of which all matches are there.
+
+        If A won or lost all of them, the interval is that of a share of rounds.
+        """
+        means = [float(np.mean(scores)) for scores in self._rounds()]
+        if means and set(means) in ({0.0}, {1.0}):  # the t-interval would have no width
+            return share_interval(int(sum(means)), len(means))
+        return mean_interval(means)
+
+    def _rounds(self) -> Iterator[list[float]]:
+        """Yield the scores of each complete round."""
+        rounds: dict[int, list[float]] = {}
+        for row in self.matches.values():
+            rounds.setdefault(row["round"], []).append(row["score"])
+        return (scores for scores in rounds.values() if len(scores) == self.num_roles)
+
+    def cpu(self, contender: int, part: str = "play_cpu") -> float:
+        """Return the CPU seconds of a contender per match and seat."""
+        seats = [seat for row in self.matches.values() for seat in row["seats"] if seat["contender"] == "AB"[contender]]
+        return sum(seat[part] for seat in seats) / len(seats) if seats else math.nan
+
+    @property
+    def ratio(self) -> float:
+        """The CPU time of A per match and seat, divided by that of B; nan if it is unknown."""
+        with suppress(ZeroDivisionError):
+            return self.cpu(A) / self.cpu(B)
+        return math.nan
+
+    @property
+    def has_equal_cpu(self) -> bool:
+        """Whether both contenders used the same CPU time, up to 5 %."""
+        return LEAST_RATIO <= self.ratio <= MOST_RATIO
+
+    @property
+    def mean_plies(self) -> float:
+        """The mean number of plies after the opening."""
+        return float(np.mean([row["plies"] for row in self.matches.values()])) if self.matches else math.nan
+
+    def faults(self, contender: int) -> int:
+        """Return the number of matches in which a contender was late, illegal or could not be reached."""
+        return sum(
+            any(event["role"] in self._roles_of(row, contender) for event in row["events"])
+            for row in self.matches.values()
+        )
+
+    def _roles_of(self, row: Mapping[str, Any], contender: int) -> set[str]:
+        return {seat["role"] for seat in row["seats"] if seat["contender"] == "AB"[contender]}
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the row of the report."""
+        return {
+            "game": self.game,
+            "matches": len(self.matches),
+            **interval_json(self.score),
+            "rounds": self.score.num,
+            "plies": _number(self.mean_plies),
+            "cpu": [_number(self.cpu(contender)) for contender in (A, B)],
+            "start_cpu": [_number(self.cpu(contender, "start_cpu")) for contender in (A, B)],
+            "cpu_ratio": _number(self.ratio),
+            "has_equal_cpu": self.has_equal_cpu,
+            "faults": [self.faults(A), self.faults(B)],
+            "replaced": self.replaced,
+        }
+
+
+def interval_json(interval: Interval) -> dict[str, float | None]:
+    """Return a score, None if there is none, and the limits of its interval, which lie within 0 to 1."""
+    return {"score": _number(interval.mean), "low": max(0.0, interval.low), "high": min(1.0, interval.high)}
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def overall(scores: Sequence[GameScore]) -> Interval:
+    """Return the mean score over games. Its interval takes games as samples; with one game, its rounds."""
+    played = [score.score for score in scores if score.score.num]
+    if len(played) == 1:
+        return played[0]
+    return mean_interval([interval.mean for interval in played]) if played else UNKNOWN

@@ -1,0 +1,94 @@
+"""`gamelore duel`: results, exit codes, and a duel that is ended and goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from commands import run, run_json
+from gamelore.lab.results import ResultStore, store_path
+
+CORE = min(os.sched_getaffinity(0))
+GAMELORE = (sys.executable, "-c", "from gamelore.cli import main; main()")
+
+
+def arguments(folder: Path, *others: object, a: str = "random", b: str = "random", matches: int = 2) -> list[object]:
+    options = ["--game", "tictactoe", "--matches", matches, "--out", folder, "--share-core", "--cores", CORE]
+    return ["duel", a, b, *options, *others]
+
+
+def num_stored(folder: Path) -> int:
+    if not store_path(folder).is_file():
+        return 0
+    with ResultStore(store_path(folder)) as store:
+        return len(store.finished())
+
+
+def test_results_as_json_and_as_a_table(tmp_path: Path) -> None:
+    told = run_json(*arguments(tmp_path, "--seed", 5))
+    assert [player["player"] for player in told["players"]] == ["random", "random"]
+    (game,) = told["games"]
+    assert (game["game"], game["matches"], game["rounds"], game["score"]) == ("tictactoe", 2, 1, 0.5)
+    assert told["overall"]["score"] == 0.5
+    assert game["faults"] == [0, 0]
+    table = run(*arguments(tmp_path, "--seed", 5)).stdout
+    assert "tictactoe        2     50.0" in table
+    assert "over all games: 50.0 %" in table
+    assert "A: random (" in table
+    message = run(*arguments(tmp_path, "--seed", 6), code=1).stderr
+    assert "seed was 5, is 6; choose another folder with --out" in message
+
+
+def test_unequal_cpu_times_are_void(tmp_path: Path) -> None:
+    wanted = arguments(tmp_path, "--equal-cpu", a="uct:simulations=5000")
+    shown = run(*wanted, code=1)
+    assert "its score is void" in shown.stderr
+    assert " * " in shown.stdout
+    assert "*: the CPU times differ by more than 5 %" in shown.stdout
+
+
+def test_mistakes_in_the_command_line(tmp_path: Path) -> None:
+    assert "did you mean random" in run(*arguments(tmp_path, a="randon"), code=2).stderr
+    assert "expected some of the cores" in run(*arguments(tmp_path, "--cores", "no"), code=2).stderr
+    assert "name the folder src" in run(*arguments(tmp_path, a="random@/no/tree"), code=2).stderr
+    assert "give both clocks" in run(*arguments(tmp_path, a="ggp:true"), code=2).stderr
+    assert not store_path(tmp_path).exists()
+
+
+def test_programs_end_with_a_killed_duel(tmp_path: Path) -> None:
+    """The program never answers INFO, so the duel waits."""
+    wanted = arguments(
+        tmp_path / "out", "--startclock", 5, "--playclock", 5, b="ggp:echo $$ > pid; mv pid PID; exec sleep 1000"
+    )
+    wanted = [str(word).replace("PID", str(tmp_path / "pid")) for word in wanted if word != "--share-core"]
+    with subprocess.Popen([*GAMELORE, *wanted, "--cores", f"{CORE},{CORE}"], stderr=subprocess.DEVNULL) as process:
+        while not (tmp_path / "pid").exists() and process.poll() is None:
+            time.sleep(0.05)
+        process.kill()
+    stat = Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}/stat")
+    while stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z":  # a zombie has ended, too
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_an_ended_duel_goes_on(tmp_path: Path, number: signal.Signals) -> None:
+    wanted = arguments(tmp_path, a="uct:simulations=20", matches=400)
+    with subprocess.Popen(list(map(str, [*GAMELORE, *wanted])), stderr=subprocess.PIPE, text=True) as process:
+        while num_stored(tmp_path) < 3 and process.poll() is None:
+            time.sleep(0.05)
+        process.send_signal(number)
+        _, errors = process.communicate()
+    stored = num_stored(tmp_path)
+    assert 3 <= stored < 400
+    if number == signal.SIGINT:
+        assert process.returncode == 130
+        assert "interrupted; finished matches are stored; run the same command again to continue" in errors
+    done = [str(word) for word in arguments(tmp_path, a="uct:simulations=20", matches=stored + stored % 2)]
+    assert json.loads(run(*done, "--json").stdout)["games"][0]["matches"] == stored + stored % 2

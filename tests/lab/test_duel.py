@@ -1,0 +1,315 @@
+"""Duels: rounds, openings, resuming, seals, other programs, and the report."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gamelore
+from gamelore import ExperimentError, GameloreError
+from gamelore.lab import duel as module
+from gamelore.lab.duel import Duel, DuelSettings, GameScore, overall
+from gamelore.lab.results import ResultStore, store_path
+from gamelore.lab.seats import Contender
+from gamelore.lab.stats import Interval, mean_interval, share_interval
+
+CORE = min(os.sched_getaffinity(0))
+SERVE = f"exec {sys.executable} -c 'from gamelore.cli import main; main()' serve --port {{port}} --margin 0.2 --player "
+
+# A program that is ready and never knows a move.
+LOST = """
+import http.server, sys
+class Lost(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        self.rfile.read(int(self.headers['Content-Length']))
+        self.send_response(200); self.end_headers(); self.wfile.write(b'ready')
+    def log_message(self, *arguments): pass
+http.server.HTTPServer(('127.0.0.1', int(sys.argv[1])), Lost).serve_forever()
+"""
+
+
+class Stopped(Exception):
+    """The run was stopped."""
+
+
+def make(folder: Path, a: str, b: str, matches: int, games: Sequence[str] = ("tictactoe",), **options: Any) -> Duel:
+    """A duel in a folder, on one core unless told otherwise."""
+    others = {name: options.pop(name) for name in ("cores", "at_once", "open_sealed") if name in options}
+    data = options.pop("data", None)
+    settings = DuelSettings(**{"shares_core": True, "seed": 3, **options})
+    contenders = Contender.parse(a, data), Contender.parse(b, data)
+    return Duel(
+        [gamelore.load(name) for name in games], contenders, settings, folder, matches, **{"cores": [CORE], **others}
+    )
+
+
+def run(duel: Duel, on_match: Callable[[int, int], None] | None = None) -> list[GameScore]:
+    return asyncio.run(duel.run(on_match))
+
+
+def rows(folder: Path, game: str = "tictactoe", attempt: int = 0) -> dict[int, dict[str, Any]]:
+    with ResultStore(store_path(folder)) as store:
+        return store.by_run(f"{game}/{attempt}")
+
+
+def played(row: Mapping[str, Any]) -> list[Any]:
+    """What the players decided in a match, without times."""
+    return [row[name] for name in ("round", "seat", "score", "goals", "plies", "end", "opening", "moves", "events")]
+
+
+def test_a_resumed_run_plays_the_same_matches(tmp_path: Path) -> None:
+    scores = run(make(tmp_path / "whole", "egreedy", "uct:simulations=20", 12))
+    stopped = make(tmp_path / "stopped", "egreedy", "uct:simulations=20", 12)
+    told: list[tuple[int, int]] = []
+
+    def stop_after(done: int, total: int) -> None:
+        told.append((done, total))
+        if done in (3, 7) and len(told) > 1:
+            raise Stopped
+
+    for _ in range(2):
+        with pytest.raises(Stopped):
+            run(stopped, stop_after)
+        told.append((-1, -1))
+    resumed = run(stopped, lambda done, total: told.append((done, total)))
+    assert told[:5] == [(0, 12), (1, 12), (2, 12), (3, 12), (-1, -1)]
+    assert told[-6:] == [(7, 12), (8, 12), (9, 12), (10, 12), (11, 12), (12, 12)]
+    whole = list(rows(tmp_path / "whole").values())
+    assert list(map(played, rows(tmp_path / "stopped").values())) == list(map(played, whole))
+    assert [score.score for score in resumed] == [score.score for score in scores]
+    assert run(stopped, lambda done, total: told.append((done, total))) == resumed
+    assert told[-1] == (12, 12)  # nothing was left to play
+    assert len(whole) == 12
+
+
+def test_a_folder_belongs_to_one_duel_but_may_get_more_matches(tmp_path: Path) -> None:
+    run(make(tmp_path, "random", "random", 2))
+    with pytest.raises(ExperimentError, match=r"settings.opening_plies was 2, is 1"):
+        run(make(tmp_path, "random", "random", 2, opening_plies=1))
+    with pytest.raises(ExperimentError, match="contenders was"):
+        run(make(tmp_path, "random", "egreedy", 2))
+    first = rows(tmp_path)
+    run(make(tmp_path, "random", "random", 4))
+    assert rows(tmp_path).keys() == {0, 1, 2, 3}
+    assert {number: rows(tmp_path)[number] for number in first} == first
+
+
+def test_other_code_in_a_tree_is_another_duel(tmp_path: Path) -> None:
+    run(make(tmp_path, "random", "random", 2))
+    changed = make(tmp_path, "random", "random", 2)
+    object.__setattr__(changed.contenders[0], "version", "another")
+    with pytest.raises(ExperimentError, match=r"expected results of gamelore another and "):
+        run(changed)
+
+
+def test_pairs_share_an_opening_and_swap_sides(tmp_path: Path) -> None:
+    run(make(tmp_path, "egreedy", "random", 8, half_from_start=True))
+    matches = list(rows(tmp_path).values())
+    assert [(row["round"], row["seat"]) for row in matches] == [(i // 2, i % 2) for i in range(8)]
+    for left, right in zip(matches[::2], matches[1::2], strict=True):
+        assert left["opening"] == right["opening"]
+        assert [seat["contender"] for seat in left["seats"]] == ["A", "B"]
+        assert [seat["contender"] for seat in right["seats"]] == ["B", "A"]
+        assert left["score"] == left["goals"][0] / 100
+        assert right["score"] == right["goals"][1] / 100
+    assert [len(row["opening"]) for row in matches] == [0, 0, 2, 2, 0, 0, 2, 2]
+    assert matches[2]["opening"] != matches[6]["opening"]
+    game = gamelore.load("tictactoe")
+    for row in matches:
+        position = game.start()
+        for joint in [*row["opening"], *row["moves"]]:
+            position = position.play(joint)
+        assert position.is_terminal
+        assert list(position.goals.values()) == row["goals"]
+        assert row["plies"] == len(row["moves"]) == len(row["seats"][0]["cpu"]) == len(row["seats"][1]["seconds"])
+
+
+def test_equal_players_share_the_points_of_a_pair(tmp_path: Path) -> None:
+    (score,) = run(make(tmp_path, "random", "random", 12))
+    matches = list(rows(tmp_path).values())
+    for left, right in zip(matches[::2], matches[1::2], strict=True):
+        assert left["moves"] == right["moves"]
+    assert score.score == Interval(0.5, 0.5, 0.5, 6)
+    assert len({tuple(row["goals"]) for row in matches}) > 1
+
+
+def test_moves_at_the_same_time_and_three_roles(tmp_path: Path) -> None:
+    goofspiel, three = run(make(tmp_path, "egreedy", "random", 4, ["goofspiel", "tictactoe3p"]))
+    assert (len(goofspiel.matches), goofspiel.score.num) == (4, 2)
+    assert (len(three.matches), three.score.num) == (6, 2)  # whole rounds
+    contenders = ["".join(seat["contender"] for seat in row["seats"]) for row in three.matches.values()]
+    assert contenders == ["ABB", "BAB", "BBA"] * 2
+    for row in three.matches.values():
+        assert row["score"] == row["goals"][row["seat"]] / 100
+        assert all(seat["play_cpu"] > 0 for seat in row["seats"])
+
+
+def test_a_match_may_use_two_cores_and_several_are_played_at_once(tmp_path: Path) -> None:
+    scores = run(make(tmp_path, "egreedy", "random", 4, shares_core=False, cores=[CORE] * 4, at_once=2))
+    assert list(map(played, rows(tmp_path).values())) == [
+        played(row) for row in run(make(tmp_path / "one", "egreedy", "random", 4))[0].matches.values()
+    ]
+    assert len(scores[0].matches) == 4
+    with pytest.raises(GameloreError, match="expected 4 cores for 2 matches at once, got 3"):
+        make(tmp_path, "random", "random", 2, shares_core=False, cores=[CORE] * 3, at_once=2)
+
+
+def test_cpu_time_of_moves_adds_up(tmp_path: Path) -> None:
+    (score,) = run(make(tmp_path, "uct:simulations=2000", "random", 2, ["connect3"]))
+    for row in score.matches.values():
+        for seat in row["seats"]:
+            assert sum(seat["cpu"]) == pytest.approx(seat["play_cpu"], rel=0.05, abs=0.002)
+    assert score.ratio > 2
+    assert not score.has_equal_cpu
+    assert score.cpu(0, "start_cpu") > 0.05  # python and the rules
+
+
+def test_sealed_games_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = gamelore.load("tictactoe").rules_hash
+    assert rules not in module.sealed_games()
+    monkeypatch.setattr(module, "sealed_games", lambda: {rules: "noughts"})
+    with pytest.raises(GameloreError, match="expected a game that is not sealed, got noughts"):
+        make(tmp_path, "random", "random", 2)
+    assert make(tmp_path, "random", "random", 2, open_sealed=True).games[0].name == "tictactoe"
+
+
+def test_settings_that_do_not_fit(tmp_path: Path) -> None:
+    with pytest.raises(GameloreError, match="two or more roles, got pegsolitaire"):
+        make(tmp_path, "random", "random", 2, ["pegsolitaire"])
+    with pytest.raises(GameloreError, match="got a name twice"):
+        make(tmp_path, "random", "random", 2, ["tictactoe", "tictactoe"])
+    with pytest.raises(GameloreError, match="give both clocks"):
+        make(tmp_path, "random", "ggp:true", 2)
+    with pytest.raises(GameloreError, match="give each seat a core"):
+        make(tmp_path, "random", "ggp:true", 2, startclock=1, playclock=1)
+    with pytest.raises(GameloreError, match="a startclock and a playclock, or none"):
+        DuelSettings(playclock=1)
+    with pytest.raises(GameloreError, match="expected opening_plies of at least 0"):
+        DuelSettings(opening_plies=-1)
+
+
+def test_a_late_move_is_an_event_and_the_next_match_goes_on(tmp_path: Path) -> None:
+    """The player is late once, in its first match; its reply comes too late and is left alone."""
+    code = "import time\nimport numpy as np\nfrom gamelore.players.player import Player\nclass Slow(Player):\n"
+    code += "    slept = 0\n    def begin(self, role, started): pass\n    def choose(self, turn):\n"
+    code += "        time.sleep(0 if Slow.slept else 1.5)\n        Slow.slept = 1\n"
+    (tmp_path / "slow.py").write_text(code + "        return np.zeros(len(turn.rows), np.int32)\n")
+    options: dict[str, Any] = {"startclock": 10, "playclock": 1, "extra": 0.0, "shares_core": False}
+    duel = make(tmp_path / "out", "random", f"{tmp_path / 'slow.py'}:Slow", 2, cores=[CORE] * 2, **options)
+    (score,) = run(duel)
+    first, second = score.matches.values()
+    assert [event["kind"] for event in first["events"]] == ["TO"]
+    assert second["events"] == []
+    assert (score.faults(0), score.faults(1)) == (0, 1)
+    assert not first["is_faulty"]  # such matches are played again only if another program was at fault
+    assert len(first["seats"][1]["seconds"]) == first["plies"]
+
+
+# programs over the GGP protocol
+
+
+def outside(folder: Path, command: str, matches: int, **options: Any) -> Duel:
+    clocks = {"startclock": 20, "playclock": 5}
+    return make(folder, "egreedy", f"ggp:{command}", matches, shares_core=False, cores=[CORE] * 2, **clocks, **options)
+
+
+def test_against_gamelore_serve(tmp_path: Path) -> None:
+    """Each match has a new process, with a copy of the data; the rules that it gets begin with the opening."""
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "first").write_text("")
+    command = f"rm {{dir}}/first && pwd >> {tmp_path}/folders && {SERVE} random"
+    (score,) = run(outside(tmp_path / "out", command, 2, data=data))
+    assert [row["events"] for row in score.matches.values()] == [[], []]
+    assert [row["end"] for row in score.matches.values()] == ["terminal", "terminal"]
+    assert (score.faults(0), score.faults(1), score.replaced) == (0, 0, 0)
+    assert score.cpu(1, "start_cpu") > 0.1
+    folders = (tmp_path / "folders").read_text().split()
+    assert len(set(folders)) == 2
+    assert not any(map(os.path.exists, folders))
+    assert (data / "first").exists()
+
+
+def test_faulty_matches_are_played_again_and_counted_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "ATTEMPTS", 2)
+    (tmp_path / "lost.py").write_text(LOST)
+    command = f"exec {sys.executable} {tmp_path / 'lost.py'} {{port}}"
+    (score,) = run(outside(tmp_path / "out", command, 2, replay_faulty=True))
+    assert (len(score.matches), score.faults(0), score.faults(1), score.replaced) == (2, 0, 2, 2)
+    for attempt in (0, 1):
+        for row in rows(tmp_path / "out", attempt=attempt).values():
+            assert row["is_faulty"]
+            assert {(event["kind"], event["text"]) for event in row["events"]} == {("IL", "ready")}
+    kept = run(outside(tmp_path / "out", command, 2))  # without playing again, the first attempts count
+    assert [row["moves"] for row in kept[0].matches.values()] == [
+        row["moves"] for row in rows(tmp_path / "out").values()
+    ]
+    assert kept[0].replaced == 0
+
+
+def test_a_program_that_does_not_start(tmp_path: Path) -> None:
+    with pytest.raises(GameloreError, match=r"to answer INFO, got its end; correct the command:\nno such player"):
+        run(outside(tmp_path, "echo no such player; exit 1", 2))
+
+
+# the report
+
+
+def result(round_number: int, seat: int, score: float, cpu: tuple[float, float] = (1.0, 1.0)) -> dict[str, Any]:
+    """A row as `_Table.play` makes them."""
+    sides = ["A", "B"] if seat == 0 else ["B", "A"]
+    seats = [
+        {"role": role, "contender": side, "play_cpu": cpu["AB".index(side)], "start_cpu": 0.0}
+        for role, side in zip(("white", "black"), sides, strict=True)
+    ]
+    return {"round": round_number, "seat": seat, "score": score, "plies": 5, "events": [], "seats": seats}
+
+
+def score_of(*results: dict[str, Any], game: str = "game") -> GameScore:
+    return GameScore(game, 2, dict(enumerate(results)))
+
+
+def test_rounds_are_the_samples() -> None:
+    score = score_of(result(0, 0, 1), result(0, 1, 0), result(1, 0, 1), result(1, 1, 1), result(2, 0, 0))
+    assert score.score == mean_interval([0.5, 1.0])  # round 2 is not complete
+    assert score.as_json()["score"] == 0.75
+    assert score.as_json()["low"] == 0
+    assert score.as_json()["matches"] == 5
+
+
+def test_an_interval_has_a_width_if_all_matches_are_won() -> None:
+    won = score_of(*(result(number // 2, number % 2, 1) for number in range(20)))
+    assert won.score == share_interval(10, 10)
+    assert won.score.low == pytest.approx(0.025 ** (1 / 10))
+
+
+def test_the_cpu_ratio_and_the_void() -> None:
+    fair = score_of(result(0, 0, 1, (1.0, 1.0)), result(0, 1, 1, (1.08, 1.0)))
+    assert fair.ratio == pytest.approx(1.04)
+    assert fair.has_equal_cpu
+    unfair = score_of(result(0, 0, 1, (1.0, 1.0)), result(0, 1, 1, (0.88, 1.0)))
+    assert unfair.ratio == pytest.approx(0.94)
+    assert not unfair.has_equal_cpu
+    assert not score_of().has_equal_cpu
+    assert score_of().as_json()["score"] is None
+
+
+def test_faults_belong_to_the_contender_who_made_them() -> None:
+    late = {"ply": 0, "role": "white", "kind": "TO", "text": ""}
+    score = score_of(result(0, 0, 1) | {"events": [late, late]}, result(0, 1, 1) | {"events": [late]})
+    assert (score.faults(0), score.faults(1)) == (1, 1)
+
+
+def test_games_are_the_samples_over_all() -> None:
+    games = [score_of(result(0, 0, score), result(0, 1, score)) for score in (1.0, 0.5, 0.6)]
+    assert overall(games) == mean_interval([1.0, 0.5, 0.6])
+    assert overall([*games, score_of()]) == overall(games)
+    assert overall(games[:1]) == games[0].score
+    assert math.isnan(overall([]).mean)
