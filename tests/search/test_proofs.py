@@ -9,7 +9,7 @@ from gamelore.game.game import Game
 from gamelore.players.random_streams import stream
 from gamelore.search.growth import EngineGrower, GrowthSettings, grower
 from gamelore.search.thinking import Search
-from gamelore.search.tree import LISTED, MOVER, NOBODY, NUM_NODES, PROVED, SEEN, STAGE, Tree
+from gamelore.search.tree import LISTED, MOVER, NOBODY, NUM_NODES, PROVED, SEEN, STAGE, UNRELATED, Tree
 from gamelore.solver.solution import solve
 
 SOLVED = ["tictactoe", "losetictactoe", "connect3", "capturego3", "othello4", "breakthrough:width=3,height=5"]
@@ -17,8 +17,9 @@ SOLVED = ["tictactoe", "losetictactoe", "connect3", "capturego3", "othello4", "b
 
 def grown(game: Game, walks: int, *, opposed: bool = True, seed: int = 1, least: int = 32) -> Tree:
     tree = Tree(game, 4 * walks + 2048, 64 * walks)
+    tree.total = 100 if opposed else UNRELATED
     tree.start(game.initial)
-    grower(game, GrowthSettings(least=least)).grow(tree, walks, stream(seed), (0, 10_000), opposed=opposed)
+    grower(game, GrowthSettings(least=least)).grow(tree, walks, stream(seed), (0, 10_000))
     return tree
 
 
@@ -124,10 +125,10 @@ def test_a_search_finds_out_that_interests_are_not_opposite() -> None:
             """
         )
     )
-    assert search._opposed
+    assert search._tree.total == 100
     search.begin(search.game.initial, stream(1))
     search.run(2000)
-    assert not search._opposed
+    assert search._tree.total == UNRELATED
     assert search.is_proved
     assert [(move.low, move.high) for move in search.moves(0)][search.choice(0, stream(1))] == (100, 100)
     assert search._tree.arrays.low[0].tolist() == [100, 100], "b gets 100, too"
@@ -142,9 +143,10 @@ def test_the_engine_proves_the_same_bounds() -> None:
         role = next(role for role, moves in position.legal.items() if len(moves) > 1)
         joint = [f"(mark {cell[0]} {cell[1]})" if name == role else "noop" for name in game.roles]
         position = position.play(joint)
+    tree.total = 100
     tree.start(position.state)
     grower = EngineGrower(game, GrowthSettings(least=4, leaves=4, playouts=2))
-    grower.grow(tree, 60, stream(1), (0, 1000), opposed=True)
+    grower.grow(tree, 60, stream(1), (0, 1000))
     native = load("tictactoe")
     size = tree.num_nodes
     states = np.array([native.position(position.game.facts(state)).state for state in tree.arrays.states[:size]])

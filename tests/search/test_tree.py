@@ -9,18 +9,38 @@ from gamelore.errors import GameloreError
 from gamelore.game.game import Game
 from gamelore.players.random_streams import stream
 from gamelore.search.growth import EngineGrower, Grower, GrowthSettings, grower
-from gamelore.search.tree import COUNT, EDGE, FIRST, LISTED, MOVER, NOBODY, PARENT, PROVED, SEEN, STAGE, VISITS, Tree
+from gamelore.search.tree import (
+    COUNT,
+    EDGE,
+    FIRST,
+    LISTED,
+    MOVER,
+    NOBODY,
+    PARENT,
+    PROVED,
+    SEEN,
+    STAGE,
+    UNRELATED,
+    VISITS,
+    Tree,
+)
 
 GAMES = ["tictactoe", "connect3", "tictactoe3p", "goofspiel", "breakthrough"]
 WAYS = {"native": grower, "engine": EngineGrower}
 
 
+def new(game: Game, num_nodes: int, num_moves: int) -> Tree:
+    tree = Tree(game, num_nodes, num_moves)
+    tree.total = 100 if game.num_roles == 2 and game.name != "goofspiel" else UNRELATED
+    return tree
+
+
 def grow(tree: Tree, way: Grower, walks: int, seed: int = 1) -> int:
-    return way.grow(tree, walks, stream(seed), (0, 10_000), opposed=tree.game.num_roles == 2).walks
+    return way.grow(tree, walks, stream(seed), (0, 10_000)).walks
 
 
 def planted(game: Game, walks: int, way: str = "native", nodes: int = 8192, **settings: int) -> Tree:
-    tree = Tree(game, nodes, 400_000)
+    tree = new(game, nodes, 400_000)
     tree.start(game.initial)
     assert grow(tree, WAYS[way](game, GrowthSettings(**settings)), walks) == walks
     return tree
@@ -94,7 +114,7 @@ def test_advance_keeps_what_is_below(name: str) -> None:
 
 def test_advance_to_an_unknown_position_changes_nothing() -> None:
     game = load("connect3")
-    tree = Tree(game, 2048, 20_000)
+    tree = new(game, 2048, 20_000)
     tree.start(game.initial)
     assert not tree.advance(np.array([1, 0], np.int32))
     assert (tree.state == game.initial).all()
@@ -103,7 +123,7 @@ def test_advance_to_an_unknown_position_changes_nothing() -> None:
 @pytest.mark.parametrize("name", GAMES)
 def test_a_full_tree_drops_the_least_visited_nodes_and_grows_on(name: str) -> None:
     game = load(name)
-    tree = Tree(game, 1600, 400_000)
+    tree = new(game, 1600, 400_000)
     tree.start(game.initial)
     way = grower(game, GrowthSettings())
     done = grow(tree, way, 10**6)
@@ -121,13 +141,13 @@ def test_a_full_tree_drops_the_least_visited_nodes_and_grows_on(name: str) -> No
 
 def test_the_result_is_a_function_of_state_key_and_settings() -> None:
     game = load("connect3")
-    whole, parts = planted(game, 2000), Tree(game, 9000, 500_000)
+    whole, parts = planted(game, 2000), new(game, 9000, 500_000)
     parts.start(game.initial)
     way = grower(game, GrowthSettings())
     batches = 0
     while batches < 40:  # the same batches, a few at a time
         left = 2000 - int(parts.arrays.nodes[0, VISITS])
-        batches += way.grow(parts, left, stream(1), (batches, batches + 3), opposed=True).batches
+        batches += way.grow(parts, left, stream(1), (batches, batches + 3)).batches
         if left == 0:
             break
     size = whole.num_nodes
@@ -154,7 +174,7 @@ def test_a_root_without_moves() -> None:
     position = game.start()
     while not position.is_terminal:
         position = position.play([moves[0] for moves in position.legal.values()])
-    tree = Tree(game, 2048, 20_000)
+    tree = new(game, 2048, 20_000)
     tree.start(position.state)
     assert tree.arrays.nodes[0, STAGE] == PROVED
     assert tree.arrays.low[0].tolist() == list(position.goals.values())
@@ -163,10 +183,10 @@ def test_a_root_without_moves() -> None:
 
 def test_a_batch_grows_with_the_tree() -> None:
     game = load("connect3")
-    tree = Tree(game, 9000, 100_000)
+    tree = new(game, 9000, 100_000)
     tree.start(game.initial)
     way = grower(game, GrowthSettings(least=4, share=16, leaves=64))
-    sizes = [way.grow(tree, 10**6, stream(1), (batch, batch + 1), opposed=True).walks for batch in range(60)]
+    sizes = [way.grow(tree, 10**6, stream(1), (batch, batch + 1)).walks for batch in range(60)]
     assert sizes[:16] == [4] * 16
     assert sizes == sorted(sizes)
     assert sizes[-1] <= 64

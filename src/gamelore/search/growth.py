@@ -25,7 +25,7 @@ from ..circuit.transpose import RowJob
 from ..errors import GameloreError
 from ..players.kernel import I32, I64, U8, Bool, I16x2, I32x2, U64x2, kernel
 from ..players.random_streams import mix
-from .tree import NUM_MOVES, NUM_NODES, PROVED, STAGE, VISITS, Tree, TreeArrays
+from .tree import NUM_MOVES, NUM_NODES, PROVED, STAGE, UNRELATED, VISITS, Tree, TreeArrays
 from .walks import WalkBatch, back_up, descend, joint_actions, list_moves, open_ends, unlisted
 
 if TYPE_CHECKING:
@@ -72,18 +72,18 @@ class Grown(NamedTuple):
 
     walks       number of walks
     batches     number of batches
-    is_opposed  False if the goals of a playout showed that two roles do not have opposite interests
+    adds_up     False if the goals of a playout did not have the sum `Tree.total`
     """
 
     walks: int
     batches: int
-    is_opposed: bool
+    adds_up: bool
 
 
 class Grower(Protocol):
     """Way to grow trees of one game."""
 
-    def grow(self, tree: Tree, walks: int, key: np.uint64, batches: tuple[int, int], *, opposed: bool) -> Grown:
+    def grow(self, tree: Tree, walks: int, key: np.uint64, batches: tuple[int, int]) -> Grown:
         """Grow a tree by at most `walks` walks.
 
         Stop early if the tree is full or its root is proved. A call for the batches (0, 5) and then one for (5, 9) have
@@ -92,7 +92,6 @@ class Grower(Protocol):
         Args:
             key: key of the random numbers
             batches: number of the first batch, and of the batch before which to stop
-            opposed: whether two roles have opposite interests, see proofs.py
         """
         ...
 
@@ -122,10 +121,10 @@ def batch_size(tree: TreeArrays, most_moves: int, left: int, least: int, share: 
 
 
 @kernel
-def adds_up(goals: I16x2) -> bool:
-    """Return whether the goals of two roles have the same sum, 100, in every row that has goals for both."""
-    for row in range(goals.shape[0]):
-        if goals[row, 0] >= 0 and goals[row, 1] >= 0 and goals[row, 0] + goals[row, 1] != 100:
+def adds_up(goals: I16x2, total: int) -> bool:
+    """Return whether the goals of two roles have this sum in every row with goals for both; True for UNRELATED."""
+    for row in range(goals.shape[0] if total != UNRELATED else 0):
+        if goals[row, 0] >= 0 and goals[row, 1] >= 0 and goals[row, 0] + goals[row, 1] != total:
             return False
     return True
 
@@ -141,20 +140,20 @@ class EngineGrower:
         self._settings = settings
         self._batch = batch_of(game.num_roles)
 
-    def grow(self, tree: Tree, walks: int, key: np.uint64, batches: tuple[int, int], *, opposed: bool) -> Grown:
+    def grow(self, tree: Tree, walks: int, key: np.uint64, batches: tuple[int, int]) -> Grown:
         """See `Grower.grow`."""
-        done, is_opposed, settings = 0, opposed, self._settings
+        done, fits, settings = 0, True, self._settings
         for number in range(*batches):
             limits = settings.least, settings.share, settings.leaves
             size = batch_size(tree.arrays, tree.most_actions, walks - done, *limits)
             if not size:
-                return Grown(done, number - batches[0], is_opposed)
-            is_opposed &= self._grow_batch(tree, size, mix(key, np.uint64(number)), opposed)
+                return Grown(done, number - batches[0], fits)
+            fits &= self._grow_batch(tree, size, mix(key, np.uint64(number)))
             done += size
-        return Grown(done, batches[1] - batches[0], is_opposed)
+        return Grown(done, batches[1] - batches[0], fits)
 
-    def _grow_batch(self, tree: Tree, size: int, key: np.uint64, opposed: bool) -> bool:
-        """Grow the tree by one batch; return False if the goals of two opposed roles do not add up."""
+    def _grow_batch(self, tree: Tree, size: int, key: np.uint64) -> bool:
+        """Grow the tree by one batch; return `adds_up` of its playouts."""
         game, arrays, batch, settings = self._game, tree.arrays, self._batch, self._settings
         first_new = int(arrays.size[NUM_NODES])
         batch.ends[:size] = 0
@@ -171,8 +170,8 @@ class EngineGrower:
         playouts = min(settings.playouts, LANES // size)
         count = open_ends(arrays, batch, size, playouts, states)
         played = game.rollouts(states[:count], int(key), threads=1, max_steps=settings.max_plies)
-        back_up(arrays, batch, size, playouts, played.goals, played.steps, tree.tops, opposed)
-        return not opposed or adds_up(played.goals)
+        back_up(arrays, batch, size, playouts, played.goals, played.steps, tree.tops, tree.total)
+        return adds_up(played.goals, tree.total)
 
 
 # ---- by machine code ----
@@ -264,12 +263,12 @@ class NativeGrower:
             np.zeros(LANES, np.bool_), goals, steps,
         )  # fmt: skip
 
-    def grow(self, tree: Tree, walks: int, key: np.uint64, batches: tuple[int, int], *, opposed: bool) -> Grown:
+    def grow(self, tree: Tree, walks: int, key: np.uint64, batches: tuple[int, int]) -> Grown:
         """See `Grower.grow`."""
         settings = self._settings
         limits = settings.least, settings.share, settings.leaves, settings.playouts
         task = tree.arrays, self._batch, self._code, settings.exploration, *limits, key, walks, *batches
-        return Grown(*_grow(*task, tree.tops, opposed))
+        return Grown(*_grow(*task, tree.tops, tree.total))
 
 
 @kernel
@@ -328,10 +327,10 @@ def _grow(
     first_batch: int,
     last_batch: int,
     tops: U8,
-    opposed: bool,
+    total: int,
 ) -> tuple[int, int, bool]:
     """Grow a tree; see `Grower.grow`."""
-    done, is_opposed, number = 0, opposed, first_batch
+    done, fits, number = 0, True, first_batch
     while number < last_batch:
         size = batch_size(tree, code.addresses[_MOST_MOVES], walks - done, least, share, leaves)
         if size == 0:
@@ -352,8 +351,8 @@ def _grow(
         playouts = min(most_playouts, code.states.shape[0] // size)
         count = open_ends(tree, batch, size, playouts, code.states)
         _play(code, count, batch_key)
-        back_up(tree, batch, size, playouts, code.goals[:count], code.steps[:count], tops, opposed)
-        is_opposed = is_opposed and adds_up(code.goals[:count])
+        back_up(tree, batch, size, playouts, code.goals[:count], code.steps[:count], tops, total)
+        fits = fits and adds_up(code.goals[:count], total)
         done += size
         number += 1
-    return done, number - first_batch, is_opposed
+    return done, number - first_batch, fits

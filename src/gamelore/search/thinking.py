@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -13,8 +12,8 @@ from numpy.typing import NDArray
 from ..circuit.tape import LANES
 from ..players.position_graph import MIB
 from ..players.random_streams import extend
-from .growth import GrowthSettings, adds_up, grower
-from .tree import HIGHEST_GOAL, PROVED, SEEN, STAGE, VISITS, Tree, child_of
+from .growth import GrowthSettings, grower
+from .tree import HIGHEST_GOAL, PROVED, SEEN, STAGE, UNRELATED, VISITS, Tree, child_of
 
 if TYPE_CHECKING:
     from ..game.game import Game
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 SLICE = 0.004  # seconds of one call of compiled code; Ctrl-C and messages are answered between calls
 MOST_BATCHES = 1 << 12  # of one call
 SAMPLED = 512  # random playouts that show whether two roles have opposite interests
+SAMPLED_BY_REASONER = 4
 MEMORY_MIB = 1024
 _SHARE_OF_NODES = 0.4  # of the memory; the other part is for moves
 
@@ -63,6 +63,7 @@ class Search:
         self.num_walks = 0
         self._grower = grower(game, self.settings)
         self._tree = Tree(game, *_room(game, memory))
+        self._tree.total = _total(game, self.settings.max_plies)
         self._key = np.uint64(0)
         self._num_batches = 0
         self._has_begun = False
@@ -134,20 +135,12 @@ class Search:
     def _grow(self, walks: int, batches: int) -> int:
         """Grow the tree by some batches and return the number of walks."""
         first = self._num_batches
-        grown = self._grower.grow(self._tree, walks, self._key, (first, first + batches), opposed=self._opposed)
+        grown = self._grower.grow(self._tree, walks, self._key, (first, first + batches))
         self._num_batches += grown.batches
-        if self._opposed and not grown.is_opposed:
-            self._opposed = False
+        if not grown.adds_up:
+            self._tree.total = UNRELATED
             self._tree.start(self.state.copy())  # its bounds may be wrong
         return grown.walks
-
-    @cached_property
-    def _opposed(self) -> bool:
-        """Whether two roles have opposite interests, as far as random playouts and the search have shown."""
-        if self.game.num_roles != 2:
-            return False
-        states = np.repeat(self.game.initial[None], SAMPLED if self.game.native else 4, axis=0)
-        return bool(adds_up(self.game.rollouts(states, 0, threads=1, max_steps=self.settings.max_plies).goals))
 
     def moves(self, role: int) -> list[MoveReport]:
         """Return what the search knows about the legal moves of a role, in their order."""
@@ -201,6 +194,16 @@ class Search:
             first, count = self._tree.span(node, role)
             choices.append(int(arrays.visits[first : first + count].argmax()))
         return np.array(choices, np.int32)
+
+
+def _total(game: Game, max_plies: int) -> int:
+    """Return the sum of the goals of two roles in random playouts; UNRELATED if it is not always the same."""
+    if game.num_roles != 2:
+        return UNRELATED
+    states = np.repeat(game.initial[None], SAMPLED if game.native else SAMPLED_BY_REASONER, axis=0)
+    goals = game.rollouts(states, 0, threads=1, max_steps=max_plies).goals
+    sums = np.unique(goals[(goals >= 0).all(axis=1)].sum(axis=1))
+    return int(sums[0]) if len(sums) == 1 else UNRELATED
 
 
 def _pace(move: MoveReport, least: int) -> tuple[int, int]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 # mover, or -1.
 PARENT, EDGE, FIRST, COUNT, MOVER, VISITS, STAGE, CHILD = range(8)
 NOBODY = -1
+UNRELATED = -1  # value of `Tree.total`
 # Stages. SEEN: the state is known. LISTED: the moves are known, too. PROVED: the values of all roles are known.
 SEEN, LISTED, PROVED = 0, 1, 2
 NUM_NODES, NUM_MOVES, NUM_LISTED = range(3)  # indices of `TreeArrays.size`
@@ -73,7 +74,8 @@ class TreeArrays(NamedTuple):
 class Tree:
     """Search tree below a position of a match, with room for `num_nodes` nodes and `num_moves` moves.
 
-    The system gives memory to the arrays only as they fill.
+    The system gives memory to the arrays only as they fill. `tops` are the highest goals of the roles. `total` is the
+    sum of the goals of two roles if their interests are opposite, else UNRELATED; see proofs.py.
     """
 
     def __init__(self, game: Game, num_nodes: int, num_moves: int) -> None:
@@ -97,6 +99,7 @@ class Tree:
             sums=np.zeros(num_moves),
             closed=np.zeros(num_moves, np.uint8),
         )
+        self.total = UNRELATED
         self.tops = np.array([max(values, default=0) for values in game.goal_values], np.uint8)
 
     @property

@@ -31,6 +31,7 @@ from .tree import (
     PROVED,
     SEEN,
     STAGE,
+    UNRELATED,
     VISITS,
     TreeArrays,
     add_moves,
@@ -233,7 +234,7 @@ def _add(tree: TreeArrays, node: int, walk: int, values: F64x2) -> None:
 
 @kernel_without_refcounts
 def back_up(
-    tree: TreeArrays, batch: WalkBatch, walks: int, playouts: int, goals: I16x2, steps: I32, tops: U8, opposed: bool
+    tree: TreeArrays, batch: WalkBatch, walks: int, playouts: int, goals: I16x2, steps: I32, tops: U8, total: int
 ) -> None:
     """Add the value of each walk to its moves, and prove the ends at which the match is over.
 
@@ -248,4 +249,4 @@ def back_up(
         if steps[i * playouts] == 0 and tree.nodes[end, STAGE] != PROVED:
             settle(tree, end, goals, i * playouts)
             assess_edge(tree, end)
-            tighten(tree, int(tree.nodes[end, PARENT]), tops, opposed)
+            tighten(tree, int(tree.nodes[end, PARENT]), tops, total != UNRELATED)
