@@ -181,7 +181,8 @@ _LOOKAHEADS: dict[Heuristic, str] = {
 }
 _OTHERS: dict[str, PlayerKind] = {
     "uct": PlayerKind(
-        "searches with random playouts (UCT): 1000 `simulations` for each move, or as many as fit into `seconds`",
+        "searches with random playouts (UCT): 1000 `simulations` for each move, or as many as fit into `seconds`; with "
+        "clock=yes, and in `serve`, until shortly before the playclock ends if neither is given",
         options_of(SearchSettings),
         _uct,
     ),

@@ -40,6 +40,7 @@ from .tape import LANES, ONES, VECTOR, PlaneLayout, splat, zero_planes
 
 EIGHT = 8  # number of moves that are handled together
 DIGITS_OF_EIGHT = 4  # number of digits for the number of legal moves among eight moves
+SHARED_DIGITS = 10  # number of digits up to which `load_shared_code` loads `draw`
 STATE = 4  # number of planes for the state of the random generators
 
 
@@ -639,6 +640,16 @@ class _Memory:
     def unfinished(self) -> int:
         """Return the number of matches that are being played or have not begun."""
         return int(self.lanes[REMAINING].sum()) + sum(map(int.bit_count, self.lanes[ACTIVE].tolist()))
+
+
+def load_shared_code() -> None:
+    """Load the machine code of playouts that all games share: compile it, or read it from the cache.
+
+    This includes `draw` for up to 1,023 moves of a role. Without this call, the first playout loads what it needs.
+    """
+    compiled_kernel(block_code())
+    for digits in range(1, SHARED_DIGITS + 1):
+        compiled_kernel(draw_code(digits))
 
 
 class PlayoutRunner:
