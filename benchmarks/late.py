@@ -6,6 +6,7 @@ each core (`--burners`) does nothing but use the processor.
 
     late     answers that came after the playclock, or not at all
     nil      answers that were no move
+    first    answers for which the player was late, so that the server answered for it; the others are its own moves
     slowest  seconds of the slowest answer to PLAY
 """
 
@@ -34,6 +35,7 @@ from gamelore.net.http import Client
 from gamelore.net.messages import NIL, Start
 
 SHEETS = "ticTacToe,connectFour,quad,3pttc,reversi"
+LATE = "the player is late"  # in the log of the server
 SERVE = (sys.executable, "-c", "from gamelore.cli import main; main()", "serve", "--port", "0", "--json")
 BURN = (sys.executable, "-c", "while True: pass")
 
@@ -79,14 +81,12 @@ def burning(number: int) -> Iterator[None]:
 
 
 @contextmanager
-def serving(player: str) -> Iterator[str]:
+def serving(player: str, log: Path) -> Iterator[str]:
     """Run a player with an empty cache of compiled games in a process of its own; yield its URL."""
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, log.open("w") as errors:
         environment = {**os.environ, "GAMELORE_CACHE": f"{folder}/cache"}
         command = [*SERVE, "--player", player, "--knowledge", f"{folder}/k.db"]
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
-        )
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment)
         assert process.stdout is not None
         try:
             yield json.loads(process.stdout.readline())["url"]
@@ -119,11 +119,14 @@ def main(
     settings = HostSettings(startclock, playclock, extra=5.0)
     for name in sheets.split(","):
         game = gamelore.load(str(folder / f"{name}.kif"))
-        with burning(os.cpu_count() or 1 if burners < 0 else burners), serving(player) as url:
-            seat = asyncio.run(played(game, url, settings, moves))
+        with TemporaryDirectory() as logs:
+            log = Path(logs) / "log"
+            with burning(os.cpu_count() or 1 if burners < 0 else burners), serving(player, log) as url:
+                seat = asyncio.run(played(game, url, settings, moves))
+            first = log.read_text().count(LATE)
         print(
-            f"{name:14} {seat.num_asked:3} moves, {seat.late(playclock):3} late, {seat.num_nil:3} nil, slowest "
-            f"{max(seat.seconds):.2f} s; slowest START {max(seat.seconds_to_start):.1f} s",
+            f"{name:14} {seat.num_asked:3} moves, {seat.late(playclock):3} late, {seat.num_nil:3} nil, "
+            f"{first:3} first, slowest {max(seat.seconds):.2f} s; slowest START {max(seat.seconds_to_start):.1f} s",
             flush=True,
         )
 

@@ -65,6 +65,7 @@ def num_bytes(text: str) -> int:
     "serve",
     "serve",
     "serve --player transfer --knowledge knowledge.db --opponent egreedy",
+    "serve --player uct",
     "serve --player uct:seconds=4 --port 9148 --matches-at-once 10",
     "serve --player baseline --search 3 --quota 500M",
     "serve --player my_player.py:MyPlayer --name mine",
@@ -97,7 +98,12 @@ def serve(
         str, _http(help="Address of this machine at which to listen; 0.0.0.0 for all its addresses.")
     ] = "127.0.0.1",
     allow_host: Annotated[
-        list[str] | None, _http(metavar="NAME", help="Another allowed host name of this machine; repeatable.")
+        list[str] | None,
+        _http(
+            metavar="NAME",
+            help="Another name by which managers may call this machine, for example that of its reverse DNS, which "
+            "ggp-base sends; repeatable.",
+        ),
     ] = None,
     cors: Annotated[bool, _http("--cors", help="Accept messages from web pages.")] = False,
     get: Annotated[
@@ -115,9 +121,9 @@ def serve(
 ) -> None:
     """Play over the network: answer game managers that speak the GGP protocol, until Ctrl-C.
 
-    Every move is sent in time. If the player has not found a move in time, the first legal move is sent. Learners store
-    their knowledge after every match. They recognise a game if its names are changed, and start a new game with
-    knowledge from other games.
+    Every move is sent in time. If the player has not found a move in time, the first legal move is sent. The player
+    `uct` searches until shortly before the playclock ends, unless it has a budget. Learners store their knowledge after
+    every match. They recognise a game if its names are changed, and start a new game with knowledge from other games.
 
     By default, only programs on this machine can connect. Rules from the network are read and played in separate
     processes with limits on memory and time. With --json, one line of JSON gives the address of the player.
