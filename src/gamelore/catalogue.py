@@ -192,7 +192,8 @@ _OTHERS: dict[str, PlayerKind] = {
         _gamelore,
     ),
     "uct": PlayerKind(
-        "searches with random playouts (UCT): 1000 `simulations` for each move, or as many as fit into `seconds`",
+        "searches with random playouts (UCT): 1000 `simulations` for each move, or as many as fit into `seconds`; with "
+        "clock=yes, and in `serve`, until shortly before the playclock ends if neither is given",
         options_of(SearchSettings),
         _uct,
     ),

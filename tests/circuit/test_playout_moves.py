@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gamelore.circuit.native import Code, compiled_kernel
-from gamelore.circuit.playout import STATE, draw_code, num_digits
+from gamelore.circuit.sampling import STATE, draw_code, num_digits
 from gamelore.circuit.tape import LANES, VECTOR, zero_planes
 
 SIZES = [0, 1, 2, 3, 7, 8, 9, 15, 16, 63, 64, 65, 130, 1000]

@@ -202,3 +202,16 @@ def test_curves_as_text() -> None:
     assert curve_text([0.0, 50.0, 100.0]) == "▁▅█"
     assert curve_text(list(np.linspace(0, 100, 1000)), 8) == "▁▂▃▄▅▆▇█"
     assert len(curve_text([50.0] * 61)) == 60
+
+
+def test_a_player_that_is_busy_at_start() -> None:
+    with playing("start#1=reply:busy") as player:
+        arguments = ["host", "tictactoe", "--player", f"xplayer={player.url}", "--player", "oplayer=egreedy"]
+        shown = run(*arguments, "--matches", 3, "--startclock", 0, "--extra", 0.3)
+        assert f"match 1: aborted, because xplayer at {player.url} is busy; it does not count" in shown.stderr
+        assert "2 matches (2 terminal)" in shown.stdout
+        assert "1 more match was aborted at START, because a player was busy" in shown.stdout
+    with playing("start=reply:busy") as player:
+        arguments = ["host", "tictactoe", "--player", f"xplayer={player.url}", "--player", "oplayer=egreedy"]
+        shown = run(*arguments, "--matches", 3, "--startclock", 0, "--extra", 0.3, "--give-up", 2, code=1)
+        assert "got `busy` to the last 2 STARTs" in shown.stderr

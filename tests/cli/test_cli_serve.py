@@ -245,6 +245,15 @@ def test_its_defaults_are_those_of_the_call(monkeypatch: pytest.MonkeyPatch):
     assert (settings.memory, settings.prepare_seconds) == (usual["memory"], usual["prepare_seconds"])
 
 
+def test_uct_thinks_as_long_as_the_clock_allows(tmp_path: Path):
+    """Its 1,000 simulations of the lab would take some milliseconds."""
+    with server(tmp_path, "--player", "uct") as (_, port):
+        assert start(port, playclock=2) == "ready"
+        begin = time.monotonic()
+        assert say(port, "( PLAY m NIL )").startswith("(mark ")
+        assert time.monotonic() - begin > 1
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [("1572864000", 1572864000), ("4G", 4 << 30), ("500m", 500 << 20), ("1.5 KiB", 1536), ("2TB", 2 << 40)],

@@ -286,3 +286,11 @@ def test_local_players_of_a_game_on_the_reasoner_have_one_each() -> None:
     mark, noop = asyncio.run(talk())
     assert mark.startswith("(mark")
     assert noop == "noop"
+
+
+def test_a_player_that_stays_busy_is_asked_again_until_the_clock_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gamelore.net.host.AGAIN", 0.01)
+    wire = Wire(" BUSY\r\n")
+    assert asyncio.run(remote(wire).start(start("m"), 0, 0.1)) == " BUSY\r\n"
+    assert len(wire.sent) > 1
+    assert len(set(wire.texts)) == 1

@@ -7,6 +7,7 @@ import io
 import json
 import math
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -469,3 +470,71 @@ def test_a_host_that_is_killed_loses_nothing(game: Game, tmp_path: Path, at_once
     assert not aborted & stopped
     entries = journal(tmp_path / "killed")
     assert {one["match"] for one in entries} == {one["match"] for one in entries if one["is"] != "started"}
+
+
+def test_a_player_that_is_busy_for_a_while_is_asked_again(game: Game) -> None:
+    """As `gamelore serve` while it writes its last match to disk, or plays for another host."""
+
+    async def talk() -> tuple[HostedSeries, int]:
+        async with (
+            ScriptedPlayer("start=reply:busy", game=game) as player,
+            HostedSeries(game, [player.url, "egreedy"], SETTINGS) as series,
+        ):
+            playing = asyncio.create_task(series.run(1))
+            while player.count(Start) < 3:
+                await asyncio.sleep(0.01)
+            player.steps = []
+            await playing
+            return series, player.count(Start)
+
+    series, starts = asyncio.run(talk())
+    assert starts == 4
+    assert (series.played[0].events, series.played[0].end, series.aborted()) == ((), "terminal", ())
+
+
+def test_a_match_with_a_busy_player_is_aborted_and_does_not_count(game: Game, tmp_path: Path) -> None:
+    async def talk(num_matches: int) -> tuple[HostedSeries, ScriptedPlayer, tuple[Standing, ...]]:
+        async with (
+            ScriptedPlayer("start#1=reply:busy", game=game, port=port) as player,
+            HostedSeries(game, [player.url, "egreedy:filler=first"], QUICK, folder=tmp_path) as series,
+        ):
+            return series, player, await series.run(num_matches)
+
+    port = _free_port()
+    series, player, standings = asyncio.run(talk(3))
+    assert series.aborted() == (1,)
+    assert player.count(Abort) == 1
+    assert player.count(Stop) == 2
+    goals = [series.played[number].goals for number in (0, 2)]
+    for role, standing in enumerate(standings):
+        assert standing.counted == tuple(goal[role] for goal in goals)
+        assert standing.goals[1] is None
+        assert standing.mean == np.mean(standing.counted)
+    record = records(tmp_path)[1]
+    assert (record.moves, record.end, record.is_aborted, record.is_completed) == ((), None, True, False)
+    assert record.errors == (("IL busy", ""),)
+    assert record.replay(game).ply == 0
+    assert [entry["is"] for entry in journal(tmp_path) if entry["number"] == 1] == ["started", "aborted"]
+    cut_journal(tmp_path, 3)  # those of match 2, and that match 1 was aborted
+    again, player, _ = asyncio.run(talk(3))
+    assert (again.aborted(), player.count(Start), player.count(Abort)) == ((1,), 0, 1)
+
+
+def test_a_series_gives_up_on_a_player_that_stays_busy(game: Game) -> None:
+    async def talk() -> int:
+        async with (
+            ScriptedPlayer("start=reply:busy", game=game) as player,
+            HostedSeries(game, [player.url, "egreedy"], QUICK) as series,
+        ):
+            with pytest.raises(
+                GameloreError, match=f"expected a player that is free at {player.url}, got `busy` to the"
+            ):
+                await series.run(9, give_up=3)
+            return len(series.played)
+
+    assert asyncio.run(talk()) == 3
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])

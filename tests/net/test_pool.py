@@ -27,7 +27,8 @@ from gamelore.matches.opponents import OpponentSettings
 from gamelore.net import player_server, pool, worker
 from gamelore.net.belief import PlayerMatches
 from gamelore.net.pool import GAMES, IDLE, TEXTS, GameSeats, RunningMatch, Workers, WorkerSettings
-from gamelore.net.worker import Worker, _answer
+from gamelore.net.requests import answer as _answer
+from gamelore.net.worker import Worker
 from gamelore.players.position_graph import PositionGraph
 from gamelore.rulesheets import path, read
 
@@ -297,6 +298,22 @@ def test_who_looks_at_new_rules_holds_nobody_up(runner, workers, monkeypatch) ->
         assert await asyncio.wait_for(workers.prepare(TICTACTOE), 10) == "tictactoe"
         looking.cancel()
         await asyncio.gather(looking, return_exceptions=True)
+
+    runner.run(test())
+
+
+def test_rules_in_upper_case_need_no_second_look(runner, workers, monkeypatch) -> None:
+    """The spare process may still be starting, which takes seconds on a busy machine."""
+
+    async def never(rules: str) -> None:
+        await asyncio.sleep(60)
+
+    async def test() -> None:
+        await workers.prepare(TICTACTOE)
+        monkeypatch.setattr(workers, "_look", never)
+        match = await asyncio.wait_for(workers.start("m", "XPLAYER", TICTACTOE.upper()), 10)
+        assert (await played(match, []))[0] == "(MARK 1 1)"
+        await match.abort()
 
     runner.run(test())
 

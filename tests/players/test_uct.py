@@ -284,3 +284,39 @@ def test_wrong_settings_are_refused(spec, message) -> None:
     with pytest.raises(GameloreError) as caught:
         player(spec)
     assert str(caught.value).startswith(message)
+
+
+def searched(deadline: float | None, **settings: object) -> uct.Searched:
+    game = gamelore.load("connectfour")
+    chosen = SearchSettings(**settings)  # type: ignore[arg-type]
+    return search(game, game.initial[None], extend(stream(1), [0]), chosen, deadline)
+
+
+def visits(found: uct.Searched) -> int:
+    """The simulations of a tree whose first role moves."""
+    return int(found.visits[: found.offsets[1]].sum())
+
+
+def test_without_a_clock_by_the_clock_is_the_default() -> None:
+    plain, by_clock = searched(None), searched(None, clock=True)
+    assert visits(plain) == 1000
+    assert np.array_equal(plain.visits, by_clock.visits)
+    assert np.array_equal(plain.means, by_clock.means, equal_nan=True)
+
+
+def test_by_the_clock_the_search_goes_on_until_shortly_before_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time passes with every look at the clock here."""
+    now = count(0.0, 0.001)
+    monkeypatch.setattr(uct, "monotonic", lambda: next(now))
+    assert visits(searched(1.0, clock=True)) > 2000
+    assert 0.9 < next(now) < 1.0
+
+
+def test_a_budget_is_kept_by_the_clock() -> None:
+    assert visits(searched(monotonic() + 60, clock=True, simulations=50)) == 50
+    assert visits(searched(monotonic() + 60, simulations=50)) == 50
+
+
+def test_by_the_clock_the_trees_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(uct.FOREST_VARIABLE, "1")
+    assert 1000 < visits(searched(monotonic() + 3600, clock=True)) < 100_000

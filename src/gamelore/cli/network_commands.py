@@ -65,6 +65,7 @@ def num_bytes(text: str) -> int:
     "serve",
     "serve",
     "serve --player transfer --knowledge knowledge.db --opponent egreedy",
+    "serve --player uct",
     "serve --player uct:seconds=4 --port 9148 --matches-at-once 10",
     "serve --player baseline --search 3 --quota 500M",
     "serve --player my_player.py:MyPlayer --name mine",
@@ -97,7 +98,12 @@ def serve(
         str, _http(help="Address of this machine at which to listen; 0.0.0.0 for all its addresses.")
     ] = "127.0.0.1",
     allow_host: Annotated[
-        list[str] | None, _http(metavar="NAME", help="Another allowed host name of this machine; repeatable.")
+        list[str] | None,
+        _http(
+            metavar="NAME",
+            help="Another name by which managers may call this machine, for example that of its reverse DNS, which "
+            "ggp-base sends; repeatable.",
+        ),
     ] = None,
     cors: Annotated[bool, _http("--cors", help="Accept messages from web pages.")] = False,
     get: Annotated[
@@ -115,9 +121,9 @@ def serve(
 ) -> None:
     """Play over the network: answer game managers that speak the GGP protocol, until Ctrl-C.
 
-    Every move is sent in time. If the player has not found a move in time, the first legal move is sent. Learners store
-    their knowledge after every match. They recognise a game if its names are changed, and start a new game with
-    knowledge from other games.
+    Every move is sent in time. If the player has not found a move in time, the first legal move is sent. The player
+    `uct` searches until shortly before the playclock ends, unless it has a budget. Learners store their knowledge after
+    every match. They recognise a game if its names are changed, and start a new game with knowledge from other games.
 
     By default, only programs on this machine can connect. Rules from the network are read and played in separate
     processes with limits on memory and time. With --json, one line of JSON gives the address of the player.
@@ -188,7 +194,8 @@ def host(
         ),
     ] = None,
     give_up: Annotated[
-        int, Option(min=0, help="Stop after this many matches in a row without a reply; 0: never.")
+        int,
+        Option(min=0, help="Stop after this many matches in a row without a reply or with a busy player; 0: never."),
     ] = GIVE_UP,
     engine: Engine = "auto",
     seed: Seed = 0,
@@ -198,8 +205,8 @@ def host(
     """Run matches as a game manager, with players over the GGP protocol, and show their learning curves.
 
     If a player is late (TO), cannot be reached (CE) or sends an illegal move (IL), a legal move is played in its place.
-    The match continues and counts. At the START of every match, the manager tries to reach each missing player again
-    until the startclock ends.
+    The match continues and counts. At the START of every match, the manager tries to reach each missing or busy player
+    again until the startclock ends. If a player is still busy then, the match is aborted and does not count.
 
     With --record, every finished match is written to a file. `gamelore replay` checks these files. To continue an
     interrupted series, run the same command again.
@@ -226,7 +233,7 @@ def host(
     except asyncio.CancelledError:  # a signal has ended the process
         raise KeyboardInterrupt from None
     finally:  # always report the finished matches
-        if series.played:
+        if len(series.played) > len(series.aborted()):
             _report(series, window, figure, json)
 
 
@@ -313,12 +320,12 @@ def _progress(series: HostedSeries, matches: int, window: int) -> Iterator[Calla
 
         def on_match(number: int, record: MatchRecord) -> None:
             nonlocal absent, drawn
-            for line in _changed_presence(series, number, record, absent):
+            for line in (*_changed_presence(series, number, record, absent), *_refusals(series, number, record)):
                 terminal.print(line) if live else say(line)
             absent = record.absent
             if not live:
                 _say_progress(series, matches, window)
-            elif time.monotonic() - drawn > REDRAWN:
+            elif time.monotonic() - drawn > REDRAWN and len(series.played) > len(series.aborted()):
                 live.update(_picture(series, matches, window), refresh=True)
                 drawn = time.monotonic()
 
@@ -337,10 +344,19 @@ def _changed_presence(series: HostedSeries, number: int, record: MatchRecord, be
         yield f"match {number}: {role} at {url[role]} replies again"
 
 
+def _refusals(series: HostedSeries, number: int, record: MatchRecord) -> Iterator[str]:
+    """Yield a line for each player that was still busy at the end of the startclock."""
+    from ..net.host import busy_roles
+
+    url = dict(zip(series.game.roles, series.players, strict=True))
+    for role in sorted(busy_roles(record.events)):
+        yield f"match {number}: aborted, because {role} at {url[role]} is busy; it does not count"
+
+
 def _say_progress(series: HostedSeries, matches: int, window: int) -> None:
     """Print a progress line if it is time for one; there are about LINES such lines in a series."""
     over = len(series.played)
-    if matches == 1 or over % max(1, matches // LINES):
+    if matches == 1 or over % max(1, matches // LINES) or over == len(series.aborted()):
         return
     standings = series.standings()
     means = ", ".join(f"{standing.role} {_curve(standing, window)[-1]:.1f}" for standing in standings)
@@ -376,7 +392,7 @@ def _learning_curves(series: HostedSeries, window: int) -> list[tuple[Standing, 
 def _curve(standing: Standing, window: int) -> list[float]:
     from ..net.hosted_series import moving_mean
 
-    return moving_mean(standing.goals, window)
+    return moving_mean(standing.counted, window)
 
 
 def _errors_text(standings: Sequence[Standing]) -> str:
@@ -385,7 +401,8 @@ def _errors_text(standings: Sequence[Standing]) -> str:
 
 
 def _summary(series: HostedSeries, window: int) -> dict[str, Any]:
-    played = [series.played[number] for number in sorted(series.played)]
+    aborted = series.aborted()
+    played = [series.played[number] for number in sorted(series.played) if number not in aborted]
     standings = series.standings()
     return {
         "game": series.game.name,
@@ -393,6 +410,7 @@ def _summary(series: HostedSeries, window: int) -> dict[str, Any]:
         "seed": series.settings.seed,
         **match_counts(played),
         "faulty": sum(bool(record.events) for record in played),
+        "aborted": len(aborted),
         "window": window,
         "players": [_result(standing, name, window) for standing, name in zip(standings, series.names, strict=True)],
         "errors": {standing.role: dict(standing.errors) for standing in standings},
@@ -402,7 +420,7 @@ def _summary(series: HostedSeries, window: int) -> dict[str, Any]:
 
 def _result(standing: Standing, name: str, window: int) -> dict[str, Any]:
     """Return the result of one player as JSON fields. Its curve has one mean for every match."""
-    return result_of(standing.role, standing.player, standing.goals) | {
+    return result_of(standing.role, standing.player, standing.counted) | {
         "name": name,
         "standard_error": None if math.isnan(standing.standard_error) else standing.standard_error,
         "errors": dict(standing.errors),
@@ -416,6 +434,9 @@ def _show(series: HostedSeries, summary: dict[str, Any]) -> None:
     if summary["faulty"]:
         moves = f"{PLAYED[series.settings.replace]} in place of missing or illegal moves"
         typer.echo(f"{summary['faulty']} of these matches have errors; they count, with {moves}")
+    if summary["aborted"]:
+        matches = console.counted(summary["aborted"], "more match was", "more matches were")
+        typer.echo(f"{matches} aborted at START, because a player was busy; they do not count")
     if summary["matches"] >= LINES:
         typer.echo(f"\nmean goal of the last {summary['window']} matches, 0 to 100:")
         for learner, means in _learning_curves(series, summary["window"]):

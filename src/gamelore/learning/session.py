@@ -42,6 +42,7 @@ from ..matches.opponents import Opponent, OpponentSettings, opponent_settings, o
 from ..players.player import CAP, END_NAMES, Finished, Player, Started, Turn
 from ..players.position_graph import PositionGraph
 from ..players.random_streams import stream
+from ..players.uct import prepare_search
 from .sequences.patterns import Patterns
 from .sequences.seqlearner import Curriculum, Score, Seated, SeqLearner, SequenceSettings, Tournaments, score, watch
 from .sequences.seqplayer import TIERS, SeqPlayer, SeqPlayerSettings
@@ -399,6 +400,11 @@ class LastingLearner(Player):
             session.is_stale = True
 
     # methods of a player
+
+    def prepare(self, game: Game, role: int) -> None:
+        """See `Player.prepare`. Only an additional search compiles anything; `begin` does all other work."""
+        if self.search:
+            prepare_search(game)
 
     def begin(self, role: int, started: Started) -> None:
         """See `Player.begin`. Reads the learner or adds it to the store, which may take some time."""

@@ -283,7 +283,8 @@ class PlayerMatches:
     def start(self, match: str, role: str, number: int | None = None, renaming: Renaming | None = None) -> int:
         """Begin a match for a role, and return the number of the match.
 
-        The player first learns from finished matches. Failures of this learning are only logged.
+        The player first learns from finished matches. Failures of this learning are only logged. Then it prepares for
+        the game, so that nothing is left to compile in its first move.
 
         Args:
             match: id of the match
@@ -293,8 +294,8 @@ class PlayerMatches:
             renaming: translation between the names of the game and the names of the host
 
         Raises:
-            GameloreError: for an unknown role, or for an id in use. Errors of the player's `begin` are raised too.
-                After an error, the match does not run.
+            GameloreError: for an unknown role, or for an id in use. Errors of the player's `prepare` and `begin` are
+                raised too. After an error, the match does not run.
         """
         index = self._role(role, renaming)
         if match in self._matches:
@@ -313,6 +314,7 @@ class PlayerMatches:
         beliefs = [MatchState(self._graph, max_plies=UNENDING)]
         running = BelievedMatch(beliefs, index, number, lane, key, self.max_plies, renaming)
         try:
+            self.player.prepare(self.game, index)
             self.player.begin(index, running.started())
         except BaseException:
             numbers.leave(number, False)

@@ -139,7 +139,10 @@ class RemoteSeat:
     suffix: str = ""
 
     async def start(self, start: Start, number: int, seconds: float) -> str:
-        """See `Seat.start`. If the player refuses the connection, try again until the clock ends."""
+        """See `Seat.start`. If the player refuses the connection or is busy, try again until the clock ends.
+
+        A player may still be busy because it writes its last match to disk, or plays for another host.
+        """
         role, rules = start.role, start.rules
         if self.disguise is not None:
             role, rules = self.disguise.renaming.theirs(role), self.disguise.rules
@@ -147,7 +150,10 @@ class RemoteSeat:
         deadline = time.monotonic() + seconds
         while True:
             try:
-                return await self._post(message, seconds)
+                reply = await self._post(message, seconds)
+                seconds = deadline - time.monotonic() - AGAIN
+                if not is_busy(reply) or seconds <= 0:
+                    return reply
             except ConnectionRefusedError:
                 seconds = deadline - time.monotonic() - AGAIN
                 if seconds <= 0:
@@ -312,6 +318,7 @@ async def run_match(
     match: str = "",
     graph: PositionGraph | None = None,
     on_over: Callable[[MatchRecord], None] | None = None,
+    abort_if_busy: bool = False,
 ) -> MatchRecord:
     """Lead a match from START to STOP, and return its record.
 
@@ -323,7 +330,9 @@ async def run_match(
         number: number of the match in its series, for the random streams of replacements and of local players
         match: id of the match in the messages; "" for a random id
         graph: position graph that several matches share
-        on_over: called with the record at the end of the match, before STOP is sent
+        on_over: called with the record at the end of the match, before STOP or ABORT is sent
+        abort_if_busy: whether to abort a match if a player is still `busy` when the startclock ends; the record then
+            has no moves, and its `end` is None. Otherwise the player is asked for moves all the same
 
     Raises:
         GameloreError: for a wrong number of seats
@@ -334,16 +343,30 @@ async def run_match(
     leading = _Leading(seats, settings, number, match or f"match.{secrets.token_hex(8)}", state)
     try:
         await leading.start()
-        while state.end is None:
+        is_refused = abort_if_busy and bool(busy_roles(state.events))
+        while state.end is None and not is_refused:
             await leading.turn()
-        record = leading.record()
+        record = leading.record(is_aborted=is_refused)
         if on_over is not None:
             on_over(record)
     except BaseException:
         await send_abort(seats, leading.match)
         raise
-    await leading.stop()
+    await (send_abort(seats, leading.match) if is_refused else leading.stop())
     return record
+
+
+def busy_roles(events: Iterable[Event]) -> frozenset[str]:
+    """Return the roles whose players were still `busy` when the startclock ended."""
+    return frozenset(event.role for event in events if event.ply == AT_START and is_busy(event.text))
+
+
+def is_busy(reply: str) -> bool:
+    """Return whether a reply says that the player is busy."""
+    try:
+        return parse_reply(reply).lower() == messages.BUSY
+    except ProtocolError:
+        return False
 
 
 async def send_stop(
@@ -454,7 +477,7 @@ class _Leading:
             if answer.kind:
                 log.info("match %s, STOP: %s %s %s", self.match, self._game.roles[role], answer.kind, answer.text)
 
-    def record(self) -> MatchRecord:
+    def record(self, *, is_aborted: bool = False) -> MatchRecord:
         """Return the record of the match, without the names of its players."""
         return self.state.record(
             self.match,
@@ -463,6 +486,7 @@ class _Leading:
             state_times=tuple(self._times),
             start_clock=self.settings.startclock,
             play_clock=self.settings.playclock,
+            is_aborted=is_aborted,
             errors=self._errors(),
             settings=asdict(self.settings),
         )

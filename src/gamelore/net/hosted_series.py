@@ -14,6 +14,9 @@ for each match that has a "started" line and no later line:
 
     without a record   It sends ABORT to the players, and plays the match again under another id.
     with a record      It sends STOP. The players may have received STOP before; a second STOP does no harm.
+
+If a player is still `busy` at the end of the startclock, the match is aborted. It has a record without moves and
+without an end, which notes the reply. It does not count for any player, and is not played again.
 """
 
 from __future__ import annotations
@@ -41,7 +44,18 @@ from ..learning.session import STAGE
 from ..matches.match import JOURNAL, RECORDS, RULES, SERIES, MatchRecord, check_seats, record_path, write_whole
 from ..players.position_graph import PositionGraph
 from ..players.random_streams import stream
-from .host import Disguise, HostSettings, LocalSeat, RemoteSeat, Seat, run_match, send_abort, send_stop, together
+from .host import (
+    Disguise,
+    HostSettings,
+    LocalSeat,
+    RemoteSeat,
+    Seat,
+    busy_roles,
+    run_match,
+    send_abort,
+    send_stop,
+    together,
+)
 from .http import Client
 from .messages import PlayerInfo
 
@@ -120,7 +134,7 @@ class SeriesFolder:
         for number in sorted(int(name[1]) for name in names if name):
             path = record_path(self.path, number)
             record = MatchRecord.read(path)
-            if record.random_token != self.token or record.end is None:
+            if record.random_token != self.token or (record.end is None and not _is_aborted(record)):
                 raise GameloreError(
                     f"expected match {number} of this series in {path}, got another match; move this file away"
                 )
@@ -190,7 +204,8 @@ class Standing:
     """The results of one player up to now.
 
     goals           goal of each match, in the order of match numbers; None for a missing goal
-    mean            mean of the goals, in which a missing goal counts 0; nan if there are no matches
+    counted         the same without the matches that were aborted because a player was busy at START
+    mean            mean of the counted goals, in which a missing goal counts 0; nan if there are no matches
     standard_error  standard error of the mean; nan for fewer than two matches
     errors          numbers of late replies (TO), failed connections (CE) and illegal moves (IL)
     may_learn       whether the player may change from match to match. This is true for remote players, and for players
@@ -200,6 +215,7 @@ class Standing:
     role: str
     player: str
     goals: tuple[int | None, ...]
+    counted: tuple[int | None, ...]
     mean: float
     standard_error: float
     errors: Mapping[str, int]
@@ -275,11 +291,11 @@ class HostedSeries:
         Args:
             at_once: number of parallel matches
             on_match: called with the number and the record of each new match
-            give_up: number of consecutive matches without any reply of a player after which the series ends; None for
-                no such limit
+            give_up: number of consecutive matches without any reply of a player, or to whose START it was busy, after
+                which the series ends; None for no such limit
 
         Raises:
-            GameloreError: if a player did not reply in `give_up` consecutive matches
+            GameloreError: if a player did not reply, or was busy, in `give_up` consecutive matches
             OSError: if a record cannot be written
 
         Errors of local players are raised too. After any error, the running matches are aborted.
@@ -293,9 +309,11 @@ class HostedSeries:
                 await self._play(number)
                 if on_match is not None:
                     on_match(number, self.played[number])
-                absent = Counter({role: absent[role] + 1 for role in self.played[number].absent})
+                record = self.played[number]
+                roles = busy_roles(record.events) if _is_aborted(record) else record.absent
+                absent = Counter({role: absent[role] + 1 for role in roles})
                 if give_up is not None and absent and max(absent.values()) >= give_up:
-                    raise self._gone(absent)
+                    raise self._gone(absent, _is_aborted(record))
 
         await together([play_on() for _ in range(at_once)])
         return self.standings()
@@ -307,21 +325,32 @@ class HostedSeries:
     def _standing(self, role: int) -> Standing:
         played = [self.played[number] for number in sorted(self.played)]
         goals = tuple(record.goals[role] for record in played)
-        values = np.array([goal or 0 for goal in goals], np.float64)
+        counted = tuple(record.goals[role] for record in played if not _is_aborted(record))
+        values = np.array([goal or 0 for goal in counted], np.float64)
         name, seat = self.game.roles[role], self._seats[role]
         errors = Counter(event.kind for record in played for event in record.events if event.role == name)
-        mean = float(values.mean()) if goals else math.nan
-        standard_error = float(values.std(ddof=1)) / math.sqrt(len(goals)) if len(goals) > 1 else math.nan
+        mean = float(values.mean()) if counted else math.nan
+        standard_error = float(values.std(ddof=1)) / math.sqrt(len(counted)) if len(counted) > 1 else math.nan
         may_learn = seat is None or seat.may_learn
-        return Standing(name, self.players[role], goals, mean, standard_error, dict(sorted(errors.items())), may_learn)
+        ordered = dict(sorted(errors.items()))
+        return Standing(name, self.players[role], goals, counted, mean, standard_error, ordered, may_learn)
 
-    def _gone(self, absent: Counter[str]) -> GameloreError:
+    def _gone(self, absent: Counter[str], is_busy: bool) -> GameloreError:
         role, times = absent.most_common(1)[0]
         player = self.players[self.game.roles.index(role)]
+        if is_busy:
+            return GameloreError(
+                f"expected a player that is free at {player}, got `busy` to the last {times} STARTs; wait until its "
+                "other matches are over before you continue"
+            )
         return GameloreError(
             f"expected replies from {player}, got none in the last {times} matches; start the player again "
             "before you continue"
         )
+
+    def aborted(self) -> tuple[int, ...]:
+        """Return the numbers of the matches that were aborted because a player was busy at START."""
+        return tuple(number for number in sorted(self.played) if _is_aborted(self.played[number]))
 
     async def _who(self, url: str, seconds: float) -> PlayerInfo | Exception:
         try:
@@ -335,7 +364,7 @@ class HostedSeries:
             return
         for number, match in self._folder.open_matches():
             record = self.played.get(number)
-            if record is not None and record.match_id == match:
+            if record is not None and record.match_id == match and not _is_aborted(record):
                 await self._stop_again(number, record)
                 self._note(STOPPED, number, match)
             else:
@@ -358,12 +387,13 @@ class HostedSeries:
             self._graph = PositionGraph(self.game)
         try:
             seats, count = self._seats_of(number), partial(self._count, number)
-            await run_match(self.game, seats, self.settings, number, match=match, graph=self._graph, on_over=count)
+            more: dict[str, Any] = {"graph": self._graph, "on_over": count, "abort_if_busy": True}
+            record = await run_match(self.game, seats, self.settings, number, match=match, **more)
         except BaseException:
             if number not in self.played:
                 self._note(ABORTED, number, match)
             raise
-        self._note(STOPPED, number, match)
+        self._note(ABORTED if _is_aborted(record) else STOPPED, number, match)
 
     def _count(self, number: int, record: MatchRecord) -> None:
         record = replace(
@@ -416,6 +446,11 @@ class HostedSeries:
             **asdict(self.settings),
             "scramble": self.scramble,
         }
+
+
+def _is_aborted(record: MatchRecord) -> bool:
+    """Return whether the match of a record was aborted because a player was busy at START."""
+    return record.end is None and record.is_aborted
 
 
 def is_url(player: str) -> bool:

@@ -4,6 +4,9 @@ Worker processes do all slow work. In this process, each message of a match has 
 worker one after the other. The server replies in time even if the task is not done: when the clock runs out, the reply
 is the best answer so far (the first legal move, if the legal moves are known), and the task goes on. So a worker may
 hang, die or be replaced, and messages may come twice, too early or at the same time.
+
+A second pool of processes, the followers, hears the same messages but does not think. So the legal moves are known even
+while a worker gets ready, is late, or is replaced.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 from ..errors import GameloreError
 from ..gdl.syntax import printable
 from ..learning.store.schema import BUSY_SECONDS
-from . import messages, worker
+from . import follower, messages, worker
 from .http import EVERYWHERE, WebLimits, listen
 from .messages import ABORTED, BUSY, DONE, MARGIN, NIL, READY, Start, answer_time, left
 from .pool import RunningMatch, Workers, WorkerSettings
@@ -59,16 +62,27 @@ class PlayerServer:
     The server is an asynchronous context manager; at its exit it cancels all tasks.
 
     workers       processes that play the matches
+    followers     processes that only follow the matches (follower.py); None: the legal moves of a turn are not known
+                  before the worker knows them
     name          name of the player, one word of ASCII; any other name raises ProtocolError
     most_matches  maximum number of running matches
     margin        seconds of every clock that the server leaves unused
     """
 
-    def __init__(self, workers: Workers, name: str, *, most_matches: int = 1, margin: float = MARGIN) -> None:
+    def __init__(
+        self,
+        workers: Workers,
+        name: str,
+        *,
+        followers: Workers | None = None,
+        most_matches: int = 1,
+        margin: float = MARGIN,
+    ) -> None:
         self.name = name
         self.most_matches = most_matches
         self.margin = margin
         self._workers = workers
+        self._followers = followers
         self._sessions: dict[str, _Session] = {}
         self._ended: OrderedDict[str, None] = OrderedDict()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -144,6 +158,8 @@ class PlayerServer:
         if session is None:
             session = self._sessions[key] = _Session(key, start)
             session.begun = self._spawn(self._begin(session))
+            if self._followers is not None:
+                session.following = self._spawn(self._follow(session, self._followers))
             self._ended.pop(key, None)
         elif not session.is_same(start) or session.is_crowded:
             return BUSY
@@ -163,6 +179,12 @@ class PlayerServer:
             log.info("match %s: begins, the role is %s, the clocks are %d and %d s", session.name, role, *clocks)
         return running
 
+    async def _follow(self, session: _Session, followers: Workers) -> RunningMatch | None:
+        """Start the match in a follower; return None if this fails."""
+        start = session.start
+        settings = start.match, start.role, start.rules, session.open
+        return await _attempt(f"match {session.name}: it cannot be followed", followers.start, *settings)
+
     async def _play(self, session: _Session, moves: Moves, arrived: float) -> str:
         if session.stopping is not None:
             return BUSY
@@ -175,6 +197,10 @@ class PlayerServer:
                 self._forget(session)
                 return BUSY
             turn = session.ask(moves)
+            if session.following is not None:
+                turn.following = self._spawn(
+                    _attempt(f"match {session.name}: a turn could not be followed", session.follow, turn)
+                )
             until = arrived + messages.thinking_time(clock, self.margin)
             self._spawn(_attempt(f"match {session.name}: the player made no move", session.play, turn, until))
         elif session.is_crowded:
@@ -228,6 +254,9 @@ class PlayerServer:
     def _let_go(self, session: _Session) -> None:
         if self._sessions.get(session.key) is session:
             del self._sessions[session.key]
+        if session.following is not None:
+            self._spawn(session.leave_follower(session.following))
+            session.following = None
 
     def _remember(self, key: str) -> None:
         self._ended[key] = None
@@ -266,6 +295,7 @@ class _Turn:
         self.moves = moves
         self.legal: tuple[str, ...] = ()
         self.reply: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self.following: asyncio.Task[None] | None = None  # sets `legal`, unless the match is not followed
 
     def decide(self, move: str = "") -> str:
         """Return the reply.
@@ -277,11 +307,18 @@ class _Turn:
             self.reply.set_result(move or next(iter(self.legal), NIL))
         return self.reply.result()
 
+    async def wait_for_legal(self) -> None:
+        """Wait until the legal moves are known, if they may become known before the reply is due."""
+        if not self.legal and self.following is not None:
+            either: set[asyncio.Future[Any]] = {self.following, self.reply}
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+
 
 class _Session:
     """A running match. Its messages are processed in order, by one task at a time."""
 
     begun: asyncio.Task[RunningMatch | None]  # its result is None if the match cannot be played
+    following: asyncio.Task[RunningMatch | None] | None = None  # None, also as result, if nobody follows the match
 
     def __init__(self, key: str, start: Start) -> None:
         self.key = key
@@ -295,6 +332,8 @@ class _Session:
         self._told = 0
         self._answered = (-1, NIL)  # ply and reply of the last finished turn
         self._order = asyncio.Lock()
+        self._followed = -1  # ply of the last turn in the follower
+        self._following_order = asyncio.Lock()
 
     def open(self, legal: tuple[str, ...]) -> None:
         """Store the legal moves of the first turn, which arrive before the player is ready."""
@@ -356,7 +395,30 @@ class _Session:
                 if (running := await asyncio.shield(self.begun)) is not None:
                     await self._play(running, turn, until)
             finally:
+                await turn.wait_for_legal()
                 turn.decide()
+
+    async def follow(self, turn: _Turn) -> None:
+        """Find the legal moves of a turn in the follower. If there is only one, it is the reply of the turn.
+
+        A repeated message keeps its preliminary reply, see `ask`.
+        """
+        async with self._following_order:
+            if self.following is None or (followed := await asyncio.shield(self.following)) is None:
+                return
+            advanced = await followed.advance(turn.moves)
+        is_repeated, self._followed = advanced.ply == self._followed, advanced.ply
+        if advanced.legal and not (is_repeated and turn.legal and turn.legal != (NIL,)):
+            turn.legal = advanced.legal
+            if len(turn.legal) == 1:
+                turn.decide()
+
+    async def leave_follower(self, following: asyncio.Task[RunningMatch | None]) -> None:
+        """Let the follower forget the match."""
+        following.cancel()
+        await asyncio.wait({following})
+        if (followed := _result(following)) is not None:
+            await followed.abort()
 
     async def _play(self, running: RunningMatch, turn: _Turn, until: float) -> None:
         advanced = await running.advance(turn.moves)
@@ -449,8 +511,9 @@ def serve(
             'expected a call of serve under `if __name__ == "__main__":`, got a call outside; move the call there'
         )
     learning = {"opponent": opponent, "learn": learn, "quota": quota, "search": search}
-    options = {"knowledge": knowledge, "seed": seed, **learning}
+    options = {"knowledge": knowledge, "seed": seed, "clock": True, **learning}
     settings = WorkerSettings(spec(player), options, memory=memory, prepare_seconds=prepare_seconds)
+    following = replace(settings, player="", options={}, module=follower.__name__)
     limits = limits or WebLimits()
     limits = replace(limits, connections=max(limits.connections, CONNECTIONS * matches_at_once))
     if not logging.root.handlers:
@@ -460,7 +523,8 @@ def serve(
         received = _first_signal()
         async with AsyncExitStack() as stack:
             workers = await stack.enter_async_context(Workers(settings))
-            server = PlayerServer(workers, name, most_matches=matches_at_once, margin=margin)
+            followers = await stack.enter_async_context(Workers(following))
+            server = PlayerServer(workers, name, followers=followers, most_matches=matches_at_once, margin=margin)
             await stack.enter_async_context(server)
             try:
                 actual_port = await stack.enter_async_context(listen(server.answer, address, port, limits))

@@ -1,4 +1,4 @@
-"""The pool that starts worker processes (worker.py), shares them among matches, limits and replaces them.
+"""The pool that starts child processes (worker.py, follower.py), shares them among matches, limits and replaces them.
 
 Rules from the network may be too large, and a player may hang or crash. Then only its worker process is lost. The pool
 keeps all reports that a match received, so that another process can continue the match. Learned knowledge is in the
@@ -7,8 +7,9 @@ process writes this knowledge. Other players may have several processes for a ga
 with all modules imported. It recognises new rules, becomes the process of a game, or replaces a process that died.
 
 A process handles one request at a time. The pool kills it if it exceeds the time limit of a request. A caller may stop
-waiting for an answer. The process still finishes the request, so that both sides keep the same state; but if it takes
-more than `patience` seconds for this, the pool kills it.
+waiting for an answer, because a turn is over. The process still finishes the request, so that both sides keep the same
+state and nothing that it has prepared is lost; it then hears of the moves that it missed. Only a process that is late
+by more than `patience` seconds is killed: it probably hangs. If the match is over, it has OVER_SECONDS.
 """
 
 from __future__ import annotations
@@ -35,12 +36,15 @@ from ..errors import GameloreError, GDLError
 from ..gdl.syntax import printable
 from . import worker
 from .belief import Advanced, Ended
+from .requests import MAX_LINE, OUT_OF_MEMORY
 
 MIN_MEMORY = 1 << 30  # bytes; Python with clingo, LLVM and numba uses half of them before it loads any game
-HELLO_SECONDS = 60.0  # time limit for a process to start
+HELLO_SECONDS = 300.0  # time limit for a process to start; it may have to compile all kernels
 LOOK_SECONDS = 20.0  # time limit to recognise the game of some rules
 LEARN_SECONDS = 300.0  # time limit for learning between matches
 CLOSE_SECONDS = 10.0  # time limit for learning before the process ends
+OVER_SECONDS = 2.0  # time limit to finish a choice for a match that is over
+BUSY_MACHINE = 4  # factor from the time limit to prepare a game to its limit of elapsed time: others use the processor
 END_SECONDS = 3.0  # time limit for a process to end by itself after its input is closed
 TRIES = 2  # a running match is given up when a request of it has killed this many processes
 ALL_TRIES = 6  # as TRIES, but counting also processes that another match may have killed
@@ -60,11 +64,12 @@ class WorkerSettings:
 
     player, options  arguments for `catalogue.player`; options are knowledge, opponent, seed, learn, quota, search ..
     memory           bytes for a process, at least 1 GiB
-    prepare_seconds  limit of processor time and of elapsed time to get a game ready; limit of elapsed time to process a
-                     report
+    prepare_seconds  limit of processor time to get a game ready; the limit of elapsed time is BUSY_MACHINE times this;
+                     limit of elapsed time to process a report
     processes        maximum number of processes for each game, if the player keeps no knowledge; None for the number of
                      cores
     patience         seconds for a process to finish a request when nobody waits for its answer any more
+    module           name of the module that the processes run
 
     Raise GameloreError for values outside these bounds.
     """
@@ -74,7 +79,8 @@ class WorkerSettings:
     memory: int = 4 << 30
     prepare_seconds: float = 60.0
     processes: int | None = None
-    patience: float = 2.0
+    patience: float = 60.0
+    module: str = worker.__name__
 
     def __post_init__(self) -> None:
         if self.memory < MIN_MEMORY:
@@ -100,9 +106,13 @@ class WorkerDied(GameloreError):
 
 @dataclass(eq=False, slots=True)
 class Request:
-    """A request to a process. The process has `seconds` from the time when it begins to handle the request."""
+    """A request to a process. The process has `seconds` from the time when it begins to handle the request.
+
+    match  key of the match; empty for a request that belongs to no match
+    """
 
     do: str
+    match: str
     line: bytes
     seconds: float
     reply: asyncio.Future[Any]
@@ -114,7 +124,7 @@ class Request:
 
 
 class WorkerProcess(asyncio.SubprocessProtocol):
-    """A process that runs worker.py. The constructor starts it; requests wait in a queue until it runs.
+    """A child process of the pool. The constructor starts it; requests wait in a queue until it runs.
 
     hello         the first request. Its answer is `Worker.is_lasting`: whether the player keeps its knowledge. If it
                   fails, the process is killed
@@ -162,19 +172,19 @@ class WorkerProcess(asyncio.SubprocessProtocol):
         try:
             return await request.reply
         except asyncio.CancelledError:
-            self._hasten(request)
+            self._give_up(request)
             raise
 
     def post(self, do: str, seconds: float, **given: Any) -> Request:
         """Queue a request and return it, without waiting for its answer."""
         line = json.dumps({"do": do, **given}, default=os.fspath).encode() + b"\n"
-        request = Request(do, line, seconds, self._loop.create_future())
+        request = Request(do, given.get("match", ""), line, seconds, self._loop.create_future())
         request.reply.add_done_callback(_retrieve_error)
         if not self.is_alive:
             request.fail("the process has ended")
-        elif len(line) > worker.MAX_LINE:
+        elif len(line) > MAX_LINE:
             request.reply.set_exception(
-                GameloreError(f"expected a request of at most {worker.MAX_LINE} bytes, got {len(line)}")
+                GameloreError(f"expected a request of at most {MAX_LINE} bytes, got {len(line)}")
             )
         else:
             self._waiting.append(request)
@@ -185,6 +195,11 @@ class WorkerProcess(asyncio.SubprocessProtocol):
         """Let the player learn as soon as the process has no other request."""
         self._ever_learns = self._has_to_learn = True
         self._go_on()
+
+    def hasten(self, match: str) -> None:
+        """Give a choice in progress for this match only OVER_SECONDS more, because the match is over."""
+        if self._working is not None and (self._working.do, self._working.match) == ("choose", match):
+            self._shorten(min(self._settings.patience, OVER_SECONDS))
 
     def kill(self, why: str) -> None:
         """Kill the process at once, with all its child processes. All its requests fail for the reason `why`."""
@@ -221,7 +236,7 @@ class WorkerProcess(asyncio.SubprocessProtocol):
 
     async def _spawn(self) -> None:
         """Start the process in its own session, so that Ctrl-C does not reach it."""
-        command = (sys.executable, "-P", "-m", worker.__name__)
+        command = (sys.executable, "-P", "-m", self._settings.module)
         try:
             await self._loop.subprocess_exec(lambda: self, *command, stderr=None, start_new_session=True)
         except OSError as error:
@@ -251,7 +266,7 @@ class WorkerProcess(asyncio.SubprocessProtocol):
             *lines, self._received = self._received.split(b"\n")
             for line in lines:
                 self._answered(bytes(line))
-        elif len(self._received) > worker.MAX_LINE:
+        elif len(self._received) > MAX_LINE:
             self.kill("the answer of the process was too long")
 
     def process_exited(self) -> None:
@@ -282,11 +297,10 @@ class WorkerProcess(asyncio.SubprocessProtocol):
             assert isinstance(requests, asyncio.WriteTransport)
             requests.write(self._working.line)
 
-    def _hasten(self, request: Request) -> None:
-        """Shorten the time limit of a request for which nobody waits any more."""
+    def _give_up(self, request: Request) -> None:
+        """Limit the time of a request for which nobody waits any more."""
         if request is self._working:
-            assert self._timer is not None
-            self._set_timer(min(self._timer.when(), self._loop.time() + self._settings.patience))
+            self._shorten(self._settings.patience)
         elif request.do == "choose":  # may be dropped; all other requests change the state in the process
             with suppress(ValueError):
                 self._waiting.remove(request)
@@ -304,6 +318,11 @@ class WorkerProcess(asyncio.SubprocessProtocol):
             else:
                 request.reply.set_result(answer["ok"])
         self._go_on()
+
+    def _shorten(self, seconds: float) -> None:
+        """Leave the request in progress at most so many more seconds."""
+        assert self._timer is not None
+        self._set_timer(min(self._timer.when(), self._loop.time() + seconds))
 
     def _set_timer(self, when: float | None) -> None:
         if self._timer is not None:
@@ -329,7 +348,7 @@ class WorkerProcess(asyncio.SubprocessProtocol):
 
     def _end_text(self, code: int | None) -> str:
         settings = self._settings
-        if code == worker.OUT_OF_MEMORY:
+        if code == OUT_OF_MEMORY:
             return (
                 f"the process needed more than its {settings.memory / 1e9:.1f} GB of memory; allow more memory if you "
                 "want to play this game"
@@ -413,9 +432,12 @@ class Workers:
         await self.close()
 
     async def prepare(self, rules: str) -> str:
-        """Get a game ready to play and return its name. Raise as `start` does."""
+        """Get a game and the player ready to play, and return the name of the game. Raise as `start` does."""
         game, process = await self.seat(rules)
-        self.leave(process)
+        try:
+            await process.ask("prepare_player", LEARN_SECONDS, rules=rules)
+        finally:
+            self.leave(process)
         return game.name
 
     async def start(self, match: str, role: str, rules: str, on_opening: Opening | None = None) -> RunningMatch:
@@ -450,7 +472,8 @@ class Workers:
             process.num_matches += 1
             process.num_seated += 1
             try:
-                await process.ask("prepare", self.settings.prepare_seconds, rules=rules, new_games=game.new_games)
+                seconds = BUSY_MACHINE * self.settings.prepare_seconds
+                await process.ask("prepare", seconds, rules=rules, new_games=game.new_games)
             except BaseException:
                 self.leave(process)
                 if not process.num_matches:
@@ -474,9 +497,10 @@ class Workers:
     async def _recognised(self, rules: str) -> GameSeats:
         """Return the game of these rules.
 
-        Two new texts may be the same game, so only one new text is examined at a time.
+        Two new texts may be the same game, so only one new text is examined at a time. Texts that differ only in upper
+        and lower case are the same game, and need not wait until the spare process is ready to examine them.
         """
-        digest = hashlib.sha256(rules.encode()).hexdigest()
+        digest = hashlib.sha256(rules.lower().encode()).hexdigest()
         if self._keys.get(digest) not in self._games:
             async with self._looking:
                 if self._keys.get(digest) not in self._games:
@@ -598,14 +622,16 @@ class RunningMatch:
     async def choose(self, seconds: float) -> str:
         """Return the player's move, with a thinking time of `seconds`; see `PlayerMatches.choose`.
 
-        Raise GameloreError if the process dies, or if it exceeds the thinking time by `patience` seconds.
+        The matches of a process share the thinking time. Raise GameloreError if the process dies, or if it exceeds the
+        thinking time by `patience` seconds.
         """
         until = time.monotonic() + seconds
 
         async def choose(process: WorkerProcess) -> str:
             self._post_history(process)
             limit = max(0.0, until - time.monotonic()) + self._workers.settings.patience
-            move: str = await process.ask("choose", limit, match=self._key, deadline=until)
+            share = seconds / max(1, process.num_matches)
+            move: str = await process.ask("choose", limit, match=self._key, deadline=until, share=share)
             return move
 
         return await self._do(choose, until)
@@ -613,6 +639,8 @@ class RunningMatch:
     async def stop(self, moves: Sequence[str] | None) -> Ended:
         """See `PlayerMatches.stop`. The player learns from the match as soon as its process has no other request."""
         if self._stopping is None:
+            if self._process is not None:
+                self._process.hasten(self._key)
             self._stopping = asyncio.create_task(self._do(lambda process: self._stop(process, moves)))
             self._stopping.add_done_callback(_retrieve_error)
         return await asyncio.shield(self._stopping)
@@ -620,7 +648,7 @@ class RunningMatch:
     async def abort(self) -> None:
         """Give up the match, unless `stop` was called before. The player does not learn from the match.
 
-        A choice in progress still goes on to its end.
+        A choice in progress has OVER_SECONDS to come to its end.
         """
         if self._is_over or self._stopping is not None:
             return
@@ -717,6 +745,7 @@ class RunningMatch:
         self._state, self._num_told = _advanced(state), len(history)
 
     def _abandon(self, process: WorkerProcess) -> None:
+        process.hasten(self._key)
         process.post("abort", self._seconds, match=self._key)
         self._workers.leave(process)
 

@@ -1,8 +1,9 @@
 """The interface `Player` for batches of matches, its events, and `PositionPlayer` for one position at a time.
 
 A player plays any number of matches at once, one match in each lane of a batch. The match loop calls `begin` and `end`
-when matches begin and end, and `choose` for moves. Moves are indices into the role's legal moves (in action order). The
-simplest way to write a player is a subclass of `PositionPlayer`: it gets one position and returns a move as text.
+when matches begin and end, and `choose` for moves. A match against the clock also calls `prepare` before it begins.
+Moves are indices into the role's legal moves (in action order). The simplest way to write a player is a subclass of
+`PositionPlayer`: it gets one position and returns a move as text.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ..errors import IllegalMoveError
 from .kernel import I8, inlined
 
 if TYPE_CHECKING:
-    from ..game.game import Position
+    from ..game.game import Game, Position
     from .position_graph import PositionGraph
 
 TERMINAL, STUCK, CAP = 0, 1, 2  # reasons for the end of a match
@@ -98,6 +99,14 @@ class Player(Protocol):
 
         The turn is the present position of one match. The player may have chosen its move in it already. It must not
         change the moves of the player other than by the additional time for thought.
+        """
+        return None
+
+    def prepare(self, game: Game, role: int) -> None:
+        """Compile and load everything that the first move in this game needs.
+
+        Matches against the clock call this method in the startclock, before `begin`. The match loop of the lab does not
+        call it. It must not change the moves of the player.
         """
         return None
 

@@ -34,7 +34,7 @@ from ..errors import GameloreError
 from .kernel import F64, I8, I32, I64, U64, F64x2, I32x2, I64x2, kernel
 from .lookahead import draw_best, draw_each
 from .player import Player, Turn
-from .position_graph import longer
+from .position_graph import longer, memory_cap
 from .random_streams import below, extend, mix
 
 if TYPE_CHECKING:
@@ -127,6 +127,10 @@ BORN, SEEN, LISTED, CLOSED = 0, 1, 2, 3
 # columns of `Forest.links`
 PARENT, CHILD, SIBLING, DEPTH = 0, 1, 2, 3
 
+# arrays of a forest with an entry for each node, and for each move
+OF_NODES = ("states", "stage", "links", "led", "walks", "num_moves", "move_start")
+OF_MOVES = ("actions", "visits", "sums")
+
 
 class Forest:
     """Search trees of one game, one tree for each of the states uint64[trees, words].
@@ -165,6 +169,11 @@ class Forest:
         self.sums = np.zeros(0)
         self._scores = np.empty(1)
 
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of memory of the nodes and moves."""
+        return sum(getattr(self, name).nbytes for name in (*OF_NODES, *OF_MOVES))
+
     def select(self, trees: NDArray[np.int64], keys: NDArray[np.uint64]) -> NDArray[np.int32]:
         """Walk down tree `trees[i]` for each entry of `trees` int64[n], in this order. Return the end nodes int32[n].
 
@@ -174,7 +183,7 @@ class Forest:
         ends = trees.astype(np.int32)
         first = self.num_nodes
         if first + len(ends) > len(self.stage):
-            for name in ("states", "stage", "links", "led", "walks", "num_moves", "move_start"):
+            for name in OF_NODES:
                 setattr(self, name, longer(getattr(self, name), 2 * (first + len(ends))))
         self._descend(ends, keys)
         self._list(np.unique(ends[self.stage[ends] == SEEN]))
@@ -213,7 +222,7 @@ class Forest:
         self.stage[nodes] = np.where(counts.all(axis=1), LISTED, CLOSED)
         begin, self.num_listed = self.num_listed, self.num_listed + len(legal.actions)
         if self.num_listed > len(self.actions):
-            for name in ("actions", "visits", "sums"):
+            for name in OF_MOVES:
                 setattr(self, name, longer(getattr(self, name), 2 * self.num_listed))
         self.actions[begin : self.num_listed] = legal.actions
         if counts.max() > len(self._scores):
@@ -332,6 +341,9 @@ SEARCH = 2  # purpose of random numbers, besides EXPLORE and WHICH of random_str
 SELECTION, PLAYOUT = 0, 1  # the two uses of a simulation's random stream
 DEFAULT_SIMULATIONS = 1000
 HIGHEST_GOAL = 100
+FOREST_VARIABLE = "GAMELORE_SEARCH_MIB"  # environment variable: maximum size of the trees of a search by the clock
+FOREST_MIB = 512  # its default; while the trees grow, they need up to three times as much
+OF_THE_CLOCK = 0.95  # share of the time before the deadline for a search by the clock: the machine may be busy
 NODES_AT_ONCE = 1 << 20  # maximum number of nodes of all trees that grow at once, if a number of simulations is given
 
 
@@ -340,6 +352,8 @@ class SearchSettings:
     """Budget and parameters of a search.
 
     simulations  number of simulations per tree; 1000 if neither simulations nor seconds are given
+    clock        if neither simulations nor seconds are given and the turn has a deadline: search until shortly before
+                 this deadline, but with trees of at most FOREST_VARIABLE MiB. `gamelore serve` sets this option
     seconds      time for all lanes of one call together. If both budgets are given, the search ends when the first of
                  them is used up. The results of a search with a time budget are not repeatable. Such a search begins
                  with few leaves, so that it has results even if playouts are slow. If no simulation ends in time, the
@@ -359,9 +373,10 @@ class SearchSettings:
     leaves: int = 32
     playouts: int = 4
     max_plies: int = MAX_PLIES
+    clock: bool = False
 
     def __post_init__(self) -> None:
-        if self.simulations is None and self.seconds is None:
+        if self.simulations is None and self.seconds is None and not self.clock:
             object.__setattr__(self, "simulations", DEFAULT_SIMULATIONS)
         for name in ("simulations", "leaves", "playouts", "max_plies"):
             _check(name, getattr(self, name), 1)
@@ -374,6 +389,9 @@ def _check(name: str, value: float | None, least: int) -> None:
         raise GameloreError(
             f"expected {name} of at least {least}, got {value}; choose another value, or leave the option out"
         )
+
+
+REHEARSAL = SearchSettings(simulations=2, leaves=1, playouts=1, max_plies=2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,16 +417,20 @@ def search(
 
     Without a time limit, tree i depends only on states[i], keys[i] and the engine. The time limit is the end of
     `settings.seconds` or `deadline` (in seconds of `time.monotonic`), whichever is first. Simulations that are
-    unfinished at the time limit are dropped, and no simulation starts that would probably end too late. Terminal and
-    stuck states have no moves.
+    unfinished at the time limit are dropped, and no simulation starts that would probably end too late. Without any
+    limit, there are 1000 simulations. Terminal and stuck states have no moves.
     """
     forest = Forest(game, states, settings.exploration)
     if settings.seconds is not None:
         own = monotonic() + settings.seconds
         deadline = own if deadline is None else min(own, deadline)
-    limit = np.inf if settings.simulations is None else settings.simulations
+    limit = settings.simulations or (DEFAULT_SIMULATIONS if deadline is None else np.inf)
+    most_bytes = np.inf
+    if settings.simulations is None and settings.seconds is None and deadline is not None:
+        deadline = monotonic() + OF_THE_CLOCK * (deadline - monotonic())
+        most_bytes = memory_cap(FOREST_VARIABLE, FOREST_MIB)
     done, each, begin = 0, 0.0, monotonic()
-    while done < limit:
+    while done < limit and forest.num_bytes < most_bytes:
         leaves = int(min(settings.leaves, limit - done, np.inf if deadline is None else done + 1))
         if done and deadline is not None and begin + leaves * each > deadline:
             break  # the next simulations would end too late if they take as long as the last ones
@@ -448,6 +470,14 @@ def _at_roots(forest: Forest, trees: int) -> Searched:
     return Searched(offsets, visits, means)
 
 
+def prepare_search(game: Game) -> None:
+    """Compile and load everything that `search` needs in this game, by a search of two simulations and short playouts.
+
+    Without this call, the first search does it.
+    """
+    search(game, game.initial[None], extend(np.zeros(1, np.uint64), SEARCH), REHEARSAL)
+
+
 class UCT(Player):
     """Player that makes the move with the most visits in a search. Among moves with equal visits it chooses at random.
 
@@ -456,6 +486,10 @@ class UCT(Player):
 
     def __init__(self, settings: SearchSettings | None = None) -> None:
         self.settings = settings or SearchSettings()
+
+    def prepare(self, game: Game, role: int) -> None:
+        """See `Player.prepare` and `prepare_search`."""
+        prepare_search(game)
 
     def choose(self, turn: Turn) -> NDArray[np.int32]:
         """See `Player.choose`. A single legal move is made without a search."""

@@ -19,7 +19,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from ..circuit.playout import GROUPS, RANDOM, REMAINING, STATE, Block
+from ..circuit.playout import GROUPS, RANDOM, REMAINING, Block
+from ..circuit.sampling import STATE
 from ..circuit.tape import LANES, words
 from ..circuit.transpose import RowJob
 from ..errors import GameloreError

@@ -1,0 +1,135 @@
+"""Count late and `nil` answers of a player on a busy machine: `python benchmarks/late.py FOLDER`.
+
+For each sheet of FOLDER, `gamelore serve` plays whole matches as the first role against random players, until it was
+asked for `--moves` moves. Its cache of compiled games is empty at the START of the first match, and one process for
+each core (`--burners`) does nothing but use the processor.
+
+    late     answers that came after the playclock, or not at all
+    nil      answers that were no move
+    first    answers for which the player was late, so that the server answered for it; the others are its own moves
+    slowest  seconds of the slowest answer to PLAY
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+import typer
+
+import gamelore
+from gamelore.net.host import HostSettings, LocalSeat, RemoteSeat, run_match
+from gamelore.net.http import Client
+from gamelore.net.messages import NIL, Start
+
+SHEETS = "ticTacToe,connectFour,quad,3pttc,reversi"
+LATE = "the player is late"  # in the log of the server
+SERVE = (sys.executable, "-c", "from gamelore.cli import main; main()", "serve", "--port", "0", "--json")
+BURN = (sys.executable, "-c", "while True: pass")
+
+
+@dataclass(eq=False)
+class TimedSeat(RemoteSeat):
+    """A remote player whose answers are timed. Answers without a move have no time."""
+
+    seconds_to_start: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    num_asked: int = 0
+    num_nil: int = 0
+
+    async def start(self, start: Start, number: int, seconds: float) -> str:
+        begin = time.monotonic()
+        reply = await super().start(start, number, seconds)
+        self.seconds_to_start.append(time.monotonic() - begin)
+        return reply
+
+    async def play(self, match: str, moves: Sequence[str] | None, seconds: float) -> str:
+        self.num_asked += 1
+        begin = time.monotonic()
+        reply = await super().play(match, moves, seconds)
+        self.seconds.append(time.monotonic() - begin)
+        self.num_nil += reply.strip().lower() == NIL
+        return reply
+
+    def late(self, playclock: int) -> int:
+        """Return the number of answers that came after the clock, or not at all."""
+        return self.num_asked - sum(seconds <= playclock for seconds in self.seconds)
+
+
+@contextmanager
+def burning(number: int) -> Iterator[None]:
+    """Use so many cores."""
+    processes = [subprocess.Popen(BURN) for _ in range(number)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def serving(player: str, log: Path) -> Iterator[str]:
+    """Run a player with an empty cache of compiled games in a process of its own; yield its URL."""
+    with TemporaryDirectory() as folder, log.open("w") as errors:
+        environment = {**os.environ, "GAMELORE_CACHE": f"{folder}/cache"}
+        command = [*SERVE, "--player", player, "--knowledge", f"{folder}/k.db"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment)
+        assert process.stdout is not None
+        try:
+            yield json.loads(process.stdout.readline())["url"]
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait()
+
+
+async def played(game: gamelore.Game, url: str, settings: HostSettings, moves: int) -> TimedSeat:
+    """Play matches until the player at this URL was asked for so many moves."""
+    async with AsyncExitStack() as stack:
+        seat = TimedSeat(url, await stack.enter_async_context(Client()))
+        others = [await stack.enter_async_context(LocalSeat("random", game)) for _ in game.roles[1:]]
+        for number in count():
+            await run_match(game, [seat, *others], settings, number)
+            if seat.num_asked >= moves:
+                break
+        return seat
+
+
+def main(
+    folder: Annotated[Path, typer.Argument(help="Folder with rulesheets as NAME.kif.")],
+    sheets: Annotated[str, typer.Option(help="Names of sheets, joined by commas.")] = SHEETS,
+    player: Annotated[str, typer.Option(help="The player.")] = "uct",
+    moves: Annotated[int, typer.Option(help="Least number of moves in each game.")] = 20,
+    startclock: int = 10,
+    playclock: int = 1,
+    burners: Annotated[int, typer.Option(help="Busy processes beside the player; -1: one for each core.")] = -1,
+) -> None:
+    settings = HostSettings(startclock, playclock, extra=5.0)
+    for name in sheets.split(","):
+        game = gamelore.load(str(folder / f"{name}.kif"))
+        with TemporaryDirectory() as logs:
+            log = Path(logs) / "log"
+            with burning(os.cpu_count() or 1 if burners < 0 else burners), serving(player, log) as url:
+                seat = asyncio.run(played(game, url, settings, moves))
+            first = log.read_text().count(LATE)
+        print(
+            f"{name:14} {seat.num_asked:3} moves, {seat.late(playclock):3} late, {seat.num_nil:3} nil, "
+            f"{first:3} first, slowest {max(seat.seconds):.2f} s; slowest START {max(seat.seconds_to_start):.1f} s",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    typer.run(main)

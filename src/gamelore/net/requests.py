@@ -1,0 +1,149 @@
+"""The side of a child process of the pool: answer requests, and limit memory and processor time.
+
+A child process reads requests from standard input. Each request is one line with a JSON object, {"do": name, ..}. The
+process answers each request with one line, {"ok": value} or {"error": kind, ..}. The first request creates an object;
+all later requests call its methods. Rules from the network are untrusted, so the process sets limits on its own memory
+and processor time. When it exceeds the memory, it exits with OUT_OF_MEMORY. When it exceeds the processor time, the
+system kills it (SIGXCPU). The pool kills the process when a request takes too long for any other reason.
+
+The pipes of standard input and standard output carry only requests and answers. So the output of a player goes to
+standard error, and the player's standard input is empty.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import resource
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import IO, Any, Protocol
+
+from ..errors import GameloreError, GDLError, player_bug
+from ..ground.clingo import Limits
+
+OUT_OF_MEMORY = 70  # exit code
+MAX_LINE = 16_000_000  # maximum bytes of a request or an answer
+LITERAL = 250  # approximate bytes for a ground literal and all data derived from it
+GROUNDING = 0.25  # share of the preparation time for one grounding; two may run before the reasoner is tried
+
+
+class Answering(Protocol):
+    """An object whose methods are called by requests. `is_lasting` is the answer to the first request."""
+
+    is_lasting: bool
+
+
+def limits_within(memory: int, prepare_seconds: float) -> Limits:
+    """Return the limits of grounding for a process with this memory in bytes and this time to prepare a game."""
+    usual = Limits()
+    return Limits(min(usual.seconds, GROUNDING * prepare_seconds), min(usual.literals, memory // LITERAL))
+
+
+@contextmanager
+def processor_time(seconds: float) -> Iterator[None]:
+    """Let the system kill the process if the `with` block uses more processor time than `seconds`."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    soft, hard = _lowered(resource.RLIMIT_CPU, math.ceil(used.ru_utime + used.ru_stime + seconds))
+    resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_CPU, (hard, hard))
+
+
+def answer_requests(create: Callable[..., Answering]) -> None:
+    """Answer requests until the input ends. The first request has the arguments of `create`, among them `memory`."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _end_with_the_parent()
+    requests, answers = _pipes()
+    created: Answering | None = None
+
+    def ask(do: str, **given: Any) -> Any:
+        nonlocal created
+        if created is not None:
+            return getattr(created, do)(**given)
+        _limit(given["memory"])
+        created = create(**given)
+        return created.is_lasting
+
+    try:
+        for line in requests:
+            answers.write(_line(answer(ask, json.loads(line))) + "\n")
+            answers.flush()
+    except MemoryError:
+        os._exit(OUT_OF_MEMORY)
+    except BrokenPipeError:  # the process of the pool has ended
+        os._exit(1)
+
+
+def answer(ask: Callable[..., Any], request: dict[str, Any]) -> dict[str, Any]:
+    """Return the answer to a request. Turn every error except MemoryError into an answer."""
+    try:
+        return {"ok": ask(**request)}
+    except MemoryError:
+        raise
+    except GDLError as error:
+        place = {name: getattr(error, name) for name in ("message", "line", "column", "rule", "remedy")}
+        return {"error": type(error).__name__, **place}
+    except GameloreError as error:
+        if bug := player_bug(error):
+            _print(bug)
+        return {"error": type(error).__name__, "message": str(error)}
+    except Exception as error:  # most likely an error in the code of the player
+        _print(player_bug(error) or traceback.format_exc())
+        return {"error": "GameloreError", "message": f"the player failed with {type(error).__name__}: {error}"}
+
+
+def _limit(memory: int) -> None:
+    """Limit the address space to `memory` bytes, and disable core files."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    most, _ = _lowered(resource.RLIMIT_AS, memory)
+    refusals = () if sys.platform == "linux" else (ValueError, OSError)  # macOS may refuse the limit
+    with suppress(*refusals):
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def _lowered(limit: int, most: int) -> tuple[int, int]:
+    """Return a soft value for a system limit, at most `most`, and the present hard value."""
+    _, hard = resource.getrlimit(limit)
+    return most if hard == resource.RLIM_INFINITY else min(most, hard), hard
+
+
+def _end_with_the_parent() -> None:
+    """Let Linux kill this process when its parent ends; on other systems it ends when it next reads a request."""
+    if sys.platform == "linux":
+        import ctypes
+
+        set_parent_death_signal = 1
+        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
+
+
+def _pipes() -> tuple[IO[str], IO[str]]:
+    """Move requests and answers to new file descriptors.
+
+    A player then has an empty standard input, and its output goes to standard error.
+    """
+    requests, answers = (os.fdopen(os.dup(number), mode, encoding="utf-8") for number, mode in ((0, "r"), (1, "w")))
+    nowhere = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nowhere, 0)
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+    return requests, answers
+
+
+def _print(text: str) -> None:
+    """Print a text on standard error, without control characters."""
+    print("".join(mark if mark.isprintable() or mark == "\n" else "?" for mark in text), file=sys.stderr, flush=True)
+
+
+def _line(answer: dict[str, Any]) -> str:
+    line = json.dumps(answer)
+    if len(line) < MAX_LINE:
+        return line
+    message = f"expected an answer of at most {MAX_LINE} bytes, got {len(line)}; the position has too many moves"
+    return json.dumps({"error": "GameloreError", "message": message})

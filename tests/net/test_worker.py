@@ -1,0 +1,145 @@
+"""The worker in this process: everything that a match needs is compiled before the match begins."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gamelore.catalogue import player
+from gamelore.circuit import native
+from gamelore.net.belief import PlayerMatches
+from gamelore.net.host import LocalSeat
+from gamelore.net.worker import Worker
+from gamelore.players.uct import UCT, SearchSettings
+from gamelore.rulesheets import load, path
+
+CONNECT_FOUR = path("connectfour").read_text(encoding="utf-8")
+CUT = {"connectfour": 12, "tictactoe": 12, "goofspiel": 12, "tictactoe3p": 12}
+
+ALARM = """
+import time
+from pathlib import Path
+from gamelore.players.player import Player
+
+class Alarm(Player):
+    def choose(self, turn):
+        Path(__file__).with_name("left").write_text(str(turn.deadline - time.monotonic()))
+        return turn.graph.num_moves[turn.rows, turn.role] - 1
+"""
+
+
+@pytest.fixture
+def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """What was compiled and what was loaded, with an empty cache on disk and in memory."""
+    monkeypatch.setenv("GAMELORE_CACHE", str(tmp_path / "cache"))
+    native.compiled_kernel.cache_clear()
+    happened: list[str] = []
+
+    def note(owner: Any, name: str) -> None:
+        old = getattr(owner, name)
+
+        def noted(*given: Any) -> Any:
+            happened.append(name)
+            return old(*given)
+
+        monkeypatch.setattr(owner, name, noted)
+
+    note(native, "assemble")
+    note(native.LoadedCode, "__init__")
+    yield happened
+    native.compiled_kernel.cache_clear()
+
+
+def match(worker: Worker, name: str, rules: str, happened: list[str]) -> None:
+    """Play one match; nothing is compiled or loaded from its START on."""
+    game = load(name, engine="reasoner")  # compiles nothing itself
+    role, position, joint = game.roles[0], game.start(), []
+    worker.start("m", role, rules)
+    before = len(happened)
+    for _ in range(CUT[name]):
+        legal, _, end, _ = worker.advance("m", joint)
+        if end:
+            break
+        mine = worker.choose("m", time.monotonic() + 60, 60.0)
+        assert mine in legal
+        joint = [mine, *(moves[0] for moves in list(position.legal.values())[1:])]
+        position = position.play(joint)
+    worker.stop("m", joint)
+    assert len(happened) == before
+
+
+@pytest.mark.parametrize("name", CUT)
+@pytest.mark.parametrize("is_known", [True, False])
+def test_nothing_is_compiled_after_start(compiled: list[str], tmp_path: Path, name: str, is_known: bool) -> None:
+    rules = path(name).read_text(encoding="utf-8") + ("" if is_known else "\n(another fact)")
+    worker = Worker("uct:simulations=40", {"knowledge": tmp_path / "k.db"}, 1 << 30, 60.0)
+    shared = compiled.count("assemble")
+    assert shared > 10  # kernels that all games share
+    assert worker.recognise(rules)["name"].startswith(name if is_known else "game-")
+    worker.prepare(rules)
+    match(worker, name, rules, compiled)
+    assert compiled.count("assemble") == shared + 1  # the playouts of this game
+
+
+@pytest.mark.parametrize("spec", ["uct", "baseline:search=1"])
+def test_a_preview_gets_the_player_ready(compiled: list[str], tmp_path: Path, spec: str) -> None:
+    worker = Worker(spec, {"knowledge": tmp_path / "k.db"}, 1 << 30, 60.0)
+    worker.prepare(CONNECT_FOUR)
+    worker.prepare_player(CONNECT_FOUR)
+    before = list(compiled)
+    worker.start("m", "red", CONNECT_FOUR)
+    worker.advance("m", None)
+    assert worker.choose("m", time.monotonic() + 0.2, 60.0) in [f"(drop {column})" for column in range(1, 8)]
+    assert compiled == before
+
+
+def test_a_player_without_a_search_compiles_no_playouts(compiled: list[str], tmp_path: Path) -> None:
+    worker = Worker("baseline", {"knowledge": tmp_path / "k.db"}, 1 << 30, 60.0)
+    shared = compiled.count("assemble")
+    match(worker, "tictactoe", path("tictactoe").read_text(encoding="utf-8"), compiled)
+    assert compiled.count("assemble") == shared
+
+
+def test_a_local_player_is_prepared_before_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    happened: list[str] = []
+    monkeypatch.setattr(UCT, "prepare", lambda self, game, role: happened.append(f"prepare {game.name} {role}"))
+    monkeypatch.setattr(UCT, "begin", lambda self, role, started: happened.append("begin"))
+    seat = LocalSeat("uct", load("tictactoe"))
+    seat._matches.start("m", "oplayer", 0)
+    seat._thread.shutdown()
+    assert happened == ["prepare tictactoe 1", "begin"]
+
+
+def test_getting_ready_changes_no_move() -> None:
+    def choices(is_prepared: bool) -> list[str]:
+        matches = PlayerMatches(load("connectfour"), player("uct:simulations=50"), seed=3)
+        if is_prepared:
+            matches.player.prepare(matches.game, 0)
+        matches.start("m", "red", 0)
+        return [matches.choose("m")]
+
+    assert choices(False) == choices(True)
+
+
+def test_the_time_of_a_move_ends_with_its_share(tmp_path: Path) -> None:
+    """Matches that share a process share the time, or the last one of them would have none."""
+    file, rules = tmp_path / "alarm.py", path("tictactoe").read_text(encoding="utf-8")
+    file.write_text(ALARM)
+    worker = Worker(f"{file}:Alarm", {}, 1 << 30, 60.0)
+    for share, most in ((10.0, 10.0), (1000.0, 100.0)):
+        worker.start(str(share), "xplayer", rules)
+        worker.advance(str(share), None)
+        worker.choose(str(share), time.monotonic() + 100.0, share)
+        assert 0 < float((tmp_path / "left").read_text()) <= most
+
+
+def test_by_the_clock_is_the_default_of_the_server_only() -> None:
+    assert player("uct").settings == SearchSettings(simulations=1000)  # type: ignore[attr-defined]
+    by_clock = player("uct", clock=True).settings  # type: ignore[attr-defined]
+    assert (by_clock.simulations, by_clock.seconds) == (None, None)
+    assert player("uct:simulations=7", clock=True).settings.simulations == 7  # type: ignore[attr-defined]
+    assert player("uct:seconds=0.5", clock=True).settings.seconds == 0.5  # type: ignore[attr-defined]
