@@ -90,7 +90,7 @@ ENDLESS = "(role a) (init x) (legal a go) (<= (next x) (true x)) (<= terminal (n
 
 def test_progress_never_falls_and_any_thread_may_stop_all(monkeypatch):
     game, told, threads = gamelore.load("connect3", engine="native"), [], []
-    monkeypatch.setattr(game._engine._playout_runner, "_steps_per_call", 1)
+    monkeypatch.setattr(game._engine.playout_runner, "_steps_per_call", 1)
     game.playouts(20_000, threads=4, progress=told.append)
     assert told == sorted(told)
     assert told[-1] == 20_000

@@ -1,5 +1,8 @@
 """The player: its tree follows the match, its budgets hold, and it plays forced wins."""
 
+from dataclasses import replace
+from time import monotonic
+
 import numpy as np
 import pytest
 
@@ -7,6 +10,10 @@ from conftest import ONE_SHOT
 from gamelore import load
 from gamelore.catalogue import play_matches, player
 from gamelore.errors import GameloreError
+from gamelore.matches.match import MatchState
+from gamelore.players.player import Turn
+from gamelore.players.position_graph import PositionGraph
+from gamelore.players.random_streams import stream
 from gamelore.search import champion
 from gamelore.search.champion import ChampionSettings, Gamelore
 from gamelore.search.thinking import Search
@@ -100,3 +107,59 @@ def test_options() -> None:
     with pytest.raises(GameloreError, match="expected share of at least 1"):
         player("gamelore:share=0")
     assert champion.DEFAULT_SIMULATIONS == 10_000
+
+
+def turn_of(state: MatchState, role: int, deadline: float | None = None) -> Turn:
+    return replace(state.turn(role, stream(1)), deadline=deadline)
+
+
+def soon() -> float:
+    return monotonic() + 0.05
+
+
+def test_it_ponders_on_the_position_after_its_move() -> None:
+    thinker, state = player("gamelore:simulations=50"), MatchState(PositionGraph(load("connectfour")))
+    thinker.prepare(state.graph.game, 0)
+    thinker.begin(0, state.started(0))
+    assert thinker.ponder(turn_of(state, 0, soon())), "in the startclock"
+    search = thinker._searches[0]
+    before = search.visits
+    choice = int(thinker.choose(turn_of(state, 0))[0])
+    assert search.visits == before + 50
+    assert thinker.ponder(turn_of(state, 0, soon())), "after its move"
+    state.play([choice, 0])
+    assert search.is_at(state.graph.states[state.row])
+    pondered = search.visits
+    assert pondered > 0
+    assert thinker.ponder(turn_of(state, 0, soon())), "while the other role thinks"
+    assert search.visits > pondered
+    reply = 4
+    state.play([0, reply])
+    thinker.choose(turn_of(state, 0))
+    assert thinker._searches[0] is search
+    assert search.visits > 50, "the replies were searched before"
+
+
+def test_it_finds_its_way_if_another_move_was_played_for_it() -> None:
+    thinker, state = player("gamelore:simulations=50"), MatchState(PositionGraph(load("connectfour")))
+    thinker.begin(0, state.started(0))
+    choice = int(thinker.choose(turn_of(state, 0))[0])
+    thinker.ponder(turn_of(state, 0, soon()))
+    state.play([(choice + 1) % 8, 0])
+    assert thinker.ponder(turn_of(state, 0, soon()))
+    assert thinker._searches[0].is_at(state.graph.states[state.row])
+
+
+def test_it_does_not_ponder_if_told_so() -> None:
+    thinker, state = player("gamelore:ponder=no"), MatchState(PositionGraph(load("connectfour")))
+    thinker.begin(0, state.started(0))
+    assert not thinker.ponder(turn_of(state, 0, soon()))
+    assert not player("random").ponder(turn_of(state, 0, soon()))
+
+
+def test_lanes_share_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = player("gamelore:memory=256")
+    assert isinstance(made, Gamelore)
+    assert [made._memory(lane) for lane in (0, 1, 2, 9)] == [128, 64, 32, 16]
+    monkeypatch.setenv("GAMELORE_SEARCH_MIB", "100")
+    assert Gamelore()._memory(0) == 50

@@ -2,11 +2,11 @@
 
 The code adds up the planes of legal moves. The sum is the number of legal moves in each lane. It is a list of *digits*,
 which are planes, the least significant digit first. Then the code draws a random number below this sum in each lane. It
-draws as many random bits as the number sum - 1 has in binary, and repeats this until the result is below the sum. Next, it passes through the moves once more, eight at a time, and subtracts the
-number of legal moves among the eight from the random number. In lanes in which this underflows, the move is one of
-these eight. The code is a loop over the moves, and takes less than 2 ns for each move. The alternative is to transpose
-the legal planes and to select a move in the words of each lane. The transposition alone takes 1.4 ns for each move, so
-the alternative is never faster.
+draws as many random bits as the number sum - 1 has in binary, and repeats this until the result is below the sum. Next,
+it passes through the moves once more, eight at a time, and subtracts the number of legal moves among the eight from the
+random number. In lanes in which this underflows, the move is one of these eight. The code is a loop over the moves, and
+takes less than 2 ns for each move. The alternative is to transpose the legal planes and to select a move in the words
+of each lane. The transposition alone takes 1.4 ns for each move, so the alternative is never faster.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def num_bytes(text: str) -> int:
     "serve",
     "serve",
     "serve --player transfer --knowledge knowledge.db --opponent egreedy",
-    "serve --player uct",
+    "serve --player gamelore:ponder=no --memory 8G",
     "serve --player uct:seconds=4 --port 9148 --matches-at-once 10",
     "serve --player baseline --search 3 --quota 500M",
     "serve --player my_player.py:MyPlayer --name mine",
@@ -75,7 +75,7 @@ def num_bytes(text: str) -> int:
 def serve(
     player: Annotated[
         str, Option(metavar="PLAYER", help="A player from `gamelore players`, or FILE.py:CLASS.")
-    ] = "transfer",
+    ] = "gamelore",
     port: Annotated[int, Option(min=0, max=65535, help="Port of the player; 0 for any free port.")] = 9147,
     name: Annotated[str, Option(help="Name of the player in its answers to INFO; one word.")] = "gamelore",
     matches_at_once: Annotated[
@@ -121,9 +121,10 @@ def serve(
 ) -> None:
     """Play over the network: answer game managers that speak the GGP protocol, until Ctrl-C.
 
-    Every move is sent in time. If the player has not found a move in time, the first legal move is sent. The player
-    `uct` searches until shortly before the playclock ends, unless it has a budget. Learners store their knowledge after
-    every match. They recognise a game if its names are changed, and start a new game with knowledge from other games.
+    Every move is sent in time. If the player has not found a move in time, the first legal move is sent. The players
+    `gamelore` and `uct` search until shortly before the playclock ends, unless they have a budget; `gamelore` also
+    searches in the startclock and while the others think. Learners, such as --player transfer, store their knowledge
+    after every match. They recognise a game if its names are changed, and start a new game with knowledge from others.
 
     By default, only programs on this machine can connect. Rules from the network are read and played in separate
     processes with limits on memory and time. With --json, one line of JSON gives the address of the player.

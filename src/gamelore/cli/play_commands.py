@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ..matches.match import MatchRecord, MatchState
     from ..players.position_graph import PositionGraph
 
+DEFAULT_PLAYER = "gamelore"
 app = typer.Typer()
 
 
@@ -38,18 +39,20 @@ app = typer.Typer()
     "play connect3 weak random --matches 100 --records matches.jsonl --json",
     "play losetictactoe expert random --matches 1000 --regret",
     "play losetictactoe seqplayer perfect --matches 100",
-    "play tictactoe human egreedy",
+    "play connectfour human",
     "play connect3 baseline egreedy --matches 500",
     kept="no record was written",  # learners still store their knowledge after every finished match
 )
 def play(
     game: GameName,
-    players: Annotated[
-        list[str],
+    given: Annotated[
+        list[str] | None,
         Argument(
-            metavar="PLAYER", help="The player of each role, such as uct:simulations=500; see `gamelore players`."
+            metavar="PLAYER",
+            help="The player of each role, such as uct:simulations=500; see `gamelore players`.",
+            show_default="gamelore",
         ),
-    ],
+    ] = None,
     matches: Annotated[int, Option(min=1, help="Number of matches; a single match is shown move by move.")] = 1,
     records: Annotated[
         Path | None,
@@ -67,9 +70,10 @@ def play(
 ) -> None:
     """Play matches between players, and count their goals.
 
-    The strongest player is uct. By default it makes 1000 simulations for each move. To change this, write for example
-    uct:simulations=5000, or uct:seconds=0.5 for a time limit. Several matches are played at the same time and share
-    this limit: one move in every match takes 0.5 seconds in total.
+    The strongest player is gamelore; it plays every role for which no player is named. By default it makes 10,000
+    simulations for each move. To change this, write for example gamelore:simulations=50000, or gamelore:seconds=0.5 for
+    a time limit. Several matches are played at the same time and share this limit: one move in every match takes 0.5
+    seconds in total. The player uct is the plain search of textbooks.
 
     The players perfect, xreasonable, expert and novice need the solution of the game, and so does --regret. It is
     computed first (see `gamelore solve`). If the solution leaves out a step counter, these players ignore the counter.
@@ -88,6 +92,7 @@ def play(
 
     rules = console.load_game(game, engine)
     _check_folder(records)
+    players = [*(given or ()), *[DEFAULT_PLAYER] * (rules.num_roles - len(given or ()))]
     with console.usage():
         opponents = players[::-1] if len(players) == 2 else [None] * len(players)
         seats = [player(spec, seed=seed, opponent=opponent) for spec, opponent in zip(players, opponents, strict=True)]

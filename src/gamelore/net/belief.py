@@ -145,6 +145,10 @@ class BelievedMatch:
             )
         return self._theirs(legal[choice])
 
+    def ponder(self, player: Player, deadline: float) -> bool:
+        """Let the player think about the present position; see `Player.ponder`."""
+        return bool(self.beliefs and not self.end and player.ponder(self._turn(self.beliefs[0], deadline)))
+
     def finished(self) -> Finished | None:
         """Return the finished match for the learner.
 
@@ -346,6 +350,10 @@ class PlayerMatches:
         Raise GameloreError if the role has no legal move, or if the player chooses an illegal move.
         """
         return self._find(match).move(self.player, deadline)
+
+    def ponder(self, match: str, deadline: float) -> bool:
+        """Let the player think about the position of a match until the deadline; return whether it did."""
+        return self._find(match).ponder(self.player, deadline)
 
     def stop(self, match: str, moves: Sequence[str] | None) -> Ended:
         """Take the host's report of the last joint move, and end the match.

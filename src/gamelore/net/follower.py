@@ -91,6 +91,10 @@ class Follower:
         self._games: dict[str, Game] = {}
         self._matches: dict[str, FollowedMatch] = {}
 
+    def idle(self) -> bool:
+        """Do nothing between requests."""
+        return False
+
     def recognise(self, rules: str, new_games: object = ()) -> dict[str, Any]:
         """Return a key of the rules. Rules under other names count as another game."""
         return {"key": hashlib.sha256(rules.encode()).hexdigest(), "name": "", "is_new": False}

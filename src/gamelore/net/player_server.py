@@ -467,7 +467,7 @@ class _Session:
 
 
 def serve(
-    player: str | type[Player] = "transfer",
+    player: str | type[Player] = "gamelore",
     *,
     port: int = PORT,
     address: str = "127.0.0.1",

@@ -16,6 +16,7 @@ import json
 import math
 import os
 import resource
+import select
 import signal
 import sys
 import traceback
@@ -27,6 +28,7 @@ from ..errors import GameloreError, GDLError, player_bug
 from ..ground.clingo import Limits
 
 OUT_OF_MEMORY = 70  # exit code
+PIPE_BYTES = 1 << 16  # bytes that are read at once
 MAX_LINE = 16_000_000  # maximum bytes of a request or an answer
 LITERAL = 250  # approximate bytes for a ground literal and all data derived from it
 GROUNDING = 0.25  # share of the preparation time for one grounding; two may run before the reasoner is tried
@@ -36,6 +38,10 @@ class Answering(Protocol):
     """An object whose methods are called by requests. `is_lasting` is the answer to the first request."""
 
     is_lasting: bool
+
+    def idle(self) -> bool:
+        """Use a moment between two requests; return False if there is nothing to do until the next request."""
+        ...
 
 
 def limits_within(memory: int, prepare_seconds: float) -> Limits:
@@ -72,7 +78,7 @@ def answer_requests(create: Callable[..., Answering]) -> None:
         return created.is_lasting
 
     try:
-        for line in requests:
+        for line in _lines(requests, lambda: created is not None and created.idle()):
             answers.write(_line(answer(ask, json.loads(line))) + "\n")
             answers.flush()
     except MemoryError:
@@ -123,12 +129,28 @@ def _end_with_the_parent() -> None:
         ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
 
 
-def _pipes() -> tuple[IO[str], IO[str]]:
-    """Move requests and answers to new file descriptors.
+def _lines(pipe: int, idle: Callable[[], bool]) -> Iterator[bytes]:
+    """Yield the lines from a pipe. While there is no line, call `idle` until it returns False."""
+    received = b""
+    while True:
+        line, end, received = received.partition(b"\n")
+        if end:
+            yield line
+            continue
+        while not select.select([pipe], [], [], 0)[0] and idle():
+            pass
+        part = os.read(pipe, PIPE_BYTES)
+        if not part:
+            return
+        received = line + part
+
+
+def _pipes() -> tuple[int, IO[str]]:
+    """Move requests and answers to new file descriptors. Return (descriptor of the requests, stream for the answers).
 
     A player then has an empty standard input, and its output goes to standard error.
     """
-    requests, answers = (os.fdopen(os.dup(number), mode, encoding="utf-8") for number, mode in ((0, "r"), (1, "w")))
+    requests, answers = os.dup(0), os.fdopen(os.dup(1), "w", encoding="utf-8")
     nowhere = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nowhere, 0)
     os.dup2(2, 1)

@@ -20,7 +20,7 @@ from typing import Any
 
 from ..catalogue import player as by_name
 from ..circuit.playout import load_shared_code
-from ..errors import GameloreError, KnowledgeError
+from ..errors import GameloreError, KnowledgeError, player_bug
 from ..game.game import Game, make
 from ..gdl.lint import refuse
 from ..gdl.syntax import parse
@@ -33,6 +33,8 @@ from .belief import Advanced, Ended, LastingPlayer, PlayerMatches
 from .requests import answer_requests, limits_within, processor_time
 
 POSITIONS = 1 / 8  # share of the memory for the position graph of a game; a larger graph is discarded
+PONDERING = 0.02  # seconds; a request waits for at most this time
+MOST_PONDERING = 300.0  # seconds after the last request
 FOREST = 1 / 8  # share of the memory for the search trees of a move; a search stops when they are larger
 SAMPLE = """
 (role robot) (init start) (legal robot left) (legal robot right)
@@ -60,6 +62,7 @@ class Worker:
         self.prepare_seconds = prepare_seconds
         self.max_graph = int(POSITIONS * memory)
         self._player = partial(by_name, player, **options)
+        self._asked = time.monotonic()  # time of the last request for a match
         self._known = Recognition()
         self._recognised = lru_cache(maxsize=8)(self._recognise)
         self._games: dict[str, PlayerMatches] = {}
@@ -113,6 +116,7 @@ class Worker:
         `PlayerMatches.start`) and its present state.
         """
         matches, game = self._game(rules)
+        self._asked = time.monotonic()
         number = matches.start(match, role, number, game.renaming)
         for moves in (None, *history):
             state = matches.advance(match, moves)
@@ -129,6 +133,22 @@ class Worker:
         """
         return self._at(match).choose(match, min(deadline, time.monotonic() + share))
 
+    def idle(self) -> bool:
+        """Let the player think about the running matches for a moment; return whether it did.
+
+        A host that disappears leaves its matches behind, so the player stops some time after the last request.
+        """
+        if time.monotonic() - self._asked > MOST_PONDERING:
+            return False
+        try:
+            running = [(matches, match) for matches in self._games.values() for match in matches.running]
+            return any([matches.ponder(match, time.monotonic() + PONDERING) for matches, match in running])
+        except MemoryError:
+            raise
+        except Exception as error:
+            log.warning("the player failed while it pondered: %s", player_bug(error) or error)
+            return False
+
     def stop(self, match: str, moves: Sequence[str] | None) -> Ended:
         """See `PlayerMatches.stop`."""
         return self._at(match).stop(match, moves)
@@ -144,6 +164,7 @@ class Worker:
             matches.learn()
 
     def _at(self, match: str) -> PlayerMatches:
+        self._asked = time.monotonic()
         for matches in self._games.values():
             if match in matches.running:
                 return matches

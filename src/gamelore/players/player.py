@@ -94,13 +94,13 @@ class Player(Protocol):
         """Return for each lane of the turn the index of a move among the role's legal moves, int32[n]."""
         ...
 
-    def ponder(self, turn: Turn) -> None:
+    def ponder(self, turn: Turn) -> bool:
         """Think until the deadline of the turn, without an answer: in the startclock, or while other roles think.
 
-        The turn is the present position of one match. The player may have chosen its move in it already. It must not
-        change the moves of the player other than by the additional time for thought.
+        The turn is the present position of one match. The player may have chosen its move in it already. Return False
+        if there is nothing to think about; most players never think without being asked.
         """
-        return None
+        return False
 
     def prepare(self, game: Game, role: int) -> None:
         """Compile and load everything that the first move in this game needs.

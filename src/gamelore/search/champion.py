@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from time import monotonic
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import GameloreError
 from ..players.player import Player, Started, Turn
+from ..players.position_graph import MIB, memory_cap
 from ..players.random_streams import extend
+from ..players.uct import FOREST_VARIABLE, OF_THE_CLOCK
 from .growth import GrowthSettings
 from .thinking import MEMORY_MIB, Search
 
+if TYPE_CHECKING:
+    from ..game.game import Game
+
 DEFAULT_SIMULATIONS = 10_000
+_REHEARSED = 64  # walks that load everything that a search needs
+_LEAST_MEMORY = 16.0  # MiB of a tree
 _SEARCH = 3  # purpose of random numbers, see `players.random_streams`
 
 
@@ -26,13 +34,14 @@ class ChampionSettings(GrowthSettings):
                  other limit
     seconds      time for all lanes of one call together. If several limits are given, the first that is reached ends
                  the search. Results with a time limit are not repeatable
-    memory       limit on the memory of the tree of a match, in MiB
+    memory       limit on the memory of all trees together, in MiB; if it is not given, the environment variable
+                 GAMELORE_SEARCH_MIB, or else 1024
     ponder       whether the player also searches in the startclock and while the other roles think
     """
 
     simulations: int | None = None
     seconds: float | None = None
-    memory: float = MEMORY_MIB
+    memory: float | None = None
     ponder: bool = True
 
     def __post_init__(self) -> None:
@@ -75,10 +84,17 @@ class Gamelore(Player):
             self._chosen[int(turn.lanes[index])] = int(turn.plies[index]), int(choices[index])
         return choices
 
-    def ponder(self, turn: Turn) -> None:
+    def prepare(self, game: Game, role: int) -> None:
+        """See `Player.prepare`. The tree that this makes is used in the next match."""
+        search = Search(game, self.settings.growth, self._memory(0))
+        search.begin(game.initial, np.uint64(0))
+        search.run(_REHEARSED)
+        self._searches.setdefault(0, search)
+
+    def ponder(self, turn: Turn) -> bool:
         """See `Player.ponder`. If the move has been chosen and the others have no choice, think about what follows."""
         if not self.settings.ponder:
-            return
+            return False
         lane, ply, num_moves = int(turn.lanes[0]), int(turn.plies[0]), turn.graph.num_moves[turn.rows[0]]
         if self._plies.get(lane) == ply + 1:
             search = self._searches[lane]
@@ -90,7 +106,13 @@ class Gamelore(Player):
                 choices[turn.role] = chosen[1]
                 search.follow(choices)
                 self._plies[lane] = ply + 1
-        search.run(deadline=turn.deadline)
+        return search.run(deadline=turn.deadline) > 0
+
+    def _memory(self, lane: int) -> float:
+        """Return the memory of the tree of a lane in MiB. Each lane gets half of what the lanes before it have left."""
+        limit = self.settings.memory or memory_cap(FOREST_VARIABLE, MEMORY_MIB) / MIB
+        share = limit / 2 ** (lane + 1)
+        return float(max(share, _LEAST_MEMORY))
 
     def _simulations(self, turn: Turn) -> int | None:
         """Return the number of walks for a move; None for no limit."""
@@ -103,7 +125,7 @@ class Gamelore(Player):
         if self.settings.seconds is not None:
             limits.append(now + self.settings.seconds / len(turn.rows))
         if turn.deadline is not None:
-            limits.append(now + (turn.deadline - now) / lanes)
+            limits.append(now + OF_THE_CLOCK * (turn.deadline - now) / lanes)
         return min(limits, default=None)
 
     def _search(self, turn: Turn, index: int) -> Search:
@@ -111,7 +133,7 @@ class Gamelore(Player):
         lane, ply = int(turn.lanes[index]), int(turn.plies[index])
         search = self._searches.get(lane)
         if search is None or search.game is not turn.graph.game:
-            search = self._searches[lane] = Search(turn.graph.game, self.settings.growth, self.settings.memory)
+            search = self._searches[lane] = Search(turn.graph.game, self.settings.growth, self._memory(lane))
         state, before = turn.graph.states[turn.rows[index]], self._plies.get(lane)
         if before is not None and turn.log is not None and before <= ply:
             for choices in turn.log.choices[lane, before:ply]:
