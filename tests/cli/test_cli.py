@@ -124,7 +124,8 @@ def test_a_wrong_name_gets_the_nearest_right_ones(store: Path) -> None:
     assert "egreedy, random, weak" in message
     assert "got 'egreedi'; did you mean egreedy?" in message
     assert "did you mean filler?" in run("play", "tictactoe", "egreedy:fillr=first", "random", code=2)
-    assert "expected 2 players, one for each of xplayer, oplayer, got 1" in run("play", "tictactoe", "random", code=2)
+    players = ["random"] * 3
+    assert "expected 2 players, one for each of xplayer, oplayer, got 3" in run("play", "tictactoe", *players, code=2)
     assert "No such option" in run("games", "--jsno", code=2)
 
 

@@ -175,3 +175,8 @@ def test_what_a_player_refuses_itself_and_illegal_moves_are_one_line(buggy: Path
         "error: expected a legal move of xplayer from Late, got (mark 4 4); legal moves: (mark 1 1), "
     )
     assert "Traceback" not in told
+
+
+def test_roles_without_a_named_player_are_played_by_gamelore(store: Path) -> None:
+    played = run_json("play", "tictactoe", "random", "--matches", 2)
+    assert [seat["player"] for seat in played["players"]] == ["random", "gamelore"]
