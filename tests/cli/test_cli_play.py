@@ -180,3 +180,20 @@ def test_what_a_player_refuses_itself_and_illegal_moves_are_one_line(buggy: Path
 def test_roles_without_a_named_player_are_played_by_gamelore(store: Path) -> None:
     played = run_json("play", "tictactoe", "random", "--matches", 2)
     assert [seat["player"] for seat in played["players"]] == ["random", "gamelore"]
+
+
+def test_think_shows_moves_proofs_and_the_best_line(store: Path) -> None:
+    played = ("--play", "(mark 1 1)", "--play", "(mark 1 2)")
+    text = run("think", "tictactoe", *played, "--simulations", 5000).stdout
+    assert "xplayer's move" in text
+    assert "100 in 5 plies" in text
+    assert "best line: (mark " in text
+    thought = run_json("think", "tictactoe", *played, "--simulations", 5000)
+    assert thought["proved"]
+    best = thought["moves"]["xplayer"][0]
+    assert (best["low"], best["high"], best["plies"]) == (100, 100, 5)
+    assert len(thought["line"]) == 5
+    assert thought["line"][0] == [best["move"], "noop"]
+    assert len(thought["moves"]["xplayer"]) == 7
+    over = " ".join(f"(cell {x} 1 x)" for x in (1, 2, 3)) + " (control oplayer)"
+    assert "expected a position in which the match goes on" in run("think", "tictactoe", "--facts", over, code=1).stderr

@@ -1,4 +1,4 @@
-"""show, perft, symmetries and solve: draw positions, count move sequences, find symmetries, compute exact values."""
+"""show, think, perft, symmetries and solve: draw positions, search, count moves, find symmetries, compute values."""
 
 from __future__ import annotations
 
@@ -22,9 +22,12 @@ if TYPE_CHECKING:
     from ..analysis.symmetry import StepCounter, Symmetries
     from ..drawing.position import PositionText
     from ..game.game import Game, Position
+    from ..search.thinking import Search
     from ..solver.perfect import BestLine, MoveValue
     from ..solver.solution import Solution
 
+BEST_MOVES = 12  # moves of each role that `think` shows, without --all
+THINK = "think"  # stage of the random numbers
 MOVE_LINES = 6  # lines of legal moves for each role, without --all
 SYMMETRY_LINES = 48  # lines in a list of symmetries, without --all
 WIDTH = 18  # characters of a column of counts
@@ -94,6 +97,109 @@ def show(
     if svg is not None:
         svg.write_text(position_svg(position, matrix=matrix), encoding="utf-8")
         console.say(f"wrote the picture {svg}")
+
+
+@console.command(
+    app,
+    "think",
+    "think connectfour",
+    'think tictactoe --play "(mark 2 2)" --play "(mark 1 2)" --simulations 2000',
+    "think reversi.kif --seconds 5 --json",
+)
+def think(
+    game: GameName,
+    facts: Annotated[
+        str | None, Option(metavar="FACTS", help="Start from these facts.", show_default="the initial state")
+    ] = None,
+    play: Annotated[
+        list[str] | None,
+        Option(
+            metavar="MOVES",
+            help="Then play one ply: the moves of all roles, or only of the roles with a choice. Repeatable.",
+        ),
+    ] = None,
+    simulations: Annotated[int | None, Option(min=1, help="Number of simulations.", show_default="no limit")] = None,
+    seconds: Annotated[
+        float | None, Option(min=0, help="Time for the search.", show_default="1, or no limit with --simulations")
+    ] = None,
+    all_moves: Annotated[bool, Option("--all", help="Show all legal moves, even if there are many.")] = False,
+    engine: Engine = "auto",
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Show what the player gamelore thinks about a position: values and visits of all moves, proofs, the best line.
+
+    The value of a move is the mean goal of its simulations, 0 to 100. A value is proved if the search has seen every
+    reply that matters; `in N plies` is then the length of the match from here on. The line consists of the moves with
+    the most visits; the board after them is drawn below.
+    """
+    from ..players.random_streams import stream
+    from ..search.thinking import Search
+
+    rules = console.load_game(game, engine)
+    with console.usage():
+        position, _ = _reached(rules, facts, play or [])
+    if position.is_terminal or not all(position.legal.values()):
+        console.fail(f"expected a position in which the match goes on, got this one: {_verdict(position)}")
+    search = Search(rules)
+    search.begin(position.state, stream(seed, THINK))
+    seconds = 1.0 if seconds is None and simulations is None else seconds
+    search.run(1)  # compiles what is needed
+    begin = time.monotonic()
+    done = 1 + search.run(simulations and simulations - 1, None if seconds is None else begin + seconds)
+    spent = time.monotonic() - begin
+    thought = _thought(position, search)
+    if json:
+        console.emit({**console.identity(rules), "simulations": done, "seconds": spent, **thought})
+        return
+    _show_thought(position, thought, f"{done:,} simulations in {spent:.2f} s", all_moves)
+
+
+def _thought(position: Position, search: Search) -> dict[str, Any]:
+    """Return what a search knows about a position as JSON fields."""
+    roles, here, line = {}, position, []
+    for index, (role, legal) in enumerate(position.legal.items()):
+        if len(legal) > 1:
+            reports = search.moves(index)
+            roles[role] = [
+                {"move": legal[report.index], **asdict(report), "proved": report.is_proved} for report in reports
+            ]
+            best = search.choice(index, search.key)
+            roles[role].sort(key=lambda move: (move["index"] != best, -move["visits"]))
+    for choices in search.line():
+        moves = [legal[choice] for legal, choice in zip(here.legal.values(), choices, strict=True)]
+        here = here.play(moves)
+        line.append(moves)
+    return {"nodes": search.num_nodes, "proved": search.is_proved, "moves": roles, "line": line, "after": here.facts}
+
+
+def _show_thought(position: Position, thought: dict[str, Any], effort: str, all_moves: bool) -> None:
+    """Print what a search knows about a position."""
+    from ..drawing.position import position_text
+
+    typer.echo(position_text(position))
+    typer.echo(f"\n{effort}, {thought['nodes']:,} positions in memory" + ("; proved" if thought["proved"] else ""))
+    for role, moves in thought["moves"].items():
+        typer.echo("")
+        shown = moves if all_moves else moves[:BEST_MOVES]
+        columns = (f"{role}'s move", "value", "visits", "proved")
+        console.show_table(columns, map(_thought_row, shown), numbers=(1, 2))
+        if len(shown) < len(moves):
+            typer.echo(f"... and {console.counted(len(moves) - len(shown), 'more move', 'more moves')} (--all)")
+    if thought["line"]:
+        choices = [[move for move in ply if move.lower() != "noop"] or ply for ply in thought["line"]]
+        typer.echo(f"\nbest line: {' '.join(' '.join(ply) for ply in choices)}")
+        typer.echo(position_text(position.game.position(thought["after"])))
+
+
+def _thought_row(move: dict[str, Any]) -> tuple[str, str, str, str]:
+    """Return a move as a row of the table of `think`."""
+    proof = f"{move['low']} to {move['high']}"
+    if move["proved"]:
+        proof = f"{move['low']}" + (f" in {console.counted(move['plies'], 'ply', 'plies')}" if move["plies"] else "")
+    elif move["low"] == 0 and move["high"] == WIN:
+        proof = ""
+    return move["move"], "-" if move["mean"] != move["mean"] else f"{move['mean']:.1f}", f"{move['visits']:,}", proof
 
 
 def _reached(game: Game, facts: str | None, plies: Sequence[str]) -> tuple[Position, list[list[str]]]:

@@ -13,7 +13,7 @@ from ..circuit.tape import LANES
 from ..players.position_graph import MIB
 from ..players.random_streams import extend
 from .growth import GrowthSettings, grower
-from .tree import HIGHEST_GOAL, PROVED, SEEN, STAGE, UNRELATED, VISITS, Tree, child_of
+from .tree import HIGHEST_GOAL, PROVED, STAGE, UNRELATED, VISITS, Tree, child_of
 
 if TYPE_CHECKING:
     from ..game.game import Game
@@ -64,14 +64,14 @@ class Search:
         self._grower = grower(game, self.settings)
         self._tree = Tree(game, *_room(game, memory))
         self._tree.total = _total(game, self.settings.max_plies)
-        self._key = np.uint64(0)
+        self.key = np.uint64(0)
         self._num_batches = 0
         self._has_begun = False
 
     def begin(self, state: NDArray[np.uint64], key: np.uint64) -> None:
         """Begin a new tree below a state, uint64[words], with the random numbers of a key."""
         self._tree.start(state)
-        self._key = key
+        self.key = key
         self._num_batches = 0
         self._has_begun = True
 
@@ -135,7 +135,7 @@ class Search:
     def _grow(self, walks: int, batches: int) -> int:
         """Grow the tree by some batches and return the number of walks."""
         first = self._num_batches
-        grown = self._grower.grow(self._tree, walks, self._key, (first, first + batches))
+        grown = self._grower.grow(self._tree, walks, self.key, (first, first + batches))
         self._num_batches += grown.batches
         if not grown.adds_up:
             self._tree.total = UNRELATED
@@ -144,8 +144,11 @@ class Search:
 
     def moves(self, role: int) -> list[MoveReport]:
         """Return what the search knows about the legal moves of a role, in their order."""
+        return self._moves(0, role)
+
+    def _moves(self, node: int, role: int) -> list[MoveReport]:
         arrays = self._tree.arrays
-        first, count = self._tree.span(0, role)
+        first, count = self._tree.span(node, role)
         reports = []
         for index, move in enumerate(range(first, first + count)):
             child = int(arrays.child[move])
@@ -165,35 +168,28 @@ class Search:
         If the value of the best move is proved, this is the move that reaches it fastest, or, if the role gets nothing,
         the move that takes longest. Otherwise it is the move with the most visits that may still be the best.
         """
-        moves = self.moves(role)
-        least = max(move.low for move in moves)
-        drawn = extend(noise, np.arange(len(moves)))
-        if all(move.high <= least for move in moves):
-            best = max(moves, key=lambda move: (move.low == least, *_pace(move, least), drawn[move.index]))
-        else:
-            best = max(moves, key=lambda move: (move.high > least, move.visits, drawn[move.index]))
-        return best.index
+        return _best(self.moves(role), noise)
 
     def line(self, most: int = 20) -> list[tuple[int, ...]]:
-        """Return the most visited joint moves from the root on, as indices into the legal moves of each role."""
+        """Return the best joint moves from the root on, see `choice`, as indices into the legal moves of each role."""
         node, joint = 0, list[tuple[int, ...]]()
-        while len(joint) < most:
-            choices = self._most_visited(node)
-            node = child_of(self._tree.arrays, node, choices) if len(choices) else -1
+        while len(joint) < most and self._tree.arrays.counts[node].all():
+            roles = range(self.game.num_roles)
+            choices = np.array([_best(self._moves(node, role), self.key) for role in roles], np.int32)
+            node = child_of(self._tree.arrays, node, choices)
             if node < 0:
                 break
             joint.append(tuple(choices.tolist()))
         return joint
 
-    def _most_visited(self, node: int) -> NDArray[np.int32]:
-        """Return the most visited move of each role, int32[roles]; empty if the node's moves are not listed."""
-        arrays, choices = self._tree.arrays, []
-        if not arrays.counts[node].all() or arrays.nodes[node, STAGE] == SEEN:
-            return np.zeros(0, np.int32)
-        for role in range(self.game.num_roles):
-            first, count = self._tree.span(node, role)
-            choices.append(int(arrays.visits[first : first + count].argmax()))
-        return np.array(choices, np.int32)
+
+def _best(moves: list[MoveReport], noise: np.uint64) -> int:
+    """Return the index of the best of the moves of a role; see `Search.choice`."""
+    least = max(move.low for move in moves)
+    drawn = extend(noise, np.arange(len(moves)))
+    if all(move.high <= least for move in moves):
+        return max(moves, key=lambda move: (move.low == least, *_pace(move, least), drawn[move.index])).index
+    return max(moves, key=lambda move: (move.high > least, move.visits, drawn[move.index])).index
 
 
 def _total(game: Game, max_plies: int) -> int:
