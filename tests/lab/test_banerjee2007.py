@@ -1,6 +1,7 @@
 """The reproduction of Banerjee & Stone 2007: its plan, and a small run of all of it."""
 
 import csv
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -9,10 +10,13 @@ import numpy as np
 import pytest
 
 from gamelore.errors import ExperimentError
+from gamelore.lab.claims import Claim
 from gamelore.lab.experiment import SettingGrid
 from gamelore.lab.papers.banerjee2007 import READINGS, demo, reproduce
+from gamelore.lab.papers.banerjee2007 import page as page_module
 from gamelore.lab.papers.banerjee2007 import plan as plan_module
-from gamelore.lab.papers.banerjee2007.measures import Cost, Evidence, judge_claims
+from gamelore.lab.papers.banerjee2007.measures import Cost, Evidence, Headroom, judge_claims
+from gamelore.lab.papers.banerjee2007.page import _made_by, _verdict_words
 from gamelore.lab.papers.banerjee2007.plan import (
     CONTROLS,
     FIGURES,
@@ -24,7 +28,7 @@ from gamelore.lab.papers.banerjee2007.plan import (
     load_claims,
 )
 from gamelore.lab.report import ReportPaths
-from gamelore.lab.results import ResultStore
+from gamelore.lab.results import Outcome, ResultStore, Trial
 
 RUNS, MATCHES = 2, 60
 
@@ -239,6 +243,64 @@ def test_the_learner_with_turns_its_ablations_and_the_lookahead_of_equal_depth()
     assert [arm.source == arms["transfer"].source for arm in arms.values()] == [True] * 4 + [False]
 
 
+def test_endpoints_that_a_review_added_have_a_note_and_the_same_margins() -> None:
+    claims = load_claims()
+    assert len({claim.id for claim in (*claims.room, *claims.deep)}) == 6 * 3 * 2 * 2
+    assert all("before any result" in claim.note for claim in (*claims.room, *claims.deep))
+    for room, deep, oracle in zip(claims.room, claims.deep, claims.headroom, strict=True):
+        cell = [{key: claim.of[key] for key in ("game", "opponent", "window")} for claim in (room, deep, oracle)]
+        assert cell[0] == cell[1] == cell[2]
+        assert (room.measure, room.of["learner"], room.test) == ("below_ceiling", "lookahead", "within")
+        assert room.target == (-math.inf, oracle.margin)
+        assert (deep.of["left"], deep.of["right"]) == ("turns", "lookahead-deep")
+        assert (deep.measure, deep.test, deep.target, deep.margin) == ("difference", "above", (0.0,), oracle.margin)
+    assert claims.margin_words == "0.5 early; 0.1 late, 0.3 against Random"
+
+
+def headroom_of(store: ResultStore, ceiling: list[float], rewards: dict[str, list[float]]) -> Headroom:
+    """The endpoints of one cell (Othello, weak opponent, late). Arms that are not in `rewards` always get 90 points."""
+    plan, claims, runs = plan_of("text", len(ceiling)), load_claims(), range(len(ceiling))
+    for setting in plan.headroom():
+        _, game, opponent, arm = setting.id.split("/")
+        for run in runs if (game, opponent) == ("othello4", "weak") else ():
+            reward = np.array([rewards.get(arm, [90.0] * len(runs))[run]], np.float32)
+            result = {"expected": ceiling[run]} if arm == "oracle" else {}
+            store.add([Outcome(Trial(setting, run), reward, np.ones(1, np.int16), result=result)], "1.0")
+
+    def of_cell(family: str) -> tuple[Claim, ...]:
+        return tuple(x for x in getattr(claims, family) if "othello4-weak" in x.id and x.id.endswith("late"))
+
+    claims = replace(claims, **{family: of_cell(family) for family in ("headroom", "room", "turns", "deep")})
+    return Headroom.judged(claims, Evidence(store, "text", "tictactoe", claims.table, len(runs)))
+
+
+@pytest.mark.parametrize(
+    ("distance", "verdict", "word"),
+    [
+        (0.05, "reproduced", "no room"), (0.1, "undecided", "undecided"), (0.5, "contradicted", "room"),
+        (-1.0, "reproduced", "no room"),
+    ],
+)  # fmt: skip
+def test_room_is_judged_by_the_ceiling_and_not_by_the_oracle(
+    store: ResultStore, distance: float, verdict: str, word: str
+) -> None:
+    ceiling = (90 + distance + np.linspace(-0.02, 0.02, 8)).tolist()
+    judged = headroom_of(store, ceiling, {"oracle": [80.0] * 8})
+    assert [finding.verdict for finding in judged.room] == [verdict]
+    assert _verdict_words(judged.room[0]) == {"ahead": "", "room": word}
+    assert judged.room[0].interval.mean == pytest.approx(distance)
+    assert _verdict_words(judged.oracle[0]) == {"ahead": "behind", "room": ""}
+
+
+def test_holms_correction_of_turns_includes_the_lookahead_of_equal_depth(store: ResultStore) -> None:
+    judged = headroom_of(store, [99.0] * 8, {"turns": [90.5, 91, 91.5, 92, 90.5, 91, 91.5, 89], "oracle": [80.0] * 8})
+    assert list(judged.turns) == ["lookahead", "baseline", "lookahead-deep"]
+    for (finding,) in judged.turns.values():
+        assert finding.p is not None
+        assert finding.adjusted == pytest.approx(3 * finding.p)
+    assert len(judged.findings) == 5
+
+
 def test_a_small_headroom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan_module, "HEADROOM_GAMES", ("capturego3", "goofspiel"))
     given = {"runs": 5, "matches": MATCHES, "workers": 1, "progress": False, "parts": (), "headroom": True}
@@ -248,11 +310,22 @@ def test_a_small_headroom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert (tmp_path / "headroom-figures.png").stat().st_size > 0
     with (tmp_path / "headroom.csv").open(newline="") as file:
         rows = {row["claim"]: row for row in csv.DictReader(file)}
-    assert len(rows) == 2 * 3 * 2 * 3
+    assert len(rows) == 2 * 3 * 2 * 5
     row = rows["headroom.goofspiel-random-late"]
     assert row["runs"] == "5"
     assert float(row["mean"]) > 5
     assert row["settings"] == "figures/goofspiel/random/lookahead figures/goofspiel/random/oracle"
+    assert (row["ahead"], row["room"]) == ("undecided", "")
+    room = rows["room.goofspiel-random-late"]
+    assert (room["ahead"], room["room"], room["target"]) == ("", "room", "-inf 0.3")
+    assert (
+        "| turns - lookahead | turns - baseline | turns - lookahead-deep | turns - replies | turns - minimax |"
+        in markdown
+    )
+    assert "not at equal depth" in markdown
+    assert " (0.5 early; 0.1 late, 0.3 against Random)" in markdown
+    assert "--headroom" not in markdown.split("Where the numbers come from")[0]
+    assert "headroom=True, parts=())`" in markdown.split("Where the numbers come from")[1]
     with ResultStore(tmp_path / "results.db") as store:
         ceilings = [result["expected"] for result in store.results("figures/goofspiel/random/oracle")]
         assert ceilings == pytest.approx([90.463] * 5, abs=1e-3)
@@ -261,3 +334,42 @@ def test_a_small_headroom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         assert "expected" not in store.results("figures/goofspiel/weak/lookahead")[0]
     with (tmp_path / "claims.csv").open(newline="") as file:
         assert {row["claim"] for row in csv.DictReader(file)} == load_claims().claims.keys()
+
+
+def test_claims_of_the_paper_have_their_own_runs_with_and_without_headroom(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The runs of --headroom have the same ids as those of the claims, and here they are 8 instead of 6."""
+    monkeypatch.setattr(plan_module, "HEADROOM_GAMES", ("capturego3",))
+    claims = load_claims()
+    fewer = {name: replace(claim, max_runs=min(6, claim.max_runs)) for name, claim in claims.claims.items()}
+    monkeypatch.setattr(page_module, "load_claims", lambda: replace(claims, claims=fewer))
+    given = {"runs": 5, "matches": 20, "workers": 1, "progress": False, "parts": (), "verdicts": True, "max_runs": 8}
+    first, second = tmp_path / "first", tmp_path / "second"
+    reproduce(first, "figures", **given)
+    before = (first / "claims.csv").read_bytes()
+    reproduce(first, "figures", **given, headroom=True)
+    assert (first / "claims.csv").read_bytes() == before
+    with ResultStore(first / "results.db") as store, ResultStore(second / "results.db") as copy:
+        assert len(store.results("figures-verdicts/tictactoe/egreedy/source")) == 8
+        assert len(store.results("figures-verdicts/capturego3/egreedy/transfer")) == 8
+        for name in (f"cost/figures/{game}" for game in TARGETS):  # times differ from call to call
+            copy.note(name, store.noted(name))
+    made = reproduce(second, "figures", **given, headroom=True)
+    assert (second / "claims.csv").read_bytes() == before
+    with (second / "claims.csv").open(newline="") as file:
+        runs = {row["claim"]: row["runs"] for row in csv.DictReader(file)}
+    assert {runs[f"table1.rmse-{opponent}"] for opponent in ("egreedy", "random", "weak")} == {"6"}
+    with (second / "headroom.csv").open(newline="") as file:
+        assert {row["runs"] for row in csv.DictReader(file)} == {"8"}
+    assert "Further runs of the same settings, as those of `--headroom`, are not used." in made.markdown.read_text()
+
+
+def test_the_report_names_what_made_it() -> None:
+    given = {"runs": 5, "matches": 60, "seed": 1, "verdicts": True, "headroom": True}
+    nothing = {"max_runs": None, "parts": None}
+    options = "--reading both --runs 5 --matches 60 --seed 1 --verdicts --headroom --out out"
+    assert _made_by(Path("out"), "both", given, nothing) == ("command", f"`gamelore reproduce banerjee2007 {options}`")
+    options = "out='out', reading='both', runs=5, matches=60, seed=1, verdicts=True, headroom=True, max_runs=3"
+    call = f"`gamelore.lab.papers.banerjee2007.reproduce({options})`"
+    assert _made_by(Path("out"), "both", given, {**nothing, "max_runs": 3}) == ("call", call)

@@ -16,19 +16,25 @@ quote = "values"
 margin = 5.0
 half_width = 1.0
 max_runs = 200
+[margins]
+early = { egreedy = 0.5, weak = 0.5, random = 0.5 }
+late = { egreedy = 0.1, weak = 0.1, random = 0.3 }
 [headroom]
 place = "Figures 6 and 7"
 quote = "faster"
-early = { egreedy = 0.5, weak = 0.5, random = 0.5 }
-late = { egreedy = 0.1, weak = 0.1, random = 0.3 }
-half_width = 0.3
 max_runs = 100
+[room]
+place = "Figures 6 and 7"
+quote = "faster"
+max_runs = 100
+note = "later"
 [turns]
 place = "Section 6"
 quote = "deeper"
-early = { egreedy = 0.5, weak = 0.5, random = 0.5 }
-late = { egreedy = 0.1, weak = 0.1, random = 0.3 }
-half_width = 0.3
+max_runs = 100
+[turns-deep]
+place = "Section 6"
+quote = "deeper"
 max_runs = 100
 [[claim]]
 id = "a.b"

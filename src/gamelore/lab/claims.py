@@ -13,7 +13,7 @@ from __future__ import annotations
 import csv
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -58,13 +58,16 @@ class Claim:
 # ---- files of claims ----
 
 
-def read_claims(path: Path, tables: Mapping[str, Callable[[Any], Iterable[Claim]]] | None = None) -> dict[str, Claim]:
-    """Read a file of claims and return them by id.
+def read_claims(path: Path) -> dict[str, Claim]:
+    """Read a file of claims and return them by id. Raise ExperimentError if it is not a valid file of claims."""
+    return by_id(entries(read_tables(path)))
 
-    The file must also have a table for each key of `tables`. The function under that key makes claims from the table.
-    Raise ExperimentError if the file is not a valid file of claims.
+
+def read_tables(path: Path, tables: Iterable[str] = ()) -> dict[str, Any]:
+    """Read a file of claims, which must also have these tables, and return all its tables.
+
+    Raise ExperimentError if the file cannot be read, has another format, or has other tables.
     """
-    tables = tables or {}
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -72,13 +75,22 @@ def read_claims(path: Path, tables: Mapping[str, Callable[[Any], Iterable[Claim]
     check_keys(data, {"format", "claim", *tables}, set(), "the file")
     if data["format"] != FORMAT:
         raise ExperimentError(f"expected claims of format {FORMAT} in {path}, got format {data['format']!r}")
-    more = (claim for key, make in tables.items() for claim in make(data[key]))
-    claims: dict[str, Claim] = {}
-    for claim in [*map(_claim, data["claim"]), *more]:
-        if claim.id in claims:
+    return data
+
+
+def entries(data: dict[str, Any]) -> Iterator[Claim]:
+    """Yield the claim of each [[claim]] of a file. Raise ExperimentError for an entry that is not valid."""
+    yield from map(_claim, data["claim"])
+
+
+def by_id(claims: Iterable[Claim]) -> dict[str, Claim]:
+    """Return the claims by id. Raise ExperimentError if an id occurs twice."""
+    named: dict[str, Claim] = {}
+    for claim in claims:
+        if claim.id in named:
             raise ExperimentError(f"expected every claim id once, got {claim.id} twice; rename one of the claims")
-        claims[claim.id] = claim
-    return claims
+        named[claim.id] = claim
+    return named
 
 
 _REQUIRED = {"id", "place", "quote", "measure", "of", "test", "target", "max_runs"}
@@ -182,7 +194,7 @@ def judge(
 
 def _tested(samples: Samples, claim: Claim) -> tuple[Interval, float | None]:
     """Return the interval of the samples, and the two-sided p-value if the claim is directional."""
-    null = claim.target[0]
+    null = claim.target[0] if claim.directional else 0.0
     if isinstance(samples, tuple):
         interval, p = samples
     elif isinstance(samples, Interval):
@@ -274,9 +286,17 @@ def claims_table(
     return TableBlock(header, rows, (first, first + 1, first + 2))
 
 
-def write_findings(path: Path, columns: Sequence[str], findings: Iterable[tuple[str, ClaimFinding]]) -> Path:
-    """Write a CSV file with these columns and one row for each pair (reading, finding)."""
-    cells = [_cells(*finding) for finding in findings]
+def write_findings(
+    path: Path,
+    columns: Sequence[str],
+    findings: Iterable[tuple[str, ClaimFinding]],
+    more: Callable[[ClaimFinding], dict[str, str]] = lambda finding: {},
+) -> Path:
+    """Write a CSV file with these columns and one row for each pair (reading, finding).
+
+    `more` returns the cells of a finding in columns that not every file of findings has.
+    """
+    cells = [_cells(reading, finding) | more(finding) for reading, finding in findings]
     return write_rows(path, columns, [[row[column] for column in columns] for row in cells])
 
 

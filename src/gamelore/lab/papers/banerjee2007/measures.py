@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -35,15 +36,15 @@ from ...experiment import Batch, Lane, SeriesSetting, play_lanes
 from ...feature_trees import LEARNER, OPPONENT, Node, feature_tree
 from ...results import ResultStore, Trial
 from ...stats import Array, Interval
-from .plan import CONTROLS, Plan, PrintedTable
+from .plan import CONTROLS, LATE, Claims, Plan, PrintedTable
 
 
 @dataclass
 class Evidence:
     """The trials of one reading. The ids of their settings are "{prefix}/{game}/{opponent}/{learner}".
 
-    runs     number of runs that are used of each setting; None for all stored runs. A comparison of two settings with
-             different numbers of runs uses the smaller number
+    runs     number of runs that are used of each setting, the first of them; None for all stored runs. A mapping has
+             a number for each id. A comparison of two settings with different numbers of runs uses the smaller number
     costs    game -> times of the transfer learner and of the baseline
     touched  ids of the settings that were read
     """
@@ -52,21 +53,21 @@ class Evidence:
     prefix: str
     source: str
     table: PrintedTable
-    runs: int | None = None
+    runs: int | Mapping[str, int] | None = None
     costs: dict[str, Cost] = field(default_factory=dict)
     touched: set[str] = field(default_factory=set)
 
     def rewards(self, game: str, opponent: str, learner: str) -> NDArray[np.float32]:
         """Return the rewards of a setting, float32[runs, matches]."""
-        return self.store.rewards(self._touch(f"{self.prefix}/{game}/{opponent}/{learner}"), self.runs)
+        return self.store.rewards(*self._runs_of(f"{game}/{opponent}/{learner}"))
 
     def learned(self, opponent: str) -> list[FeatureValues]:
         """Return the feature values that each run of the source learned against this opponent."""
-        return self.store.values(self._touch(f"{self.prefix}/{self.source}/{opponent}/source"), self.runs)
+        return self.store.values(*self._runs_of(f"{self.source}/{opponent}/source"))
 
     def ceiling(self, game: str, opponent: str) -> Array:
         """Return the exact expected reward of best play in each run of the oracle, with its random moves."""
-        results = self.store.results(self._touch(f"{self.prefix}/{game}/{opponent}/oracle"), self.runs)
+        results = self.store.results(*self._runs_of(f"{game}/{opponent}/oracle"))
         return np.array([result["expected"] for result in results])
 
     def feature(self, opponent: str, letter: str) -> Array:
@@ -74,9 +75,11 @@ class Evidence:
         text = self.table.features[letter]
         return np.array([values[text][0] for values in self.learned(opponent) if text in values])
 
-    def _touch(self, name: str) -> str:
+    def _runs_of(self, tail: str) -> tuple[str, int | None]:
+        """Return the id of a setting and the number of its runs that are used. Note that the setting was read."""
+        name = f"{self.prefix}/{tail}"
         self.touched.add(name)
-        return name
+        return name, self.runs[name] if isinstance(self.runs, Mapping) else self.runs
 
 
 def judge_claims(claims: Iterable[Claim], evidence: Evidence) -> list[ClaimFinding]:
@@ -97,6 +100,14 @@ def level(evidence: Evidence, game: str, opponent: str, learner: str, window: Se
     """Return the mean reward per match in the window, by run: the last value of a cumulative average over it."""
     rewards = evidence.rewards(game, opponent, learner)
     return stats.window_means(rewards, _window(window, rewards))
+
+
+def below_ceiling(evidence: Evidence, game: str, opponent: str, learner: str, window: Sequence[int]) -> Array:
+    """Return by run how far the mean reward per match in the window is below the ceiling.
+
+    The ceiling is the exact expected reward of best play against the opponent of the run.
+    """
+    return evidence.ceiling(game, opponent) - level(evidence, game, opponent, learner, window)
 
 
 def reaches(
@@ -368,7 +379,7 @@ def _counted(function: Callable[..., float]) -> Callable[..., Interval]:
 
 
 _SAMPLED: tuple[Callable[..., Samples], ...] = (
-    difference, level, reaches, slope, gap, table1_value, table1_difference, table1_rmse, cost,
+    difference, level, below_ceiling, reaches, slope, gap, table1_value, table1_difference, table1_rmse, cost,
 )  # fmt: skip
 _COUNTED: tuple[Callable[..., float], ...] = (
     feature_count, features_with, features_shared, lookahead_values_else, other_rewards, moves_share,
@@ -383,7 +394,6 @@ MEASURES: dict[str, Callable[..., Samples]] = {
 
 # ---- one reading's results ----
 
-EARLY, LATE, WHOLE, LAST = (1, 300), (301, 3000), (1, 3000), (2701, 3000)
 CONTROL_NAMES = {
     "baseline": "nothing (baseline)",
     "terminal": "terminal check only",
@@ -400,12 +410,56 @@ CONTROLLED = [*((kind, f"transfer~{kind}") for kind in CONTROLS), ("transfer", "
 
 
 @dataclass(frozen=True)
+class Headroom:
+    """The trials and the judged endpoints of the part "headroom", in one reading.
+
+    All lists of findings have the same order of cells (game, opponent, window).
+
+    oracle  oracle minus lookahead
+    room    ceiling minus lookahead
+    turns   right learner -> turns minus this learner. Holm's correction is made over all of them together
+    margins  the margins of the endpoints as text
+    """
+
+    evidence: Evidence
+    oracle: list[ClaimFinding]
+    room: list[ClaimFinding]
+    turns: dict[str, list[ClaimFinding]]
+    margins: str
+
+    @classmethod
+    def judged(cls, claims: Claims, evidence: Evidence) -> Headroom:
+        """Judge all endpoints."""
+        turns: dict[str, list[ClaimFinding]] = {}
+        for finding in judge_claims((*claims.turns, *claims.deep), evidence):
+            turns.setdefault(finding.claim.of["right"], []).append(finding)
+        oracle, room = (judge_claims(family, evidence) for family in (claims.headroom, claims.room))
+        return cls(evidence, oracle, room, turns, claims.margin_words)
+
+    @property
+    def findings(self) -> list[ClaimFinding]:
+        return [*self.oracle, *self.room, *chain.from_iterable(self.turns.values())]
+
+    def level(self, game: str, opponent: str, learner: str, window: Sequence[int]) -> Interval:
+        """Return the mean reward per match in the window, with its interval."""
+        return stats.mean_interval(level(self.evidence, game, opponent, learner, window))
+
+    def difference(self, game: str, opponent: str, left: str, right: str, window: Sequence[int]) -> Interval:
+        """Return the paired difference of mean reward per match, left - right."""
+        return stats.mean_interval(difference(self.evidence, game, opponent, left, right, window))
+
+    def ceiling(self, game: str, opponent: str) -> Interval:
+        """Return the mean ceiling over runs. A hashed opponent is another one in every run."""
+        return stats.mean_interval(self.evidence.ceiling(game, opponent))
+
+
+@dataclass(frozen=True)
 class Study:
     """The results of one reading.
 
     evidence  the trials that figures and tables show
     findings  the judged claims. With the option `verdicts`, they are measured on separate trials, not on `evidence`
-    headroom  the trials and the judged endpoints of the part "headroom"; None if it was not run
+    headroom  the results of the part "headroom"; None if it was not run
     folder    the folder of the report
     parts     the parts of the plan that were run
     """
@@ -415,7 +469,7 @@ class Study:
     findings: list[ClaimFinding]
     folder: Path
     parts: tuple[str, ...]
-    headroom: tuple[Evidence, list[ClaimFinding]] | None = None
+    headroom: Headroom | None = None
 
     @property
     def name(self) -> str:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 
 from ....errors import ExperimentError
 from ... import figures, report, stats
 from ...claims import ClaimFinding, claims_table, read_committed, verdict_counts, write_findings
-from ...experiment import RunSummary, SeriesSetting, SettingGrid, code_version, run_grid
+from ...experiment import RunSummary, SettingGrid, code_version, run_grid
 from ...feature_trees import DrawnFeature, draw_features, labels
 from ...figures import CurvePlan, Dot, ReportPicture
 from ...report import Block, Bullets, Heading, Pictures, ReportPaths, TableBlock, Text, span
@@ -21,7 +21,7 @@ from ...results import ResultStore, store_path
 from ...stats import Interval
 from . import measures
 from . import plan as paper
-from .measures import Cost, Evidence, Study, column_rmse, compare_costs, feature_texts, judge_claims, rmse
+from .measures import Cost, Evidence, Headroom, Study, column_rmse, compare_costs, feature_texts, judge_claims, rmse
 from .plan import Claims, Plan, PrintedTable, load_claims, swept
 
 PARTS: dict[str, tuple[str, ...]] = {
@@ -32,7 +32,7 @@ COLUMNS = (
     "claim", "reading", "place", "measure", "test", "target", "margin", "paper", "mean", "low", "high", "runs",
     "runs_wanted", "p", "p_holm", "verdict", "settings",
 )  # fmt: skip
-"""The columns of claims.csv."""
+"""The columns of claims.csv. headroom.csv has two more, `ahead` and `room`: the words for the verdict."""
 COMMITTED = Path(__file__).with_name("committed.csv")
 
 
@@ -53,7 +53,8 @@ def reproduce(
     """Play the trials that are not yet in `out`/results.db, and write report.md, report.html, pictures and CSV files.
 
     runs      number of runs of every setting that the figures and tables show
-    verdicts  judge the claims by additional trials with fresh seeds and more runs, see `Plan.of_findings`
+    verdicts  judge the claims by additional trials with fresh seeds and more runs, see `Plan.of_findings`; only by the
+              runs that it returns, even if `out` holds more
     max_runs  largest number of runs of every setting of these additional trials; None for no further limit
     parts     names of the parts to run, from PARTS; the part "core" is always run; None for all parts
     headroom  also run the part "headroom" (oracle and turns), which takes longer than all others together; with
@@ -64,6 +65,7 @@ def reproduce(
     begin = time.perf_counter()
     folder, plans, claims = Path(out), _plans(reading, runs, matches, seed), load_claims()
     possible = {plan.name: PARTS[plan.reading.name] for plan in plans}
+    parts = None if parts is None else tuple(parts)
     wanted = {"core", *(PARTS["figures"] if parts is None else parts)}
     chosen = {name: tuple(part for part in several if part in wanted) for name, several in possible.items()}
     with ResultStore(store_path(folder)) as store:
@@ -74,42 +76,42 @@ def reproduce(
         if verdicts:  # the scatter of the runs above determines how many additional runs are needed
             judging = [plan.verdicts() for plan in plans]
             pilots = zip(judging, [judge_claims(claims, evidence) for evidence in drawn], strict=True)
-            grids = [plan.of_findings(findings, max_runs) for plan, findings in pilots]
-            grid = SettingGrid.of(setting for grid in grids for setting in grid.settings.values())
+            wanted_grids = [plan.of_findings(findings, max_runs).settings for plan, findings in pilots]
+            grid = SettingGrid.of(setting for settings in wanted_grids for setting in settings.values())
             ran.append(run_grid(grid, store, workers=workers, progress=progress, label="verdicts"))
-            judged = [_evidence(plan, claims, store, None) for plan in judging]
+            fixed = [{name: setting.runs for name, setting in settings.items()} for settings in wanted_grids]
+            judged = [_evidence(plan, claims, store, num) for plan, num in zip(judging, fixed, strict=True)]
         rooms: list[Headroom | None] = [None] * len(plans)
         if headroom:
             used = [plan.verdicts() for plan in plans] if verdicts else plans
-            grid = SettingGrid.of(_headroom_settings(used, claims, verdicts, max_runs))
+            num = min(claims.headroom_runs, max_runs or claims.headroom_runs) if verdicts else runs
+            grid = SettingGrid.of(setting for plan in used for setting in plan.headroom(num))
             ran.append(run_grid(grid, store, workers=workers, progress=progress, label="headroom"))
-            rooms = [_headroom(plan, claims, store) for plan in used]
+            evidences = [Evidence(store, plan.name, paper.SOURCE, claims.table, num) for plan in used]
+            rooms = [Headroom.judged(claims, evidence) for evidence in evidences]
         studies = [
             Study(plan, shown, judge_claims(claims, evidence), folder, chosen[plan.name], room)
             for plan, shown, evidence, room in zip(plans, drawn, judged, rooms, strict=True)
         ]
-        return _write(studies, claims, verdicts, _provenance(studies, store, ran, verdicts, begin))
+        given = {"runs": runs, "matches": matches, "seed": seed, "verdicts": verdicts, "headroom": headroom}
+        made_by = _made_by(folder, reading, given, {"max_runs": max_runs, "parts": parts})
+        return _write(studies, claims, verdicts, _provenance(studies, store, ran, made_by, begin))
 
 
-Headroom: TypeAlias = tuple[Evidence, list[ClaimFinding]]
-"""The trials of the part "headroom", and its judged endpoints: those of the oracle, then those of TURNS."""
+def _made_by(
+    folder: Path, reading: str, given: Mapping[str, int | bool], only_python: Mapping[str, Any]
+) -> tuple[str, str]:
+    """Return "command" and the command that makes this report, or "call" and the call if it has no command.
 
-
-def _headroom_settings(
-    plans: Sequence[Plan], claims: Claims, verdicts: bool, max_runs: int | None
-) -> Iterator[SeriesSetting]:
-    """Yield the settings of the part "headroom"."""
-    wanted = max(claim.max_runs for claim in (*claims.headroom, *claims.turns))
-    runs = wanted if max_runs is None else min(wanted, max_runs)
-    for plan in plans:
-        yield from plan.headroom(runs if verdicts else None)
-
-
-def _headroom(plan: Plan, claims: Claims, store: ResultStore) -> Headroom:
-    """Judge the endpoints of the part "headroom" on all its runs."""
-    runs = len(store.results(plan.target(paper.HEADROOM_GAMES[0], paper.OPPONENTS[0], "oracle").id))
-    evidence = Evidence(store, plan.name, paper.SOURCE, claims.table, runs)
-    return evidence, [*judge_claims(claims.headroom, evidence), *judge_claims(claims.turns, evidence)]
+    only_python: options that the command does not have; None for an option that was not given
+    """
+    more = {name: value for name, value in only_python.items() if value is not None}
+    if more:
+        options = {"out": str(folder), "reading": reading, **given, **more}
+        words = ", ".join(f"{name}={value!r}" for name, value in options.items())
+        return "call", f"`gamelore.lab.papers.banerjee2007.reproduce({words})`"
+    flags = (f"--{name}" if value is True else f"--{name} {value}" for name, value in given.items() if value)
+    return "command", f"`gamelore reproduce banerjee2007 --reading {reading} {' '.join(flags)} --out {folder}`"
 
 
 def _plans(reading: str, runs: int, matches: int, seed: int) -> list[Plan]:
@@ -122,7 +124,7 @@ def _plans(reading: str, runs: int, matches: int, seed: int) -> list[Plan]:
     return [Plan(readings[name], runs, matches, seed) for name in reversed(names)]
 
 
-def _evidence(plan: Plan, claims: Claims, store: ResultStore, runs: int | None) -> Evidence:
+def _evidence(plan: Plan, claims: Claims, store: ResultStore, runs: int | Mapping[str, int]) -> Evidence:
     costs = {}
     for game in paper.TARGETS:
         name = f"cost/{plan.reading.name}/{game}"
@@ -139,28 +141,27 @@ def _write(studies: Sequence[Study], claims: Claims, verdicts: bool, provenance:
     rows = ((study.name, finding) for study in studies for finding in study.findings)
     write_findings(folder / "claims.csv", COLUMNS, rows)
     if studies[0].headroom:
-        rooms = ((study.name, finding) for study in studies if study.headroom for finding in study.headroom[1])
-        write_findings(folder / "headroom.csv", COLUMNS, rooms)
+        rooms = ((study.name, finding) for study in studies if study.headroom for finding in study.headroom.findings)
+        write_findings(folder / "headroom.csv", (*COLUMNS, "ahead", "room"), rooms, _verdict_words)
     title = "General Game Learning using Knowledge Transfer (Banerjee & Stone 2007), reproduced"
     page = blocks(studies, features, verdicts, provenance)
     return report.write_report(title, headline(studies[0], verdicts), page, folder)
 
 
 def _provenance(
-    studies: Sequence[Study], store: ResultStore, ran: Sequence[RunSummary], verdicts: bool, begin: float
+    studies: Sequence[Study], store: ResultStore, ran: Sequence[RunSummary], made_by: tuple[str, str], begin: float
 ) -> TableBlock:
     plan, totals = studies[0].plan, store.totals()
-    reading = studies[0].name if len(studies) == 1 else "both"
-    options = f"--runs {plan.runs} --matches {plan.matches} --seed {plan.seed}{' --verdicts' * verdicts}"
     trials = f"{totals['trials']} with {totals['matches']} matches; all in `{store.path.name}`, with their settings"
     settings = f"seed {plan.seed}, {plan.runs} runs of {plan.matches} matches"
+    headroom = " and `headroom.csv`" if studies[0].headroom else ""
     rows = {
-        "command": f"`gamelore reproduce banerjee2007 --reading {reading} {options} --out {studies[0].folder}`",
+        made_by[0]: made_by[1],
         "settings": f"{settings}; verdicts from seed {plan.verdicts().seed}",
         "trials": trials,
         "stuck matches, missing goals": f"{totals['stuck']}, {totals['missing']}",
         "wall time": f"{', '.join(map(str, ran))}; everything {time.perf_counter() - begin:.1f} s",
-        "claims": f"`{paper.PATH.name}` of the package; findings in `claims.csv`",
+        "claims": f"`{paper.PATH.name}` of the package; findings in `claims.csv`{headroom}",
     }
     return report.provenance_table(code_version(), rows, store.rules())
 
@@ -203,7 +204,7 @@ def headline(study: Study, verdicts: bool) -> str:
         for figure in compared
     ]
     weak, random = (words(f"figure{number}.transfer-over-lookahead") for number in (6, 7))
-    first, last = study.window(measures.LATE)
+    first, last = study.window(paper.LATE)
     runs = study.plan.runs
     intervals = "95 % intervals" if verdicts else f"{runs} runs, {stats.with_intervals(runs)}"
     project = "the verdicts in brackets are the project's own, from fresh runs of 3000 matches"
@@ -287,7 +288,7 @@ def _claims(studies: Sequence[Study], verdicts: bool) -> list[Block]:
     final = (
         "The verdicts use fresh seeds and as many runs as are needed for the wanted half-widths of the intervals, up "
         "to the limit of each claim. This number is fixed before the first of these runs, from the variance in the "
-        "runs of the figures."
+        "runs of the figures. Further runs of the same settings, as those of `--headroom`, are not used."
     )
     rules = (
         "A claim that is tested with fewer than five runs is undecided, and so is a claim for which fewer than six "
@@ -334,7 +335,7 @@ def levels_table(study: Study) -> TableBlock:
     The columns are the mean reward in several windows, the match at which a mean of 95 is reached, and the axis of the
     paper's figure.
     """
-    windows = [measures.LATE, measures.WHOLE, measures.LAST]
+    windows = [paper.LATE, paper.WHOLE, paper.LAST]
     rows = []
     for figure in paper.FIGURES:
         axis = f"{figure.axis[0]:g} to {figure.axis[1]:g}"
@@ -346,7 +347,7 @@ def levels_table(study: Study) -> TableBlock:
             rows.append((str(figure.number), learner, *levels, until, axis))
     caption = (
         "Mean reward with 95 % interval over runs. The first column is the end of a curve averaged from match "
-        f"{study.window(measures.LATE)[0]}, the second is the end of a curve averaged from match 1. Until 95: "
+        f"{study.window(paper.LATE)[0]}, the second is the end of a curve averaged from match 1. Until 95: "
         "median over runs of the first match at which the mean of the last 20 reaches 95."
     )
     header = ("figure", "learner", *map(study.matches, windows), "until 95", "paper's axis")
@@ -361,7 +362,7 @@ def controls_table(study: Study) -> TableBlock:
         rest = "" if kind == "transfer" else _gain(study, game, "egreedy", "transfer", learner)
         level = span(study.level(game, "egreedy", learner))
         rows.append((paper.TITLES[game], measures.CONTROL_NAMES[kind], level, gain, rest))
-    header = ("target", "initial values", study.matches(measures.LATE), "minus baseline", "transfer minus this")
+    header = ("target", "initial values", study.matches(paper.LATE), "minus baseline", "transfer minus this")
     caption = (
         "Paired differences with 95 % intervals. If the last column is above 0, the learned feature values contribute "
         "more than this control."
@@ -369,7 +370,7 @@ def controls_table(study: Study) -> TableBlock:
     return TableBlock(header, rows, (2, 3, 4), caption)
 
 
-def _gain(study: Study, game: str, opponent: str, left: str, right: str, window: stats.Window = measures.LATE) -> str:
+def _gain(study: Study, game: str, opponent: str, left: str, right: str, window: stats.Window = paper.LATE) -> str:
     return span(study.difference(game, opponent, left, right, window), sign=True)
 
 
@@ -381,9 +382,9 @@ def initialisation_table(study: Study) -> TableBlock:
     rows = []
     for game, when, learner in product(paper.TARGETS, paper.INITIALISATIONS, ("transfer", "lookahead")):
         name = learner if when == study.plan.reading.initialisation else f"{learner}~{when}"
-        gains = [_gain(study, game, "egreedy", name, "baseline", x) for x in (measures.LATE, measures.EARLY)]
+        gains = [_gain(study, game, "egreedy", name, "baseline", x) for x in (paper.LATE, paper.EARLY)]
         rows.append((paper.TITLES[game], when, learner, span(study.level(game, "egreedy", name)), *gains))
-    late, early = study.matches(measures.LATE), study.matches(measures.EARLY)
+    late, early = study.matches(paper.LATE), study.matches(paper.EARLY)
     header = ("target", "initialisation", "learner", late, "minus baseline", f"the same, {early}")
     caption = (
         "lazy: initial values for the afterstates of a match, after the match; siblings: also for all other candidates "
@@ -404,7 +405,7 @@ def sensitivity_table(study: Study) -> TableBlock:
     rows.append(_situation(study, title, "capturego3_suicide", "egreedy", paper.LEARNERS))
     header = ("situation", *paper.LEARNERS, "transfer - baseline", "transfer - lookahead")
     caption = (
-        f"Mean reward, {study.matches(measures.LATE)}. With the filler `first`, all runs have the same opponent, so "
+        f"Mean reward, {study.matches(paper.LATE)}. With the filler `first`, all runs have the same opponent, so "
         "the interval does not include differences between opponents."
     )
     return TableBlock(header, rows, (1, 2, 3, 4, 5), caption)
@@ -472,111 +473,127 @@ def rmse_words(study: Study) -> str:
 
 # ---- headroom ----
 
-ROOM = {"reproduced": "room", "equivalent": "no room", "contradicted": "behind", "undecided": "undecided"}
-"""Verdict on an endpoint of the oracle -> word in the table."""
+ROOM = {"reproduced": "no room", "contradicted": "room", "undecided": "undecided"}
+"""Verdict on an endpoint of [room] -> word in the table."""
 AHEAD = {"reproduced": "ahead", "equivalent": "equal", "contradicted": "behind", "undecided": "undecided"}
-"""The same for an endpoint of TURNS."""
+"""The same for the other endpoints, which are differences of two learners."""
+ABLATIONS = ("turns-replies", "turns-minimax")
+
+
+def _verdict_words(finding: ClaimFinding) -> dict[str, str]:
+    """Return the cells of the columns `ahead` and `room`. One of them is empty."""
+    is_room = finding.claim.measure == "below_ceiling"
+    words = (ROOM if is_room else AHEAD)[finding.verdict]
+    return {"ahead": "" if is_room else words, "room": words if is_room else ""}
+
+
+def _judged(finding: ClaimFinding) -> str:
+    """Return the interval of an endpoint, and the word for its verdict."""
+    words = _verdict_words(finding)
+    return f"{span(finding.interval, sign=True)} {words['ahead'] or words['room']}"
 
 
 def _headroom_blocks(study: Study) -> list[Block]:
-    if study.headroom is None:
+    room = study.headroom
+    if room is None:
         return []
+    depth = 2 * paper.TURNS + 2
     return [
         Heading(f"How far initial values can go, reading {study.name}"),
         Text(
-            "The **oracle** is a learner that begins with the exact expected reward of best play against its own "
-            "opponent, with the opponent's choices and both players' random moves. It differs from the other learners "
-            "only in its initial values, and gets them at the same time. Where it is not ahead of lookahead, exact "
-            "knowledge brings no advantage, so an advantage of transfer cannot come from better knowledge."
+            "The **ceiling** is the exact expected reward of best play against the opponent of each run, with the "
+            "learner's own random moves. No learner can expect more. Where lookahead reaches it, except for the "
+            "margin, no initial values can bring an advantage: there is no room. The **oracle** begins with these "
+            "exact values, and differs from the other learners only in its initial values, which it gets at the same "
+            "time. It is no upper bound: its values change with every match that it learns from, and a learner that "
+            "knows good values of a few afterstates may stop to explore the others. Where it is not ahead of "
+            "lookahead, exact initial values bring no advantage to this learner, but others may."
         ),
-        headroom_table(study),
+        headroom_table(study, room),
         Text(
             f"**Turns** is the transfer learner with features {paper.TURNS} turns below an afterstate. It weights the "
             "opponent's replies by a model that the source run taught: how often this kind of opponent chose a move "
-            "that wins, loses, gives a win away, or does none of these. Its two ablations use no feature values "
-            "(**replies**), or no model of the replies (**minimax**). **Deep** is the lookahead learner that examines "
-            "as many plies."
+            "that wins, loses, gives a win away, or does none of these. It examines the positions of "
+            f"{depth} plies, and lookahead those of 2, so the difference turns - lookahead is not at equal depth and "
+            "may come from the deeper search alone. **Lookahead-deep** is the lookahead learner that examines as many "
+            "plies as turns does. The two ablations use no feature values (**replies**), or no model of the replies "
+            "(**minimax**)."
         ),
-        turns_table(study),
-        Pictures([headroom_picture(study)]),
+        turns_table(study, room),
+        Pictures([headroom_picture(study, room)]),
     ]
 
 
-def headroom_table(study: Study) -> TableBlock:
-    """Return the table of all arms in all games against all opponents, with the verdict on the room for improvement."""
-    assert study.headroom is not None
-    (evidence, findings), rows = study.headroom, []
-    for finding in (finding for finding in findings if finding.claim.of["left"] == "oracle"):
-        game, opponent, window = (finding.claim.of[name] for name in ("game", "opponent", "window"))
-        levels = [stats.mean_interval(measures.level(evidence, game, opponent, x, window)) for x in paper.HEADROOM_ARMS]
-        ceiling = stats.mean_interval(evidence.ceiling(game, opponent))
-        gain = stats.mean_interval(measures.difference(evidence, game, opponent, "transfer", "lookahead", window))
+def headroom_table(study: Study, room: Headroom) -> TableBlock:
+    """Return the table of the arms in all games against all opponents, beside the ceiling."""
+    rows = []
+    for oracle, below_ceiling in zip(room.oracle, room.room, strict=True):
+        game, opponent, window = cell = _cell(oracle)
+        levels = [room.level(game, opponent, arm, window) for arm in paper.HEADROOM_ARMS]
         rows.append(
-            (paper.TITLES[game], paper.NAMES[opponent], study.matches((window[0], window[1])),
-             *(f"{level.mean:.2f}" for level in (*levels, ceiling)), span(gain, sign=True),
-             span(finding.interval, sign=True), ROOM[finding.verdict])
+            (*_cell_words(study, cell), *(f"{x.mean:.2f}" for x in (*levels, room.ceiling(game, opponent))),
+             span(room.difference(game, opponent, "transfer", "lookahead", window), sign=True), _judged(oracle),
+             _judged(below_ceiling))
         )  # fmt: skip
     header = (
         *("game", "opponent", "window", *paper.HEADROOM_ARMS, "ceiling"),
-        *("transfer - lookahead", "oracle - lookahead", "verdict"),
+        *("transfer - lookahead", "oracle - lookahead", "ceiling - lookahead"),
     )
     caption = (
-        "Mean reward per match, and paired differences with 95 % intervals. Ceiling: exact expected reward of best "
-        "play, with the learner's random moves. Verdict on oracle - lookahead: room if it is above 0 after Holm's "
-        "correction over all rows of the reading; no room if its interval lies within the margin (0.5 early; 0.1 late, "
-        "0.3 against Random); behind if it is below 0."
+        "Mean reward per match, and paired differences with 95 % intervals. Oracle - lookahead: ahead or behind if "
+        "p < 0.05 after Holm's correction over all rows of the reading; equal if its interval lies within the margin "
+        f"({room.margins}). Ceiling - lookahead: no room if the upper end of its interval is at most the margin, room "
+        "if the lower end is above it."
     )
-    return TableBlock(header, rows, tuple(range(3, 10)), caption)
+    return TableBlock(header, rows, tuple(range(3, 11)), caption)
 
 
-def turns_table(study: Study) -> TableBlock:
-    """Return the table of the learner with turns, with the verdicts, its ablations and the deeper lookahead."""
-    assert study.headroom is not None
-    (evidence, findings), rows = study.headroom, []
-    mine = [finding for finding in findings if finding.claim.of["left"] == "turns"]
-    judged = {tuple(map(str, finding.claim.of.values())): finding for finding in mine}
-    for finding in (finding for finding in mine if finding.claim.of["right"] == "lookahead"):
-        of = finding.claim.of
-        game, opponent, window = (of[name] for name in ("game", "opponent", "window"))
-        over = finding, judged[tuple(map(str, {**of, "right": "baseline"}.values()))]
-        gains = [
-            stats.mean_interval(measures.difference(evidence, game, opponent, "turns", arm, window))
-            for arm in paper.TURNS_ARMS
-            if arm != "turns"
-        ]
-        level = stats.mean_interval(measures.level(evidence, game, opponent, "turns", window))
+def turns_table(study: Study, room: Headroom) -> TableBlock:
+    """Return the table of the learner with turns: its verdicts, and its differences from its ablations."""
+    rows = []
+    for findings in zip(*room.turns.values(), strict=True):
+        game, opponent, window = cell = _cell(findings[0])
+        gains = [room.difference(game, opponent, "turns", arm, window) for arm in ABLATIONS]
         rows.append(
-            (paper.TITLES[game], paper.NAMES[opponent], study.matches((window[0], window[1])), f"{level.mean:.2f}",
-             *(f"{span(one.interval, sign=True)} {AHEAD[one.verdict]}" for one in over),
-             *(span(gain, sign=True) for gain in gains))
+            (*_cell_words(study, cell), f"{room.level(game, opponent, 'turns', window).mean:.2f}",
+             *map(_judged, findings), *(span(gain, sign=True) for gain in gains))
         )  # fmt: skip
-    header = (
-        *("game", "opponent", "window", "turns", "turns - lookahead", "turns - baseline"),
-        *("turns - replies", "turns - minimax", "turns - deep"),
-    )
+    differences = [f"turns - {right}" for right in (*room.turns, *(arm.removeprefix("turns-") for arm in ABLATIONS))]
     caption = (
         "Mean reward per match of the learner with turns, and paired differences with 95 % intervals. Verdicts on the "
-        "first two differences: ahead if above 0 after Holm's correction over both columns of the reading; equal if "
-        "the interval lies within the margin (0.5 early; 0.1 late, 0.3 against Random); behind if below 0."
+        f"first {len(room.turns)} differences: ahead or behind if p < 0.05 after Holm's correction over these columns "
+        f"of the reading; equal if the interval lies within the margin ({room.margins})."
     )
-    return TableBlock(header, rows, tuple(range(3, 9)), caption)
+    header = ("game", "opponent", "window", "turns", *differences)
+    return TableBlock(header, rows, tuple(range(3, len(header))), caption)
 
 
-def headroom_picture(study: Study) -> ReportPicture:
+def _cell(finding: ClaimFinding) -> tuple[str, str, stats.Window]:
+    """Return the game, the opponent and the window of an endpoint."""
+    of = finding.claim.of
+    return of["game"], of["opponent"], (of["window"][0], of["window"][1])
+
+
+def _cell_words(study: Study, cell: tuple[str, str, stats.Window]) -> tuple[str, str, str]:
+    game, opponent, window = cell
+    return paper.TITLES[game], paper.NAMES[opponent], study.matches(window)
+
+
+def headroom_picture(study: Study, room: Headroom) -> ReportPicture:
     """Draw the differences of oracle, transfer and turns from lookahead, with one panel for each opponent."""
-    assert study.headroom is not None
-    evidence, panels = study.headroom[0], []
+    panels = []
     for opponent in paper.OPPONENTS:
         dots = []
         for game, (name, window), arm in product(
             paper.HEADROOM_GAMES, paper.HEADROOM_WINDOWS.items(), ("oracle", "turns", "transfer")
         ):
-            gain = stats.mean_interval(measures.difference(evidence, game, opponent, arm, "lookahead", window))
+            gain = room.difference(game, opponent, arm, "lookahead", window)
             dots.append(Dot(f"{paper.TITLES[game]}, {name}: {arm}", gain, figures.COLOURS[arm]))
         panels.append((paper.NAMES[opponent], dots))
+    windows = " and ".join(f"{name} ({study.matches(window)})" for name, window in paper.HEADROOM_WINDOWS.items())
     caption = (
         f"Oracle, turns and transfer, minus lookahead: paired differences in points per match, 95 % intervals, reading "
-        f"{study.name}, early (matches 1 to 300 of 3000) and late (301 to 3000)."
+        f"{study.name}, {windows}. Lookahead examines fewer plies than turns."
     )
     xlabel = "points over lookahead (log. beyond 1)"
     return figures.dot_figure(
@@ -660,7 +677,7 @@ def sweep_picture(study: Study) -> ReportPicture:
 
     def distance(opponent: str, matches: int, epsilon: float) -> Interval:
         name = f"{study.plan.name}/{paper.SOURCE}/{opponent}/{swept(matches, epsilon)}"
-        return column_rmse(evidence.store.values(name, evidence.runs), evidence.table.printed(opponent))
+        return column_rmse(evidence.store.values(name, study.plan.runs), evidence.table.printed(opponent))
 
     panels = {
         paper.NAMES[opponent]: {
@@ -686,7 +703,7 @@ def controls_picture(study: Study) -> ReportPicture:
             dots.append(Dot(measures.CONTROL_NAMES[kind], gain, figures.COLOURS.get(kind, "#5d6670")))
         panels.append((paper.TITLES[game], dots))
     caption = (
-        f"Causes of the gain: mean reward, {study.matches(measures.LATE)}, minus the baseline's, ε-greedy opponent, "
+        f"Causes of the gain: mean reward, {study.matches(paper.LATE)}, minus the baseline's, ε-greedy opponent, "
         f"reading {study.name}, {study.plan.runs} runs, paired differences, {stats.with_intervals(study.plan.runs)}."
     )
     return figures.dot_figure(

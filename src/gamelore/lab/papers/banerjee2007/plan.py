@@ -27,17 +27,19 @@ row except j (a fork). In row j it is smaller by 0.35.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, permutations, product
+from math import inf
 from pathlib import Path
+from statistics import mode
 from typing import Any, Literal
 
 from ....errors import check_word
 from ....learning.store.features import FeatureValues
 from ....learning.td.initial_values import LearnerSettings
 from ....matches.opponents import Filler, OpponentSettings
-from ...claims import Claim, ClaimFinding, check_keys, read_claims
+from ...claims import Claim, ClaimFinding, by_id, check_keys, entries, read_tables
 from ...experiment import PrintedValues, SeriesSetting, SettingGrid
 
 ReadingName = Literal["text", "figures"]
@@ -49,6 +51,8 @@ SOURCE = "tictactoe"
 TARGETS = ("connect3", "othello4", "capturego3")
 OPPONENTS = ("egreedy", "random", "weak")
 LEARNERS = ("baseline", "transfer", "lookahead")
+EARLY, LATE, WHOLE, LAST = (1, 300), (301, 3000), (1, 3000), (2701, 3000)
+"""Windows of a series of 3000 matches; both ends are included."""
 INITIALISATIONS: tuple[Initialisation, ...] = ("lazy", "siblings", "eager")
 SWEPT_MATCHES = (30, 100, 300, 1000, 3000)
 SWEPT_EPSILONS = (0.01, 1.0)
@@ -56,7 +60,7 @@ HEADROOM_GAMES = (*TARGETS, "losetictactoe", "breakthrough", "goofspiel")
 """The paper's targets, and three of our own: another winning condition, other pieces, simultaneous moves."""
 HEADROOM_ARMS = (*LEARNERS, "oracle")
 TURNS = 2
-"""Number of turns of the learner "turns", chosen on development runs (seed 31337); see docs/banerjee2007.md."""
+"""Number of turns of the learner "turns", chosen on development runs; see docs/banerjee2007/development.md."""
 TURNS_ARMS: dict[str, dict[str, Any]] = {
     "turns": {"kind": "transfer", "turns": TURNS},
     "turns-replies": {"kind": "transfer", "turns": TURNS, "control": "replies"},
@@ -64,7 +68,7 @@ TURNS_ARMS: dict[str, dict[str, Any]] = {
     "lookahead-deep": {"kind": "lookahead", "depth": 2 * TURNS + 2},
 }
 """The learner with features several turns below, its ablations, and the lookahead that examines as many plies."""
-HEADROOM_WINDOWS = {"early": (1, 300), "late": (301, 3000)}
+HEADROOM_WINDOWS = {"early": EARLY, "late": LATE}
 CONTROLS = ("terminal", "features", "shuffled", "printed", "from-random", "from-weak")
 TITLES = {
     "connect3": "Connect3 5x5",
@@ -224,9 +228,11 @@ class Plan:
             yield self.source(opponent, name=swept(matches, epsilon), matches=matches, epsilon=epsilon)
 
     def headroom(self, runs: int | None = None) -> Iterator[SeriesSetting]:
-        """Yield the settings that show how far initial values can go.
+        """Yield the settings of the paper's learners, the oracle, and the learners of TURNS_ARMS, in six games.
 
-        They are the paper's learners, the oracle, and the learners of TURNS_ARMS.
+        The oracle begins with exact values, but learns away from them, and with some initialisations it stops to
+        explore. So it is no upper bound of what a learner can reach. The upper bound is the ceiling, the exact
+        expected reward of best play, which is stored with each run of the oracle.
 
         runs: number of runs of each setting; None for that of the plan
         """
@@ -364,17 +370,41 @@ PATH = Path(__file__).with_name("claims.toml")
 class Claims:
     """The paper's claims by id, its Table 1, and the endpoints of the part "headroom", which are not the paper's.
 
-    headroom  endpoints of the oracle
-    turns     endpoints of the learner with features several turns below
+    headroom  the oracle is ahead of lookahead
+    room      lookahead reaches the ceiling, except for the margin; so there is no room for an advantage over it
+    turns     the learner with features several turns below is ahead of lookahead, and ahead of the baseline
+    deep      the same learner is ahead of the lookahead of equal depth; judged together with `turns`
     """
 
     claims: dict[str, Claim]
     table: PrintedTable
     headroom: tuple[Claim, ...] = ()
+    room: tuple[Claim, ...] = ()
     turns: tuple[Claim, ...] = ()
+    deep: tuple[Claim, ...] = ()
 
     def __iter__(self) -> Iterator[Claim]:
         return iter(self.claims.values())
+
+    @property
+    def headroom_runs(self) -> int:
+        """Number of fresh runs of each setting of the part "headroom"."""
+        return max(claim.max_runs for claim in (*self.headroom, *self.room, *self.turns, *self.deep))
+
+    @property
+    def margin_words(self) -> str:
+        """The margins of the endpoints as text, such as `0.5 early; 0.1 late, 0.3 against Random`."""
+        names = {window: name for name, window in HEADROOM_WINDOWS.items()}
+        margins: dict[str, dict[str, float]] = {}
+        for claim in self.headroom:
+            margins.setdefault(names[tuple(claim.of["window"])], {})[claim.of["opponent"]] = claim.margin
+        return "; ".join(_window_margin_words(name, by_opponent) for name, by_opponent in margins.items())
+
+
+def _window_margin_words(window: str, margins: dict[str, float]) -> str:
+    usual = mode(margins.values())
+    others = (f", {margin:g} against {NAMES[name]}" for name, margin in margins.items() if margin != usual)
+    return f"{usual:g} {window}{''.join(others)}"
 
 
 def load_claims(path: Path = PATH) -> Claims:
@@ -382,21 +412,16 @@ def load_claims(path: Path = PATH) -> Claims:
 
     Raise ExperimentError if the file is not a valid file of claims.
     """
-    table, endpoints = PrintedTable.of_the_paper(), dict[str, tuple[Claim, ...]]()
-
-    def family(name: str, left: str, rights: Sequence[str]) -> Callable[[dict[str, Any]], tuple[Claim, ...]]:
-        def read(data: dict[str, Any]) -> tuple[Claim, ...]:
-            endpoints[name] = tuple(_endpoints(data, name, left, rights))
-            return ()  # judged apart from the paper's claims
-
-        return read
-
-    own = {
-        "headroom": family("headroom", "oracle", ("lookahead",)),
-        "turns": family("turns", "turns", ("lookahead", "baseline")),
-    }
-    claims = read_claims(path, {"table1": lambda data: _cells(table, data), **own})
-    return Claims(claims, table, **endpoints)
+    table = PrintedTable.of_the_paper()
+    data = read_tables(path, ("table1", "margins", "headroom", "room", "turns", "turns-deep"))
+    return Claims(
+        by_id([*entries(data), *_cells(table, data["table1"])]),
+        table,
+        headroom=tuple(_ahead(data, "headroom", "oracle", ("lookahead",))),
+        room=tuple(_room(data)),
+        turns=tuple(_ahead(data, "turns", "turns", ("lookahead", "baseline"))),
+        deep=tuple(_ahead(data, "turns-deep", "turns", ("lookahead-deep",))),
+    )
 
 
 def _cells(table: PrintedTable, data: dict[str, Any]) -> Iterator[Claim]:
@@ -408,15 +433,30 @@ def _cells(table: PrintedTable, data: dict[str, Any]) -> Iterator[Claim]:
         yield Claim(id=name, measure="table1_value", of=of, test="within", target=target, paper=f"{value:g}", **data)
 
 
-def _endpoints(data: dict[str, Any], family: str, left: str, rights: Sequence[str]) -> Iterator[Claim]:
-    """Yield a claim for each game, opponent, window and right learner: that the left learner is ahead of it."""
-    check_keys(data, {"place", "quote", "half_width", "max_runs", *HEADROOM_WINDOWS}, set(), family)
-    margins = {name: data.pop(name) for name in HEADROOM_WINDOWS}
-    cells = product(HEADROOM_GAMES, OPPONENTS, rights, HEADROOM_WINDOWS.items())
-    for game, opponent, right, (name, window) in cells:
-        of = {"game": game, "opponent": opponent, "left": left, "right": right, "window": list(window)}
-        over = f"-{right}" if len(rights) > 1 else ""
-        yield Claim(
-            id=f"{family}.{game}-{opponent}{over}-{name}", measure="difference", of=of, test="above", target=(0.0,),
-            margin=margins[name][opponent], paper="", **data,
-        )  # fmt: skip
+def _ahead(data: dict[str, Any], family: str, left: str, rights: Sequence[str]) -> Iterator[Claim]:
+    """Yield a claim for each game, opponent, right learner and window: that the left learner is ahead of the right."""
+    for game, opponent, right, window in product(HEADROOM_GAMES, OPPONENTS, rights, HEADROOM_WINDOWS):
+        of = {"left": left, "right": right}
+        name = f"{family}.{game}-{opponent}{f'-{right}' if len(rights) > 1 else ''}-{window}"
+        yield _endpoint(data, family, name, game, opponent, window, of, measure="difference", test="above")
+
+
+def _room(data: dict[str, Any]) -> Iterator[Claim]:
+    """Yield a claim for each game, opponent and window: that lookahead is below the ceiling by at most the margin."""
+    for game, opponent, window in product(HEADROOM_GAMES, OPPONENTS, HEADROOM_WINDOWS):
+        name = f"room.{game}-{opponent}-{window}"
+        of = {"learner": "lookahead"}
+        yield _endpoint(data, "room", name, game, opponent, window, of, measure="below_ceiling", test="within")
+
+
+def _endpoint(
+    data: dict[str, Any], family: str, name: str, game: str, opponent: str, window: str, of: dict[str, Any], *,
+    measure: str, test: str,
+) -> Claim:  # fmt: skip
+    """Return the claim of a cell, with the margin of its window and its opponent."""
+    check_keys(data[family], {"place", "quote", "max_runs"}, {"note"}, family)
+    check_keys(data["margins"], set(HEADROOM_WINDOWS), set(), "margins")
+    margin = data["margins"][window][opponent]
+    of = {"game": game, "opponent": opponent, **of, "window": list(HEADROOM_WINDOWS[window])}
+    target = (0.0,) if test == "above" else (-inf, margin)
+    return Claim(id=name, measure=measure, of=of, test=test, target=target, margin=margin, **data[family])
