@@ -199,8 +199,8 @@ def combine(values: Sequence[FeatureValues], rule: Rule = "visits") -> FeatureVa
 
     The visits of a mean are the sum of the visits. The replies are added up, except that "first" takes those of the
     first source that has any, and "most" those of the source with the most. The result has the outcomes of all sources.
-    Raises GameloreError if
-    there is no source, if the rule is unknown, or if the sources have different depths.
+
+    Raises GameloreError if there is no source, if the rule is unknown, or if the sources have different depths.
     """
     depths = sorted({source.depth for source in values})
     if len(depths) != 1:
