@@ -40,6 +40,14 @@ def test_oracles_have_small_batches_of_their_own(store: ResultStore) -> None:
     assert sorted(shared) == [(False, 30), (False, 30), (True, 20), (True, 20), (True, 20)]
 
 
+def test_learners_with_turns_have_batches_of_their_own(store: ResultStore) -> None:
+    deep = make_setting("deep", runs=200, learner=LearnerSettings("transfer", turns=1, control="minimax"))
+    trials = SettingGrid.of([make_setting("a", runs=200), deep]).trials()
+    shared = [(batch.lanes[0].trial.setting.learner.turns, len(batch.lanes)) for batch in batches(trials, store)]
+    assert sorted(shared) == [(0, 100), (0, 100), (1, 66), (1, 67), (1, 67)]
+    assert all(len({lane.trial.setting.id for lane in batch.lanes}) == 1 for batch in batches(trials, store))
+
+
 def test_everything_is_played_once(store: ResultStore) -> None:
     summary = run_grid(small_grid(), store, workers=1, progress=False, play=pretend)
     assert (summary.played, summary.stored) == (9, 0)

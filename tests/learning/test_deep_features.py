@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +13,8 @@ import pytest
 from gamelore.errors import GameloreError, KnowledgeError
 from gamelore.game.game import Position
 from gamelore.learning.session import study
-from gamelore.learning.sources import Sources, refresh_features
-from gamelore.learning.store.features import FeatureValues, combine
+from gamelore.learning.sources import Sources, has_replies, refresh_features
+from gamelore.learning.store.features import FeatureValues, Replies, combine
 from gamelore.learning.store.knowledge import Knowledge, export_learners, import_learners
 from gamelore.learning.td.afterstates import own_afterstates
 from gamelore.learning.td.discovery import feature_space
@@ -60,6 +62,21 @@ def test_equal_moves_share_the_weight_of_their_class() -> None:
     """Two wins beside one neutral move: 6 of 9 choices of a win are what equal weights predict."""
     even = {(2, 0, 0, 1, WIN): 6_000_000, (2, 0, 0, 1, NEUTRAL): 3_000_000}
     assert fit(even)[WIN] == pytest.approx(1.0, abs=1e-5)
+
+
+def test_the_weights_of_an_opponent_without_random_moves() -> None:
+    """With one alternative, the weight of a class is the ratio of the choices for it and against it."""
+    sure = {(0, 0, 1, 1, NEUTRAL): 100_000, (1, 0, 0, 1, WIN): 100_000}
+    assert fit(sure) == pytest.approx([100_001, 1 / 100_001, 1 / 100_001, 1], rel=1e-6)
+    # with three classes together, the derivatives of the logarithm of the likelihood are 0
+    mixed = {(1, 0, 2, 3, WIN): 50_000, (0, 0, 2, 3, NEUTRAL): 60_000, (0, 0, 4, 1, NEUTRAL): 9, (1, 0, 1, 0, WIN): 70}
+    weights = fit(mixed)
+    rows = np.array([[*key, times] for key, times in mixed.items()], float)
+    shares = rows[:, :4] * weights / (rows[:, :4] @ weights)[:, None]
+    chosen = np.array([rows[rows[:, 4] == number, 5].sum() for number in range(4)])
+    for number in (WIN, GIVES):
+        imagined = 1 - 2 * weights[number] / (weights[number] + 1)
+        assert rows[:, 5] @ shares[:, number] == pytest.approx(chosen[number] + imagined, abs=1e-6)
 
 
 WALK = Walk(
@@ -207,7 +224,7 @@ def test_to_the_end_of_the_game_the_values_are_exact(name: str) -> None:
         first = graph.successors_of(own[:1])[:1]
         graph.expand(first)
         own = own_afterstates(first, 0, graph.num_moves, graph.move_start, graph.succ_start, graph.successors)
-    assert values_of(graph, own.tolist(), 5, None, EVEN, 0.1) == pytest.approx(exact.of(own), abs=1e-4)
+    assert values_of(graph, own.tolist(), 5, None, EVEN, 0.1) == pytest.approx(exact.values_of(own), abs=1e-4)
     if name == "tictactoe":  # a draw, unless the first mark of o was a mistake
         assert set(values_of(graph, own.tolist(), 5, "minimax", EVEN)) <= {0.0, 50.0, 100.0}
 
@@ -231,7 +248,8 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(GameloreError, match=r"expected turns of at least 0, .* got 1 for lookahead; leave turns out"):
         LearnerSettings("lookahead", turns=1)
     for turns, control in ((0, "replies"), (0, "minimax"), (1, "terminal"), (1, "features")):
-        with pytest.raises(GameloreError, match="replies and minimax to a transfer learner with turns"):
+        allowed = "shuffled, replies, minimax" if turns else "terminal, shuffled, features"
+        with pytest.raises(GameloreError, match=f"with turns={turns} to be {allowed}, got {control}; choose one of"):
             LearnerSettings("transfer", turns=turns, control=control)  # type: ignore[arg-type]
     graph, plain = PositionGraph(load("tictactoe")), FeatureValues({"L": (20.0, 1)})
     with pytest.raises(GameloreError, match=r"expected the opponents' replies .* learn the source again, or"):
@@ -309,6 +327,87 @@ def test_sources_without_replies_teach_no_learner_with_turns(tmp_path: Path) -> 
         assert len(knowledge.learners()) == 1
         study(knowledge, load("tictactoe"), "xplayer", LearnerSettings(), greedy, 30)
         assert study(knowledge, game, "red", settings, greedy, 5, sources=sources).num_matches == 5
+
+
+def test_a_source_whose_matches_were_hardly_counted_teaches_no_learner_with_turns(tmp_path: Path) -> None:
+    """As a store of format 3 that was continued: only the last match has replies."""
+    game, greedy, sources = load("connect3"), OpponentSettings("egreedy", "first"), Sources(("tictactoe",))
+    with Knowledge(tmp_path / "k.db") as knowledge:
+        study(knowledge, load("tictactoe"), "xplayer", LearnerSettings(), greedy, 20)
+        with knowledge.writing() as connection:
+            connection.execute("DELETE FROM reply")
+        study(knowledge, load("tictactoe"), "xplayer", LearnerSettings(), greedy, 21)
+        with pytest.raises(KnowledgeError, match=r"got [1-4] decisions in 21 matches .* with `gamelore learn`, which"):
+            study(knowledge, game, "red", LearnerSettings("transfer", turns=1), greedy, 5, sources=sources)
+        minimax = LearnerSettings("transfer", turns=1, control="minimax")
+        assert study(knowledge, game, "red", minimax, greedy, 2, sources=sources).num_matches == 2
+
+
+@pytest.mark.parametrize(
+    ("decisions", "num_matches", "enough"),
+    [(0, 1, False), (1, 1, True), (9, 20, False), (10, 20, True), (99, 3000, False), (100, 3000, True)],
+)
+def test_how_many_decisions_are_enough(decisions: int, num_matches: int, enough: bool) -> None:
+    replies = {(1, 0, 0, 1, WIN): decisions} if decisions else {}
+    assert has_replies(FeatureValues({"L": (20.0, 1)}, replies=replies), num_matches) == enough
+
+
+def imported_again(tmp_path: Path, change: Callable[[dict[str, Any]], None]) -> tuple[Replies, Replies]:
+    """Import a learner with turns, then a changed file with a match more. Return its own and inherited replies."""
+    greedy, settings = OpponentSettings("egreedy", "first"), LearnerSettings("transfer", turns=1)
+    with Knowledge(tmp_path / "k.db") as knowledge, Knowledge(tmp_path / "other.db") as other:
+        study(knowledge, load("tictactoe"), "xplayer", LearnerSettings(), greedy, 20)
+        for num_matches in (5, 6):
+            study(knowledge, load("connect3"), "red", settings, greedy, num_matches, sources=Sources(("tictactoe",)))
+            export_learners(knowledge, tmp_path / f"{num_matches}.json")
+        import_learners(other, tmp_path / "5.json")
+        content = json.loads((tmp_path / "6.json").read_text())
+        change(content)
+        (tmp_path / "6.json").write_text(json.dumps(content))
+        assert import_learners(other, tmp_path / "6.json") == 1
+        stored = other.learners(source="connect3")[0]
+        inherited = other.inherited(stored)
+        assert (stored.num_matches, inherited is None) == (6, False)
+        return other.feature_values(stored).replies, inherited.replies  # type: ignore[union-attr]
+
+
+def rows_of(content: dict[str, Any], inherited: int) -> list[list[int]]:
+    """The replies of the learner with turns in an exported file."""
+    return [row for row in content["learners"][1]["replies"] if row[0] == inherited]
+
+
+def test_a_file_of_an_older_version_leaves_the_replies_as_they_are(tmp_path: Path) -> None:
+    def age(content: dict[str, Any]) -> None:
+        content["version"] = 3
+        for learner in content["learners"]:
+            del learner["replies"]
+
+    own, inherited = imported_again(tmp_path, age)
+    assert own
+    assert inherited
+
+
+def test_a_file_with_another_model_is_another_learner(tmp_path: Path) -> None:
+    def exchange(content: dict[str, Any]) -> None:
+        content["learners"][1]["replies"] = [*rows_of(content, 0), [1, 1, 0, 0, 1, 0, 5]]
+
+    with pytest.raises(KnowledgeError, match="got different matches or initial values"):
+        imported_again(tmp_path, exchange)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        [0, 1, 0, 0, 1, 7, 3], [0, 1, 0, 0, 1, 1, 3], [0, 1, 0, 0, 1, 0, 0], [0, 1, 0, 0, 1, 0, -3],
+        [0, -1, 0, 0, 1, 3, 3], [2, 1, 0, 0, 1, 0, 3], [0, 1, 0, 0, 1, 0], [0, 1, 0, 0, 1, 0.0, 3],
+    ],
+)  # fmt: skip
+def test_replies_that_cannot_be_are_not_imported(tmp_path: Path, row: list[int]) -> None:
+    def spoil(content: dict[str, Any]) -> None:
+        content["learners"][1]["replies"].append(row)
+
+    with pytest.raises(KnowledgeError, match=r"expected knowledge that gamelore exported, .* ValueError expected"):
+        imported_again(tmp_path, spoil)
 
 
 def test_the_replies_of_several_sources() -> None:

@@ -118,7 +118,7 @@ def test_shuffled_values_are_keyed_by_the_run() -> None:
     graph = PositionGraph(load(TREE))
     lanes = Learner(graph, 0, [learner] * 3, [values] * 3, [(1, 0), (1, 1), (1, 0)])
     spaces = lanes.initial.spaces
-    ids = spaces[0].space.ids([afterstate for afterstate in graph.children([graph.start]).tolist()])
+    ids = spaces[0].used.ids([afterstate for afterstate in graph.children([graph.start]).tolist()])
     lanes.initial.look_into(np.zeros(3, np.int32), graph.children([graph.start]))
     worth = lanes.initial.worth[:, ids[0]].tolist()
     assert worth == [values.shuffled(1, run)["L,{D,W}"][0] for run in (0, 1)]  # two groups: lanes 0 and 2 share theirs
@@ -296,7 +296,7 @@ def test_settings_are_checked() -> None:
         LearnerSettings(lam=1.5)
     with pytest.raises(GameloreError, match="expected a depth of at least 0"):
         LearnerSettings(depth=-1)
-    with pytest.raises(GameloreError, match="only for the transfer learner, got them for lookahead"):
+    with pytest.raises(GameloreError, match="only for the transfer learner and the oracle, got terminal for lookahead"):
         LearnerSettings("lookahead", control="terminal")
     assert LearnerSettings("transfer", equivalence={50: 0, 0: 0}).equivalence == ((0, 0), (50, 0))
     assert hash(LearnerSettings()) == hash(LearnerSettings())
@@ -349,7 +349,50 @@ def test_an_oracle_knows_the_opponent_of_its_lane() -> None:
 def test_an_oracle_needs_an_opponent() -> None:
     with pytest.raises(GameloreError, match=r"expected the opponent of an oracle .* got none; name the opponent"):
         Learner(PositionGraph(load(TREE)), 0, [LearnerSettings("oracle")])
-    with pytest.raises(GameloreError, match="got them for oracle"):
+    with pytest.raises(GameloreError, match="control of a learner of the kind oracle to be optimal, got shuffled"):
         LearnerSettings("oracle", control="shuffled")
-    with pytest.raises(GameloreError, match="got them for transfer"):
+    with pytest.raises(
+        GameloreError, match="of the kind transfer with turns=0 to be terminal, shuffled, features, got optimal"
+    ):
         LearnerSettings("transfer", control="optimal")
+    with pytest.raises(GameloreError, match="an equivalence only for the transfer learner, got one for oracle"):
+        LearnerSettings("oracle", equivalence={0: 0})
+
+
+def test_the_control_optimal_takes_no_random_moves_of_its_own_into_account() -> None:
+    """By hand, against random moves: C is 95 = 0.8 * 100 + 0.2 * 75, and 100 without random moves; A is half of it."""
+    graph, oracle = PositionGraph(load(TREE)), LearnerSettings("oracle", initialisation="eager", epsilon=0.2)
+    learners = [oracle, replace(oracle, control="optimal")]
+    learner = Learner(graph, 0, learners, opponents=[OpponentSettings("random")] * 2)
+    start = np.array([graph.start], np.int32)
+    assert learner.estimates(0, start)[1].tolist() == pytest.approx([47.5, 100, 100, 50])
+    assert learner.estimates(1, start)[1].tolist() == pytest.approx([50, 100, 100, 50])
+
+
+def test_an_oracle_refuses_what_its_values_do_not_model() -> None:
+    with pytest.raises(GameloreError, match=r"expected gamma=1 for the oracle, .* got 0\.9; leave gamma out"):
+        LearnerSettings("oracle", gamma=0.9)
+    graph, merging = PositionGraph(load("tictactoe")), LearnerSettings("oracle", symmetry="all")
+    for filler in ("hashed", "first"):
+        with pytest.raises(GameloreError, match=f'symmetry "all", got filler={filler}, .*; choose symmetry "none"'):
+            Learner(graph, 0, [merging], opponents=[OpponentSettings("weak", filler)])  # type: ignore[arg-type]
+    for opponent in (OpponentSettings("weak", "random"), OpponentSettings("random", "hashed")):
+        Learner(graph, 0, [merging], opponents=[opponent])
+
+
+def test_an_oracle_that_shares_values_by_symmetry_gets_what_it_expects() -> None:
+    lanes, opponent = 40, OpponentSettings("egreedy", "random")
+    oracle = LearnerSettings("oracle", initialisation="eager", alpha=0.0, symmetry="all")
+    seeds = [(3, lane, "test") for lane in range(lanes)]
+    played = play_series(load("losetictactoe"), 0, [oracle] * lanes, None, [opponent] * lanes, 100, seeds)
+    exact = BestResponse(played.graph, 0, Opponent(opponent), 0.01).expected
+    assert abs(played.rewards.mean() - exact) < 4 * played.rewards.std() / np.sqrt(played.rewards.size)
+
+
+def test_a_game_that_is_too_large_for_an_oracle_is_refused_before_the_first_match(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("GAMELORE_ORACLE_MIB", "1")
+    graph = PositionGraph(load("othello4"))
+    with pytest.raises(GameloreError, match=r"all positions of othello4 to need at most 1 MiB"):
+        Learner(graph, 0, [LearnerSettings("oracle")], opponents=[OpponentSettings("random")])

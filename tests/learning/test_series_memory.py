@@ -130,6 +130,16 @@ def test_many_lanes_of_a_small_game_are_not_refused() -> None:
     check_estimate(load("othello4"), 0, [lane] * 300, 3000)
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_lane_that_needs_most_is_refused_in_any_order(order: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CAP_VARIABLE, "30")
+    settings = [LearnerSettings("lookahead", initialisation="eager", depth=depth) for depth in (1, 6)]
+    lanes = [(one, None, OpponentSettings("random")) for one in settings]
+    with pytest.raises(GameloreError, match=r"at most 30 MiB, got an estimate of .* for 2 x 100 matches of connect3"):
+        check_estimate(load("connect3"), 0, lanes[::order], 100)
+    check_estimate(load("connect3"), 0, lanes[:1], 100)
+
+
 @pytest.mark.parametrize("kind", ["egreedy", "random"])
 def test_a_large_first_match_of_a_game_that_fits_is_not_refused(kind: Kind) -> None:
     """One match of Breakthrough with turns=2 has 200,000 positions, and 3000 matches have 3.5 million."""

@@ -506,6 +506,34 @@ def test_transfer_without_sources_begins_as_baseline_and_the_next_game_begins_wi
     assert [one[5] for one in everything(path)] == [25, 8]
 
 
+@pytest.mark.parametrize("control", [None, "minimax"])
+def test_transfer_with_turns_begins_as_baseline_without_sources(path: Path, tmp_path: Path, control: str) -> None:
+    graph = PositionGraph(game_of("tictactoe"))
+    played(learner(path, "transfer", turns=2, control=control), graph, 5)
+    played(learner(tmp_path / "baseline.db"), graph, 5)
+    assert everything(path)[0][6:] == everything(tmp_path / "baseline.db")[0][6:]
+
+
+def test_sources_without_replies_are_left_out_with_turns_unless_they_were_named(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Players of single matches do not count replies; `study` does."""
+    graph = PositionGraph(game_of("connect3"))
+    played(learner(path), PositionGraph(game_of("tictactoe")), 40)
+    played(learner(path, "transfer", turns=1), graph, 2)
+    assert "tictactoe is left out as a source: expected the replies of its opponents, got none; learn" in caplog.text
+    with pytest.raises(KnowledgeError, match=r"got none in .* with `gamelore learn`, which counts replies"):
+        learner(path, "transfer", turns=1, source="tictactoe", seed=1).num_matches(graph, 0)
+    played(learner(path, "transfer", turns=1, control="minimax"), graph, 2)
+    with Knowledge(path) as knowledge:
+        study(knowledge, game_of("tictactoe"), "xplayer", LearnerSettings(), GREEDY, 80)
+    played(learner(path, "transfer", turns=1, seed=2), graph, 2)
+    with Knowledge(path) as knowledge:
+        assert [[source["game"] for source in one.sources] for one in knowledge.learners(source="connect3")] == [
+            [], ["tictactoe"], ["tictactoe"],
+        ]  # fmt: skip
+
+
 def test_sources_are_those_against_this_opponent_or_else_against_any(path: Path) -> None:
     target, weak = game_of("connect3"), OpponentSettings("weak")
     with Knowledge(path) as knowledge:

@@ -14,6 +14,7 @@ from gamelore import GameloreError, load
 from gamelore.learning.td.afterstates import own_afterstates
 from gamelore.matches.lockstep import Uniform, expected
 from gamelore.matches.opponents import Opponent, OpponentSettings
+from gamelore.players.lookahead import MoveClasses
 from gamelore.players.player import Memoryless, Turn
 from gamelore.players.position_graph import PositionGraph
 from gamelore.players.random_streams import extend, stream
@@ -37,12 +38,43 @@ def test_a_tree_by_hand(engine: str) -> None:
     exact = BestResponse(graph, 0, Uniform(), 0.2)
     assert exact.expected == pytest.approx(94.875)
     after = graph.successors_of([graph.start])
-    assert exact.of(after) == pytest.approx([47.5, 100, 100, 50])
+    assert exact.values_of(after) == pytest.approx([47.5, 100, 100, 50])
     # egreedy takes the loss at A, and explores with probability 0.1
     greedy = BestResponse(graph, 0, Opponent(OpponentSettings("egreedy", "first", 0.1)))
-    assert greedy.of(after) == pytest.approx([5, 100, 100, 50])
+    assert greedy.values_of(after) == pytest.approx([5, 100, 100, 50])
     # as black: A is 100, and so is the best that white can be hoped to choose
     assert BestResponse(graph, 1, Uniform()).expected == pytest.approx((100 + 0 + 0 + 50) / 4)
+
+
+# White, then black, then grey choose a or b.
+IN_TURN = """
+(role white) (role black) (role grey)
+(init (control white))
+(move a) (move b)
+(<= (legal ?p ?m) (true (control ?p)) (move ?m))
+(<= (legal ?p noop) (role ?p) (true (control ?q)) (distinct ?p ?q))
+(<= (next (chose ?p ?m)) (does ?p ?m) (move ?m))
+(<= (next (chose ?p ?m)) (true (chose ?p ?m)))
+(<= (next (control black)) (true (control white)))
+(<= (next (control grey)) (true (control black)))
+(<= (next over) (true (control grey)))
+(<= terminal (true over))
+(<= all (true (chose white a)) (true (chose black a)) (true (chose grey a)))
+(<= (goal white 100) all)
+(<= (goal white 40) (true (chose white b)))
+(<= (goal white 0) (true (chose white a)) (not all))
+(goal black 0)
+(<= (goal grey 100) (true (chose black ?m)) (true (chose grey ?m)))
+(<= (goal grey 0) (true (chose black ?m)) (not (true (chose grey ?m))))
+"""
+
+
+@pytest.mark.parametrize("engine", ["native", "reasoner"])
+def test_three_roles_of_which_two_move_in_a_row(engine: str) -> None:
+    """White gets 100 / 4 for a, and 40 for b; grey sees what black chose."""
+    graph = PositionGraph(load(IN_TURN, engine=engine))  # type: ignore[arg-type]
+    assert BestResponse(graph, 0, Uniform(), 0.2).expected == pytest.approx(0.8 * 40 + 0.2 * (25 + 40) / 2)
+    assert BestResponse(graph, 2, Uniform(), 0.2).expected == pytest.approx(0.8 * 100 + 0.2 * 50)
 
 
 def test_where_both_choose_at_once() -> None:
@@ -51,7 +83,7 @@ def test_where_both_choose_at_once() -> None:
     first = BestResponse(graph, 0, Opponent(OpponentSettings("egreedy", "first", 0.2)))
     graph.list_moves([graph.start])
     pairs = np.array([~graph.move_start[graph.start, 0], ~(graph.move_start[graph.start, 0] + 1)], np.int32)
-    assert first.of(pairs) == pytest.approx([90, 10])
+    assert first.values_of(pairs) == pytest.approx([90, 10])
     assert value(PENNIES_TWICE, Uniform()) == pytest.approx(25)
     assert value(PENNIES_TWICE, Opponent(OpponentSettings("egreedy", "first", 0.0))) == pytest.approx(100)
 
@@ -109,7 +141,9 @@ def test_as_plain_expectimax_in_all_of_tictactoe(kind: str, epsilon: float) -> N
     assert exact.expected == pytest.approx(plain("." * 9), abs=1e-4)
     boards = [board_of(graph.facts(row)) for row in range(graph.num_rows)]
     assert len(set(boards)) == graph.num_rows == 5478
-    assert exact.of(np.arange(graph.num_rows, dtype=np.int32)) == pytest.approx(list(map(plain, boards)), abs=1e-4)
+    assert exact.values_of(np.arange(graph.num_rows, dtype=np.int32)) == pytest.approx(
+        list(map(plain, boards)), abs=1e-4
+    )
 
 
 @pytest.mark.parametrize("kind", ["egreedy", "weak"])
@@ -133,7 +167,7 @@ class Greedy:
         shares = []
         for row in rows:
             moves = graph.num_moves, graph.move_start, graph.succ_start, graph.successors
-            values = self.exact.of(own_afterstates(np.array([row], np.int32), role, *moves))
+            values = self.exact.values_of(own_afterstates(np.array([row], np.int32), role, *moves))
             best = values > values.max() - 1e-6
             shares.append(best / best.sum())
         return np.concatenate(shares)
@@ -162,6 +196,16 @@ def test_the_probabilities_are_those_of_the_choices(kind: str, filler: str) -> N
     shares = np.split(opponent.distribution(graph, rows, 1), np.cumsum(graph.num_moves[rows, 1])[:-1])
     assert [share.argmax() for share in shares] == opponent.choose(turn).tolist()
     assert {share.max() for share in shares} == {1.0}
+
+
+def test_moves_are_classified_only_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, classified = PositionGraph(load("tictactoe")), []
+    expand_all(graph)
+    classify = MoveClasses.classify
+    monkeypatch.setattr(MoveClasses, "classify", lambda *given: (classified.append(len(given[1])), classify(*given))[1])
+    for hash_key in range(3):
+        BestResponse(graph, 0, Opponent(OpponentSettings("weak", "hashed", 0.0, hash_key))).solve()
+    assert classified == [(graph.num_moves[:, 1] > 1).sum()]
 
 
 def test_a_random_filler_shares_among_equally_good_moves() -> None:

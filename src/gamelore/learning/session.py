@@ -328,8 +328,8 @@ class LastingLearner(Player):
     source           for "transfer": the names of the source games, or the hashes of their rules, joined by "+". None:
                      all other games in the store that were learned against this opponent, or if there are none,
                      against any opponent. Games whose feature values cannot be computed within SOURCE_SECONDS are left
-                     out. Without a source game it begins like a baseline learner. The sources of a stored learner
-                     never change
+                     out, and if the learner needs replies, games without them, see `sources.has_replies`. Without a
+                     source game it begins like a baseline learner. The sources of a stored learner never change
     source_opponent  opponent of the sources; None: the learner's own opponent
     learn            False: the store is not changed, and the learner does not explore
     quota            maximum size of the store in bytes; a larger store is not changed, and the player stops learning
@@ -499,7 +499,11 @@ class LastingLearner(Player):
         sources = other_games(store, game, *how)
         if sources is not None:
             try:
-                return sources, *taught(store, sources, *how, keep=self._may_store(), seconds=SOURCE_SECONDS)
+                values = taught(
+                    store, sources, *how, keep=self._may_store(), seconds=SOURCE_SECONDS,
+                    needs_replies=self.settings.needs_replies,
+                )  # fmt: skip
+                return sources, *values
             except KnowledgeError as error:  # the sources have no feature values
                 _log.info("%s", error)
         return Sources(()), (), None
@@ -512,7 +516,7 @@ class LastingLearner(Player):
         """Return the settings for play. A transfer learner without values plays as a baseline learner."""
         settings = self.settings
         if settings.needs_values and values is None:
-            settings = replace(settings, kind="baseline", control=None, equivalence=None)
+            settings = replace(settings, kind="baseline", control=None, equivalence=None, turns=0)
         return settings if self.learns else replace(settings, epsilon=0.0)
 
     def _store(self) -> Knowledge | None:

@@ -189,11 +189,14 @@ class Enrolment:
 
         Raises KnowledgeError if it needs the replies of the sources' opponents, but they were not counted.
         """
-        if self.settings.needs_replies and values is not None and not values.replies:
+        num_matches = sum(teacher.num_matches for teacher in teachers)
+        if self.settings.needs_replies and values is not None and not has_replies(values, num_matches):
             games = ", ".join(sorted({teacher.game for teacher in teachers}))
             raise KnowledgeError(
-                f"expected the opponents' replies in {games} for a learner with turns={self.settings.turns}, got none "
-                f"in {knowledge.path}; learn more matches of these games first, or set control to minimax"
+                f"expected the opponents' replies in {games} for a learner with turns={self.settings.turns}, got "
+                f"{_reply_words(values, num_matches)} in {knowledge.path}; learn more matches of these games first "
+                "with `gamelore learn`, which counts replies (older versions did not, and players of single matches "
+                "do not), or set control to minimax"
             )
         return knowledge.learner(
             self.game,
@@ -280,6 +283,24 @@ def _can_teach(learners: Sequence[StoredLearner], depth: int) -> list[StoredLear
     ]
 
 
+ENOUGH_DECISIONS = 100  # of opponents, for a model of their replies, however many matches were not counted
+
+
+def has_replies(values: FeatureValues, num_matches: int) -> bool:
+    """Return whether the replies in the matches of a source were counted, or at least enough of them for a model.
+
+    The number of counted matches is not stored. If there are fewer decisions than one in two matches, most matches were
+    probably not counted.
+    """
+    decisions = sum(values.replies.values())
+    return decisions >= ENOUGH_DECISIONS or 2 * decisions >= max(num_matches, 1)
+
+
+def _reply_words(values: FeatureValues, num_matches: int) -> str:
+    decisions = sum(values.replies.values())
+    return f"{decisions} decisions in {num_matches} matches" if decisions else "none"
+
+
 def taught(
     knowledge: Knowledge,
     sources: Sources,
@@ -288,19 +309,23 @@ def taught(
     *,
     keep: bool = True,
     seconds: float | None = None,
+    needs_replies: bool = False,
 ) -> tuple[list[StoredLearner], FeatureValues]:
     """Return the sources of a transfer learner against this opponent, and their combined feature values.
 
-    keep     False: feature values that are computed here are not stored
-    seconds  time limit for computing feature values. Sources that take longer, or that fail, are left out, and a
-             warning is logged. None: no limit, and no source is left out
+    keep           False: feature values that are computed here are not stored
+    seconds        time limit for computing feature values. Sources that take longer, or that fail, are left out, and a
+                   warning is logged. None: no limit, and no source is left out
+    needs_replies  True: sources without the replies of their opponents are left out, too, see `has_replies`
 
     Raises KnowledgeError if the sources have no feature values.
     """
     end = None if seconds is None else monotonic() + seconds
     teachers = list(_teachers(knowledge, sources, against, depth))
     values = [_values(knowledge, teacher, keep, end) for teacher in teachers]
-    combined = combine([own for own in values if own is not None], sources.rule)
+    if needs_replies:
+        values = [_with_replies(own, teacher) for own, teacher in zip(values, teachers, strict=True)]
+    combined = combine([own for own in values if own is not None], sources.rule) if any(values) else None
     if not combined:
         games = ", ".join(sorted({teacher.game for teacher in teachers}))
         raise KnowledgeError(
@@ -308,6 +333,19 @@ def taught(
             "games first"
         )
     return [teacher for teacher, own in zip(teachers, values, strict=True) if own is not None], combined
+
+
+def _with_replies(values: FeatureValues | None, teacher: StoredLearner) -> FeatureValues | None:
+    """Return the values if they have the replies of the opponents. If not, log a warning and return None."""
+    if values is None or has_replies(values, teacher.num_matches):
+        return values
+    _log.warning(
+        "%s is left out as a source: expected the replies of its opponents, got %s; learn more matches of it with "
+        "`gamelore learn`, which counts replies",
+        teacher.game,
+        _reply_words(values, teacher.num_matches),
+    )
+    return None
 
 
 def _teachers(knowledge: Knowledge, sources: Sources, against: str, depth: int) -> Iterator[StoredLearner]:

@@ -70,6 +70,11 @@ class OpponentSettings:
             return OpponentSettings("random")
         return self if self.filler == "hashed" else replace(self, hash_key=0)
 
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether equal moves of positions that are equal by symmetry have equal probabilities."""
+        return self.kind == "random" or self.filler == "random"
+
 
 class OpponentArrays(NamedTuple):
     """Classes of moves (`MoveClasses`), the settings of each lane, and the preferences of each kind; for kernels."""
@@ -137,7 +142,7 @@ class Opponent(Player):
         graph.list_moves(rows)
         classes, settings = graph.memo(MoveClasses), self.settings[0]
         if settings.kind != "random":
-            classes.classify(rows[graph.num_moves[rows, role] > 1], role)
+            classes.complete(rows[graph.num_moves[rows, role] > 1], role)
         moves = graph.num_moves, graph.move_start, graph.keys, classes.classes
         kind, filler, hash_key = self._kinds[0], self._fillers[0], self._hash_keys[0]
         return _share(rows, role, *moves, kind, filler, settings.epsilon, hash_key, _WANTS)
@@ -367,11 +372,7 @@ class Reasonable(Graded):
     def grades(self, graph: PositionGraph, rows: NDArray[np.int32], role: int) -> Grades:
         """See `Graded.grades`."""
         classes = graph.memo(MoveClasses)
-        inside = rows < len(classes.is_classified)
-        unknown = ~inside
-        unknown[inside] = ~classes.is_classified[rows[inside], role]
-        if unknown.any():
-            classes.classify(graph.distinct(rows[unknown]), role)
+        classes.complete(rows, role)
         return classes.classes, _REASONABLE_WANTS[self.own]
 
 

@@ -50,8 +50,9 @@ class MoveClasses:
     A move has the first class that applies. The best and the worst goal value are the last and the first of
     `game.goal_values`; a missing goal counts as 0.
 
-    known    bool[rows, roles], True where classes are computed; may be longer or shorter than the arrays of the graph
-    classes  int8[any], parallel to `graph.move_actions`
+    is_classified  bool[rows, roles], True where classes are computed; may be longer or shorter than the arrays of the
+                   graph
+    classes        int8[any], parallel to `graph.move_actions`
     """
 
     def __init__(self, graph: PositionGraph) -> None:
@@ -75,6 +76,14 @@ class MoveClasses:
         moves = graph.acting, graph.num_moves, graph.move_start, graph.num_joint, graph.succ_start, graph.successors
         _classify(rows, role, values[0], values[-1], graph.terminal, graph.goals, *moves, self.classes)
         self.is_classified[rows, role] = True
+
+    def complete(self, rows: NDArray[np.int32], role: int) -> None:
+        """Compute the classes of the role's moves in those of these rows where they are missing; rows may be equal."""
+        inside = rows < len(self.is_classified)
+        missing = ~inside
+        missing[inside] = ~self.is_classified[rows[inside], role]
+        if missing.any():
+            self.classify(self._graph.distinct(rows[missing]), role)
 
 
 @inlined

@@ -8,7 +8,8 @@ Against such opponents the role has a Markov decision problem. The value of a po
                  role makes a random move with probability epsilon, and a move with the highest value otherwise
 
 With epsilon = 0 the values are those of the optimal policy (Q*, Bellman 1957). With the epsilon of a learner they are
-the highest that this learner can reach. A match that never ends counts 0.
+the highest that this learner can reach. A match that never ends counts 0. A limit on the number of plies of a match is
+not modelled, nor is a discount.
 
 Positions are swept backward until no value changes. In a game without cycles, one sweep suffices if the rows of the
 graph are numbered breadth first, and a second sweep confirms the result.
@@ -43,7 +44,8 @@ class BestResponse:
     epsilon   probability of a random move of the role itself
     values    float32[rows], expected goal of the role by row
 
-    Raise GameloreError if the positions of the game need more memory than the cap.
+    The values are computed by `solve`, or when they are asked for. Each of these raises GameloreError if the positions
+    of the game need more memory than the cap.
     """
 
     def __init__(self, graph: PositionGraph, role: int, opponent: Memoryless, epsilon: float = 0.0) -> None:
@@ -54,10 +56,10 @@ class BestResponse:
         self.values = np.zeros(0, np.float32)
         self._moves = np.zeros(0)  # values of the role's moves, parallel to `graph.move_actions`
 
-    def of(self, afterstates: NDArray[np.int32]) -> NDArray[np.float64]:
+    def values_of(self, afterstates: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return the expected goals of afterstates, float64[n]; see learning/td/afterstates.py for their numbers."""
         if not len(self.values) or (len(afterstates) and afterstates.max() >= len(self.values)):
-            self._solve()
+            self.solve()
         out = np.empty(len(afterstates))
         rows = afterstates >= 0
         out[rows] = self.values[afterstates[rows]]
@@ -65,22 +67,16 @@ class BestResponse:
             out[~rows] = self._of_pairs(~afterstates[~rows].astype(np.int64))
         return out
 
-    def one(self, afterstate: int) -> float:
-        """Return the expected goal of one afterstate; faster than `of`."""
-        if 0 <= afterstate < len(self.values):
-            return float(self.values[afterstate])
-        return float(self.of(np.array([afterstate], np.int32))[0])
-
     @property
     def expected(self) -> float:
         """The expected goal of a match: the value of the initial position."""
-        return self.one(self.graph.start)
+        return float(self.values_of(np.array([self.graph.start], np.int32))[0])
 
-    def _solve(self) -> None:
-        """Compute the value of every position."""
+    def solve(self) -> None:
+        """Compute the value of every position. Raise GameloreError if they need more memory than the cap."""
         graph = self.graph
         expand_all(graph)
-        _check_kept(graph)
+        _check_tables(graph)
         shares, values = self._shares(), np.zeros(graph.num_rows)
         positions = graph.terminal, graph.goals, graph.num_moves, graph.move_start
         joint = graph.num_joint, graph.succ_start, graph.successors
@@ -133,25 +129,26 @@ def expand_all(graph: PositionGraph) -> None:
         closed = fresh[~graph.terminal[fresh]]
 
 
-class _Kept:
+class _TableCount:
     """The number of tables of values that were computed on a graph."""
 
     def __init__(self, graph: PositionGraph) -> None:
         self.num_tables = 0
 
 
-def _check_kept(graph: PositionGraph) -> None:
+def _check_tables(graph: PositionGraph) -> None:
     """Count one more table of values. Raise GameloreError if the graph and its tables need more memory than the cap."""
-    kept = graph.memo(_Kept)
-    kept.num_tables += 1
-    num_bytes = graph.num_bytes + 4 * graph.num_rows * kept.num_tables
+    count = graph.memo(_TableCount)
+    num_tables = count.num_tables + 1
+    num_bytes = graph.num_bytes + 4 * graph.num_rows * num_tables
     cap = memory_cap(CAP_VARIABLE, CAP_MIB)
     if num_bytes > cap:
         raise GameloreError(
             f"expected the exact values of {graph.game.name} to need at most {cap // MIB} MiB, got "
-            f"{num_bytes // MIB} MiB for {kept.num_tables} different opponents; play fewer series at once, use one "
+            f"{num_bytes // MIB} MiB for {num_tables} different opponents; play fewer series at once, use one "
             f"opponent (filler=random) in all, or allow more memory with the environment variable {CAP_VARIABLE}"
         )
+    count.num_tables = num_tables
 
 
 @kernel

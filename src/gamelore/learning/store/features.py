@@ -189,6 +189,20 @@ def reply_rows(replies: Replies) -> list[tuple[int, ...]]:
     return sorted((*key, times) for key, times in replies.items())
 
 
+def checked_reply(row: Sequence[int]) -> tuple[int, ...]:
+    """Return a stored row of replies: 1 if inherited or 0, the moves of each class, the chosen class, and the times.
+
+    Raise ValueError for another row.
+    """
+    inherited, *offered, chosen, times = row
+    is_whole = all(type(number) is int and number >= 0 for number in row)
+    if len(row) != 7 or not is_whole or inherited not in (0, 1) or not times:
+        raise ValueError(f"expected 7 numbers of a decision of the opponents, got {list(row)}")
+    if chosen >= len(offered) or not offered[chosen]:
+        raise ValueError(f"expected a chosen move of a class that was offered, got {list(row)}")
+    return tuple(row)
+
+
 def combine(values: Sequence[FeatureValues], rule: Rule = "visits") -> FeatureValues:
     """Combine the feature values of several sources. The rule is applied to each feature and the sources that have it:
 
@@ -199,8 +213,8 @@ def combine(values: Sequence[FeatureValues], rule: Rule = "visits") -> FeatureVa
 
     The visits of a mean are the sum of the visits. The replies are added up, except that "first" takes those of the
     first source that has any, and "most" those of the source with the most. The result has the outcomes of all sources.
-    Raises GameloreError if
-    there is no source, if the rule is unknown, or if the sources have different depths.
+
+    Raises GameloreError if there is no source, if the rule is unknown, or if the sources have different depths.
     """
     depths = sorted({source.depth for source in values})
     if len(depths) != 1:

@@ -40,10 +40,12 @@ The same knowledge as JSON, for other machines, for archives and for other progr
                    "pairs": [[role, [fact ..], [[kind, [move ..]] ..], comments, agreements, tries, successes]
                              ..]} ..]}
 
-Versions 1, 2 and 3 can still be read. They had no sequences and pairs, no trajectories, and no replies.
+Versions 1, 2 and 3 can still be read. They had no sequences and pairs, no trajectories, and no replies. A file without
+replies leaves those of a stored learner as they are.
 
 If an imported learner has the same game, role, opponent, settings and seed as a learner of the store, the learner with
-more matches is kept. If the two differ in a match that both played, KnowledgeError is raised and nothing is imported.
+more matches is kept. If the two differ in a match that both played, or in what they began with, KnowledgeError is
+raised and nothing is imported.
 """
 
 from __future__ import annotations
@@ -51,7 +53,6 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-import struct
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -64,7 +65,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 
 from ...errors import KnowledgeError
-from .features import STANDARD, FeatureValues, Replies, reply_rows
+from .features import STANDARD, FeatureValues, Replies, checked_reply, reply_rows
 from .schema import (
     ALL_ROLES,
     Afterstate,
@@ -77,6 +78,8 @@ from .schema import (
     StoredLearner,
     StoreFile,
     Trajectory,
+    packed,
+    unpacked,
 )
 
 if TYPE_CHECKING:
@@ -430,16 +433,6 @@ class FactNumbers:
         return [numbers[text] for text in texts]
 
 
-def packed(numbers: Sequence[int]) -> bytes:
-    """Return numbers of facts or moves as a cell, <u4 each."""
-    return struct.pack(f"<{len(numbers)}I", *numbers)
-
-
-def unpacked(numbers: bytes) -> tuple[int, ...]:
-    """Return the numbers in a cell."""
-    return struct.unpack(f"<{len(numbers) // 4}I", numbers)
-
-
 def to_json(value: Any) -> str:
     """Return canonical JSON, so that equal settings have equal texts."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -759,7 +752,8 @@ def _take(connection: sqlite3.Connection, game: _Game, learner: dict[str, Any]) 
     afterstates = [(game.facts(facts), q, visits) for facts, q, visits in learner["afterstates"]]
     replace_rows(connection, "afterstate", number, afterstates)
     put_features(connection, number, _values(learner["features"]), learner["features_at"])
-    replace_rows(connection, "reply", number, list(map(tuple, learner.get("replies", []))))
+    if "replies" in learner:
+        replace_rows(connection, "reply", number, list(map(checked_reply, learner["replies"])))
     sequences = [
         (role, kind, game.moves(moves), game.facts(context), *counts)
         for role, kind, moves, context, *counts in learner.get("sequences", [])
@@ -776,13 +770,16 @@ def _goes_on(connection: sqlite3.Connection, number: int, learner: dict[str, Any
     """Return whether the file's learner is ahead of the stored learner.
 
     It is ahead if it has more matches, or equally many matches and more trajectories. Raises KnowledgeError if the two
-    differ in a match that both played, or in the feature values with which they began.
+    differ in a match that both played, or in the feature values or the replies with which they began.
     """
     stored = list(map(_plain, _rows(connection, "matches", number)))
     matches, waiting = learner["matches"], len(learner.get("trajectories", []))
     shared = min(len(stored), len(matches))
     inherited = _values(_rows(connection, "inherited", number))
-    if stored[:shared] != matches[:shared] or inherited != _values(learner["inherited"]):
+    replies = list(map(_plain, _rows(connection, "replies", number)))
+    models = [sorted(row for row in rows if row[0] == INHERITED) for rows in (replies, learner.get("replies", replies))]
+    begins_alike = inherited == _values(learner["inherited"]) and models[0] == models[1]
+    if stored[:shared] != matches[:shared] or not begins_alike:
         raise KnowledgeError(
             f"expected the learner {learner['role']} against {learner['opponent']} (seed {learner['seed']}) to be the "
             "same in the file and in this store, got different matches or initial values; import into a new store"

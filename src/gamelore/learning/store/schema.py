@@ -14,7 +14,7 @@ import json
 import sqlite3
 import struct
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,6 +89,16 @@ SCHEMAS = (_AFTERSTATES, _SEQUENCES, _TRAJECTORIES, _REPLIES)
 DEPTH = 2  # default depth of features, for learners whose settings have no depth (B&S 2007, section 3)
 ALL_ROLES = "all roles"  # stored as the role of a learner of sequences; the name of a GDL role contains no space
 IDENTITY = ("game", "rules_hash", "role", "opponent", "settings", "seed")
+
+
+def packed(numbers: Sequence[int]) -> bytes:
+    """Return numbers of facts or moves as a cell, <u4 each."""
+    return struct.pack(f"<{len(numbers)}I", *numbers)
+
+
+def unpacked(numbers: bytes) -> tuple[int, ...]:
+    """Return the numbers in a cell."""
+    return struct.unpack(f"<{len(numbers) // 4}I", numbers)
 
 
 class MatchRow(NamedTuple):

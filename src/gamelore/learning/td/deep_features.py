@@ -88,11 +88,11 @@ class DeepFeatures:
         self._fill_worth()
         self._row_ids = grown(self._row_ids, graph.num_rows, UNKNOWN)
         self._pair_ids = grown(self._pair_ids, len(graph.move_actions), UNKNOWN)
-        about = self._defaults, self._epsilons, self._weights, self._worth, self._row_ids, self._pair_ids
+        learned = self._defaults, self._epsilons, self._weights, self._worth, self._row_ids, self._pair_ids
         positions = graph.terminal, graph.goals, graph.acting, graph.num_moves, graph.move_start
         joint = graph.num_joint, graph.succ_start, graph.successors
         classes = graph.memo(MoveClasses).classes
-        return _search(learners, rows, choices, role, turns, self._model, *about, *positions, *joint, classes)
+        return _search(learners, rows, choices, role, turns, self._model, *learned, *positions, *joint, classes)
 
     def _prepare(self, rows: NDArray[np.int32], turns: int, plies: int) -> None:
         """Expand the positions below these rows as far as their values depend on them.
@@ -125,12 +125,12 @@ class DeepFeatures:
                     classified(self._graph, rows, other)
         self._prepare(self._graph.children(rows), turns, plies)
 
-    def _name_leaves(self, turns: NDArray[np.int32]) -> None:
+    def _name_leaves(self, positions: NDArray[np.int32]) -> None:
         """Determine the features of the afterstates of all own moves in these positions, unless they are stuck."""
         graph, role = self._graph, self._role
-        turns = turns[graph.num_joint[turns] > 0]
-        graph.expand(turns[graph.num_joint[turns] == graph.num_moves[turns, role]])
-        own = own_afterstates(turns, role, graph.num_moves, graph.move_start, graph.succ_start, graph.successors)
+        positions = positions[graph.num_joint[positions] > 0]
+        graph.expand(positions[graph.num_joint[positions] == graph.num_moves[positions, role]])
+        own = own_afterstates(positions, role, graph.num_moves, graph.move_start, graph.succ_start, graph.successors)
         rows, pairs = np.unique(own[own >= 0]), own[own < 0]
         self._row_ids = grown(self._row_ids, graph.num_rows, UNKNOWN)
         rows = rows[~graph.terminal[rows] & (self._row_ids[rows] == UNKNOWN)]
@@ -151,10 +151,10 @@ class DeepFeatures:
 
     def _fill_worth(self) -> None:
         """Compute the values of the ids that are new since the last call."""
-        known, num_ids = self._worth.shape[1], self._space.num_ids
+        num_done, num_ids = self._worth.shape[1], self._space.num_ids
         self._features += [self._space.feature(number) or "" for number in range(len(self._features), num_ids)]
-        if known < num_ids:
-            fresh = self._features[known:]
+        if num_done < num_ids:
+            fresh = self._features[num_done:]
             added = [
                 [translated.get(feature, default) for feature in fresh]
                 for translated, default in zip(self._translated, self._defaults.tolist(), strict=True)

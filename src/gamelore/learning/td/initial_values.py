@@ -5,8 +5,9 @@ The kinds of learners differ only in the value of an afterstate before its first
 baseline   the default
 lookahead  the value that a search below the afterstate finds
 transfer   the value of the feature that the afterstate matches; for a terminal afterstate, its true reward
-oracle     the exact expected reward against this opponent (solver/best_response.py). The paper has no such learner; it
-           shows how far any initial values can go
+oracle     the exact expected reward against this opponent (solver/best_response.py). The paper has no such learner. It
+           is no upper bound: its values change with every match, and it may stop to explore. The reward of best play
+           itself is `BestResponse.expected`
 
 A *space* divides afterstates into classes. All afterstates of a class have the same initial value. The numbers of the
 classes are
@@ -27,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import asdict, dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -50,11 +51,11 @@ Kind = Literal["baseline", "transfer", "lookahead", "oracle"]
 Initialisation = Literal["lazy", "siblings", "eager"]
 Ties = Literal["random", "first"]
 Control = Literal["terminal", "shuffled", "features", "replies", "minimax", "optimal"]
-_CONTROLS: dict[Kind, tuple[Control | None, ...]] = {
-    "transfer": (None, "terminal", "shuffled", "features"),
-    "oracle": (None, "optimal"),
+_CONTROLS: dict[Kind, tuple[Control, ...]] = {
+    "transfer": ("terminal", "shuffled", "features"),
+    "oracle": ("optimal",),
 }
-_DEEP_CONTROLS: tuple[Control | None, ...] = (None, "shuffled", "replies", "minimax")
+_DEEP_CONTROLS: tuple[Control, ...] = ("shuffled", "replies", "minimax")
 """Controls of a transfer learner with turns > 0."""
 Symmetric = Literal["all", "none"]
 """Whether afterstates that are equal by symmetry share one learned value: "all" symmetries count, or "none"."""
@@ -73,7 +74,9 @@ class LearnerSettings:
                     "lookahead": A search computes the value. Terminal positions at any level of the search have their
                     true reward.
                     "oracle": Every afterstate has the highest expected reward that this learner can reach against its
-                    opponent, with its own random moves. All positions of the game must fit into memory.
+                    opponent, with its own random moves. All positions of the game must fit into memory. The values
+                    have no discount, so gamma must be 1. With symmetry "all", the opponent must be symmetric, see
+                    `OpponentSettings.is_symmetric`.
     heuristic       for "lookahead": assumed behaviour of the other roles in the search, see `players.lookahead`
     initialisation  time of the initial values (readings.md, B&S 5 and 11). An afterstate has the default value before.
                     "lazy": An afterstate gets its initial value after the first match that visited it.
@@ -132,15 +135,33 @@ class LearnerSettings:
                 f"expected turns of at least 0, and only for the transfer learner, got {self.turns} for {self.kind}; "
                 "leave turns out"
             )
-        fitting = _DEEP_CONTROLS if self.turns else _CONTROLS.get(self.kind, (None,))
-        if self.control not in fitting or (self.equivalence and self.kind != "transfer"):
+        self._check_control()
+        if self.equivalence and self.kind != "transfer":
             raise GameloreError(
-                f"expected control and equivalence only for the transfer learner, got them for {self.kind}; leave them "
-                "out (the control optimal belongs to the oracle; replies and minimax to a transfer learner with turns, "
-                "terminal and features to one without)"
+                f"expected an equivalence only for the transfer learner, got one for {self.kind}; leave it out"
+            )
+        if self.kind == "oracle" and self.gamma < 1.0:
+            raise GameloreError(
+                f"expected gamma=1 for the oracle, whose values have no discount, got {self.gamma}; leave gamma out"
             )
         if self.equivalence is not None:  # JSON gives a dictionary or lists
             object.__setattr__(self, "equivalence", tuple(sorted(dict(self.equivalence).items())))
+
+    def _check_control(self) -> None:
+        if self.control is None:
+            return
+        if self.kind not in _CONTROLS:
+            raise GameloreError(
+                f"expected a control only for the transfer learner and the oracle, got {self.control} for {self.kind}; "
+                "leave it out"
+            )
+        allowed = _DEEP_CONTROLS if self.turns else _CONTROLS[self.kind]
+        if self.control not in allowed:
+            turns = f" with turns={self.turns}" if self.kind == "transfer" else ""
+            raise GameloreError(
+                f"expected the control of a learner of the kind {self.kind}{turns} to be {', '.join(allowed)}, got "
+                f"{self.control}; choose one of these, or leave it out"
+            )
 
     @property
     def needs_values(self) -> bool:
@@ -158,12 +179,12 @@ class LearnerSettings:
         The dictionary contains `symmetry` and `turns` only if they differ from the default. Learners that were stored
         before these settings existed are therefore still found.
         """
-        about = asdict(self)
+        described = asdict(self)
         if self.symmetry == "none":
-            del about["symmetry"]
+            del described["symmetry"]
         if not self.turns:
-            del about["turns"]
-        return about
+            del described["turns"]
+        return described
 
 
 NO_GROUP = -1
@@ -236,6 +257,7 @@ class Valuation(Protocol):
 
 
 ValuationT = TypeVar("ValuationT", bound=Valuation)
+UsedT = TypeVar("UsedT")
 
 
 class ExactValues:
@@ -254,29 +276,20 @@ class ExactValues:
         out = np.empty(len(afterstates))
         for learner in np.unique(learners).tolist():
             own = learners == learner
-            out[own] = self._tables[learner].of(afterstates[own])
+            out[own] = self._tables[learner].values_of(afterstates[own])
         return out
 
 
 @dataclass
-class SpaceUse:
-    """A space, and the time that was needed to determine the classes of its afterstates.
+class TimedUse(Generic[UsedT]):
+    """A space or a valuation, and the time that it needed to determine classes or values.
 
-    label    name of the space in reports of the time
-    seconds  time to determine classes, including the expansion of the graph. Positions that another space or player
-             has already expanded take no time.
+    label    its name in reports of the time
+    seconds  includes the expansion of the graph. Positions that another space or player has already expanded take no
+             time.
     """
 
-    space: Space
-    label: str
-    seconds: float = 0.0
-
-
-@dataclass
-class ValuationUse:
-    """A valuation, and the time that it needed; see `SpaceUse`."""
-
-    valuation: Valuation
+    used: UsedT
     label: str
     seconds: float = 0.0
 
@@ -304,7 +317,7 @@ class InitialValues:
 
     def __init__(self, graph: PositionGraph) -> None:
         self.graph = graph
-        self.spaces: list[SpaceUse] = []
+        self.spaces: list[TimedUse[Space]] = []
         self.group_space = np.empty(0, np.int32)
         self.classes = np.empty((0, 0), np.int32)
         self.pair_classes = np.empty((0, 0), np.int32)
@@ -313,14 +326,14 @@ class InitialValues:
         self._group_numbers: dict[Hashable, int] = {}
         self._worth_of: list[Callable[[int], float]] = []
         self._known_ids: list[int] = []
-        self._valuations: dict[Hashable, ValuationUse] = {}
-        self._valued: dict[int, tuple[ValuationUse, int]] = {}
+        self._valuations: dict[Hashable, TimedUse[Valuation]] = {}
+        self._valued: dict[int, tuple[TimedUse[Valuation], int]] = {}
 
     def valuation(self, make: Callable[[], ValuationT], key: Hashable, label: str) -> ValuationT:
         """Return the valuation with this key; it is made only if the key is new."""
         if key not in self._valuations:
-            self._valuations[key] = ValuationUse(make(), label)
-        return cast(ValuationT, self._valuations[key].valuation)
+            self._valuations[key] = TimedUse(make(), label)
+        return cast(ValuationT, self._valuations[key].used)
 
     def valued_group(self, valuation: Hashable, key: Hashable, number: Callable[[], int]) -> int:
         """Return the number of the group with this key, for a valuation given by its key.
@@ -340,7 +353,7 @@ class InitialValues:
             if mine.any():
                 begin = perf_counter()
                 learners = np.array([self._valued[group][1] for group in groups[mine].tolist()], np.int32)
-                out[mine] = use.valuation.of(learners, afterstates[mine])
+                out[mine] = use.used.of(learners, afterstates[mine])
                 use.seconds += perf_counter() - begin
         return out
 
@@ -348,7 +361,7 @@ class InitialValues:
         """Return the number of the space with this key; `space` is added only if the key is new."""
         if key not in self._space_numbers:
             self._space_numbers[key] = len(self.spaces)
-            self.spaces.append(SpaceUse(space, label))
+            self.spaces.append(TimedUse(space, label))
             self.classes = np.pad(self.classes, ((0, 1), (0, 0)), constant_values=UNKNOWN)
             self.pair_classes = np.pad(self.pair_classes, ((0, 1), (0, 0)), constant_values=UNKNOWN)
         return self._space_numbers[key]
@@ -377,7 +390,7 @@ class InitialValues:
             use = self.spaces[number]
             begin = perf_counter()
             fresh = np.unique(afterstates[spaces == number])
-            ids = use.space.ids(fresh)
+            ids = use.used.ids(fresh)
             self.classes = grown(self.classes, self.graph.num_rows, UNKNOWN)
             self.pair_classes = grown(self.pair_classes, len(self.graph.move_actions), UNKNOWN)
             rows = fresh >= 0
@@ -397,13 +410,13 @@ class InitialValues:
         return sum(use.seconds for use in self.uses)
 
     @property
-    def uses(self) -> list[SpaceUse | ValuationUse]:
+    def uses(self) -> list[TimedUse[Space] | TimedUse[Valuation]]:
         """All spaces and valuations."""
         return [*self.spaces, *self._valuations.values()]
 
     def _fill_worth(self, space: int) -> None:
         """Set the initial values of the new classes of a space, in all groups of the space."""
-        num_ids, width = self.spaces[space].space.num_ids, self.worth.shape[1]
+        num_ids, width = self.spaces[space].used.num_ids, self.worth.shape[1]
         if width < num_ids:
             self.worth = np.pad(self.worth, ((0, 0), (0, 2 * num_ids - width)))
         for group in np.flatnonzero(self.group_space == space).tolist():
@@ -447,7 +460,7 @@ def initial_group(
     opponent  the opponent of the learner; only an oracle needs it
 
     Raises GameloreError for a transfer learner without feature values, or with feature values of another depth, and for
-    an oracle without an opponent, or in a game that is too large.
+    an oracle without an opponent, with a symmetry that its opponent does not have, or in a game that is too large.
     """
     default = settings.default
     if settings.kind == "baseline":
@@ -473,7 +486,7 @@ def initial_group(
 def _lookahead_group(initial: InitialValues, graph: PositionGraph, role: int, settings: LearnerSettings) -> int:
     depth, heuristic, default = how = (settings.depth, settings.heuristic, settings.default)
     space = initial.space(LookaheadSpace(graph, role, *how), how, f"{heuristic} of depth {depth}")
-    looked = initial.spaces[space].space
+    looked = initial.spaces[space].used
     assert isinstance(looked, LookaheadSpace)
 
     def worth(number: int) -> float:
@@ -494,15 +507,26 @@ def _oracle_group(
             "expected the opponent of an oracle (egreedy, random or weak, with its options), got none; name the "
             "opponent, for example opponent=weak:filler=random"
         )
+    if settings.symmetry == "all" and not opponent.is_symmetric:
+        raise GameloreError(
+            'expected an opponent with filler=random for an oracle with symmetry "all", got filler='
+            f"{opponent.filler}, which does not move alike in positions that are equal by symmetry; choose "
+            'symmetry "none", or filler=random'
+        )
     epsilon = 0.0 if settings.control == "optimal" else settings.epsilon
-    kept = graph.memo(best_response, role, opponent.effective(), epsilon)
+    table = graph.memo(best_response, role, opponent.effective(), epsilon)
     exact = initial.valuation(ExactValues, ExactValues, "exact values")
-    return initial.valued_group(ExactValues, kept, lambda: exact.add(kept))
+    return initial.valued_group(ExactValues, table, lambda: exact.add(table))
 
 
 def best_response(graph: PositionGraph, role: int, opponent: OpponentSettings, epsilon: float) -> BestResponse:
-    """Return the exact values against an opponent; for `PositionGraph.memo`."""
-    return BestResponse(graph, role, Opponent(opponent), epsilon)
+    """Return the exact values against an opponent; for `PositionGraph.memo`.
+
+    They are computed here and not when the first of them is asked for, which may be against the clock of a move.
+    """
+    table = BestResponse(graph, role, Opponent(opponent), epsilon)
+    table.solve()
+    return table
 
 
 def _transfer_group(
@@ -539,8 +563,8 @@ def _deep_group(
     model, turns = settings.needs_replies, settings.turns
     if model and not replies:
         raise GameloreError(
-            f"expected the opponents' replies in the source of a learner with turns={turns}, got none (older "
-            "versions of gamelore did not count them); learn the source again, or set control to minimax"
+            f"expected the opponents' replies in the source of a learner with turns={turns}, got none (only `gamelore "
+            "learn` counts them, and older versions did not); learn the source again, or set control to minimax"
         )
     key = DeepFeatures, turns, features, model
     label = f"features of depth {features.depth}, {turns} turns below"

@@ -7,7 +7,7 @@ that takes every win has a high weight for WIN, and random moves have equal weig
 
 The matches are kept as counts: how often a role had so many moves of each class, and chose a move of this class. The
 weights are fitted to the counts by maximum likelihood with the algorithm of Hunter (2004, MM algorithms for generalized
-Bradley-Terry models).
+Bradley-Terry models). Where it is slow, because the opponents never chose some class, Newton's method goes on.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ...errors import GameloreError
 from ...players.kernel import I8, I32, I32x2, I64x2, kernel
 from ...players.lookahead import GIVES, LOSS, NEUTRAL, MoveClasses
 from ..store.features import Replies, reply_rows
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 NUM_CLASSES = 4
 PRIOR = 1.0  # imagined choices of each class in favour of NEUTRAL, and as many against it
 _TOLERANCE = 1e-9
-_MAX_STEPS = 10_000
+_MAX_STEPS = 10_000  # of Hunter's algorithm; Newton's method then needs a few steps
+_MAX_NEWTON_STEPS = 1_000
 
 
 def count_replies(finished: Finished, role: int) -> list[Counter[tuple[int, ...]]]:
@@ -42,8 +44,7 @@ def count_replies(finished: Finished, role: int) -> list[Counter[tuple[int, ...]
         several = graph.num_moves[rows, other] > 1
         if other != role and several.any():
             choices = finished.choices[matches[several], plies[several], other]
-            met = decisions(graph, other, matches[several], rows[several], choices)
-            add_decisions(met, counts)
+            add_decisions(decisions(graph, other, matches[several], rows[several], choices), counts)
     return counts
 
 
@@ -55,14 +56,14 @@ def decisions(
     The role chose choices[i] in rows[i]; numbers[i] says in which match or lane.
     """
     classes = classified(graph, rows, role).classes
-    met = np.column_stack((numbers, _keys(rows, choices, role, graph.num_moves, graph.move_start, classes)))
-    distinct, times = np.unique(met, axis=0, return_counts=True)
+    keys = _keys(rows, choices, role, graph.num_moves, graph.move_start, classes)
+    distinct, times = np.unique(np.column_stack((numbers, keys)), axis=0, return_counts=True)
     return np.column_stack((distinct, times))
 
 
-def add_decisions(met: NDArray[np.int64], counts: list[Counter[tuple[int, ...]]]) -> None:
+def add_decisions(counted: NDArray[np.int64], counts: list[Counter[tuple[int, ...]]]) -> None:
     """Add the result of `decisions` to the replies of each number."""
-    for number, *key, times in met.tolist():
+    for number, *key, times in counted.tolist():
         counts[number][tuple(key)] += times
 
 
@@ -70,12 +71,7 @@ def classified(graph: PositionGraph, rows: NDArray[np.int32], role: int) -> Move
     """Return the classes of moves, with those of the role in these rows computed where it has several moves."""
     classes = graph.memo(MoveClasses)
     graph.list_moves(rows)
-    several = graph.distinct(rows[graph.num_moves[rows, role] > 1])
-    inside = several < len(classes.is_classified)
-    unknown = ~inside
-    unknown[inside] = ~classes.is_classified[several[inside], role]
-    if unknown.any():
-        classes.classify(several[unknown], role)
+    classes.complete(rows[graph.num_moves[rows, role] > 1], role)
     return classes
 
 
@@ -88,9 +84,9 @@ def fit(replies: Replies) -> NDArray[np.float64]:
     """
     rows = np.array(reply_rows(replies), np.float64).reshape(-1, NUM_CLASSES + 2)
     offered, chosen, times = rows[:, :NUM_CLASSES], rows[:, NUM_CLASSES].astype(np.int64), rows[:, -1]
-    wins = np.bincount(chosen, times, minlength=NUM_CLASSES)
     others = np.arange(NUM_CLASSES) != NEUTRAL
-    wins = wins + np.where(others, PRIOR, PRIOR * others.sum())
+    imagined_wins = np.where(others, PRIOR, PRIOR * others.sum())
+    wins = np.asarray(np.bincount(chosen, times, minlength=NUM_CLASSES) + imagined_wins, np.float64)
     weights = np.ones(NUM_CLASSES)
     for _ in range(_MAX_STEPS):
         expected = (times / (offered @ weights)) @ offered
@@ -102,11 +98,39 @@ def fit(replies: Replies) -> NDArray[np.float64]:
         weights = after
         if change < _TOLERANCE:
             break
-    met = times @ offered > 0
-    for one, other in ((LOSS, GIVES), (GIVES, LOSS)):
-        if met[other] and not met[one]:
-            weights[one] = weights[other]
+    else:
+        weights = _by_newton(offered, times, wins, weights)
+    is_offered = times @ offered > 0
+    for missing, similar in ((LOSS, GIVES), (GIVES, LOSS)):
+        if is_offered[similar] and not is_offered[missing]:
+            weights[missing] = weights[similar]
     return weights
+
+
+def _by_newton(
+    offered: NDArray[np.float64], times: NDArray[np.float64], wins: NDArray[np.float64], weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the weights of highest likelihood, beginning with these weights.
+
+    The likelihood is concave in the logarithms of the weights. That of NEUTRAL remains 0.
+    """
+    free = np.flatnonzero(np.arange(NUM_CLASSES) != NEUTRAL)
+    logs = np.log(weights)
+    for _ in range(_MAX_NEWTON_STEPS):
+        shares = offered * np.exp(logs)
+        shares /= shares.sum(axis=1, keepdims=True)
+        imagined = 1.0 / (1.0 + np.exp(-logs[free]))
+        gradient = wins[free] - times @ shares[:, free] - 2 * PRIOR * imagined
+        curvature = np.diag(times @ shares[:, free] + 2 * PRIOR * imagined * (1.0 - imagined))
+        curvature -= (shares[:, free].T * times) @ shares[:, free]
+        step = np.linalg.solve(curvature, gradient)
+        logs[free] += step / max(1.0, np.abs(step).max())  # a longer step may lead away
+        if np.abs(step).max() < _TOLERANCE:
+            return np.exp(logs)
+    raise GameloreError(
+        f"expected the weights of the replies to converge in {_MAX_NEWTON_STEPS} steps, got a change of "
+        f"{np.abs(step).max():g} in the last one; learn the source with other settings, or set control to minimax"
+    )
 
 
 @kernel

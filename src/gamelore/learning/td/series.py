@@ -86,21 +86,23 @@ def check_estimate(
 ) -> None:
     """Raise GameloreError if the estimated memory of a series with these lanes is above the cap.
 
-    The estimate is for the first matches of one lane only. Lanes share positions, and in a small game later matches
-    reach hardly any new positions, so an estimate for all matches of all lanes would refuse series that fit.
+    The estimate is for the first matches of one lane of each kind only, and the largest counts. Lanes share positions,
+    and in a small game later matches reach hardly any new positions, so an estimate for all matches of all lanes would
+    refuse series that fit.
     """
     ahead = [lane for lane in lanes if looks_ahead(lane[0])]
     if not ahead or not num_matches:
         return
-    growth = _growth(game, role, *ahead[0])
-    rows = growth.expected_rows(1, min(num_matches, FORESEEN))
     cap = memory_cap(CAP_VARIABLE, CAP_MIB)
-    if 2 * rows * growth.row_bytes > cap:
-        raise GameloreError(
-            f"expected {_what(ahead[0][0])} to need at most {_words(cap)}, got an estimate "
-            f"of {_words(2 * rows * growth.row_bytes)} ({rows:,} positions) for {len(ahead)} x {num_matches} matches "
-            f"of {game.name}; {_REMEDY}"
-        )
+    for settings, values, opponent in {_growth_key(game, role, lane[0], lane[2]): lane for lane in ahead}.values():
+        growth = _growth(game, role, settings, values, opponent)
+        rows = growth.expected_rows(1, min(num_matches, FORESEEN))
+        if 2 * rows * growth.row_bytes > cap:
+            raise GameloreError(
+                f"expected {_what(settings)} to need at most {_words(cap)}, got an estimate of "
+                f"{_words(2 * rows * growth.row_bytes)} ({rows:,} positions) for {len(ahead)} x {num_matches} matches "
+                f"of {game.name}; {_REMEDY}"
+            )
 
 
 def check_growth(graph: PositionGraph) -> None:
@@ -133,11 +135,15 @@ def _growth(
 
     It is measured only once per process for the same role, kind, depth, initialisation and kind of opponent.
     """
-    lookahead = settings.depth, settings.turns, settings.control
-    key = (game.rules_hash, role, settings.kind, *lookahead, settings.initialisation, opponent.kind)
+    key = _growth_key(game, role, settings, opponent)
     if key not in _growths:
         _growths[key] = _probed(PositionGraph(game, PROBE_ROWS), role, settings, values, opponent)
     return _growths[key]
+
+
+def _growth_key(game: Game, role: int, settings: LearnerSettings, opponent: OpponentSettings) -> Hashable:
+    lookahead = settings.depth, settings.turns, settings.control
+    return game.rules_hash, role, settings.kind, *lookahead, settings.initialisation, opponent.kind
 
 
 def _probed(
