@@ -62,6 +62,7 @@ def test_all_commands_are_there() -> None:
         "check",
         "fmt",
         "show",
+        "think",
         "perft",
         "symmetries",
         "bench",
@@ -93,7 +94,7 @@ def test_every_command_has_help_with_examples_and_json(path: tuple[str, ...]) ->
     assert "--json" in text
     assert all(parameter.help for parameter in command.params)
     with_chance = {"check", "show", "bench", "play", "serve", "host", "learn", "features", "transfer", "reproduce"}
-    with_chance |= {"demo", "duel"}
+    with_chance |= {"demo", "duel", "think"}
     assert ("--seed" in text) == (path[0] in with_chance)
 
 
