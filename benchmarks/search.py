@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 import gamelore
 from gamelore.game.game import Game
 from gamelore.players.random_streams import stream
-from gamelore.search.champion import ChampionSettings
+from gamelore.search.settings import ChampionSettings
 from gamelore.search.thinking import Search
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "games"

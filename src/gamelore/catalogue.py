@@ -37,7 +37,7 @@ from .matches.opponents import Kind as OpponentKind
 from .players.lookahead import HEURISTICS, Heuristic, Lookahead
 from .players.player import Player
 from .players.uct import UCT, SearchSettings
-from .search.champion import ChampionSettings, Gamelore
+from .search.settings import ChampionSettings
 from .solver.perfect import Perfect
 
 if TYPE_CHECKING:
@@ -158,7 +158,9 @@ def _uct(**settings: object) -> UCT:
     return UCT(SearchSettings(**settings))  # type: ignore[arg-type]
 
 
-def _gamelore(**settings: object) -> Gamelore:
+def _gamelore(**settings: object) -> Player:
+    from .search.champion import Gamelore
+
     return Gamelore(ChampionSettings(**settings))  # type: ignore[arg-type]
 
 

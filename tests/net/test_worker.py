@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from gamelore.catalogue import player
 from gamelore.circuit import native
+from gamelore.net import requests
 from gamelore.net.belief import PlayerMatches
 from gamelore.net.host import LocalSeat
 from gamelore.net.worker import Worker
@@ -143,3 +145,52 @@ def test_by_the_clock_is_the_default_of_the_server_only() -> None:
     assert (by_clock.simulations, by_clock.seconds) == (None, None)
     assert player("uct:simulations=7", clock=True).settings.simulations == 7  # type: ignore[attr-defined]
     assert player("uct:seconds=0.5", clock=True).settings.seconds == 0.5  # type: ignore[attr-defined]
+
+
+def test_the_worker_lets_the_player_ponder_between_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = Worker("gamelore", {"simulations": 20}, 1 << 40, 60.0)
+    assert not worker.idle(), "no match runs"
+    worker.start("m", "red", CONNECT_FOUR)
+    matches = next(iter(worker._games.values()))
+    assert worker.idle(), "in the startclock"
+    search = matches.player._searches[0]  # type: ignore[attr-defined]
+    assert search.visits > 0
+    monkeypatch.setattr("gamelore.net.worker.MOST_PONDERING", 0.0)
+    time.sleep(0.01)
+    assert not worker.idle(), "the host has been silent for long"
+    monkeypatch.setattr("gamelore.net.worker.MOST_PONDERING", 60.0)
+    worker.abort("m")
+    assert not worker.idle()
+
+
+def test_a_failure_while_it_ponders_is_only_logged(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = Worker("gamelore", {"simulations": 20}, 1 << 40, 60.0)
+    worker.start("m", "red", CONNECT_FOUR)
+
+    def fail(*_: object) -> bool:
+        raise ValueError("oh")
+
+    monkeypatch.setattr(PlayerMatches, "ponder", fail)
+    assert not worker.idle()
+    assert "failed while it pondered" in caplog.text
+    assert worker.choose("m", time.monotonic() + 5, 5.0).startswith("(drop ")
+
+
+def test_requests_are_read_whole_and_at_once_while_the_child_is_idle() -> None:
+    reading, writing = os.pipe()
+    idled = list[int]()
+
+    def idle() -> bool:
+        idled.append(1)
+        if len(idled) == 3:
+            os.write(writing, b"first\nsec")
+        if len(idled) == 5:
+            os.write(writing, b"ond\nthird\n")
+            os.close(writing)
+        return len(idled) < 8
+
+    assert list(requests._lines(reading, idle)) == [b"first", b"second", b"third"]
+    assert len(idled) == 5
+    os.close(reading)

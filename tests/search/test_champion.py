@@ -14,9 +14,11 @@ from gamelore.matches.match import MatchState
 from gamelore.players.player import Turn
 from gamelore.players.position_graph import PositionGraph
 from gamelore.players.random_streams import stream
-from gamelore.search import champion
-from gamelore.search.champion import ChampionSettings, Gamelore
+from gamelore.search import champion, tree
+from gamelore.search.champion import Gamelore
+from gamelore.search.settings import ChampionSettings
 from gamelore.search.thinking import Search
+from gamelore.search.tree import Tree, compact
 
 SIDES = [("gamelore:simulations=300", "random"), ("random", "gamelore:simulations=300")]
 
@@ -163,3 +165,57 @@ def test_lanes_share_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [made._memory(lane) for lane in (0, 1, 2, 9)] == [128, 64, 32, 16]
     monkeypatch.setenv("GAMELORE_SEARCH_MIB", "100")
     assert Gamelore()._memory(0) == 50
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_proved_win_is_played_after_its_children_were_dropped(seed: int) -> None:
+    """x wins at once by (mark 1 3), after o moves anywhere else; the ends of the match are the first nodes to go."""
+    game = load("tictactoe")
+    position = game.start()
+    for moves in (["(mark 1 1)", "noop"], ["noop", "(mark 3 1)"], ["(mark 1 2)", "noop"]):
+        position = position.play(moves)
+    search = Search(game)
+    search.begin(position.state, stream(seed))
+    search.run(400)
+    compact(search._tree.arrays, 0, 1)
+    reply = position.legal["oplayer"].index("(mark 3 3)")
+    search.follow(np.array([0, reply], np.int32))
+    search.run(400)
+    legal = position.play(["noop", "(mark 3 3)"]).legal["xplayer"]
+    assert legal[search.choice(0, stream(seed))] == "(mark 1 3)"
+
+
+def test_a_match_that_took_another_way_gets_a_new_tree() -> None:
+    """The move was replaced, and the next request is for the ply after the next."""
+    thinker, state = player("gamelore:simulations=50"), MatchState(PositionGraph(load("connectfour")))
+    thinker.begin(0, state.started(0))
+    choice = int(thinker.choose(turn_of(state, 0))[0])
+    thinker.ponder(turn_of(state, 0, soon()))
+    state.play([(choice + 1) % 7, 0])
+    state.play([0, 3])
+    thinker.choose(turn_of(state, 0))
+    assert thinker._searches[0].is_at(state.graph.states[state.row])
+
+
+def test_an_interrupted_batch_leaves_a_sound_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    search = Search(load("tictactoe", engine="reasoner"))
+    search.begin(search.game.initial, stream(1))
+    search.run(3)
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(search.game, "rollouts", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            search.run(5)
+    assert search.visits == 0
+    assert search.run(4) == 4
+    assert search.visits == 4
+
+
+def test_too_many_moves_for_the_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tree, "MOVES_BY_REASONER", 0)
+    small = Tree(load("tictactoe", engine="reasoner"), 600, 4)
+    with pytest.raises(GameloreError, match="expected at most 4 moves in the next positions of tictactoe, got 10"):
+        small.start(small.game.initial)

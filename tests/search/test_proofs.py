@@ -7,7 +7,8 @@ from conftest import ONE_SHOT, TREE
 from gamelore import load
 from gamelore.game.game import Game
 from gamelore.players.random_streams import stream
-from gamelore.search.growth import EngineGrower, GrowthSettings, grower
+from gamelore.search.growth import EngineGrower, grower
+from gamelore.search.settings import GrowthSettings
 from gamelore.search.thinking import Search
 from gamelore.search.tree import LISTED, MOVER, NOBODY, NUM_NODES, PROVED, SEEN, STAGE, UNRELATED, Tree
 from gamelore.solver.solution import solve
@@ -125,8 +126,8 @@ def test_a_search_finds_out_that_interests_are_not_opposite() -> None:
             """
         )
     )
-    assert search._tree.total == 100
     search.begin(search.game.initial, stream(1))
+    assert search._tree.total == 100
     search.run(2000)
     assert search._tree.total == UNRELATED
     assert search.is_proved

@@ -8,7 +8,8 @@ from gamelore import load
 from gamelore.errors import GameloreError
 from gamelore.game.game import Game
 from gamelore.players.random_streams import stream
-from gamelore.search.growth import EngineGrower, Grower, GrowthSettings, grower
+from gamelore.search.growth import EngineGrower, Grower, grower
+from gamelore.search.settings import GrowthSettings
 from gamelore.search.tree import (
     COUNT,
     EDGE,

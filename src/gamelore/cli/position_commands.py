@@ -130,8 +130,8 @@ def think(
     """Show what the player gamelore thinks about a position: values and visits of all moves, proofs, the best line.
 
     The value of a move is the mean goal of its simulations, 0 to 100. A value is proved if the search has seen every
-    reply that matters; `in N plies` is then the length of the match from here on. The line consists of the moves with
-    the most visits; the board after them is drawn below.
+    reply that matters; `in N plies` is then the length of the match from here on. The line consists of the best
+    moves, as gamelore would play them; the board after them is drawn below.
     """
     from ..players.random_streams import stream
     from ..search.thinking import Search
@@ -162,7 +162,13 @@ def _thought(position: Position, search: Search) -> dict[str, Any]:
         if len(legal) > 1:
             reports = search.moves(index)
             roles[role] = [
-                {"move": legal[report.index], **asdict(report), "proved": report.is_proved} for report in reports
+                {
+                    **asdict(report),
+                    "move": legal[report.index],
+                    "proved": report.is_proved,
+                    "mean": report.mean if report.visits else None,
+                }
+                for report in reports
             ]
             best = search.choice(index, search.key)
             roles[role].sort(key=lambda move: (move["index"] != best, -move["visits"]))
@@ -199,7 +205,7 @@ def _thought_row(move: dict[str, Any]) -> tuple[str, str, str, str]:
         proof = f"{move['low']}" + (f" in {console.counted(move['plies'], 'ply', 'plies')}" if move["plies"] else "")
     elif move["low"] == 0 and move["high"] == WIN:
         proof = ""
-    return move["move"], "-" if move["mean"] != move["mean"] else f"{move['mean']:.1f}", f"{move['visits']:,}", proof
+    return move["move"], "-" if move["mean"] is None else f"{move['mean']:.1f}", f"{move['visits']:,}", proof
 
 
 def _reached(game: Game, facts: str | None, plies: Sequence[str]) -> tuple[Position, list[list[str]]]:

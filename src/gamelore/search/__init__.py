@@ -1,5 +1,5 @@
 """The strongest player: one search in compiled code, with proofs, whose tree is kept from move to move.
 
-Reading order: `tree` (arrays), `proofs` (bounds), `walks` (selection and backing up), `growth` (batches of walks),
+Reading order: `settings`, `tree` (arrays), `proofs` (bounds), `walks` (selection and backing up), `growth` (batches),
 `thinking` (the search of a match), `champion` (the player).
 """

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from time import monotonic
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import GameloreError
 from ..players.player import Player, Started, Turn
 from ..players.position_graph import MIB, memory_cap
 from ..players.random_streams import extend
 from ..players.uct import FOREST_VARIABLE, OF_THE_CLOCK
-from .growth import GrowthSettings
-from .thinking import MEMORY_MIB, Search
+from .settings import MEMORY_MIB, ChampionSettings
+from .thinking import Search
 
 if TYPE_CHECKING:
     from ..game.game import Game
@@ -24,38 +22,6 @@ DEFAULT_SIMULATIONS = 10_000
 _REHEARSED = 64  # walks that load everything that a search needs
 _LEAST_MEMORY = 16.0  # MiB of a tree
 _SEARCH = 3  # purpose of random numbers, see `players.random_streams`
-
-
-@dataclass(frozen=True, slots=True)
-class ChampionSettings(GrowthSettings):
-    """Budget and parameters of the player; for the parameters of the growth see `GrowthSettings`.
-
-    simulations  number of walks for each move, in addition to those that the tree remembers; 10,000 if there is no
-                 other limit
-    seconds      time for all lanes of one call together. If several limits are given, the first that is reached ends
-                 the search. Results with a time limit are not repeatable
-    memory       limit on the memory of all trees together, in MiB; if it is not given, the environment variable
-                 GAMELORE_SEARCH_MIB, or else 1024
-    ponder       whether the player also searches in the startclock and while the other roles think
-    """
-
-    simulations: int | None = None
-    seconds: float | None = None
-    memory: float | None = None
-    ponder: bool = True
-
-    def __post_init__(self) -> None:
-        super(ChampionSettings, self).__post_init__()  # without arguments, it fails in a class with slots
-        for name, least in (("simulations", 1), ("seconds", 0), ("memory", 1)):
-            value = getattr(self, name)
-            if value is not None and not least <= value < float("inf"):
-                raise GameloreError(
-                    f"expected {name} of at least {least}, got {value}; choose another value, or leave the option out"
-                )
-
-    @property
-    def growth(self) -> GrowthSettings:
-        return GrowthSettings(**{field.name: getattr(self, field.name) for field in fields(GrowthSettings)})
 
 
 class Gamelore(Player):
@@ -68,7 +34,7 @@ class Gamelore(Player):
         self._chosen: dict[int, tuple[int, int]] = {}  # last (ply, move) of a lane
 
     def begin(self, role: int, started: Started) -> None:
-        """See `Player.begin`. Forgets the trees of earlier matches."""
+        """See `Player.begin`. The trees of earlier matches are not used again."""
         for lane in started.lanes.tolist():
             self._plies.pop(lane, None)
             self._chosen.pop(lane, None)
@@ -86,14 +52,17 @@ class Gamelore(Player):
 
     def prepare(self, game: Game, role: int) -> None:
         """See `Player.prepare`. The tree that this makes is used in the next match."""
+        ready = self._searches.get(0)
+        if ready is not None and ready.game is game:
+            return
         search = Search(game, self.settings.growth, self._memory(0))
         search.begin(game.initial, np.uint64(0))
         search.run(_REHEARSED)
-        self._searches.setdefault(0, search)
+        self._searches[0] = search
 
     def ponder(self, turn: Turn) -> bool:
         """See `Player.ponder`. If the move has been chosen and the others have no choice, think about what follows."""
-        if not self.settings.ponder:
+        if not self.settings.ponder or turn.graph.game.engine == "reasoner":  # which keeps every state that it sees
             return False
         lane, ply, num_moves = int(turn.lanes[0]), int(turn.plies[0]), turn.graph.num_moves[turn.rows[0]]
         if self._plies.get(lane) == ply + 1:
@@ -106,7 +75,8 @@ class Gamelore(Player):
                 choices[turn.role] = chosen[1]
                 search.follow(choices)
                 self._plies[lane] = ply + 1
-        return search.run(deadline=turn.deadline) > 0
+        walks = search.run(deadline=turn.deadline)
+        return walks > 0 or search.run(1) > 0  # a full tree may have taken all the time to make room
 
     def _memory(self, lane: int) -> float:
         """Return the memory of the tree of a lane in MiB. Each lane gets half of what the lanes before it have left."""
@@ -136,6 +106,8 @@ class Gamelore(Player):
             search = self._searches[lane] = Search(turn.graph.game, self.settings.growth, self._memory(lane))
         state, before = turn.graph.states[turn.rows[index]], self._plies.get(lane)
         if before is not None and turn.log is not None and before <= ply:
+            if not search.is_at(turn.graph.states[turn.log.rows[lane, before]]):
+                before = ply  # the match took another way, so nothing that the tree contains is of use
             for choices in turn.log.choices[lane, before:ply]:
                 search.follow(choices)
         if before is None or not search.is_at(state):

@@ -11,7 +11,7 @@ given number of walks is a function of the tree, the key and the settings.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -23,49 +23,15 @@ from ..circuit.playout import GROUPS, RANDOM, REMAINING, Block
 from ..circuit.sampling import STATE
 from ..circuit.tape import LANES, words
 from ..circuit.transpose import RowJob
-from ..errors import GameloreError
 from ..players.kernel import I32, I64, U8, Bool, I16x2, I32x2, U64x2, kernel
 from ..players.random_streams import mix
+from .settings import GrowthSettings
 from .tree import NUM_MOVES, NUM_NODES, PROVED, STAGE, UNRELATED, VISITS, Tree, TreeArrays
 from .walks import WalkBatch, back_up, descend, joint_actions, list_moves, open_ends, unlisted
 
 if TYPE_CHECKING:
     from ..game.engines import NativeEngine
     from ..game.game import Game
-
-MAX_PLIES = 1000  # of a playout; with random moves, a playout may never end
-
-
-@dataclass(frozen=True, slots=True)
-class GrowthSettings:
-    """Parameters of the growth of a tree.
-
-    exploration  factor of the square root in UCB1, for goals scaled to 0 .. 1
-    least        number of walks of the first batches
-    share        a larger batch has at most one walk for this number of visits of the root
-    leaves       maximum number of walks of a batch
-    playouts     maximum number of playouts from a leaf; as many as there are free lanes
-    max_plies    maximum length of a playout; a longer playout gives 0 to every role
-    """
-
-    exploration: float = 0.5
-    least: int = 32
-    share: int = 16
-    leaves: int = LANES
-    playouts: int = 16
-    max_plies: int = MAX_PLIES
-
-    def __post_init__(self) -> None:
-        for name in ("least", "leaves", "playouts"):
-            if not 1 <= getattr(self, name) <= LANES:
-                raise _refusal(name, f"from 1 to {LANES}", getattr(self, name))
-        for name, lowest in (("share", 1), ("max_plies", 1), ("exploration", 0)):
-            if not lowest <= getattr(self, name) < float("inf"):
-                raise _refusal(name, f"of at least {lowest}", getattr(self, name))
-
-
-def _refusal(name: str, wanted: str, value: float) -> GameloreError:
-    return GameloreError(f"expected {name} {wanted}, got {value}; choose another value, or leave the option out")
 
 
 class Grown(NamedTuple):
@@ -98,8 +64,14 @@ class Grower(Protocol):
 
 
 def grower(game: Game, settings: GrowthSettings) -> Grower:
-    """Return the fastest way to grow trees of a game."""
-    return NativeGrower(game.native, settings) if game.native else EngineGrower(game, settings)
+    """Return the fastest way to grow trees of a game.
+
+    The reasoner plays one playout at a time, because it gains nothing from batches, and a batch could take minutes.
+    """
+    if game.native:
+        return NativeGrower(game.native, settings)
+    single = replace(settings, least=1, leaves=1, playouts=1) if game.engine == "reasoner" else settings
+    return EngineGrower(game, single)
 
 
 def batch_of(game_roles: int) -> WalkBatch:
@@ -151,6 +123,8 @@ class EngineGrower:
                 return Grown(done, number - batches[0], fits)
             fits &= self._grow_batch(tree, size, mix(key, np.uint64(number)))
             done += size
+            if not fits:  # at once, so that the result does not depend on the number of batches of a call
+                return Grown(done, number - batches[0] + 1, fits)
         return Grown(done, batches[1] - batches[0], fits)
 
     def _grow_batch(self, tree: Tree, size: int, key: np.uint64) -> bool:
@@ -162,6 +136,7 @@ class EngineGrower:
         count = unlisted(arrays, batch, size, first_new)
         if count:
             legal = game.legal(arrays.states[batch.order[:count]])
+            tree.check_room(len(legal.actions))
             list_moves(arrays, batch, count, legal.offsets, legal.actions)
             descend(arrays, batch, size, settings.exploration, key, tree.tops)
         states, joint = np.empty((LANES, game.num_words), np.uint64), np.empty((LANES, game.num_roles), np.int32)
@@ -356,4 +331,6 @@ def _grow(
         fits = fits and adds_up(code.goals[:count], total)
         done += size
         number += 1
+        if not fits:
+            break
     return done, number - first_batch, fits

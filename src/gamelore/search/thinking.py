@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from ..circuit.tape import LANES
 from ..players.position_graph import MIB
 from ..players.random_streams import extend
-from .growth import GrowthSettings, grower
+from .growth import grower
+from .settings import MEMORY_MIB, GrowthSettings
 from .tree import HIGHEST_GOAL, PROVED, STAGE, UNRELATED, VISITS, Tree, child_of
 
 if TYPE_CHECKING:
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
 SLICE = 0.004  # seconds of one call of compiled code; Ctrl-C and messages are answered between calls
 MOST_BATCHES = 1 << 12  # of one call
 SAMPLED = 512  # random playouts that show whether two roles have opposite interests
-SAMPLED_BY_REASONER = 4
-MEMORY_MIB = 1024
+_MANY_PLIES = 1 << 20
 _SHARE_OF_NODES = 0.4  # of the memory; the other part is for moves
 
 
@@ -34,6 +34,7 @@ class MoveReport:
     mean       mean goal of these walks, 0 to 100; nan without visits
     low, high  proved bounds on the goal that the move leads to
     plies      number of plies to the end if the value is proved, else None
+    is_closed  whether the search has shown that another move is at least as good
     """
 
     index: int
@@ -42,6 +43,7 @@ class MoveReport:
     low: int
     high: int
     plies: int | None
+    is_closed: bool
 
     @property
     def is_proved(self) -> bool:
@@ -63,13 +65,15 @@ class Search:
         self.num_walks = 0
         self._grower = grower(game, self.settings)
         self._tree = Tree(game, *_room(game, memory))
-        self._tree.total = _total(game, self.settings.max_plies)
+        self._total = _total(game, self.settings.max_plies)
+        self._each = 0.0  # seconds of a batch
         self.key = np.uint64(0)
         self._num_batches = 0
         self._has_begun = False
 
     def begin(self, state: NDArray[np.uint64], key: np.uint64) -> None:
         """Begin a new tree below a state, uint64[words], with the random numbers of a key."""
+        self._tree.total = self._total
         self._tree.start(state)
         self.key = key
         self._num_batches = 0
@@ -116,26 +120,30 @@ class Search:
             The number of walks.
         """
         done, limit = 0, simulations if simulations is not None else 1 << 60
-        batches, each = 1, 0.0  # batches of the next call, seconds of a batch
+        batches = 1  # of the next call
         while done < limit and not self.is_proved:
             begin = monotonic()
             if deadline is not None:
-                batches = min(batches, int((deadline - begin) / each)) if each else int(begin < deadline)
+                batches = min(batches, int((deadline - begin) / self._each)) if self._each else int(begin < deadline)
             if batches < 1:
                 break
             grown = self._grow(limit - done, batches)
             done += grown
             if not grown and not self.is_proved and not self._tree.prune():
                 break
-            each = max((monotonic() - begin) / batches, 1e-6)
-            batches = min(MOST_BATCHES, max(1, int(SLICE / each)), 2 * batches)
+            self._each = max((monotonic() - begin) / batches, 1e-6)
+            batches = min(MOST_BATCHES, max(1, int(SLICE / self._each)), 2 * batches)
         self.num_walks += done
         return done
 
     def _grow(self, walks: int, batches: int) -> int:
         """Grow the tree by some batches and return the number of walks."""
         first = self._num_batches
-        grown = self._grower.grow(self._tree, walks, self.key, (first, first + batches))
+        try:
+            grown = self._grower.grow(self._tree, walks, self.key, (first, first + batches))
+        except BaseException:  # also Ctrl-C: the tree may be incomplete
+            self._tree.start(self.state.copy())
+            raise
         self._num_batches += grown.batches
         if not grown.adds_up:
             self._tree.total = UNRELATED
@@ -159,7 +167,7 @@ class Search:
             mean = HIGHEST_GOAL * float(arrays.sums[move]) / visits if visits else float("nan")
             is_proved = child >= 0 and arrays.nodes[child, STAGE] == PROVED
             plies = int(arrays.plies[child]) + 1 if is_proved else None
-            reports.append(MoveReport(index, visits, mean, low, high, plies))
+            reports.append(MoveReport(index, visits, mean, low, high, plies, bool(arrays.closed[move])))
         return reports
 
     def choice(self, role: int, noise: np.uint64) -> int:
@@ -189,14 +197,14 @@ def _best(moves: list[MoveReport], noise: np.uint64) -> int:
     drawn = extend(noise, np.arange(len(moves)))
     if all(move.high <= least for move in moves):
         return max(moves, key=lambda move: (move.low == least, *_pace(move, least), drawn[move.index])).index
-    return max(moves, key=lambda move: (move.high > least, move.visits, drawn[move.index])).index
+    return max(moves, key=lambda move: (not move.is_closed, move.high > least, move.visits, drawn[move.index])).index
 
 
 def _total(game: Game, max_plies: int) -> int:
-    """Return the sum of the goals of two roles in random playouts; UNRELATED if it is not always the same."""
-    if game.num_roles != 2:
+    """Return the sum of the goals of two roles in random playouts; UNRELATED if it differs, and on the reasoner."""
+    if game.num_roles != 2 or game.engine == "reasoner":
         return UNRELATED
-    states = np.repeat(game.initial[None], SAMPLED if game.native else SAMPLED_BY_REASONER, axis=0)
+    states = np.repeat(game.initial[None], SAMPLED, axis=0)
     goals = game.rollouts(states, 0, threads=1, max_steps=max_plies).goals
     sums = np.unique(goals[(goals >= 0).all(axis=1)].sum(axis=1))
     return int(sums[0]) if len(sums) == 1 else UNRELATED
@@ -204,8 +212,9 @@ def _total(game: Game, max_plies: int) -> int:
 
 def _pace(move: MoveReport, least: int) -> tuple[int, int]:
     """Return how fast a proved move reaches its end, the better the higher; slow is better if the role gets nothing."""
-    plies = move.plies if move.plies is not None else 0
-    return (plies, move.visits) if least == 0 else (-plies, move.visits)
+    if least == 0:
+        return (move.plies or 0, move.visits)
+    return (-move.plies if move.plies is not None else -_MANY_PLIES, move.visits)
 
 
 def _room(game: Game, memory: float) -> tuple[int, int]:

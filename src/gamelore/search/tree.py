@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import GameloreError
 from ..players.kernel import F64, I32, I64, U8, U16, I16x2, I32x2, U8x2, U64x2, inlined, kernel
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ UNRELATED = -1  # value of `Tree.total`
 SEEN, LISTED, PROVED = 0, 1, 2
 NUM_NODES, NUM_MOVES, NUM_LISTED = range(3)  # indices of `TreeArrays.size`
 HIGHEST_GOAL = 100
+MOVES_BY_REASONER = 4096
 _LEAST_LEAVES = 128  # for which every tree has room
 
 
@@ -112,6 +114,15 @@ class Tree:
         state: NDArray[np.uint64] = self.arrays.states[0]
         return state
 
+    def check_room(self, num_moves: int) -> None:
+        """Raise GameloreError if the tree has no room for so many moves."""
+        room = len(self.arrays.actions) - int(self.arrays.size[NUM_MOVES])
+        if num_moves > room:
+            raise GameloreError(
+                f"expected at most {room} moves in the next positions of {self.game.name}, got {num_moves}; "
+                "allow the search more memory"
+            )
+
     def span(self, node: int, role: int) -> tuple[int, int]:
         """Return (index of the first move of a role in the arrays of moves, number of its moves)."""
         counts = self.arrays.counts[node]
@@ -124,6 +135,7 @@ class Tree:
         _add_root(arrays, self.tops)
         arrays.states[0] = state
         legal = self.game.legal(state[None])
+        self.check_room(len(legal.actions))
         if legal.offsets[-1] and np.diff(legal.offsets).all():
             _list_root(arrays, legal.offsets, legal.actions)
             return
@@ -140,11 +152,22 @@ class Tree:
         if child < 0:
             return False
         stage = int(self.arrays.nodes[child, STAGE])
-        if stage == SEEN or (stage == PROVED and not self.arrays.counts[child].any()):
+        if stage == SEEN or (stage == PROVED and not self._has_proof(child)):
             self.start(self.arrays.states[child].copy())
         else:
             compact(self.arrays, child, 0)
         return True
+
+    def _has_proof(self, node: int) -> bool:
+        """Return whether the tree still contains a child that proves the value of a PROVED node; see `prune`."""
+        arrays, mover = self.arrays, int(self.arrays.nodes[node, MOVER])
+        if not arrays.counts[node].any():
+            return False
+        first, count = self.span(node, mover)
+        children = arrays.child[first : first + count]
+        children = children[children >= 0]
+        proved = arrays.nodes[children, STAGE] == PROVED
+        return bool((proved & (arrays.low[children, mover] == arrays.low[node, mover])).any())
 
     def prune(self) -> bool:
         """Drop the nodes with the fewest visits until at least a third of the nodes is gone; return whether it is.
@@ -159,8 +182,8 @@ class Tree:
 
 
 def _most_actions(game: Game) -> int:
-    """Return an upper bound on the number of moves of all roles together in a position; a guess on the reasoner."""
-    return game.native.circuit.num_actions if game.native else 4096
+    """Return an upper bound on the number of moves of all roles together in a position; a guess without a circuit."""
+    return game.native.circuit.num_actions if game.native else MOVES_BY_REASONER
 
 
 @inlined
