@@ -49,7 +49,7 @@ def rate(search: Search, state: NDArray[np.uint64], number: int) -> tuple[float,
     search.begin(state, stream(number))
     start, done = time.process_time(), 0
     while (spent := time.process_time() - start) < SECOND and not search.is_proved:
-        done += search.run(deadline=time.monotonic() + min(0.02, SECOND - spent))
+        done += search.run(deadline=time.monotonic() + SECOND - spent)
     return done / max(spent, 1e-9), search.num_nodes
 
 

@@ -219,3 +219,13 @@ def test_too_many_moves_for_the_memory_are_refused(monkeypatch: pytest.MonkeyPat
     small = Tree(load("tictactoe", engine="reasoner"), 600, 4)
     with pytest.raises(GameloreError, match="expected at most 4 moves in the next positions of tictactoe, got 10"):
         small.start(small.game.initial)
+
+
+def test_a_batch_that_takes_longer_than_the_time_is_played_if_nothing_is_known() -> None:
+    search = Search(load("connectfour"))
+    search.begin(search.game.initial, stream(1))
+    search._each = 1000.0
+    assert search.run(deadline=soon()) >= 32
+    search._each = 1000.0
+    assert search.run(deadline=soon()) == 0
+    assert search.run(deadline=monotonic() - 1) == 0

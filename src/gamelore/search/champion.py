@@ -76,7 +76,8 @@ class Gamelore(Player):
                 search.follow(choices)
                 self._plies[lane] = ply + 1
         walks = search.run(deadline=turn.deadline)
-        return walks > 0 or search.run(1) > 0  # a full tree may have taken all the time to make room
+        # a batch can take longer than the slice, and a full tree may have taken all the time to make room
+        return walks > 0 or search.run(self.settings.least) > 0
 
     def _memory(self, lane: int) -> float:
         """Return the memory of the tree of a lane in MiB. Each lane gets half of what the lanes before it have left."""

@@ -124,7 +124,7 @@ class Search:
         while done < limit and not self.is_proved:
             begin = monotonic()
             if deadline is not None:
-                batches = min(batches, int((deadline - begin) / self._each)) if self._each else int(begin < deadline)
+                batches = min(batches, self._fitting(deadline - begin))
             if batches < 1:
                 break
             grown = self._grow(limit - done, batches)
@@ -135,6 +135,12 @@ class Search:
             batches = min(MOST_BATCHES, max(1, int(SLICE / self._each)), 2 * batches)
         self.num_walks += done
         return done
+
+    def _fitting(self, seconds: float) -> int:
+        """Return the number of batches that fit into this time; at least 1 if nothing is known of the root's moves."""
+        if seconds <= 0:
+            return 0
+        return max(int(seconds / self._each) if self._each else 1, int(self.visits == 0))
 
     def _grow(self, walks: int, batches: int) -> int:
         """Grow the tree by some batches and return the number of walks."""
