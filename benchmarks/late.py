@@ -13,9 +13,7 @@ each core (`--burners`) does nothing but use the processor.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -33,10 +31,10 @@ import gamelore
 from gamelore.net.host import HostSettings, LocalSeat, RemoteSeat, run_match
 from gamelore.net.http import Client
 from gamelore.net.messages import NIL, Start
+from serving import serving
 
 SHEETS = "ticTacToe,connectFour,quad,3pttc,reversi"
 LATE = "the player is late"  # in the log of the server
-SERVE = (sys.executable, "-c", "from gamelore.cli import main; main()", "serve", "--port", "0", "--json")
 BURN = (sys.executable, "-c", "while True: pass")
 
 
@@ -80,21 +78,6 @@ def burning(number: int) -> Iterator[None]:
             process.wait()
 
 
-@contextmanager
-def serving(player: str, log: Path) -> Iterator[str]:
-    """Run a player with an empty cache of compiled games in a process of its own; yield its URL."""
-    with TemporaryDirectory() as folder, log.open("w") as errors:
-        environment = {**os.environ, "GAMELORE_CACHE": f"{folder}/cache"}
-        command = [*SERVE, "--player", player, "--knowledge", f"{folder}/k.db"]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment)
-        assert process.stdout is not None
-        try:
-            yield json.loads(process.stdout.readline())["url"]
-        finally:
-            process.send_signal(signal.SIGINT)
-            process.wait()
-
-
 async def played(game: gamelore.Game, url: str, settings: HostSettings, moves: int) -> TimedSeat:
     """Play matches until the player at this URL was asked for so many moves."""
     async with AsyncExitStack() as stack:
@@ -121,7 +104,8 @@ def main(
         game = gamelore.load(str(folder / f"{name}.kif"))
         with TemporaryDirectory() as logs:
             log = Path(logs) / "log"
-            with burning(os.cpu_count() or 1 if burners < 0 else burners), serving(player, log) as url:
+            busy = os.cpu_count() or 1 if burners < 0 else burners
+            with burning(busy), log.open("w") as errors, serving(player, errors=errors, has_cache=False) as url:
                 seat = asyncio.run(played(game, url, settings, moves))
             first = log.read_text().count(LATE)
         print(

@@ -12,17 +12,12 @@ from __future__ import annotations
 
 import asyncio
 import csv
-import json
-import signal
 import subprocess
-import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
-from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import typer
@@ -35,24 +30,10 @@ from gamelore.net.host import HostSettings
 from gamelore.net.hosted_series import HostedSeries
 from gamelore.players.position_graph import PositionGraph
 from gamelore.players.random_streams import stream
+from serving import serving
 
 PLAYER = "egreedy"
 CLOCKS = HostSettings(startclock=10, playclock=10)
-SERVE = (sys.executable, "-c", "from gamelore.cli import main; main()", "serve", "--port", "0", "--json")
-
-
-@contextmanager
-def serving(matches_at_once: int) -> Iterator[str]:
-    """Run a player in a process of its own; yield its URL."""
-    with TemporaryDirectory() as folder:
-        options = ("--player", PLAYER, "--knowledge", f"{folder}/k.db", "--matches-at-once", str(matches_at_once))
-        process = subprocess.Popen([*SERVE, *options], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        assert process.stdout is not None
-        try:
-            yield json.loads(process.stdout.readline())["url"]
-        finally:
-            process.send_signal(signal.SIGINT)
-            process.wait()
 
 
 def in_process(num_matches: int) -> tuple[float, int, Counter[str]]:
@@ -93,7 +74,9 @@ def main(
 ) -> None:
     rows: list[dict[str, Any]] = []
     in_process(10)
-    with serving(1) as single, serving(50) as many:
+    quiet: dict[str, Any] = {"errors": subprocess.DEVNULL, "has_cache": True}
+    at_once = "--matches-at-once"
+    with serving(PLAYER, at_once, "1", **quiet) as single, serving(PLAYER, at_once, "50", **quiet) as many:
         ways = {
             "in process": lambda: in_process(matches),
             "two local": lambda: hosted([PLAYER, PLAYER], matches),

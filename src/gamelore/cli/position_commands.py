@@ -39,6 +39,17 @@ ENDS = {
     "repetition": "until a position occurs again",
     "cut": "the first plies of a longer line",
 }
+FirstFacts = Annotated[
+    str | None, Option(metavar="FACTS", help="Start from these facts.", show_default="the initial state")
+]
+Plies = Annotated[
+    list[str] | None,
+    Option(
+        metavar="MOVES",
+        help="Then play one ply: the moves of all roles, or only of the roles with a choice. Repeatable.",
+    ),
+]
+AllMoves = Annotated[bool, Option("--all", help="Show all legal moves, even if there are many.")]
 
 app = typer.Typer()
 
@@ -55,21 +66,13 @@ app = typer.Typer()
 def show(
     game: GameName,
     state: Annotated[bool, Option("--state", help="Show the state only, without moves and goals.")] = False,
-    facts: Annotated[
-        str | None, Option(metavar="FACTS", help="Start from these facts.", show_default="the initial state")
-    ] = None,
-    play: Annotated[
-        list[str] | None,
-        Option(
-            metavar="MOVES",
-            help="Then play one ply: the moves of all roles, or only of the roles with a choice. Repeatable.",
-        ),
-    ] = None,
+    facts: FirstFacts = None,
+    play: Plies = None,
     random: Annotated[int, Option(metavar="N", min=0, help="Then play N random plies.")] = 0,
     matrix: Annotated[
         bool, Option("--matrix", help="Draw the first coordinate as rows from the top, the second as columns.")
     ] = False,
-    all_moves: Annotated[bool, Option("--all", help="Show all legal moves, even if there are many.")] = False,
+    all_moves: AllMoves = False,
     svg: Annotated[
         Path | None, Option(metavar="FILE", help="Also write a picture of the position into an SVG file.")
     ] = None,
@@ -108,21 +111,13 @@ def show(
 )
 def think(
     game: GameName,
-    facts: Annotated[
-        str | None, Option(metavar="FACTS", help="Start from these facts.", show_default="the initial state")
-    ] = None,
-    play: Annotated[
-        list[str] | None,
-        Option(
-            metavar="MOVES",
-            help="Then play one ply: the moves of all roles, or only of the roles with a choice. Repeatable.",
-        ),
-    ] = None,
+    facts: FirstFacts = None,
+    play: Plies = None,
     simulations: Annotated[int | None, Option(min=1, help="Number of simulations.", show_default="no limit")] = None,
     seconds: Annotated[
         float | None, Option(min=0, help="Time for the search.", show_default="1, or no limit with --simulations")
     ] = None,
-    all_moves: Annotated[bool, Option("--all", help="Show all legal moves, even if there are many.")] = False,
+    all_moves: AllMoves = False,
     engine: Engine = "auto",
     seed: Seed = 0,
     json: Json = False,

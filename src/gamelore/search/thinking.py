@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..circuit.tape import LANES
 from ..players.position_graph import MIB
 from ..players.random_streams import extend
 from .growth import grower
 from .settings import MEMORY_MIB, GrowthSettings
-from .tree import HIGHEST_GOAL, PROVED, STAGE, UNRELATED, VISITS, Tree, child_of
+from .tree import HIGHEST_GOAL, PROVED, STAGE, UNRELATED, VISITS, Tree, child_of, room_in
 
 if TYPE_CHECKING:
     from ..game.game import Game
@@ -23,7 +22,6 @@ SLICE = 0.004  # seconds of one call of compiled code; Ctrl-C and messages are a
 MOST_BATCHES = 1 << 12  # of one call
 SAMPLED = 512  # random playouts that show whether two roles have opposite interests
 _MANY_PLIES = 1 << 20
-_SHARE_OF_NODES = 0.4  # of the memory; the other part is for moves
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +62,7 @@ class Search:
         self.settings = settings or GrowthSettings()
         self.num_walks = 0
         self._grower = grower(game, self.settings)
-        self._tree = Tree(game, *_room(game, memory))
+        self._tree = Tree(game, *room_in(game, int(memory * MIB)))
         self._total = _total(game, self.settings.max_plies)
         self._each = 0.0  # seconds of a batch
         self.key = np.uint64(0)
@@ -221,12 +219,3 @@ def _pace(move: MoveReport, least: int) -> tuple[int, int]:
     if least == 0:
         return (move.plies or 0, move.visits)
     return (-move.plies if move.plies is not None else -_MANY_PLIES, move.visits)
-
-
-def _room(game: Game, memory: float) -> tuple[int, int]:
-    """Return the number of nodes and of moves of a tree that takes so many MiB."""
-    roles = game.num_roles
-    node = 32 + 8 * game.num_words + 4 * (roles + 1) + 4 * roles + 2 * roles + 2 + 4  # see `TreeArrays`
-    move = 4 + 4 + 4 + 8 + 1
-    room = memory * MIB
-    return max(2 * LANES, int(_SHARE_OF_NODES * room / node)), int((1 - _SHARE_OF_NODES) * room / move)

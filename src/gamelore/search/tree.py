@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..circuit.tape import LANES
 from ..errors import GameloreError
 from ..players.kernel import F64, I32, I64, U8, U16, I16x2, I32x2, U8x2, U64x2, inlined, kernel
 
@@ -34,6 +35,7 @@ SEEN, LISTED, PROVED = 0, 1, 2
 NUM_NODES, NUM_MOVES, NUM_LISTED = range(3)  # indices of `TreeArrays.size`
 HIGHEST_GOAL = 100
 MOVES_BY_REASONER = 4096
+_SHARE_OF_NODES = 0.4  # of the memory of a tree; the other part is for moves
 _LEAST_LEAVES = 128  # for which every tree has room
 
 
@@ -71,6 +73,15 @@ class TreeArrays(NamedTuple):
     visits: I32
     sums: F64
     closed: U8
+
+
+def room_in(game: Game, num_bytes: int) -> tuple[int, int]:
+    """Return the numbers of nodes and of moves of a tree that takes so many bytes; see `TreeArrays` for their sizes."""
+    roles = game.num_roles
+    node = 32 + 8 * game.num_words + 4 * (roles + 1) + 4 * roles + 2 * roles + 2 + 4
+    move = 4 + 4 + 4 + 8 + 1
+    nodes = int(_SHARE_OF_NODES * num_bytes / node)
+    return max(2 * LANES, nodes), int((1 - _SHARE_OF_NODES) * num_bytes / move)
 
 
 class Tree:
