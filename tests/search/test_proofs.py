@@ -7,7 +7,8 @@ from conftest import ONE_SHOT, TREE
 from gamelore import load
 from gamelore.game.game import Game
 from gamelore.players.random_streams import stream
-from gamelore.search.growth import EngineGrower, grower
+from gamelore.search.growth import EngineGrower
+from gamelore.search.native_growth import grower
 from gamelore.search.settings import GrowthSettings
 from gamelore.search.thinking import Search
 from gamelore.search.tree import LISTED, MOVER, NOBODY, NUM_NODES, PROVED, SEEN, STAGE, UNRELATED, Tree
@@ -156,3 +157,30 @@ def test_the_engine_proves_the_same_bounds() -> None:
     assert (values <= tree.arrays.high[:size]).all()
     assert (tree.arrays.nodes[:size, STAGE] != SEEN).any()
     assert tree.arrays.size[NUM_NODES] == size
+
+
+@pytest.mark.parametrize("way", [grower, EngineGrower])
+def test_a_win_in_one_ply_is_proved_when_the_moves_are_listed(way: type[EngineGrower]) -> None:
+    """x to move at (1 1), (1 2) marked: (mark 1 3) wins. The second visit of the node lists its moves."""
+    game = load("tictactoe")
+    position = game.start()
+    for moves in (["(mark 1 1)", "noop"], ["noop", "(mark 3 1)"], ["(mark 1 2)", "noop"]):
+        position = position.play(moves)
+    replies = position.legal["oplayer"]
+    for scout in (True, False):
+        tree = Tree(game, 2048, 20_000)
+        tree.total = 100
+        tree.start(position.state)
+        settings = GrowthSettings(
+            least=1, leaves=1, exploration=100.0, scout=scout
+        )  # so all replies are visited in turn
+        way(game, settings).grow(tree, 2 * len(replies), stream(1), (0, 1000))
+        lost = [
+            int(tree.arrays.high[int(child), 1]) == 0
+            for child in tree.arrays.child[tree.span(0, 1)[0] :][: len(replies)]
+        ]
+        wins_anyway = replies.index("(mark 1 3)")
+        if scout:
+            assert [index for index, is_lost in enumerate(lost) if not is_lost] == [wins_anyway]
+        else:
+            assert sum(lost) < len(replies) - 1

@@ -22,6 +22,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 Bool: TypeAlias = Annotated[NDArray[np.bool_], "boolean[::1]"]
 Boolx2: TypeAlias = Annotated[NDArray[np.bool_], "boolean[:, ::1]"]
 F32x2: TypeAlias = Annotated[NDArray[np.float32], "float32[:, ::1]"]
+F32x3: TypeAlias = Annotated[NDArray[np.float32], "float32[:, :, ::1]"]
 F64: TypeAlias = Annotated[NDArray[np.float64], "float64[::1]"]
 F64x2: TypeAlias = Annotated[NDArray[np.float64], "float64[:, ::1]"]
 I16: TypeAlias = Annotated[NDArray[np.int16], "int16[::1]"]

@@ -10,17 +10,20 @@ from numpy.typing import NDArray
 
 from ..players.player import Player, Started, Turn
 from ..players.position_graph import MIB, memory_cap
-from ..players.random_streams import extend
+from ..players.random_streams import extend, stream
 from ..players.uct import FOREST_VARIABLE, OF_THE_CLOCK
 from .settings import MEMORY_MIB, ChampionSettings
+from .teaching import Teacher
 from .thinking import Search
 
 if TYPE_CHECKING:
     from ..game.game import Game
+    from .value import LinearValue
 
 DEFAULT_SIMULATIONS = 10_000
 _REHEARSED = 64  # walks that load everything that a search needs
 _LEAST_MEMORY = 16.0  # MiB of a tree
+_TEACHING = "teaching"  # stage of random numbers
 _SEARCH = 3  # purpose of random numbers, see `players.random_streams`
 
 
@@ -32,9 +35,12 @@ class Gamelore(Player):
         self._searches: dict[int, Search] = {}
         self._plies: dict[int, int] = {}  # number of plies that the search of a lane has followed
         self._chosen: dict[int, tuple[int, int]] = {}  # last (ply, move) of a lane
+        self._teacher: Teacher | None = None
 
     def begin(self, role: int, started: Started) -> None:
-        """See `Player.begin`. The trees of earlier matches are not used again."""
+        """See `Player.begin`. The trees of earlier matches are not used again; what was learned is."""
+        if self.settings.teaching is not None and started.graph.game.engine != "reasoner":
+            self._teacher_of(started.graph.game).teach()
         for lane in started.lanes.tolist():
             self._plies.pop(lane, None)
             self._chosen.pop(lane, None)
@@ -52,6 +58,8 @@ class Gamelore(Player):
 
     def prepare(self, game: Game, role: int) -> None:
         """See `Player.prepare`. The tree that this makes is used in the next match."""
+        if self._may_learn(game):
+            self._teacher_of(game)
         ready = self._searches.get(0)
         if ready is not None and ready.game is game:
             return
@@ -64,6 +72,8 @@ class Gamelore(Player):
         """See `Player.ponder`. If the move has been chosen and the others have no choice, think about what follows."""
         if not self.settings.ponder or turn.graph.game.engine == "reasoner":  # which keeps every state that it sees
             return False
+        if self._learns(turn):
+            return True
         lane, ply, num_moves = int(turn.lanes[0]), int(turn.plies[0]), turn.graph.num_moves[turn.rows[0]]
         if self._plies.get(lane) == ply + 1:
             search = self._searches[lane]
@@ -78,6 +88,32 @@ class Gamelore(Player):
         walks = search.run(deadline=turn.deadline)
         # a batch can take longer than the slice, and a full tree may have taken all the time to make room
         return walks > 0 or search.run(self.settings.least) > 0
+
+    def _may_learn(self, game: Game) -> bool:
+        """Return whether the player learns in the startclock."""
+        return self.settings.ponder and self.settings.teaching is None and game.engine != "reasoner"
+
+    def _learns(self, turn: Turn) -> bool:
+        """Go on with teaching until the deadline if the match has not begun; return whether there is more to teach."""
+        game = turn.graph.game
+        if not self._may_learn(game) or turn.plies[0] > 0 or int(turn.lanes[0]) in self._chosen:
+            return False
+        teacher = self._teacher_of(game)
+        if teacher.is_done:
+            return False
+        teacher.teach(turn.deadline)
+        return True
+
+    def _teacher_of(self, game: Game) -> Teacher:
+        """Return the teacher of a game, and forget that of any other game."""
+        if self._teacher is None or self._teacher.game is not game:
+            key = stream(self.settings.seed, _TEACHING, game.rules_hash)
+            self._teacher = Teacher(game, key, self.settings.growth, self.settings.lessons)
+        return self._teacher
+
+    def _value_of(self, game: Game) -> LinearValue | None:
+        """Return what has been learned about a game."""
+        return self._teacher.value if self._teacher is not None and self._teacher.game is game else None
 
     def _memory(self, lane: int) -> float:
         """Return the memory of the tree of a lane in MiB. Each lane gets half of what the lanes before it have left."""
@@ -112,7 +148,7 @@ class Gamelore(Player):
             for choices in turn.log.choices[lane, before:ply]:
                 search.follow(choices)
         if before is None or not search.is_at(state):
-            search.begin(state, np.uint64(extend(_key(turn, index), _SEARCH)))
+            search.begin(state, np.uint64(extend(_key(turn, index), _SEARCH)), self._value_of(turn.graph.game))
         self._plies[lane] = ply
         return search
 

@@ -21,6 +21,9 @@ class GrowthSettings:
     leaves       maximum number of walks of a batch
     playouts     maximum number of playouts from a leaf; as many as there are free lanes
     max_plies    maximum length of a playout; a longer playout gives 0 to every role
+    scout        whether to look at all children of a node when its moves are listed, see scouting.py
+    prior_visits number of virtual visits of a new move, if a value has been learned; 0 for no prior. See value.py
+    gain         factor of the difference between the learned value of a move and the mean value of its siblings
     """
 
     exploration: float = 0.5
@@ -29,18 +32,45 @@ class GrowthSettings:
     leaves: int = LANES
     playouts: int = 16
     max_plies: int = MAX_PLIES
+    scout: bool = True
+    prior_visits: int = 16
+    gain: float = 1.0
 
     def __post_init__(self) -> None:
         for name in ("least", "leaves", "playouts"):
             if not 1 <= getattr(self, name) <= LANES:
                 raise _refusal(name, f"from 1 to {LANES}", getattr(self, name))
-        for name, lowest in (("share", 1), ("max_plies", 1), ("exploration", 0)):
+        for name, lowest in (("share", 1), ("max_plies", 1), ("exploration", 0), ("prior_visits", 0), ("gain", 0)):
             if not lowest <= getattr(self, name) < float("inf"):
                 raise _refusal(name, f"of at least {lowest}", getattr(self, name))
 
 
 def _refusal(name: str, wanted: str, value: float) -> GameloreError:
     return GameloreError(f"expected {name} {wanted}, got {value}; choose another value, or leave the option out")
+
+
+@dataclass(frozen=True, slots=True)
+class TeachingSettings:
+    """Parameters of teaching, see teaching.py.
+
+    simulations  number of walks of all searches together
+    first        number of walks of the first generation; each generation is twice as long as the one before
+    matches      number of matches side by side
+    walks        number of walks for each move
+    opening      maximum number of random plies at the beginning of a match
+    random       probability of a random move later on
+    least        a move is a sample if it has so many visits
+    ridge        penalty of squared weights, or of their squared distance from those of the last generation
+    """
+
+    simulations: int = 4_000_000
+    first: int = 250_000
+    matches: int = 16
+    walks: int = 512
+    opening: int = 8
+    random: float = 0.2
+    least: int = 8
+    ridge: float = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +84,21 @@ class ChampionSettings(GrowthSettings):
     memory       limit on the memory of all trees together, in MiB; if it is not given, the environment variable
                  GAMELORE_SEARCH_MIB, or else 1024
     ponder       whether the player also searches in the startclock and while the other roles think
+    teaching     number of walks of the searches that teach a value of a game before the first match, see teaching.py;
+                 0 for no such value. If it is not given: none without a startclock, else 4,000,000 if there is time
+    seed         seed of the random numbers for teaching
     """
 
     simulations: int | None = None
     seconds: float | None = None
     memory: float | None = None
     ponder: bool = True
+    teaching: int | None = None
+    seed: int = 0
 
     def __post_init__(self) -> None:
         super(ChampionSettings, self).__post_init__()  # without arguments, it fails in a class with slots
-        for name, least in (("simulations", 1), ("seconds", 0), ("memory", 1)):
+        for name, least in (("simulations", 1), ("seconds", 0), ("memory", 1), ("teaching", 0)):
             value = getattr(self, name)
             if value is not None and not least <= value < float("inf"):
                 raise GameloreError(
@@ -71,5 +106,11 @@ class ChampionSettings(GrowthSettings):
                 )
 
     @property
+    def lessons(self) -> TeachingSettings:
+        """Parameters of teaching."""
+        return TeachingSettings() if self.teaching is None else TeachingSettings(simulations=self.teaching)
+
+    @property
     def growth(self) -> GrowthSettings:
+        """Parameters of the growth of a tree."""
         return GrowthSettings(**{field.name: getattr(self, field.name) for field in fields(GrowthSettings)})

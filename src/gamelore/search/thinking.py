@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 
 from ..players.position_graph import MIB
 from ..players.random_streams import extend
-from .growth import grower
+from .native_growth import grower
 from .settings import MEMORY_MIB, GrowthSettings
-from .tree import HIGHEST_GOAL, PROVED, STAGE, UNRELATED, VISITS, Tree, child_of, room_in
+from .tree import HIGHEST_GOAL, PROVED, STAGE, UNRELATED, VISITS, Tree, child_of, room_in, total_of_goals
+from .value import LinearValue, no_prior
 
 if TYPE_CHECKING:
     from ..game.game import Game
 
 SLICE = 0.004  # seconds of one call of compiled code; Ctrl-C and messages are answered between calls
 MOST_BATCHES = 1 << 12  # of one call
-SAMPLED = 512  # random playouts that show whether two roles have opposite interests
 _MANY_PLIES = 1 << 20
 
 
@@ -29,7 +29,7 @@ class MoveReport:
     """What a search knows about a move of the position at its root.
 
     visits     number of walks through the move
-    mean       mean goal of these walks, 0 to 100; nan without visits
+    mean       mean goal of these walks and of the virtual visits of the prior, 0 to 100; nan without walks
     low, high  proved bounds on the goal that the move leads to
     plies      number of plies to the end if the value is proved, else None
     is_closed  whether the search has shown that another move is at least as good
@@ -63,14 +63,15 @@ class Search:
         self.num_walks = 0
         self._grower = grower(game, self.settings)
         self._tree = Tree(game, *room_in(game, int(memory * MIB)))
-        self._total = _total(game, self.settings.max_plies)
+        self._total = total_of_goals(game, self.settings.max_plies)
         self._each = 0.0  # seconds of a batch
         self.key = np.uint64(0)
         self._num_batches = 0
         self._has_begun = False
 
-    def begin(self, state: NDArray[np.uint64], key: np.uint64) -> None:
-        """Begin a new tree below a state, uint64[words], with the random numbers of a key."""
+    def begin(self, state: NDArray[np.uint64], key: np.uint64, value: LinearValue | None = None) -> None:
+        """Begin a new tree below a state, uint64[words], with the random numbers of a key and a learned value."""
+        self._grower.prior = value.prior(self.settings) if value else no_prior(self.game)
         self._tree.total = self._total
         self._tree.start(state)
         self.key = key
@@ -161,14 +162,17 @@ class Search:
     def _moves(self, node: int, role: int) -> list[MoveReport]:
         arrays = self._tree.arrays
         first, count = self._tree.span(node, role)
+        walks = int(arrays.nodes[node, VISITS])
+        counted = int(arrays.visits[first : first + count].sum())  # none for a role without a choice
+        virtual = max(counted - walks, 0) // max(count, 1)  # of each move, see value.py
         reports = []
         for index, move in enumerate(range(first, first + count)):
             child = int(arrays.child[move])
             low, high = 0, int(self._tree.tops[role])
             if child >= 0:
                 low, high = int(arrays.low[child, role]), int(arrays.high[child, role])
-            visits = int(arrays.visits[move])
-            mean = HIGHEST_GOAL * float(arrays.sums[move]) / visits if visits else float("nan")
+            visits = int(arrays.visits[move]) - virtual
+            mean = HIGHEST_GOAL * float(arrays.sums[move] / arrays.visits[move]) if visits else float("nan")
             is_proved = child >= 0 and arrays.nodes[child, STAGE] == PROVED
             plies = int(arrays.plies[child]) + 1 if is_proved else None
             reports.append(MoveReport(index, visits, mean, low, high, plies, bool(arrays.closed[move])))
@@ -202,16 +206,6 @@ def _best(moves: list[MoveReport], noise: np.uint64) -> int:
     if all(move.high <= least for move in moves):
         return max(moves, key=lambda move: (move.low == least, *_pace(move, least), drawn[move.index])).index
     return max(moves, key=lambda move: (not move.is_closed, move.high > least, move.visits, drawn[move.index])).index
-
-
-def _total(game: Game, max_plies: int) -> int:
-    """Return the sum of the goals of two roles in random playouts; UNRELATED if it differs, and on the reasoner."""
-    if game.num_roles != 2 or game.engine == "reasoner":
-        return UNRELATED
-    states = np.repeat(game.initial[None], SAMPLED, axis=0)
-    goals = game.rollouts(states, 0, threads=1, max_steps=max_plies).goals
-    sums = np.unique(goals[(goals >= 0).all(axis=1)].sum(axis=1))
-    return int(sums[0]) if len(sums) == 1 else UNRELATED
 
 
 def _pace(move: MoveReport, least: int) -> tuple[int, int]:

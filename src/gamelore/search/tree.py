@@ -32,17 +32,18 @@ NOBODY = -1
 UNRELATED = -1  # value of `Tree.total`
 # Stages. SEEN: the state is known. LISTED: the moves are known, too. PROVED: the values of all roles are known.
 SEEN, LISTED, PROVED = 0, 1, 2
-NUM_NODES, NUM_MOVES, NUM_LISTED = range(3)  # indices of `TreeArrays.size`
+NUM_NODES, NUM_MOVES, NUM_LISTED, NUM_ROOTS = range(4)  # indices of `TreeArrays.size`
 HIGHEST_GOAL = 100
 MOVES_BY_REASONER = 4096
 _SHARE_OF_NODES = 0.4  # of the memory of a tree; the other part is for moves
+_PLAYOUTS = 512  # that show whether two roles have opposite interests
 _LEAST_LEAVES = 128  # for which every tree has room
 
 
 class TreeArrays(NamedTuple):
     """The arrays of a tree, all with unused entries at the end.
 
-    size     int64[3], numbers of nodes, moves and listed nodes
+    size     int64[4], numbers of nodes, moves, listed nodes and roots
     nodes    int32[nodes, 8], see the columns above
     states   uint64[nodes, words]
     joint    int32[nodes, roles + 1], the joint move that leads to the node, as indices into the moves of each role;
@@ -54,7 +55,7 @@ class TreeArrays(NamedTuple):
     listed   int32[nodes], the nodes with moves, in the order of their moves
     actions  int32[moves]
     child    int32[moves], the child that a mover's move leads to, or -1
-    visits   int32[moves], how often the role chose the move
+    visits   int32[moves], how often the role chose the move, and the virtual visits of its prior, see value.py
     sums     float64[moves], sum of the values of these visits for the role; each value is from 0 to 1
     closed   uint8[moves], 1 if the move cannot be better for the mover than another move; it is not chosen any more
     """
@@ -97,7 +98,7 @@ class Tree:
         self.most_actions = _most_actions(game)
         num_moves = max(num_moves, _LEAST_LEAVES * self.most_actions)
         self.arrays = TreeArrays(
-            size=np.zeros(3, np.int64),
+            size=np.zeros(4, np.int64),
             nodes=np.zeros((num_nodes, 8), np.int32),
             states=np.zeros((num_nodes, game.initial.size), np.uint64),
             joint=np.zeros((num_nodes, roles + 1), np.int32),
@@ -141,17 +142,26 @@ class Tree:
 
     def start(self, state: NDArray[np.uint64]) -> None:
         """Begin a new tree below a position, and list the moves of its root."""
+        self.plant(state[None])
+
+    def plant(self, states: NDArray[np.uint64]) -> None:
+        """Begin a new tree below each of some positions, uint64[roots, words], and list the moves of their roots."""
         arrays = self.arrays
         arrays.size[:] = 0
-        _add_root(arrays, self.tops)
-        arrays.states[0] = state
-        legal = self.game.legal(state[None])
+        legal = self.game.legal(states)
         self.check_room(len(legal.actions))
-        if legal.offsets[-1] and np.diff(legal.offsets).all():
-            _list_root(arrays, legal.offsets, legal.actions)
-            return
-        _, goals = self.game.evaluate(state[None])
-        _settle_root(arrays, np.where(legal.terminal[:, None], goals, 0).astype(np.int16))
+        for _ in states:
+            _add_root(arrays, self.tops)
+        arrays.states[: len(states)] = states
+        has_moves = (np.diff(legal.offsets).reshape(-1, self.game.num_roles) > 0).all(axis=1)
+        for root in np.flatnonzero(has_moves).tolist():
+            _list_root(arrays, root, legal.offsets, legal.actions)
+        over = np.flatnonzero(~has_moves)
+        if len(over):
+            _, goals = self.game.evaluate(states[over])
+            goals = np.where(legal.terminal[over, None], goals, 0).astype(np.int16)
+            for index, root in enumerate(over.tolist()):
+                _settle_root(arrays, root, goals, index)
 
     def advance(self, choices: NDArray[np.int32]) -> bool:
         """Make the child after a joint move, int32[roles] as indices into the legal moves, the new root.
@@ -190,6 +200,16 @@ class Tree:
             compact(self.arrays, 0, least)
             least *= 2
         return self.num_nodes <= 2 * before // 3
+
+
+def total_of_goals(game: Game, max_plies: int) -> int:
+    """Return the sum of the goals of two roles in random playouts; UNRELATED if it differs, and on the reasoner."""
+    if game.num_roles != 2 or game.engine == "reasoner":
+        return UNRELATED
+    states = np.repeat(game.initial[None], _PLAYOUTS, axis=0)
+    goals = game.rollouts(states, 0, threads=1, max_steps=max_plies).goals
+    sums = np.unique(goals[(goals >= 0).all(axis=1)].sum(axis=1))
+    return int(sums[0]) if len(sums) == 1 else UNRELATED
 
 
 def _most_actions(game: Game) -> int:
@@ -268,16 +288,17 @@ def settle(tree: TreeArrays, node: int, goals: I16x2, index: int) -> None:
 @kernel
 def _add_root(tree: TreeArrays, tops: U8) -> None:
     add_node(tree, -1, -1, tops)
+    tree.size[NUM_ROOTS] = tree.size[NUM_NODES]
 
 
 @kernel
-def _list_root(tree: TreeArrays, offsets: I64, actions: I32) -> None:
-    add_moves(tree, 0, offsets, actions, 0)
+def _list_root(tree: TreeArrays, root: int, offsets: I64, actions: I32) -> None:
+    add_moves(tree, root, offsets, actions, root)
 
 
 @kernel
-def _settle_root(tree: TreeArrays, goals: I16x2) -> None:
-    settle(tree, 0, goals, 0)
+def _settle_root(tree: TreeArrays, root: int, goals: I16x2, index: int) -> None:
+    settle(tree, root, goals, index)
 
 
 @inlined
@@ -317,6 +338,7 @@ def _number_kept(tree: TreeArrays, root: int, least: int, new: I32) -> None:
             new[node] = kept
             kept += 1
     tree.size[NUM_NODES] = kept
+    tree.size[NUM_ROOTS] = 1
 
 
 @inlined

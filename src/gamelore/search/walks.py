@@ -27,6 +27,7 @@ from .tree import (
     MOVER,
     NOBODY,
     NUM_NODES,
+    NUM_ROOTS,
     PARENT,
     PROVED,
     SEEN,
@@ -47,7 +48,8 @@ class WalkBatch(NamedTuple):
 
     ends     int32[walks], the last node of each walk
     choices  int32[walks, roles]: `choices[0]` is the joint move that a walk is about to make
-    order    int32[walks], nodes for which the rules are asked: those to list, or those at which playouts begin
+    order    int32[walks], nodes for which the rules are asked: those to list, or those without a state; or the walks
+             at whose ends playouts begin
     values   float64[walks, roles], from 0 to 1
     """
 
@@ -127,6 +129,13 @@ def _joint_step(
 
 
 @kernel_without_refcounts
+def begin(tree: TreeArrays, batch: WalkBatch, walks: int) -> None:
+    """Begin each walk at a root, at all roots in turn."""
+    for walk in range(walks):
+        batch.ends[walk] = walk % tree.size[NUM_ROOTS]
+
+
+@kernel_without_refcounts
 def descend(tree: TreeArrays, batch: WalkBatch, walks: int, exploration: float, key: np.uint64, tops: U8) -> None:
     """Continue each walk from its node in `batch.ends` down to its end. Random choices depend on `key` and the walk."""
     for walk in range(walks):
@@ -166,20 +175,24 @@ def list_moves(tree: TreeArrays, batch: WalkBatch, count: int, offsets: I64, act
 
 
 @kernel_without_refcounts
-def joint_actions(tree: TreeArrays, first_new: int, states: U64x2, joint: I32x2) -> int:
-    """Write the parent's state and the actions that lead to it, for each node from `first_new` on.
+def joint_actions(tree: TreeArrays, batch: WalkBatch, first_new: int, states: U64x2, joint: I32x2) -> int:
+    """Write the parent's state and the actions that lead to it, for each node from `first_new` on without a state.
 
-    Return the number of these nodes.
+    Return the number of these nodes. `batch.order` gets the nodes.
     """
-    num_nodes, roles = int(tree.size[NUM_NODES]), joint.shape[1]
-    for node in range(first_new, num_nodes):
+    count, roles = 0, joint.shape[1]
+    for node in range(first_new, int(tree.size[NUM_NODES])):
+        if tree.nodes[node, STAGE] == PROVED:
+            continue
         parent = int(tree.nodes[node, PARENT])
-        copy_state(states, node - first_new, tree.states, parent)
+        copy_state(states, count, tree.states, parent)
         move = int(tree.nodes[parent, FIRST])
         for role in range(roles):
-            joint[node - first_new, role] = tree.actions[move + tree.joint[node, role]]
+            joint[count, role] = tree.actions[move + tree.joint[node, role]]
             move += tree.counts[parent, role]
-    return num_nodes - first_new
+        batch.order[count] = node
+        count += 1
+    return count
 
 
 @kernel_without_refcounts
@@ -222,7 +235,9 @@ def _add(tree: TreeArrays, node: int, walk: int, values: F64x2) -> None:
     parent = int(tree.nodes[node, PARENT])
     while parent >= 0:
         edge = int(tree.nodes[node, EDGE])
-        if edge >= 0:
+        if edge >= 0 and tree.nodes[node, STAGE] == PROVED:
+            assess_edge(tree, node)  # it counted with the proved value while this walk was under way
+        elif edge >= 0:
             tree.sums[edge] += values[walk, tree.nodes[parent, MOVER]]
         else:
             first = int(tree.nodes[parent, FIRST])

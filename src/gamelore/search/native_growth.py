@@ -1,0 +1,310 @@
+"""Growth of a tree in one compiled loop, which calls the machine code of a game by its address."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from ..circuit.playout import GROUPS, RANDOM, REMAINING, Block
+from ..circuit.sampling import STATE
+from ..circuit.tape import LANES, words
+from ..circuit.transpose import RowJob
+from ..players.kernel import I32, I64, U8, Bool, I16x2, I32x2, I64x2, U64x2, kernel
+from ..players.random_streams import mix
+from .growth import EngineGrower, Grower, Grown, adds_up, batch_of, batch_size
+from .scouting import Scouts, add_ends, end_scouting, next_children, note_values, scouts
+from .settings import GrowthSettings
+from .tree import NUM_NODES, Tree, TreeArrays, copy_state
+from .value import Prior, no_prior
+from .walks import WalkBatch, back_up, begin, descend, joint_actions, list_moves, open_ends, unlisted
+
+if TYPE_CHECKING:
+    from ..game.game import Game
+
+_NO_GOAL, _SEVERAL_GOALS = -1, -2
+
+
+def grower(game: Game, settings: GrowthSettings) -> Grower:
+    """Return the fastest way to grow trees of a game.
+
+    The reasoner plays one playout at a time, because it gains nothing from batches, and a batch could take minutes.
+    """
+    if game.native:
+        return NativeGrower(game, settings)
+    single = replace(settings, least=1, leaves=1, playouts=1, scout=False) if game.engine == "reasoner" else settings
+    return EngineGrower(game, single)
+
+
+@intrinsic
+def _call_address(typing_context: Any, address: Any, arguments: Any) -> Any:
+    """Call machine code at an address with integers as arguments; return an integer. For use inside kernels."""
+    signature = types.int64(address, arguments)
+    count = arguments.count
+
+    def write_call(_: Any, builder: Any, signature: Any, values: Any) -> Any:
+        number = ir.IntType(64)
+        function = ir.FunctionType(number, [number] * count).as_pointer()
+        given = [builder.extract_value(values[1], i) for i in range(count)]
+        return builder.call(builder.inttoptr(values[0], function), given)
+
+    return signature, write_call
+
+
+call_address: Any = _call_address  # type checkers do not know that numba passes the context
+
+
+class _Code(NamedTuple):
+    """Machine code of a game, with the memory that it works on, for `_grow`.
+
+    addresses  int64[11]: the functions run, list_moves, begin and play; the records next, legal, ended, goal and block;
+               the first action of each role, see `list_moves`; and the largest number of moves of all roles in a
+               position
+    next_job, legal_job, ended_job, goal_job, block   int64[fields], the fields of the records
+    lanes, next_rows             see Block
+    states     uint64[512, words], input of next, legal and the playouts
+    joint      int32[512, roles], input of next
+    next_states  uint64[512, words], output of next, input of ended
+    legal      uint64[512, words of actions], output of legal
+    offsets, actions, terminal   output of list_moves
+    ended      uint64[512, 1], output of ended: whether the match is over
+    end_rows   int64[512], the rows in which it is
+    end_states uint64[512, words], input of goal
+    goal_bits  uint64[512, words of goals], output of goal: a bit for each value of each role
+    goal_values  int64[goals, 2], the role and the value of each of these bits
+    goals      int16[512, roles], output of the playouts
+    steps      int32[512], the same
+    """
+
+    addresses: I64
+    next_job: I64
+    legal_job: I64
+    ended_job: I64
+    goal_job: I64
+    block: I64
+    lanes: U64x2
+    next_rows: I64
+    states: U64x2
+    joint: I32x2
+    next_states: U64x2
+    legal: U64x2
+    offsets: I64
+    actions: I32
+    terminal: Bool
+    ended: U64x2
+    end_rows: I64
+    end_states: U64x2
+    goal_bits: U64x2
+    goal_values: I64x2
+    goals: I16x2
+    steps: I32
+
+
+_RUN, _LIST, _BEGIN, _PLAY, _NEXT_JOB, _LEGAL_JOB, _ENDED_JOB, _GOAL_JOB, _BLOCK, _STARTS, _MOST_MOVES = range(11)
+_NUM_ROWS = [name for name, *_ in RowJob._fields_].index("num_rows")
+_NOW, _MAX_STEPS = ([name for name, *_ in Block._fields_].index(name) for name in ("now", "max_steps"))
+_STEPS_PER_CALL = 1 << 20
+
+
+class NativeGrower:
+    """Growth in one compiled loop, for games of the native engine."""
+
+    def __init__(self, game: Game, settings: GrowthSettings) -> None:
+        assert game.native is not None
+        self._settings, self._engine = settings, game.native
+        self._batch, self._scouts, self.prior = batch_of(game.num_roles), scouts(), no_prior(game)
+        self._code = self._new_code()
+
+    def _new_code(self) -> _Code:
+        """Return the machine code of the game with new memory; `_kept` keeps alive what the code points to."""
+        engine, circuit, rows = self._engine, self._engine.circuit, self._engine.rows
+        roles, player = len(engine.roles), engine.playout_runner
+        states, next_states, end_states = np.zeros((3, LANES, engine.num_words), np.uint64)
+        joint, goals, steps = (
+            np.zeros((LANES, roles), np.int32),
+            np.zeros((LANES, roles), np.int16),
+            np.zeros(LANES, np.int32),
+        )
+        goal_values = np.array([(role, value) for role, own in enumerate(circuit.goals) for value in own], np.int64)
+        legal, ended, goal_bits = (
+            np.zeros((LANES, words(outputs)), np.uint64) for outputs in (circuit.num_actions + 1, 1, len(goal_values))
+        )
+        records = [
+            rows.job("next", states, next_states, joint),
+            rows.job("legal", states, legal),
+            rows.job("terminal", next_states, ended),
+            rows.job("goal", end_states, goal_bits),
+            player.rollout_block(states, goals, steps),
+        ]
+        block = records[-1]
+        block.numbers[_MAX_STEPS] = self._settings.max_plies
+        functions = [rows.code.address(name) for name in ("run", "list_moves")]
+        functions += [player.code.address(name) for name in ("begin", "play")]
+        addresses = [*functions, *(record.address for record in records), rows.starts.ctypes.data, circuit.num_actions]
+        self._kept = records
+        next_job, legal_job, ended_job, goal_job = (record.numbers for record in records[:-1])
+        return _Code(
+            np.array(addresses, np.int64), next_job, legal_job, ended_job, goal_job, block.numbers,
+            block.arrays["lanes"], block.arrays["next_rows"], states, joint, next_states, legal,
+            np.zeros(LANES * roles + 1, np.int64), np.zeros(LANES * circuit.num_actions, np.int32),
+            np.zeros(LANES, np.bool_), ended, np.zeros(LANES, np.int64), end_states, goal_bits,
+            goal_values.reshape(-1, 2), goals, steps,
+        )  # fmt: skip
+
+    def grow(self, tree: Tree, walks: int, key: np.uint64, batches: tuple[int, int]) -> Grown:
+        """See `Grower.grow`."""
+        settings = self._settings
+        limits = settings.least, settings.share, settings.leaves, settings.playouts
+        task = tree.arrays, self._batch, self._scouts, self._code, self.prior, settings.exploration, *limits
+        return Grown(*_grow(*task, settings.scout, key, walks, *batches, tree.tops, tree.total))
+
+
+@kernel
+def _list(tree: TreeArrays, batch: WalkBatch, code: _Code, count: int) -> None:
+    """List the moves of the first `count` nodes in `batch.order`."""
+    for i in range(count):
+        copy_state(code.states, i, tree.states, int(batch.order[i]))
+    code.legal_job[_NUM_ROWS] = count
+    call_address(code.addresses[_RUN], (code.addresses[_LEGAL_JOB],))
+    arguments = (
+        code.legal.ctypes.data,
+        count,
+        code.joint.shape[1],
+        code.addresses[_STARTS],
+        code.offsets.ctypes.data,
+        code.actions.ctypes.data,
+        code.terminal.ctypes.data,
+    )
+    call_address(code.addresses[_LIST], arguments)
+    list_moves(tree, batch, count, code.offsets, code.actions)
+
+
+@kernel
+def _ends(code: _Code, size: int) -> int:
+    """Write the rows of `next_states` in which the match is over, and their goals; return their number."""
+    code.ended_job[_NUM_ROWS] = size
+    call_address(code.addresses[_RUN], (code.addresses[_ENDED_JOB],))
+    count = 0
+    for row in range(size):
+        if code.ended[row, 0] & np.uint64(1):
+            copy_state(code.end_states, count, code.next_states, row)
+            code.end_rows[count] = row
+            count += 1
+    if count:
+        code.goal_job[_NUM_ROWS] = count
+        call_address(code.addresses[_RUN], (code.addresses[_GOAL_JOB],))
+    code.goals[:count] = _NO_GOAL
+    for end in range(count):
+        for bit in range(code.goal_values.shape[0]):
+            if (code.goal_bits[end, bit >> 6] >> np.uint64(bit & 63)) & np.uint64(1):
+                role = code.goal_values[bit, 0]
+                is_first = code.goals[end, role] == _NO_GOAL
+                code.goals[end, role] = code.goal_values[bit, 1] if is_first else _SEVERAL_GOALS
+    return count
+
+
+@kernel
+def _scout(
+    tree: TreeArrays,
+    batch: WalkBatch,
+    rows: Scouts,
+    code: _Code,
+    prior: Prior,
+    count: int,
+    most_nodes: int,
+    tops: U8,
+    total: int,
+) -> bool:
+    """Look at the children of the first `count` nodes in the batch; return `adds_up` of the ends among them."""
+    fits = True
+    rows.cursor[:] = 0
+    while True:
+        size = next_children(tree, batch, count, rows, code.states, code.joint)
+        if size == 0:
+            break
+        code.next_job[_NUM_ROWS] = size
+        call_address(code.addresses[_RUN], (code.addresses[_NEXT_JOB],))
+        if prior.visits:
+            note_values(tree, rows, size, code.next_states, prior)
+        ends = _ends(code, size)
+        add_ends(tree, rows, code.next_states, code.end_rows[:ends], code.goals[:ends], most_nodes, tops)
+        fits = adds_up(code.goals[:ends], total) and fits
+    end_scouting(tree, batch, count, prior, tops, total)
+    return fits
+
+
+@kernel
+def _play(code: _Code, count: int, key: np.uint64) -> None:
+    """Play one random match from each of the first `count` states; write goals, -1 for none, and steps."""
+    if count == 0:
+        return
+    code.goals[:count] = -1
+    code.lanes[:] = 0
+    row = 0
+    for group in range(GROUPS):
+        for i in range(STATE):
+            code.lanes[RANDOM + i, group] = mix(key, np.uint64(STATE * group + i + 1))
+        quota = count // GROUPS + (1 if group < count % GROUPS else 0)
+        code.lanes[REMAINING, group] = quota
+        code.next_rows[group] = row
+        row += quota
+    code.block[_NOW] = -1
+    call_address(code.addresses[_BEGIN], (code.addresses[_BLOCK],))
+    while call_address(code.addresses[_PLAY], (code.addresses[_BLOCK], _STEPS_PER_CALL)) != 0:
+        pass
+
+
+@kernel
+def _grow(
+    tree: TreeArrays,
+    batch: WalkBatch,
+    rows: Scouts,
+    code: _Code,
+    prior: Prior,
+    exploration: float,
+    least: int,
+    share: int,
+    leaves: int,
+    most_playouts: int,
+    scout: bool,
+    key: np.uint64,
+    walks: int,
+    first_batch: int,
+    last_batch: int,
+    tops: U8,
+    total: int,
+) -> tuple[int, int, bool]:
+    """Grow a tree; see `Grower.grow`."""
+    done, fits, number = 0, True, first_batch
+    while number < last_batch and fits:
+        size = batch_size(tree, code.addresses[_MOST_MOVES], walks - done, least, share, leaves)
+        if size == 0:
+            break
+        batch_key = mix(key, np.uint64(number))
+        first_new = tree.size[NUM_NODES]
+        begin(tree, batch, size)
+        descend(tree, batch, size, exploration, batch_key, tops)
+        count = unlisted(tree, batch, size, first_new)
+        if count:
+            _list(tree, batch, code, count)
+            if scout:
+                fits = _scout(tree, batch, rows, code, prior, count, tree.nodes.shape[0] - size, tops, total)
+            descend(tree, batch, size, exploration, batch_key, tops)
+        new = joint_actions(tree, batch, first_new, code.states, code.joint)
+        if new:
+            code.next_job[_NUM_ROWS] = new
+            call_address(code.addresses[_RUN], (code.addresses[_NEXT_JOB],))
+            for i in range(new):
+                copy_state(tree.states, int(batch.order[i]), code.next_states, i)
+        playouts = min(most_playouts, code.states.shape[0] // size)
+        count = open_ends(tree, batch, size, playouts, code.states)
+        _play(code, count, batch_key)
+        back_up(tree, batch, size, playouts, code.goals[:count], code.steps[:count], tops, total)
+        fits = adds_up(code.goals[:count], total) and fits
+        done += size
+        number += 1
+    return done, number - first_batch, fits

@@ -1,0 +1,222 @@
+"""Teaching: a linear value for a game from what searches find in matches against themselves.
+
+Several matches run side by side, with a tree for each, and all trees grow together in batches of 512. In each position,
+the mean values of all moves in the trees become samples: the facts of the position that a move leads to, and the mean
+value of the walks through this move. Values of searches teach more than results of matches, because a search corrects
+the mistakes of its playouts. The moves that are played are those with the most visits, or random ones, so that the
+samples contain positions after mistakes.
+
+The weights are fitted by ridge regression. Facts that a symmetry of the rules maps to each other share a weight.
+Teaching goes on in *generations*: the searches of the next generation use the value that the last one has taught, and
+the next weights are drawn towards the last ones. Each generation is twice as long as the one before, so teaching can be
+stopped at any time without loss of more than half of the work. Teaching values by search, and search by values, is the
+idea of expert iteration (Anthony, Tian & Barber 2017).
+"""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..analysis.automorphisms import Bounds
+from ..analysis.symmetry import symmetries
+from ..game.engines import unpack_bits
+from ..players.position_graph import MIB
+from .native_growth import grower
+from .settings import GrowthSettings, TeachingSettings
+from .tree import EDGE, MOVER, NUM_NODES, NUM_ROOTS, PARENT, UNRELATED, Tree, room_in, total_of_goals
+from .value import LinearValue
+
+if TYPE_CHECKING:
+    from ..game.game import Game
+
+_MEMORY_MIB = 64
+_MOST_POINTS = 2000  # facts and actions of a game whose symmetries are found within a second or two
+_SYMMETRY_BOUNDS = Bounds(seconds=1.0)
+
+
+class Teacher:
+    """The matches, the samples and the value of a game.
+
+    Args:
+        game: game that the native engine, or another engine with a circuit, plays
+        key: key of the random numbers
+        growth: parameters of the searches
+        settings: parameters of the lessons
+
+    `value` is the value that the last finished generation has taught; None before. `simulations` is the number of all
+    walks so far.
+    """
+
+    def __init__(self, game: Game, key: np.uint64, growth: GrowthSettings, settings: TeachingSettings) -> None:
+        self.game, self.settings, self._growth, self._key = game, settings, growth, key
+        self.value: LinearValue | None = None
+        self.simulations = 0
+        self._is_given_up = False
+        self._rng = np.random.default_rng(int(key))
+        self._grower = grower(game, growth)
+        self._tree = Tree(game, *room_in(game, _MEMORY_MIB * MIB))
+        self._tree.total = total_of_goals(game, growth.max_plies)
+        self._samples = _Samples(game)
+        self._states = np.repeat(game.initial[None], settings.matches, axis=0)
+        self._plies, self._openings = np.zeros((2, settings.matches), np.int32)
+        self._openings[:] = self._drawn_openings(settings.matches)
+        self._generation_ends = settings.first
+        self._left = 0  # walks until the end of the search of the present positions
+        self._batch = 0
+
+    @property
+    def is_done(self) -> bool:
+        """Whether there is nothing more to teach: the budget is used up, or the searches give no samples."""
+        return self._is_given_up or self.simulations >= self.settings.simulations
+
+    def teach(self, deadline: float | None = None) -> None:
+        """Go on with teaching until it is done, or until the deadline, in seconds of `time.monotonic`."""
+        while not self.is_done and (deadline is None or monotonic() < deadline):
+            if not self._left:
+                self._tree.plant(self._states)
+                self._left = len(self._states) * self.settings.walks
+            self._grow()
+            if not self._left:
+                self._samples.add(self._tree, self.settings.least, self._grower.prior.visits)
+                if not self._samples.num:
+                    self._is_given_up = True
+                self._move()
+                if self.simulations >= self._generation_ends:
+                    self._end_generation()
+
+    def _grow(self) -> None:
+        """Grow the trees by one batch."""
+        grown = self._grower.grow(self._tree, self._left, self._key, (self._batch, self._batch + 1))
+        self._batch += 1
+        self.simulations += max(grown.walks, 1)  # so that teaching ends also if all positions are proved at once
+        self._left = self._left - grown.walks if grown.walks else 0
+        if not grown.adds_up:
+            self._tree.total = UNRELATED
+            self._left = 0
+
+    def _end_generation(self) -> None:
+        self.value = self._samples.fit(self.value, self.settings.ridge)
+        self._grower.prior = self.value.prior(self._growth)
+        self._samples.clear()
+        self._generation_ends = min(2 * self._generation_ends + self.settings.first, self.settings.simulations)
+
+    def _drawn_openings(self, num: int) -> NDArray[np.int32]:
+        """Return the number of random plies at the beginning of some matches."""
+        return self._rng.integers(0, self.settings.opening + 1, num, dtype=np.int32)
+
+    def _move(self) -> None:
+        """Make a move in each match; begin a new match where one is over."""
+        running = self._tree.arrays.counts[: len(self._states)].all(axis=1)
+        joint = np.array([self._joint(lane) for lane in np.flatnonzero(running).tolist()], np.int32)
+        if len(joint):
+            self._states[running] = self.game.next(self._states[running], joint)
+        self._plies += 1
+        over = ~running | (self._plies > self._growth.max_plies)
+        over[running] |= self.game.legal(self._states[running]).terminal
+        self._states[over] = self.game.initial
+        self._plies[over] = 0
+        self._openings[over] = self._drawn_openings(int(over.sum()))
+
+    def _joint(self, lane: int) -> list[int]:
+        """Return the actions of all roles in a match: the moves with the most visits, or random ones."""
+        arrays, actions = self._tree.arrays, []
+        is_random = self._plies[lane] < self._openings[lane] or self._rng.random() < self.settings.random
+        for role in range(self.game.num_roles):
+            first, count = self._tree.span(lane, role)
+            visits = arrays.visits[first : first + count]
+            index = self._rng.integers(count) if is_random else np.argmax(visits + self._rng.random(count))
+            actions.append(int(arrays.actions[first + index]))
+        return actions
+
+
+class _Samples:
+    """Sums of a ridge regression for each role: `x` are the features of a position, with a 1 at the end; `y` its value.
+
+    num      number of samples
+    moments  float64[roles, features + 1, features + 1], sum of weight * x x'
+    targets  float64[roles, features + 1], sum of weight * x y
+    """
+
+    def __init__(self, game: Game) -> None:
+        self._num_facts = 64 * game.num_words
+        self._class_of = fact_classes(game)
+        self._num_classes = int(self._class_of.max()) + 1
+        self.num = 0
+        size = self._num_classes + 1
+        self.moments, self.targets = np.zeros((game.num_roles, size, size)), np.zeros((game.num_roles, size))
+
+    def clear(self) -> None:
+        self.num = 0
+        self.moments[:] = 0.0
+        self.targets[:] = 0.0
+
+    def add(self, tree: Tree, least: int, virtual: int) -> None:
+        """Add the moves of all nodes of a tree that have at least `least` visits without the virtual ones."""
+        arrays = tree.arrays
+        nodes = np.arange(int(arrays.size[NUM_NODES]))
+        nodes = nodes[arrays.nodes[nodes, EDGE] >= 0]
+        parents, edges = arrays.nodes[nodes, PARENT], arrays.nodes[nodes, EDGE]
+        visits = arrays.visits[edges] - np.where(parents < arrays.size[NUM_ROOTS], 0, virtual)  # roots have no prior
+        keep = visits >= least
+        nodes, edges, movers = nodes[keep], edges[keep], arrays.nodes[parents[keep], MOVER]
+        values, weights = arrays.sums[edges] / arrays.visits[edges], np.sqrt(visits[keep])
+        for role in range(len(self.targets)):
+            own = movers == role
+            features = self._features(arrays.states[nodes[own]])
+            weighted = features * weights[own, None]
+            self.moments[role] += weighted.T @ features
+            self.targets[role] += weighted.T @ values[own]
+        self.num += len(nodes)
+
+    def _features(self, states: NDArray[np.uint64]) -> NDArray[np.float64]:
+        """Return the number of facts of each class that hold, then 1: float64[n, classes + 1]."""
+        facts = unpack_bits(states, self._num_facts)
+        features = np.ones((len(states), self._num_classes + 1))
+        features[:, :-1] = facts if self._num_classes == self._num_facts else facts @ self._tied
+        return features
+
+    @property
+    def _tied(self) -> NDArray[np.float32]:
+        tied = np.zeros((self._num_facts, self._num_classes), np.float32)
+        tied[np.arange(self._num_facts), self._class_of] = 1
+        return tied
+
+    def fit(self, before: LinearValue | None, ridge: float) -> LinearValue:
+        """Return the value with the least squared error plus `ridge` times the squared distance from the value before.
+
+        `ridge` is per sample, as a share of the weight of all samples.
+        """
+        roles = len(self.targets)
+        weights, constants = np.zeros((roles, self._num_facts), np.float32), np.zeros(roles)
+        firsts = np.unique(self._class_of, return_index=True)[1]
+        for role in range(roles):
+            total = self.moments[role, -1, -1]
+            if not total:
+                continue
+            centre = np.zeros(self._num_classes + 1)
+            if before is not None:
+                centre[:-1], centre[-1] = before.weights[role, firsts], before.constants[role]
+            penalty = np.full(self._num_classes + 1, ridge * total)
+            penalty[-1] = 1e-9 * total
+            solved = np.linalg.solve(self.moments[role] + np.diag(penalty), self.targets[role] + penalty * centre)
+            weights[role], constants[role] = solved[:-1][self._class_of], solved[-1]
+        return LinearValue(weights, constants)
+
+
+def fact_classes(game: Game) -> NDArray[np.int64]:
+    """Return the class of each bit of a state, int64[64 * words], from 0 on; symmetries map each class onto itself.
+
+    In a large game, each fact is a class of its own.
+    """
+    classes = np.arange(64 * game.num_words)
+    circuit = game.circuit
+    if circuit is not None and circuit.num_facts + circuit.num_actions <= _MOST_POINTS:
+        group = symmetries(game, _SYMMETRY_BOUNDS)
+        classes[: circuit.num_facts] = group.facts.min(
+            axis=0
+        )  # the elements are a group, so this is the same in an orbit
+    return np.unique(classes, return_inverse=True)[1]

@@ -1,0 +1,105 @@
+"""Learned value of positions, linear in their facts, and its use as a prior for the moves of a tree.
+
+There is one set of weights for each role. It values the positions after a move of this role, for this role. So the
+moves of a mover are compared by a single set.
+
+A new move begins with virtual visits, and the prior is their mean value. A promising move is therefore tried first, a
+poor move late or never, and the influence of the prior falls as the number of real visits grows. Virtual visits of this
+kind are the heuristic values of Gelly & Silver (Combining Online and Offline Knowledge in UCT, 2007).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..players.kernel import F64, F32x3, U64x2, inlined
+from .settings import GrowthSettings
+from .tree import COUNT, FIRST, TreeArrays
+
+if TYPE_CHECKING:
+    from ..game.game import Game
+
+_BYTES, _BITS = 8, 64  # of a word
+
+
+class Prior(NamedTuple):
+    """A linear value in the form that kernels read, and the way in which it becomes a prior.
+
+    tables     float32[roles, bytes of a state, 256], the sum of the weights of the facts in a byte, by role
+    constants  float64[roles]
+    visits     number of virtual visits of a new move; 0 for no prior
+    gain       factor of the difference between the value of a move and the mean value of its siblings
+    """
+
+    tables: F32x3
+    constants: F64
+    visits: int
+    gain: float
+
+
+@dataclass(frozen=True)
+class LinearValue:
+    """Value of positions that is linear in their facts, on the scale of 0 to 1 for goals from 0 to 100.
+
+    weights    float32[roles, 64 * words], the weight of each fact in positions after a move of the role
+    constants  float64[roles]
+    """
+
+    weights: NDArray[np.float32]
+    constants: NDArray[np.float64]
+
+    @classmethod
+    def zero(cls, game: Game) -> LinearValue:
+        """Return the value 0 for every position of a game."""
+        roles = game.num_roles
+        return cls(np.zeros((roles, _BITS * game.num_words), np.float32), np.zeros(roles))
+
+    def __call__(self, states: NDArray[np.uint64], role: int) -> NDArray[np.float64]:
+        """Return the values for a role of states after a move of this role, uint64[n, words]: float64[n]."""
+        facts = np.unpackbits(np.ascontiguousarray(states).view(np.uint8), axis=1, bitorder="little")
+        values: NDArray[np.float64] = facts @ self.weights[role].astype(np.float64) + self.constants[role]
+        return values
+
+    def prior(self, settings: GrowthSettings) -> Prior:
+        """Return the prior for a tree with these settings."""
+        bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little").astype(np.float32)
+        tables = self.weights.reshape(len(self.weights), -1, _BYTES) @ bits.T
+        return Prior(np.ascontiguousarray(tables), self.constants, settings.prior_visits, settings.gain)
+
+
+def no_prior(game: Game) -> Prior:
+    """Return the prior that leaves new moves without visits."""
+    return LinearValue.zero(game).prior(GrowthSettings(prior_visits=0))
+
+
+@inlined
+def worth(prior: Prior, role: int, states: U64x2, row: int) -> float:
+    """Return the value for a role of a state after its move, without the constant; for use inside kernels."""
+    total = np.float32(0.0)
+    for word in range(states.shape[1]):
+        bits = states[row, word]
+        for byte in range(_BYTES * word, _BYTES * word + _BYTES):
+            total += prior.tables[role, byte, int(bits & np.uint64(255))]
+            bits >>= np.uint64(8)
+    return float(total)
+
+
+@inlined
+def add_prior(tree: TreeArrays, node: int, mover: int, prior: Prior) -> None:
+    """Give the moves of a mover their virtual visits, from the values that `tree.sums` holds; for use inside kernels.
+
+    The prior is the mean value of all moves, and the difference from this mean times the gain, from 0 to 1.
+    """
+    first, count = int(tree.nodes[node, FIRST]) + mover, int(tree.nodes[node, COUNT])
+    mean = 0.0
+    for move in range(first, first + count):
+        mean += tree.sums[move] / count
+    level = min(1.0, max(0.0, mean + prior.constants[mover]))
+    for move in range(first, first + count):
+        value = level + prior.gain * (tree.sums[move] - mean)
+        tree.visits[move] = prior.visits
+        tree.sums[move] = prior.visits * min(1.0, max(0.0, value))

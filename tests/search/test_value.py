@@ -1,0 +1,155 @@
+"""Learned values: samples, ridge regression, tied facts, and priors, held against numbers computed by hand."""
+
+import numpy as np
+import pytest
+
+from gamelore import load
+from gamelore.players.random_streams import stream
+from gamelore.search.growth import EngineGrower, Grower
+from gamelore.search.native_growth import grower
+from gamelore.search.settings import GrowthSettings, TeachingSettings
+from gamelore.search.teaching import Teacher, _Samples, fact_classes
+from gamelore.search.thinking import Search
+from gamelore.search.tree import LISTED, NUM_NODES, PARENT, STAGE, Tree
+from gamelore.search.value import LinearValue
+
+SMALL = TeachingSettings(simulations=60_000, first=20_000)
+
+
+def by_fact(game_name: str, weights: dict[str, float], role: int = 0) -> LinearValue:
+    """Return a value with these weights for one role."""
+    game = load(game_name)
+    value = LinearValue.zero(game)
+    for bit in range(game.circuit.num_facts if game.circuit else 0):
+        value.weights[role, bit] = weights.get(game.fact_text(bit), 0.0)
+    return value
+
+
+def test_a_value_is_the_sum_of_the_weights_of_the_facts() -> None:
+    game = load("tictactoe")
+    value = by_fact("tictactoe", {"(cell 2 2 x)": 0.25, "(cell 1 1 x)": 0.125, "(control oplayer)": 0.5})
+    value.constants[:] = [0.0625, 0.0]
+    state = game.start().play(["(mark 2 2)", "noop"]).state
+    assert value(state[None], 0).tolist() == [0.25 + 0.5 + 0.0625]
+    assert value(state[None], 1).tolist() == [0.0]
+
+
+@pytest.mark.parametrize("way", [grower, EngineGrower])
+def test_the_prior_by_hand(way: type[EngineGrower]) -> None:
+    """Below (mark 1 1) and (mark 1 2), x has seven moves. One is worth 0.7, so the mean is 0.1.
+
+    With gain 0.5 the priors are 0.1 + 0.5 (0.7 - 0.1) = 0.4 and 0.1 + 0.5 (0 - 0.1) = 0.05.
+    """
+    game = load("tictactoe")
+    position = game.start().play(["(mark 1 1)", "noop"])
+    settings = GrowthSettings(least=1, leaves=1, prior_visits=8, gain=0.5)
+    trees: Grower = way(game, settings)
+    trees.prior = by_fact("tictactoe", {"(cell 3 3 x)": 0.7}).prior(settings)
+    tree = Tree(game, 2048, 20_000)
+    tree.total = 100
+    tree.start(position.state)
+    trees.grow(tree, 30, stream(1), (0, 100))
+    arrays = tree.arrays
+    size = int(arrays.size[NUM_NODES])
+    listed = [n for n in range(1, size) if arrays.nodes[n, PARENT] == 0 and arrays.nodes[n, STAGE] == LISTED]
+    assert len(listed) > 3
+    for node in listed:
+        first, count = tree.span(node, 0)
+        reply = position.legal["oplayer"][int(arrays.joint[node, 1])]
+        moves = position.play(["noop", reply]).legal["xplayer"]
+        assert count == len(moves) == 7
+        for index, move in enumerate(moves):
+            if arrays.child[first + index] < 0:
+                assert arrays.visits[first + index] == 8
+                has_best = "(mark 3 3)" in moves
+                prior = (0.4 if move == "(mark 3 3)" else 0.05) if has_best else 0.0
+                assert arrays.sums[first + index] == pytest.approx(8 * prior)
+        tried = [move for index, move in enumerate(moves) if arrays.child[first + index] >= 0]
+        assert "(mark 3 3)" not in moves or not tried or "(mark 3 3)" in tried, "the best prior comes first"
+
+
+def test_both_ways_to_grow_use_a_prior_alike() -> None:
+    game, settings = load("connect3"), GrowthSettings(least=8)
+    trees = []
+    for way in (grower, EngineGrower):
+        growing: Grower = way(game, settings)
+        growing.prior = by_fact("connect3", {"(cell 2 1 red)": 0.3, "(cell 1 1 red)": 0.1}).prior(settings)
+        tree = Tree(game, 2048, 20_000)
+        tree.total = 100
+        tree.start(game.initial)
+        growing.grow(tree, 8, stream(1), (0, 1))
+        trees.append(tree)
+    assert (trees[0].arrays.visits == trees[1].arrays.visits).all()
+
+
+def test_facts_that_a_symmetry_exchanges_share_a_class() -> None:
+    game = load("tictactoe")
+    assert game.circuit is not None
+    classes = fact_classes(game)
+    of = {game.fact_text(bit): int(classes[bit]) for bit in range(game.circuit.num_facts)}
+    corners = {of[f"(cell {row} {column} x)"] for row in (1, 3) for column in (1, 3)}
+    assert len(corners) == 1
+    assert of["(cell 1 1 o)"] not in corners
+    assert of["(cell 2 2 x)"] not in corners
+
+
+def test_ridge_regression_by_hand() -> None:
+    """One fact a and its absence, twice each: values 1 and 0. Without a penalty the weight is 1; else it is smaller.
+
+    Centred, the sum of squares of the fact is 4 * 1/4 = 1, so with the penalty 0.25 * 4 = 1 the weight is 1 / (1 + 1).
+    """
+    game = load("connect3")
+    samples = _Samples(game)
+    size = samples.moments.shape[1]
+    fact = int(samples._class_of[0])
+    rows = np.zeros((4, size))
+    rows[:, -1], rows[:2, fact] = 1, 1
+    samples.moments[0], samples.targets[0], samples.num = rows.T @ rows, rows.T @ np.array([1.0, 1, 0, 0]), 4
+    value = samples.fit(None, 0.25)
+    assert value.weights[0, 0] == pytest.approx(0.5)
+    assert value.constants[0] == pytest.approx(0.25, abs=1e-6)
+    assert not value.weights[1].any()
+    again = samples.fit(LinearValue(np.full_like(value.weights, 1.0), value.constants), 0.25)
+    assert again.weights[0, 0] == pytest.approx(1.0), "drawn to the weight before, which fits exactly"
+
+
+def test_teaching_knows_a_good_move_from_a_bad_one() -> None:
+    """In breakthrough a pawn far ahead is worth more than one at home, for both roles."""
+    game = load("breakthrough:width=4,height=5")
+    teacher = Teacher(game, stream(1), GrowthSettings(), SMALL)
+    teacher.teach()
+    assert teacher.is_done
+    assert teacher.value is not None
+    weights = {game.fact_text(bit): teacher.value.weights[:, bit] for bit in range(game.circuit.num_facts)}  # type: ignore[union-attr]
+    assert weights["(cell 2 4 white)"][0] > weights["(cell 2 2 white)"][0]
+    assert weights["(cell 2 2 black)"][1] > weights["(cell 2 4 black)"][1]
+
+
+def test_teaching_repeats_and_can_be_interrupted() -> None:
+    game = load("connect3")
+    whole, parts = (Teacher(game, stream(1), GrowthSettings(), SMALL) for _ in range(2))
+    whole.teach()
+    while not parts.is_done:
+        parts.teach(deadline=0.0)
+        parts._grow() if parts._left else parts.teach(deadline=1e18)
+    assert whole.value is not None
+    assert parts.value is not None
+    assert (whole.value.weights == parts.value.weights).all()
+
+
+@pytest.mark.parametrize("name", ["goofspiel", "tictactoe3p", "pegsolitaire"])
+def test_teaching_in_every_kind_of_game(name: str) -> None:
+    teacher = Teacher(load(name), stream(1), GrowthSettings(), SMALL)
+    teacher.teach()
+    assert teacher.is_done
+    assert (teacher.value is None) == (name == "goofspiel"), "no role moves alone there"
+
+
+def test_a_search_with_a_value_says_how_often_it_went_where() -> None:
+    game = load("connect3")
+    search = Search(game)
+    search.begin(game.initial, stream(1), by_fact("connect3", {"(cell 2 1 red)": 0.5}))
+    search.run(500)
+    assert sum(move.visits for move in search.moves(0)) == search.visits
+    search.follow(np.array([1, 0], np.int32))
+    assert sum(move.visits for move in search.moves(1)) == search.visits
