@@ -14,10 +14,10 @@ from gamelore.matches.match import MatchState
 from gamelore.players.player import Turn
 from gamelore.players.position_graph import PositionGraph
 from gamelore.players.random_streams import stream
-from gamelore.search import champion, tree
+from gamelore.search import champion, thinking, tree
 from gamelore.search.champion import Gamelore
 from gamelore.search.settings import ChampionSettings
-from gamelore.search.thinking import Search
+from gamelore.search.thinking import MoveReport, Search
 from gamelore.search.tree import Tree, compact
 
 SIDES = [("gamelore:simulations=300", "random"), ("random", "gamelore:simulations=300")]
@@ -90,6 +90,46 @@ def test_a_search_stops_in_time_and_when_its_root_is_proved() -> None:
     assert (best.low, best.high) == (100, 100)
     assert best.plies == min(move.plies for move in report if move.low == 100 and move.plies)
     assert len(search.line()) >= 1
+
+
+def test_threads_add_up_and_repeat() -> None:
+    game, found = load("breakthrough"), []
+    for _ in range(2):
+        search = Search(game, threads=2)
+        search.begin(game.initial, stream(1))
+        assert search.run(5001) == 5001
+        assert search.visits == sum(move.visits for move in search.moves(0)) == 5001
+        assert [stem.visits for stem in search._stems] == [2500, 2501]
+        found.append(search.moves(0))
+    assert found[0] == found[1]
+    alone = Search(game)
+    alone.begin(game.initial, stream(1))
+    alone.run(2500)
+    first = thinking._reports(search._stems[0].tree, 0, 0)
+    assert first == alone.moves(0), "the first thread does what a single one does"
+
+
+def test_a_proof_of_one_thread_counts_for_all() -> None:
+    search = Search(load("connect3"), threads=2)
+    search.begin(search.game.initial, stream(1))
+    search.run()
+    assert search.is_proved
+    moves = search.moves(0)
+    best = moves[search.choice(0, stream(1))]
+    assert (best.low, best.high) == (100, 100)
+
+
+def report(index: int, visits: int, low: int, high: int, *, is_closed: bool = False) -> MoveReport:
+    return MoveReport(index, visits, 50.0, low, high, None, is_closed)
+
+
+def test_reports_of_trees_that_kept_different_moves_open() -> None:
+    """Both trees know that two moves give 50. Each has closed another one of them; the third move may be bad."""
+    one = [report(0, 10, 50, 50), report(1, 90, 50, 50, is_closed=True), report(2, 2, 0, 100)]
+    two = [report(0, 60, 50, 50, is_closed=True), report(1, 20, 50, 50), report(2, 3, 0, 100)]
+    moves = thinking._together([one, two])
+    assert [(move.visits, move.is_closed) for move in moves] == [(70, True), (110, False), (5, False)]
+    assert thinking._best(moves, stream(1)) == 1, "a proved draw with most visits is better than a doubtful move"
 
 
 def test_a_tree_within_its_memory_goes_on_growing() -> None:
@@ -200,7 +240,7 @@ def test_a_proved_win_is_played_after_its_children_were_dropped(seed: int) -> No
     search = Search(game)
     search.begin(position.state, stream(seed))
     search.run(400)
-    compact(search._tree.arrays, 0, 1)
+    compact(search._stems[0].tree.arrays, 0, 1)
     reply = position.legal["oplayer"].index("(mark 3 3)")
     search.follow(np.array([0, reply], np.int32))
     search.run(400)

@@ -128,12 +128,12 @@ def test_a_search_finds_out_that_interests_are_not_opposite() -> None:
         )
     )
     search.begin(search.game.initial, stream(1))
-    assert search._tree.total == 100
+    assert search._stems[0].tree.total == 100
     search.run(2000)
-    assert search._tree.total == UNRELATED
+    assert search._stems[0].tree.total == UNRELATED
     assert search.is_proved
     assert [(move.low, move.high) for move in search.moves(0)][search.choice(0, stream(1))] == (100, 100)
-    assert search._tree.arrays.low[0].tolist() == [100, 100], "b gets 100, too"
+    assert search._stems[0].tree.arrays.low[0].tolist() == [100, 100], "b gets 100, too"
 
 
 def test_the_engine_proves_the_same_bounds() -> None:

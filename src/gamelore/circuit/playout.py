@@ -590,7 +590,7 @@ def _in_threads(play: Callable[[int, Event], Result], count: int, threads: int |
             stopped.set()  # now, because the caller gets the error only after all earlier results
             raise
 
-    threads = min(count, threads or _num_cores())
+    threads = min(count, threads or num_cores())
     if threads == 1:
         return [play(index, stopped) for index in range(count)]
     with ThreadPoolExecutor(threads) as pool:
@@ -600,6 +600,6 @@ def _in_threads(play: Callable[[int, Event], Result], count: int, threads: int |
             stopped.set()
 
 
-def _num_cores() -> int:
+def num_cores() -> int:
     """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

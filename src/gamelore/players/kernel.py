@@ -97,6 +97,11 @@ def kernel_without_refcounts(function: F) -> F:
     return cast(F, _njit([_signature(function)], **_OPTIONS, _nrt=False)(function))
 
 
+def kernel_without_gil(function: F) -> F:
+    """Compile a loop as `kernel` does. Other threads of Python run during a call; it must not share what it changes."""
+    return cast(F, _njit([_signature(function)], **_OPTIONS, nogil=True)(function))
+
+
 def _signature(function: Callable[..., Any]) -> Any:
     hints = get_type_hints(function, include_extras=True)
     returned = _numba_type(hints.pop("return"))

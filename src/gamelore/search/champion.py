@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ..circuit.playout import num_cores
 from ..players.player import Player, Started, Turn
 from ..players.position_graph import MIB, memory_cap
 from ..players.random_streams import extend, stream
@@ -63,7 +64,7 @@ class Gamelore(Player):
         ready = self._searches.get(0)
         if ready is not None and ready.game is game:
             return
-        search = Search(game, self.settings.growth, self._memory(0))
+        search = self._new_search(game, 0)
         search.begin(game.initial, np.uint64(0))
         search.run(_REHEARSED)
         self._searches[0] = search
@@ -115,6 +116,11 @@ class Gamelore(Player):
         """Return what has been learned about a game."""
         return self._teacher.value if self._teacher is not None and self._teacher.game is game else None
 
+    def _new_search(self, game: Game, lane: int) -> Search:
+        """Return a search for a lane. The reasoner runs in Python, which gains nothing from threads."""
+        threads = 1 if game.engine == "reasoner" or self.settings.simulations else num_cores()
+        return Search(game, self.settings.growth, self._memory(lane), self.settings.threads or threads)
+
     def _memory(self, lane: int) -> float:
         """Return the memory of the tree of a lane in MiB. Each lane gets half of what the lanes before it have left."""
         limit = self.settings.memory or memory_cap(FOREST_VARIABLE, MEMORY_MIB) / MIB
@@ -140,7 +146,7 @@ class Gamelore(Player):
         lane, ply = int(turn.lanes[index]), int(turn.plies[index])
         search = self._searches.get(lane)
         if search is None or search.game is not turn.graph.game:
-            search = self._searches[lane] = Search(turn.graph.game, self.settings.growth, self._memory(lane))
+            search = self._searches[lane] = self._new_search(turn.graph.game, lane)
         state, before = turn.graph.states[turn.rows[index]], self._plies.get(lane)
         if before is not None and turn.log is not None and before <= ply:
             if not search.is_at(turn.graph.states[turn.log.rows[lane, before]]):

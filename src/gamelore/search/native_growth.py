@@ -14,7 +14,7 @@ from ..circuit.playout import GROUPS, RANDOM, REMAINING, Block
 from ..circuit.sampling import STATE
 from ..circuit.tape import LANES, words
 from ..circuit.transpose import RowJob
-from ..players.kernel import I32, I64, U8, Bool, I16x2, I32x2, I64x2, U64x2, kernel
+from ..players.kernel import I32, I64, U8, Bool, I16x2, I32x2, I64x2, U64x2, kernel, kernel_without_gil
 from ..players.random_streams import mix
 from .growth import EngineGrower, Grower, Grown, adds_up, batch_of, batch_size
 from .scouting import Scouts, add_ends, end_scouting, next_children, note_values, scouts
@@ -258,7 +258,7 @@ def _play(code: _Code, count: int, key: np.uint64) -> None:
         pass
 
 
-@kernel
+@kernel_without_gil
 def _grow(
     tree: TreeArrays,
     batch: WalkBatch,

@@ -84,6 +84,8 @@ class ChampionSettings(GrowthSettings):
     memory       limit on the memory of all trees together, in MiB; if it is not given, the environment variable
                  GAMELORE_SEARCH_MIB, or else 1024
     ponder       whether the player also searches in the startclock and while the other roles think
+    threads      number of threads, which have a tree each. If it is not given: 1 with `simulations`, else one for each
+                 processor core that the process may use
     teaching     number of walks of the searches that teach a value of a game before the first match, see teaching.py;
                  0 for no such value. If it is not given: none without a startclock, else 4,000,000 if there is time
     seed         seed of the random numbers for teaching
@@ -93,12 +95,13 @@ class ChampionSettings(GrowthSettings):
     seconds: float | None = None
     memory: float | None = None
     ponder: bool = True
+    threads: int | None = None
     teaching: int | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
         super(ChampionSettings, self).__post_init__()  # without arguments, it fails in a class with slots
-        for name, least in (("simulations", 1), ("seconds", 0), ("memory", 1), ("teaching", 0)):
+        for name, least in (("simulations", 1), ("seconds", 0), ("memory", 1), ("threads", 1), ("teaching", 0)):
             value = getattr(self, name)
             if value is not None and not least <= value < float("inf"):
                 raise GameloreError(

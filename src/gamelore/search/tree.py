@@ -190,16 +190,16 @@ class Tree:
         proved = arrays.nodes[children, STAGE] == PROVED
         return bool((proved & (arrays.low[children, mover] == arrays.low[node, mover])).any())
 
-    def prune(self) -> bool:
-        """Drop the nodes with the fewest visits until at least a third of the nodes is gone; return whether it is.
+    def prune(self) -> None:
+        """Drop the nodes with the fewest visits until at least a third of the nodes and of the moves is gone.
 
-        The moves that led to them keep their visits and values.
+        Children of the root are always kept. The moves that led to dropped nodes keep their visits and values.
         """
-        before, least = self.num_nodes, 1
-        while self.num_nodes > 2 * before // 3 and least < 1 << 30:
+        size, least = self.arrays.size, 1
+        most = 2 * size[[NUM_NODES, NUM_MOVES]] // 3
+        while (size[[NUM_NODES, NUM_MOVES]] > most).any() and least < 1 << 30:
             compact(self.arrays, 0, least)
             least *= 2
-        return self.num_nodes <= 2 * before // 3
 
 
 def total_of_goals(game: Game, max_plies: int) -> int:
