@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..drawing.position import PositionText
     from ..game.game import Game, Position
     from ..search.thinking import Search
+    from ..search.value import LinearValue
     from ..solver.perfect import BestLine, MoveValue
     from ..solver.solution import Solution
 
@@ -107,7 +108,7 @@ def show(
     "think",
     "think connectfour",
     'think tictactoe --play "(mark 2 2)" --play "(mark 1 2)" --simulations 2000',
-    "think reversi.kif --seconds 5 --json",
+    "think reversi.kif --seconds 5 --teaching 2000000 --threads 2 --json",
 )
 def think(
     game: GameName,
@@ -117,6 +118,10 @@ def think(
     seconds: Annotated[
         float | None, Option(min=0, help="Time for the search.", show_default="1, or no limit with --simulations")
     ] = None,
+    teaching: Annotated[
+        int, Option(min=0, help="Simulations that teach a value of the game first; a startclock has 4,000,000.")
+    ] = 0,
+    threads: Annotated[int, Option(min=1, help="Number of threads.")] = 1,
     all_moves: AllMoves = False,
     engine: Engine = "auto",
     seed: Seed = 0,
@@ -136,8 +141,9 @@ def think(
         position, _ = _reached(rules, facts, play or [])
     if position.is_terminal or not all(position.legal.values()):
         console.fail(f"expected a position in which the match goes on, got this one: {_verdict(position)}")
-    search = Search(rules)
-    search.begin(position.state, stream(seed, THINK))
+    value = _taught(rules, teaching, seed) if teaching else None
+    search = Search(rules, threads=threads)
+    search.begin(position.state, stream(seed, THINK), value)
     seconds = 1.0 if seconds is None and simulations is None else seconds
     search.run(1)  # compiles what is needed
     begin = time.monotonic()
@@ -148,6 +154,22 @@ def think(
         console.emit({**console.identity(rules), "simulations": done, "seconds": spent, **thought})
         return
     _show_thought(position, thought, f"{done:,} simulations in {spent:.2f} s", all_moves)
+
+
+def _taught(game: Game, simulations: int, seed: int) -> LinearValue | None:
+    """Return the value that the player gamelore would learn in a startclock; None for a game without samples."""
+    from ..players.random_streams import stream
+    from ..search.settings import GrowthSettings, TeachingSettings
+    from ..search.teaching import TEACHING, Teacher
+
+    teacher = Teacher(
+        game, stream(seed, TEACHING, game.rules_hash), GrowthSettings(), TeachingSettings(simulations=simulations)
+    )
+    with console.progress_bars(transient=True) as show:
+        while not teacher.is_done:
+            teacher.teach(time.monotonic() + 0.1)
+            show("teaching", min(teacher.simulations, simulations), simulations)
+    return teacher.value
 
 
 def _thought(position: Position, search: Search) -> dict[str, Any]:

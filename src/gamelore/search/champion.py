@@ -14,7 +14,7 @@ from ..players.position_graph import MIB, memory_cap
 from ..players.random_streams import extend, stream
 from ..players.uct import FOREST_VARIABLE, OF_THE_CLOCK
 from .settings import MEMORY_MIB, ChampionSettings
-from .teaching import Teacher
+from .teaching import TEACHING, Teacher
 from .thinking import Search
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 DEFAULT_SIMULATIONS = 10_000
 _REHEARSED = 64  # walks that load everything that a search needs
 _LEAST_MEMORY = 16.0  # MiB of a tree
-_TEACHING = "teaching"  # stage of random numbers
 _SEARCH = 3  # purpose of random numbers, see `players.random_streams`
 
 
@@ -108,7 +107,7 @@ class Gamelore(Player):
     def _teacher_of(self, game: Game) -> Teacher:
         """Return the teacher of a game, and forget that of any other game."""
         if self._teacher is None or self._teacher.game is not game:
-            key = stream(self.settings.seed, _TEACHING, game.rules_hash)
+            key = stream(self.settings.seed, TEACHING, game.rules_hash)
             self._teacher = Teacher(game, key, self.settings.growth, self.settings.lessons)
         return self._teacher
 

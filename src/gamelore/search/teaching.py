@@ -33,6 +33,7 @@ from .value import LinearValue
 if TYPE_CHECKING:
     from ..game.game import Game
 
+TEACHING = "teaching"  # stage of the random numbers
 _MEMORY_MIB = 64
 _MOST_POINTS = 2000  # facts and actions of a game whose symmetries are found within a second or two
 _SYMMETRY_BOUNDS = Bounds(seconds=1.0)
