@@ -188,8 +188,8 @@ _LOOKAHEADS: dict[Heuristic, str] = {
 }
 _OTHERS: dict[str, PlayerKind] = {
     "gamelore": PlayerKind(
-        "the strongest player: a search whose tree is kept during a match, with proofs; 10,000 `simulations` for each "
-        "move, or as many as fit into `seconds`",
+        "the strongest player: a search whose tree is kept during a match, with proofs, and a value learned in the "
+        "startclock; 10,000 `simulations` for each move, or as many as fit into `seconds`",
         options_of(ChampionSettings),
         _gamelore,
     ),

@@ -1,14 +1,17 @@
 """Learned values: samples, ridge regression, tied facts, and priors, held against numbers computed by hand."""
 
+from itertools import count
+
 import numpy as np
 import pytest
 
 from gamelore import load
 from gamelore.players.random_streams import stream
+from gamelore.search import teaching
 from gamelore.search.growth import EngineGrower, Grower
 from gamelore.search.native_growth import grower
 from gamelore.search.settings import GrowthSettings, TeachingSettings
-from gamelore.search.teaching import Teacher, _Samples, fact_classes
+from gamelore.search.teaching import Teacher, _Record, _Samples, fact_classes
 from gamelore.search.thinking import Search
 from gamelore.search.tree import LISTED, NUM_NODES, PARENT, STAGE, Tree
 from gamelore.search.value import LinearValue
@@ -42,13 +45,13 @@ def test_the_prior_by_hand(way: type[EngineGrower]) -> None:
     """
     game = load("tictactoe")
     position = game.start().play(["(mark 1 1)", "noop"])
-    settings = GrowthSettings(least=1, leaves=1, prior_visits=8, gain=0.5)
+    settings = GrowthSettings(least=1, leaves=1, prior_visits=8, gain=0.5, minimax=0.0, exploration=5.0)
     trees: Grower = way(game, settings)
     trees.prior = by_fact("tictactoe", {"(cell 3 3 x)": 0.7}).prior(settings)
     tree = Tree(game, 2048, 20_000)
     tree.total = 100
     tree.start(position.state)
-    trees.grow(tree, 30, stream(1), (0, 100))
+    trees.grow(tree, 40, stream(1), (0, 100))
     arrays = tree.arrays
     size = int(arrays.size[NUM_NODES])
     listed = [n for n in range(1, size) if arrays.nodes[n, PARENT] == 0 and arrays.nodes[n, STAGE] == LISTED]
@@ -114,27 +117,66 @@ def test_ridge_regression_by_hand() -> None:
 
 
 def test_teaching_knows_a_good_move_from_a_bad_one() -> None:
-    """In breakthrough a pawn far ahead is worth more than one at home, for both roles."""
-    game = load("breakthrough:width=4,height=5")
+    """In breakthrough, on five rows, a pawn before the last row is worth more than one in the middle, for both roles."""
+    game = load("breakthrough")
     teacher = Teacher(game, stream(1), GrowthSettings(), SMALL)
     teacher.teach()
     assert teacher.is_done
     assert teacher.value is not None
-    weights = {game.fact_text(bit): teacher.value.weights[:, bit] for bit in range(game.circuit.num_facts)}  # type: ignore[union-attr]
-    assert weights["(cell 2 4 white)"][0] > weights["(cell 2 2 white)"][0]
-    assert weights["(cell 2 2 black)"][1] > weights["(cell 2 4 black)"][1]
+    assert game.circuit is not None
+    weights = {game.fact_text(bit): teacher.value.weights[:, bit] for bit in range(game.circuit.num_facts)}
+
+    def mean(row: int, colour: str, role: int) -> float:
+        return float(np.mean([weights[f"(cell {column} {row} {colour})"][role] for column in range(1, 5)]))
+
+    assert mean(4, "white", 0) > mean(3, "white", 0)
+    assert mean(2, "black", 1) > mean(3, "black", 1)
 
 
-def test_teaching_repeats_and_can_be_interrupted() -> None:
+def test_teaching_repeats_and_can_be_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     game = load("connect3")
     whole, parts = (Teacher(game, stream(1), GrowthSettings(), SMALL) for _ in range(2))
     whole.teach()
+    assert whole._taught is not None
+    clock = count()
+    monkeypatch.setattr(teaching, "monotonic", lambda: float(next(clock)))
     while not parts.is_done:
-        parts.teach(deadline=0.0)
-        parts._grow() if parts._left else parts.teach(deadline=1e18)
-    assert whole.value is not None
-    assert parts.value is not None
-    assert (whole.value.weights == parts.value.weights).all()
+        parts.teach(deadline=next(clock) + 3.0)
+    assert parts._taught is not None
+    assert (whole._taught.weights == parts._taught.weights).all()
+    assert whole.simulations == parts.simulations
+
+
+def test_generations_double_and_the_last_one_takes_the_rest() -> None:
+    game = load("connect3")
+    teacher = Teacher(game, stream(1), GrowthSettings(), TeachingSettings(simulations=100_000, first=10_000))
+    ends = [teacher._generation_ends]
+    for _ in range(3):
+        teacher._generation_ends = teacher._next_end()
+        ends.append(teacher._generation_ends)
+    assert ends == [10_000, 30_000, 100_000, 100_000]
+
+
+def test_the_record_by_hand() -> None:
+    """Role 0 gets 100 and 50 with the value, 0 without it; role 1 gets 100 with it, 0 and 50 without: (75 + 75) / 2.
+
+    Each pair of goals has the variance 625, and so its mean 312.5. The error is sqrt(2 * 312.5) / 2 = 12.5.
+    """
+    record = _Record(2)
+    assert record.advantage == (0, 0)
+    record.add(np.array([0, 0]), np.array([[100, 0], [50, 50]], np.int16))
+    assert record.advantage == (0, 0), "nothing to compare with"
+    record.add(np.array([1]), np.array([[0, 100]], np.int16))
+    assert record.advantage == pytest.approx((75, 12.5))
+
+
+def test_a_value_that_does_harm_is_not_used() -> None:
+    teacher = Teacher(load("connect3"), stream(1), GrowthSettings(), SMALL)
+    teacher.teach()
+    teacher.advantage, teacher.error = -1.0, 2.0
+    assert teacher.value is not None, "that may be chance"
+    teacher.advantage = -3.0
+    assert teacher.value is None
 
 
 @pytest.mark.parametrize("name", ["goofspiel", "tictactoe3p", "pegsolitaire"])
@@ -142,7 +184,7 @@ def test_teaching_in_every_kind_of_game(name: str) -> None:
     teacher = Teacher(load(name), stream(1), GrowthSettings(), SMALL)
     teacher.teach()
     assert teacher.is_done
-    assert (teacher.value is None) == (name == "goofspiel"), "no role moves alone there"
+    assert (teacher._taught is None) == (name == "goofspiel"), "no role moves alone there"
 
 
 def test_a_search_with_a_value_says_how_often_it_went_where() -> None:

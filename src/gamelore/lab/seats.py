@@ -190,7 +190,8 @@ def version_of(tree: Path) -> str:
 class DuelSeat(ABC):
     """A contender in one role of one match after the other; see `net.host.Seat`.
 
-    start_cpu, play_cpu  CPU seconds until the reply to START, and from then until the end of the match
+    start_cpu, play_cpu  CPU seconds until the first request for a move, and from then until the end of the match; a
+                         player may reply to START at once and use the startclock afterwards
     cpu, seconds         for each ply: CPU seconds since the previous reply, and wall-clock seconds until the reply
     """
 
@@ -214,13 +215,16 @@ class DuelSeat(ABC):
     async def start(self, start: Start, number: int, seconds: float) -> str:
         """See `net.host.Seat.start`."""
         async with self.turn:
-            reply = await self._start(start, number, seconds)
+            return await self._start(start, number, seconds)
+
+    def _end_start(self) -> None:
         now = self.clock
         self.start_cpu, self._before, self._last = now - self._before, now, now
-        return reply
 
     async def play(self, match: str, moves: Moves, seconds: float) -> str:
         """See `net.host.Seat.play`."""
+        if not self.cpu:
+            self._end_start()
         begin = time.monotonic()
         try:
             async with self.turn:

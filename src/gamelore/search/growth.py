@@ -24,7 +24,7 @@ from .scouting import add_ends, end_scouting, next_children, note_values, scouts
 from .settings import GrowthSettings
 from .tree import NUM_MOVES, NUM_NODES, NUM_ROOTS, PROVED, STAGE, UNRELATED, VISITS, Tree, TreeArrays
 from .value import Prior, no_prior
-from .walks import WalkBatch, back_up, begin, descend, joint_actions, list_moves, open_ends, unlisted
+from .walks import WalkBatch, back_up, begin, descend, is_fresh, joint_actions, list_moves, open_ends, unlisted
 
 if TYPE_CHECKING:
     from ..game.game import Game
@@ -122,8 +122,11 @@ class EngineGrower:
         game, arrays, batch, settings = self._game, tree.arrays, self._batch, self._settings
         first_new, fits = int(arrays.size[NUM_NODES]), True
         states, joint = np.empty((LANES, game.num_words), np.uint64), np.empty((LANES, game.num_roles), np.int32)
+        if settings.scout and is_fresh(arrays, batch):
+            fits = self._scout(tree, int(arrays.size[NUM_ROOTS]), len(arrays.nodes) - size, states, joint)
+        minimax = self.prior.minimax if tree.total != UNRELATED else 0.0
         begin(arrays, batch, size)
-        descend(arrays, batch, size, settings.exploration, key, tree.tops)
+        descend(arrays, batch, size, settings.exploration, minimax, key, tree.tops)
         count = unlisted(arrays, batch, size, first_new)
         if count:
             legal = game.legal(arrays.states[batch.order[:count]])
@@ -131,7 +134,7 @@ class EngineGrower:
             list_moves(arrays, batch, count, legal.offsets, legal.actions)
             if settings.scout:
                 fits = self._scout(tree, count, len(arrays.nodes) - size, states, joint)
-            descend(arrays, batch, size, settings.exploration, key, tree.tops)
+            descend(arrays, batch, size, settings.exploration, minimax, key, tree.tops)
         new = joint_actions(arrays, batch, first_new, states, joint)
         if new:
             arrays.states[batch.order[:new]] = game.next(states[:new], joint[:new])

@@ -25,10 +25,12 @@ _MOST_PLIES = 65_535
 
 @inlined
 def assess_edge(tree: TreeArrays, node: int) -> None:
-    """Let all visits of the move that leads to a proved node count with the proved value."""
+    """Let all visits of the move that leads to a proved node count with the proved value, which is also its guess."""
     edge, parent = int(tree.nodes[node, EDGE]), int(tree.nodes[node, PARENT])
     if edge >= 0:
-        tree.sums[edge] = tree.visits[edge] * (tree.low[node, tree.nodes[parent, MOVER]] / 100.0)
+        value = tree.low[node, tree.nodes[parent, MOVER]] / 100.0
+        tree.sums[edge] = tree.visits[edge] * value
+        tree.guesses[edge] = value
 
 
 @inlined

@@ -20,16 +20,18 @@ from .proofs import assess_edge, tighten
 from .tree import (
     COUNT,
     FIRST,
+    LISTED,
     MOVER,
     NOBODY,
     NUM_NODES,
+    STAGE,
     UNRELATED,
     TreeArrays,
     add_node,
     copy_state,
     settle,
 )
-from .value import Prior, add_prior, worth
+from .value import Prior, add_prior, back_up_guess, worth
 from .walks import WalkBatch
 
 
@@ -62,7 +64,7 @@ def next_children(tree: TreeArrays, batch: WalkBatch, count: int, rows: Scouts, 
     while rows.cursor[0] < count and size < rows.moves.size:
         node = int(batch.order[rows.cursor[0]])
         mover, num_moves = int(tree.nodes[node, MOVER]), int(tree.nodes[node, COUNT])
-        if mover == NOBODY or rows.cursor[1] == num_moves:
+        if mover == NOBODY or rows.cursor[1] == num_moves or tree.nodes[node, STAGE] != LISTED:
             rows.cursor[0] += 1
             rows.cursor[1] = 0
             continue
@@ -113,7 +115,7 @@ def end_scouting(tree: TreeArrays, batch: WalkBatch, count: int, prior: Prior, t
     for i in range(count):
         node = int(batch.order[i])
         mover, num_moves = int(tree.nodes[node, MOVER]), int(tree.nodes[node, COUNT])
-        if mover == NOBODY:
+        if mover == NOBODY or tree.nodes[node, STAGE] != LISTED:
             continue
         if prior.visits and num_moves > 1:
             add_prior(tree, node, mover, prior)
@@ -124,3 +126,5 @@ def end_scouting(tree: TreeArrays, batch: WalkBatch, count: int, prior: Prior, t
                 ends += 1
         if ends:
             tighten(tree, node, tops, total != UNRELATED)
+        if total != UNRELATED and (ends or prior.visits):
+            back_up_guess(tree, node, total)

@@ -24,6 +24,7 @@ class GrowthSettings:
     scout        whether to look at all children of a node when its moves are listed, see scouting.py
     prior_visits number of virtual visits of a new move, if a value has been learned; 0 for no prior. See value.py
     gain         factor of the difference between the learned value of a move and the mean value of its siblings
+    minimax      weight of the learned values, backed up by minimax, in the value of a move; 0 for playouts alone
     """
 
     exploration: float = 0.5
@@ -35,6 +36,7 @@ class GrowthSettings:
     scout: bool = True
     prior_visits: int = 16
     gain: float = 1.0
+    minimax: float = 0.5
 
     def __post_init__(self) -> None:
         for name in ("least", "leaves", "playouts"):
@@ -43,6 +45,8 @@ class GrowthSettings:
         for name, lowest in (("share", 1), ("max_plies", 1), ("exploration", 0), ("prior_visits", 0), ("gain", 0)):
             if not lowest <= getattr(self, name) < float("inf"):
                 raise _refusal(name, f"of at least {lowest}", getattr(self, name))
+        if not 0 <= self.minimax <= 1:
+            raise _refusal("minimax", "from 0 to 1", self.minimax)
 
 
 def _refusal(name: str, wanted: str, value: float) -> GameloreError:

@@ -25,9 +25,10 @@ from ..analysis.automorphisms import Bounds
 from ..analysis.symmetry import symmetries
 from ..game.engines import unpack_bits
 from ..players.position_graph import MIB
+from ..players.random_streams import extend
 from .native_growth import grower
 from .settings import GrowthSettings, TeachingSettings
-from .tree import EDGE, MOVER, NUM_NODES, NUM_ROOTS, PARENT, UNRELATED, Tree, room_in, total_of_goals
+from .tree import EDGE, MOVER, NUM_NODES, PARENT, UNRELATED, Tree, room_in, total_of_goals
 from .value import LinearValue
 
 if TYPE_CHECKING:
@@ -39,8 +40,47 @@ _MOST_POINTS = 2000  # facts and actions of a game whose symmetries are found wi
 _SYMMETRY_BOUNDS = Bounds(seconds=1.0)
 
 
+class _Forest:
+    """Searches of some positions side by side, all with a value or all without one.
+
+    lanes  int64[n], the matches in which the positions occur; root i of the tree is the position of match `lanes[i]`
+    """
+
+    def __init__(self, game: Game, growth: GrowthSettings, key: np.uint64) -> None:
+        self.grower = grower(game, growth)
+        self.tree = Tree(game, *room_in(game, _MEMORY_MIB * MIB))
+        self.tree.total = total_of_goals(game, growth.max_plies)
+        self.lanes = np.zeros(0, np.int64)
+        self._key, self._batch, self._left = key, 0, 0
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the searches of all positions have ended."""
+        return self._left == 0
+
+    def plant(self, states: NDArray[np.uint64], lanes: NDArray[np.int64], walks: int) -> None:
+        """Begin the searches of the positions of some lanes, with this number of walks for each position."""
+        self.lanes, self._left = lanes, len(lanes) * walks
+        self.tree.arrays.size[:] = 0
+        if len(lanes):
+            self.tree.plant(states[lanes])
+
+    def grow(self) -> int:
+        """Grow the trees by one batch, and return its number of walks."""
+        grown = self.grower.grow(self.tree, self._left, self._key, (self._batch, self._batch + 1))
+        self._batch += 1
+        self._left -= grown.walks if grown.walks else self._left  # without a walk, all positions are proved
+        if not grown.adds_up:
+            self.tree.total = UNRELATED
+            self._left = 0
+        return grown.walks
+
+
 class Teacher:
     """The matches, the samples and the value of a game.
+
+    In each match, one role searches with the value, the *informed* role, and the others without it. So the matches
+    also show what the value is worth; a value that does harm is not used.
 
     Args:
         game: game that the native engine, or another engine with a circuit, plays
@@ -48,62 +88,75 @@ class Teacher:
         growth: parameters of the searches
         settings: parameters of the lessons
 
-    `value` is the value that the last finished generation has taught; None before. `simulations` is the number of all
-    walks so far.
+    `is_done` says whether the budget is used up, or the searches give no samples, as in a game without positions in
+    which one role moves alone. `simulations` is the number of all walks so far. `advantage` is the mean goal of
+    informed roles minus the mean goal of the same roles without the value, in the last finished generation, and `error`
+    its standard error.
     """
 
     def __init__(self, game: Game, key: np.uint64, growth: GrowthSettings, settings: TeachingSettings) -> None:
-        self.game, self.settings, self._growth, self._key = game, settings, growth, key
-        self.value: LinearValue | None = None
+        self.game, self.settings, self._growth = game, settings, growth
         self.simulations = 0
-        self._is_given_up = False
+        self.advantage = self.error = 0.0
+        self._taught: LinearValue | None = None
+        self._record = _Record(game.num_roles)
         self._rng = np.random.default_rng(int(key))
-        self._grower = grower(game, growth)
-        self._tree = Tree(game, *room_in(game, _MEMORY_MIB * MIB))
-        self._tree.total = total_of_goals(game, growth.max_plies)
+        # without and with the value
+        self._forests = [_Forest(game, growth, np.uint64(extend(key, number))) for number in range(2)]
         self._samples = _Samples(game)
         self._states = np.repeat(game.initial[None], settings.matches, axis=0)
-        self._plies, self._openings = np.zeros((2, settings.matches), np.int32)
-        self._openings[:] = self._drawn_openings(settings.matches)
-        self._generation_ends = settings.first
-        self._left = 0  # walks until the end of the search of the present positions
-        self._batch = 0
+        self._plies = np.zeros(settings.matches, np.int32)
+        self._openings = self._drawn_openings(settings.matches)
+        self._roles = np.arange(settings.matches) % game.num_roles  # that are informed
+        self._generation_ends = min(settings.first, settings.simulations)
+        self.is_done = settings.simulations == 0
+        self._plant()
 
     @property
-    def is_done(self) -> bool:
-        """Whether there is nothing more to teach: the budget is used up, or the searches give no samples."""
-        return self._is_given_up or self.simulations >= self.settings.simulations
+    def value(self) -> LinearValue | None:
+        """What the last generation has taught; None before, and if the informed roles did worse than by chance."""
+        return self._taught if self.advantage + self.error >= 0 else None
 
     def teach(self, deadline: float | None = None) -> None:
         """Go on with teaching until it is done, or until the deadline, in seconds of `time.monotonic`."""
         while not self.is_done and (deadline is None or monotonic() < deadline):
-            if not self._left:
-                self._tree.plant(self._states)
-                self._left = len(self._states) * self.settings.walks
-            self._grow()
-            if not self._left:
-                self._samples.add(self._tree, self.settings.least, self._grower.prior.visits)
-                if not self._samples.num:
-                    self._is_given_up = True
-                self._move()
-                if self.simulations >= self._generation_ends:
-                    self._end_generation()
+            growing = next((forest for forest in self._forests if not forest.is_done), None)
+            if growing is not None:
+                self.simulations += growing.grow()
+                continue
+            for forest in self._forests:
+                self._samples.add(forest.tree, self.settings.least, forest.grower.prior.visits)
+            self._move()
+            if self.simulations >= self._generation_ends or not self._samples.num:
+                self._end_generation()
+            self._plant()
+        if self.is_done:
+            self._forests.clear()  # they take more memory than all the rest
 
-    def _grow(self) -> None:
-        """Grow the trees by one batch."""
-        grown = self._grower.grow(self._tree, self._left, self._key, (self._batch, self._batch + 1))
-        self._batch += 1
-        self.simulations += max(grown.walks, 1)  # so that teaching ends also if all positions are proved at once
-        self._left = self._left - grown.walks if grown.walks else 0
-        if not grown.adds_up:
-            self._tree.total = UNRELATED
-            self._left = 0
+    def _plant(self) -> None:
+        """Begin the searches of the present positions."""
+        counts = self.game.legal(self._states).by_role(self.game.num_roles)[1]
+        lanes = np.arange(len(self._states))
+        is_informed = (counts[lanes, self._roles] > 1) & (self._taught is not None)
+        for forest, own in zip(self._forests, (~is_informed, is_informed), strict=True):
+            forest.plant(self._states, lanes[own], self.settings.walks)
 
     def _end_generation(self) -> None:
-        self.value = self._samples.fit(self.value, self.settings.ridge)
-        self._grower.prior = self.value.prior(self._growth)
+        """Fit the next value to the samples, and forget them."""
+        self.is_done = self.simulations >= self.settings.simulations or not self._samples.num
+        if not self._samples.num:
+            return
+        self._taught = self._samples.fit(self._taught, self.settings.ridge)
+        self._forests[1].grower.prior = self._taught.prior(self._growth)
         self._samples.clear()
-        self._generation_ends = min(2 * self._generation_ends + self.settings.first, self.settings.simulations)
+        self.advantage, self.error = self._record.advantage
+        self._record = _Record(self.game.num_roles)
+        self._generation_ends = self._next_end()
+
+    def _next_end(self) -> int:
+        """Return the number of walks at which the present generation ends. The last one takes all that is left."""
+        first, end = self.settings.first, 2 * self._generation_ends + self.settings.first
+        return end if 2 * end + first <= self.settings.simulations else self.settings.simulations
 
     def _drawn_openings(self, num: int) -> NDArray[np.int32]:
         """Return the number of random plies at the beginning of some matches."""
@@ -111,27 +164,64 @@ class Teacher:
 
     def _move(self) -> None:
         """Make a move in each match; begin a new match where one is over."""
-        running = self._tree.arrays.counts[: len(self._states)].all(axis=1)
-        joint = np.array([self._joint(lane) for lane in np.flatnonzero(running).tolist()], np.int32)
-        if len(joint):
-            self._states[running] = self.game.next(self._states[running], joint)
         self._plies += 1
-        over = ~running | (self._plies > self._growth.max_plies)
-        over[running] |= self.game.legal(self._states[running]).terminal
+        for forest in self._forests:
+            running = forest.tree.arrays.counts[: len(forest.lanes)].all(axis=1)
+            joint = np.array([self._joint(forest, root) for root in np.flatnonzero(running).tolist()], np.int32)
+            if len(joint):
+                lanes = forest.lanes[running]
+                self._states[lanes] = self.game.next(self._states[lanes], joint)
+        legal = self.game.legal(self._states).by_role(self.game.num_roles)[1]
+        over = np.flatnonzero(~legal.all(axis=1) | (self._plies > self._growth.max_plies))
+        if not len(over):
+            return
+        if self._taught is not None:
+            self._record.add(self._roles[over], self.game.evaluate(self._states[over])[1])
         self._states[over] = self.game.initial
         self._plies[over] = 0
-        self._openings[over] = self._drawn_openings(int(over.sum()))
+        self._openings[over] = self._drawn_openings(len(over))
+        self._roles[over] = (self._roles[over] + 1) % self.game.num_roles
 
-    def _joint(self, lane: int) -> list[int]:
+    def _joint(self, forest: _Forest, root: int) -> list[int]:
         """Return the actions of all roles in a match: the moves with the most visits, or random ones."""
-        arrays, actions = self._tree.arrays, []
-        is_random = self._plies[lane] < self._openings[lane] or self._rng.random() < self.settings.random
+        arrays, actions, lane = forest.tree.arrays, [], forest.lanes[root]
+        is_random = self._plies[lane] <= self._openings[lane] or self._rng.random() < self.settings.random
         for role in range(self.game.num_roles):
-            first, count = self._tree.span(lane, role)
+            first, count = forest.tree.span(root, role)
             visits = arrays.visits[first : first + count]
             index = self._rng.integers(count) if is_random else np.argmax(visits + self._rng.random(count))
             actions.append(int(arrays.actions[first + index]))
         return actions
+
+
+class _Record:
+    """Matches of each role, [without, with] the value: their number, and the sums of goals and of squared goals."""
+
+    def __init__(self, num_roles: int) -> None:
+        self._num, self._goals, self._squares = np.zeros((3, 2, num_roles))
+
+    def add(self, informed: NDArray[np.int64], goals: NDArray[np.int16]) -> None:
+        """Add matches: the informed role, int64[n], and the goals of all roles, int16[n, roles]."""
+        for role in range(goals.shape[1]):
+            for kind, own in enumerate((informed != role, informed == role)):
+                reached = np.maximum(goals[own, role], 0).astype(np.float64)
+                self._goals[kind, role] += reached.sum()
+                self._squares[kind, role] += (reached**2).sum()
+                self._num[kind, role] += own.sum()
+
+    @property
+    def advantage(self) -> tuple[float, float]:
+        """Mean difference between the goals of a role with and without the value, over all roles; and its standard error.
+
+        Both are 0 if no role has matches of both kinds.
+        """
+        both = (self._num > 0).all(axis=0)
+        if not both.any():
+            return 0.0, 0.0
+        num = self._num[:, both]
+        means = self._goals[:, both] / num
+        variances = (self._squares[:, both] / num - means**2) / num
+        return float((means[1] - means[0]).mean()), float(np.sqrt(variances.sum()) / both.sum())
 
 
 class _Samples:
@@ -161,7 +251,7 @@ class _Samples:
         nodes = np.arange(int(arrays.size[NUM_NODES]))
         nodes = nodes[arrays.nodes[nodes, EDGE] >= 0]
         parents, edges = arrays.nodes[nodes, PARENT], arrays.nodes[nodes, EDGE]
-        visits = arrays.visits[edges] - np.where(parents < arrays.size[NUM_ROOTS], 0, virtual)  # roots have no prior
+        visits = arrays.visits[edges] - virtual
         keep = visits >= least
         nodes, edges, movers = nodes[keep], edges[keep], arrays.nodes[parents[keep], MOVER]
         values, weights = arrays.sums[edges] / arrays.visits[edges], np.sqrt(visits[keep])

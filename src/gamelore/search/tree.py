@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..circuit.tape import LANES
 from ..errors import GameloreError
-from ..players.kernel import F64, I32, I64, U8, U16, I16x2, I32x2, U8x2, U64x2, inlined, kernel
+from ..players.kernel import F32, F64, I32, I64, U8, U16, I16x2, I32x2, U8x2, U64x2, inlined, kernel
 
 if TYPE_CHECKING:
     from ..game.game import Game
@@ -58,6 +58,7 @@ class TreeArrays(NamedTuple):
     visits   int32[moves], how often the role chose the move, and the virtual visits of its prior, see value.py
     sums     float64[moves], sum of the values of these visits for the role; each value is from 0 to 1
     closed   uint8[moves], 1 if the move cannot be better for the mover than another move; it is not chosen any more
+    guesses  float32[moves], value of the move for the role by minimax over learned values, from 0 to 1; see value.py
     """
 
     size: I64
@@ -74,13 +75,14 @@ class TreeArrays(NamedTuple):
     visits: I32
     sums: F64
     closed: U8
+    guesses: F32
 
 
 def room_in(game: Game, num_bytes: int) -> tuple[int, int]:
     """Return the numbers of nodes and of moves of a tree that takes so many bytes; see `TreeArrays` for their sizes."""
     roles = game.num_roles
     node = 32 + 8 * game.num_words + 4 * (roles + 1) + 4 * roles + 2 * roles + 2 + 4
-    move = 4 + 4 + 4 + 8 + 1
+    move = 4 + 4 + 4 + 8 + 1 + 4
     nodes = int(_SHARE_OF_NODES * num_bytes / node)
     return max(2 * LANES, nodes), int((1 - _SHARE_OF_NODES) * num_bytes / move)
 
@@ -112,6 +114,7 @@ class Tree:
             visits=np.zeros(num_moves, np.int32),
             sums=np.zeros(num_moves),
             closed=np.zeros(num_moves, np.uint8),
+            guesses=np.zeros(num_moves, np.float32),
         )
         self.total = UNRELATED
         self.tops = np.array([max(values, default=0) for values in game.goal_values], np.uint8)
@@ -272,6 +275,7 @@ def add_moves(tree: TreeArrays, node: int, offsets: I64, actions: I32, position:
         tree.visits[first + i] = 0
         tree.sums[first + i] = 0.0
         tree.closed[first + i] = 0
+        tree.guesses[first + i] = 0.5
     tree.size[NUM_MOVES] = first + end - begin
     tree.listed[tree.size[NUM_LISTED]] = node
     tree.size[NUM_LISTED] += 1
@@ -359,6 +363,7 @@ def _move_moves(tree: TreeArrays, new: I32, shift: I32) -> None:
             tree.visits[end + k] = tree.visits[first + k]
             tree.sums[end + k] = tree.sums[first + k]
             tree.closed[end + k] = tree.closed[first + k]
+            tree.guesses[end + k] = tree.guesses[first + k]
         shift[node] = first - end
         tree.nodes[node, FIRST] = end
         end += count

@@ -6,6 +6,10 @@ moves of a mover are compared by a single set.
 A new move begins with virtual visits, and the prior is their mean value. A promising move is therefore tried first, a
 poor move late or never, and the influence of the prior falls as the number of real visits grows. Virtual visits of this
 kind are the heuristic values of Gelly & Silver (Combining Online and Offline Knowledge in UCT, 2007).
+
+If two roles have opposite interests, the learned values of the leaves are also backed up by minimax, apart from the
+results of playouts. A move is then compared by the weighted mean of both (implicit minimax backups; Lanctot, Winands,
+Pepels & Sturtevant 2014). Playouts see far but vaguely; the minimax value sees tactics at once.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from numpy.typing import NDArray
 
 from ..players.kernel import F64, F32x3, U64x2, inlined
 from .settings import GrowthSettings
-from .tree import COUNT, FIRST, TreeArrays
+from .tree import COUNT, EDGE, FIRST, HIGHEST_GOAL, MOVER, NOBODY, PARENT, PROVED, STAGE, TreeArrays
 
 if TYPE_CHECKING:
     from ..game.game import Game
@@ -33,12 +37,14 @@ class Prior(NamedTuple):
     constants  float64[roles]
     visits     number of virtual visits of a new move; 0 for no prior
     gain       factor of the difference between the value of a move and the mean value of its siblings
+    minimax    weight of the minimax value in the value of a move, from 0 to 1
     """
 
     tables: F32x3
     constants: F64
     visits: int
     gain: float
+    minimax: float
 
 
 @dataclass(frozen=True)
@@ -68,12 +74,13 @@ class LinearValue:
         """Return the prior for a tree with these settings."""
         bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little").astype(np.float32)
         tables = self.weights.reshape(len(self.weights), -1, _BYTES) @ bits.T
-        return Prior(np.ascontiguousarray(tables), self.constants, settings.prior_visits, settings.gain)
+        weight = settings.minimax if settings.scout else 0.0
+        return Prior(np.ascontiguousarray(tables), self.constants, settings.prior_visits, settings.gain, weight)
 
 
 def no_prior(game: Game) -> Prior:
-    """Return the prior that leaves new moves without visits."""
-    return LinearValue.zero(game).prior(GrowthSettings(prior_visits=0))
+    """Return the prior that leaves new moves without visits and values."""
+    return LinearValue.zero(game).prior(GrowthSettings(prior_visits=0, minimax=0.0))
 
 
 @inlined
@@ -90,9 +97,10 @@ def worth(prior: Prior, role: int, states: U64x2, row: int) -> float:
 
 @inlined
 def add_prior(tree: TreeArrays, node: int, mover: int, prior: Prior) -> None:
-    """Give the moves of a mover their virtual visits, from the values that `tree.sums` holds; for use inside kernels.
+    """Give the moves of a mover virtual visits and a first minimax value, from the values that `tree.sums` holds.
 
-    The prior is the mean value of all moves, and the difference from this mean times the gain, from 0 to 1.
+    The prior is the mean value of all moves, and the difference from this mean times the gain, from 0 to 1. Moves that
+    have a child already end the match; their minimax value is known. For use inside kernels.
     """
     first, count = int(tree.nodes[node, FIRST]) + mover, int(tree.nodes[node, COUNT])
     mean = 0.0
@@ -100,6 +108,28 @@ def add_prior(tree: TreeArrays, node: int, mover: int, prior: Prior) -> None:
         mean += tree.sums[move] / count
     level = min(1.0, max(0.0, mean + prior.constants[mover]))
     for move in range(first, first + count):
+        if tree.child[move] < 0:
+            tree.guesses[move] = min(1.0, max(0.0, tree.sums[move] + prior.constants[mover]))
         value = level + prior.gain * (tree.sums[move] - mean)
         tree.visits[move] = prior.visits
         tree.sums[move] = prior.visits * min(1.0, max(0.0, value))
+
+
+@inlined
+def back_up_guess(tree: TreeArrays, node: int, total: int) -> None:
+    """Compute the minimax value of a node from those of its moves, then that of its parent, and so on while it changes.
+
+    Two roles have opposite interests, and the sum of their goals is `total`. For use inside kernels.
+    """
+    while tree.nodes[node, EDGE] >= 0 and tree.nodes[node, MOVER] != NOBODY:
+        parent, edge = int(tree.nodes[node, PARENT]), int(tree.nodes[node, EDGE])
+        mover, first = int(tree.nodes[node, MOVER]), int(tree.nodes[node, FIRST] + tree.nodes[node, MOVER])
+        best = np.float32(0.0)
+        for move in range(first, first + int(tree.nodes[node, COUNT])):
+            best = max(best, tree.guesses[move])
+        is_same_mover = mover == tree.nodes[parent, MOVER]
+        guess = best if is_same_mover else np.float32(total / HIGHEST_GOAL) - best
+        if tree.nodes[node, STAGE] == PROVED or guess == tree.guesses[edge]:
+            break
+        tree.guesses[edge] = guess
+        node = parent

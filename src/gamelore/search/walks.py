@@ -41,6 +41,7 @@ from .tree import (
     settle,
     sibling_with,
 )
+from .value import back_up_guess
 
 
 class WalkBatch(NamedTuple):
@@ -60,10 +61,13 @@ class WalkBatch(NamedTuple):
 
 
 @inlined
-def best_move(tree: TreeArrays, node: int, first: int, count: int, exploration: float, noise: np.uint64) -> int:
-    """Return the move with the best bound: mean value + exploration * sqrt(ln walks / visits); for use inside kernels.
+def best_move(
+    tree: TreeArrays, node: int, first: int, count: int, exploration: float, minimax: float, noise: np.uint64
+) -> int:
+    """Return the move with the best bound: value + exploration * sqrt(ln walks / visits); for use inside kernels.
 
-    The bound of a move without visits is infinite; one of these moves is drawn at random. Closed moves are left out.
+    The value is the weighted mean of the mean result and of the minimax value, which has the weight `minimax`. The
+    bound of a move without visits is infinite; one of these moves is drawn at random. Closed moves are left out.
     """
     if count == 1:
         return first
@@ -75,7 +79,8 @@ def best_move(tree: TreeArrays, node: int, first: int, count: int, exploration: 
             unvisited += 1 - int(tree.closed[move])
         elif not tree.closed[move]:
             inverse = 1.0 / visits
-            bound = tree.sums[move] * inverse + scale * np.sqrt(inverse)
+            value = (1.0 - minimax) * tree.sums[move] * inverse + minimax * tree.guesses[move]
+            bound = value + scale * np.sqrt(inverse)
             if bound > best_bound:
                 best, best_bound = move, bound
     if unvisited == 0:
@@ -90,11 +95,13 @@ def best_move(tree: TreeArrays, node: int, first: int, count: int, exploration: 
 
 
 @inlined
-def _step(tree: TreeArrays, node: int, exploration: float, noise: np.uint64, tops: U8) -> tuple[int, bool]:
+def _step(
+    tree: TreeArrays, node: int, exploration: float, minimax: float, noise: np.uint64, tops: U8
+) -> tuple[int, bool]:
     """Make the mover's best move; return (child, whether it is new)."""
     mover = int(tree.nodes[node, MOVER])
     first = int(tree.nodes[node, FIRST]) + mover  # the other roles have one move each
-    move = best_move(tree, node, first, int(tree.nodes[node, COUNT]), exploration, noise)
+    move = best_move(tree, node, first, int(tree.nodes[node, COUNT]), exploration, minimax, noise)
     tree.visits[move] += 1
     child = int(tree.child[move])
     if child >= 0:
@@ -107,13 +114,13 @@ def _step(tree: TreeArrays, node: int, exploration: float, noise: np.uint64, top
 
 @inlined
 def _joint_step(
-    tree: TreeArrays, choices: I32, node: int, exploration: float, noise: np.uint64, tops: U8
+    tree: TreeArrays, choices: I32, node: int, exploration: float, minimax: float, noise: np.uint64, tops: U8
 ) -> tuple[int, bool]:
     """Make the best move of each role; return (child, whether it is new)."""
     first = int(tree.nodes[node, FIRST])
     for role in range(choices.size):
         count = int(tree.counts[node, role])
-        move = best_move(tree, node, first, count, exploration, mix(noise, np.uint64(role)))
+        move = best_move(tree, node, first, count, exploration, minimax, mix(noise, np.uint64(role)))
         tree.visits[move] += 1
         choices[role] = move - first
         first += count
@@ -129,6 +136,16 @@ def _joint_step(
 
 
 @kernel_without_refcounts
+def is_fresh(tree: TreeArrays, batch: WalkBatch) -> bool:
+    """Return whether no walk has left a root yet. `batch.order` then gets the roots, whose moves are listed."""
+    walks = 0
+    for root in range(tree.size[NUM_ROOTS]):
+        batch.order[root] = root
+        walks += tree.nodes[root, VISITS]
+    return walks == 0
+
+
+@kernel_without_refcounts
 def begin(tree: TreeArrays, batch: WalkBatch, walks: int) -> None:
     """Begin each walk at a root, at all roots in turn."""
     for walk in range(walks):
@@ -136,16 +153,21 @@ def begin(tree: TreeArrays, batch: WalkBatch, walks: int) -> None:
 
 
 @kernel_without_refcounts
-def descend(tree: TreeArrays, batch: WalkBatch, walks: int, exploration: float, key: np.uint64, tops: U8) -> None:
-    """Continue each walk from its node in `batch.ends` down to its end. Random choices depend on `key` and the walk."""
+def descend(
+    tree: TreeArrays, batch: WalkBatch, walks: int, exploration: float, minimax: float, key: np.uint64, tops: U8
+) -> None:
+    """Continue each walk from its node in `batch.ends` down to its end, see `best_move`.
+
+    Random choices depend on `key` and the walk.
+    """
     for walk in range(walks):
         node, noise = int(batch.ends[walk]), mix(key, np.uint64(walk))
         while tree.nodes[node, STAGE] == LISTED:
             tree.nodes[node, VISITS] += 1
             if tree.nodes[node, MOVER] == NOBODY:
-                node, is_new = _joint_step(tree, batch.choices[0], node, exploration, noise, tops)
+                node, is_new = _joint_step(tree, batch.choices[0], node, exploration, minimax, noise, tops)
             else:
-                node, is_new = _step(tree, node, exploration, noise, tops)
+                node, is_new = _step(tree, node, exploration, minimax, noise, tops)
             if is_new:
                 break
         batch.ends[walk] = node
@@ -265,3 +287,5 @@ def back_up(
             settle(tree, end, goals, i * playouts)
             assess_edge(tree, end)
             tighten(tree, int(tree.nodes[end, PARENT]), tops, total != UNRELATED)
+            if total != UNRELATED and tree.nodes[end, PARENT] >= 0:
+                back_up_guess(tree, int(tree.nodes[end, PARENT]), total)
