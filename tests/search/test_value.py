@@ -117,7 +117,7 @@ def test_ridge_regression_by_hand() -> None:
 
 
 def test_teaching_knows_a_good_move_from_a_bad_one() -> None:
-    """In breakthrough, on five rows, a pawn before the last row is worth more than one in the middle, for both roles."""
+    """In breakthrough, a pawn before the last row is worth more than one in the middle, for both roles."""
     game = load("breakthrough")
     teacher = Teacher(game, stream(1), GrowthSettings(), SMALL)
     teacher.teach()

@@ -211,7 +211,7 @@ class _Record:
 
     @property
     def advantage(self) -> tuple[float, float]:
-        """Mean difference between the goals of a role with and without the value, over all roles; and its standard error.
+        """Mean difference of goals with and without the value over all roles, and its standard error.
 
         Both are 0 if no role has matches of both kinds.
         """
