@@ -14,10 +14,11 @@ from gamelore.matches.match import MatchState
 from gamelore.players.player import Turn
 from gamelore.players.position_graph import PositionGraph
 from gamelore.players.random_streams import stream
-from gamelore.search import champion, thinking, tree
+from gamelore.search import champion, tree
 from gamelore.search.champion import Gamelore
+from gamelore.search.choice import MoveReport, best_of, reports_of, together
 from gamelore.search.settings import ChampionSettings
-from gamelore.search.thinking import MoveReport, Search
+from gamelore.search.thinking import Search
 from gamelore.search.tree import Tree, compact
 
 SIDES = [("gamelore:simulations=300", "random"), ("random", "gamelore:simulations=300")]
@@ -105,7 +106,7 @@ def test_threads_add_up_and_repeat() -> None:
     alone = Search(game)
     alone.begin(game.initial, stream(1))
     alone.run(2500)
-    first = thinking._reports(search._stems[0].tree, 0, 0)
+    first = reports_of(search._stems[0].tree, 0, 0)
     assert first == alone.moves(0), "the first thread does what a single one does"
 
 
@@ -127,9 +128,9 @@ def test_reports_of_trees_that_kept_different_moves_open() -> None:
     """Both trees know that two moves give 50. Each has closed another one of them; the third move may be bad."""
     one = [report(0, 10, 50, 50), report(1, 90, 50, 50, is_closed=True), report(2, 2, 0, 100)]
     two = [report(0, 60, 50, 50, is_closed=True), report(1, 20, 50, 50), report(2, 3, 0, 100)]
-    moves = thinking._together([one, two])
+    moves = together([one, two])
     assert [(move.visits, move.is_closed) for move in moves] == [(70, True), (110, False), (5, False)]
-    assert thinking._best(moves, stream(1)) == 1, "a proved draw with most visits is better than a doubtful move"
+    assert best_of(moves, stream(1)) == 1, "a proved draw with most visits is better than a doubtful move"
 
 
 def test_a_tree_within_its_memory_goes_on_growing() -> None:

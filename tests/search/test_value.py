@@ -11,7 +11,7 @@ from gamelore.search import teaching
 from gamelore.search.growth import EngineGrower, Grower
 from gamelore.search.native_growth import grower
 from gamelore.search.settings import GrowthSettings, TeachingSettings
-from gamelore.search.teaching import Teacher, _Record, _Samples, fact_classes
+from gamelore.search.teaching import Record, Teacher, _Samples, fact_classes
 from gamelore.search.thinking import Search
 from gamelore.search.tree import LISTED, NUM_NODES, PARENT, STAGE, Tree
 from gamelore.search.value import LinearValue
@@ -162,7 +162,7 @@ def test_the_record_by_hand() -> None:
 
     Each pair of goals has the variance 625, and so its mean 312.5. The error is sqrt(2 * 312.5) / 2 = 12.5.
     """
-    record = _Record(2)
+    record = Record(2)
     assert record.advantage == (0, 0)
     record.add(np.array([0, 0]), np.array([[100, 0], [50, 50]], np.int16))
     assert record.advantage == (0, 0), "nothing to compare with"
@@ -170,13 +170,43 @@ def test_the_record_by_hand() -> None:
     assert record.advantage == pytest.approx((75, 12.5))
 
 
-def test_a_value_that_does_harm_is_not_used() -> None:
+def record_of(wins: int, losses: int) -> Record:
+    """Return the record of as many matches of each role with the value, and without it."""
+    record = Record(2)
+    for informed, goals in ((0, [100, 0]), (1, [0, 100])):
+        record.add(np.full(wins, informed), np.tile(np.array(goals, np.int16), (wins, 1)))
+        record.add(np.full(losses, informed), np.tile(np.array(goals[::-1], np.int16), (losses, 1)))
+    return record
+
+
+def test_the_weight_and_whether_a_value_is_used() -> None:
+    """In 20 matches of each role, the share p of wins gives the advantage 100 (2 p - 1).
+
+    Its error is sqrt(4 * 10000 p (1 - p) / 20) / 2: 22.4 for p = 1/2, 20.5 for 14 wins, 19.4 for 15, 0 for 20 or 0.
+    """
     teacher = Teacher(load("connect3"), stream(1), GrowthSettings(), SMALL)
     teacher.teach()
-    teacher.advantage, teacher.error = -1.0, 2.0
-    assert teacher.value is not None, "that may be chance"
-    teacher.advantage = -3.0
-    assert teacher.value is None
+    assert teacher.weights == (0.4, 0.0, 0.8)
+
+    def weight(*wins: int) -> float | None:
+        teacher.records = [record_of(won, 20 - won) for won in wins]
+        return None if teacher.value is None else teacher.value.minimax
+
+    assert record_of(14, 6).advantage == pytest.approx((40, 20.49), abs=0.01)
+    assert weight(10, 14, 10) == 0.4, "ahead by 40, the error of the difference is 30"
+    assert weight(10, 16, 10) == 0.0, "ahead by 60, the error is 28.6"
+    assert weight(10, 16, 20) == 0.8
+    assert weight(0, 9, 0) == 0.0
+    assert weight(0, 0, 0) is None
+
+
+def test_a_weight_that_is_given_is_the_only_one_tried() -> None:
+    teacher = Teacher(load("connect3"), stream(1), GrowthSettings(minimax=0.3), SMALL)
+    teacher.teach()
+    assert len(teacher.records) == 1
+    assert teacher._taught is not None
+    assert teacher._taught.prior(GrowthSettings(minimax=0.3)).minimax == 0.3
+    assert teacher._taught.prior(GrowthSettings(minimax=0.3, scout=False)).minimax == 0.0
 
 
 @pytest.mark.parametrize("name", ["goofspiel", "tictactoe3p", "pegsolitaire"])

@@ -24,7 +24,8 @@ class GrowthSettings:
     scout        whether to look at all children of a node when its moves are listed, see scouting.py
     prior_visits number of virtual visits of a new move, if a value has been learned; 0 for no prior. See value.py
     gain         factor of the difference between the learned value of a move and the mean value of its siblings
-    minimax      weight of the learned values, backed up by minimax, in the value of a move; 0 for playouts alone
+    minimax      weight of the learned values, backed up by minimax, in the value of a move, from 0 to 1. If it is not
+                 given, the weight with which the value did best when it was taught
     """
 
     exploration: float = 0.5
@@ -36,7 +37,7 @@ class GrowthSettings:
     scout: bool = True
     prior_visits: int = 16
     gain: float = 1.0
-    minimax: float = 0.5
+    minimax: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("least", "leaves", "playouts"):
@@ -45,7 +46,7 @@ class GrowthSettings:
         for name, lowest in (("share", 1), ("max_plies", 1), ("exploration", 0), ("prior_visits", 0), ("gain", 0)):
             if not lowest <= getattr(self, name) < float("inf"):
                 raise _refusal(name, f"of at least {lowest}", getattr(self, name))
-        if not 0 <= self.minimax <= 1:
+        if self.minimax is not None and not 0 <= self.minimax <= 1:
             raise _refusal("minimax", "from 0 to 1", self.minimax)
 
 
@@ -61,6 +62,9 @@ class TeachingSettings:
     first        number of walks of the first generation; each generation is twice as long as the one before
     matches      number of matches side by side
     walks        number of walks for each move
+    batch        number of walks for each position in a batch
+    weights      weights of minimax values to try, see `GrowthSettings.minimax`; the first is used unless another one is
+                 clearly better
     opening      maximum number of random plies at the beginning of a match
     random       probability of a random move later on
     least        a move is a sample if it has so many visits
@@ -69,8 +73,10 @@ class TeachingSettings:
 
     simulations: int = 4_000_000
     first: int = 250_000
-    matches: int = 16
+    matches: int = 24
     walks: int = 512
+    batch: int = 64
+    weights: tuple[float, ...] = (0.4, 0.0, 0.8)
     opening: int = 8
     random: float = 0.2
     least: int = 8

@@ -3,7 +3,7 @@
 Several matches run side by side, with a tree for each, and all trees grow together in batches of 512. In each position,
 the mean values of all moves in the trees become samples: the facts of the position that a move leads to, and the mean
 value of the walks through this move. Values of searches teach more than results of matches, because a search corrects
-the mistakes of its playouts. The moves that are played are those with the most visits, or random ones, so that the
+the mistakes of its playouts. The moves that are played are the best ones, or random ones, so that the
 samples contain positions after mistakes.
 
 The weights are fitted by ridge regression. Facts that a symmetry of the rules maps to each other share a weight.
@@ -15,6 +15,7 @@ idea of expert iteration (Anthony, Tian & Barber 2017).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ from ..analysis.symmetry import symmetries
 from ..game.engines import unpack_bits
 from ..players.position_graph import MIB
 from ..players.random_streams import extend
+from .choice import best_of, reports_of
 from .native_growth import grower
 from .settings import GrowthSettings, TeachingSettings
 from .tree import EDGE, MOVER, NUM_NODES, PARENT, UNRELATED, Tree, room_in, total_of_goals
@@ -35,7 +37,8 @@ if TYPE_CHECKING:
     from ..game.game import Game
 
 TEACHING = "teaching"  # stage of the random numbers
-_MEMORY_MIB = 64
+_MEMORY_MIB = 32
+_ERRORS = 2.0  # standard errors by which a weight must be ahead of the first one
 _MOST_POINTS = 2000  # facts and actions of a game whose symmetries are found within a second or two
 _SYMMETRY_BOUNDS = Bounds(seconds=1.0)
 
@@ -80,7 +83,8 @@ class Teacher:
     """The matches, the samples and the value of a game.
 
     In each match, one role searches with the value, the *informed* role, and the others without it. So the matches
-    also show what the value is worth; a value that does harm is not used.
+    also show what the value is worth, and which weight its minimax values deserve: each informed role tries one of
+    `settings.weights`. A value that does harm with every weight is not used.
 
     Args:
         game: game that the native engine, or another engine with a circuit, plays
@@ -89,33 +93,45 @@ class Teacher:
         settings: parameters of the lessons
 
     `is_done` says whether the budget is used up, or the searches give no samples, as in a game without positions in
-    which one role moves alone. `simulations` is the number of all walks so far. `advantage` is the mean goal of
-    informed roles minus the mean goal of the same roles without the value, in the last finished generation, and `error`
-    its standard error.
+    which one role moves alone. `simulations` is the number of all walks so far. `records` has one record for each
+    weight.
     """
 
     def __init__(self, game: Game, key: np.uint64, growth: GrowthSettings, settings: TeachingSettings) -> None:
-        self.game, self.settings, self._growth = game, settings, growth
+        self.game, self.settings = game, settings
+        self._growth = replace(growth, least=settings.batch)
         self.simulations = 0
-        self.advantage = self.error = 0.0
+        self.is_done = settings.simulations == 0
+        self.weights = settings.weights if growth.minimax is None else (growth.minimax,)
+        self.records = [Record(game.num_roles) for _ in self.weights]
         self._taught: LinearValue | None = None
-        self._record = _Record(game.num_roles)
         self._rng = np.random.default_rng(int(key))
-        # without and with the value
-        self._forests = [_Forest(game, growth, np.uint64(extend(key, number))) for number in range(2)]
+        kinds = 1 + len(self.weights)  # of searches: without the value, and with each weight
+        self._forests = [_Forest(game, self._growth, np.uint64(extend(key, number))) for number in range(kinds)]
         self._samples = _Samples(game)
+        lanes = np.arange(settings.matches)
         self._states = np.repeat(game.initial[None], settings.matches, axis=0)
         self._plies = np.zeros(settings.matches, np.int32)
         self._openings = self._drawn_openings(settings.matches)
-        self._roles = np.arange(settings.matches) % game.num_roles  # that are informed
+        self._roles = lanes % game.num_roles  # that are informed
+        self._tried = lanes // game.num_roles % len(self.weights)  # the weight that this role tries
         self._generation_ends = min(settings.first, settings.simulations)
-        self.is_done = settings.simulations == 0
         self._plant()
 
     @property
     def value(self) -> LinearValue | None:
-        """What the last generation has taught; None before, and if the informed roles did worse than by chance."""
-        return self._taught if self.advantage + self.error >= 0 else None
+        """What the last generation has taught, with a weight; None before, and if it did harm with all weights.
+
+        The weight is the first one, unless another is ahead by more than twice the standard error of the difference.
+        The matches are those of short searches, and the best weight grows with the length of a search. Harm is a
+        disadvantage of more than its standard error.
+        """
+        if self._taught is None or all(sum(record.advantage) < 0 for record in self.records):
+            return None
+        (first, error), *others = (record.advantage for record in self.records)
+        leads = [(mean - first) - _ERRORS * np.hypot(error, own) for mean, own in others]
+        best = int(np.argmax([0.0, *leads]))
+        return replace(self._taught, minimax=self.weights[best])
 
     def teach(self, deadline: float | None = None) -> None:
         """Go on with teaching until it is done, or until the deadline, in seconds of `time.monotonic`."""
@@ -138,8 +154,9 @@ class Teacher:
         counts = self.game.legal(self._states).by_role(self.game.num_roles)[1]
         lanes = np.arange(len(self._states))
         is_informed = (counts[lanes, self._roles] > 1) & (self._taught is not None)
-        for forest, own in zip(self._forests, (~is_informed, is_informed), strict=True):
-            forest.plant(self._states, lanes[own], self.settings.walks)
+        kinds = np.where(is_informed, 1 + self._tried, 0)
+        for kind, forest in enumerate(self._forests):
+            forest.plant(self._states, lanes[kinds == kind], self.settings.walks)
 
     def _end_generation(self) -> None:
         """Fit the next value to the samples, and forget them."""
@@ -147,10 +164,9 @@ class Teacher:
         if not self._samples.num:
             return
         self._taught = self._samples.fit(self._taught, self.settings.ridge)
-        self._forests[1].grower.prior = self._taught.prior(self._growth)
+        for weight, forest in zip(self.weights, self._forests[1:], strict=True):
+            forest.grower.prior = replace(self._taught, minimax=weight).prior(self._growth)
         self._samples.clear()
-        self.advantage, self.error = self._record.advantage
-        self._record = _Record(self.game.num_roles)
         self._generation_ends = self._next_end()
 
     def _next_end(self) -> int:
@@ -176,29 +192,33 @@ class Teacher:
         if not len(over):
             return
         if self._taught is not None:
-            self._record.add(self._roles[over], self.game.evaluate(self._states[over])[1])
+            goals = self.game.evaluate(self._states[over])[1]
+            for tried, record in enumerate(self.records):
+                own = self._tried[over] == tried
+                record.add(self._roles[over[own]], goals[own])
         self._states[over] = self.game.initial
         self._plies[over] = 0
         self._openings[over] = self._drawn_openings(len(over))
         self._roles[over] = (self._roles[over] + 1) % self.game.num_roles
+        self._tried[over] = (self._tried[over] + (self._roles[over] == 0)) % len(self.weights)
 
     def _joint(self, forest: _Forest, root: int) -> list[int]:
-        """Return the actions of all roles in a match: the moves with the most visits, or random ones."""
+        """Return the actions of all roles in a match: the best moves, see `best_of`, or random ones."""
         arrays, actions, lane = forest.tree.arrays, [], forest.lanes[root]
         is_random = self._plies[lane] <= self._openings[lane] or self._rng.random() < self.settings.random
         for role in range(self.game.num_roles):
             first, count = forest.tree.span(root, role)
-            visits = arrays.visits[first : first + count]
-            index = self._rng.integers(count) if is_random else np.argmax(visits + self._rng.random(count))
+            noise = self._rng.integers(1 << 62, dtype=np.uint64)
+            index = int(noise) % count if is_random else best_of(reports_of(forest.tree, root, role), noise)
             actions.append(int(arrays.actions[first + index]))
         return actions
 
 
-class _Record:
+class Record:
     """Matches of each role, [without, with] the value: their number, and the sums of goals and of squared goals."""
 
     def __init__(self, num_roles: int) -> None:
-        self._num, self._goals, self._squares = np.zeros((3, 2, num_roles))
+        self.num, self._goals, self._squares = np.zeros((3, 2, num_roles))
 
     def add(self, informed: NDArray[np.int64], goals: NDArray[np.int16]) -> None:
         """Add matches: the informed role, int64[n], and the goals of all roles, int16[n, roles]."""
@@ -207,7 +227,7 @@ class _Record:
                 reached = np.maximum(goals[own, role], 0).astype(np.float64)
                 self._goals[kind, role] += reached.sum()
                 self._squares[kind, role] += (reached**2).sum()
-                self._num[kind, role] += own.sum()
+                self.num[kind, role] += own.sum()
 
     @property
     def advantage(self) -> tuple[float, float]:
@@ -215,10 +235,10 @@ class _Record:
 
         Both are 0 if no role has matches of both kinds.
         """
-        both = (self._num > 0).all(axis=0)
+        both = (self.num > 0).all(axis=0)
         if not both.any():
             return 0.0, 0.0
-        num = self._num[:, both]
+        num = self.num[:, both]
         means = self._goals[:, both] / num
         variances = (self._squares[:, both] / num - means**2) / num
         return float((means[1] - means[0]).mean()), float(np.sqrt(variances.sum()) / both.sum())

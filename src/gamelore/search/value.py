@@ -53,10 +53,12 @@ class LinearValue:
 
     weights    float32[roles, 64 * words], the weight of each fact in positions after a move of the role
     constants  float64[roles]
+    minimax    weight of minimax values in the search, from 0 to 1
     """
 
     weights: NDArray[np.float32]
     constants: NDArray[np.float64]
+    minimax: float = 0.0
 
     @classmethod
     def zero(cls, game: Game) -> LinearValue:
@@ -74,13 +76,19 @@ class LinearValue:
         """Return the prior for a tree with these settings."""
         bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little").astype(np.float32)
         tables = self.weights.reshape(len(self.weights), -1, _BYTES) @ bits.T
-        weight = settings.minimax if settings.scout else 0.0
-        return Prior(np.ascontiguousarray(tables), self.constants, settings.prior_visits, settings.gain, weight)
+        weight = self.minimax if settings.minimax is None else settings.minimax
+        return Prior(
+            np.ascontiguousarray(tables),
+            self.constants,
+            settings.prior_visits,
+            settings.gain,
+            weight if settings.scout else 0.0,  # values are computed when children are looked at
+        )
 
 
 def no_prior(game: Game) -> Prior:
     """Return the prior that leaves new moves without visits and values."""
-    return LinearValue.zero(game).prior(GrowthSettings(prior_visits=0, minimax=0.0))
+    return LinearValue.zero(game).prior(GrowthSettings(prior_visits=0))
 
 
 @inlined

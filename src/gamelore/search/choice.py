@@ -1,0 +1,100 @@
+"""Choice of a move: what a tree, or several trees, know about the moves of a role, and which move is best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..players.random_streams import extend
+from .tree import HIGHEST_GOAL, PROVED, STAGE, VISITS, Tree
+
+_MANY_PLIES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class MoveReport:
+    """What a search knows about a move of the position at its root.
+
+    visits     number of walks through the move
+    mean       mean goal of these walks and of the virtual visits of the prior, 0 to 100; nan without walks
+    low, high  proved bounds on the goal that the move leads to
+    plies      number of plies to the end if the value is proved, else None
+    is_closed  whether the search has shown that another move is at least as good
+    """
+
+    index: int
+    visits: int
+    mean: float
+    low: int
+    high: int
+    plies: int | None
+    is_closed: bool
+
+    @property
+    def is_proved(self) -> bool:
+        return self.low == self.high
+
+
+def reports_of(tree: Tree, node: int, role: int) -> list[MoveReport]:
+    """Return what a tree knows about the moves of a role in a node."""
+    arrays = tree.arrays
+    first, count = tree.span(node, role)
+    counted = int(arrays.visits[first : first + count].sum())  # none for a role without a choice
+    virtual = max(counted - int(arrays.nodes[node, VISITS]), 0) // max(count, 1)  # of each move, see value.py
+    reports = []
+    for index, move in enumerate(range(first, first + count)):
+        child = int(arrays.child[move])
+        low, high = 0, int(tree.tops[role])
+        if child >= 0:
+            low, high = int(arrays.low[child, role]), int(arrays.high[child, role])
+        visits = int(arrays.visits[move]) - virtual
+        mean = HIGHEST_GOAL * float(arrays.sums[move] / arrays.visits[move]) if visits else float("nan")
+        is_proved = child >= 0 and arrays.nodes[child, STAGE] == PROVED
+        plies = int(arrays.plies[child]) + 1 if is_proved else None
+        reports.append(MoveReport(index, visits, mean, low, high, plies, bool(arrays.closed[move])))
+    return reports
+
+
+def together(reports: Sequence[Sequence[MoveReport]]) -> list[MoveReport]:
+    """Add up what several trees know about the moves of a role."""
+    moves = [_sum(own) for own in zip(*reports, strict=True)]
+    least = max(move.low for move in moves)
+    keepers = [move for move in moves if move.low == least]
+    if all(move.is_closed for move in keepers):  # each tree kept another one open
+        keeper = max(keepers, key=lambda move: (move.high, move.visits))
+        moves[keeper.index] = replace(keeper, is_closed=False)
+    return moves
+
+
+def _sum(reports: Sequence[MoveReport]) -> MoveReport:
+    """Add up what several trees know about a move."""
+    visits = sum(report.visits for report in reports)
+    total = sum(report.visits * report.mean for report in reports if report.visits)
+    plies = [report.plies for report in reports if report.plies is not None]
+    return replace(
+        reports[0],
+        visits=visits,
+        mean=total / visits if visits else float("nan"),
+        low=max(report.low for report in reports),
+        high=min(report.high for report in reports),
+        plies=min(plies, default=None),
+        is_closed=any(report.is_closed for report in reports),
+    )
+
+
+def best_of(moves: list[MoveReport], noise: np.uint64) -> int:
+    """Return the index of the best of the moves of a role; see `Search.choice`."""
+    least = max(move.low for move in moves)
+    drawn = extend(noise, np.arange(len(moves)))
+    if all(move.high <= least for move in moves):
+        return max(moves, key=lambda move: (move.low == least, *_pace(move, least), drawn[move.index])).index
+    return max(moves, key=lambda move: (not move.is_closed, move.visits, drawn[move.index])).index
+
+
+def _pace(move: MoveReport, least: int) -> tuple[int, int]:
+    """Return how fast a proved move reaches its end, the better the higher; slow is better if the role gets nothing."""
+    if least == 0:
+        return (move.plies or 0, move.visits)
+    return (-move.plies if move.plies is not None else -_MANY_PLIES, move.visits)
