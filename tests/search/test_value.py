@@ -160,14 +160,14 @@ def test_generations_double_and_the_last_one_takes_the_rest() -> None:
 def test_the_record_by_hand() -> None:
     """Role 0 gets 100 and 50 with the value, 0 without it; role 1 gets 100 with it, 0 and 50 without: (75 + 75) / 2.
 
-    Each pair of goals has the variance 625, and so its mean 312.5. The error is sqrt(2 * 312.5) / 2 = 12.5.
+    Each pair of goals has the variance 625, and so its mean 312.5. The error is sqrt(2 * 2 * 312.5) / 2 = 17.68.
     """
     record = Record(2)
     assert record.advantage == (0, 0)
     record.add(np.array([0, 0]), np.array([[100, 0], [50, 50]], np.int16))
     assert record.advantage == (0, 0), "nothing to compare with"
     record.add(np.array([1]), np.array([[0, 100]], np.int16))
-    assert record.advantage == pytest.approx((75, 12.5))
+    assert record.advantage == pytest.approx((75, 17.68), abs=0.01)
 
 
 def record_of(wins: int, losses: int) -> Record:
@@ -182,7 +182,7 @@ def record_of(wins: int, losses: int) -> Record:
 def test_the_weight_and_whether_a_value_is_used() -> None:
     """In 20 matches of each role, the share p of wins gives the advantage 100 (2 p - 1).
 
-    Its error is sqrt(4 * 10000 p (1 - p) / 20) / 2: 22.4 for p = 1/2, 20.5 for 14 wins, 19.4 for 15, 0 for 20 or 0.
+    Its error is sqrt(2 * 4 * 10000 p (1 - p) / 20) / 2: 15.8 for 10 wins, 14.5 for 14, 12.6 for 16, 0 for 0 or 20.
     """
     teacher = Teacher(load("connect3"), stream(1), GrowthSettings(), SMALL)
     teacher.teach()
@@ -192,9 +192,9 @@ def test_the_weight_and_whether_a_value_is_used() -> None:
         teacher.records = [record_of(won, 20 - won) for won in wins]
         return None if teacher.value is None else teacher.value.minimax
 
-    assert record_of(14, 6).advantage == pytest.approx((40, 20.49), abs=0.01)
-    assert weight(10, 14, 10) == 0.4, "ahead by 40, the error of the difference is 30"
-    assert weight(10, 16, 10) == 0.0, "ahead by 60, the error is 28.6"
+    assert record_of(14, 6).advantage == pytest.approx((40, 14.49), abs=0.01)
+    assert weight(10, 14, 10) == 0.4, "ahead by 40, the error of the difference is 21.4"
+    assert weight(10, 16, 10) == 0.0, "ahead by 60, the error is 20.2"
     assert weight(10, 16, 20) == 0.8
     assert weight(0, 9, 0) == 0.0
     assert weight(0, 0, 0) is None

@@ -233,7 +233,8 @@ class Record:
     def advantage(self) -> tuple[float, float]:
         """Mean difference of goals with and without the value over all roles, and its standard error.
 
-        Both are 0 if no role has matches of both kinds.
+        Both are 0 if no role has matches of both kinds. The goals of a match depend on each other, so the error is that
+        of independent goals times the square root of the number of roles, which it cannot exceed.
         """
         both = (self.num > 0).all(axis=0)
         if not both.any():
@@ -241,7 +242,7 @@ class Record:
         num = self.num[:, both]
         means = self._goals[:, both] / num
         variances = (self._squares[:, both] / num - means**2) / num
-        return float((means[1] - means[0]).mean()), float(np.sqrt(variances.sum()) / both.sum())
+        return float((means[1] - means[0]).mean()), float(np.sqrt(self.num.shape[1] * variances.sum()) / both.sum())
 
 
 class _Samples:
