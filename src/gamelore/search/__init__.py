@@ -1,5 +1,6 @@
-"""The strongest player: one search in compiled code, with proofs, whose tree is kept from move to move.
+"""The strongest player: one search in compiled code, with proofs, a tree that is kept, and a value learned before.
 
-Reading order: `settings`, `tree` (arrays), `proofs` (bounds), `walks` (selection and backing up), `growth` (batches),
-`thinking` (the search of a match), `champion` (the player).
+Reading order: `settings`, `tree` (arrays), `proofs` (bounds), `value` (priors and minimax), `walks` (selection and
+backing up), `scouting` (a look at all children), `growth` and `native_growth` (batches), `choice` (of a move),
+`thinking` (the search of a match), `teaching` (of a value), `champion` (the player).
 """

@@ -1,4 +1,4 @@
-"""The strongest player: a search in each match whose tree is kept from move to move."""
+"""The strongest player: a search in each match whose trees are kept, and a value that is taught in the startclock."""
 
 from __future__ import annotations
 

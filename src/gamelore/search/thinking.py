@@ -1,4 +1,4 @@
-"""Search of a match: one tree that follows the match, grows within a budget, and answers which move is best."""
+"""Search of a match: trees that follow the match, grow within a budget, and answer which move is best."""
 
 from __future__ import annotations
 
