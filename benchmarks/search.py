@@ -1,8 +1,9 @@
 """Measure the search of the player gamelore: `python benchmarks/search.py`, on one thread, in process CPU time.
 
 Completed simulations per CPU-second with the player's own settings, over the first CPU-second of a new tree: from the
-first state, and from ten positions in the middle of random matches (their median and range). Beside it the sizes of the
-tree and of the last batch, and OpenSpiel's MCTS in C++ from the first state, if that is installed (one playout a
+first state, and from ten positions in the middle of random matches (their median and range). The search uses a value
+that was taught before (see docs/search.md); the first state is also measured without one. Beside it the size of the
+tree, and OpenSpiel's MCTS in C++ from the first state, if that is installed (one playout a
 simulation; connect four on a board of 7 x 6, ours is 8 x 6).
 """
 
@@ -19,8 +20,10 @@ from numpy.typing import NDArray
 import gamelore
 from gamelore.game.game import Game
 from gamelore.players.random_streams import stream
-from gamelore.search.settings import ChampionSettings
+from gamelore.search.settings import ChampionSettings, TeachingSettings
+from gamelore.search.teaching import Teacher
 from gamelore.search.thinking import Search
+from gamelore.search.value import LinearValue
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "games"
 GAMES = {  # sheet -> game of OpenSpiel, and the wanted simulations per CPU-second
@@ -32,6 +35,7 @@ GAMES = {  # sheet -> game of OpenSpiel, and the wanted simulations per CPU-seco
 }
 POSITIONS = 10
 SECOND = 1.0
+LESSON = TeachingSettings(simulations=1_000_000)
 
 
 def middle(game: Game, number: int) -> NDArray[np.uint64]:
@@ -44,9 +48,16 @@ def middle(game: Game, number: int) -> NDArray[np.uint64]:
     return states[len(states) // 2].state
 
 
-def rate(search: Search, state: NDArray[np.uint64], number: int) -> tuple[float, int]:
+def taught(game: Game) -> LinearValue | None:
+    """Return what the player learns about a game with the simulations of `LESSON`."""
+    teacher = Teacher(game, stream(1), ChampionSettings().growth, LESSON)
+    teacher.teach()
+    return teacher.value
+
+
+def rate(search: Search, state: NDArray[np.uint64], number: int, value: LinearValue | None) -> tuple[float, int]:
     """Return (simulations per CPU-second, nodes) of the first CPU-second, or until the root is proved."""
-    search.begin(state, stream(number))
+    search.begin(state, stream(number), value)
     start, done = time.process_time(), 0
     while (spent := time.process_time() - start) < SECOND and not search.is_proved:
         done += search.run(deadline=time.monotonic() + SECOND - spent)
@@ -71,17 +82,23 @@ def theirs(name: str) -> float:
 def main(names: list[str]) -> None:
     settings = ChampionSettings()
     print(f"settings: {settings.growth}")
-    print(f"{'game':14} {'first state':>12} {'nodes':>9} {'ten positions':>28} {'wanted':>9} {'OpenSpiel':>10}")
+    print(
+        f"{'game':14} {'first state':>12} {'nodes':>9} {'ten positions':>28} {'no value':>12} {'wanted':>9} "
+        f"{'OpenSpiel':>10}"
+    )
     for name in names or list(GAMES):
         peer, wanted = GAMES[name]
         game = gamelore.load(SHARED / f"{name}.kif")
-        search = Search(game, settings.growth)
-        rate(search, game.initial, 0)  # compiles what is needed
-        first, nodes = rate(search, game.initial, 1)
-        rates = sorted(rate(search, middle(game, number), number)[0] for number in range(POSITIONS))
+        search, value = Search(game, settings.growth), taught(game)
+        without, _ = rate(search, game.initial, 0, None)
+        first, nodes = rate(search, game.initial, 1, value)
+        rates = sorted(rate(search, middle(game, number), number, value)[0] for number in range(POSITIONS))
         median = f"{np.median(rates):,.0f} [{rates[0]:,.0f}, {rates[-1]:,.0f}]"
         peers = f"{theirs(peer):,.0f}" if find_spec("pyspiel") else "-"
-        print(f"{name:14} {first:12,.0f} {nodes:9,} {median:>28} {wanted or '-':>9} {peers:>10}", flush=True)
+        print(
+            f"{name:14} {first:12,.0f} {nodes:9,} {median:>28} {without:12,.0f} {wanted or '-':>9} {peers:>10}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Learned values: samples, ridge regression, tied facts, and priors, held against numbers computed by hand."""
 
+from dataclasses import replace
 from itertools import count
 
 import numpy as np
@@ -11,9 +12,9 @@ from gamelore.search import teaching
 from gamelore.search.growth import EngineGrower, Grower
 from gamelore.search.native_growth import grower
 from gamelore.search.settings import GrowthSettings, TeachingSettings
-from gamelore.search.teaching import Record, Teacher, _Samples, fact_classes
+from gamelore.search.teaching import Teacher, _Samples, fact_classes
 from gamelore.search.thinking import Search
-from gamelore.search.tree import LISTED, NUM_NODES, PARENT, STAGE, Tree
+from gamelore.search.tree import EDGE, LISTED, MOVER, NUM_NODES, PARENT, STAGE, Tree
 from gamelore.search.value import LinearValue
 
 SMALL = TeachingSettings(simulations=60_000, first=20_000)
@@ -25,7 +26,7 @@ def by_fact(game_name: str, weights: dict[str, float], role: int = 0) -> LinearV
     value = LinearValue.zero(game)
     for bit in range(game.circuit.num_facts if game.circuit else 0):
         value.weights[role, bit] = weights.get(game.fact_text(bit), 0.0)
-    return value
+    return replace(value, determination=1.0)
 
 
 def test_a_value_is_the_sum_of_the_weights_of_the_facts() -> None:
@@ -137,13 +138,13 @@ def test_teaching_repeats_and_can_be_interrupted(monkeypatch: pytest.MonkeyPatch
     game = load("connect3")
     whole, parts = (Teacher(game, stream(1), GrowthSettings(), SMALL) for _ in range(2))
     whole.teach()
-    assert whole._taught is not None
+    assert whole.value is not None
     clock = count()
     monkeypatch.setattr(teaching, "monotonic", lambda: float(next(clock)))
     while not parts.is_done:
         parts.teach(deadline=next(clock) + 3.0)
-    assert parts._taught is not None
-    assert (whole._taught.weights == parts._taught.weights).all()
+    assert parts.value is not None
+    assert (whole.value.weights == parts.value.weights).all()
     assert whole.simulations == parts.simulations
 
 
@@ -157,56 +158,47 @@ def test_generations_double_and_the_last_one_takes_the_rest() -> None:
     assert ends == [10_000, 30_000, 100_000, 100_000]
 
 
-def test_the_record_by_hand() -> None:
-    """Role 0 gets 100 and 50 with the value, 0 without it; role 1 gets 100 with it, 0 and 50 without: (75 + 75) / 2.
+def test_the_determination_by_hand() -> None:
+    """A value that is right everywhere explains all; one that says 0.5 everywhere explains nothing.
 
-    Each pair of goals has the variance 625, and so its mean 312.5. The error is sqrt(2 * 2 * 312.5) / 2 = 17.68.
+    The samples are the two replies that x and o have in a tree of four walks, with the values that their moves have.
     """
-    record = Record(2)
-    assert record.advantage == (0, 0)
-    record.add(np.array([0, 0]), np.array([[100, 0], [50, 50]], np.int16))
-    assert record.advantage == (0, 0), "nothing to compare with"
-    record.add(np.array([1]), np.array([[0, 100]], np.int16))
-    assert record.advantage == pytest.approx((75, 17.68), abs=0.01)
+    game = load("connect3")
+    tree = Tree(game, 2048, 20_000)
+    tree.total = 100
+    tree.start(game.initial)
+    grower(game, GrowthSettings(least=4)).grow(tree, 40, stream(1), (0, 100))
+    arrays, size = tree.arrays, tree.num_nodes
+    children = [node for node in range(1, size) if arrays.visits[arrays.nodes[node, EDGE]] >= 4]
+    edges = arrays.nodes[children, EDGE]
+    weights, values = np.sqrt(arrays.visits[edges]), arrays.sums[edges] / arrays.visits[edges]
+    movers = arrays.nodes[arrays.nodes[children, PARENT], MOVER]
+    constant = LinearValue.zero(game)
+    constant.constants[:] = 0.5
+    samples = _Samples(game)
+    samples.add(tree, 4, 0, constant)
+    error = (weights * (values - 0.5) ** 2).sum()
+    means = np.array(
+        [
+            np.average(values[movers == role], weights=weights[movers == role])
+            for role in (0, 1)
+            if (movers == role).any()
+        ]
+    )
+    variance = (weights * (values - means[movers]) ** 2).sum()
+    assert samples.squares == pytest.approx([error, variance])
+    assert samples.determination == max(0.0, 1 - samples.squares[0] / samples.squares[1])
+    samples.clear()
+    assert samples.determination == 0
 
 
-def record_of(wins: int, losses: int) -> Record:
-    """Return the record of as many matches of each role with the value, and without it."""
-    record = Record(2)
-    for informed, goals in ((0, [100, 0]), (1, [0, 100])):
-        record.add(np.full(wins, informed), np.tile(np.array(goals, np.int16), (wins, 1)))
-        record.add(np.full(losses, informed), np.tile(np.array(goals[::-1], np.int16), (losses, 1)))
-    return record
-
-
-def test_the_weight_and_whether_a_value_is_used() -> None:
-    """In 20 matches of each role, the share p of wins gives the advantage 100 (2 p - 1).
-
-    Its error is sqrt(2 * 4 * 10000 p (1 - p) / 20) / 2: 15.8 for 10 wins, 14.5 for 14, 12.6 for 16, 0 for 0 or 20.
-    """
-    teacher = Teacher(load("connect3"), stream(1), GrowthSettings(), SMALL)
-    teacher.teach()
-    assert teacher.weights == (0.4, 0.0, 0.8)
-
-    def weight(*wins: int) -> float | None:
-        teacher.records = [record_of(won, 20 - won) for won in wins]
-        return None if teacher.value is None else teacher.value.minimax
-
-    assert record_of(14, 6).advantage == pytest.approx((40, 14.49), abs=0.01)
-    assert weight(10, 14, 10) == 0.4, "ahead by 40, the error of the difference is 21.4"
-    assert weight(10, 16, 10) == 0.0, "ahead by 60, the error is 20.2"
-    assert weight(10, 16, 20) == 0.8
-    assert weight(0, 9, 0) == 0.0
-    assert weight(0, 0, 0) is None
-
-
-def test_a_weight_that_is_given_is_the_only_one_tried() -> None:
-    teacher = Teacher(load("connect3"), stream(1), GrowthSettings(minimax=0.3), SMALL)
-    teacher.teach()
-    assert len(teacher.records) == 1
-    assert teacher._taught is not None
-    assert teacher._taught.prior(GrowthSettings(minimax=0.3)).minimax == 0.3
-    assert teacher._taught.prior(GrowthSettings(minimax=0.3, scout=False)).minimax == 0.0
+def test_a_value_is_trusted_as_far_as_it_explains() -> None:
+    game = load("connect3")
+    value = replace(LinearValue.zero(game), determination=0.75)
+    assert value.prior(GrowthSettings())[2:] == (12, 1.0, 0.75)
+    assert value.prior(GrowthSettings(minimax=0.2))[2:] == (12, 1.0, 0.2)
+    assert value.prior(GrowthSettings(scout=False))[2:] == (12, 1.0, 0.0)
+    assert LinearValue.zero(game).prior(GrowthSettings(minimax=0.2))[2:] == (0, 1.0, 0.0)
 
 
 @pytest.mark.parametrize("name", ["goofspiel", "tictactoe3p", "pegsolitaire"])
@@ -214,7 +206,7 @@ def test_teaching_in_every_kind_of_game(name: str) -> None:
     teacher = Teacher(load(name), stream(1), GrowthSettings(), SMALL)
     teacher.teach()
     assert teacher.is_done
-    assert (teacher._taught is None) == (name == "goofspiel"), "no role moves alone there"
+    assert (teacher.value is None) == (name == "goofspiel"), "no role moves alone there"
 
 
 def test_a_search_with_a_value_says_how_often_it_went_where() -> None:

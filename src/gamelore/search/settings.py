@@ -22,10 +22,10 @@ class GrowthSettings:
     playouts     maximum number of playouts from a leaf; as many as there are free lanes
     max_plies    maximum length of a playout; a longer playout gives 0 to every role
     scout        whether to look at all children of a node when its moves are listed, see scouting.py
-    prior_visits number of virtual visits of a new move, if a value has been learned; 0 for no prior. See value.py
+    prior_visits number of virtual visits of a new move by a learned value that explains everything; see value.py
     gain         factor of the difference between the learned value of a move and the mean value of its siblings
     minimax      weight of the learned values, backed up by minimax, in the value of a move, from 0 to 1. If it is not
-                 given, the weight with which the value did best when it was taught
+                 given, the coefficient of determination of the learned value
     """
 
     exploration: float = 0.5
@@ -62,9 +62,6 @@ class TeachingSettings:
     first        number of walks of the first generation; each generation is twice as long as the one before
     matches      number of matches side by side
     walks        number of walks for each move
-    batch        number of walks for each position in a batch
-    weights      weights of minimax values to try, see `GrowthSettings.minimax`; the first is used unless another one is
-                 clearly better
     opening      maximum number of random plies at the beginning of a match
     random       probability of a random move later on
     least        a move is a sample if it has so many visits
@@ -73,10 +70,8 @@ class TeachingSettings:
 
     simulations: int = 4_000_000
     first: int = 250_000
-    matches: int = 24
+    matches: int = 16
     walks: int = 512
-    batch: int = 64
-    weights: tuple[float, ...] = (0.4, 0.0, 0.8)
     opening: int = 8
     random: float = 0.2
     least: int = 8

@@ -53,12 +53,14 @@ class LinearValue:
 
     weights    float32[roles, 64 * words], the weight of each fact in positions after a move of the role
     constants  float64[roles]
-    minimax    weight of minimax values in the search, from 0 to 1
+    determination  coefficient of determination in positions that were not used for the weights, 0 to 1. The search
+                   trusts the value as far as this goes: it is the weight of minimax values, and a factor of the
+                   number of virtual visits
     """
 
     weights: NDArray[np.float32]
     constants: NDArray[np.float64]
-    minimax: float = 0.0
+    determination: float = 0.0
 
     @classmethod
     def zero(cls, game: Game) -> LinearValue:
@@ -76,14 +78,11 @@ class LinearValue:
         """Return the prior for a tree with these settings."""
         bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little").astype(np.float32)
         tables = self.weights.reshape(len(self.weights), -1, _BYTES) @ bits.T
-        weight = self.minimax if settings.minimax is None else settings.minimax
-        return Prior(
-            np.ascontiguousarray(tables),
-            self.constants,
-            settings.prior_visits,
-            settings.gain,
-            weight if settings.scout else 0.0,  # values are computed when children are looked at
-        )
+        visits = round(self.determination * settings.prior_visits)
+        weight = self.determination if settings.minimax is None else settings.minimax
+        if not (visits and settings.scout):  # values are computed only when children are looked at
+            weight = 0.0
+        return Prior(np.ascontiguousarray(tables), self.constants, visits, settings.gain, weight)
 
 
 def no_prior(game: Game) -> Prior:
