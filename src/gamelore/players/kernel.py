@@ -21,6 +21,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 Bool: TypeAlias = Annotated[NDArray[np.bool_], "boolean[::1]"]
 Boolx2: TypeAlias = Annotated[NDArray[np.bool_], "boolean[:, ::1]"]
+F32: TypeAlias = Annotated[NDArray[np.float32], "float32[::1]"]
 F32x2: TypeAlias = Annotated[NDArray[np.float32], "float32[:, ::1]"]
 F32x3: TypeAlias = Annotated[NDArray[np.float32], "float32[:, :, ::1]"]
 F64: TypeAlias = Annotated[NDArray[np.float64], "float64[::1]"]

@@ -1,0 +1,395 @@
+"""Search of a puzzle, a game with one role: a portfolio of methods, and the best solution that they have found.
+
+A puzzle has no opponent and no chance, so a sequence of actions always has the same result, and the best one found so
+far is kept and followed. The methods take turns, so that each computes a fixed share of all positions:
+
+- breadth first without repetitions, which proves the value of small puzzles;
+- by width, IW(1) and IW(2), which finds solutions in which few facts matter at a time;
+- best first, by width and by the part of the highest goal's condition that holds (see widths.py for these three);
+- nested rollout policy adaptation, NRPA (Rosin 2011), for solutions that consist of many good choices.
+
+**NRPA** plays random matches by a policy, and adapts the policy to the best match so far. A policy has a weight for
+each code of a move; a move is drawn with a probability in proportion to exp(weight). Nested levels have policies of
+their own: a level restarts the level below with a copy of its policy, and then adapts its policy to the best match that
+came back. Here a match of the lowest level is the best of a batch (Cazenave 2020 calls this stabilised NRPA). Several
+searches run side by side, with other codes: the action; the action and the one before; the action and the ply. Matches
+with equal goals are compared by their fit. At the start, all weights are 0, so the first matches are plain playouts.
+
+The result for a number of positions is a function of the state, the key and the settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..analysis.symmetry import StepCounter, step_counter
+from ..circuit.tape import LANES
+from ..players.kernel import F64, I32, I64, F32x2, inlined, kernel
+from ..players.position_graph import MIB
+from ..players.random_streams import extend, mix, unit
+from .settings import MAX_PLIES, MEMORY_MIB
+from .widths import Exhaustion, FactBits, Fit, Prospect, Reached, States, Steps, best_first, by_width, seeming_clocks
+
+if TYPE_CHECKING:
+    from ..game.game import Game
+
+POSITIONS_OF_A_WALK = 32  # so many positions count as one simulation
+SHARES = {"breadth first": 1.0, "by width": 1.0, "best first": 1.5, "NRPA": 1.5}  # of the positions
+BY_ACTION, BY_PREVIOUS, BY_PLY = range(3)  # codes of moves
+KINDS = (BY_ACTION, BY_PREVIOUS, BY_PLY, BY_ACTION)  # of the searches by NRPA side by side
+LANES_OF_REASONER = 16
+ITERATIONS = 50  # of each level
+STEP = 1.0  # of the adaptation of a policy, alpha
+_LEVELS = 2
+_CODES = 1 << 16
+_MOST_PLIES = 512  # of a match by NRPA
+_CLOCKS, _PLAYING = range(2)  # purposes of random numbers
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Actions from a position to the end of the match, and the goal that they reach.
+
+    goal     0 to 100
+    actions  int32[n]
+    states   uint64[n + 1, words], the positions on the way, with both ends
+    method   the name of the method that found it
+    """
+
+    goal: int
+    actions: NDArray[np.int32]
+    states: States
+    method: str
+
+    @classmethod
+    def replayed(cls, game: Game, state: States, actions: NDArray[np.int32], method: str) -> Solution:
+        """Return the solution that consists of legal actions, with its goal as the rules say it."""
+        states = [state]
+        for action in actions:
+            states.append(game.next(states[-1][None], np.array([[action]], np.int32))[0])
+        goal = max(int(game.evaluate(states[-1][None])[1][0, 0]), 0)
+        return cls(goal, actions, np.array(states), method)
+
+    def after(self, state: States) -> Solution | None:
+        """Return the part of the solution from a position on; None if it is not on the way, or is the end."""
+        places = np.flatnonzero((self.states[:-1] == state).all(axis=1))
+        if not len(places):
+            return None
+        return Solution(self.goal, self.actions[places[0] :], self.states[places[0] :], self.method)
+
+
+class PuzzleSearch:
+    """Search of the best sequence of actions in a puzzle. It can be stopped and resumed at any time.
+
+    Args:
+        game: game with one role
+        memory: limit on the memory in MiB
+        max_plies: maximum number of plies of a random match
+        methods: names of the methods to use, of those in SHARES; all if it is not given
+
+    `solution` is the best solution from `state` on; None if no end of the match has been reached yet.
+    """
+
+    def __init__(
+        self,
+        game: Game,
+        memory: float = MEMORY_MIB,
+        max_plies: int = MAX_PLIES,
+        methods: tuple[str, ...] = tuple(SHARES),
+    ) -> None:
+        self.game, self._max_plies, self._methods = game, min(max_plies, _MOST_PLIES), methods
+        self._bytes = int(memory * MIB / 3)  # of each method with a table of positions
+        self.top = max(game.goal_values[0], default=0)
+        self._counter = step_counter(game)
+        self._fit = Fit.of_goal(game)
+        self.state: States | None = None
+        self.solution: Solution | None = None
+        self.forget()
+
+    def begin(self, state: States, key: np.uint64, known: Solution | None = None) -> None:
+        """Begin a new search below a state, uint64[words]. `known` is a solution from there."""
+        self.state, self.solution, self._is_exhausted = state.copy(), known, False
+        self._seconds = 0.0  # of the longest step
+        clocks = seeming_clocks(self.game, state, int(extend(key, _CLOCKS)))
+        mask = ~clocks if self._counter is None else ~(clocks | self._counter.mask)
+        self._prospect = Prospect.of_game(self.game, ~mask)
+        self._work = {name: 0.0 for name in self._methods}
+        self._bests: dict[str, Reached | PolicySearch] = {}
+        self._running = {name: self._start(name, mask, np.uint64(extend(key, _PLAYING))) for name in self._methods}
+
+    def forget(self) -> None:
+        """Forget the position and its solution; keep what depends on the game only."""
+        self.state = self.solution = None
+        self._is_exhausted = False
+        self._running, self._bests = {}, {}
+
+    def _start(self, name: str, mask: States, key: np.uint64) -> Steps:
+        """Start a method."""
+        game, state = self.game, self.state
+        assert state is not None
+        if name == "NRPA":
+            policies = self._bests[name] = PolicySearch(game, self._fit, self._max_plies)
+            return policies.steps(state, key)
+        reached = self._bests[name] = Reached(game, self._bytes, self._prospect)
+        if name == "breadth first":
+            return self._exhaust(reached)
+        if name == "by width":
+            return by_width(reached, state, FactBits(game, mask))
+        return best_first(reached, state, FactBits(game, mask), self._fit, mask)
+
+    def _exhaust(self, reached: Reached) -> Steps:
+        """Search breadth first, at first without the facts that count plies, which proves the value in most puzzles."""
+        assert self.state is not None
+        counters: list[StepCounter | None] = [self._counter, None] if self._counter is not None else [None]
+        for counter in counters:
+            search = Exhaustion(reached, self.state, counter)
+            yield from search.steps()
+            self._keep("breadth first")
+            reached_goal = self.solution.goal if self.solution is not None else 0
+            if search.is_complete and search.bound <= reached_goal:
+                self._is_exhausted = True
+                return
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether no better solution exists."""
+        return self._is_exhausted or (self.solution is not None and self.solution.goal >= self.top)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether there is something left to search."""
+        return bool(self._running) and not self.is_proved
+
+    def is_at(self, state: States) -> bool:
+        """Return whether the search is below this state, uint64[words]."""
+        return self.state is not None and np.array_equal(self.state, state)
+
+    def advance(self, state: States, key: np.uint64) -> None:
+        """Go on below another state. If the solution leads there, its rest is kept, also the proof of its value."""
+        rest = self.solution.after(state) if self.solution is not None else None
+        is_best = self.is_proved and rest is not None
+        self.begin(state, key, rest)
+        self._is_exhausted = is_best
+
+    def run(self, simulations: int | None = None, deadline: float | None = None) -> int:
+        """Search until a budget is used up or the value is proved.
+
+        Args:
+            simulations: stop after so many simulations; 32 computed positions count as one
+            deadline: time to stop at, in seconds of `time.monotonic`
+
+        Returns:
+            The number of simulations.
+        """
+        limit, done = simulations and simulations * POSITIONS_OF_A_WALK, 0
+        while self.is_running and (limit is None or done < limit):
+            begin = monotonic()
+            if deadline is not None and begin + self._seconds > deadline:
+                break
+            done += self._step()
+            self._seconds = max(0.5 * self._seconds, monotonic() - begin)
+        return -(-done // POSITIONS_OF_A_WALK)
+
+    def _step(self) -> int:
+        """Let the method that is most behind its share make a step; return the number of positions."""
+        name = min(self._running, key=lambda name: self._work[name])
+        positions = next(self._running[name], None)
+        if positions is None:
+            del self._running[name]
+            return 0
+        self._work[name] += max(positions, 1) / SHARES[name]
+        self._keep(name)
+        return max(positions, 1)
+
+    def _keep(self, name: str) -> None:
+        """Keep the best end of a method if it is better than the solution."""
+        best = self._bests[name].best
+        if best is not None and (self.solution is None or best.goal > self.solution.goal):
+            assert self.state is not None
+            self.solution = Solution.replayed(self.game, self.state, best.actions, name)
+
+    def choice(self) -> int | None:
+        """Return the index of the solution's first action among the legal actions; None without a solution."""
+        if self.solution is None or self.state is None:
+            return None
+        legal = self.game.legal(self.state[None]).actions
+        return int(np.flatnonzero(legal == self.solution.actions[0])[0])
+
+
+class Trial(NamedTuple):
+    """A match by a policy: its score, its goal, the positions before its moves uint64[n, words], and its actions."""
+
+    score: float
+    goal: int
+    states: States
+    actions: NDArray[np.int32]
+
+
+_Ply: TypeAlias = tuple[NDArray[np.int64], States, NDArray[np.int32]]  # lanes, their positions, their actions
+
+
+class PolicySearch:
+    """Nested rollout policy adaptation, several searches side by side; see the module."""
+
+    def __init__(self, game: Game, fit: Fit | None, max_plies: int) -> None:
+        self.game, self._fit, self._max_plies = game, fit, max_plies
+        self.best: Trial | None = None
+        lanes = LANES_OF_REASONER if game.engine == "reasoner" else LANES
+        self._searches = np.arange(lanes) * len(KINDS) // lanes  # of each lane
+        self._kinds = np.array(KINDS, np.int64)
+        self._policies = np.zeros((_LEVELS, len(KINDS), _CODES), np.float32)
+        self._bests: list[list[Trial | None]] = [[None] * len(KINDS) for _ in range(_LEVELS)]
+
+    def steps(self, state: States, key: np.uint64) -> Steps:
+        """Search; see `widths`."""
+        iteration = 0
+        while len(self.game.legal(state[None]).actions):
+            trials = yield from self._play(state, np.uint64(extend(key, iteration)))
+            iteration += 1
+            for search, trial in enumerate(trials):
+                self._learn(0, search, trial)
+            for level in range(1, _LEVELS):
+                if iteration % ITERATIONS**level == 0:
+                    self._return_to(level)
+            if iteration % ITERATIONS**_LEVELS == 0:
+                self._policies[:], self._bests = 0, [[None] * len(KINDS) for _ in range(_LEVELS)]
+
+    def _return_to(self, level: int) -> None:
+        """Let a level learn the best matches of the level below, and restart that one."""
+        for search, trial in enumerate(self._bests[level - 1]):
+            if trial is not None:
+                self._learn(level, search, trial)
+        self._policies[level - 1] = self._policies[level]
+        self._bests[level - 1] = [None] * len(KINDS)
+
+    def _learn(self, level: int, search: int, trial: Trial) -> None:
+        """Adapt the policy of a level to its best match, perhaps this one."""
+        if not len(trial.actions):
+            return
+        best = self._bests[level][search]
+        if best is None or trial.score >= best.score:
+            best = self._bests[level][search] = trial
+        legal = self.game.legal(best.states)
+        adapt(self._policies[level], search, legal.offsets, legal.actions, best.actions, KINDS[search], STEP)
+
+    def _play(self, state: States, key: np.uint64) -> Generator[int, None, list[Trial]]:
+        """Play a match in each lane; return the best match of each search."""
+        states, lanes = np.repeat(state[None], len(self._searches), axis=0), np.arange(len(self._searches))
+        ends, before = states.copy(), np.full(len(lanes), -1, np.int64)
+        history: list[_Ply] = []
+        for ply in range(self._max_plies + 1):
+            legal = self.game.legal(states)
+            going = np.diff(legal.offsets) > 0
+            ends[lanes[~going]] = states[~going]
+            if not going.any() or ply == self._max_plies:
+                ends[lanes[going]] = states[going]
+                break
+            chosen = _choose(
+                legal.offsets, legal.actions, lanes, self._searches, before, ply, self._policies[0], self._kinds,
+                mix(key, np.uint64(ply)),
+            )  # fmt: skip
+            lanes, states, actions = lanes[going], states[going], chosen[going]
+            history.append((lanes, states, actions))
+            before[lanes] = actions
+            states = self.game.next(states, actions[:, None])
+            yield len(lanes)
+        return self._judged(ends, history)
+
+    def _judged(self, ends: States, history: Sequence[_Ply]) -> list[Trial]:
+        """Return the best match of each search, and keep the best that ended."""
+        terminal, goals = self.game.evaluate(ends)
+        goals = np.where(terminal, np.maximum(goals[:, 0], 0), -1)
+        scores = goals + (0.99 * self._fit.of(ends) if self._fit is not None else 0.0)
+        trials = []
+        for search in range(len(KINDS)):
+            lanes = np.flatnonzero(self._searches == search)
+            lane = int(lanes[np.argmax(scores[lanes])])
+            trial = _trial(lane, float(scores[lane]), int(goals[lane]), ends[:0], history)
+            if trial.goal >= 0 and (self.best is None or trial.goal > self.best.goal):
+                self.best = trial
+            trials.append(trial)
+        return trials
+
+
+def _trial(lane: int, score: float, goal: int, no_states: States, history: Sequence[_Ply]) -> Trial:
+    """Return the match of a lane."""
+    states, actions = [no_states], []
+    for lanes, before, made in history:
+        place = int(np.searchsorted(lanes, lane))
+        if place == len(lanes) or lanes[place] != lane:
+            break
+        states.append(before[place : place + 1])
+        actions.append(int(made[place]))
+    return Trial(score, goal, np.concatenate(states), np.array(actions, np.int32))
+
+
+@inlined
+def _code(kind: int, action: int, before: int, ply: int) -> int:
+    """Return the code of a move, an index of a policy; for use inside kernels."""
+    if kind == BY_ACTION:
+        return action & (_CODES - 1)
+    other = np.uint64(before + 1) if kind == BY_PREVIOUS else np.uint64(ply)
+    return int(mix(np.uint64(action), other) & np.uint64(_CODES - 1))
+
+
+@inlined
+def _weigh(
+    policy: F32x2, row: int, kind: int, actions: I32, begin: int, end: int, before: int, ply: int, weights: F64
+) -> float:
+    """Write exp(weight) of some moves, divided by the largest of these numbers; return their sum. For kernels."""
+    most = -np.inf
+    for i in range(begin, end):
+        weights[i - begin] = policy[row, _code(kind, actions[i], before, ply)]
+        most = max(most, weights[i - begin])
+    total = 0.0
+    for i in range(end - begin):
+        weights[i] = np.exp(weights[i] - most)
+        total += weights[i]
+    return total
+
+
+@kernel
+def _choose(
+    offsets: I64, actions: I32, lanes: I64, searches: I64, before: I64, ply: int, policies: F32x2, kinds: I64,
+    key: np.uint64,
+) -> I32:  # fmt: skip
+    """Return a random action of each lane by the policy of its search; -1 without a legal action."""
+    chosen, weights = np.full(lanes.size, -1, np.int32), np.empty(actions.size)
+    for i in range(lanes.size):
+        begin, end, lane = offsets[i], offsets[i + 1], lanes[i]
+        if begin == end:
+            continue
+        search = searches[lane]
+        total = _weigh(policies, search, kinds[search], actions, begin, end, before[lane], ply, weights)
+        left, move = unit(key, np.uint64(lane), np.uint64(0)) * total, begin
+        while move < end - 1 and left >= weights[move - begin]:
+            left -= weights[move - begin]
+            move += 1
+        chosen[i] = actions[move]
+    return chosen
+
+
+@kernel
+def adapt(policies: F32x2, search: int, offsets: I64, legal: I32, actions: I32, kind: int, step: float) -> None:
+    """Adapt a policy to a match: more weight for its actions, less for all legal ones by their probability.
+
+    The move `actions[i]` was chosen among `legal[offsets[i] : offsets[i + 1]]`. All probabilities are those before the
+    adaptation.
+    """
+    codes, changes = np.empty(legal.size, np.int64), np.empty(legal.size)
+    weights, before = np.empty(legal.size), -1
+    for i in range(actions.size):
+        begin, end = offsets[i], offsets[i + 1]
+        total = _weigh(policies, search, kind, legal, begin, end, before, i, weights)
+        for j in range(begin, end):
+            codes[j] = _code(kind, legal[j], before, i)
+            changes[j] = step * ((legal[j] == actions[i]) - weights[j - begin] / total)
+        before = int(actions[i])
+    for j in range(offsets[actions.size]):
+        policies[search, codes[j]] += changes[j]
