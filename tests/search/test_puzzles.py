@@ -81,7 +81,7 @@ def test_novelty_by_hand() -> None:
     seen, level = Novelty(64, 2, 2), np.zeros(1, np.int64)
 
     def width(bits: int, levels: np.ndarray = level) -> int:
-        return int(seen.widths(np.array([[bits]], np.uint64), levels)[0])
+        return int(seen.widths(np.array([[bits]], np.uint64), np.zeros((1, 1), np.uint64), levels)[0])
 
     assert [width(0b0011), width(0b0011), width(0b0100), width(0b0101), width(0b0111)] == [1, 3, 1, 2, 2]
     assert [width(0b0111), width(1 << 63), width(1 << 63 | 1), width(0)] == [3, 1, 2, 3]

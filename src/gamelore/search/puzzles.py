@@ -34,13 +34,26 @@ from ..players.kernel import F64, I32, I64, F32x2, inlined, kernel
 from ..players.position_graph import MIB
 from ..players.random_streams import extend, mix, unit
 from .settings import MAX_PLIES, MEMORY_MIB
-from .widths import Exhaustion, FactBits, Fit, Prospect, Reached, States, Steps, best_first, by_width, seeming_clocks
+from .widths import (
+    Exhaustion,
+    FactBits,
+    Fit,
+    Prospect,
+    Reached,
+    States,
+    Steps,
+    best_first,
+    by_subsets,
+    by_width,
+    deepest_first,
+    seeming_clocks,
+)
 
 if TYPE_CHECKING:
     from ..game.game import Game
 
 POSITIONS_OF_A_WALK = 32  # so many positions count as one simulation
-SHARES = {"breadth first": 1.0, "by width": 1.0, "best first": 1.5, "NRPA": 1.5}  # of the positions
+METHODS = ("breadth first", "by width", "best first", "deepest first", "by subsets", "NRPA")
 BY_ACTION, BY_PREVIOUS, BY_PLY = range(3)  # codes of moves
 KINDS = (BY_ACTION, BY_PREVIOUS, BY_PLY, BY_ACTION)  # of the searches by NRPA side by side
 LANES_OF_REASONER = 16
@@ -91,7 +104,7 @@ class PuzzleSearch:
         game: game with one role
         memory: limit on the memory in MiB
         max_plies: maximum number of plies of a random match
-        methods: names of the methods to use, of those in SHARES; all if it is not given
+        methods: names of the methods to use, of METHODS; all if it is not given
 
     `solution` is the best solution from `state` on; None if no end of the match has been reached yet.
     """
@@ -101,10 +114,10 @@ class PuzzleSearch:
         game: Game,
         memory: float = MEMORY_MIB,
         max_plies: int = MAX_PLIES,
-        methods: tuple[str, ...] = tuple(SHARES),
+        methods: tuple[str, ...] = METHODS,
     ) -> None:
         self.game, self._max_plies, self._methods = game, min(max_plies, _MOST_PLIES), methods
-        self._bytes = int(memory * MIB / 3)  # of each method with a table of positions
+        self._bytes = int(memory * MIB / 4)  # of each method with a table of positions
         self.top = max(game.goal_values[0], default=0)
         self._counter = step_counter(game)
         self._fit = Fit.of_goal(game)
@@ -119,9 +132,10 @@ class PuzzleSearch:
         clocks = seeming_clocks(self.game, state, int(extend(key, _CLOCKS)))
         mask = ~clocks if self._counter is None else ~(clocks | self._counter.mask)
         self._prospect = Prospect.of_game(self.game, ~mask)
-        self._work = {name: 0.0 for name in self._methods}
+        self._work = {name: 0 for name in self._methods}
         self._bests: dict[str, Reached | PolicySearch] = {}
         self._running = {name: self._start(name, mask, np.uint64(extend(key, _PLAYING))) for name in self._methods}
+        self._raise_aim()
 
     def forget(self) -> None:
         """Forget the position and its solution; keep what depends on the game only."""
@@ -136,11 +150,18 @@ class PuzzleSearch:
         if name == "NRPA":
             policies = self._bests[name] = PolicySearch(game, self._fit, self._max_plies)
             return policies.steps(state, key)
+        if name == "by subsets":
+            if self._prospect is None:
+                return iter(())
+            reached = self._bests[name] = Reached(game, self._bytes // 4)  # it tests the children itself
+            return by_subsets(reached, state, self._prospect, int(key))
         reached = self._bests[name] = Reached(game, self._bytes, self._prospect)
         if name == "breadth first":
             return self._exhaust(reached)
         if name == "by width":
             return by_width(reached, state, FactBits(game, mask))
+        if name == "deepest first":
+            return deepest_first(reached, state, mask, int(key))
         return best_first(reached, state, FactBits(game, mask), self._fit, mask)
 
     def _exhaust(self, reached: Reached) -> Steps:
@@ -203,7 +224,7 @@ class PuzzleSearch:
         if positions is None:
             del self._running[name]
             return 0
-        self._work[name] += max(positions, 1) / SHARES[name]
+        self._work[name] += max(positions, 1)
         self._keep(name)
         return max(positions, 1)
 
@@ -213,6 +234,13 @@ class PuzzleSearch:
         if best is not None and (self.solution is None or best.goal > self.solution.goal):
             assert self.state is not None
             self.solution = Solution.replayed(self.game, self.state, best.actions, name)
+            self._raise_aim()
+
+    def _raise_aim(self) -> None:
+        """Tell all methods that only better ends than the solution are of use."""
+        for best in self._bests.values():
+            if isinstance(best, Reached) and self.solution is not None:
+                best.above = max(best.above, self.solution.goal)
 
     def choice(self) -> int | None:
         """Return the index of the solution's first action among the legal actions; None without a solution."""

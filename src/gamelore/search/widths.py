@@ -21,6 +21,14 @@ The *fit* of a position says how much of the condition of a goal holds: of a con
 disjunction the largest of its parts, of a fact 0 or 1. So it is 1 if and only if the condition holds. Fluxplayer values
 positions in a similar way (Schiffel & Thielscher 2007).
 
+**Deepest first** expands the deepest positions first, among these the children of positions with many moves, which
+suits puzzles that fill something without a conflict. It begins again and again, with noise in the number of moves.
+
+**By subsets** is for puzzles in which the order of actions does not matter. It is a depth-first search that bans
+actions: those which made a position hopeless (see below), and those which were tried before, since a solution with them
+has been looked for there. If a position without an action were hopeless, the action is needed, and no other is tried.
+So it is propagation of constraints; in other puzzles the bans leave solutions out, and the search ends soon.
+
 All searches drop *hopeless* positions, from which no end with a better goal than the best so far can be reached, not
 even in a relaxation of the rules (Bonet & Geffner 2001, for planning): a fact that can hold at some time can hold or
 not at any later time, and all actions whose conditions can hold are made together.
@@ -29,14 +37,14 @@ not at any later time, and all actions whose conditions can hold are made togeth
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..analysis.symmetry import StepCounter
 from ..circuit.aig import FALSE, TRUE, Circuit, GateLiteral, needed_nodes
-from ..circuit.tape import LANES
+from ..circuit.tape import LANES, words
 from ..game.engines import pack_bits
 from ..players.kernel import F32, I32, I64, U64, Bool, F32x2, U64x2, inlined, kernel
 from ..players.position_graph import MIB
@@ -60,6 +68,10 @@ _MOST_GATES = 30_000  # of a circuit whose relaxation is computed
 _ALL = ~np.uint64(0)
 _MOST_OPERANDS = 20_000  # of the gates of a fit; above it takes too long
 _BLOCK = 64  # positions whose fit is computed together
+_LAST_ROW = (1 << 31) - 1
+_FIRST_TRY = 500  # positions to expand in the first order of actions
+_FIRST_DIVE = 100_000  # positions; each dive is longer than the one before by so many
+_DEEPEST, _RANKS, _MOST_RANK, _NOISE = (1 << 15) - 1, 32, (1 << 16) - 1, 0.1  # of the order of dives
 _OPEN = 0.5  # fit of a condition that is not known
 _UNKNOWN, _FIRST_VALUE = 2, 3  # indices of values of a fit
 _MATCHES, _LEAST_MATCHES, _PLIES = 64, 8, 64  # random matches that show which facts seem to count plies
@@ -84,6 +96,10 @@ class Children(NamedTuple):
     actions: NDArray[np.int32]
     terminal: NDArray[np.bool_]
     goals: NDArray[np.int16]
+
+    def some(self, which: NDArray[Any]) -> Children:
+        """Return some of the children, by a mask or by indices."""
+        return Children(*(column[which] for column in self))
 
 
 class Ending(NamedTuple):
@@ -110,6 +126,7 @@ class Prospect:
         self._program = left, right, *gates, np.array(following, np.int32), np.array(legal, np.int32)
         self._clocks = clocks
         self._can = np.zeros((2 * nodes, LANES // _BITS), np.uint64)
+        self._allowed = np.zeros((circuit.num_actions, LANES // _BITS), np.uint64)
         loops = np.flatnonzero((left < 0) & (np.arange(nodes) > circuit.num_inputs))
         self._can[2 * loops], self._can[2 * loops + 1], self._can[TRUE] = _ALL, _ALL, _ALL
 
@@ -121,13 +138,17 @@ class Prospect:
             return None
         return cls(circuit, clocks)
 
-    def can_end(self, states: States, above: int) -> NDArray[np.bool_]:
-        """Return whether a position may lead to an end with a goal above a value, bool[n]."""
+    def can_end(self, states: States, above: int, bans: States | None = None) -> NDArray[np.bool_]:
+        """Return whether a position may lead to an end with a goal above a value, bool[n].
+
+        bans: actions that are not to be made from a position on, as bits uint64[n, words]
+        """
         wanted = np.array([literal for goal, literal in self._goals if goal > above], np.int32)
         hopeful = np.zeros(len(states), np.bool_)
         if len(wanted):
             states = np.ascontiguousarray(states)
-            _relax(states, self._clocks, *self._program, wanted, self._end, self._can, hopeful)
+            bans = np.zeros((0, 1), np.uint64) if bans is None else np.ascontiguousarray(bans)
+            _relax(states, self._clocks, *self._program, wanted, self._end, self._can, bans, self._allowed, hopeful)
         return hopeful
 
 
@@ -145,6 +166,17 @@ def _begin_relaxed(states: U64x2, clocks: U64, first: int, lanes: int, num_facts
                 held |= ((states[state, fact >> 6] >> np.uint64(fact & 63)) & _ONE) << np.uint64(bit)
             can[2 + 2 * fact, word] = valid if is_clock else held
             can[3 + 2 * fact, word] = valid if is_clock else valid & ~held
+
+
+@inlined
+def _allow(bans: U64x2, first: int, lanes: int, allowed: U64x2) -> None:
+    """Write which actions may be made in each of some positions."""
+    for action in range(allowed.shape[0]):
+        for word in range(allowed.shape[1]):
+            allowed[action, word] = _ALL
+            for bit in range(min(64, lanes - 64 * word) if bans.shape[0] else 0):
+                ban = (bans[first + 64 * word + bit, action >> 6] >> np.uint64(action & 63)) & _ONE
+                allowed[action, word] &= ~(ban << np.uint64(bit))
 
 
 @inlined
@@ -173,12 +205,13 @@ def _follow(following: I32, can: U64x2) -> bool:
 @kernel
 def _relax(
     states: U64x2, clocks: U64, left: I32, right: I32, asked: I32, needed: I32, following: I32, legal: I32,
-    wanted: I32, end: int, can: U64x2, hopeful: Bool,
+    wanted: I32, end: int, can: U64x2, bans: U64x2, allowed: U64x2, hopeful: Bool,
 ) -> None:  # fmt: skip
     first_action = 2 + 2 * following.size
     for first in range(0, states.shape[0], LANES):
         lanes = min(LANES, states.shape[0] - first)
         _begin_relaxed(states, clocks, first, lanes, following.size, can)
+        _allow(bans, first, lanes, allowed)
         for action in range(legal.size):
             for word in range(can.shape[1]):
                 can[first_action + 2 * action, word], can[first_action + 2 * action + 1, word] = np.uint64(0), _ALL
@@ -199,7 +232,7 @@ def _relax(
                 break
             for action in range(legal.size):
                 for word in range(can.shape[1]):
-                    can[first_action + 2 * action, word] |= can[legal[action], word]
+                    can[first_action + 2 * action, word] |= can[legal[action], word] & allowed[action, word]
             _sweep(left, right, needed, can)
             is_changing = _follow(following, can)
 
@@ -222,6 +255,7 @@ class Reached:
         self.parents, self.actions = np.zeros((2, room), np.int32)
         self.slots = np.zeros(1 << (room + room // 2).bit_length(), np.int32)
         self.best: Ending | None = None
+        self.above = 0  # only ends with a goal above this are of use
         self.branching = 1.0  # mean number of children so far
         self._expanded = self._computed = 0
         self.computed = 0  # number of positions in the last step
@@ -279,14 +313,14 @@ class Reached:
             goal = max(int(children.goals[end]), 0)
             if self.best is None or goal > self.best.goal:
                 path = self.path(int(children.parents[end]))
+                self.above = max(self.above, goal)
                 self.best = Ending(goal, np.append(path, children.actions[end]).astype(np.int32))
         return children if self._prospect is None else self._hopeful(children, self._prospect)
 
     def _hopeful(self, children: Children, prospect: Prospect) -> Children:
         """Leave out the children from which no better end can be reached."""
-        above = self.best.goal if self.best is not None else -1
-        hopeful = children.terminal | prospect.can_end(children.states, above)
-        return children if hopeful.all() else Children(*(column[hopeful] for column in children))
+        hopeful = children.terminal | prospect.can_end(children.states, self.above)
+        return children if hopeful.all() else children.some(hopeful)
 
     def path(self, row: int) -> list[int]:
         """Return the actions that lead from the first position to a row."""
@@ -352,14 +386,15 @@ def by_width(reached: Reached, state: States, facts: FactBits) -> Steps:
 def _iterated_width(reached: Reached, state: States, facts: FactBits, width: int) -> Steps:
     reached.plant(state)
     seen = Novelty(facts.num_bits, 1, width)
-    seen.widths(facts.of(state[None]), np.zeros(1, np.int64))
+    seen.widths(facts.of(state[None]), np.zeros((1, facts.num_bits // _BITS), np.uint64), np.zeros(1, np.int64))
     cursor = 0
     while cursor < reached.num:
         end = min(cursor + reached.batch, reached.num)
         children = reached.expand(np.arange(cursor, end, dtype=np.int32))
         cursor = end
         inner = np.flatnonzero(~children.terminal)
-        new = inner[seen.widths(facts.of(children.states[inner]), np.zeros(len(inner), np.int64)) <= width]
+        bits, before = facts.of(children.states[inner]), facts.of(reached.states[children.parents[inner]])
+        new = inner[seen.widths(bits, before, np.zeros(len(inner), np.int64)) <= width]
         reached.keep(children, new)
         yield reached.computed
 
@@ -377,10 +412,109 @@ def best_first(reached: Reached, state: States, facts: FactBits, fit: Fit | None
         children = reached.expand(rows)
         states = reached.add_new(children)
         fits = _fits(reached.game, fit, states)
-        widths = seen.widths(facts.of(states), (fits * (LEVELS - 1)).astype(np.int64))
-        keys = _keys(widths, fits, np.arange(reached.num - len(states), reached.num))
+        new = np.arange(reached.num - len(states), reached.num)
+        before = facts.of(reached.states[reached.parents[new]])
+        widths = seen.widths(facts.of(states), before, (fits * (LEVELS - 1)).astype(np.int64))
+        keys = _keys(widths, fits, new)
         heap, size = _pushed(heap, size, keys)
         yield reached.computed
+
+
+def deepest_first(reached: Reached, state: States, mask: States, seed: int) -> Steps:
+    """Search depth first, in turn among the children of positions with many moves; again and again with other noise."""
+    rng, work = np.random.default_rng(seed), _FIRST_DIVE
+    while True:
+        spent = 0
+        for positions in _dive(reached, state, mask, rng):
+            spent += positions
+            yield positions
+            if spent > work:
+                break
+        else:
+            return  # all positions were seen, or the table is full
+        work += _FIRST_DIVE
+
+
+def _dive(reached: Reached, state: States, mask: States, rng: np.random.Generator) -> Steps:
+    best = reached.best
+    reached.plant(state, mask)
+    reached.best = best  # of an earlier dive
+    depths = np.zeros(len(reached.states), np.int64)
+    heap, size = _pushed(np.zeros(1024, np.int64), 0, np.full(1, _LAST_ROW))
+    while size and not reached.is_full:
+        rows = np.zeros(min(max(1, reached.batch // 8), size), np.int32)
+        size = _pop(heap, size, rows)
+        children = reached.expand(rows)
+        moves = np.bincount(np.searchsorted(np.sort(rows), children.parents), minlength=len(rows))
+        first = reached.num
+        reached.add_new(children)
+        new = np.arange(first, reached.num)
+        parents = reached.parents[new]
+        depths[new] = depths[parents] + 1
+        choice = moves[np.searchsorted(np.sort(rows), parents)] * (1 + _NOISE * rng.random(len(new)))
+        rank = (_MOST_RANK - np.minimum(_RANKS * choice, _MOST_RANK)).astype(np.int64)
+        keys = np.maximum(_DEEPEST - depths[new], 0) << 47 | rank << 31 | _LAST_ROW - new
+        heap, size = _pushed(heap, size, keys)
+        yield reached.computed
+
+
+def by_subsets(reached: Reached, state: States, prospect: Prospect, seed: int) -> Steps:
+    """Search by subsets; again and again with other orders of actions, each time twice as long."""
+    rng, limit = np.random.default_rng(seed), _FIRST_TRY
+    bans = np.zeros((len(reached.states), words(len(reached.game.circuit.actions[0]))), np.uint64)  # type: ignore[union-attr]
+    while True:
+        for number, positions in enumerate(_subsets(reached, state, prospect, bans, rng)):
+            yield positions
+            if number >= limit:
+                break
+        else:
+            return
+        limit *= 2
+
+
+def _subsets(reached: Reached, state: States, prospect: Prospect, bans: States, rng: np.random.Generator) -> Steps:
+    best = reached.best
+    reached.plant(state)
+    reached.best = best  # of an earlier order
+    bans[0], stack = 0, [0]
+    while stack and not reached.is_full:
+        row = stack.pop()
+        children, ban = _pruned(reached, row, bans[row], prospect)
+        first = reached.num
+        reached.keep(children, rng.permutation(len(children.actions)))
+        rows = slice(first, reached.num)
+        earlier = np.concatenate([ban[None], action_bits(reached.actions[rows], len(ban))])[:-1]
+        bans[rows] = np.bitwise_or.accumulate(earlier, axis=0)
+        stack += reversed(range(first, reached.num))
+        yield reached.computed
+
+
+def _pruned(reached: Reached, row: int, ban: States, prospect: Prospect) -> tuple[Children, States]:
+    """Return the children of a row without hopeless ones, and the banned actions; only one if its action is needed."""
+    children = reached.expand(np.array([row], np.int32))
+    bits = action_bits(children.actions, len(ban))
+    which = np.flatnonzero(~children.terminal & ~(bits & ban).any(axis=1))
+    while True:
+        hopeful = prospect.can_end(children.states[which], reached.above, np.repeat(ban[None], len(which), axis=0))
+        if hopeful.all():
+            break
+        ban = ban | np.bitwise_or.reduce(bits[which[~hopeful]], axis=0)
+        which = which[hopeful]
+    without = np.concatenate([ban[None], ban | bits[which]])
+    states = np.repeat(reached.states[row : row + 1], len(without), axis=0)
+    needed = ~prospect.can_end(states, reached.above, without)
+    if needed[0]:
+        which = which[:0]
+    elif needed.any():
+        which = which[np.argmax(needed[1:])][None]
+    return children.some(which), ban
+
+
+def action_bits(actions: Ints, num_words: int) -> States:
+    """Return rows with one bit each, that of an action, uint64[n, words]."""
+    rows = np.zeros((len(actions), num_words), np.uint64)
+    rows[np.arange(len(actions)), actions >> 6] = np.uint64(1) << (actions & 63).astype(np.uint64)
+    return rows
 
 
 def _fits(game: Game, fit: Fit | None, states: States) -> NDArray[np.float32]:
@@ -391,8 +525,8 @@ def _fits(game: Game, fit: Fit | None, states: States) -> NDArray[np.float32]:
 
 def _keys(widths: NDArray[np.int64], fits: NDArray[np.float32], rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return keys that order positions by width, then by fit (large first), then by row (large first)."""
-    last, misfits = (1 << 31) - 1, ((1 - fits.astype(np.float64)) * (1 << 20)).astype(np.int64)
-    return widths << 52 | misfits << 31 | last - rows
+    misfits = ((1 - fits.astype(np.float64)) * (1 << 20)).astype(np.int64)
+    return widths << 52 | misfits << 31 | _LAST_ROW - rows
 
 
 class FactBits:
@@ -435,13 +569,14 @@ class Novelty:
         self._pairs = np.zeros((levels, num_bits * num_bits // _BITS if width > 1 else 0), np.uint64)
         self._held = np.zeros(num_bits, np.int64)
 
-    def widths(self, bits: States, levels: NDArray[np.int64]) -> NDArray[np.int64]:
+    def widths(self, bits: States, before: States, levels: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the width of each position, int64[n], and remember its facts.
 
-        The width is 1 if a fact holds for the first time, else 2 if a pair does, else 3.
+        The width is 1 if a fact holds for the first time, else 2 if a pair does, else 3. Pairs without a fact that did
+        not hold in the position before, `before`, are left out: they are not new.
         """
-        widths = np.zeros(len(bits), np.int64)
-        _note_facts(np.ascontiguousarray(bits), levels, self._singles, self._pairs, self._held, widths)
+        widths, new = np.zeros(len(bits), np.int64), bits & ~before
+        _note_facts(np.ascontiguousarray(bits), new, levels, self._singles, self._pairs, self._held, widths)
         return widths
 
 
@@ -461,7 +596,7 @@ def _is_new(table: U64x2, level: int, index: int) -> bool:
 
 
 @kernel
-def _note_facts(bits: U64x2, levels: I64, singles: U64x2, pairs: U64x2, held: I64, widths: I64) -> None:
+def _note_facts(bits: U64x2, new: U64x2, levels: I64, singles: U64x2, pairs: U64x2, held: I64, widths: I64) -> None:
     num_bits = held.size
     for i in range(bits.shape[0]):
         level, count, width = levels[i], 0, 3
@@ -473,10 +608,11 @@ def _note_facts(bits: U64x2, levels: I64, singles: U64x2, pairs: U64x2, held: I6
                     width = 1
                 count += 1
                 left &= left - _ONE
-        if pairs.shape[1]:
-            for j in range(count):
-                for k in range(j):
-                    if _is_new(pairs, level, held[j] * num_bits + held[k]):
+        for j in range(count if pairs.shape[1] else 0):
+            if (new[i, held[j] >> 6] >> np.uint64(held[j] & 63)) & _ONE:
+                for k in range(count):
+                    pair = max(held[j], held[k]) * num_bits + min(held[j], held[k])
+                    if j != k and _is_new(pairs, level, pair):
                         width = min(width, 2)
         widths[i] = width
 
@@ -541,9 +677,8 @@ def _push(heap: I64, size: int, keys: I64) -> int:
 @kernel
 def _pop(heap: I64, size: int, rows: I32) -> int:
     """Take the smallest keys out of a heap, write their rows, and return the new size."""
-    last = (1 << 31) - 1
     for out in range(rows.size):
-        rows[out] = last - (heap[0] & last)
+        rows[out] = _LAST_ROW - (heap[0] & _LAST_ROW)
         size -= 1
         key, i = heap[size], 0
         while True:
