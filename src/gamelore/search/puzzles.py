@@ -154,7 +154,7 @@ class PuzzleSearch:
             if self._prospect is None:
                 return iter(())
             reached = self._bests[name] = Reached(game, self._bytes // 4)  # it tests the children itself
-            return by_subsets(reached, state, self._prospect, int(key))
+            return by_subsets(reached, state, self._prospect, self._fit, int(key))
         reached = self._bests[name] = Reached(game, self._bytes, self._prospect)
         if name == "breadth first":
             return self._exhaust(reached)

@@ -46,7 +46,7 @@ from ..analysis.symmetry import StepCounter
 from ..circuit.aig import FALSE, TRUE, Circuit, GateLiteral, needed_nodes
 from ..circuit.tape import LANES, words
 from ..game.engines import pack_bits
-from ..players.kernel import F32, I32, I64, U64, Bool, F32x2, U64x2, inlined, kernel
+from ..players.kernel import I32, I64, U64, Bool, F32x2, U64x2, inlined, kernel
 from ..players.position_graph import MIB
 from ..players.random_streams import mix
 
@@ -458,12 +458,12 @@ def _dive(reached: Reached, state: States, mask: States, rng: np.random.Generato
         yield reached.computed
 
 
-def by_subsets(reached: Reached, state: States, prospect: Prospect, seed: int) -> Steps:
+def by_subsets(reached: Reached, state: States, prospect: Prospect, fit: Fit | None, seed: int) -> Steps:
     """Search by subsets; again and again with other orders of actions, each time twice as long."""
     rng, limit = np.random.default_rng(seed), _FIRST_TRY
     bans = np.zeros((len(reached.states), words(len(reached.game.circuit.actions[0]))), np.uint64)  # type: ignore[union-attr]
     while True:
-        for number, positions in enumerate(_subsets(reached, state, prospect, bans, rng)):
+        for number, positions in enumerate(_subsets(reached, state, prospect, fit, bans, rng)):
             yield positions
             if number >= limit:
                 break
@@ -472,7 +472,9 @@ def by_subsets(reached: Reached, state: States, prospect: Prospect, seed: int) -
         limit *= 2
 
 
-def _subsets(reached: Reached, state: States, prospect: Prospect, bans: States, rng: np.random.Generator) -> Steps:
+def _subsets(
+    reached: Reached, state: States, prospect: Prospect, fit: Fit | None, bans: States, rng: np.random.Generator
+) -> Steps:
     best = reached.best
     reached.plant(state)
     reached.best = best  # of an earlier order
@@ -480,6 +482,8 @@ def _subsets(reached: Reached, state: States, prospect: Prospect, bans: States, 
     while stack and not reached.is_full:
         row = stack.pop()
         children, ban = _pruned(reached, row, bans[row], prospect)
+        if fit is not None and len(children.actions) > 1:
+            children = children.some(_most_urgent(fit, reached.states[row], children.states))
         first = reached.num
         reached.keep(children, rng.permutation(len(children.actions)))
         rows = slice(first, reached.num)
@@ -508,6 +512,15 @@ def _pruned(reached: Reached, row: int, ban: States, prospect: Prospect) -> tupl
     elif needed.any():
         which = which[np.argmax(needed[1:])][None]
     return children.some(which), ban
+
+
+def _most_urgent(fit: Fit, state: States, following: States) -> NDArray[np.int64]:
+    """Return the indices of those children that make the same part of the goal true, a part with the fewest such."""
+    gains = fit.held_parts(following) & ~fit.held_parts(state[None])
+    counts = gains.sum(axis=0)
+    if not counts.any():
+        return np.arange(len(following))
+    return np.flatnonzero(gains[:, np.argmin(np.where(counts, counts, len(following) + 1))])
 
 
 def action_bits(actions: Ints, num_words: int) -> States:
@@ -714,7 +727,9 @@ class Fit:
             operands += [index[part] for part in parts[literal]]
             ends.append(len(operands))
             kinds.append(literal & 1)
-        self._result = index[condition]
+        self._result = np.array([index[condition]], np.int32)
+        parts_of_all = parts[condition] if parts[condition] and not condition & 1 else [condition]
+        self._results = np.array([index[part] for part in parts_of_all], np.int32)
         self._program = tuple(np.array(column, np.int32) for column in (facts, operands, ends, kinds))
         self._values = np.zeros((_FIRST_VALUE + len(facts) + len(kinds), _BLOCK), np.float32)
         self._values[1], self._values[_UNKNOWN] = 1, _OPEN
@@ -733,8 +748,15 @@ class Fit:
 
     def of(self, states: States) -> NDArray[np.float32]:
         """Return the fit of positions, float32[n], from 0 to 1."""
-        fits = np.zeros(len(states), np.float32)
-        _compute_fits(np.ascontiguousarray(states), *self._program, self._values, self._result, fits)
+        return self._computed(states, self._result)[:, 0]
+
+    def held_parts(self, states: States) -> NDArray[np.bool_]:
+        """Return which parts of the condition hold, if it is a conjunction, bool[n, parts]."""
+        return self._computed(states, self._results) == 1
+
+    def _computed(self, states: States, results: Ints) -> NDArray[np.float32]:
+        fits = np.zeros((len(states), len(results)), np.float32)
+        _compute_fits(np.ascontiguousarray(states), *self._program, self._values, results, fits)
         return fits
 
 
@@ -791,7 +813,7 @@ def _compute_gate(values: F32x2, out: int, operands: I32, begin: int, end: int, 
 
 @kernel
 def _compute_fits(
-    states: U64x2, facts: I32, operands: I32, ends: I32, kinds: I32, values: F32x2, result: int, fits: F32
+    states: U64x2, facts: I32, operands: I32, ends: I32, kinds: I32, values: F32x2, results: I32, fits: F32x2
 ) -> None:
     gates = _FIRST_VALUE + facts.size
     for first in range(0, states.shape[0], _BLOCK):
@@ -803,8 +825,9 @@ def _compute_fits(
                 values[_FIRST_VALUE + i, lane] = held ^ (facts[i] & 1)
         for gate in range(kinds.size):
             _compute_gate(values, gates + gate, operands, ends[gate], ends[gate + 1], kinds[gate] == 1)
-        for lane in range(lanes):
-            fits[first + lane] = values[result, lane]
+        for i in range(results.size):
+            for lane in range(lanes):
+                fits[first + lane, i] = values[results[i], lane]
 
 
 def seeming_clocks(game: Game, state: States, seed: int) -> States:
