@@ -1,7 +1,8 @@
 """Search of a puzzle, a game with one role: a portfolio of methods, and the best solution that they have found.
 
 A puzzle has no opponent and no chance, so a sequence of actions always has the same result, and the best one found so
-far is kept and followed. The methods take turns, so that each computes a fixed share of all positions:
+far is kept and followed. The methods take turns. Each gets a fixed share of the time, or, with a budget of
+simulations, of all positions:
 
 - breadth first without repetitions, which proves the value of small puzzles;
 - by width, IW(1) and IW(2), which finds solutions in which few facts matter at a time;
@@ -53,7 +54,8 @@ if TYPE_CHECKING:
     from ..game.game import Game
 
 POSITIONS_OF_A_WALK = 32  # so many positions count as one simulation
-METHODS = ("breadth first", "by width", "best first", "deepest first", "by subsets", "NRPA")
+SHARES = {"breadth first": 1, "by width": 1, "best first": 1, "deepest first": 1, "by subsets": 1, "NRPA": 2}
+_NOMINAL = 1e-6  # seconds that a position counts without a deadline
 BY_ACTION, BY_PREVIOUS, BY_PLY = range(3)  # codes of moves
 KINDS = (BY_ACTION, BY_PREVIOUS, BY_PLY, BY_ACTION)  # of the searches by NRPA side by side
 LANES_OF_REASONER = 16
@@ -104,7 +106,7 @@ class PuzzleSearch:
         game: game with one role
         memory: limit on the memory in MiB
         max_plies: maximum number of plies of a random match
-        methods: names of the methods to use, of METHODS; all if it is not given
+        methods: names of the methods to use, of those in SHARES; all if it is not given
 
     `solution` is the best solution from `state` on; None if no end of the match has been reached yet.
     """
@@ -114,7 +116,7 @@ class PuzzleSearch:
         game: Game,
         memory: float = MEMORY_MIB,
         max_plies: int = MAX_PLIES,
-        methods: tuple[str, ...] = METHODS,
+        methods: tuple[str, ...] = tuple(SHARES),
     ) -> None:
         self.game, self._max_plies, self._methods = game, min(max_plies, _MOST_PLIES), methods
         self._bytes = int(memory * MIB / 4)  # of each method with a table of positions
@@ -132,7 +134,7 @@ class PuzzleSearch:
         clocks = seeming_clocks(self.game, state, int(extend(key, _CLOCKS)))
         mask = ~clocks if self._counter is None else ~(clocks | self._counter.mask)
         self._prospect = Prospect.of_game(self.game, ~mask)
-        self._work = {name: 0 for name in self._methods}
+        self._work = {name: 0.0 for name in self._methods}
         self._bests: dict[str, Reached | PolicySearch] = {}
         self._running = {name: self._start(name, mask, np.uint64(extend(key, _PLAYING))) for name in self._methods}
         self._raise_aim()
@@ -213,18 +215,20 @@ class PuzzleSearch:
             begin = monotonic()
             if deadline is not None and begin + self._seconds > deadline:
                 break
-            done += self._step()
-            self._seconds = max(0.5 * self._seconds, monotonic() - begin)
+            name = min(self._running, key=lambda name: self._work[name])
+            positions = self._step(name)
+            seconds = monotonic() - begin
+            self._seconds = max(0.5 * self._seconds, seconds)
+            self._work[name] += (seconds if deadline is not None else _NOMINAL * positions) / SHARES[name]
+            done += positions
         return -(-done // POSITIONS_OF_A_WALK)
 
-    def _step(self) -> int:
-        """Let the method that is most behind its share make a step; return the number of positions."""
-        name = min(self._running, key=lambda name: self._work[name])
+    def _step(self, name: str) -> int:
+        """Let a method make a step; return the number of positions."""
         positions = next(self._running[name], None)
         if positions is None:
             del self._running[name]
             return 0
-        self._work[name] += max(positions, 1)
         self._keep(name)
         return max(positions, 1)
 

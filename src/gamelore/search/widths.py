@@ -61,6 +61,7 @@ WIDTHS = (1, 2)
 LEVELS = 32  # of the fit, for the widths of the best-first search
 CHILDREN = 2048  # positions to compute in a step
 BY_REASONER = 16  # the same for the reasoner, which takes a millisecond for each
+_FIRST_SLOTS = 1 << 12
 _BITS = 64  # of a word
 _MOST_BITS = 8192  # of a state, for pairs of facts
 _MOST_PAIR_BYTES = 64 * MIB  # of all levels of the best-first search
@@ -245,21 +246,20 @@ class Reached:
     actions  int32[rows], the action that leads from there
     slots    int32[a power of two], hash table of rows + 1; 0 in an empty slot
 
-    The system gives memory to the arrays only as they fill.
+    The system gives memory to the rows only as they fill; the hash table grows.
     """
 
     def __init__(self, game: Game, num_bytes: int, prospect: Prospect | None = None) -> None:
         self.game, self.num, self._prospect = game, 0, prospect
-        room = max(CHILDREN, num_bytes // (8 * game.num_words + 4 + 4 + 16))
+        room = max(CHILDREN, num_bytes // (8 * game.num_words + 4 + 4 + 32))
         self.states = np.zeros((room, game.num_words), np.uint64)
         self.parents, self.actions = np.zeros((2, room), np.int32)
-        self.slots = np.zeros(1 << (room + room // 2).bit_length(), np.int32)
+        self.slots = np.zeros(_FIRST_SLOTS, np.int32)
         self.best: Ending | None = None
         self.above = 0  # only ends with a goal above this are of use
         self.branching = 1.0  # mean number of children so far
         self._expanded = self._computed = 0
         self.computed = 0  # number of positions in the last step
-        self._is_hashed = False
 
     @property
     def is_full(self) -> bool:
@@ -275,15 +275,15 @@ class Reached:
         """Begin again with the first position, uint64[words]; `add_new` compares positions by the bits of the mask."""
         self._mask = np.full(len(state), ~np.uint64(0)) if mask is None else mask
         self.num, self.best = 0, None
-        if self._is_hashed:
-            self.slots[:] = 0
-        self._is_hashed = False
+        self.slots = np.zeros(_FIRST_SLOTS, np.int32)
         self._add(state[None], np.full(1, -1, np.int32), np.full(1, -1, np.int32), np.zeros(1, np.bool_))
 
     def _add(self, states: States, parents: Ints, actions: Ints, skipped: NDArray[np.bool_]) -> None:
+        if 2 * (self.num + len(states)) > len(self.slots):
+            self.slots = np.zeros(1 << (4 * (self.num + len(states))).bit_length(), np.int32)
+            _refill(self.states, self.num, self._mask, self.slots)
         columns = self.states, self.parents, self.actions, self.slots
         self.num = _add_new(states, parents, actions, skipped, self._mask, *columns, self.num)
-        self._is_hashed = True
 
     def add_new(self, children: Children) -> States:
         """Add the children that are not terminal and not there yet; return their states."""
@@ -638,6 +638,27 @@ def _masked_hash(states: U64x2, i: int, mask: U64) -> np.uint64:
     return value
 
 
+@inlined
+def _slot_of(states: U64x2, i: int, mask: U64, stored: U64x2, slots: I32) -> int:
+    """Return the slot of a state, or the empty slot where it belongs (linear probing)."""
+    slot = np.int64(_masked_hash(states, i, mask) & np.uint64(slots.size - 1))
+    while slots[slot]:
+        is_there = True
+        for word in range(mask.size):
+            is_there &= ((states[i, word] ^ stored[slots[slot] - 1, word]) & mask[word]) == np.uint64(0)
+        if is_there:
+            break
+        slot = (slot + 1) & (slots.size - 1)
+    return int(slot)
+
+
+@kernel
+def _refill(states: U64x2, num: int, mask: U64, slots: I32) -> None:
+    """Write the first `num` states into empty slots."""
+    for row in range(num):
+        slots[_slot_of(states, row, mask, states, slots)] = row + 1
+
+
 @kernel
 def _add_new(
     states: U64x2, parents: I32, actions: I32, skipped: Bool, mask: U64,
@@ -647,16 +668,8 @@ def _add_new(
     for i in range(states.shape[0]):
         if skipped[i]:
             continue
-        slot = np.int64(_masked_hash(states, i, mask) & np.uint64(slots.size - 1))
-        is_there = False
-        while slots[slot]:
-            is_there = True
-            for word in range(mask.size):
-                is_there &= ((states[i, word] ^ own_states[slots[slot] - 1, word]) & mask[word]) == np.uint64(0)
-            if is_there:
-                break
-            slot = (slot + 1) & (slots.size - 1)
-        if is_there:
+        slot = _slot_of(states, i, mask, own_states, slots)
+        if slots[slot]:
             continue
         if num == own_parents.size:
             break
