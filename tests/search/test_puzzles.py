@@ -14,10 +14,10 @@ from gamelore.matches.match import MatchState
 from gamelore.players.player import Turn
 from gamelore.players.position_graph import PositionGraph
 from gamelore.players.random_streams import stream
-from gamelore.search import puzzles, widths
+from gamelore.search import outlook, puzzles
 from gamelore.search.champion import Gamelore
-from gamelore.search.puzzles import BY_ACTION, PolicySearch, PuzzleSearch, adapt
-from gamelore.search.widths import Exhaustion, FactBits, Fit, Novelty, Reached, best_first, seeming_clocks, successors
+from gamelore.search.outlook import FactBits, Fit, Novelty, Prospect, Reached, seeming_clocks, successors
+from gamelore.search.puzzles import BY_ACTION, Exhaustion, PolicySearch, PuzzleSearch, adapt, best_first
 
 KEY = """
 (role robot) (init (at 1)) (succ 0 1) (succ 1 2) (legal robot left) (legal robot right)
@@ -45,7 +45,15 @@ WALK = f"""
 (<= (next (at ?m)) (does robot stay) (true (at ?m)))
 (<= (goal robot 80) (true (at 8))) (<= (goal robot 30) (not (true (at 8)))) (<= terminal (true (at 8)))
 """  # eight of nine plies must go up, for 80
-SOLVED = {"breadth first", "by width", "best first", "NRPA"}
+FILL = """
+(role robot) (may a 1) (may b 1) (may b 2) (may c 2) (may c 3) (init (blank a)) (init (blank b)) (init (blank c))
+(<= (legal robot (put ?c ?v)) (true (blank ?c)) (may ?c ?v) (not (taken ?v)))
+(<= (taken ?v) (true (has ?c ?v)))
+(<= (next (has ?c ?v)) (does robot (put ?c ?v))) (<= (next (has ?c ?v)) (true (has ?c ?v)))
+(<= (next (blank ?c)) (true (blank ?c)) (not (filled ?c))) (<= (filled ?c) (does robot (put ?c ?v)))
+(<= open (true (blank ?c))) (<= playable (legal robot ?m)) (<= terminal (not playable))
+(<= (goal robot 100) (not open)) (<= (goal robot 0) open)
+"""  # each cell gets a number that it may have, and all numbers are different: a 1, b 2, c 3
 
 
 @pytest.fixture
@@ -63,14 +71,14 @@ def kept(reached: Reached) -> list[set[str]]:
 
 def test_width_1_keeps_a_position_for_each_new_fact(key: Game) -> None:
     reached = Reached(key, 1 << 16)
-    list(widths._iterated_width(reached, key.initial, all_facts(key), 1))
+    list(puzzles._iterated_width(reached, key.initial, all_facts(key), 1))
     assert kept(reached) == [{"(at 1)"}, {"(at 0)", "key"}, {"(at 2)"}]
     assert reached.best is None, "the way back with the key makes no new fact"
 
 
 def test_width_2_keeps_a_position_for_each_new_pair(key: Game) -> None:
     reached = Reached(key, 1 << 16)
-    list(widths._iterated_width(reached, key.initial, all_facts(key), 2))
+    list(puzzles._iterated_width(reached, key.initial, all_facts(key), 2))
     assert kept(reached) == [{"(at 1)"}, {"(at 0)", "key"}, {"(at 2)"}, {"(at 1)", "key"}]
     assert reached.best is not None
     assert reached.best.goal == 100
@@ -173,7 +181,7 @@ def test_a_full_table_proves_nothing() -> None:
     search = Exhaustion(Reached(game, 1), game.initial, None)
     list(search.steps())
     assert not search.is_complete
-    assert search.reached.num == len(search.reached.states) == widths.CHILDREN
+    assert search.reached.num == len(search.reached.states) == outlook.CHILDREN
 
 
 def test_facts_that_count_plies_are_recognised() -> None:
@@ -184,6 +192,80 @@ def test_facts_that_count_plies_are_recognised() -> None:
         game.fact_text(bit) for bit in range(game.circuit.num_facts) if int(clocks[bit >> 6]) >> (bit & 63) & 1
     } <= texts
     assert clocks.any()
+
+
+def after(game: Game, *moves: str) -> np.ndarray:
+    position = game.start()
+    for move in moves:
+        position = position.play(move)
+    return position.state
+
+
+def prospect_of(game: Game) -> Prospect:
+    prospect = Prospect.of_game(game, np.zeros(game.num_words, np.uint64))
+    assert prospect is not None
+    return prospect
+
+
+def test_hopeless_positions_by_hand() -> None:
+    """With b 1, a has no number left. With c 2, b and a would both need 1, which the relaxation does not see."""
+    game = load(FILL)
+    firsts = ["(put a 1)", "(put b 1)", "(put b 2)", "(put c 2)", "(put c 3)"]
+    states = np.array([after(game, move) for move in firsts])
+    assert prospect_of(game).can_end(states, 0).tolist() == [True, False, True, True, True]
+    assert prospect_of(game).can_end(states, 100).tolist() == [False] * 5, "no goal is higher"
+    ban = puzzles.action_bits(np.array([game.action(0, "(put b 1)")], np.int32), 1)
+    banned = prospect_of(game).can_end(states, 0, np.repeat(ban, 5, axis=0))
+    assert banned.tolist() == [True, False, True, False, True], "b has no number after c 2"
+    many = np.repeat(states, 300, axis=0)
+    assert prospect_of(game).can_end(many, 0).tolist() == np.repeat([True, False, True, True, True], 300).tolist()
+
+
+def test_no_position_on_the_way_to_a_better_end_is_hopeless() -> None:
+    game = load("pegsolitaire")
+    prospect, rng = prospect_of(game), np.random.default_rng(2)
+    for _ in range(20):
+        states = [game.initial]
+        while len(actions := game.legal(states[-1][None]).actions):
+            states.append(game.next(states[-1][None], np.array([[rng.choice(actions)]], np.int32))[0])
+        goal = int(game.evaluate(states[-1][None])[1][0, 0])
+        assert prospect.can_end(np.array(states), goal - 1).all()
+
+
+def test_subsets_propagate_constraints() -> None:
+    game = load(FILL)
+    reached = Reached(game, 1 << 16)
+    reached.plant(game.initial)
+    children, ban = puzzles._pruned(reached, 0, np.zeros(1, np.uint64), prospect_of(game))
+    assert [game.move_text(0, action) for action in children.actions] == ["(put a 1)"], "nothing else fills a"
+    hopeless = [game.action(0, move) for move in ("(put b 1)", "(put c 2)")]
+    assert ban == np.bitwise_or.reduce(puzzles.action_bits(np.array(hopeless, np.int32), 1), axis=0)
+    list(puzzles.by_subsets(reached, game.initial, prospect_of(game), Fit.of_goal(game), 1))
+    assert reached.best is not None
+    assert reached.best.goal == 100
+    assert reached.num == 3, "no choice is left, so each position has one child; the last one is the end"
+
+
+def test_the_part_of_the_goal_with_the_fewest_actions_is_the_most_urgent() -> None:
+    game = load(FILL)
+    fit = Fit.of_goal(game)
+    assert fit is not None
+    following = np.array(
+        [after(game, move) for move in ("(put b 1)", "(put b 2)", "(put a 1)", "(put c 3)", "(put c 2)")]
+    )
+    assert puzzles._most_urgent(fit, game.initial, following).tolist() == [2]
+    assert puzzles._most_urgent(fit, game.initial, following[[0, 1, 3]]).tolist() == [2]
+    assert puzzles._most_urgent(fit, following[2], following[[2, 2]]).tolist() == [0, 1], "nothing new: all"
+
+
+def test_rows_leave_an_agenda_by_rank_and_the_latest_first() -> None:
+    agenda = outlook.Agenda()
+    agenda.add(np.array([5, 3, 5, 9]), np.arange(4))
+    agenda.add(np.array([3]), np.array([4]))
+    assert agenda.take(3).tolist() == [4, 1, 2]
+    agenda.add(np.arange(3000)[::-1] + 10, np.arange(5, 3005))
+    assert agenda.take(4).tolist() == [0, 3, 3004, 3003]
+    assert agenda.size == 2998
 
 
 def test_a_policy_is_adapted_by_hand() -> None:
@@ -234,7 +316,7 @@ def test_the_best_match_of_a_level_is_learned_by_the_level_above() -> None:
     assert all(trial is not None for trial in search._bests[1])
 
 
-@pytest.mark.parametrize("method", sorted(SOLVED))
+@pytest.mark.parametrize("method", puzzles.SHARES)
 def test_each_method_solves_a_small_puzzle(key: Game, method: str) -> None:
     search = PuzzleSearch(key, methods=(method,))
     search.begin(key.initial, stream(1))

@@ -1,27 +1,48 @@
 """Search of a puzzle, a game with one role: a portfolio of methods, and the best solution that they have found.
 
-A puzzle has no opponent and no chance, so a sequence of actions always has the same result, and the best one found so
-far is kept and followed. The methods take turns. Each gets a fixed share of the time, or, with a budget of
-simulations, of all positions:
+A puzzle has no opponent and no chance, so a sequence of its actions always has the same result, and the best one found
+so far is kept and followed. The methods take turns. Each gets a fixed share of the time, or, with a budget of
+simulations, of all positions. Most of them are generators, which yield the number of positions that they have computed
+since the last time. All drop hopeless positions, see outlook.py.
 
-- breadth first without repetitions, which proves the value of small puzzles;
-- by width, IW(1) and IW(2), which finds solutions in which few facts matter at a time;
-- best first, by width and by the part of the highest goal's condition that holds (see widths.py for these three);
-- nested rollout policy adaptation, NRPA (Rosin 2011), for solutions that consist of many good choices.
+**Breadth first** expands every position once. If it ends, it has seen the best end, which proves the value. Facts that
+count plies make a new position of every repetition. They are masked: two positions that differ in these facts only are
+one position, of which the first is kept. It is the one with the most plies left, so everything that is reachable from a
+later one within its plies is reachable from the first one, too. A match can still end by the count alone, in a position
+that would have been reached later. Therefore the goals at the end of the count are an upper bound of such results, and
+if the bound is too high, the search begins again without a mask.
 
-**NRPA** plays random matches by a policy, and adapts the policy to the best match so far. A policy has a weight for
-each code of a move; a move is drawn with a probability in proportion to exp(weight). Nested levels have policies of
-their own: a level restarts the level below with a copy of its policy, and then adapts its policy to the best match that
-came back. Here a match of the lowest level is the best of a batch (Cazenave 2020 calls this stabilised NRPA). Several
-searches run side by side, with other codes: the action; the action and the one before; the action and the ply. Matches
-with equal goals are compared by their fit. At the start, all weights are 0, so the first matches are plain playouts.
+**By width** is iterated width, IW(1) and IW(2) (Lipovetzky & Geffner 2012): breadth first, but a position is kept only
+if it makes a fact (a pair of facts) true for the first time in the search. So IW(1) keeps at most one position for each
+fact.
 
-The result for a number of positions is a function of the state, the key and the settings.
+**Best first** expands the positions with the smallest width first, among these the ones that fit the highest goal best,
+among these the latest (best-first width search; Lipovetzky & Geffner 2017). Widths are counted apart for each level of
+the fit.
+
+**Deepest first** expands the deepest positions first, among these the children of positions with many moves, which
+suits puzzles that fill something without a conflict. It begins again and again, with noise in the number of moves.
+
+**By subsets** is for puzzles in which the order of actions does not matter. It is a depth-first search that bans
+actions: those which made a position hopeless, and those which were tried before, since a solution with them has been
+looked for there. If a position without an action were hopeless, the action is needed, and no other is tried. Else only
+those actions are tried that make one part of the goal true, the part with the fewest such actions. So it is propagation
+of constraints; in other puzzles the bans leave solutions out, and the search ends soon.
+
+**NRPA**, nested rollout policy adaptation (Rosin 2011), plays random matches by a policy, and adapts the policy to the
+best match so far. A policy has a weight for each code of a move; a move is drawn with a probability in proportion to
+exp(weight). Nested levels have policies of their own: a level restarts the level below with a copy of its policy, and
+then adapts its policy to the best match that came back. Here a match of the lowest level is the best of a batch
+(stabilised NRPA, Cazenave 2020). Several searches run side by side, with other codes: the action; the action and the
+one before; the action and the ply. Matches with equal goals are compared by their fit. At the start, all weights are 0,
+so the first matches are plain playouts.
+
+With a budget, the result is a function of the state, the key and the settings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -30,31 +51,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..analysis.symmetry import StepCounter, step_counter
-from ..circuit.tape import LANES
+from ..circuit.tape import LANES, words
 from ..players.kernel import F64, I32, I64, F32x2, inlined, kernel
 from ..players.position_graph import MIB
 from ..players.random_streams import extend, mix, unit
+from .outlook import Agenda, Children, FactBits, Fit, Novelty, Prospect, Reached, States, pair_bytes, seeming_clocks
 from .settings import MAX_PLIES, MEMORY_MIB
-from .widths import (
-    Exhaustion,
-    FactBits,
-    Fit,
-    Prospect,
-    Reached,
-    States,
-    Steps,
-    best_first,
-    by_subsets,
-    by_width,
-    deepest_first,
-    seeming_clocks,
-)
 
 if TYPE_CHECKING:
     from ..game.game import Game
 
 POSITIONS_OF_A_WALK = 32  # so many positions count as one simulation
 SHARES = {"breadth first": 1, "by width": 1, "best first": 1, "deepest first": 1, "by subsets": 1, "NRPA": 2}
+WIDTHS = (1, 2)
+LEVELS = 32  # of the fit, for the widths of the best-first search
+_BITS = 64  # of a word
+_MOST_BITS = 8192  # of a state, for pairs of facts
+_MOST_PAIR_BYTES = 64 * MIB  # of all levels of the best-first search
+_MOST_MISFIT = (1 << 20) - 1
+_FIRST_TRY = 500  # positions to expand in the first order of actions
+_FIRST_DIVE = 100_000  # positions; each dive is longer than the one before by so many
+_DEEPEST, _RANKS, _MOST_RANK, _NOISE = (1 << 15) - 1, 32, (1 << 16) - 1, 0.1  # of the order of dives
 _NOMINAL = 1e-6  # seconds that a position counts without a deadline
 BY_ACTION, BY_PREVIOUS, BY_PLY = range(3)  # codes of moves
 KINDS = (BY_ACTION, BY_PREVIOUS, BY_PLY, BY_ACTION)  # of the searches by NRPA side by side
@@ -65,6 +82,10 @@ _LEVELS = 2
 _CODES = 1 << 16
 _MOST_PLIES = 512  # of a match by NRPA
 _CLOCKS, _PLAYING = range(2)  # purposes of random numbers
+
+
+Steps: TypeAlias = Iterator[int]
+_Ply: TypeAlias = tuple[NDArray[np.int64], States, NDArray[np.int32]]  # lanes, their positions, their actions
 
 
 @dataclass(frozen=True)
@@ -99,159 +120,197 @@ class Solution:
         return Solution(self.goal, self.actions[places[0] :], self.states[places[0] :], self.method)
 
 
-class PuzzleSearch:
-    """Search of the best sequence of actions in a puzzle. It can be stopped and resumed at any time.
+class Exhaustion:
+    """Breadth-first search of all positions below a state, without repetitions.
 
     Args:
-        game: game with one role
-        memory: limit on the memory in MiB
-        max_plies: maximum number of plies of a random match
-        methods: names of the methods to use, of those in SHARES; all if it is not given
+        counter: facts that count plies, to be masked; None to compare all facts
 
-    `solution` is the best solution from `state` on; None if no end of the match has been reached yet.
+    `bound` is an upper bound of all goals when the search has ended with `is_complete`.
     """
 
-    def __init__(
-        self,
-        game: Game,
-        memory: float = MEMORY_MIB,
-        max_plies: int = MAX_PLIES,
-        methods: tuple[str, ...] = tuple(SHARES),
-    ) -> None:
-        self.game, self._max_plies, self._methods = game, min(max_plies, _MOST_PLIES), methods
-        self._bytes = int(memory * MIB / 4)  # of each method with a table of positions
-        self.top = max(game.goal_values[0], default=0)
-        self._counter = step_counter(game)
-        self._fit = Fit.of_goal(game)
-        self.state: States | None = None
-        self.solution: Solution | None = None
-        self.forget()
+    def __init__(self, reached: Reached, state: States, counter: StepCounter | None) -> None:
+        self.reached, self.bound, self.is_complete = reached, 0, False
+        self._counter = counter
+        reached.plant(state, None if counter is None else ~counter.mask)
 
-    def begin(self, state: States, key: np.uint64, known: Solution | None = None) -> None:
-        """Begin a new search below a state, uint64[words]. `known` is a solution from there."""
-        self.state, self.solution, self._is_exhausted = state.copy(), known, False
-        self._seconds = 0.0  # of the longest step
-        clocks = seeming_clocks(self.game, state, int(extend(key, _CLOCKS)))
-        mask = ~clocks if self._counter is None else ~(clocks | self._counter.mask)
-        self._prospect = Prospect.of_game(self.game, ~mask)
-        self._work = {name: 0.0 for name in self._methods}
-        self._bests: dict[str, Reached | PolicySearch] = {}
-        self._running = {name: self._start(name, mask, np.uint64(extend(key, _PLAYING))) for name in self._methods}
-        self._raise_aim()
-
-    def forget(self) -> None:
-        """Forget the position and its solution; keep what depends on the game only."""
-        self.state = self.solution = None
-        self._is_exhausted = False
-        self._running, self._bests = {}, {}
-
-    def _start(self, name: str, mask: States, key: np.uint64) -> Steps:
-        """Start a method."""
-        game, state = self.game, self.state
-        assert state is not None
-        if name == "NRPA":
-            policies = self._bests[name] = PolicySearch(game, self._fit, self._max_plies)
-            return policies.steps(state, key)
-        if name == "by subsets":
-            if self._prospect is None:
-                return iter(())
-            reached = self._bests[name] = Reached(game, self._bytes // 4)  # it tests the children itself
-            return by_subsets(reached, state, self._prospect, self._fit, int(key))
-        reached = self._bests[name] = Reached(game, self._bytes, self._prospect)
-        if name == "breadth first":
-            return self._exhaust(reached)
-        if name == "by width":
-            return by_width(reached, state, FactBits(game, mask))
-        if name == "deepest first":
-            return deepest_first(reached, state, mask, int(key))
-        return best_first(reached, state, FactBits(game, mask), self._fit, mask)
-
-    def _exhaust(self, reached: Reached) -> Steps:
-        """Search breadth first, at first without the facts that count plies, which proves the value in most puzzles."""
-        assert self.state is not None
-        counters: list[StepCounter | None] = [self._counter, None] if self._counter is not None else [None]
-        for counter in counters:
-            search = Exhaustion(reached, self.state, counter)
-            yield from search.steps()
-            self._keep("breadth first")
-            reached_goal = self.solution.goal if self.solution is not None else 0
-            if search.is_complete and search.bound <= reached_goal:
-                self._is_exhausted = True
+    def steps(self) -> Steps:
+        """Search; see the module."""
+        reached, cursor = self.reached, 0
+        self._note(reached.states[:1])
+        while cursor < reached.num:
+            end = min(cursor + reached.batch, reached.num)
+            children = reached.expand(np.arange(cursor, end, dtype=np.int32))
+            self.bound = max(self.bound, int(children.goals[children.terminal].max(initial=0)))
+            cursor = end
+            self._note(reached.add_new(children))
+            yield reached.computed
+            if reached.is_full:
                 return
+        self.is_complete = True
 
-    @property
-    def is_proved(self) -> bool:
-        """Whether no better solution exists."""
-        return self._is_exhausted or (self.solution is not None and self.solution.goal >= self.top)
+    def _note(self, states: States) -> None:
+        """Raise the bound by the goals that positions would have at the end of the count."""
+        if self._counter is not None and self._counter.ends and len(states):
+            goals = self.reached.game.evaluate(states & ~self._counter.mask | self._counter.last)[1]
+            self.bound = max(self.bound, int(goals.max()))
 
-    @property
-    def is_running(self) -> bool:
-        """Whether there is something left to search."""
-        return bool(self._running) and not self.is_proved
 
-    def is_at(self, state: States) -> bool:
-        """Return whether the search is below this state, uint64[words]."""
-        return self.state is not None and np.array_equal(self.state, state)
+def by_width(reached: Reached, state: States, facts: FactBits) -> Steps:
+    """Search by IW(1), then IW(2)."""
+    for width in WIDTHS:
+        if width == 1 or facts.num_bits <= _MOST_BITS:
+            yield from _iterated_width(reached, state, facts, width)
 
-    def advance(self, state: States, key: np.uint64) -> None:
-        """Go on below another state. If the solution leads there, its rest is kept, also the proof of its value."""
-        rest = self.solution.after(state) if self.solution is not None else None
-        is_best = self.is_proved and rest is not None
-        self.begin(state, key, rest)
-        self._is_exhausted = is_best
 
-    def run(self, simulations: int | None = None, deadline: float | None = None) -> int:
-        """Search until a budget is used up or the value is proved.
+def _iterated_width(reached: Reached, state: States, facts: FactBits, width: int) -> Steps:
+    reached.plant(state)
+    seen = Novelty(facts.num_bits, 1, width)
+    seen.widths(facts.of(state[None]), np.zeros((1, facts.num_bits // _BITS), np.uint64), np.zeros(1, np.int64))
+    cursor = 0
+    while cursor < reached.num:
+        end = min(cursor + reached.batch, reached.num)
+        children = reached.expand(np.arange(cursor, end, dtype=np.int32))
+        cursor = end
+        inner = np.flatnonzero(~children.terminal)
+        bits, before = facts.of(children.states[inner]), facts.of(reached.states[children.parents[inner]])
+        new = inner[seen.widths(bits, before, np.zeros(len(inner), np.int64)) <= width]
+        reached.keep(children, new)
+        yield reached.computed
 
-        Args:
-            simulations: stop after so many simulations; 32 computed positions count as one
-            deadline: time to stop at, in seconds of `time.monotonic`
 
-        Returns:
-            The number of simulations.
-        """
-        limit, done = simulations and simulations * POSITIONS_OF_A_WALK, 0
-        while self.is_running and (limit is None or done < limit):
-            begin = monotonic()
-            if deadline is not None and begin + self._seconds > deadline:
+def best_first(reached: Reached, state: States, facts: FactBits, fit: Fit | None, mask: States) -> Steps:
+    """Search best first; repetitions are found by the facts of the mask."""
+    reached.plant(state, mask)
+    width = 2 if LEVELS * pair_bytes(facts.num_bits) <= _MOST_PAIR_BYTES else 1
+    seen, agenda = Novelty(facts.num_bits, LEVELS, width), Agenda()
+    agenda.add(np.zeros(1, np.int64), np.zeros(1, np.int64))
+    share = 8 if reached.game.engine == "native" else 1  # a smaller batch follows the order more closely
+    while agenda.size and not reached.is_full:
+        children = reached.expand(agenda.take(max(1, reached.batch // share)))
+        states = reached.add_new(children)
+        fits = _fits(reached.game, fit, states)
+        new = np.arange(reached.num - len(states), reached.num)
+        before = facts.of(reached.states[reached.parents[new]])
+        widths = seen.widths(facts.of(states), before, (fits * (LEVELS - 1)).astype(np.int64))
+        misfits = ((1 - fits) * _MOST_MISFIT).astype(np.int64)
+        agenda.add(widths * (_MOST_MISFIT + 1) + misfits, new)
+        yield reached.computed
+
+
+def deepest_first(reached: Reached, state: States, mask: States, seed: int) -> Steps:
+    """Search depth first, in turn among the children of positions with many moves; again and again with other noise."""
+    rng, work = np.random.default_rng(seed), _FIRST_DIVE
+    while True:
+        spent = 0
+        for positions in _dive(reached, state, mask, rng):
+            spent += positions
+            yield positions
+            if spent > work:
                 break
-            name = min(self._running, key=lambda name: self._work[name])
-            positions = self._step(name)
-            seconds = monotonic() - begin
-            self._seconds = max(0.5 * self._seconds, seconds)
-            self._work[name] += (seconds if deadline is not None else _NOMINAL * positions) / SHARES[name]
-            done += positions
-        return -(-done // POSITIONS_OF_A_WALK)
+        else:
+            return  # all positions were seen, or the table is full
+        work += _FIRST_DIVE
 
-    def _step(self, name: str) -> int:
-        """Let a method make a step; return the number of positions."""
-        positions = next(self._running[name], None)
-        if positions is None:
-            del self._running[name]
-            return 0
-        self._keep(name)
-        return max(positions, 1)
 
-    def _keep(self, name: str) -> None:
-        """Keep the best end of a method if it is better than the solution."""
-        best = self._bests[name].best
-        if best is not None and (self.solution is None or best.goal > self.solution.goal):
-            assert self.state is not None
-            self.solution = Solution.replayed(self.game, self.state, best.actions, name)
-            self._raise_aim()
+def _dive(reached: Reached, state: States, mask: States, rng: np.random.Generator) -> Steps:
+    best = reached.best
+    reached.plant(state, mask)
+    reached.best = best  # of an earlier dive
+    depths = np.zeros(len(reached.states), np.int64)
+    agenda = Agenda()
+    agenda.add(np.zeros(1, np.int64), np.zeros(1, np.int64))
+    while agenda.size and not reached.is_full:
+        rows = agenda.take(max(1, reached.batch // 8))
+        children = reached.expand(rows)
+        moves = np.bincount(np.searchsorted(np.sort(rows), children.parents), minlength=len(rows))
+        first = reached.num
+        reached.add_new(children)
+        new = np.arange(first, reached.num)
+        parents = reached.parents[new]
+        depths[new] = depths[parents] + 1
+        choice = moves[np.searchsorted(np.sort(rows), parents)] * (1 + _NOISE * rng.random(len(new)))
+        rank = (_MOST_RANK - np.minimum(_RANKS * choice, _MOST_RANK)).astype(np.int64)
+        agenda.add(np.maximum(_DEEPEST - depths[new], 0) * (_MOST_RANK + 1) + rank, new)
+        yield reached.computed
 
-    def _raise_aim(self) -> None:
-        """Tell all methods that only better ends than the solution are of use."""
-        for best in self._bests.values():
-            if isinstance(best, Reached) and self.solution is not None:
-                best.above = max(best.above, self.solution.goal)
 
-    def choice(self) -> int | None:
-        """Return the index of the solution's first action among the legal actions; None without a solution."""
-        if self.solution is None or self.state is None:
-            return None
-        legal = self.game.legal(self.state[None]).actions
-        return int(np.flatnonzero(legal == self.solution.actions[0])[0])
+def by_subsets(reached: Reached, state: States, prospect: Prospect, fit: Fit | None, seed: int) -> Steps:
+    """Search by subsets; again and again with other orders of actions, each time twice as long."""
+    rng, limit = np.random.default_rng(seed), _FIRST_TRY
+    bans = np.zeros((len(reached.states), words(len(reached.game.circuit.actions[0]))), np.uint64)  # type: ignore[union-attr]
+    while True:
+        for number, positions in enumerate(_subsets(reached, state, prospect, fit, bans, rng)):
+            yield positions
+            if number >= limit:
+                break
+        else:
+            return
+        limit *= 2
+
+
+def _subsets(
+    reached: Reached, state: States, prospect: Prospect, fit: Fit | None, bans: States, rng: np.random.Generator
+) -> Steps:
+    best = reached.best
+    reached.plant(state)
+    reached.best = best  # of an earlier order
+    bans[0], stack = 0, [0]
+    while stack and not reached.is_full:
+        row = stack.pop()
+        children, ban = _pruned(reached, row, bans[row], prospect)
+        if fit is not None and len(children.actions) > 1:
+            children = children.some(_most_urgent(fit, reached.states[row], children.states))
+        first = reached.num
+        reached.keep(children, rng.permutation(len(children.actions)))
+        rows = slice(first, reached.num)
+        earlier = np.concatenate([ban[None], action_bits(reached.actions[rows], len(ban))])[:-1]
+        bans[rows] = np.bitwise_or.accumulate(earlier, axis=0)
+        stack += reversed(range(first, reached.num))
+        yield reached.computed
+
+
+def _pruned(reached: Reached, row: int, ban: States, prospect: Prospect) -> tuple[Children, States]:
+    """Return the children of a row without hopeless ones, and the banned actions; only one if its action is needed."""
+    children = reached.expand(np.array([row], np.int32))
+    bits = action_bits(children.actions, len(ban))
+    which = np.flatnonzero(~children.terminal & ~(bits & ban).any(axis=1))
+    while True:
+        hopeful = prospect.can_end(children.states[which], reached.above, np.repeat(ban[None], len(which), axis=0))
+        if hopeful.all():
+            break
+        ban = ban | np.bitwise_or.reduce(bits[which[~hopeful]], axis=0)
+        which = which[hopeful]
+    without = np.concatenate([ban[None], ban | bits[which]])
+    states = np.repeat(reached.states[row : row + 1], len(without), axis=0)
+    needed = ~prospect.can_end(states, reached.above, without)
+    if needed[0]:
+        which = which[:0]
+    elif needed.any():
+        which = which[np.argmax(needed[1:])][None]
+    return children.some(which), ban
+
+
+def _most_urgent(fit: Fit, state: States, following: States) -> NDArray[np.int64]:
+    """Return the indices of those children that make the same part of the goal true, a part with the fewest such."""
+    gains = fit.held_parts(following) & ~fit.held_parts(state[None])
+    counts = gains.sum(axis=0)
+    if not counts.any():
+        return np.arange(len(following))
+    return np.flatnonzero(gains[:, np.argmin(np.where(counts, counts, len(following) + 1))])
+
+
+def action_bits(actions: NDArray[np.int32], num_words: int) -> States:
+    """Return rows with one bit each, that of an action, uint64[n, words]."""
+    rows = np.zeros((len(actions), num_words), np.uint64)
+    rows[np.arange(len(actions)), actions >> 6] = np.uint64(1) << (actions & 63).astype(np.uint64)
+    return rows
+
+
+def _fits(game: Game, fit: Fit | None, states: States) -> NDArray[np.float64]:
+    """Return how promising positions are, from 0 to 1: the mean of their fit and of their goal, if they have one."""
+    goals: NDArray[np.float64] = np.maximum(game.evaluate(states)[1][:, 0], 0) / 100.0
+    return goals if fit is None else (goals + fit.of(states)) / 2
 
 
 class Trial(NamedTuple):
@@ -261,9 +320,6 @@ class Trial(NamedTuple):
     goal: int
     states: States
     actions: NDArray[np.int32]
-
-
-_Ply: TypeAlias = tuple[NDArray[np.int64], States, NDArray[np.int32]]  # lanes, their positions, their actions
 
 
 class PolicySearch:
@@ -425,3 +481,158 @@ def adapt(policies: F32x2, search: int, offsets: I64, legal: I32, actions: I32, 
         before = int(actions[i])
     for j in range(offsets[actions.size]):
         policies[search, codes[j]] += changes[j]
+
+
+class PuzzleSearch:
+    """Search of the best sequence of actions in a puzzle. It can be stopped and resumed at any time.
+
+    Args:
+        game: game with one role
+        memory: limit on the memory in MiB
+        max_plies: maximum number of plies of a random match
+        methods: names of the methods to use, of those in SHARES; all if it is not given
+
+    `solution` is the best solution from `state` on; None if no end of the match has been reached yet.
+    """
+
+    def __init__(
+        self,
+        game: Game,
+        memory: float = MEMORY_MIB,
+        max_plies: int = MAX_PLIES,
+        methods: tuple[str, ...] = tuple(SHARES),
+    ) -> None:
+        self.game, self._max_plies, self._methods = game, min(max_plies, _MOST_PLIES), methods
+        self._bytes = int(memory * MIB / 4)  # of each method with a table of positions
+        self.top = max(game.goal_values[0], default=0)
+        self._counter = step_counter(game)
+        self._fit = Fit.of_goal(game)
+        self.state: States | None = None
+        self.solution: Solution | None = None
+        self.forget()
+
+    def begin(self, state: States, key: np.uint64, known: Solution | None = None) -> None:
+        """Begin a new search below a state, uint64[words]. `known` is a solution from there."""
+        self.state, self.solution, self._is_exhausted = state.copy(), known, False
+        self._seconds = 0.0  # of the longest step
+        clocks = seeming_clocks(self.game, state, int(extend(key, _CLOCKS)))
+        mask = ~clocks if self._counter is None else ~(clocks | self._counter.mask)
+        self._prospect = Prospect.of_game(self.game, ~mask)
+        self._work = {name: 0.0 for name in self._methods}
+        self._bests: dict[str, Reached | PolicySearch] = {}
+        self._running = {name: self._start(name, mask, np.uint64(extend(key, _PLAYING))) for name in self._methods}
+        self._raise_aim()
+
+    def forget(self) -> None:
+        """Forget the position and its solution; keep what depends on the game only."""
+        self.state = self.solution = None
+        self._is_exhausted = False
+        self._running, self._bests = {}, {}
+
+    def _start(self, name: str, mask: States, key: np.uint64) -> Steps:
+        """Start a method."""
+        game, state = self.game, self.state
+        assert state is not None
+        if name == "NRPA":
+            policies = self._bests[name] = PolicySearch(game, self._fit, self._max_plies)
+            return policies.steps(state, key)
+        if name == "by subsets":
+            if self._prospect is None:
+                return iter(())
+            reached = self._bests[name] = Reached(game, self._bytes // 4)  # it tests the children itself
+            return by_subsets(reached, state, self._prospect, self._fit, int(key))
+        reached = self._bests[name] = Reached(game, self._bytes, self._prospect)
+        if name == "breadth first":
+            return self._exhaust(reached)
+        if name == "by width":
+            return by_width(reached, state, FactBits(game, mask))
+        if name == "deepest first":
+            return deepest_first(reached, state, mask, int(key))
+        return best_first(reached, state, FactBits(game, mask), self._fit, mask)
+
+    def _exhaust(self, reached: Reached) -> Steps:
+        """Search breadth first, at first without the facts that count plies, which proves the value in most puzzles."""
+        assert self.state is not None
+        counters: list[StepCounter | None] = [self._counter, None] if self._counter is not None else [None]
+        for counter in counters:
+            search = Exhaustion(reached, self.state, counter)
+            yield from search.steps()
+            self._keep("breadth first")
+            reached_goal = self.solution.goal if self.solution is not None else 0
+            if search.is_complete and search.bound <= reached_goal:
+                self._is_exhausted = True
+                return
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether no better solution exists."""
+        return self._is_exhausted or (self.solution is not None and self.solution.goal >= self.top)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether there is something left to search."""
+        return bool(self._running) and not self.is_proved
+
+    def is_at(self, state: States) -> bool:
+        """Return whether the search is below this state, uint64[words]."""
+        return self.state is not None and np.array_equal(self.state, state)
+
+    def advance(self, state: States, key: np.uint64) -> None:
+        """Go on below another state. If the solution leads there, its rest is kept, also the proof of its value."""
+        rest = self.solution.after(state) if self.solution is not None else None
+        is_best = self.is_proved and rest is not None
+        self.begin(state, key, rest)
+        self._is_exhausted = is_best
+
+    def run(self, simulations: int | None = None, deadline: float | None = None) -> int:
+        """Search until a budget is used up or the value is proved.
+
+        Args:
+            simulations: stop after so many simulations; 32 computed positions count as one
+            deadline: time to stop at, in seconds of `time.monotonic`
+
+        Returns:
+            The number of simulations.
+        """
+        limit, done = simulations and simulations * POSITIONS_OF_A_WALK, 0
+        while self.is_running and (limit is None or done < limit):
+            begin = monotonic()
+            if deadline is not None and begin + self._seconds > deadline:
+                break
+            name = min(self._running, key=lambda name: self._work[name])
+            positions = self._step(name)
+            seconds = monotonic() - begin
+            self._seconds = max(0.5 * self._seconds, seconds)
+            self._work[name] += (seconds if deadline is not None else _NOMINAL * positions) / SHARES[name]
+            done += positions
+        return -(-done // POSITIONS_OF_A_WALK)
+
+    def _step(self, name: str) -> int:
+        """Let a method make a step; return the number of positions."""
+        positions = next(self._running[name], None)
+        if positions is None:
+            del self._running[name]
+            return 0
+        self._keep(name)
+        return max(positions, 1)
+
+    def _keep(self, name: str) -> None:
+        """Keep the best end of a method if it is better than the solution."""
+        best = self._bests[name].best
+        if best is not None and (self.solution is None or best.goal > self.solution.goal):
+            assert self.state is not None
+            self.solution = Solution.replayed(self.game, self.state, best.actions, name)
+            self._raise_aim()
+
+    def _raise_aim(self) -> None:
+        """Tell all methods that only better ends than the solution are of use."""
+        for best in self._bests.values():
+            if isinstance(best, Reached) and self.solution is not None:
+                best.above = max(best.above, self.solution.goal)
+
+    def choice(self) -> int | None:
+        """Return the index of the solution's first action among the legal actions; None without a solution."""
+        if self.solution is None or self.state is None:
+            return None
+        legal = self.game.legal(self.state[None]).actions
+        return int(np.flatnonzero(legal == self.solution.actions[0])[0])

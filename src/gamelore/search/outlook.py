@@ -1,53 +1,33 @@
-"""Searches that expand positions of a puzzle: breadth first, by width, and best first. Each is a generator.
+"""Positions of a puzzle: those that a search has reached, and what they promise (novelty, fit, prospect).
 
-A *puzzle* is a game with one role, so a sequence of its actions has one result. All searches work in large batches, and
-yield the number of positions that they have computed since the last time.
+A *puzzle* is a game with one role. The searches of puzzles.py keep positions in a table, `Reached`, and rank them by
+three measures. All of them work on large batches.
 
-**Breadth first** expands every position once. If it ends, it has seen the best end, which proves the value. Facts that
-count plies make a new position of every repetition. They are masked: two positions that differ in these facts only are
-one position, of which the first is kept. It is the one with the most plies left, so everything that is reachable from a
-later one within its plies is reachable from the first one, too. A match can still end by the count alone, in a position
-that would have been reached later. Therefore the goals at the end of the count are an upper bound of such results.
+**Novelty**: the width of a position is 1 if it makes a fact true for the first time in the search, and 2 if it does so
+for a pair of facts (Lipovetzky & Geffner 2012). A fact that counts plies would make every position new, so facts that
+seem to count are left out.
 
-**By width** is iterated width, IW(1) and IW(2) (Lipovetzky & Geffner 2012): breadth first, but a position is kept only
-if it makes a fact (a pair of facts) true for the first time in the search. So IW(1) keeps at most one position for each
-fact.
+**Fit** says how much of the condition of a goal holds: of a conjunction the mean of its parts, of a disjunction the
+largest of its parts, of a fact 0 or 1. So it is 1 if and only if the condition holds. Fluxplayer values positions in a
+similar way (Schiffel & Thielscher 2007).
 
-**Best first** expands the positions with the smallest width first, among these the ones that fit the highest goal best,
-among these the latest (best-first width search; Lipovetzky & Geffner 2017). Widths are counted apart for each level of
-the fit. A counted fact of plies would make every position new, so novelty is counted without facts that seem to count.
-
-The *fit* of a position says how much of the condition of a goal holds: of a conjunction the mean of its parts, of a
-disjunction the largest of its parts, of a fact 0 or 1. So it is 1 if and only if the condition holds. Fluxplayer values
-positions in a similar way (Schiffel & Thielscher 2007).
-
-**Deepest first** expands the deepest positions first, among these the children of positions with many moves, which
-suits puzzles that fill something without a conflict. It begins again and again, with noise in the number of moves.
-
-**By subsets** is for puzzles in which the order of actions does not matter. It is a depth-first search that bans
-actions: those which made a position hopeless (see below), and those which were tried before, since a solution with them
-has been looked for there. If a position without an action were hopeless, the action is needed, and no other is tried.
-So it is propagation of constraints; in other puzzles the bans leave solutions out, and the search ends soon.
-
-All searches drop *hopeless* positions, from which no end with a better goal than the best so far can be reached, not
-even in a relaxation of the rules (Bonet & Geffner 2001, for planning): a fact that can hold at some time can hold or
-not at any later time, and all actions whose conditions can hold are made together.
+**Prospect**: a position is *hopeless* if no end with a better goal than the best so far can be reached, not even in a
+relaxation of the rules, as in planning (Bonet & Geffner 2001): a fact that can hold at some time can hold or not at any
+later time, and all actions whose conditions can hold are made together. So no hopeless position is on the way to a
+better end. It takes less than a microsecond for a position of most puzzles.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..analysis.symmetry import StepCounter
 from ..circuit.aig import FALSE, TRUE, Circuit, GateLiteral, needed_nodes
-from ..circuit.tape import LANES, words
+from ..circuit.tape import LANES
 from ..game.engines import pack_bits
 from ..players.kernel import I32, I64, U64, Bool, F32x2, U64x2, inlined, kernel
-from ..players.position_graph import MIB
 from ..players.random_streams import mix
 
 if TYPE_CHECKING:
@@ -55,24 +35,16 @@ if TYPE_CHECKING:
 
 States: TypeAlias = NDArray[np.uint64]
 Ints: TypeAlias = NDArray[np.int32]
-Steps: TypeAlias = Iterator[int]
 
-WIDTHS = (1, 2)
-LEVELS = 32  # of the fit, for the widths of the best-first search
 CHILDREN = 2048  # positions to compute in a step
 BY_REASONER = 16  # the same for the reasoner, which takes a millisecond for each
 _FIRST_SLOTS = 1 << 12
 _BITS = 64  # of a word
-_MOST_BITS = 8192  # of a state, for pairs of facts
-_MOST_PAIR_BYTES = 64 * MIB  # of all levels of the best-first search
 _MOST_GATES = 30_000  # of a circuit whose relaxation is computed
 _ALL = ~np.uint64(0)
 _MOST_OPERANDS = 20_000  # of the gates of a fit; above it takes too long
 _BLOCK = 64  # positions whose fit is computed together
 _LAST_ROW = (1 << 31) - 1
-_FIRST_TRY = 500  # positions to expand in the first order of actions
-_FIRST_DIVE = 100_000  # positions; each dive is longer than the one before by so many
-_DEEPEST, _RANKS, _MOST_RANK, _NOISE = (1 << 15) - 1, 32, (1 << 16) - 1, 0.1  # of the order of dives
 _OPEN = 0.5  # fit of a condition that is not known
 _UNKNOWN, _FIRST_VALUE = 2, 3  # indices of values of a fit
 _MATCHES, _LEAST_MATCHES, _PLIES = 64, 8, 64  # random matches that show which facts seem to count plies
@@ -123,8 +95,8 @@ class Prospect:
         asked = needed_nodes(circuit, [*legal, self._end, *(literal for _, literal in self._goals)])
         needed = needed_nodes(circuit, following)
         left, right = np.array(circuit.left, np.int32), np.array(circuit.right, np.int32)
-        gates = [np.flatnonzero(part & (left >= 0)).astype(np.int32) for part in (asked, needed & ~asked)]
-        self._program = left, right, *gates, np.array(following, np.int32), np.array(legal, np.int32)
+        first, then = (np.flatnonzero(part & (left >= 0)).astype(np.int32) for part in (asked, needed & ~asked))
+        self._program = left, right, first, then, np.array(following, np.int32), np.array(legal, np.int32)
         self._clocks = clocks
         self._can = np.zeros((2 * nodes, LANES // _BITS), np.uint64)
         self._allowed = np.zeros((circuit.num_actions, LANES // _BITS), np.uint64)
@@ -200,7 +172,7 @@ def _follow(following: I32, can: U64x2) -> bool:
                 old = can[2 + 2 * fact + side, word]
                 can[2 + 2 * fact + side, word] = old | can[following[fact] ^ side, word]
                 new |= can[2 + 2 * fact + side, word] ^ old
-    return new != np.uint64(0)
+    return bool(new != np.uint64(0))
 
 
 @kernel
@@ -340,208 +312,6 @@ def successors(game: Game, states: States) -> Children:
     return Children(following, parents, legal.actions, terminal, goals[:, 0])
 
 
-class Exhaustion:
-    """Breadth-first search of all positions below a state, without repetitions.
-
-    Args:
-        counter: facts that count plies, to be masked; None to compare all facts
-
-    `bound` is an upper bound of all goals when the search has ended with `is_complete`.
-    """
-
-    def __init__(self, reached: Reached, state: States, counter: StepCounter | None) -> None:
-        self.reached, self.bound, self.is_complete = reached, 0, False
-        self._counter = counter
-        reached.plant(state, None if counter is None else ~counter.mask)
-
-    def steps(self) -> Steps:
-        """Search; see the module."""
-        reached, cursor = self.reached, 0
-        self._note(reached.states[:1])
-        while cursor < reached.num:
-            end = min(cursor + reached.batch, reached.num)
-            children = reached.expand(np.arange(cursor, end, dtype=np.int32))
-            self.bound = max(self.bound, int(children.goals[children.terminal].max(initial=0)))
-            cursor = end
-            self._note(reached.add_new(children))
-            yield reached.computed
-            if reached.is_full:
-                return
-        self.is_complete = True
-
-    def _note(self, states: States) -> None:
-        """Raise the bound by the goals that positions would have at the end of the count."""
-        if self._counter is not None and self._counter.ends and len(states):
-            goals = self.reached.game.evaluate(states & ~self._counter.mask | self._counter.last)[1]
-            self.bound = max(self.bound, int(goals.max()))
-
-
-def by_width(reached: Reached, state: States, facts: FactBits) -> Steps:
-    """Search by IW(1), then IW(2)."""
-    for width in WIDTHS:
-        if width == 1 or facts.num_bits <= _MOST_BITS:
-            yield from _iterated_width(reached, state, facts, width)
-
-
-def _iterated_width(reached: Reached, state: States, facts: FactBits, width: int) -> Steps:
-    reached.plant(state)
-    seen = Novelty(facts.num_bits, 1, width)
-    seen.widths(facts.of(state[None]), np.zeros((1, facts.num_bits // _BITS), np.uint64), np.zeros(1, np.int64))
-    cursor = 0
-    while cursor < reached.num:
-        end = min(cursor + reached.batch, reached.num)
-        children = reached.expand(np.arange(cursor, end, dtype=np.int32))
-        cursor = end
-        inner = np.flatnonzero(~children.terminal)
-        bits, before = facts.of(children.states[inner]), facts.of(reached.states[children.parents[inner]])
-        new = inner[seen.widths(bits, before, np.zeros(len(inner), np.int64)) <= width]
-        reached.keep(children, new)
-        yield reached.computed
-
-
-def best_first(reached: Reached, state: States, facts: FactBits, fit: Fit | None, mask: States) -> Steps:
-    """Search best first; repetitions are found by the facts of the mask."""
-    reached.plant(state, mask)
-    width = 2 if LEVELS * pair_bytes(facts.num_bits) <= _MOST_PAIR_BYTES else 1
-    seen, heap = Novelty(facts.num_bits, LEVELS, width), np.zeros(1024, np.int64)
-    heap, size = _pushed(heap, 0, _keys(np.zeros(1, np.int64), np.zeros(1, np.float32), np.zeros(1, np.int64)))
-    share = 8 if reached.game.engine == "native" else 1  # a smaller batch follows the order more closely
-    while size and not reached.is_full:
-        rows = np.zeros(min(max(1, reached.batch // share), size), np.int32)
-        size = _pop(heap, size, rows)
-        children = reached.expand(rows)
-        states = reached.add_new(children)
-        fits = _fits(reached.game, fit, states)
-        new = np.arange(reached.num - len(states), reached.num)
-        before = facts.of(reached.states[reached.parents[new]])
-        widths = seen.widths(facts.of(states), before, (fits * (LEVELS - 1)).astype(np.int64))
-        keys = _keys(widths, fits, new)
-        heap, size = _pushed(heap, size, keys)
-        yield reached.computed
-
-
-def deepest_first(reached: Reached, state: States, mask: States, seed: int) -> Steps:
-    """Search depth first, in turn among the children of positions with many moves; again and again with other noise."""
-    rng, work = np.random.default_rng(seed), _FIRST_DIVE
-    while True:
-        spent = 0
-        for positions in _dive(reached, state, mask, rng):
-            spent += positions
-            yield positions
-            if spent > work:
-                break
-        else:
-            return  # all positions were seen, or the table is full
-        work += _FIRST_DIVE
-
-
-def _dive(reached: Reached, state: States, mask: States, rng: np.random.Generator) -> Steps:
-    best = reached.best
-    reached.plant(state, mask)
-    reached.best = best  # of an earlier dive
-    depths = np.zeros(len(reached.states), np.int64)
-    heap, size = _pushed(np.zeros(1024, np.int64), 0, np.full(1, _LAST_ROW))
-    while size and not reached.is_full:
-        rows = np.zeros(min(max(1, reached.batch // 8), size), np.int32)
-        size = _pop(heap, size, rows)
-        children = reached.expand(rows)
-        moves = np.bincount(np.searchsorted(np.sort(rows), children.parents), minlength=len(rows))
-        first = reached.num
-        reached.add_new(children)
-        new = np.arange(first, reached.num)
-        parents = reached.parents[new]
-        depths[new] = depths[parents] + 1
-        choice = moves[np.searchsorted(np.sort(rows), parents)] * (1 + _NOISE * rng.random(len(new)))
-        rank = (_MOST_RANK - np.minimum(_RANKS * choice, _MOST_RANK)).astype(np.int64)
-        keys = np.maximum(_DEEPEST - depths[new], 0) << 47 | rank << 31 | _LAST_ROW - new
-        heap, size = _pushed(heap, size, keys)
-        yield reached.computed
-
-
-def by_subsets(reached: Reached, state: States, prospect: Prospect, fit: Fit | None, seed: int) -> Steps:
-    """Search by subsets; again and again with other orders of actions, each time twice as long."""
-    rng, limit = np.random.default_rng(seed), _FIRST_TRY
-    bans = np.zeros((len(reached.states), words(len(reached.game.circuit.actions[0]))), np.uint64)  # type: ignore[union-attr]
-    while True:
-        for number, positions in enumerate(_subsets(reached, state, prospect, fit, bans, rng)):
-            yield positions
-            if number >= limit:
-                break
-        else:
-            return
-        limit *= 2
-
-
-def _subsets(
-    reached: Reached, state: States, prospect: Prospect, fit: Fit | None, bans: States, rng: np.random.Generator
-) -> Steps:
-    best = reached.best
-    reached.plant(state)
-    reached.best = best  # of an earlier order
-    bans[0], stack = 0, [0]
-    while stack and not reached.is_full:
-        row = stack.pop()
-        children, ban = _pruned(reached, row, bans[row], prospect)
-        if fit is not None and len(children.actions) > 1:
-            children = children.some(_most_urgent(fit, reached.states[row], children.states))
-        first = reached.num
-        reached.keep(children, rng.permutation(len(children.actions)))
-        rows = slice(first, reached.num)
-        earlier = np.concatenate([ban[None], action_bits(reached.actions[rows], len(ban))])[:-1]
-        bans[rows] = np.bitwise_or.accumulate(earlier, axis=0)
-        stack += reversed(range(first, reached.num))
-        yield reached.computed
-
-
-def _pruned(reached: Reached, row: int, ban: States, prospect: Prospect) -> tuple[Children, States]:
-    """Return the children of a row without hopeless ones, and the banned actions; only one if its action is needed."""
-    children = reached.expand(np.array([row], np.int32))
-    bits = action_bits(children.actions, len(ban))
-    which = np.flatnonzero(~children.terminal & ~(bits & ban).any(axis=1))
-    while True:
-        hopeful = prospect.can_end(children.states[which], reached.above, np.repeat(ban[None], len(which), axis=0))
-        if hopeful.all():
-            break
-        ban = ban | np.bitwise_or.reduce(bits[which[~hopeful]], axis=0)
-        which = which[hopeful]
-    without = np.concatenate([ban[None], ban | bits[which]])
-    states = np.repeat(reached.states[row : row + 1], len(without), axis=0)
-    needed = ~prospect.can_end(states, reached.above, without)
-    if needed[0]:
-        which = which[:0]
-    elif needed.any():
-        which = which[np.argmax(needed[1:])][None]
-    return children.some(which), ban
-
-
-def _most_urgent(fit: Fit, state: States, following: States) -> NDArray[np.int64]:
-    """Return the indices of those children that make the same part of the goal true, a part with the fewest such."""
-    gains = fit.held_parts(following) & ~fit.held_parts(state[None])
-    counts = gains.sum(axis=0)
-    if not counts.any():
-        return np.arange(len(following))
-    return np.flatnonzero(gains[:, np.argmin(np.where(counts, counts, len(following) + 1))])
-
-
-def action_bits(actions: Ints, num_words: int) -> States:
-    """Return rows with one bit each, that of an action, uint64[n, words]."""
-    rows = np.zeros((len(actions), num_words), np.uint64)
-    rows[np.arange(len(actions)), actions >> 6] = np.uint64(1) << (actions & 63).astype(np.uint64)
-    return rows
-
-
-def _fits(game: Game, fit: Fit | None, states: States) -> NDArray[np.float32]:
-    """Return how promising positions are, from 0 to 1: the mean of their fit and of their goal, if they have one."""
-    goals = np.maximum(game.evaluate(states)[1][:, 0], 0) / np.float32(100)
-    return goals if fit is None else (goals + fit.of(states)) / np.float32(2)
-
-
-def _keys(widths: NDArray[np.int64], fits: NDArray[np.float32], rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return keys that order positions by width, then by fit (large first), then by row (large first)."""
-    misfits = ((1 - fits.astype(np.float64)) * (1 << 20)).astype(np.int64)
-    return widths << 52 | misfits << 31 | _LAST_ROW - rows
-
-
 class FactBits:
     """Facts of positions as bits for novelty, uint64[n, words], without the facts of a mask.
 
@@ -596,7 +366,7 @@ class Novelty:
 @inlined
 def _lowest(word: np.uint64) -> int:
     """Return the index of the lowest 1 of a word that is not 0; for use inside kernels."""
-    return _LOWEST_BIT[np.int64((word & (~word + _ONE)) * _DE_BRUIJN >> _SHIFT)]
+    return int(_LOWEST_BIT[np.int64((word & (~word + _ONE)) * _DE_BRUIJN >> _SHIFT)])
 
 
 @inlined
@@ -605,7 +375,7 @@ def _is_new(table: U64x2, level: int, index: int) -> bool:
     word, bit = index >> 6, _ONE << np.uint64(index & 63)
     old = table[level, word]
     table[level, word] = old | bit
-    return (old & bit) == np.uint64(0)
+    return bool((old & bit) == np.uint64(0))
 
 
 @kernel
@@ -681,13 +451,6 @@ def _add_new(
     return num
 
 
-def _pushed(heap: NDArray[np.int64], size: int, keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
-    """Return a binary heap with more keys, and its size."""
-    if size + len(keys) > len(heap):
-        heap = np.concatenate([heap, np.zeros(len(heap) + len(keys), np.int64)])
-    return heap, _push(heap, size, keys)
-
-
 @kernel
 def _push(heap: I64, size: int, keys: I64) -> int:
     for key in keys:
@@ -719,6 +482,26 @@ def _pop(heap: I64, size: int, rows: I32) -> int:
     return size
 
 
+class Agenda:
+    """Rows in the order of their ranks; among equal ranks, the row that was added last is the first."""
+
+    def __init__(self) -> None:
+        self._heap = np.zeros(1024, np.int64)
+        self.size = 0
+
+    def add(self, ranks: NDArray[np.int64], rows: NDArray[Any]) -> None:
+        """Add rows with ranks from 0 to 2**32 - 1."""
+        if self.size + len(rows) > len(self._heap):
+            self._heap = np.concatenate([self._heap, np.zeros(len(self._heap) + len(rows), np.int64)])
+        self.size = _push(self._heap, self.size, ranks << 31 | _LAST_ROW - rows)
+
+    def take(self, most: int) -> Ints:
+        """Take out the first rows, at most so many."""
+        rows = np.zeros(min(most, self.size), np.int32)
+        self.size = _pop(self._heap, self.size, rows)
+        return rows
+
+
 class Fit:
     """How much of a condition holds in positions: a program over the literals of a circuit, see the module.
 
@@ -743,7 +526,8 @@ class Fit:
         self._result = np.array([index[condition]], np.int32)
         parts_of_all = parts[condition] if parts[condition] and not condition & 1 else [condition]
         self._results = np.array([index[part] for part in parts_of_all], np.int32)
-        self._program = tuple(np.array(column, np.int32) for column in (facts, operands, ends, kinds))
+        columns = np.array(facts, np.int32), np.array(operands, np.int32), np.array(ends, np.int32)
+        self._program = *columns, np.array(kinds, np.int32)
         self._values = np.zeros((_FIRST_VALUE + len(facts) + len(kinds), _BLOCK), np.float32)
         self._values[1], self._values[_UNKNOWN] = 1, _OPEN
 
@@ -765,7 +549,8 @@ class Fit:
 
     def held_parts(self, states: States) -> NDArray[np.bool_]:
         """Return which parts of the condition hold, if it is a conjunction, bool[n, parts]."""
-        return self._computed(states, self._results) == 1
+        held: NDArray[np.bool_] = self._computed(states, self._results) == 1
+        return held
 
     def _computed(self, states: States, results: Ints) -> NDArray[np.float32]:
         fits = np.zeros((len(states), len(results)), np.float32)
