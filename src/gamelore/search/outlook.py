@@ -25,9 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..circuit.aig import FALSE, TRUE, Circuit, GateLiteral, needed_nodes
-from ..circuit.tape import LANES
+from ..circuit.tape import LANES, words
 from ..game.engines import pack_bits
 from ..players.kernel import I32, I64, U64, Bool, F32x2, U64x2, inlined, kernel
+from ..players.position_graph import longer
 from ..players.random_streams import mix
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class Prospect:
         left, right = np.array(circuit.left, np.int32), np.array(circuit.right, np.int32)
         first, then = (np.flatnonzero(part & (left >= 0)).astype(np.int32) for part in (asked, needed & ~asked))
         self._program = left, right, first, then, np.array(following, np.int32), np.array(legal, np.int32)
-        self._clocks = clocks
+        self._clocks, self.action_words = clocks, words(circuit.num_actions)
         self._can = np.zeros((2 * nodes, LANES // _BITS), np.uint64)
         self._allowed = np.zeros((circuit.num_actions, LANES // _BITS), np.uint64)
         loops = np.flatnonzero((left < 0) & (np.arange(nodes) > circuit.num_inputs))
@@ -216,16 +217,17 @@ class Reached:
     states   uint64[rows, words]
     parents  int32[rows], the row before; -1 for the first position
     actions  int32[rows], the action that leads from there
+    depths   int32[rows], number of actions from the first position
     slots    int32[a power of two], hash table of rows + 1; 0 in an empty slot
 
-    The system gives memory to the rows only as they fill; the hash table grows.
+    All arrays grow as they fill, so a small search takes little time and memory.
     """
 
     def __init__(self, game: Game, num_bytes: int, prospect: Prospect | None = None) -> None:
         self.game, self.num, self._prospect = game, 0, prospect
-        room = max(CHILDREN, num_bytes // (8 * game.num_words + 4 + 4 + 32))
-        self.states = np.zeros((room, game.num_words), np.uint64)
-        self.parents, self.actions = np.zeros((2, room), np.int32)
+        self._most = max(CHILDREN, num_bytes // (8 * game.num_words + 3 * 4 + 32))
+        self.states = np.zeros((min(_FIRST_SLOTS, self._most), game.num_words), np.uint64)
+        self.parents, self.actions, self.depths = np.zeros((3, len(self.states)), np.int32)
         self.slots = np.zeros(_FIRST_SLOTS, np.int32)
         self.best: Ending | None = None
         self.above = 0  # only ends with a goal above this are of use
@@ -235,7 +237,7 @@ class Reached:
 
     @property
     def is_full(self) -> bool:
-        return self.num == len(self.states)
+        return self.num == self._most
 
     @property
     def batch(self) -> int:
@@ -249,13 +251,23 @@ class Reached:
         self.num, self.best = 0, None
         self.slots = np.zeros(_FIRST_SLOTS, np.int32)
         self._add(state[None], np.full(1, -1, np.int32), np.full(1, -1, np.int32), np.zeros(1, np.bool_))
+        self.depths[0] = 0
+
+    def _make_room(self, rows: int) -> None:
+        """Make the arrays longer if there is no room for so many rows more."""
+        if self.num + rows > len(self.states):
+            length = min(self._most, 2 * (self.num + rows))
+            self.states, self.parents = longer(self.states, length), longer(self.parents, length)
+            self.actions, self.depths = longer(self.actions, length), longer(self.depths, length)
 
     def _add(self, states: States, parents: Ints, actions: Ints, skipped: NDArray[np.bool_]) -> None:
         if 2 * (self.num + len(states)) > len(self.slots):
             self.slots = np.zeros(1 << (4 * (self.num + len(states))).bit_length(), np.int32)
             _refill(self.states, self.num, self._mask, self.slots)
-        columns = self.states, self.parents, self.actions, self.slots
+        self._make_room(len(states))
+        columns, first = (self.states, self.parents, self.actions, self.slots), self.num
         self.num = _add_new(states, parents, actions, skipped, self._mask, *columns, self.num)
+        self.depths[first : self.num] = self.depths[self.parents[first : self.num]] + 1
 
     def add_new(self, children: Children) -> States:
         """Add the children that are not terminal and not there yet; return their states."""
@@ -265,10 +277,12 @@ class Reached:
 
     def keep(self, children: Children, indices: NDArray[np.int64]) -> None:
         """Add some children without a comparison, as long as there is room."""
-        indices = indices[: len(self.states) - self.num]
+        indices = indices[: self._most - self.num]
+        self._make_room(len(indices))
         rows = slice(self.num, self.num + len(indices))
         self.states[rows], self.parents[rows] = children.states[indices], children.parents[indices]
         self.actions[rows] = children.actions[indices]
+        self.depths[rows] = self.depths[self.parents[rows]] + 1
         self.num += len(indices)
 
     def expand(self, rows: NDArray[np.int32]) -> Children:

@@ -51,7 +51,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..analysis.symmetry import StepCounter, step_counter
-from ..circuit.tape import LANES, words
+from ..circuit.tape import LANES
 from ..players.kernel import F64, I32, I64, F32x2, inlined, kernel
 from ..players.position_graph import MIB
 from ..players.random_streams import extend, mix, unit
@@ -89,7 +89,7 @@ _Ply: TypeAlias = tuple[NDArray[np.int64], States, NDArray[np.int32]]  # lanes, 
 
 
 @dataclass(frozen=True)
-class Solution:
+class PuzzleSolution:
     """Actions from a position to the end of the match, and the goal that they reach.
 
     goal     0 to 100
@@ -104,7 +104,7 @@ class Solution:
     method: str
 
     @classmethod
-    def replayed(cls, game: Game, state: States, actions: NDArray[np.int32], method: str) -> Solution:
+    def replayed(cls, game: Game, state: States, actions: NDArray[np.int32], method: str) -> PuzzleSolution:
         """Return the solution that consists of legal actions, with its goal as the rules say it."""
         states = [state]
         for action in actions:
@@ -112,12 +112,12 @@ class Solution:
         goal = max(int(game.evaluate(states[-1][None])[1][0, 0]), 0)
         return cls(goal, actions, np.array(states), method)
 
-    def after(self, state: States) -> Solution | None:
+    def after(self, state: States) -> PuzzleSolution | None:
         """Return the part of the solution from a position on; None if it is not on the way, or is the end."""
         places = np.flatnonzero((self.states[:-1] == state).all(axis=1))
         if not len(places):
             return None
-        return Solution(self.goal, self.actions[places[0] :], self.states[places[0] :], self.method)
+        return PuzzleSolution(self.goal, self.actions[places[0] :], self.states[places[0] :], self.method)
 
 
 class Exhaustion:
@@ -217,7 +217,6 @@ def _dive(reached: Reached, state: States, mask: States, rng: np.random.Generato
     best = reached.best
     reached.plant(state, mask)
     reached.best = best  # of an earlier dive
-    depths = np.zeros(len(reached.states), np.int64)
     agenda = Agenda()
     agenda.add(np.zeros(1, np.int64), np.zeros(1, np.int64))
     while agenda.size and not reached.is_full:
@@ -228,19 +227,17 @@ def _dive(reached: Reached, state: States, mask: States, rng: np.random.Generato
         reached.add_new(children)
         new = np.arange(first, reached.num)
         parents = reached.parents[new]
-        depths[new] = depths[parents] + 1
         choice = moves[np.searchsorted(np.sort(rows), parents)] * (1 + _NOISE * rng.random(len(new)))
         rank = (_MOST_RANK - np.minimum(_RANKS * choice, _MOST_RANK)).astype(np.int64)
-        agenda.add(np.maximum(_DEEPEST - depths[new], 0) * (_MOST_RANK + 1) + rank, new)
+        agenda.add(np.maximum(_DEEPEST - reached.depths[new].astype(np.int64), 0) * (_MOST_RANK + 1) + rank, new)
         yield reached.computed
 
 
 def by_subsets(reached: Reached, state: States, prospect: Prospect, fit: Fit | None, seed: int) -> Steps:
     """Search by subsets; again and again with other orders of actions, each time twice as long."""
     rng, limit = np.random.default_rng(seed), _FIRST_TRY
-    bans = np.zeros((len(reached.states), words(len(reached.game.circuit.actions[0]))), np.uint64)  # type: ignore[union-attr]
     while True:
-        for number, positions in enumerate(_subsets(reached, state, prospect, fit, bans, rng)):
+        for number, positions in enumerate(_subsets(reached, state, prospect, fit, rng)):
             yield positions
             if number >= limit:
                 break
@@ -249,13 +246,12 @@ def by_subsets(reached: Reached, state: States, prospect: Prospect, fit: Fit | N
         limit *= 2
 
 
-def _subsets(
-    reached: Reached, state: States, prospect: Prospect, fit: Fit | None, bans: States, rng: np.random.Generator
-) -> Steps:
+def _subsets(reached: Reached, state: States, prospect: Prospect, fit: Fit | None, rng: np.random.Generator) -> Steps:
     best = reached.best
     reached.plant(state)
     reached.best = best  # of an earlier order
-    bans[0], stack = 0, [0]
+    bans = [np.zeros(prospect.action_words, np.uint64)]  # of each row
+    stack = [0]
     while stack and not reached.is_full:
         row = stack.pop()
         children, ban = _pruned(reached, row, bans[row], prospect)
@@ -263,9 +259,8 @@ def _subsets(
             children = children.some(_most_urgent(fit, reached.states[row], children.states))
         first = reached.num
         reached.keep(children, rng.permutation(len(children.actions)))
-        rows = slice(first, reached.num)
-        earlier = np.concatenate([ban[None], action_bits(reached.actions[rows], len(ban))])[:-1]
-        bans[rows] = np.bitwise_or.accumulate(earlier, axis=0)
+        earlier = np.concatenate([ban[None], action_bits(reached.actions[first : reached.num], len(ban))])[:-1]
+        bans += list(np.bitwise_or.accumulate(earlier, axis=0))
         stack += reversed(range(first, reached.num))
         yield reached.computed
 
@@ -313,7 +308,7 @@ def _fits(game: Game, fit: Fit | None, states: States) -> NDArray[np.float64]:
     return goals if fit is None else (goals + fit.of(states)) / 2
 
 
-class Trial(NamedTuple):
+class PolicyMatch(NamedTuple):
     """A match by a policy: its score, its goal, the positions before its moves uint64[n, words], and its actions."""
 
     score: float
@@ -327,12 +322,12 @@ class PolicySearch:
 
     def __init__(self, game: Game, fit: Fit | None, max_plies: int) -> None:
         self.game, self._fit, self._max_plies = game, fit, max_plies
-        self.best: Trial | None = None
+        self.best: PolicyMatch | None = None
         lanes = LANES_OF_REASONER if game.engine == "reasoner" else LANES
         self._searches = np.arange(lanes) * len(KINDS) // lanes  # of each lane
         self._kinds = np.array(KINDS, np.int64)
         self._policies = np.zeros((_LEVELS, len(KINDS), _CODES), np.float32)
-        self._bests: list[list[Trial | None]] = [[None] * len(KINDS) for _ in range(_LEVELS)]
+        self._bests: list[list[PolicyMatch | None]] = [[None] * len(KINDS) for _ in range(_LEVELS)]
 
     def steps(self, state: States, key: np.uint64) -> Steps:
         """Search; see `widths`."""
@@ -356,7 +351,7 @@ class PolicySearch:
         self._policies[level - 1] = self._policies[level]
         self._bests[level - 1] = [None] * len(KINDS)
 
-    def _learn(self, level: int, search: int, trial: Trial) -> None:
+    def _learn(self, level: int, search: int, trial: PolicyMatch) -> None:
         """Adapt the policy of a level to its best match, perhaps this one."""
         if not len(trial.actions):
             return
@@ -366,7 +361,7 @@ class PolicySearch:
         legal = self.game.legal(best.states)
         adapt(self._policies[level], search, legal.offsets, legal.actions, best.actions, KINDS[search], STEP)
 
-    def _play(self, state: States, key: np.uint64) -> Generator[int, None, list[Trial]]:
+    def _play(self, state: States, key: np.uint64) -> Generator[int, None, list[PolicyMatch]]:
         """Play a match in each lane; return the best match of each search."""
         states, lanes = np.repeat(state[None], len(self._searches), axis=0), np.arange(len(self._searches))
         ends, before = states.copy(), np.full(len(lanes), -1, np.int64)
@@ -389,7 +384,7 @@ class PolicySearch:
             yield len(lanes)
         return self._judged(ends, history)
 
-    def _judged(self, ends: States, history: Sequence[_Ply]) -> list[Trial]:
+    def _judged(self, ends: States, history: Sequence[_Ply]) -> list[PolicyMatch]:
         """Return the best match of each search, and keep the best that ended."""
         terminal, goals = self.game.evaluate(ends)
         goals = np.where(terminal, np.maximum(goals[:, 0], 0), -1)
@@ -405,7 +400,7 @@ class PolicySearch:
         return trials
 
 
-def _trial(lane: int, score: float, goal: int, no_states: States, history: Sequence[_Ply]) -> Trial:
+def _trial(lane: int, score: float, goal: int, no_states: States, history: Sequence[_Ply]) -> PolicyMatch:
     """Return the match of a lane."""
     states, actions = [no_states], []
     for lanes, before, made in history:
@@ -414,7 +409,7 @@ def _trial(lane: int, score: float, goal: int, no_states: States, history: Seque
             break
         states.append(before[place : place + 1])
         actions.append(int(made[place]))
-    return Trial(score, goal, np.concatenate(states), np.array(actions, np.int32))
+    return PolicyMatch(score, goal, np.concatenate(states), np.array(actions, np.int32))
 
 
 @inlined
@@ -508,10 +503,10 @@ class PuzzleSearch:
         self._counter = step_counter(game)
         self._fit = Fit.of_goal(game)
         self.state: States | None = None
-        self.solution: Solution | None = None
+        self.solution: PuzzleSolution | None = None
         self.forget()
 
-    def begin(self, state: States, key: np.uint64, known: Solution | None = None) -> None:
+    def begin(self, state: States, key: np.uint64, known: PuzzleSolution | None = None) -> None:
         """Begin a new search below a state, uint64[words]. `known` is a solution from there."""
         self.state, self.solution, self._is_exhausted = state.copy(), known, False
         self._seconds = 0.0  # of the longest step
@@ -580,9 +575,11 @@ class PuzzleSearch:
     def advance(self, state: States, key: np.uint64) -> None:
         """Go on below another state. If the solution leads there, its rest is kept, also the proof of its value."""
         rest = self.solution.after(state) if self.solution is not None else None
-        is_best = self.is_proved and rest is not None
-        self.begin(state, key, rest)
-        self._is_exhausted = is_best
+        if self.is_proved and rest is not None:
+            self.forget()
+            self.state, self.solution, self._is_exhausted = state.copy(), rest, True
+        else:
+            self.begin(state, key, rest)
 
     def run(self, simulations: int | None = None, deadline: float | None = None) -> int:
         """Search until a budget is used up or the value is proved.
@@ -621,7 +618,7 @@ class PuzzleSearch:
         best = self._bests[name].best
         if best is not None and (self.solution is None or best.goal > self.solution.goal):
             assert self.state is not None
-            self.solution = Solution.replayed(self.game, self.state, best.actions, name)
+            self.solution = PuzzleSolution.replayed(self.game, self.state, best.actions, name)
             self._raise_aim()
 
     def _raise_aim(self) -> None:
