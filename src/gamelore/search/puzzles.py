@@ -209,7 +209,8 @@ def deepest_first(reached: Reached, state: States, mask: States, seed: int) -> S
             if spent > work:
                 break
         else:
-            return  # all positions were seen, or the table is full
+            if not reached.is_full:
+                return  # all positions were seen
         work += _FIRST_DIVE
 
 
@@ -242,7 +243,8 @@ def by_subsets(reached: Reached, state: States, prospect: Prospect, fit: Fit | N
             if number >= limit:
                 break
         else:
-            return
+            if not reached.is_full:
+                return
         limit *= 2
 
 
