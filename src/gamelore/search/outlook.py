@@ -14,7 +14,7 @@ similar way (Schiffel & Thielscher 2007).
 **Prospect**: a position is *hopeless* if no end with a better goal than the best so far can be reached, not even in a
 relaxation of the rules, as in planning (Bonet & Geffner 2001): a fact that can hold at some time can hold or not at any
 later time, and all actions whose conditions can hold are made together. So no hopeless position is on the way to a
-better end. It takes less than a microsecond for a position of most puzzles.
+better end. It takes about a microsecond for a position of most puzzles.
 """
 
 from __future__ import annotations
