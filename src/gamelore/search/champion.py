@@ -1,4 +1,10 @@
-"""The strongest player: a search in each match whose trees are kept, and a value that is taught in the startclock."""
+"""The strongest player: a search in each match whose trees are kept, and a value that is taught in the startclock.
+
+In a puzzle, a game with one role, it follows the best solution that the search of puzzles.py has found. While this is
+not known to be the best, a part of the time goes to the tree, too. The mean goal of the walks through a move is at most
+the best goal that can be reached after it. So a mean above the goal of the solution shows that a better end exists
+there, and then the player makes this move, and searches again from there.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +19,7 @@ from ..players.player import Player, Started, Turn
 from ..players.position_graph import MIB, memory_cap
 from ..players.random_streams import extend, stream
 from ..players.uct import FOREST_VARIABLE, OF_THE_CLOCK
+from .puzzles import PuzzleSearch
 from .settings import MEMORY_MIB, ChampionSettings
 from .teaching import TEACHING, Teacher
 from .thinking import Search
@@ -24,7 +31,8 @@ if TYPE_CHECKING:
 DEFAULT_SIMULATIONS = 10_000
 _REHEARSED = 64  # walks that load everything that a search needs
 _LEAST_MEMORY = 16.0  # MiB of a tree
-_SEARCH = 3  # purpose of random numbers, see `players.random_streams`
+_SEARCH, _PUZZLE = 3, 4  # purposes of random numbers, see `players.random_streams`
+_OF_PUZZLE = 0.75  # of time and memory in a puzzle; the tree gets the rest
 
 
 class Gamelore(Player):
@@ -33,31 +41,72 @@ class Gamelore(Player):
     def __init__(self, settings: ChampionSettings | None = None) -> None:
         self.settings = settings or ChampionSettings()
         self._searches: dict[int, Search] = {}
+        self._puzzles: dict[int, PuzzleSearch] = {}  # of the lanes, in games with one role
         self._plies: dict[int, int] = {}  # number of plies that the search of a lane has followed
         self._chosen: dict[int, tuple[int, int]] = {}  # last (ply, move) of a lane
         self._teacher: Teacher | None = None
 
     def begin(self, role: int, started: Started) -> None:
         """See `Player.begin`. The trees of earlier matches are not used again; what was learned is."""
-        if self.settings.teaching is not None and started.graph.game.engine != "reasoner":
-            self._teacher_of(started.graph.game).teach()
+        game = started.graph.game
+        if self.settings.teaching is not None and game.engine != "reasoner" and game.num_roles > 1:
+            self._teacher_of(game).teach()
         for lane in started.lanes.tolist():
             self._plies.pop(lane, None)
             self._chosen.pop(lane, None)
+            if lane in self._puzzles:
+                self._puzzles[lane].forget()
 
     def choose(self, turn: Turn) -> NDArray[np.int32]:
         """See `Player.choose`. A single legal move is made without a search."""
         choices = np.zeros(len(turn.rows), np.int32)
         several = np.flatnonzero(turn.graph.num_moves[turn.rows, turn.role] > 1)
         for number, index in enumerate(several.tolist()):
-            search = self._search(turn, index)
-            search.run(self._simulations(turn), self._deadline(turn, len(several) - number))
-            choices[index] = search.choice(turn.role, _key(turn, index))
+            limits = self._simulations(turn), self._deadline(turn, len(several) - number)
+            choose = self._choice if turn.graph.game.num_roles > 1 else self._choice_in_puzzle
+            choices[index] = choose(turn, index, *limits)
             self._chosen[int(turn.lanes[index])] = int(turn.plies[index]), int(choices[index])
         return choices
 
+    def _choice(self, turn: Turn, index: int, simulations: int | None, deadline: float | None) -> int:
+        """Return the best move of a lane after a search in its tree."""
+        search = self._search(turn, index)
+        search.run(simulations, deadline)
+        return search.choice(turn.role, _key(turn, index))
+
+    def _choice_in_puzzle(self, turn: Turn, index: int, simulations: int | None, deadline: float | None) -> int:
+        """Return the first move of the best solution, or a move of the tree that promises more; see the module."""
+        puzzle, now = self._puzzle(turn, index, turn.graph.states[turn.rows[index]]), monotonic()
+        part = simulations and max(1, round(_OF_PUZZLE * simulations))
+        puzzle.run(part, None if deadline is None else now + _OF_PUZZLE * (deadline - now))
+        choice = puzzle.choice()
+        if choice is not None and puzzle.is_proved:
+            return choice
+        other = self._choice(turn, index, simulations and part and max(1, simulations - part), deadline)
+        expected = self._searches[int(turn.lanes[index])].moves(turn.role)[other]
+        promises_more = puzzle.solution is None or max(expected.mean, expected.low) > puzzle.solution.goal
+        return other if choice is None or promises_more else choice
+
+    def _puzzle(self, turn: Turn, index: int, state: NDArray[np.uint64]) -> PuzzleSearch:
+        """Return the search of a lane of a game with one role, below a state, uint64[words]."""
+        lane, game = int(turn.lanes[index]), turn.graph.game
+        puzzle = self._puzzles.get(lane)
+        if puzzle is None or puzzle.game is not game:
+            puzzle = self._puzzles[lane] = self._new_puzzle(game, lane)
+        if not puzzle.is_at(state):
+            puzzle.advance(state, np.uint64(extend(_key(turn, index), _PUZZLE)))
+        return puzzle
+
+    def _new_puzzle(self, game: Game, lane: int) -> PuzzleSearch:
+        return PuzzleSearch(game, _OF_PUZZLE * self._memory(lane), self.settings.max_plies)
+
     def prepare(self, game: Game, role: int) -> None:
         """See `Player.prepare`. The tree that this makes is used in the next match."""
+        if game.num_roles == 1 and (0 not in self._puzzles or self._puzzles[0].game is not game):
+            puzzle = self._puzzles[0] = self._new_puzzle(game, 0)
+            puzzle.begin(game.initial, np.uint64(0))
+            puzzle.run(1)
+            puzzle.forget()
         if self._may_learn(game):
             self._teacher_of(game)
         ready = self._searches.get(0)
@@ -72,6 +121,8 @@ class Gamelore(Player):
         """See `Player.ponder`. If the move has been chosen and the others have no choice, think about what follows."""
         if not self.settings.ponder or turn.graph.game.engine == "reasoner":  # which keeps every state that it sees
             return False
+        if turn.graph.game.num_roles == 1:
+            return self._ponder_on_puzzle(turn)
         if self._learns(turn):
             return True
         lane, ply, num_moves = int(turn.lanes[0]), int(turn.plies[0]), turn.graph.num_moves[turn.rows[0]]
@@ -89,9 +140,21 @@ class Gamelore(Player):
         # a batch can take longer than the slice, and a full tree may have taken all the time to make room
         return walks > 0 or search.run(self.settings.least) > 0
 
+    def _ponder_on_puzzle(self, turn: Turn) -> bool:
+        """Search for a better solution, from the position after the chosen move on if there is one."""
+        game, state, chosen = turn.graph.game, turn.graph.states[turn.rows[0]], self._chosen.get(int(turn.lanes[0]))
+        if chosen is not None and chosen[0] == int(turn.plies[0]):
+            action = game.legal(state[None]).actions[chosen[1]]
+            state = game.next(state[None], np.array([[action]], np.int32))[0]
+        puzzle = self._puzzle(turn, 0, state)
+        # a batch can take longer than the slice
+        return puzzle.run(deadline=turn.deadline) > 0 or puzzle.run(1) > 0
+
     def _may_learn(self, game: Game) -> bool:
         """Return whether the player learns in the startclock."""
-        return self.settings.ponder and self.settings.teaching is None and game.engine != "reasoner"
+        return (
+            game.num_roles > 1 and self.settings.ponder and self.settings.teaching is None and game.engine != "reasoner"
+        )
 
     def _learns(self, turn: Turn) -> bool:
         """Go on with teaching until the deadline if the match has not begun; return whether there is more to teach."""
@@ -118,7 +181,8 @@ class Gamelore(Player):
     def _new_search(self, game: Game, lane: int) -> Search:
         """Return a search for a lane. The reasoner runs in Python, which gains nothing from threads."""
         threads = 1 if game.engine == "reasoner" or self.settings.simulations else num_cores()
-        return Search(game, self.settings.growth, self._memory(lane), self.settings.threads or threads)
+        memory = self._memory(lane) * (1 if game.num_roles > 1 else 1 - _OF_PUZZLE)
+        return Search(game, self.settings.growth, memory, self.settings.threads or threads)
 
     def _memory(self, lane: int) -> float:
         """Return the memory of the tree of a lane in MiB. Each lane gets half of what the lanes before it have left."""

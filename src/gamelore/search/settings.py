@@ -83,7 +83,7 @@ class ChampionSettings(GrowthSettings):
     """Budget and parameters of the player; for the parameters of the growth see `GrowthSettings`.
 
     simulations  number of walks for each move, in addition to those that the tree remembers; 10,000 if there is no
-                 other limit
+                 other limit. In games with one role, 32 computed positions count as one walk
     seconds      time for all lanes of one call together. If several limits are given, the first that is reached ends
                  the search. Results with a time limit are not repeatable
     memory       limit on the memory of all trees together, in MiB; if it is not given, the environment variable

@@ -1,0 +1,139 @@
+"""Solve puzzles, the games with one role, against the clock: `python benchmarks/puzzles.py FOLDER --seconds 60`.
+
+FOLDER has files NAME.kif or folders NAME with such files; it can also be one sheet. Each sheet is searched in a new
+process, on one thread, until the value is proved or the time is over; loading and compiling count. A row is printed as
+soon as a sheet is done: the highest goal of the sheet and the goal that was reached, when and by which method, the
+number of moves, and whether the goal is proved to be the best. `--methods` searches with some of the methods only. With
+`--csv FILE`, rows are also added to a file, and sheets that are there already are not searched again.
+
+The sheets that `src/gamelore/lab/families.toml` calls sealed are left out; `--open-sealed` is for the end of the work.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gamelore.errors import GameloreError
+from gamelore.gdl.syntax import Rulesheet, parse
+from gamelore.lab.duel import sealed_games
+
+SLICE = 0.05  # seconds; the time of a solution is known to so much
+COLUMNS = ("sheet", "engine", "highest", "goal", "seconds", "method", "moves", "proved", "loading", "simulations")
+HEAD = f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}"
+
+
+def solved(sheet: Path, seconds: float, methods: str, seed: int) -> dict[str, Any]:
+    """Search a puzzle in this process; return a row."""
+    import gamelore
+    from gamelore.players.random_streams import stream
+    from gamelore.search.puzzles import SHARES, PuzzleSearch
+
+    start = time.monotonic()
+    game = gamelore.load(sheet)
+    search = PuzzleSearch(game, methods=tuple(methods.split(",")) if methods else tuple(SHARES))
+    search.begin(game.initial, stream(seed))
+    loading, solution, at, simulations = time.monotonic() - start, None, 0.0, 0
+    while not search.is_proved and time.monotonic() < start + seconds and search.is_running:
+        simulations += search.run(deadline=time.monotonic() + SLICE) or search.run(1)
+        if search.solution is not solution:
+            solution, at = search.solution, time.monotonic() - start
+    return {
+        "sheet": sheet.stem,
+        "engine": game.engine,
+        "highest": search.top,
+        "goal": solution.goal if solution else None,
+        "seconds": round(at, 2),
+        "method": solution.method if solution else None,
+        "moves": len(solution.actions) if solution else None,
+        "proved": search.is_proved,
+        "loading": round(loading, 2),
+        "simulations": simulations,
+    }
+
+
+def puzzles(folder: Path, open_sealed: bool) -> list[Path]:
+    """Return the sheets with one role."""
+    sheets = []
+    for path in sorted([*folder.glob("*.kif")] or folder.glob("*/*.kif")) if folder.is_dir() else [folder]:
+        try:
+            sheet = parse(path.read_text(encoding="utf-8", errors="replace"), path)
+        except GameloreError:
+            continue
+        if len({str(rule.head) for rule in sheet.rules if rule.head.name == "role"}) != 1:
+            continue
+        if is_sealed(sheet) and not open_sealed:
+            print(f"left out {path.stem}: it is sealed", flush=True)
+            continue
+        sheets.append(path)
+    return sheets
+
+
+def is_sealed(sheet: Rulesheet) -> bool:
+    return hashlib.sha256(str(sheet).lower().encode()).hexdigest() in sealed_games()
+
+
+def in_new_process(sheet: Path, *options: str) -> dict[str, Any]:
+    """Return the row of a sheet; it says "failed" if the process ends with an error."""
+    done = subprocess.run([sys.executable, __file__, str(sheet), "--one", *options], capture_output=True, text=True)
+    if done.returncode:
+        print(*done.stderr.splitlines()[-1:], file=sys.stderr)
+        return dict.fromkeys(COLUMNS) | {"sheet": sheet.stem, "engine": "failed"}
+    row: dict[str, Any] = json.loads(done.stdout)
+    return row
+
+
+def main(
+    folder: Annotated[Path, typer.Argument(help="folder of rulesheets")],
+    seconds: Annotated[float, typer.Option(help="time for each sheet")] = 60.0,
+    methods: Annotated[str, typer.Option(help="names of methods with commas; all by default")] = "",
+    seed: Annotated[int, typer.Option(help="seed of the random numbers")] = 0,
+    only: Annotated[str, typer.Option(help="names of sheets with commas; all by default")] = "",
+    csv_file: Annotated[Path | None, typer.Option("--csv", help="file for the rows; those in it are kept")] = None,
+    open_sealed: Annotated[bool, typer.Option("--open-sealed", help="also the sealed sheets")] = False,
+    one: Annotated[bool, typer.Option("--one", hidden=True)] = False,
+) -> None:
+    """Solve all puzzles of a folder, each in a new process."""
+    if one:
+        for sheet in puzzles(folder, open_sealed):
+            print(json.dumps(solved(sheet, seconds, methods, seed)))
+        return
+    rows: list[dict[str, Any]] = []
+    if csv_file and csv_file.exists():
+        with csv_file.open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+    done = {row["sheet"] for row in rows}
+    wanted = set(only.split(",")) if only else None
+    sheets = [sheet for sheet in puzzles(folder, open_sealed) if wanted is None or sheet.stem in wanted]
+    options = ["--seconds", str(seconds), "--methods", methods, "--seed", str(seed)]
+    options += ["--open-sealed"] if open_sealed else []
+    print(HEAD)
+    for sheet in sheets:
+        if sheet.stem in done:
+            continue
+        row = in_new_process(sheet, *options)
+        rows.append(row)
+        print(f"| {' | '.join(str(row[column]) for column in COLUMNS)} |", flush=True)
+        if csv_file:
+            write(csv_file, rows)
+    full = sum(str(row["goal"]) == "100" for row in rows)
+    print(f"\n{full} of {len(rows)} sheets solved to 100 within {seconds:g} s")
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,465 @@
+"""Puzzles: each method by hand on tiny puzzles, proofs, replay, and the player that follows a solution."""
+
+from dataclasses import replace
+from time import monotonic
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from gamelore import Game, load
+from gamelore.analysis.symmetry import step_counter
+from gamelore.catalogue import play_matches, player
+from gamelore.matches.match import MatchState
+from gamelore.players.player import Turn
+from gamelore.players.position_graph import PositionGraph
+from gamelore.players.random_streams import stream
+from gamelore.search import outlook, puzzles
+from gamelore.search.champion import Gamelore
+from gamelore.search.outlook import FactBits, Fit, Novelty, Prospect, Reached, seeming_clocks, successors
+from gamelore.search.puzzles import BY_ACTION, Exhaustion, PolicySearch, PuzzleSearch, adapt, best_first
+
+KEY = """
+(role robot) (init (at 1)) (succ 0 1) (succ 1 2) (legal robot left) (legal robot right)
+(<= (next (at ?y)) (does robot left) (true (at ?x)) (succ ?y ?x))
+(<= (next (at ?y)) (does robot right) (true (at ?x)) (succ ?x ?y))
+(<= (next (at 0)) (does robot left) (true (at 0)))
+(<= (next (at 2)) (does robot right) (true (at 2)))
+(<= (next key) (true key))
+(<= (next key) (does robot left) (true (at 1)))
+(<= open (true key) (true (at 2)))
+(<= terminal open) (<= (goal robot 100) open) (<= (goal robot 0) (not open))
+"""  # three rooms; the key lies in room 0, the door is in room 2
+
+COUNT = "(init (step 0)) (<= (next (step ?n)) (true (step ?m)) (after ?m ?n)) (<= terminal (true (step 9)))" + "".join(
+    f"(after {i} {i + 1})" for i in range(9)
+)
+LAMP = f"""
+(role robot) {COUNT} (legal robot press)
+(<= (next on) (not (true on)))
+(<= (goal robot 100) (true on)) (<= (goal robot 0) (not (true on)))
+"""  # the lamp is on after an odd number of plies, and the match ends after nine
+WALK = f"""
+(role robot) {COUNT} (init (at 0)) (legal robot up) (legal robot stay)
+(<= (next (at ?n)) (does robot up) (true (at ?m)) (after ?m ?n))
+(<= (next (at ?m)) (does robot stay) (true (at ?m)))
+(<= (goal robot 80) (true (at 8))) (<= (goal robot 30) (not (true (at 8)))) (<= terminal (true (at 8)))
+"""  # eight of nine plies must go up, for 80
+FILL = """
+(role robot) (may a 1) (may b 1) (may b 2) (may c 2) (may c 3) (init (blank a)) (init (blank b)) (init (blank c))
+(<= (legal robot (put ?c ?v)) (true (blank ?c)) (may ?c ?v) (not (taken ?v)))
+(<= (taken ?v) (true (has ?c ?v)))
+(<= (next (has ?c ?v)) (does robot (put ?c ?v))) (<= (next (has ?c ?v)) (true (has ?c ?v)))
+(<= (next (blank ?c)) (true (blank ?c)) (not (filled ?c))) (<= (filled ?c) (does robot (put ?c ?v)))
+(<= open (true (blank ?c))) (<= playable (legal robot ?m)) (<= terminal (not playable))
+(<= (goal robot 100) (not open)) (<= (goal robot 0) open)
+"""  # each cell gets a number that it may have, and all numbers are different: a 1, b 2, c 3
+
+
+@pytest.fixture
+def key() -> Game:
+    return load(KEY)
+
+
+def all_facts(game: Game) -> FactBits:
+    return FactBits(game, np.full(game.num_words, ~np.uint64(0)))
+
+
+def kept(reached: Reached) -> list[set[str]]:
+    return [set(reached.game.facts(state)) for state in reached.states[: reached.num]]
+
+
+def test_width_1_keeps_a_position_for_each_new_fact(key: Game) -> None:
+    reached = Reached(key, 1 << 16)
+    list(puzzles._iterated_width(reached, key.initial, all_facts(key), 1))
+    assert kept(reached) == [{"(at 1)"}, {"(at 0)", "key"}, {"(at 2)"}]
+    assert reached.best is None, "the way back with the key makes no new fact"
+
+
+def test_width_2_keeps_a_position_for_each_new_pair(key: Game) -> None:
+    reached = Reached(key, 1 << 16)
+    list(puzzles._iterated_width(reached, key.initial, all_facts(key), 2))
+    assert kept(reached) == [{"(at 1)"}, {"(at 0)", "key"}, {"(at 2)"}, {"(at 1)", "key"}]
+    assert reached.best is not None
+    assert reached.best.goal == 100
+    assert [key.move_text(0, action) for action in reached.best.actions] == ["left", "right", "right"]
+
+
+def test_novelty_by_hand() -> None:
+    seen, level = Novelty(64, 2, 2), np.zeros(1, np.int64)
+
+    def width(bits: int, levels: np.ndarray = level) -> int:
+        return int(seen.widths(np.array([[bits]], np.uint64), np.zeros((1, 1), np.uint64), levels)[0])
+
+    assert [width(0b0011), width(0b0011), width(0b0100), width(0b0101), width(0b0111)] == [1, 3, 1, 2, 2]
+    assert [width(0b0111), width(1 << 63), width(1 << 63 | 1), width(0)] == [3, 1, 2, 3]
+    assert width(0b0011, level + 1) == 1, "levels do not know of each other"
+
+
+def test_the_fit_is_the_share_of_the_condition_that_holds(key: Game) -> None:
+    fit = Fit.of_goal(key)
+    assert fit is not None
+    states = [key.state(facts) for facts in (["(at 1)"], ["(at 0)", "key"], ["(at 2)"], ["(at 2)", "key"])]
+    assert_allclose(fit.of(np.array(states)), [0, 0.5, 0.5, 1])
+    many = np.repeat(np.array(states), 100, axis=0)
+    assert_allclose(fit.of(many), np.repeat([0, 0.5, 0.5, 1], 100))
+
+
+def test_the_fit_is_1_exactly_where_the_goal_holds() -> None:
+    game = load("pegsolitaire")
+    fit = Fit.of_goal(game)
+    assert fit is not None
+    rng, states = np.random.default_rng(1), np.repeat(game.initial[None], 50, axis=0)
+    while len(states):
+        goals = game.evaluate(states)[1][:, 0]
+        fits = fit.of(states)
+        assert ((fits == 1) == (goals == max(game.goal_values[0]))).all()
+        assert ((fits >= 0) & (fits <= 1)).all()
+        legal = game.legal(states)
+        starts, counts = legal.by_role(1)
+        going = counts[:, 0] > 0
+        drawn = (starts + (rng.random(counts.shape) * counts).astype(np.int64))[going]
+        states = game.next(states[going], legal.actions[drawn])
+
+
+def test_best_first_follows_the_fit(key: Game) -> None:
+    reached = Reached(key, 1 << 16)
+    steps = best_first(reached, key.initial, all_facts(key), Fit.of_goal(key), np.full(1, ~np.uint64(0)))
+    assert sum(steps) == 8, "the first position, then three others; each has two children"
+    assert reached.best is not None
+    assert reached.best.goal == 100
+
+
+def test_breadth_first_sees_each_position_once(key: Game) -> None:
+    search = Exhaustion(Reached(key, 1 << 16), key.initial, None)
+    assert sum(search.steps()) == 2 * 4
+    assert search.is_complete
+    assert search.bound == 100
+    assert kept(search.reached) == [{"(at 1)"}, {"(at 0)", "key"}, {"(at 2)"}, {"(at 1)", "key"}]
+
+
+def test_positions_that_differ_in_the_count_only_are_one_position() -> None:
+    game = load(WALK)
+    counter = step_counter(game)
+    assert counter is not None
+    masked, full = (Exhaustion(Reached(game, 1 << 16), game.initial, own) for own in (counter, None))
+    for search in (masked, full):
+        list(search.steps())
+        assert search.is_complete
+        assert search.bound == 80
+    assert masked.reached.num == 8
+    assert full.reached.num == sum(min(ply, 7) + 1 for ply in range(9))
+
+
+def test_what_only_the_count_ends_is_not_lost() -> None:
+    """The lamp is off at ply 2 as at ply 0, so the masked search stops there; its bound says that this may be wrong."""
+    game = load(LAMP)
+    counter = step_counter(game)
+    masked = Exhaustion(Reached(game, 1 << 16), game.initial, counter)
+    list(masked.steps())
+    assert (masked.is_complete, masked.bound, masked.reached.best) == (True, 100, None)
+    search = PuzzleSearch(game, methods=("breadth first",))
+    search.begin(game.initial, stream(1))
+    search.run()
+    assert search.is_proved
+    assert search.solution is not None
+    assert (search.solution.goal, len(search.solution.actions)) == (100, 9)
+
+
+def test_a_value_below_the_highest_goal_is_proved_by_exhaustion() -> None:
+    game = load(WALK.replace("(goal robot 80)", "(goal robot 80) (true (at 9))) (<= (goal robot 50)"))
+    search = PuzzleSearch(game)
+    search.begin(game.initial, stream(1))
+    search.run(10_000)
+    assert search.is_proved
+    assert search.solution is not None
+    assert search.solution.goal == 50
+
+
+def test_a_full_table_proves_nothing() -> None:
+    game = load("pegsolitaire")
+    search = Exhaustion(Reached(game, 1), game.initial, None)
+    list(search.steps())
+    assert not search.is_complete
+    assert search.reached.num == len(search.reached.states) == outlook.CHILDREN
+
+
+def test_facts_that_count_plies_are_recognised() -> None:
+    game = load(WALK)
+    texts = {f"(step {i})" for i in range(10)}
+    clocks = seeming_clocks(game, game.initial, 1)
+    assert {
+        game.fact_text(bit) for bit in range(game.circuit.num_facts) if int(clocks[bit >> 6]) >> (bit & 63) & 1
+    } <= texts
+    assert clocks.any()
+
+
+def after(game: Game, *moves: str) -> np.ndarray:
+    position = game.start()
+    for move in moves:
+        position = position.play(move)
+    return position.state
+
+
+def prospect_of(game: Game) -> Prospect:
+    prospect = Prospect.of_game(game, np.zeros(game.num_words, np.uint64))
+    assert prospect is not None
+    return prospect
+
+
+def test_hopeless_positions_by_hand() -> None:
+    """With b 1, a has no number left. With c 2, b and a would both need 1, which the relaxation does not see."""
+    game = load(FILL)
+    firsts = ["(put a 1)", "(put b 1)", "(put b 2)", "(put c 2)", "(put c 3)"]
+    states = np.array([after(game, move) for move in firsts])
+    assert prospect_of(game).can_end(states, 0).tolist() == [True, False, True, True, True]
+    assert prospect_of(game).can_end(states, 100).tolist() == [False] * 5, "no goal is higher"
+    ban = puzzles.action_bits(np.array([game.action(0, "(put b 1)")], np.int32), 1)
+    banned = prospect_of(game).can_end(states, 0, np.repeat(ban, 5, axis=0))
+    assert banned.tolist() == [True, False, True, False, True], "b has no number after c 2"
+    many = np.repeat(states, 300, axis=0)
+    assert prospect_of(game).can_end(many, 0).tolist() == np.repeat([True, False, True, True, True], 300).tolist()
+
+
+def test_no_position_on_the_way_to_a_better_end_is_hopeless() -> None:
+    game = load("pegsolitaire")
+    prospect, rng = prospect_of(game), np.random.default_rng(2)
+    for _ in range(20):
+        states = [game.initial]
+        while len(actions := game.legal(states[-1][None]).actions):
+            states.append(game.next(states[-1][None], np.array([[rng.choice(actions)]], np.int32))[0])
+        goal = int(game.evaluate(states[-1][None])[1][0, 0])
+        assert prospect.can_end(np.array(states), goal - 1).all()
+
+
+def test_subsets_propagate_constraints() -> None:
+    game = load(FILL)
+    reached = Reached(game, 1 << 16)
+    reached.plant(game.initial)
+    children, ban = puzzles._pruned(reached, 0, np.zeros(1, np.uint64), prospect_of(game))
+    assert [game.move_text(0, action) for action in children.actions] == ["(put a 1)"], "nothing else fills a"
+    hopeless = [game.action(0, move) for move in ("(put b 1)", "(put c 2)")]
+    assert ban == np.bitwise_or.reduce(puzzles.action_bits(np.array(hopeless, np.int32), 1), axis=0)
+    list(puzzles.by_subsets(reached, game.initial, prospect_of(game), Fit.of_goal(game), 1))
+    assert reached.best is not None
+    assert reached.best.goal == 100
+    assert reached.num == 3, "no choice is left, so each position has one child; the last one is the end"
+
+
+def test_the_part_of_the_goal_with_the_fewest_actions_is_the_most_urgent() -> None:
+    game = load(FILL)
+    fit = Fit.of_goal(game)
+    assert fit is not None
+    following = np.array(
+        [after(game, move) for move in ("(put b 1)", "(put b 2)", "(put a 1)", "(put c 3)", "(put c 2)")]
+    )
+    assert puzzles._most_urgent(fit, game.initial, following).tolist() == [2]
+    assert puzzles._most_urgent(fit, game.initial, following[[0, 1, 3]]).tolist() == [2]
+    assert puzzles._most_urgent(fit, following[2], following[[2, 2]]).tolist() == [0, 1], "nothing new: all"
+
+
+def test_rows_leave_an_agenda_by_rank_and_the_latest_first() -> None:
+    agenda = outlook.Agenda()
+    agenda.add(np.array([5, 3, 5, 9]), np.arange(4))
+    agenda.add(np.array([3]), np.array([4]))
+    assert agenda.take(3).tolist() == [4, 1, 2]
+    agenda.add(np.arange(3000)[::-1] + 10, np.arange(5, 3005))
+    assert agenda.take(4).tolist() == [0, 3, 3004, 3003]
+    assert agenda.size == 2998
+
+
+def test_a_policy_is_adapted_by_hand() -> None:
+    """First choice: b among a, b, c, all with probability 1/3. Second: c among b, c, both with 1/2."""
+    policies = np.zeros((1, 1 << 16), np.float32)
+    match = np.array([0, 3, 5]), np.array([0, 1, 2, 1, 2], np.int32), np.array([1, 2], np.int32)
+    adapt(policies, 0, *match, BY_ACTION, 1.0)
+    first = [-1 / 3, 2 / 3 - 1 / 2, -1 / 3 + 1 / 2]
+    assert_allclose(policies[0, :3], first, rtol=1e-6)
+    adapt(policies, 0, *match, BY_ACTION, 0.5)
+    three, two = np.exp(first) / np.exp(first).sum(), np.exp(first[1:]) / np.exp(first[1:]).sum()
+    change = np.array([-three[0], 1 - three[1] - two[0], -three[2] + 1 - two[1]])
+    assert_allclose(policies[0, :3], first + 0.5 * change, rtol=1e-5)
+    assert not policies[0, 3:].any()
+
+
+def test_moves_are_drawn_by_their_weights() -> None:
+    policies = np.zeros((1, 1 << 16), np.float32)
+    policies[0, :3] = np.log([1, 2, 5])
+    lanes = np.arange(8000)
+    offsets, actions = 3 * np.arange(8001), np.tile(np.arange(3, dtype=np.int32), 8000)
+    zeros = np.zeros(8000, np.int64)
+    drawn = puzzles._choose(offsets, actions, lanes, zeros, zeros, 0, policies, np.zeros(1, np.int64), np.uint64(7))
+    assert_allclose(np.bincount(drawn) / 8000, [1 / 8, 2 / 8, 5 / 8], atol=0.02)
+
+
+def test_policies_learn_a_way_that_random_matches_do_not_find() -> None:
+    """A way of 8 steps up in 9 plies has probability 10 / 512 in a random match, and the fit shows the direction."""
+    game = load(WALK)
+    search = PolicySearch(game, Fit.of_goal(game), 100)
+    steps = search.steps(game.initial, stream(1))
+    while search.best is None or search.best.goal < 80:
+        next(steps)
+    weight = search._policies[0, 0]
+    for _ in range(100):
+        next(steps)
+    assert weight[game.action(0, "up")] > weight[game.action(0, "stay")]
+
+
+def test_the_best_match_of_a_level_is_learned_by_the_level_above() -> None:
+    game = load(WALK)
+    search = PolicySearch(game, None, 100)
+    steps = search.steps(game.initial, stream(1))
+    while not search._policies[1].any():
+        next(steps)
+    assert (search._policies[0] == search._policies[1]).all()
+    assert search._bests[0] == [None] * len(puzzles.KINDS)
+    assert all(trial is not None for trial in search._bests[1])
+
+
+@pytest.mark.parametrize("method", puzzles.SHARES)
+def test_each_method_solves_a_small_puzzle(key: Game, method: str) -> None:
+    search = PuzzleSearch(key, methods=(method,))
+    search.begin(key.initial, stream(1))
+    search.run(1000)
+    assert search.solution is not None
+    assert search.solution.goal == 100
+    assert search.solution.method == method
+
+
+@pytest.mark.parametrize("engine", ["native", "reasoner"])
+def test_a_solution_can_be_replayed(engine: str) -> None:
+    game = load(KEY, engine=engine)
+    search = PuzzleSearch(game)
+    search.begin(game.initial, stream(1))
+    search.run(100)
+    assert search.solution is not None
+    position = game.start()
+    for state, action in zip(search.solution.states, search.solution.actions, strict=False):
+        assert (position.state == state).all()
+        position = position.play(game.move_text(0, int(action)))
+    assert position.is_terminal
+    assert list(position.goals.values()) == [search.solution.goal] == [100]
+
+
+def test_peg_solitaire_is_solved() -> None:
+    game = load("pegsolitaire")
+    search = PuzzleSearch(game)
+    search.begin(game.initial, stream(1))
+    search.run(100_000)
+    assert search.is_proved
+    assert search.solution is not None
+    assert search.solution.goal == max(game.goal_values[0])
+
+
+def test_results_with_a_budget_repeat() -> None:
+    game, solutions = load("pegsolitaire"), []
+    for _ in range(2):
+        search = PuzzleSearch(game, methods=("by width", "NRPA"))
+        search.begin(game.initial, stream(3))
+        spent = [search.run(300), search.run(200)]
+        assert search.solution is not None
+        solutions.append((spent, search.solution.goal, search.solution.actions.tolist(), search.solution.method))
+    assert solutions[0] == solutions[1]
+
+
+def test_a_search_goes_on_from_a_position_of_its_solution() -> None:
+    game = load("pegsolitaire")
+    search = PuzzleSearch(game, methods=("NRPA",))
+    search.begin(game.initial, stream(3))
+    search.run(200)
+    solution = search.solution
+    assert solution is not None
+    search.advance(solution.states[2], stream(4))
+    assert search.is_at(solution.states[2])
+    assert search.solution is not None
+    assert search.solution.goal == solution.goal
+    assert search.solution.actions.tolist() == solution.actions[2:].tolist()
+    other = next(
+        state for state in successors(game, game.initial[None]).states if not (state == solution.states[1]).all()
+    )
+    search.advance(other, stream(4))
+    assert search.solution is None, "the solution does not lead there"
+    search.run(200)
+    assert search.solution is not None
+
+
+def test_a_search_stops_in_time(key: Game) -> None:
+    game = load("pegsolitaire")
+    search = PuzzleSearch(game)
+    search.begin(game.initial, stream(1))
+    assert search.run(deadline=monotonic() - 1) == 0
+    assert search.run(1) >= 1
+
+
+def turn_of(state: MatchState, deadline: float | None = None) -> Turn:
+    return replace(state.turn(0, stream(1)), deadline=deadline)
+
+
+def test_the_player_solves_peg_solitaire() -> None:
+    game = load("pegsolitaire")
+    records = [play_matches(game, ["gamelore:simulations=20000"], 1, seed=2)[0] for _ in range(2)]
+    assert [record.goals for record in records] == [(max(game.goal_values[0]),)] * 2
+    assert records[0].moves == records[1].moves
+
+
+def test_the_player_follows_its_solution_and_searches_again_after_another_move() -> None:
+    thinker, state = player("gamelore:simulations=20000"), MatchState(PositionGraph(load("pegsolitaire")))
+    assert isinstance(thinker, Gamelore)
+    thinker.prepare(state.graph.game, 0)
+    thinker.begin(0, state.started(0))
+    choice = int(thinker.choose(turn_of(state))[0])
+    puzzle = thinker._puzzles[0]
+    solution = puzzle.solution
+    assert solution is not None
+    assert puzzle.is_proved
+    state.play([choice])
+    while state.graph.num_moves[state.row, 0] < 2:
+        state.play([0])
+    thinker.choose(turn_of(state))
+    assert puzzle.solution is not None
+    assert puzzle.solution.actions.tolist() == solution.actions[state.ply :].tolist()
+    other = (int(thinker.choose(turn_of(state))[0]) + 1) % int(state.graph.num_moves[state.row, 0])
+    state.play([other])
+    while state.graph.num_moves[state.row, 0] < 2:
+        state.play([0])
+    thinker.choose(turn_of(state))
+    assert puzzle.is_at(state.graph.states[state.row])
+    assert not (solution.states == puzzle.state).all(axis=1).any(), "the other move leads off the old solution"
+
+
+def test_the_player_ponders_on_a_puzzle_until_it_is_solved() -> None:
+    thinker, state = player("gamelore:seconds=0.1"), MatchState(PositionGraph(load("pegsolitaire")))
+    assert isinstance(thinker, Gamelore)
+    thinker.prepare(state.graph.game, 0)
+    thinker.begin(0, state.started(0))
+    while thinker.ponder(turn_of(state, monotonic() + 0.02)):
+        pass
+    puzzle = thinker._puzzles[0]
+    assert puzzle.is_proved
+    choice = int(thinker.choose(turn_of(state))[0])
+    assert choice == puzzle.choice()
+    assert not thinker.ponder(turn_of(state, monotonic() + 0.02)), "after its move"
+    state.play([choice])
+    assert puzzle.is_at(state.graph.states[state.row])
+
+
+def test_a_match_does_not_use_the_search_of_the_one_before() -> None:
+    thinker, state = player("gamelore:simulations=100"), MatchState(PositionGraph(load("pegsolitaire")))
+    assert isinstance(thinker, Gamelore)
+    thinker.begin(0, state.started(0))
+    thinker.choose(turn_of(state))
+    first = thinker._puzzles[0]
+    thinker.begin(0, state.started(0))
+    assert (first.state, first.solution, first.is_proved) == (None, None, False)
+
+
+def test_a_tree_that_promises_more_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search of puzzles is made to find nothing; the tree then chooses."""
+    monkeypatch.setattr(PuzzleSearch, "run", lambda *_, **__: 0)
+    record = play_matches(load(KEY), ["gamelore:simulations=400"], 1)[0]
+    assert record.goals == (100,)
+
+
+def test_the_player_solves_a_puzzle_on_the_reasoner() -> None:
+    record = play_matches(load(KEY, engine="reasoner"), ["gamelore:simulations=20"], 1)[0]
+    assert record.goals == (100,)
