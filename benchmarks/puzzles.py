@@ -6,7 +6,7 @@ soon as a sheet is done: the highest goal of the sheet and the goal that was rea
 number of moves, and whether the goal is proved to be the best. `--methods` searches with some of the methods only. With
 `--csv FILE`, rows are also added to a file, and sheets that are there already are not searched again.
 
-The sheets that `src/gamelore/lab/families.toml` calls sealed are left out; `--open-sealed` is for the end of the work.
+The sheets that `src/gamelore/lab/families.toml` calls sealed are left out.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def solved(sheet: Path, seconds: float, methods: str, seed: int) -> dict[str, An
     }
 
 
-def puzzles(folder: Path, open_sealed: bool) -> list[Path]:
+def puzzles(folder: Path) -> list[Path]:
     """Return the sheets with one role."""
     sheets = []
     for path in sorted([*folder.glob("*.kif")] or folder.glob("*/*.kif")) if folder.is_dir() else [folder]:
@@ -70,7 +70,7 @@ def puzzles(folder: Path, open_sealed: bool) -> list[Path]:
             continue
         if len({str(rule.head) for rule in sheet.rules if rule.head.name == "role"}) != 1:
             continue
-        if is_sealed(sheet) and not open_sealed:
+        if is_sealed(sheet):
             print(f"left out {path.stem}: it is sealed", flush=True)
             continue
         sheets.append(path)
@@ -98,12 +98,11 @@ def main(
     seed: Annotated[int, typer.Option(help="seed of the random numbers")] = 0,
     only: Annotated[str, typer.Option(help="names of sheets with commas; all by default")] = "",
     csv_file: Annotated[Path | None, typer.Option("--csv", help="file for the rows; those in it are kept")] = None,
-    open_sealed: Annotated[bool, typer.Option("--open-sealed", help="also the sealed sheets")] = False,
     one: Annotated[bool, typer.Option("--one", hidden=True)] = False,
 ) -> None:
     """Solve all puzzles of a folder, each in a new process."""
     if one:
-        for sheet in puzzles(folder, open_sealed):
+        for sheet in puzzles(folder):
             print(json.dumps(solved(sheet, seconds, methods, seed)))
         return
     rows: list[dict[str, Any]] = []
@@ -112,9 +111,8 @@ def main(
             rows = list(csv.DictReader(file))
     done = {row["sheet"] for row in rows}
     wanted = set(only.split(",")) if only else None
-    sheets = [sheet for sheet in puzzles(folder, open_sealed) if wanted is None or sheet.stem in wanted]
+    sheets = [sheet for sheet in puzzles(folder) if wanted is None or sheet.stem in wanted]
     options = ["--seconds", str(seconds), "--methods", methods, "--seed", str(seed)]
-    options += ["--open-sealed"] if open_sealed else []
     print(HEAD)
     for sheet in sheets:
         if sheet.stem in done:

@@ -197,7 +197,7 @@ def test_a_value_is_trusted_as_far_as_it_explains() -> None:
     value = replace(LinearValue.zero(game), determination=0.75)
     assert value.prior(GrowthSettings())[2:] == (12, 1.0, 0.75)
     assert value.prior(GrowthSettings(minimax=0.2))[2:] == (12, 1.0, 0.2)
-    assert value.prior(GrowthSettings(scout=False))[2:] == (12, 1.0, 0.0)
+    assert value.prior(GrowthSettings(scout=False))[2:] == (0, 1.0, 0.0)
     assert LinearValue.zero(game).prior(GrowthSettings(minimax=0.2))[2:] == (0, 1.0, 0.0)
 
 
@@ -217,3 +217,27 @@ def test_a_search_with_a_value_says_how_often_it_went_where() -> None:
     assert sum(move.visits for move in search.moves(0)) == search.visits
     search.follow(np.array([1, 0], np.int32))
     assert sum(move.visits for move in search.moves(1)) == search.visits
+
+
+def test_a_proof_reaches_the_minimax_values_above_it() -> None:
+    """In connect3 every guess of a listed node with two or more moves is the minimax of the guesses below it."""
+    game, settings = load("connect3"), GrowthSettings(least=8)
+    growing = grower(game, settings)
+    growing.prior = by_fact("connect3", {"(cell 2 1 red)": 0.3, "(cell 1 1 red)": 0.1}).prior(settings)
+    tree = Tree(game, 8192, 200_000)
+    tree.total = 100
+    tree.start(game.initial)
+    growing.grow(tree, 800, stream(1), (0, 1000))
+    arrays, checked = tree.arrays, 0
+    for node in range(1, tree.num_nodes):
+        parent, edge = int(arrays.nodes[node, PARENT]), int(arrays.nodes[node, EDGE])
+        mover, chooser = int(arrays.nodes[node, MOVER]), int(arrays.nodes[parent, MOVER])
+        if not arrays.counts[node].all() or arrays.counts[node].max() == 1:
+            continue
+        first, count = tree.span(node, mover)
+        best = float(arrays.guesses[first : first + count].max())
+        guess = best if mover == chooser else 1.0 - best
+        bounds = arrays.low[node, chooser] / 100, arrays.high[node, chooser] / 100
+        assert arrays.guesses[edge] == pytest.approx(min(max(guess, bounds[0]), bounds[1]), abs=1e-6)
+        checked += bounds[0] == bounds[1]
+    assert checked > 10, "proved nodes are among them"

@@ -223,11 +223,11 @@ class DuelSeat(ABC):
 
     async def play(self, match: str, moves: Moves, seconds: float) -> str:
         """See `net.host.Seat.play`."""
-        if not self.cpu:
-            self._end_start()
         begin = time.monotonic()
         try:
             async with self.turn:
+                if not self.cpu:
+                    self._end_start()
                 begin = time.monotonic()
                 return await self._play(match, moves, seconds)
         finally:  # also if the host has waited long enough
@@ -238,6 +238,8 @@ class DuelSeat(ABC):
 
     def is_over(self) -> None:
         """Read the clock at the end of a match, before STOP."""
+        if not self.cpu:
+            self._end_start()
         self.play_cpu = self.clock - self._before
 
     async def stop(self, match: str, moves: Moves, seconds: float) -> str:

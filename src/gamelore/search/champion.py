@@ -21,7 +21,7 @@ from ..players.random_streams import extend, stream
 from ..players.uct import FOREST_VARIABLE, OF_THE_CLOCK
 from .puzzles import PuzzleSearch
 from .settings import MEMORY_MIB, ChampionSettings
-from .teaching import TEACHING, Teacher
+from .teaching import TEACHING, Teacher, can_be_taught
 from .thinking import Search
 
 if TYPE_CHECKING:
@@ -45,11 +45,12 @@ class Gamelore(Player):
         self._plies: dict[int, int] = {}  # number of plies that the search of a lane has followed
         self._chosen: dict[int, tuple[int, int]] = {}  # last (ply, move) of a lane
         self._teacher: Teacher | None = None
+        self._has_clock = False
 
     def begin(self, role: int, started: Started) -> None:
         """See `Player.begin`. The trees of earlier matches are not used again; what was learned is."""
         game = started.graph.game
-        if self.settings.teaching is not None and game.engine != "reasoner" and game.num_roles > 1:
+        if self.settings.teaching and can_be_taught(game):
             self._teacher_of(game).teach()
         for lane in started.lanes.tolist():
             self._plies.pop(lane, None)
@@ -102,13 +103,12 @@ class Gamelore(Player):
 
     def prepare(self, game: Game, role: int) -> None:
         """See `Player.prepare`. The tree that this makes is used in the next match."""
+        self._has_clock = True
         if game.num_roles == 1 and (0 not in self._puzzles or self._puzzles[0].game is not game):
             puzzle = self._puzzles[0] = self._new_puzzle(game, 0)
             puzzle.begin(game.initial, np.uint64(0))
             puzzle.run(1)
             puzzle.forget()
-        if self._may_learn(game):
-            self._teacher_of(game)
         ready = self._searches.get(0)
         if ready is not None and ready.game is game:
             return
@@ -116,6 +116,8 @@ class Gamelore(Player):
         search.begin(game.initial, np.uint64(0))
         search.run(_REHEARSED)
         self._searches[0] = search
+        if self._may_learn(game):
+            self._teacher_of(game)
 
     def ponder(self, turn: Turn) -> bool:
         """See `Player.ponder`. If the move has been chosen and the others have no choice, think about what follows."""
@@ -152,9 +154,7 @@ class Gamelore(Player):
 
     def _may_learn(self, game: Game) -> bool:
         """Return whether the player learns in the startclock."""
-        return (
-            game.num_roles > 1 and self.settings.ponder and self.settings.teaching is None and game.engine != "reasoner"
-        )
+        return self.settings.ponder and self.settings.teaching is None and can_be_taught(game)
 
     def _learns(self, turn: Turn) -> bool:
         """Go on with teaching until the deadline if the match has not begun; return whether there is more to teach."""
@@ -180,7 +180,8 @@ class Gamelore(Player):
 
     def _new_search(self, game: Game, lane: int) -> Search:
         """Return a search for a lane. The reasoner runs in Python, which gains nothing from threads."""
-        threads = 1 if game.engine == "reasoner" or self.settings.simulations else num_cores()
+        is_timed = self.settings.seconds is not None or self._has_clock
+        threads = num_cores() if is_timed and not self.settings.simulations and game.engine != "reasoner" else 1
         memory = self._memory(lane) * (1 if game.num_roles > 1 else 1 - _OF_PUZZLE)
         return Search(game, self.settings.growth, memory, self.settings.threads or threads)
 

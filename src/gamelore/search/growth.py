@@ -123,7 +123,7 @@ class EngineGrower:
         first_new, fits = int(arrays.size[NUM_NODES]), True
         states, joint = np.empty((LANES, game.num_words), np.uint64), np.empty((LANES, game.num_roles), np.int32)
         if settings.scout and is_fresh(arrays, batch):
-            fits = self._scout(tree, int(arrays.size[NUM_ROOTS]), len(arrays.nodes) - size, states, joint)
+            fits &= self._scout(tree, int(arrays.size[NUM_ROOTS]), len(arrays.nodes) - size, states, joint)
         minimax = self.prior.minimax if tree.total != UNRELATED else 0.0
         begin(arrays, batch, size)
         descend(arrays, batch, size, settings.exploration, minimax, key, tree.tops)
@@ -133,7 +133,7 @@ class EngineGrower:
             tree.check_room(len(legal.actions))
             list_moves(arrays, batch, count, legal.offsets, legal.actions)
             if settings.scout:
-                fits = self._scout(tree, count, len(arrays.nodes) - size, states, joint)
+                fits &= self._scout(tree, count, len(arrays.nodes) - size, states, joint)
             descend(arrays, batch, size, settings.exploration, minimax, key, tree.tops)
         new = joint_actions(arrays, batch, first_new, states, joint)
         if new:

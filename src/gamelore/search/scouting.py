@@ -2,7 +2,7 @@
 
 The machine code computes 512 successors in hardly more time than one. So all successors of the listed nodes are
 computed at once, before any of them is in the tree. Children in which the match is over get into the tree with their
-values, so that a win in one ply is never overlooked and is proved at once (compare the decisive moves of Teytaud &
+values, so that a win in one ply is proved at once (compare the decisive moves of Teytaud &
 Teytaud 2010). The other children only give their moves a prior, see value.py.
 
 Nodes without a mover are left out: there a move of one role does not lead to a position.
@@ -81,9 +81,11 @@ def next_children(tree: TreeArrays, batch: WalkBatch, count: int, rows: Scouts, 
 
 @kernel_without_refcounts
 def note_values(tree: TreeArrays, rows: Scouts, size: int, children: U64x2, prior: Prior) -> None:
-    """Put the value of each child into `tree.sums` of the move that leads to it."""
+    """Put the value of each child into `tree.sums` of the move that leads to it. A forced move needs no prior."""
     for row in range(size):
         mover = int(tree.nodes[rows.nodes[row], MOVER])
+        if tree.nodes[rows.nodes[row], COUNT] == 1:
+            continue
         tree.sums[rows.moves[row]] = worth(prior, mover, children, row)
 
 
@@ -126,5 +128,5 @@ def end_scouting(tree: TreeArrays, batch: WalkBatch, count: int, prior: Prior, t
                 ends += 1
         if ends:
             tighten(tree, node, tops, total != UNRELATED)
-        if total != UNRELATED and (ends or prior.visits):
+        if total != UNRELATED and (ends or (prior.visits and num_moves > 1)):
             back_up_guess(tree, node, total)

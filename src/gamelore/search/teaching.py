@@ -9,12 +9,12 @@ samples contain positions after mistakes.
 The weights are fitted by ridge regression. Facts that a symmetry of the rules maps to each other share a weight.
 Teaching goes on in *generations*: the searches of the next generation use the value that the last one has taught, and
 the next weights are drawn towards the last ones. Each generation is twice as long as the one before, so teaching can be
-stopped at any time without loss of more than half of the work. Teaching values by search, and search by values, is the
-idea of expert iteration (Anthony, Tian & Barber 2017).
+stopped early. The value of the first generation is not used, because nothing says how good it is. Teaching values by
+search, and search by values, is the idea of expert iteration (Anthony, Tian & Barber 2017).
 
 How far a value can be trusted depends on the game: in some games hardly anything is linear in the facts. The measure is
-the coefficient of determination of a value in the next generation, whose samples it has not seen. The search uses it as
-the weight of the value, see value.py.
+the coefficient of determination of a value in the samples of the next generation, which it has not seen. The search
+uses it as the weight of the next value, see value.py.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ..players.position_graph import MIB
 from .choice import best_of, reports_of
 from .native_growth import grower
 from .settings import GrowthSettings, TeachingSettings
-from .tree import EDGE, MOVER, NUM_NODES, PARENT, UNRELATED, Tree, room_in, total_of_goals
+from .tree import COUNT, EDGE, MOVER, NUM_NODES, PARENT, UNRELATED, Tree, room_in, total_of_goals
 from .value import LinearValue
 
 if TYPE_CHECKING:
@@ -40,8 +40,15 @@ if TYPE_CHECKING:
 
 TEACHING = "teaching"  # stage of the random numbers
 _MEMORY_MIB = 32
+_MOST_BARREN = 50  # rounds without a sample after which teaching is given up
+_MOST_FACTS = 2000  # a regression with more would take seconds
 _MOST_POINTS = 2000  # facts and actions of a game whose symmetries are found within a second or two
 _SYMMETRY_BOUNDS = Bounds(seconds=1.0)
+
+
+def can_be_taught(game: Game) -> bool:
+    """Return whether a teacher helps in a game: it has opponents and a circuit, and not too many facts."""
+    return game.num_roles > 1 and game.engine != "reasoner" and 64 * game.num_words <= _MOST_FACTS
 
 
 class Teacher:
@@ -72,7 +79,7 @@ class Teacher:
         self._plies = np.zeros(settings.matches, np.int32)
         self._openings = self._drawn_openings(settings.matches)
         self._generation_ends = min(settings.first, settings.simulations)
-        self._batch, self._left = 0, 0
+        self._batch, self._left, self._barren = 0, 0, 0
         self._plant()
 
     def teach(self, deadline: float | None = None) -> None:
@@ -83,7 +90,8 @@ class Teacher:
                 continue
             self._samples.add(self._tree, self.settings.least, self._grower.prior.visits, self.value)
             self._move()
-            if self.simulations >= self._generation_ends or not self._samples.num:
+            self._barren = 0 if self._samples.num else self._barren + 1
+            if self.simulations >= self._generation_ends or self._barren == _MOST_BARREN:
                 self._end_generation()
             self._plant()
 
@@ -104,7 +112,7 @@ class Teacher:
 
     def _end_generation(self) -> None:
         """Fit the next value to the samples, and forget them."""
-        self.is_done = self.simulations >= self.settings.simulations or not self._samples.num
+        self.is_done = self.simulations >= self.settings.simulations or self._barren == _MOST_BARREN
         if not self._samples.num:
             return
         self.value = self._samples.fit(self.value, self.settings.ridge)
@@ -174,6 +182,7 @@ class _Samples:
     def add(self, tree: Tree, least: int, virtual: int, before: LinearValue | None) -> None:
         """Add the moves of all nodes of a tree that have at least `least` visits without the virtual ones.
 
+        Forced moves are left out, and moves in whose mean the virtual visits weigh a third or more.
         `before` is the value of the last generation, which has not seen these samples.
         """
         arrays = tree.arrays
@@ -181,7 +190,7 @@ class _Samples:
         nodes = nodes[arrays.nodes[nodes, EDGE] >= 0]
         parents, edges = arrays.nodes[nodes, PARENT], arrays.nodes[nodes, EDGE]
         visits = arrays.visits[edges] - virtual
-        keep = visits >= least
+        keep = (visits >= max(least, 2 * virtual)) & (arrays.nodes[parents, COUNT] > 1)
         nodes, edges, movers = nodes[keep], edges[keep], arrays.nodes[parents[keep], MOVER]
         values, weights = arrays.sums[edges] / arrays.visits[edges], np.sqrt(visits[keep])
         for role in range(len(self.targets)):
@@ -220,6 +229,8 @@ class _Samples:
         for role in range(roles):
             total = self.moments[role, -1, -1]
             if not total:
+                constants[role] = 0.5 if before is None else before.constants[role]
+                weights[role] = 0.0 if before is None else before.weights[role]
                 continue
             centre = np.zeros(self._num_classes + 1)
             if before is not None:

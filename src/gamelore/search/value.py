@@ -53,9 +53,9 @@ class LinearValue:
 
     weights    float32[roles, 64 * words], the weight of each fact in positions after a move of the role
     constants  float64[roles]
-    determination  coefficient of determination in positions that were not used for the weights, 0 to 1. The search
-                   trusts the value as far as this goes: it is the weight of minimax values, and a factor of the
-                   number of virtual visits
+    determination  coefficient of determination of the value of the generation before, in the positions of which these
+                   weights were taught, 0 to 1. The search trusts the value as far as this goes: it is the weight of
+                   minimax values, and a factor of the number of virtual visits
     """
 
     weights: NDArray[np.float32]
@@ -81,7 +81,7 @@ class LinearValue:
         visits = round(self.determination * settings.prior_visits)
         weight = self.determination if settings.minimax is None else settings.minimax
         if not (visits and settings.scout):  # values are computed only when children are looked at
-            weight = 0.0
+            visits, weight = 0, 0.0
         return Prior(np.ascontiguousarray(tables), self.constants, visits, settings.gain, weight)
 
 
@@ -131,12 +131,15 @@ def back_up_guess(tree: TreeArrays, node: int, total: int) -> None:
     while tree.nodes[node, EDGE] >= 0 and tree.nodes[node, MOVER] != NOBODY:
         parent, edge = int(tree.nodes[node, PARENT]), int(tree.nodes[node, EDGE])
         mover, first = int(tree.nodes[node, MOVER]), int(tree.nodes[node, FIRST] + tree.nodes[node, MOVER])
+        chooser = int(tree.nodes[parent, MOVER])
         best = np.float32(0.0)
         for move in range(first, first + int(tree.nodes[node, COUNT])):
             best = max(best, tree.guesses[move])
-        is_same_mover = mover == tree.nodes[parent, MOVER]
-        guess = best if is_same_mover else np.float32(total / HIGHEST_GOAL) - best
-        if tree.nodes[node, STAGE] == PROVED or guess == tree.guesses[edge]:
+        guess = best if mover == chooser else np.float32(total / HIGHEST_GOAL) - best
+        guess = max(guess, np.float32(tree.low[node, chooser] / HIGHEST_GOAL))
+        guess = min(guess, np.float32(tree.high[node, chooser] / HIGHEST_GOAL))
+        # the edge to a node that was just proved has its guess already, but those above do not know of it yet
+        if guess == tree.guesses[edge] and tree.nodes[node, STAGE] != PROVED:
             break
         tree.guesses[edge] = guess
         node = parent
