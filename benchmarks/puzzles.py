@@ -12,7 +12,6 @@ The sheets that `src/gamelore/lab/families.toml` calls sealed are left out.
 from __future__ import annotations
 
 import csv
-import hashlib
 import json
 import subprocess
 import sys
@@ -23,8 +22,9 @@ from typing import Annotated, Any
 import typer
 
 from gamelore.errors import GameloreError
-from gamelore.gdl.syntax import Rulesheet, parse
+from gamelore.gdl.syntax import parse
 from gamelore.lab.duel import sealed_games
+from gamelore.learning.sources import rules_hash
 
 SLICE = 0.05  # seconds; the time of a solution is known to so much
 COLUMNS = ("sheet", "engine", "highest", "goal", "seconds", "method", "moves", "proved", "loading", "simulations")
@@ -70,15 +70,11 @@ def puzzles(folder: Path) -> list[Path]:
             continue
         if len({str(rule.head) for rule in sheet.rules if rule.head.name == "role"}) != 1:
             continue
-        if is_sealed(sheet):
+        if rules_hash(sheet) in sealed_games():
             print(f"left out {path.stem}: it is sealed", flush=True)
             continue
         sheets.append(path)
     return sheets
-
-
-def is_sealed(sheet: Rulesheet) -> bool:
-    return hashlib.sha256(str(sheet).lower().encode()).hexdigest() in sealed_games()
 
 
 def in_new_process(sheet: Path, *options: str) -> dict[str, Any]:

@@ -89,8 +89,8 @@ class ChampionSettings(GrowthSettings):
     memory       limit on the memory of all trees together, in MiB; if it is not given, the environment variable
                  GAMELORE_SEARCH_MIB, or else 1024
     ponder       whether the player also searches in the startclock and while the other roles think
-    threads      number of threads, which have a tree each. If it is not given: 1 with `simulations`, else one for each
-                 processor core that the process may use
+    threads      number of threads, which have a tree each. If it is not given: one for each processor core that the
+                 process may use if only time limits the search, else 1
     teaching     number of walks of the searches that teach a value of a game before the first match, see teaching.py;
                  0 for no such value. If it is not given: none without a startclock, else 4,000,000 if there is time
     seed         seed of the random numbers for teaching
@@ -109,9 +109,7 @@ class ChampionSettings(GrowthSettings):
         for name, least in (("simulations", 1), ("seconds", 0), ("memory", 1), ("threads", 1), ("teaching", 0)):
             value = getattr(self, name)
             if value is not None and not least <= value < float("inf"):
-                raise GameloreError(
-                    f"expected {name} of at least {least}, got {value}; choose another value, or leave the option out"
-                )
+                raise _refusal(name, f"of at least {least}", value)
 
     @property
     def lessons(self) -> TeachingSettings:

@@ -3,8 +3,8 @@
 Several matches run side by side, with a tree for each, and all trees grow together in batches of 512. In each position,
 the mean values of all moves in the trees become samples: the facts of the position that a move leads to, and the mean
 value of the walks through this move. Values of searches teach more than results of matches, because a search corrects
-the mistakes of its playouts. The moves that are played are the best ones, or random ones, so that the
-samples contain positions after mistakes.
+the mistakes of its playouts. The moves that are played are the best ones, or random ones, so that the samples contain
+positions after mistakes.
 
 The weights are fitted by ridge regression. Facts that a symmetry of the rules maps to each other share a weight.
 Teaching goes on in *generations*: the searches of the next generation use the value that the last one has taught, and
@@ -19,6 +19,7 @@ uses it as the weight of the next value, see value.py.
 
 from __future__ import annotations
 
+from functools import cached_property
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -105,7 +106,9 @@ class Teacher:
         grown = self._grower.grow(self._tree, self._left, self._key, (self._batch, self._batch + 1))
         self._batch += 1
         self.simulations += grown.walks
-        self._left -= grown.walks if grown.walks else self._left  # without a walk, all positions are proved
+        self._left -= (
+            grown.walks if grown.walks else self._left
+        )  # without a walk, all positions are proved, or the tree is full
         if not grown.adds_up:
             self._tree.total = UNRELATED
             self._left = 0
@@ -212,11 +215,10 @@ class _Samples:
         features[:, :-1] = facts if self._num_classes == self._num_facts else facts @ self._tied
         return features
 
-    @property
+    @cached_property
     def _tied(self) -> NDArray[np.float32]:
-        tied = np.zeros((self._num_facts, self._num_classes), np.float32)
-        tied[np.arange(self._num_facts), self._class_of] = 1
-        return tied
+        """float32[facts, classes], 1 where a fact belongs to a class."""
+        return np.eye(self._num_classes, dtype=np.float32)[self._class_of]
 
     def fit(self, before: LinearValue | None, ridge: float) -> LinearValue:
         """Return the value with the least squared error plus `ridge` times the squared distance from the value before.
@@ -257,7 +259,6 @@ def fact_classes(game: Game) -> NDArray[np.int64]:
     circuit = game.circuit
     if circuit is not None and circuit.num_facts + circuit.num_actions <= _MOST_POINTS:
         group = symmetries(game, _SYMMETRY_BOUNDS)
-        classes[: circuit.num_facts] = group.facts.min(
-            axis=0
-        )  # the elements are a group, so this is the same in an orbit
+        # the elements are a group, so the least image is the same for all facts of an orbit
+        classes[: circuit.num_facts] = group.facts.min(axis=0)
     return np.unique(classes, return_inverse=True)[1]

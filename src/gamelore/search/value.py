@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..game.engines import unpack_bits
 from ..players.kernel import F64, F32x3, U64x2, inlined
 from .settings import GrowthSettings
 from .tree import COUNT, EDGE, FIRST, HIGHEST_GOAL, MOVER, NOBODY, PARENT, PROVED, STAGE, TreeArrays
@@ -70,7 +71,7 @@ class LinearValue:
 
     def __call__(self, states: NDArray[np.uint64], role: int) -> NDArray[np.float64]:
         """Return the values for a role of states after a move of this role, uint64[n, words]: float64[n]."""
-        facts = np.unpackbits(np.ascontiguousarray(states).view(np.uint8), axis=1, bitorder="little")
+        facts = unpack_bits(states, self.weights.shape[1])
         values: NDArray[np.float64] = facts @ self.weights[role].astype(np.float64) + self.constants[role]
         return values
 
