@@ -35,7 +35,7 @@ def solved(sheet: Path, seconds: float, methods: str, seed: int) -> dict[str, An
     """Search a puzzle in this process; return a row."""
     import gamelore
     from gamelore.players.random_streams import stream
-    from gamelore.search.puzzles import SHARES, PuzzleSearch
+    from gamelore.puzzles.portfolio import SHARES, PuzzleSearch
 
     start = time.monotonic()
     game = gamelore.load(sheet)

@@ -30,6 +30,7 @@ ROOMS = {
     "rulesheets": "shipped games",
     "players": "moves",
     "solver": "exact values",
+    "puzzles": "solutions of puzzles",
     "search": "strong play",
     "matches": "matches, records",
     "learning.store": "rows on disk",

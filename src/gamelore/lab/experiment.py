@@ -49,7 +49,19 @@ from .results import Outcome, ResultStore, Setting, SettingT, Trial
 
 Stage = Literal["source", "target"]
 MEASURING = (
-    *("gdl", "ground", "circuit", "game", "analysis", "rulesheets", "players", "solver", "search", "matches"),
+    *(
+        "gdl",
+        "ground",
+        "circuit",
+        "game",
+        "analysis",
+        "rulesheets",
+        "players",
+        "solver",
+        "puzzles",
+        "search",
+        "matches",
+    ),
     *("learning", "catalogue", "lab.results", "lab.experiment"),
 )
 """The packages and modules that determine the result of a trial."""

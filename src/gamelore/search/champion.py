@@ -1,9 +1,9 @@
 """The strongest player: a search in each match whose trees are kept, and a value that is taught in the startclock.
 
-In a puzzle, a game with one role, it follows the best solution that the search of puzzles.py has found. While this is
-not known to be the best, a part of the time goes to the tree, too. The mean goal of the walks through a move is at most
-the best goal that can be reached after it. So a mean above the goal of the solution shows that a better end exists
-there, and then the player makes this move, and searches again from there.
+In a puzzle, a game with one role, it follows the best solution that the search of puzzles/portfolio.py has found. While
+this is not known to be the best, a part of the time goes to the tree, too. The mean goal of the walks through a move is
+at most the best goal that can be reached after it. So a mean above the goal of the solution shows that a better end
+exists there, and then the player makes this move, and searches again from there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..players.player import Player, Started, Turn
 from ..players.position_graph import MIB, memory_cap
 from ..players.random_streams import extend, stream
 from ..players.uct import FOREST_VARIABLE, OF_THE_CLOCK
-from .puzzles import PuzzleSearch
+from ..puzzles.portfolio import PuzzleSearch
 from .settings import MEMORY_MIB, ChampionSettings
 from .teaching import TEACHING, Teacher, can_be_taught
 from .thinking import Search

@@ -14,10 +14,10 @@ from gamelore.matches.match import MatchState
 from gamelore.players.player import Turn
 from gamelore.players.position_graph import PositionGraph
 from gamelore.players.random_streams import stream
-from gamelore.search import outlook, puzzles
+from gamelore.puzzles import outlook, portfolio
+from gamelore.puzzles.outlook import FactBits, Fit, Novelty, Prospect, Reached, seeming_clocks, successors
+from gamelore.puzzles.portfolio import BY_ACTION, Exhaustion, PolicySearch, PuzzleSearch, adapt, best_first
 from gamelore.search.champion import Gamelore
-from gamelore.search.outlook import FactBits, Fit, Novelty, Prospect, Reached, seeming_clocks, successors
-from gamelore.search.puzzles import BY_ACTION, Exhaustion, PolicySearch, PuzzleSearch, adapt, best_first
 
 KEY = """
 (role robot) (init (at 1)) (succ 0 1) (succ 1 2) (legal robot left) (legal robot right)
@@ -71,14 +71,14 @@ def kept(reached: Reached) -> list[set[str]]:
 
 def test_width_1_keeps_a_position_for_each_new_fact(key: Game) -> None:
     reached = Reached(key, 1 << 16)
-    list(puzzles._iterated_width(reached, key.initial, all_facts(key), 1))
+    list(portfolio._iterated_width(reached, key.initial, all_facts(key), 1))
     assert kept(reached) == [{"(at 1)"}, {"(at 0)", "key"}, {"(at 2)"}]
     assert reached.best is None, "the way back with the key makes no new fact"
 
 
 def test_width_2_keeps_a_position_for_each_new_pair(key: Game) -> None:
     reached = Reached(key, 1 << 16)
-    list(puzzles._iterated_width(reached, key.initial, all_facts(key), 2))
+    list(portfolio._iterated_width(reached, key.initial, all_facts(key), 2))
     assert kept(reached) == [{"(at 1)"}, {"(at 0)", "key"}, {"(at 2)"}, {"(at 1)", "key"}]
     assert reached.best is not None
     assert reached.best.goal == 100
@@ -214,7 +214,7 @@ def test_hopeless_positions_by_hand() -> None:
     states = np.array([after(game, move) for move in firsts])
     assert prospect_of(game).can_end(states, 0).tolist() == [True, False, True, True, True]
     assert prospect_of(game).can_end(states, 100).tolist() == [False] * 5, "no goal is higher"
-    ban = puzzles.action_bits(np.array([game.action(0, "(put b 1)")], np.int32), 1)
+    ban = portfolio.action_bits(np.array([game.action(0, "(put b 1)")], np.int32), 1)
     banned = prospect_of(game).can_end(states, 0, np.repeat(ban, 5, axis=0))
     assert banned.tolist() == [True, False, True, False, True], "b has no number after c 2"
     many = np.repeat(states, 300, axis=0)
@@ -236,11 +236,11 @@ def test_subsets_propagate_constraints() -> None:
     game = load(FILL)
     reached = Reached(game, 1 << 16)
     reached.plant(game.initial)
-    children, ban = puzzles._pruned(reached, 0, np.zeros(1, np.uint64), prospect_of(game))
+    children, ban = portfolio._pruned(reached, 0, np.zeros(1, np.uint64), prospect_of(game))
     assert [game.move_text(0, action) for action in children.actions] == ["(put a 1)"], "nothing else fills a"
     hopeless = [game.action(0, move) for move in ("(put b 1)", "(put c 2)")]
-    assert ban == np.bitwise_or.reduce(puzzles.action_bits(np.array(hopeless, np.int32), 1), axis=0)
-    list(puzzles.by_subsets(reached, game.initial, prospect_of(game), Fit.of_goal(game), 1))
+    assert ban == np.bitwise_or.reduce(portfolio.action_bits(np.array(hopeless, np.int32), 1), axis=0)
+    list(portfolio.by_subsets(reached, game.initial, prospect_of(game), Fit.of_goal(game), 1))
     assert reached.best is not None
     assert reached.best.goal == 100
     assert reached.num == 3, "no choice is left, so each position has one child; the last one is the end"
@@ -253,9 +253,9 @@ def test_the_part_of_the_goal_with_the_fewest_actions_is_the_most_urgent() -> No
     following = np.array(
         [after(game, move) for move in ("(put b 1)", "(put b 2)", "(put a 1)", "(put c 3)", "(put c 2)")]
     )
-    assert puzzles._most_urgent(fit, game.initial, following).tolist() == [2]
-    assert puzzles._most_urgent(fit, game.initial, following[[0, 1, 3]]).tolist() == [2]
-    assert puzzles._most_urgent(fit, following[2], following[[2, 2]]).tolist() == [0, 1], "nothing new: all"
+    assert portfolio._most_urgent(fit, game.initial, following).tolist() == [2]
+    assert portfolio._most_urgent(fit, game.initial, following[[0, 1, 3]]).tolist() == [2]
+    assert portfolio._most_urgent(fit, following[2], following[[2, 2]]).tolist() == [0, 1], "nothing new: all"
 
 
 def test_rows_leave_an_agenda_by_rank_and_the_latest_first() -> None:
@@ -288,7 +288,7 @@ def test_moves_are_drawn_by_their_weights() -> None:
     lanes = np.arange(8000)
     offsets, actions = 3 * np.arange(8001), np.tile(np.arange(3, dtype=np.int32), 8000)
     zeros = np.zeros(8000, np.int64)
-    drawn = puzzles._choose(offsets, actions, lanes, zeros, zeros, 0, policies, np.zeros(1, np.int64), np.uint64(7))
+    drawn = portfolio._choose(offsets, actions, lanes, zeros, zeros, 0, policies, np.zeros(1, np.int64), np.uint64(7))
     assert_allclose(np.bincount(drawn) / 8000, [1 / 8, 2 / 8, 5 / 8], atol=0.02)
 
 
@@ -312,11 +312,11 @@ def test_the_best_match_of_a_level_is_learned_by_the_level_above() -> None:
     while not search._policies[1].any():
         next(steps)
     assert (search._policies[0] == search._policies[1]).all()
-    assert search._bests[0] == [None] * len(puzzles.KINDS)
+    assert search._bests[0] == [None] * len(portfolio.KINDS)
     assert all(trial is not None for trial in search._bests[1])
 
 
-@pytest.mark.parametrize("method", puzzles.SHARES)
+@pytest.mark.parametrize("method", portfolio.SHARES)
 def test_each_method_solves_a_small_puzzle(key: Game, method: str) -> None:
     search = PuzzleSearch(key, methods=(method,))
     search.begin(key.initial, stream(1))

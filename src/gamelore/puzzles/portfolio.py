@@ -55,8 +55,8 @@ from ..circuit.tape import LANES
 from ..players.kernel import F64, I32, I64, F32x2, inlined, kernel
 from ..players.position_graph import MIB
 from ..players.random_streams import extend, mix, unit
+from ..players.uct import MAX_PLIES
 from .outlook import Agenda, Children, FactBits, Fit, Novelty, Prospect, Reached, States, pair_bytes, seeming_clocks
-from .settings import MAX_PLIES, MEMORY_MIB
 
 if TYPE_CHECKING:
     from ..game.game import Game
@@ -66,6 +66,7 @@ SHARES = {"breadth first": 1, "by width": 1, "best first": 1, "deepest first": 1
 WIDTHS = (1, 2)
 LEVELS = 32  # of the fit, for the widths of the best-first search
 _BITS = 64  # of a word
+_MEMORY_MIB = 1024
 _MOST_BITS = 8192  # of a state, for pairs of facts
 _MOST_PAIR_BYTES = 64 * MIB  # of all levels of the best-first search
 _MOST_MISFIT = (1 << 20) - 1
@@ -495,7 +496,7 @@ class PuzzleSearch:
     def __init__(
         self,
         game: Game,
-        memory: float = MEMORY_MIB,
+        memory: float = _MEMORY_MIB,
         max_plies: int = MAX_PLIES,
         methods: tuple[str, ...] = tuple(SHARES),
     ) -> None:
