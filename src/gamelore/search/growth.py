@@ -24,10 +24,13 @@ from .scouting import add_ends, end_scouting, next_children, note_values, scouts
 from .settings import GrowthSettings
 from .tree import NUM_MOVES, NUM_NODES, NUM_ROOTS, PROVED, STAGE, UNRELATED, VISITS, Tree, TreeArrays
 from .value import Prior, no_prior
-from .walks import WalkBatch, back_up, begin, descend, is_fresh, joint_actions, list_moves, open_ends, unlisted
+from .walks import WalkBatch, back_up, begin, descend, is_fresh, join, joint_actions, list_moves, open_ends, unlisted
 
 if TYPE_CHECKING:
     from ..game.game import Game
+
+
+_STEPS_OF_WALK = 1024  # of a walk of the largest batch, on average; walks end where there is no room for steps
 
 
 class Grown(NamedTuple):
@@ -63,8 +66,10 @@ class Grower(Protocol):
 
 def batch_of(game_roles: int) -> WalkBatch:
     """Return arrays for the largest batch."""
-    ends, order = np.zeros((2, LANES), np.int32)
-    return WalkBatch(ends, np.zeros((1, game_roles), np.int32), order, np.zeros((LANES, game_roles)))
+    ends, lasts, order = np.zeros((3, LANES), np.int32)
+    steps, num_steps = np.zeros((_STEPS_OF_WALK * LANES, 3), np.int32), np.zeros(1, np.int64)
+    choices, values = np.zeros((1, game_roles), np.int32), np.zeros((LANES, game_roles))
+    return WalkBatch(ends, lasts, steps, num_steps, choices, order, values)
 
 
 @kernel
@@ -138,10 +143,12 @@ class EngineGrower:
         new = joint_actions(arrays, batch, first_new, states, joint)
         if new:
             arrays.states[batch.order[:new]] = game.next(states[:new], joint[:new])
+        if settings.transpositions:
+            join(arrays, batch, size, first_new)
         playouts = min(settings.playouts, LANES // size)
         count = open_ends(arrays, batch, size, playouts, states)
         played = game.rollouts(states[:count], int(key), threads=1, max_steps=settings.max_plies)
-        back_up(arrays, batch, size, playouts, played.goals, played.steps, tree.tops, tree.total)
+        back_up(arrays, batch, size, playouts, played.goals, played.steps, minimax, tree.tops, tree.total)
         return fits and adds_up(played.goals, tree.total)
 
     def _scout(

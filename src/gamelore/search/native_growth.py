@@ -21,7 +21,7 @@ from .scouting import Scouts, add_ends, end_scouting, next_children, note_values
 from .settings import GrowthSettings
 from .tree import NUM_NODES, NUM_ROOTS, UNRELATED, Tree, TreeArrays, copy_state
 from .value import Prior, no_prior
-from .walks import WalkBatch, back_up, begin, descend, is_fresh, joint_actions, list_moves, open_ends, unlisted
+from .walks import WalkBatch, back_up, begin, descend, is_fresh, join, joint_actions, list_moves, open_ends, unlisted
 
 if TYPE_CHECKING:
     from ..game.game import Game
@@ -159,8 +159,9 @@ class NativeGrower:
         """See `Grower.grow`."""
         settings = self._settings
         limits = settings.least, settings.share, settings.leaves, settings.playouts
+        limits += settings.transpositions, settings.scout
         task = tree.arrays, self._batch, self._scouts, self._code, self.prior, settings.exploration, *limits
-        return Grown(*_grow(*task, settings.scout, key, walks, *batches, tree.tops, tree.total))
+        return Grown(*_grow(*task, key, walks, *batches, tree.tops, tree.total))
 
 
 @kernel
@@ -270,6 +271,7 @@ def _grow(
     share: int,
     leaves: int,
     most_playouts: int,
+    transpositions: bool,
     scout: bool,
     key: np.uint64,
     walks: int,
@@ -304,10 +306,12 @@ def _grow(
             call_address(code.addresses[_RUN], (code.addresses[_NEXT_JOB],))
             for i in range(new):
                 copy_state(tree.states, int(batch.order[i]), code.next_states, i)
+            if transpositions:
+                join(tree, batch, size, first_new)
         playouts = min(most_playouts, code.states.shape[0] // size)
         count = open_ends(tree, batch, size, playouts, code.states)
         _play(code, count, batch_key)
-        back_up(tree, batch, size, playouts, code.goals[:count], code.steps[:count], tops, total)
+        back_up(tree, batch, size, playouts, code.goals[:count], code.steps[:count], minimax, tops, total)
         fits = adds_up(code.goals[:count], total) and fits
         done += size
         number += 1

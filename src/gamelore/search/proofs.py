@@ -24,13 +24,18 @@ _MOST_PLIES = 65_535
 
 
 @inlined
-def assess_edge(tree: TreeArrays, node: int) -> None:
-    """Let all visits of the move that leads to a proved node count with the proved value, which is also its guess."""
-    edge, parent = int(tree.nodes[node, EDGE]), int(tree.nodes[node, PARENT])
-    if edge >= 0:
-        value = tree.low[node, tree.nodes[parent, MOVER]] / 100.0
-        tree.sums[edge] = tree.visits[edge] * value
-        tree.guesses[edge] = value
+def assess_edge(tree: TreeArrays, node: int, edge: int, parent: int) -> None:
+    """Let all visits of a move that leads to a proved node count with the proved value, which is also its guess."""
+    value = tree.low[node, tree.nodes[parent, MOVER]] / 100.0
+    tree.sums[edge] = tree.visits[edge] * value
+    tree.guesses[edge] = value
+
+
+@inlined
+def assess_first_edge(tree: TreeArrays, node: int) -> None:
+    """Call `assess_edge` for the move of the first parent, if a single move leads to the node."""
+    if tree.nodes[node, EDGE] >= 0:
+        assess_edge(tree, node, int(tree.nodes[node, EDGE]), int(tree.nodes[node, PARENT]))
 
 
 @inlined
@@ -114,7 +119,7 @@ def _prove(tree: TreeArrays, node: int, first: int, count: int, mover: int) -> N
                 plies = own
     tree.plies[node] = min(plies + 1, _MOST_PLIES)
     tree.nodes[node, STAGE] = PROVED
-    assess_edge(tree, node)
+    assess_first_edge(tree, node)
 
 
 @kernel_without_refcounts

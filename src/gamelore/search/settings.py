@@ -21,6 +21,7 @@ class GrowthSettings:
     leaves       maximum number of walks of a batch
     playouts     maximum number of playouts from a leaf; as many as there are free lanes
     max_plies    maximum length of a playout; a longer playout gives 0 to every role
+    transpositions  whether moves in another order lead to the same node, see tree.py
     scout        whether to look at all children of a node when its moves are listed, see scouting.py
     prior_visits number of virtual visits of a new move by a learned value that explains everything; see value.py
     gain         factor of the difference between the learned value of a move and the mean value of its siblings
@@ -34,6 +35,7 @@ class GrowthSettings:
     leaves: int = LANES
     playouts: int = 16
     max_plies: int = MAX_PLIES
+    transpositions: bool = True
     scout: bool = True
     prior_visits: int = 16
     gain: float = 1.0

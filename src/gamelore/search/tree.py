@@ -5,8 +5,9 @@ by side, role after role, in action order; the arrays below have an entry for ea
 one child. In a node without a mover, several roles choose at the same time. There a joint move leads to a child, and
 the children are a linked list.
 
-Nodes are numbered in the order of their creation, so a parent comes before its children. `compact` keeps this order
-when it drops nodes.
+If moves in another order lead to the same position after the same number of plies, it is a *transposition*: a single
+node, to which several moves lead. The node keeps its first parent only, so walks note their way. There are no circles,
+because a child has one ply more than its parent.
 """
 
 from __future__ import annotations
@@ -18,23 +19,43 @@ from numpy.typing import NDArray
 
 from ..circuit.tape import LANES
 from ..errors import GameloreError
-from ..players.kernel import F32, F64, I32, I64, U8, U16, I16x2, I32x2, U8x2, U64x2, inlined, kernel
+from ..players.kernel import (
+    F32,
+    F64,
+    I32,
+    I64,
+    U8,
+    U16,
+    I16x2,
+    I32x2,
+    U8x2,
+    U64x2,
+    inlined,
+    kernel,
+    kernel_without_refcounts,
+)
+from ..players.position_graph import hash_state
+from ..players.random_streams import mix
 
 if TYPE_CHECKING:
     from ..game.game import Game
 
-# Columns of `TreeArrays.nodes`. EDGE: the move that leads to the node, an index of the arrays of moves; -1 below a node
-# without a mover. FIRST: the first of the node's moves. COUNT: the number of moves of the mover. MOVER: a role, or
-# NOBODY if several roles choose. VISITS: number of walks through the node. CHILD: the first child of a node without a
-# mover, or -1.
+# Columns of `TreeArrays.nodes`. PARENT and EDGE: the first parent, and its move that leads to the node, an index of the
+# arrays of moves; -1 below a node without a mover. FIRST: the first of the node's moves. COUNT: the number of moves of
+# the mover. MOVER: a role, or NOBODY if several roles choose. VISITS: number of walks through the node. CHILD: the
+# first child of a node without a mover, or -1.
 PARENT, EDGE, FIRST, COUNT, MOVER, VISITS, STAGE, CHILD = range(8)
 NOBODY = -1
 UNRELATED = -1  # value of `Tree.total`
 # Stages. SEEN: the state is known. LISTED: the moves are known, too. PROVED: the values of all roles are known.
 SEEN, LISTED, PROVED = 0, 1, 2
-NUM_NODES, NUM_MOVES, NUM_LISTED, NUM_ROOTS = range(4)  # indices of `TreeArrays.size`
+# Indices of `TreeArrays.size`. NUM_SLOTS: number of the first slots that are in use. NUM_STORED: number of full slots.
+NUM_NODES, NUM_MOVES, NUM_LISTED, NUM_ROOTS, NUM_SLOTS, NUM_STORED = range(6)
+_FIRST_SLOTS = 1 << 12
+_PLIES_OF_TREE = 1 << 16
 HIGHEST_GOAL = 100
 MOVES_BY_REASONER = 4096
+_SLOTS_OF_NODE = 2  # on average: a power of two, from 1.5 to 3 times the number of nodes
 _SHARE_OF_NODES = 0.4  # of the memory of a tree; the other part is for moves
 _PLAYOUTS = 512  # that show whether two roles have opposite interests
 _LEAST_LEAVES = 128  # for which every tree has room
@@ -43,7 +64,7 @@ _LEAST_LEAVES = 128  # for which every tree has room
 class TreeArrays(NamedTuple):
     """The arrays of a tree, all with unused entries at the end.
 
-    size     int64[4], numbers of nodes, moves, listed nodes and roots
+    size     int64[6], see the indices above
     nodes    int32[nodes, 8], see the columns above
     states   uint64[nodes, words]
     joint    int32[nodes, roles + 1], the joint move that leads to the node, as indices into the moves of each role;
@@ -52,6 +73,8 @@ class TreeArrays(NamedTuple):
     low      uint8[nodes, roles], a goal that the role gets at least; see proofs.py
     high     uint8[nodes, roles], a goal that the role gets at most
     plies    uint16[nodes], number of plies to the end in a PROVED node
+    layer    int32[nodes], number of plies from the root, and 2^16 times the number of the root
+    slots    int32[a power of two], hash table of the nodes that can be transpositions: a node, or -1 in an empty slot
     listed   int32[nodes], the nodes with moves, in the order of their moves
     actions  int32[moves]
     child    int32[moves], the child that a mover's move leads to, or -1
@@ -69,6 +92,8 @@ class TreeArrays(NamedTuple):
     low: U8x2
     high: U8x2
     plies: U16
+    layer: I32
+    slots: I32
     listed: I32
     actions: I32
     child: I32
@@ -81,7 +106,7 @@ class TreeArrays(NamedTuple):
 def room_in(game: Game, num_bytes: int) -> tuple[int, int]:
     """Return the numbers of nodes and of moves of a tree that takes so many bytes; see `TreeArrays` for their sizes."""
     roles = game.num_roles
-    node = 32 + 8 * game.num_words + 4 * (roles + 1) + 4 * roles + 2 * roles + 2 + 4
+    node = 32 + 8 * game.num_words + 4 * (roles + 1) + 4 * roles + 2 * roles + 2 + 4 + 4 + 4 * _SLOTS_OF_NODE
     move = 4 + 4 + 4 + 8 + 1 + 4
     nodes = int(_SHARE_OF_NODES * num_bytes / node)
     return max(2 * LANES, nodes), int((1 - _SHARE_OF_NODES) * num_bytes / move)
@@ -100,7 +125,7 @@ class Tree:
         self.most_actions = _most_actions(game)
         num_moves = max(num_moves, _LEAST_LEAVES * self.most_actions)
         self.arrays = TreeArrays(
-            size=np.zeros(4, np.int64),
+            size=np.zeros(6, np.int64),
             nodes=np.zeros((num_nodes, 8), np.int32),
             states=np.zeros((num_nodes, game.initial.size), np.uint64),
             joint=np.zeros((num_nodes, roles + 1), np.int32),
@@ -108,6 +133,8 @@ class Tree:
             low=np.zeros((num_nodes, roles), np.uint8),
             high=np.zeros((num_nodes, roles), np.uint8),
             plies=np.zeros(num_nodes, np.uint16),
+            layer=np.zeros(num_nodes, np.int32),
+            slots=np.zeros(max(_FIRST_SLOTS, 1 << (3 * num_nodes // 2).bit_length()), np.int32),
             listed=np.zeros(num_nodes, np.int32),
             actions=np.zeros(num_moves, np.int32),
             child=np.zeros(num_moves, np.int32),
@@ -151,6 +178,7 @@ class Tree:
         """Begin a new tree below each of some positions, uint64[roots, words], and list the moves of their roots."""
         arrays = self.arrays
         arrays.size[:] = 0
+        _empty_slots(arrays, _FIRST_SLOTS)
         legal = self.game.legal(states)
         self.check_room(len(legal.actions))
         for _ in states:
@@ -238,6 +266,7 @@ def add_node(tree: TreeArrays, parent: int, edge: int, tops: U8) -> int:
     row[FIRST] = row[COUNT] = row[MOVER] = row[VISITS] = 0
     row[STAGE] = SEEN
     row[CHILD] = -1
+    tree.layer[node] = tree.layer[parent] + 1 if parent >= 0 else _PLIES_OF_TREE * node
     for role in range(tops.size):
         tree.counts[node, role] = 0
         tree.joint[node, role] = 0
@@ -306,6 +335,61 @@ def _settle_root(tree: TreeArrays, root: int, goals: I16x2, index: int) -> None:
 
 
 @inlined
+def _slot_of(tree: TreeArrays, node: int) -> int:
+    """Return the slot of the node with the state and the layer of this node, or the empty slot where it belongs."""
+    last = tree.size[NUM_SLOTS] - 1
+    slot = np.int64(mix(hash_state(tree.states, node), np.uint64(tree.layer[node])) & np.uint64(last))
+    while tree.slots[slot] >= 0:
+        stored = tree.slots[slot]
+        same = tree.layer[stored] == tree.layer[node]
+        for word in range(tree.states.shape[1]):
+            same &= tree.states[stored, word] == tree.states[node, word]
+        if same:
+            break
+        slot = (slot + 1) & last
+    return int(slot)
+
+
+@kernel_without_refcounts
+def _empty_slots(tree: TreeArrays, count: int) -> None:
+    """Empty the first `count` slots, and use only these from now on."""
+    tree.size[NUM_SLOTS], tree.size[NUM_STORED] = count, 0
+    for slot in range(count):
+        tree.slots[slot] = -1
+
+
+@inlined
+def _store(tree: TreeArrays, node: int) -> int:
+    """Return the node with the state and the layer of this node in the hash table; if there is none, store this one."""
+    slot = _slot_of(tree, node)
+    if tree.slots[slot] < 0:
+        tree.slots[slot] = node
+        tree.size[NUM_STORED] += 1
+    return int(tree.slots[slot])
+
+
+@inlined
+def _is_end(tree: TreeArrays, node: int) -> bool:
+    """Return whether the match is over in a node."""
+    return bool(tree.nodes[node, STAGE] == PROVED and tree.counts[node, 0] == 0)
+
+
+@kernel_without_refcounts
+def fill_slots(tree: TreeArrays) -> None:
+    """Store all nodes that can be transpositions in an empty hash table that is large enough for twice as many.
+
+    These are nodes below a move of a mover which have been computed for a walk, and so have a state.
+    """
+    count = int(tree.size[NUM_SLOTS])
+    while count < min(4 * tree.size[NUM_NODES], tree.slots.size):
+        count *= 2
+    _empty_slots(tree, count)
+    for node in range(tree.size[NUM_ROOTS], tree.size[NUM_NODES]):
+        if tree.nodes[node, EDGE] >= 0 and not _is_end(tree, node):
+            _store(tree, node)
+
+
+@inlined
 def sibling_with(tree: TreeArrays, node: int, choices: I32) -> int:
     """Return the child of a node without a mover after a joint move, or -1; for use inside kernels."""
     roles = choices.size
@@ -332,13 +416,41 @@ def child_of(tree: TreeArrays, node: int, choices: I32) -> int:
 
 
 @inlined
-def _number_kept(tree: TreeArrays, root: int, least: int, new: I32) -> None:
-    """Give new numbers to the nodes that are kept, in their order, and set the number of nodes."""
-    new[root] = 0
+def _reach(tree: TreeArrays, node: int, parent: int, edge: int, new: I32, reached: I32, count: int) -> int:
+    """Note that a node is kept, below this parent, unless it is noted already; return the number of noted nodes."""
+    if new[node] >= 0:
+        return count
+    new[node] = 0
+    tree.nodes[node, PARENT], tree.nodes[node, EDGE] = parent, edge
+    reached[count] = node
+    return count + 1
+
+
+@inlined
+def _number_kept(tree: TreeArrays, root: int, least: int, new: I32, reached: I32) -> None:
+    """Give new numbers to the nodes that are kept, the root first, then in their order; set the number of nodes.
+
+    `reached` is int32[nodes], an array to work on.
+    """
+    count, done = _reach(tree, root, -1, -1, new, reached, 0), 0
+    while done < count:
+        node = int(reached[done])
+        done += 1
+        if tree.nodes[node, MOVER] == NOBODY:
+            child = int(tree.nodes[node, CHILD])
+            while child >= 0:
+                if node == root or tree.nodes[child, VISITS] >= least:
+                    count = _reach(tree, child, node, -1, new, reached, count)
+                child = int(tree.joint[child, tree.counts.shape[1]])
+            continue
+        first = int(tree.nodes[node, FIRST] + tree.nodes[node, MOVER])
+        for move in range(first, first + (tree.nodes[node, COUNT] if tree.counts[node, 0] else 0)):
+            child = int(tree.child[move])
+            if child >= 0 and (node == root or tree.nodes[child, VISITS] >= least):
+                count = _reach(tree, child, node, move, new, reached, count)
     kept = 1
-    for node in range(root + 1, new.size):
-        parent = tree.nodes[node, PARENT]
-        if parent >= 0 and new[parent] >= 0 and (tree.nodes[node, VISITS] >= least or parent == root):
+    for node in range(new.size):
+        if new[node] >= 0 and node != root:
             new[node] = kept
             kept += 1
     tree.size[NUM_NODES] = kept
@@ -372,6 +484,42 @@ def _move_moves(tree: TreeArrays, new: I32, shift: I32) -> None:
     tree.size[NUM_MOVES], tree.size[NUM_LISTED] = end, listed
 
 
+@inlined
+def _copy_node(tree: TreeArrays, node: int, at: int) -> None:
+    """Copy the entries of a node to another place; in loops, because the copy of a slice takes memory."""
+    if node == at:
+        return
+    for column in range(tree.nodes.shape[1]):
+        tree.nodes[at, column] = tree.nodes[node, column]
+    copy_state(tree.states, at, tree.states, node)
+    for role in range(tree.counts.shape[1]):
+        tree.joint[at, role] = tree.joint[node, role]
+        tree.counts[at, role] = tree.counts[node, role]
+        tree.low[at, role] = tree.low[node, role]
+        tree.high[at, role] = tree.high[node, role]
+    tree.joint[at, tree.counts.shape[1]] = tree.joint[node, tree.counts.shape[1]]
+    tree.plies[at] = tree.plies[node]
+    tree.layer[at] = tree.layer[node]
+
+
+@inlined
+def _move_node(tree: TreeArrays, node: int, new: I32, shift: I32) -> None:
+    """Move a node to its new place, and enter the new numbers of its parent and of its move."""
+    at, roles = int(new[node]), tree.counts.shape[1]
+    _copy_node(tree, node, at)
+    row = tree.nodes[at]
+    row[CHILD] = -1
+    if at == 0:
+        return
+    parent = row[PARENT]
+    row[PARENT] = new[parent]
+    if row[EDGE] >= 0:
+        row[EDGE] -= shift[parent]
+    else:
+        tree.joint[at, roles] = tree.nodes[row[PARENT], CHILD]
+        tree.nodes[row[PARENT], CHILD] = at
+
+
 @kernel
 def compact(tree: TreeArrays, root: int, least: int) -> None:
     """Make a node the root, and keep only nodes below it with at least `least` visits; close the gaps in all arrays.
@@ -379,31 +527,41 @@ def compact(tree: TreeArrays, root: int, least: int) -> None:
     Children of the root are always kept. A node keeps its moves, and a move to a dropped child becomes a move without
     a child.
     """
-    num_nodes, roles = int(tree.size[NUM_NODES]), tree.counts.shape[1]
+    num_nodes = int(tree.size[NUM_NODES])
     new = np.full(num_nodes, -1, np.int32)
     shift = np.zeros(num_nodes, np.int32)
-    _number_kept(tree, root, least, new)
+    _number_kept(tree, root, least, new, np.empty(num_nodes, np.int32))
     _move_moves(tree, new, shift)
-    for node in range(root, num_nodes):
-        at = new[node]
-        if at < 0:
-            continue
-        parent = tree.nodes[node, PARENT]
-        tree.nodes[at] = tree.nodes[node]
-        tree.states[at] = tree.states[node]
-        tree.joint[at] = tree.joint[node]
-        tree.counts[at] = tree.counts[node]
-        tree.low[at] = tree.low[node]
-        tree.high[at] = tree.high[node]
-        tree.plies[at] = tree.plies[node]
-        row = tree.nodes[at]
-        row[CHILD] = -1
-        if at == 0:
-            row[PARENT] = row[EDGE] = -1
-            continue
-        row[PARENT] = new[parent]
-        if row[EDGE] >= 0:
-            row[EDGE] -= shift[parent]
-        else:
-            tree.joint[at, roles] = tree.nodes[row[PARENT], CHILD]
-            tree.nodes[row[PARENT], CHILD] = at
+    _move_node(tree, root, new, shift)  # to the place of the old root; no other node moves up
+    for node in range(num_nodes):
+        if new[node] >= 0 and node != root:
+            _move_node(tree, node, new, shift)
+    base = tree.layer[0]
+    for node in range(tree.size[NUM_NODES]):
+        tree.layer[node] -= base
+    fill_slots(tree)
+
+
+@kernel_without_refcounts
+def merge(tree: TreeArrays, first_new: int) -> None:
+    """Replace each node from `first_new` on that is a transposition by the node with its position.
+
+    Close the gaps, unless there are new nodes below a node without a mover: too many links would have to change.
+    """
+    num_nodes, num_joint = int(tree.size[NUM_NODES]), 0
+    if 2 * (tree.size[NUM_STORED] + num_nodes - first_new) > tree.size[NUM_SLOTS] < tree.slots.size:
+        tree.size[NUM_NODES] = first_new
+        fill_slots(tree)
+    for node in range(first_new, num_nodes):
+        num_joint += tree.nodes[node, EDGE] < 0
+    end = first_new
+    for node in range(first_new, num_nodes):
+        if num_joint:
+            end = node
+        _copy_node(tree, node, end)
+        edge, target = int(tree.nodes[end, EDGE]), end
+        if edge >= 0:
+            target = end if _is_end(tree, end) else _store(tree, end)
+            tree.child[edge] = target
+        end += int(target == end)
+    tree.size[NUM_NODES] = num_nodes if num_joint else end

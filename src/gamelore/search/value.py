@@ -124,23 +124,34 @@ def add_prior(tree: TreeArrays, node: int, mover: int, prior: Prior) -> None:
 
 
 @inlined
+def guess_edge(tree: TreeArrays, node: int, edge: int, parent: int, total: int) -> bool:
+    """Compute the minimax value of a move from those of the moves of the node after it; return whether it changes.
+
+    Two roles have opposite interests, and the sum of their goals is `total`. The node has listed moves of a mover.
+    """
+    mover, first = int(tree.nodes[node, MOVER]), int(tree.nodes[node, FIRST] + tree.nodes[node, MOVER])
+    chooser = int(tree.nodes[parent, MOVER])
+    best = np.float32(0.0)
+    for move in range(first, first + int(tree.nodes[node, COUNT])):
+        best = max(best, tree.guesses[move])
+    guess = best if mover == chooser else np.float32(total / HIGHEST_GOAL) - best
+    guess = max(guess, np.float32(tree.low[node, chooser] / HIGHEST_GOAL))
+    guess = min(guess, np.float32(tree.high[node, chooser] / HIGHEST_GOAL))
+    changes = bool(guess != tree.guesses[edge])
+    tree.guesses[edge] = guess
+    return changes
+
+
+@inlined
 def back_up_guess(tree: TreeArrays, node: int, total: int) -> None:
     """Compute the minimax value of a node from those of its moves, then that of its parent, and so on while it changes.
 
-    Two roles have opposite interests, and the sum of their goals is `total`. For use inside kernels.
+    This goes on to first parents only, see walks.py for the others. For use inside kernels.
     """
     while tree.nodes[node, EDGE] >= 0 and tree.nodes[node, MOVER] != NOBODY:
-        parent, edge = int(tree.nodes[node, PARENT]), int(tree.nodes[node, EDGE])
-        mover, first = int(tree.nodes[node, MOVER]), int(tree.nodes[node, FIRST] + tree.nodes[node, MOVER])
-        chooser = int(tree.nodes[parent, MOVER])
-        best = np.float32(0.0)
-        for move in range(first, first + int(tree.nodes[node, COUNT])):
-            best = max(best, tree.guesses[move])
-        guess = best if mover == chooser else np.float32(total / HIGHEST_GOAL) - best
-        guess = max(guess, np.float32(tree.low[node, chooser] / HIGHEST_GOAL))
-        guess = min(guess, np.float32(tree.high[node, chooser] / HIGHEST_GOAL))
+        parent = int(tree.nodes[node, PARENT])
+        changes = guess_edge(tree, node, int(tree.nodes[node, EDGE]), parent, total)
         # the edge to a node that was just proved has its guess already, but those above do not know of it yet
-        if guess == tree.guesses[edge] and tree.nodes[node, STAGE] != PROVED:
+        if not changes and tree.nodes[node, STAGE] != PROVED:
             break
-        tree.guesses[edge] = guess
         node = parent

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..players.kernel import I32, I64, U8, F64x2, I16x2, I32x2, U64x2, inlined, kernel_without_refcounts
 from ..players.random_streams import mix
-from .proofs import assess_edge, tighten
+from .proofs import assess_edge, assess_first_edge, tighten
 from .tree import (
     CHILD,
     COUNT,
@@ -38,16 +38,20 @@ from .tree import (
     add_moves,
     add_node,
     copy_state,
+    merge,
     settle,
     sibling_with,
 )
-from .value import back_up_guess
+from .value import back_up_guess, guess_edge
 
 
 class WalkBatch(NamedTuple):
     """The walks of a batch, for kernels; arrays with room for the most walks of a batch.
 
     ends     int32[walks], the last node of each walk
+    lasts    int32[walks], the last step of each walk, an index of `steps`; -1 before the first step
+    steps    int32[steps, 3], the steps of all walks: the node, its move or -1, and the step before in the walk or -1
+    num_steps  int64[1]
     choices  int32[walks, roles]: `choices[0]` is the joint move that a walk is about to make
     order    int32[walks], nodes for which the rules are asked: those to list, or those without a state; or the walks
              at whose ends playouts begin
@@ -55,6 +59,9 @@ class WalkBatch(NamedTuple):
     """
 
     ends: I32
+    lasts: I32
+    steps: I32x2
+    num_steps: I64
     choices: I32x2
     order: I32
     values: F64x2
@@ -97,19 +104,19 @@ def best_move(
 @inlined
 def _step(
     tree: TreeArrays, node: int, exploration: float, minimax: float, noise: np.uint64, tops: U8
-) -> tuple[int, bool]:
-    """Make the mover's best move; return (child, whether it is new)."""
+) -> tuple[int, bool, int]:
+    """Make the mover's best move; return (child, whether it is new, the move)."""
     mover = int(tree.nodes[node, MOVER])
     first = int(tree.nodes[node, FIRST]) + mover  # the other roles have one move each
     move = best_move(tree, node, first, int(tree.nodes[node, COUNT]), exploration, minimax, noise)
     tree.visits[move] += 1
     child = int(tree.child[move])
     if child >= 0:
-        return child, False
+        return child, False, move
     child = add_node(tree, node, move, tops)
     tree.child[move] = child
     tree.joint[child, mover] = move - first
-    return child, True
+    return child, True, move
 
 
 @inlined
@@ -148,8 +155,19 @@ def is_fresh(tree: TreeArrays, batch: WalkBatch) -> bool:
 @kernel_without_refcounts
 def begin(tree: TreeArrays, batch: WalkBatch, walks: int) -> None:
     """Begin each walk at a root, at all roots in turn."""
+    batch.num_steps[0] = 0
     for walk in range(walks):
         batch.ends[walk] = walk % tree.size[NUM_ROOTS]
+        batch.lasts[walk] = -1
+
+
+@inlined
+def _note_step(batch: WalkBatch, walk: int, parent: int, move: int) -> None:
+    """Add a step to a walk."""
+    step = batch.num_steps[0]
+    batch.steps[step, 0], batch.steps[step, 1], batch.steps[step, 2] = parent, move, batch.lasts[walk]
+    batch.lasts[walk] = step
+    batch.num_steps[0] = step + 1
 
 
 @kernel_without_refcounts
@@ -162,12 +180,14 @@ def descend(
     """
     for walk in range(walks):
         node, noise = int(batch.ends[walk]), mix(key, np.uint64(walk))
-        while tree.nodes[node, STAGE] == LISTED:
+        while tree.nodes[node, STAGE] == LISTED and batch.num_steps[0] < batch.steps.shape[0]:
             tree.nodes[node, VISITS] += 1
+            parent, move = node, -1
             if tree.nodes[node, MOVER] == NOBODY:
                 node, is_new = _joint_step(tree, batch.choices[0], node, exploration, minimax, noise, tops)
             else:
-                node, is_new = _step(tree, node, exploration, minimax, noise, tops)
+                node, is_new, move = _step(tree, node, exploration, minimax, noise, tops)
+            _note_step(batch, walk, parent, move)
             if is_new:
                 break
         batch.ends[walk] = node
@@ -218,6 +238,16 @@ def joint_actions(tree: TreeArrays, batch: WalkBatch, first_new: int, states: U6
 
 
 @kernel_without_refcounts
+def join(tree: TreeArrays, batch: WalkBatch, walks: int, first_new: int) -> None:
+    """Let walks that end at a transposition end at the older node with its position, see `merge`."""
+    merge(tree, first_new)
+    for walk in range(walks):
+        step = int(batch.lasts[walk])
+        if step >= 0 and batch.steps[step, 1] >= 0:
+            batch.ends[walk] = tree.child[batch.steps[step, 1]]
+
+
+@kernel_without_refcounts
 def open_ends(tree: TreeArrays, batch: WalkBatch, walks: int, playouts: int, states: U64x2) -> int:
     """Write the state of each walk's end, `playouts` times, for ends that are not proved; return the number of states.
 
@@ -252,40 +282,67 @@ def _value(tree: TreeArrays, batch: WalkBatch, walks: int, playouts: int, goals:
 
 
 @inlined
-def _add(tree: TreeArrays, node: int, walk: int, values: F64x2) -> None:
-    """Add the values of a walk to the moves on the way from its end to the root."""
-    parent = int(tree.nodes[node, PARENT])
-    while parent >= 0:
-        edge = int(tree.nodes[node, EDGE])
-        if edge >= 0 and tree.nodes[node, STAGE] == PROVED:
-            assess_edge(tree, node)  # it counted with the proved value while this walk was under way
-        elif edge >= 0:
-            tree.sums[edge] += values[walk, tree.nodes[parent, MOVER]]
+def _learns_guess(tree: TreeArrays, node: int, edge: int, parent: int, total: int) -> bool:
+    """Bring the minimax value of a move to a transposition up to date; return whether it changes."""
+    if tree.nodes[node, STAGE] == PROVED:
+        return True  # `assess_edge` has entered it
+    has_moves = tree.nodes[node, STAGE] == LISTED and tree.nodes[node, MOVER] != NOBODY
+    return has_moves and guess_edge(tree, node, edge, parent, total)
+
+
+@inlined
+def _add(tree: TreeArrays, batch: WalkBatch, walk: int, minimax: float, tops: U8, total: int) -> None:
+    """Add the values of a walk to its moves, from its end to the root.
+
+    On the way, the parents of transpositions learn what was proved or guessed after walks from other parents.
+    """
+    node, step = int(batch.ends[walk]), int(batch.lasts[walk])
+    while step >= 0:
+        parent, edge, is_first = int(batch.steps[step, 0]), int(batch.steps[step, 1]), True
+        if edge >= 0:
+            is_first = tree.nodes[node, EDGE] == edge
+            if tree.nodes[node, STAGE] == PROVED:
+                assess_edge(tree, node, edge, parent)  # it counted with the proved value while this walk was under way
+                if not is_first:
+                    tighten(tree, parent, tops, total != UNRELATED)
+            else:
+                tree.sums[edge] += batch.values[walk, tree.nodes[parent, MOVER]]
+            if not is_first and minimax > 0.0 and _learns_guess(tree, node, edge, parent, total):
+                back_up_guess(tree, parent, total)
         else:
             first = int(tree.nodes[parent, FIRST])
-            for role in range(values.shape[1]):
-                tree.sums[first + tree.joint[node, role]] += values[walk, role]
+            for role in range(batch.values.shape[1]):
+                tree.sums[first + tree.joint[node, role]] += batch.values[walk, role]
                 first += tree.counts[parent, role]
-        node, parent = parent, int(tree.nodes[parent, PARENT])
+        node, step = parent, int(batch.steps[step, 2])
 
 
 @kernel_without_refcounts
 def back_up(
-    tree: TreeArrays, batch: WalkBatch, walks: int, playouts: int, goals: I16x2, steps: I32, tops: U8, total: int
+    tree: TreeArrays,
+    batch: WalkBatch,
+    walks: int,
+    playouts: int,
+    goals: I16x2,
+    steps: I32,
+    minimax: float,
+    tops: U8,
+    total: int,
 ) -> None:
     """Add the value of each walk to its moves, and prove the ends at which the match is over.
 
+    minimax  weight of minimax values, see `best_move`
     goals  int16[states, roles], the results of the playouts from the states of `open_ends`
     steps  int32[states], their lengths
     """
     _value(tree, batch, walks, playouts, goals)
     for walk in range(walks):
-        _add(tree, int(batch.ends[walk]), walk, batch.values)
+        _add(tree, batch, walk, minimax, tops, total)
     for i in range(goals.shape[0] // playouts):
         end = int(batch.ends[batch.order[i]])
         if steps[i * playouts] == 0 and tree.nodes[end, STAGE] != PROVED:
             settle(tree, end, goals, i * playouts)
-            assess_edge(tree, end)
+            assess_first_edge(tree, end)
             tighten(tree, int(tree.nodes[end, PARENT]), tops, total != UNRELATED)
             if total != UNRELATED and tree.nodes[end, PARENT] >= 0:
                 back_up_guess(tree, int(tree.nodes[end, PARENT]), total)
