@@ -161,7 +161,7 @@ def soon() -> float:
 
 
 def test_it_ponders_on_the_position_after_its_move() -> None:
-    thinker = player("gamelore:simulations=50,teaching=0")
+    thinker = player("gamelore:simulations=50,teaching=0,solve=no")
     state = MatchState(PositionGraph(load("connectfour")))
     thinker.prepare(state.graph.game, 0)
     thinker.begin(0, state.started(0))
@@ -202,7 +202,7 @@ def test_it_does_not_ponder_if_told_so() -> None:
 
 
 def test_it_learns_a_value_in_the_startclock() -> None:
-    thinker, state = player("gamelore:simulations=50"), MatchState(PositionGraph(load("connect3")))
+    thinker, state = player("gamelore:simulations=50,solve=no"), MatchState(PositionGraph(load("connect3")))
     assert isinstance(thinker, Gamelore)
     thinker.prepare(state.graph.game, 0)
     thinker.begin(0, state.started(0))
