@@ -86,8 +86,12 @@ class Gamelore(Player):
         if advice is not None and (advice.is_won or len(advice.moves) == 1):
             return int(advice.moves[advice.plies.argmin()])
         search, noise = self._search(turn, index), _key(turn, index)
-        search.run(simulations, deadline)
-        return search.choice(turn.role, noise) if advice is None else _hardest(advice, search, turn.role, noise)
+        if advice is not None:
+            search.run(min(simulations or DEFAULT_SIMULATIONS, DEFAULT_SIMULATIONS), deadline)
+            return _hardest(advice, search, turn.role, noise)
+        # with a budget of simulations, the tree that is kept for the next move must not depend on time
+        search.run(simulations, deadline, None if simulations or not self.settings.settle else turn.role)
+        return search.choice(turn.role, noise)
 
     def _advice(self, turn: Turn, index: int) -> SolvedChoice | None:
         """Return what the solution of the game says about a position; None if it is not solved."""

@@ -96,6 +96,8 @@ class ChampionSettings(GrowthSettings):
     seed         seed of the random numbers for teaching
     solve        whether a small game for two roles who take turns is solved, and played by its solution. If it is not
                  given: only with a startclock, in which this has a part of the time
+    settle       whether a move is made early, if only time limits the search, as soon as the rest of the time cannot
+                 change it
     """
 
     simulations: int | None = None
@@ -106,6 +108,7 @@ class ChampionSettings(GrowthSettings):
     teaching: int | None = None
     seed: int = 0
     solve: bool | None = None
+    settle: bool = True
 
     def __post_init__(self) -> None:
         super(ChampionSettings, self).__post_init__()  # without arguments, it fails in a class with slots
