@@ -342,9 +342,9 @@ def test_only_a_search_for_a_move_within_time_ends_early(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(Search, "_is_settled", note)
     for spec, is_asked in (
-        ("gamelore:seconds=0.05", True),
+        ("gamelore:seconds=0.05,settle=yes", True),
         ("gamelore:seconds=5,simulations=200", False),
-        ("gamelore:seconds=0.05,settle=no", False),
+        ("gamelore:seconds=0.05", False),
     ):
         thinker, state = player(spec), MatchState(PositionGraph(load("connectfour")))
         thinker.begin(0, state.started(0))

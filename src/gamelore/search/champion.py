@@ -89,8 +89,9 @@ class Gamelore(Player):
         if advice is not None:
             search.run(min(simulations or DEFAULT_SIMULATIONS, DEFAULT_SIMULATIONS), deadline)
             return _hardest(advice, search, turn.role, noise)
+        settles = self._has_clock if self.settings.settle is None else self.settings.settle
         # with a budget of simulations, the tree that is kept for the next move must not depend on time
-        search.run(simulations, deadline, None if simulations or not self.settings.settle else turn.role)
+        search.run(simulations, deadline, turn.role if settles and not simulations else None)
         return search.choice(turn.role, noise)
 
     def _advice(self, turn: Turn, index: int) -> SolvedChoice | None:

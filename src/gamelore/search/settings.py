@@ -97,7 +97,7 @@ class ChampionSettings(GrowthSettings):
     solve        whether a small game for two roles who take turns is solved, and played by its solution. If it is not
                  given: only with a startclock, in which this has a part of the time
     settle       whether a move is made early, if only time limits the search, as soon as the rest of the time cannot
-                 change it
+                 change it. If it is not given: only in a match against the clock
     """
 
     simulations: int | None = None
@@ -108,7 +108,7 @@ class ChampionSettings(GrowthSettings):
     teaching: int | None = None
     seed: int = 0
     solve: bool | None = None
-    settle: bool = True
+    settle: bool | None = None
 
     def __post_init__(self) -> None:
         super(ChampionSettings, self).__post_init__()  # without arguments, it fails in a class with slots
