@@ -241,3 +241,38 @@ def test_a_proof_reaches_the_minimax_values_above_it() -> None:
         assert arrays.guesses[edge] == pytest.approx(min(max(guess, bounds[0]), bounds[1]), abs=1e-6)
         checked += bounds[0] == bounds[1]
     assert checked > 10, "proved nodes are among them"
+
+
+def test_the_parts_of_the_samples_have_the_sums_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slice of teaching ends between two parts. The order of the additions changes nothing but the last digits."""
+    game = load("connect3")
+    tree = Tree(game, 2048, 20_000)
+    tree.total = 100
+    tree.start(game.initial)
+    grower(game, GrowthSettings(least=4)).grow(tree, 300, stream(1), (0, 100))
+    whole, parts = _Samples(game), _Samples(game)
+    whole.add(tree, 2, 0, None)
+    monkeypatch.setattr(teaching, "_MOST_OPERATIONS", 0)
+    monkeypatch.setattr(teaching, "_FEWEST_ROWS", 3)
+    parts.add(tree, 2, 0, None)
+    assert whole.absorb()
+    assert whole.absorb(), "one part for each role"
+    assert not whole.absorb()
+    num_parts = 0
+    while parts.absorb():
+        num_parts += 1
+    assert num_parts > 4
+    assert parts.num == whole.num == int(whole.num)
+    assert parts.moments == pytest.approx(whole.moments)
+    assert parts.targets == pytest.approx(whole.targets)
+    assert whole.moments[:, -1, -1].all(), "both roles have samples"
+
+
+def test_a_teacher_that_is_done_keeps_its_value_only() -> None:
+    teacher = Teacher(load("connect3"), stream(1), GrowthSettings(), SMALL)
+    kept = {"_tree", "_samples", "_grower"}
+    assert kept <= vars(teacher).keys()
+    teacher.teach()
+    assert teacher.value is not None
+    assert not kept & vars(teacher).keys()
+    teacher.teach()

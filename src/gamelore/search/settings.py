@@ -94,6 +94,10 @@ class ChampionSettings(GrowthSettings):
     teaching     number of walks of the searches that teach a value of a game before the first match, see teaching.py;
                  0 for no such value. If it is not given: none without a startclock, else 4,000,000 if there is time
     seed         seed of the random numbers for teaching
+    solve        whether a small game for two roles who take turns is solved, and played by its solution. If it is not
+                 given: only with a startclock, in which this has a part of the time
+    settle       whether a move is made early, if only time limits the search, as soon as the rest of the time cannot
+                 change it. If it is not given: only in a match against the clock
     """
 
     simulations: int | None = None
@@ -103,6 +107,8 @@ class ChampionSettings(GrowthSettings):
     threads: int | None = None
     teaching: int | None = None
     seed: int = 0
+    solve: bool | None = None
+    settle: bool | None = None
 
     def __post_init__(self) -> None:
         super(ChampionSettings, self).__post_init__()  # without arguments, it fails in a class with slots
