@@ -4,6 +4,9 @@ In a puzzle, a game with one role, it follows the best solution that the search 
 this is not known to be the best, a part of the time goes to the tree, too. The mean goal of the walks through a move is
 at most the best goal that can be reached after it. So a mean above the goal of the solution shows that a better end
 exists there, and then the player makes this move, and searches again from there.
+
+In a sum of impartial games, see nimbers.py, a winning move is made without a search. Where there is none, the player
+searches, because the other role may not know the theory.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from ..players.position_graph import MIB, memory_cap
 from ..players.random_streams import extend, stream
 from ..players.uct import FOREST_VARIABLE, OF_THE_CLOCK
 from ..puzzles.portfolio import PuzzleSearch
+from .nimbers import ImpartialSum, impartial_sum
 from .settings import MEMORY_MIB, ChampionSettings
 from .teaching import TEACHING, Teacher, can_be_taught
 from .thinking import Search
@@ -31,7 +35,7 @@ if TYPE_CHECKING:
 DEFAULT_SIMULATIONS = 10_000
 _REHEARSED = 64  # walks that load everything that a search needs
 _LEAST_MEMORY = 16.0  # MiB of a tree
-_SEARCH, _PUZZLE = 3, 4  # purposes of random numbers, see `players.random_streams`
+_SEARCH, _PUZZLE, _AMONG_WINNING = 3, 4, 5  # purposes of random numbers, see `players.random_streams`
 _OF_PUZZLE = 0.75  # of time and memory in a puzzle; the tree gets the rest
 
 
@@ -45,6 +49,7 @@ class Gamelore(Player):
         self._plies: dict[int, int] = {}  # number of plies that the search of a lane has followed
         self._chosen: dict[int, tuple[int, int]] = {}  # last (ply, move) of a lane
         self._teacher: Teacher | None = None
+        self._sum: tuple[Game, ImpartialSum | None] | None = None  # of the last game
         self._has_clock = False
 
     def begin(self, role: int, started: Started) -> None:
@@ -70,10 +75,20 @@ class Gamelore(Player):
         return choices
 
     def _choice(self, turn: Turn, index: int, simulations: int | None, deadline: float | None) -> int:
-        """Return the best move of a lane after a search in its tree."""
+        """Return a move that is known to win, or the best move of a lane after a search in its tree."""
+        theory = self._sum_of(turn.graph.game) if self.settings.nimbers else None
+        winning = theory.winning(turn.graph.states[turn.rows[index]], turn.role) if theory is not None else []
+        if winning:
+            return winning[int(extend(_key(turn, index), _AMONG_WINNING)) % len(winning)]
         search = self._search(turn, index)
         search.run(simulations, deadline)
         return search.choice(turn.role, _key(turn, index))
+
+    def _sum_of(self, game: Game) -> ImpartialSum | None:
+        """Return the nimbers of a game; None if it is no sum of impartial games."""
+        if self._sum is None or self._sum[0] is not game:
+            self._sum = game, impartial_sum(game)
+        return self._sum[1]
 
     def _choice_in_puzzle(self, turn: Turn, index: int, simulations: int | None, deadline: float | None) -> int:
         """Return the first move of the best solution, or a move of the tree that promises more; see the module."""
@@ -109,6 +124,8 @@ class Gamelore(Player):
             puzzle.begin(game.initial, np.uint64(0))
             puzzle.run(1)
             puzzle.forget()
+        if self.settings.nimbers:
+            self._sum_of(game)
         ready = self._searches.get(0)
         if ready is not None and ready.game is game:
             return

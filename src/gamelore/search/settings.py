@@ -94,6 +94,7 @@ class ChampionSettings(GrowthSettings):
     teaching     number of walks of the searches that teach a value of a game before the first match, see teaching.py;
                  0 for no such value. If it is not given: none without a startclock, else 4,000,000 if there is time
     seed         seed of the random numbers for teaching
+    nimbers      whether to play sums of impartial games, such as nim, by their theory where it names a winning move
     """
 
     simulations: int | None = None
@@ -103,6 +104,7 @@ class ChampionSettings(GrowthSettings):
     threads: int | None = None
     teaching: int | None = None
     seed: int = 0
+    nimbers: bool = True
 
     def __post_init__(self) -> None:
         super(ChampionSettings, self).__post_init__()  # without arguments, it fails in a class with slots
