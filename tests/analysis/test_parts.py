@@ -120,6 +120,12 @@ def test_the_reasoner_gets_one_part() -> None:
     assert (whole.kind, whole.num_irrelevant) == ("one", 0)
 
 
+def test_a_game_without_moves_gets_one_part() -> None:
+    once = "(role robot) (init on) (legal robot wait) (<= terminal (true on)) (goal robot 9)"
+    assert parts(load(once + "(<= (next on) (does robot wait))")).kind == "one"
+    assert parts(load(once + "(<= (next on) (true on))")).kind == "one"
+
+
 def random_transitions(game: Game, matches: int, plies: int) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     rng, seen = np.random.default_rng(1), []
     states = np.repeat(game.initial[None], matches, axis=0)

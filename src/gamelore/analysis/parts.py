@@ -457,7 +457,7 @@ def _phases(
 ) -> tuple[NDArray[np.int32], Bools] | None:
     """Return the joint moves, int32[moves, roles], and bool[phases, moves], those that are possible in each phase.
 
-    None if several roles have a choice in a phase, or if the clock takes too long.
+    None if several roles have a choice in a phase, if there are no moves, or if the clock takes too long.
     """
     course = _course(game, circuit, clock)
     if course is None:
@@ -474,11 +474,13 @@ def _phases(
                 allowed[action] &= values[condition >> 1] ^ bool(condition & 1)
     numbers: dict[tuple[int, ...], int] = {}
     phases = []
-    for own in np.unique(allowed[:, going], axis=1).T:
+    for own in np.unique(allowed[:, going], axis=1).T if going.any() else ():
         joint = _joint_moves(circuit, own)
         if joint is None:
             return None
         phases.append([numbers.setdefault(actions, len(numbers)) for actions in joint])
+    if not numbers:
+        return None
     possible = np.zeros((len(phases), len(numbers)), np.bool_)
     for phase, moves in enumerate(phases):
         possible[phase, moves] = True

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from ..game.game import Game
 
 _MOST_ALTERNATIVES = 16
-_MOST_STATES = 1 << 18  # of a ply of a group in a parallel game
+_MOST_STATES = 1 << 17  # of a ply of a group in a parallel game
+_EXPANDED_AT_ONCE = 1 << 10  # positions of a group in a parallel game
 _MOST_WAITS = 512  # plies after a solution, until the match ends
 _MOST_PLIES = 400  # of a parallel game
 _SLICE = 64  # simulations of a group at a time
@@ -190,7 +191,7 @@ def _game_of(whole: Parts, group: PartGroup, ends_with_aims: bool) -> PartGame:
     return part_game(whole, group.parts, group.aims, [*([literal] for literal in ends), *together])
 
 
-class _Layer(NamedTuple):
+class Ply(NamedTuple):
     """The positions of a ply, without repetitions: states uint64[n, words], rows of the ply before, and actions."""
 
     states: States
@@ -201,26 +202,38 @@ class _Layer(NamedTuple):
 def lockstep(games: Sequence[PartGame], state: States) -> Generator[int, None, Plans | None]:
     """Search all groups breadth first until all reach their aims in one ply; return plans of equal lengths, or None."""
     none = np.zeros(0, np.int64), np.zeros(0, np.int32)
-    layers = [[_Layer(game.states(state[None]), *none)] for game in games]
-    while all(len(own[-1].states) for own in layers):
-        last = [own[-1].states for own in layers]
+    plies = [[Ply(game.states(state[None]), *none)] for game in games]
+    while all(len(own[-1].states) for own in plies):
+        last = [own[-1].states for own in plies]
         aims = [game.game.evaluate(states)[1][:, 0] == HIGHEST for game, states in zip(games, last, strict=True)]
         if all(own.any() for own in aims):
-            return [_plan(own, int(np.argmax(aim))) for own, aim in zip(layers, aims, strict=True)]
-        if max(map(len, last)) > _MOST_STATES or len(layers[0]) > _MOST_PLIES:
+            return [_plan(own, int(np.argmax(aim))) for own, aim in zip(plies, aims, strict=True)]
+        if max(map(len, last)) > _MOST_STATES or len(plies[0]) > _MOST_PLIES:
             return None
-        for game, own in zip(games, layers, strict=True):
-            children = successors(game.game, own[-1].states)
-            states, first = np.unique(children.states, axis=0, return_index=True)
-            own.append(_Layer(states, children.parents[first].astype(np.int64), children.actions[first]))
-            yield len(children.actions)
+        for game, own in zip(games, plies, strict=True):
+            own.append((yield from _next_ply(game.game, own[-1].states)))
     return None
 
 
-def _plan(layers: Sequence[_Layer], row: int) -> NDArray[np.int32]:
-    """Return the actions that lead to a row of the last layer."""
+def _next_ply(game: Game, states: States) -> Generator[int, None, Ply]:
+    """Return the next positions of all positions of a ply. Equal hashes count as equal positions."""
+    kept = list[tuple[NDArray[np.uint64], States, NDArray[np.int64], NDArray[np.int32]]]()
+    for begin in range(0, len(states), _EXPANDED_AT_ONCE):
+        children = successors(game, states[begin : begin + _EXPANDED_AT_ONCE])
+        keys, first = np.unique(game.state_keys(children.states), return_index=True)
+        kept.append(
+            (keys, children.states[first], begin + children.parents[first].astype(np.int64), children.actions[first])
+        )
+        yield len(children.actions)
+    keys, following, parents, actions = map(np.concatenate, zip(*kept, strict=True))
+    first = np.unique(keys, return_index=True)[1]
+    return Ply(following[first], parents[first], actions[first])
+
+
+def _plan(plies: Sequence[Ply], row: int) -> NDArray[np.int32]:
+    """Return the actions that lead to a row of the last ply."""
     actions = []
-    for layer in reversed(layers[1:]):
-        actions.append(int(layer.actions[row]))
-        row = int(layer.parents[row])
+    for ply in reversed(plies[1:]):
+        actions.append(int(ply.actions[row]))
+        row = int(ply.parents[row])
     return np.array(actions[::-1], np.int32)

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..analysis.parts import GamePart, Parts, conjuncts, parts, truth
+from ..analysis.parts import MOST_GATES, GamePart, Parts, conjuncts, parts, truth
+from ..circuit.aig import needed_nodes
 from ..game.engines import unpack_bits
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class ImpartialSum:
 
 def impartial_sum(game: Game) -> ImpartialSum | None:
     """Return the nimbers of a game; None if it is no sum of impartial games, or if a part is too large."""
-    if game.num_roles != _ROLES:
+    if game.num_roles != _ROLES or not _turn_decides(game):
         return None
     whole = parts(game)
     if whole.kind != "serial" or (whole.possible.sum(axis=0) != 1).any():
@@ -83,6 +84,17 @@ def impartial_sum(game: Game) -> ImpartialSum | None:
             return None
         nimbers.append(own)
     return ImpartialSum(whole, tuple(nimbers), is_misere)
+
+
+def _turn_decides(game: Game) -> bool:
+    """Return whether no move influences, directly, a fact on which the goals depend; a test that takes little time."""
+    circuit = game.circuit
+    if circuit is None or circuit.num_gates > MOST_GATES:
+        return False
+    facts = slice(1, 1 + circuit.num_facts)
+    asked = np.flatnonzero(needed_nodes(circuit, circuit.outputs["goal"])[facts])
+    below = needed_nodes(circuit, [circuit.outputs["next"][fact] for fact in asked.tolist()])
+    return not below[1 + circuit.num_facts : 1 + circuit.num_inputs].any()
 
 
 def _turns(whole: Parts) -> tuple[list[States], bool] | None:
