@@ -7,7 +7,8 @@ exists there, and then the player makes this move, and searches again from there
 
 A small game for two roles is solved, see solving.py. Then a won position is played without a search. In any other
 position the search and the values of the replies choose among the moves that keep the value: those that are hard to
-answer.
+answer. In a sum of impartial games, see nimbers.py, a winning move is made without a search. Where there is none, the
+player searches, because the other role may not know the theory.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from ..players.position_graph import MIB, memory_cap
 from ..players.random_streams import extend, stream
 from ..players.uct import FOREST_VARIABLE, OF_THE_CLOCK
 from ..puzzles.portfolio import PuzzleSearch
+from .nimbers import ImpartialSum, impartial_sum
 from .settings import MEMORY_MIB, ChampionSettings
 from .solving import SolvedChoice, Solving, advised, may_be_solved
 from .teaching import TEACHING, Teacher, can_be_taught
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 DEFAULT_SIMULATIONS = 10_000
 _REHEARSED = 64  # walks that load everything that a search needs
 _LEAST_MEMORY = 16.0  # MiB of a tree
-_SEARCH, _PUZZLE = 3, 4  # purposes of random numbers, see `players.random_streams`
+_SEARCH, _PUZZLE, _AMONG_WINNING = 3, 4, 5  # purposes of random numbers, see `players.random_streams`
 _OF_SOLVER = 0.5  # of the memory, until the game is solved or given up
 _OF_PUZZLE = 0.75  # of time and memory in a puzzle; the tree gets the rest
 
@@ -53,6 +55,7 @@ class Gamelore(Player):
         self._chosen: dict[int, tuple[int, int]] = {}  # last (ply, move) of a lane
         self._teacher: Teacher | None = None
         self._solving: Solving | None = None
+        self._sum: tuple[Game, ImpartialSum | None] | None = None  # of the last game
         self._has_clock = False
         self._is_solvers_turn = False  # to use the next slice
 
@@ -81,7 +84,10 @@ class Gamelore(Player):
         return choices
 
     def _choice(self, turn: Turn, index: int, simulations: int | None, deadline: float | None) -> int:
-        """Return the best move of a lane after a search in its tree."""
+        """Return a move that is known to win, or the best move of a lane after a search in its tree."""
+        winning = self._winning(turn, index)
+        if winning:
+            return winning[int(extend(_key(turn, index), _AMONG_WINNING)) % len(winning)]
         advice = self._advice(turn, index)
         if advice is not None and (advice.is_won or len(advice.moves) == 1):
             return int(advice.moves[advice.plies.argmin()])
@@ -100,6 +106,17 @@ class Gamelore(Player):
         if solving is None or solving.game is not game or solving.solution is None:
             return None
         return advised(solving.solution, game, turn.graph.states[turn.rows[index]], turn.role)
+
+    def _winning(self, turn: Turn, index: int) -> list[int]:
+        """Return the moves that win by the theory of nimbers, if it applies to the game."""
+        theory = self._sum_of(turn.graph.game) if self.settings.nimbers else None
+        return theory.winning(turn.graph.states[turn.rows[index]], turn.role) if theory is not None else []
+
+    def _sum_of(self, game: Game) -> ImpartialSum | None:
+        """Return the nimbers of a game; None if it is no sum of impartial games."""
+        if self._sum is None or self._sum[0] is not game:
+            self._sum = game, impartial_sum(game)
+        return self._sum[1]
 
     def _choice_in_puzzle(self, turn: Turn, index: int, simulations: int | None, deadline: float | None) -> int:
         """Return the first move of the best solution, or a move of the tree that promises more; see the module."""
@@ -135,6 +152,8 @@ class Gamelore(Player):
             puzzle.begin(game.initial, np.uint64(0))
             puzzle.run(1)
             puzzle.forget()
+        if self.settings.nimbers:
+            self._sum_of(game)
         ready = self._searches.get(0)
         if ready is not None and ready.game is game:
             return

@@ -98,6 +98,7 @@ class ChampionSettings(GrowthSettings):
                  given: only with a startclock, in which this has a part of the time
     settle       whether a move is made early, if only time limits the search, as soon as the rest of the time cannot
                  change it. If it is not given: only in a match against the clock
+    nimbers      whether to play sums of impartial games, such as nim, by their theory where it names a winning move
     """
 
     simulations: int | None = None
@@ -109,6 +110,7 @@ class ChampionSettings(GrowthSettings):
     seed: int = 0
     solve: bool | None = None
     settle: bool | None = None
+    nimbers: bool = True
 
     def __post_init__(self) -> None:
         super(ChampionSettings, self).__post_init__()  # without arguments, it fails in a class with slots
