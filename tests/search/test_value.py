@@ -86,6 +86,23 @@ def test_both_ways_to_grow_use_a_prior_alike() -> None:
     assert (trees[0].arrays.visits == trees[1].arrays.visits).all()
 
 
+@pytest.mark.parametrize("way", [grower, EngineGrower])
+def test_the_weight_of_minimax_values_narrows_the_exploration(way: type[EngineGrower]) -> None:
+    """With the weight 0.5 and narrowing 0.5, exploration 1 counts as 1 * (1 - 0.5 * 0.5) = 0.75."""
+    game, visits = load("connect3"), []
+    for exploration, narrowing in ((1.0, 0.5), (0.75, 0.0), (1.0, 0.0)):
+        settings = GrowthSettings(exploration=exploration, narrowing=narrowing, minimax=0.5)
+        growing: Grower = way(game, settings)
+        growing.prior = by_fact("connect3", {"(cell 2 1 red)": 0.3, "(cell 1 1 red)": 0.1}).prior(settings)
+        tree = Tree(game, 4096, 40_000)
+        tree.total = 100
+        tree.start(game.initial)
+        growing.grow(tree, 500, stream(1), (0, 100))
+        visits.append(tree.arrays.visits)
+    assert (visits[0] == visits[1]).all()
+    assert (visits[0] != visits[2]).any()
+
+
 def test_facts_that_a_symmetry_exchanges_share_a_class() -> None:
     game = load("tictactoe")
     assert game.circuit is not None
@@ -195,10 +212,10 @@ def test_the_determination_by_hand() -> None:
 def test_a_value_is_trusted_as_far_as_it_explains() -> None:
     game = load("connect3")
     value = replace(LinearValue.zero(game), determination=0.75)
-    assert value.prior(GrowthSettings())[2:] == (12, 1.0, 0.75)
-    assert value.prior(GrowthSettings(minimax=0.2))[2:] == (12, 1.0, 0.2)
-    assert value.prior(GrowthSettings(scout=False))[2:] == (0, 1.0, 0.0)
-    assert LinearValue.zero(game).prior(GrowthSettings(minimax=0.2))[2:] == (0, 1.0, 0.0)
+    assert value.prior(GrowthSettings())[2:5] == (12, 1.0, 0.75)
+    assert value.prior(GrowthSettings(minimax=0.2))[2:] == (12, 1.0, 0.2, 0.7)
+    assert value.prior(GrowthSettings(scout=False))[2:] == (0, 1.0, 0.0, 0.7)
+    assert LinearValue.zero(game).prior(GrowthSettings(minimax=0.2))[2:] == (0, 1.0, 0.0, 0.7)
 
 
 @pytest.mark.parametrize("name", ["goofspiel", "tictactoe3p", "pegsolitaire"])

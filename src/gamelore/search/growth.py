@@ -124,9 +124,9 @@ class EngineGrower:
         states, joint = np.empty((LANES, game.num_words), np.uint64), np.empty((LANES, game.num_roles), np.int32)
         if settings.scout and is_fresh(arrays, batch):
             fits &= self._scout(tree, int(arrays.size[NUM_ROOTS]), len(arrays.nodes) - size, states, joint)
-        minimax = self.prior.minimax if tree.total != UNRELATED else 0.0
+        selection = settings.exploration, self.prior, key, tree.tops, tree.total
         begin(arrays, batch, size)
-        descend(arrays, batch, size, settings.exploration, minimax, key, tree.tops)
+        descend(arrays, batch, size, *selection)
         count = unlisted(arrays, batch, size, first_new)
         if count:
             legal = game.legal(arrays.states[batch.order[:count]])
@@ -134,7 +134,7 @@ class EngineGrower:
             list_moves(arrays, batch, count, legal.offsets, legal.actions)
             if settings.scout:
                 fits &= self._scout(tree, count, len(arrays.nodes) - size, states, joint)
-            descend(arrays, batch, size, settings.exploration, minimax, key, tree.tops)
+            descend(arrays, batch, size, *selection)
         new = joint_actions(arrays, batch, first_new, states, joint)
         if new:
             arrays.states[batch.order[:new]] = game.next(states[:new], joint[:new])

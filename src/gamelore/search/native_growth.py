@@ -19,7 +19,7 @@ from ..players.random_streams import mix
 from .growth import EngineGrower, Grower, Grown, adds_up, batch_of, batch_size
 from .scouting import Scouts, add_ends, end_scouting, next_children, note_values, scouts
 from .settings import GrowthSettings
-from .tree import NUM_NODES, NUM_ROOTS, UNRELATED, Tree, TreeArrays, copy_state
+from .tree import NUM_NODES, NUM_ROOTS, Tree, TreeArrays, copy_state
 from .value import Prior, no_prior
 from .walks import WalkBatch, back_up, begin, descend, is_fresh, joint_actions, list_moves, open_ends, unlisted
 
@@ -287,17 +287,16 @@ def _grow(
         batch_key = mix(key, np.uint64(number))
         first_new = tree.size[NUM_NODES]
         most_nodes = tree.nodes.shape[0] - size
-        minimax = prior.minimax if total != UNRELATED else 0.0
         if scout and is_fresh(tree, batch):
             fits = _scout(tree, batch, rows, code, prior, int(tree.size[NUM_ROOTS]), most_nodes, tops, total)
         begin(tree, batch, size)
-        descend(tree, batch, size, exploration, minimax, batch_key, tops)
+        descend(tree, batch, size, exploration, prior, batch_key, tops, total)
         count = unlisted(tree, batch, size, first_new)
         if count:
             _list(tree, batch, code, count)
             if scout:
                 fits = _scout(tree, batch, rows, code, prior, count, most_nodes, tops, total) and fits
-            descend(tree, batch, size, exploration, minimax, batch_key, tops)
+            descend(tree, batch, size, exploration, prior, batch_key, tops, total)
         new = joint_actions(tree, batch, first_new, code.states, code.joint)
         if new:
             code.next_job[_NUM_ROWS] = new

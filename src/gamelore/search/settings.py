@@ -26,6 +26,7 @@ class GrowthSettings:
     gain         factor of the difference between the learned value of a move and the mean value of its siblings
     minimax      weight of the learned values, backed up by minimax, in the value of a move, from 0 to 1. If it is not
                  given, the coefficient of determination of the learned value
+    narrowing    the exploration is multiplied by 1 - narrowing * minimax, because only playouts are noisy; from 0 to 1
     """
 
     exploration: float = 0.5
@@ -38,6 +39,7 @@ class GrowthSettings:
     prior_visits: int = 16
     gain: float = 1.0
     minimax: float | None = None
+    narrowing: float = 0.7
 
     def __post_init__(self) -> None:
         for name in ("least", "leaves", "playouts"):
@@ -46,8 +48,10 @@ class GrowthSettings:
         for name, lowest in (("share", 1), ("max_plies", 1), ("exploration", 0), ("prior_visits", 0), ("gain", 0)):
             if not lowest <= getattr(self, name) < float("inf"):
                 raise _refusal(name, f"of at least {lowest}", getattr(self, name))
-        if self.minimax is not None and not 0 <= self.minimax <= 1:
-            raise _refusal("minimax", "from 0 to 1", self.minimax)
+        for name in ("minimax", "narrowing"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value <= 1:
+                raise _refusal(name, "from 0 to 1", value)
 
 
 def _refusal(name: str, wanted: str, value: float) -> GameloreError:

@@ -41,7 +41,7 @@ from .tree import (
     settle,
     sibling_with,
 )
-from .value import back_up_guess
+from .value import Prior, back_up_guess, exploration_with
 
 
 class WalkBatch(NamedTuple):
@@ -154,12 +154,20 @@ def begin(tree: TreeArrays, batch: WalkBatch, walks: int) -> None:
 
 @kernel_without_refcounts
 def descend(
-    tree: TreeArrays, batch: WalkBatch, walks: int, exploration: float, minimax: float, key: np.uint64, tops: U8
+    tree: TreeArrays,
+    batch: WalkBatch,
+    walks: int,
+    exploration: float,
+    prior: Prior,
+    key: np.uint64,
+    tops: U8,
+    total: int,
 ) -> None:
     """Continue each walk from its node in `batch.ends` down to its end, see `best_move`.
 
-    Random choices depend on `key` and the walk.
+    Random choices depend on `key` and the walk. For `total` see `Tree`.
     """
+    exploration, minimax = exploration_with(prior, exploration, total)
     for walk in range(walks):
         node, noise = int(batch.ends[walk]), mix(key, np.uint64(walk))
         while tree.nodes[node, STAGE] == LISTED:
