@@ -130,8 +130,9 @@ def think(
     """Show what the player gamelore thinks about a position: values and visits of all moves, proofs, the best line.
 
     The value of a move is the mean goal of its simulations, 0 to 100. A value is proved if the search has seen every
-    reply that matters; `in N plies` is then the length of the match from here on. The line consists of the best
-    moves, as gamelore would play them; the board after them is drawn below.
+    reply that matters; `in N plies` is then the length of the match from here on. Where several roles choose at the
+    same time, moves are drawn from mixed strategies: the share of a move is its probability. The line consists of the
+    best moves, as gamelore would play them, or of the most visited ones; the board after them is drawn below.
     """
     from ..players.random_streams import stream
     from ..search.thinking import Search
@@ -187,8 +188,10 @@ def _thought(position: Position, search: Search) -> dict[str, Any]:
                 }
                 for report in reports
             ]
+            for move, share in zip(roles[role], search.strategy(index) or [], strict=False):
+                move["share"] = share
             best = search.choice(index, search.key)
-            roles[role].sort(key=lambda move: (move["index"] != best, -move["visits"]))
+            roles[role].sort(key=lambda move: (-move.get("share", move["index"] == best), -move["visits"]))
     for choices in search.line():
         moves = [legal[choice] for legal, choice in zip(here.legal.values(), choices, strict=True)]
         here = here.play(moves)
@@ -205,8 +208,9 @@ def _show_thought(position: Position, thought: dict[str, Any], effort: str, all_
     for role, moves in thought["moves"].items():
         typer.echo("")
         shown = moves if all_moves else moves[:BEST_MOVES]
-        columns = (f"{role}'s move", "value", "visits", "proved")
-        console.show_table(columns, map(_thought_row, shown), numbers=(1, 2))
+        is_mixed = "share" in moves[0]
+        columns = (f"{role}'s move", *(["share"] if is_mixed else []), "value", "visits", "proved")
+        console.show_table(columns, map(_thought_row, shown), numbers=(1, 2, 3) if is_mixed else (1, 2))
         if len(shown) < len(moves):
             typer.echo(f"... and {console.counted(len(moves) - len(shown), 'more move', 'more moves')} (--all)")
     if thought["line"]:
@@ -215,14 +219,15 @@ def _show_thought(position: Position, thought: dict[str, Any], effort: str, all_
         typer.echo(position_text(position.game.position(thought["after"])))
 
 
-def _thought_row(move: dict[str, Any]) -> tuple[str, str, str, str]:
-    """Return a move as a row of the table of `think`."""
+def _thought_row(move: dict[str, Any]) -> tuple[str, ...]:
+    """Return a move as a row of the table of `think`; with its share, in %, if the role draws its move."""
     proof = f"{move['low']} to {move['high']}"
     if move["proved"]:
         proof = f"{move['low']}" + (f" in {console.counted(move['plies'], 'ply', 'plies')}" if move["plies"] else "")
     elif move["low"] == 0 and move["high"] == WIN:
         proof = ""
-    return move["move"], "-" if move["mean"] is None else f"{move['mean']:.1f}", f"{move['visits']:,}", proof
+    share = [f"{100 * move['share']:.0f} %"] if "share" in move else []
+    return move["move"], *share, "-" if move["mean"] is None else f"{move['mean']:.1f}", f"{move['visits']:,}", proof
 
 
 def _reached(game: Game, facts: str | None, plies: Sequence[str]) -> tuple[Position, list[list[str]]]:

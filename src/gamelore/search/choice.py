@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..players.random_streams import extend
-from .tree import HIGHEST_GOAL, PROVED, STAGE, VISITS, Tree
+from ..players.random_streams import WHICH, extend, uniform
+from .settings import GrowthSettings
+from .tree import HIGHEST_GOAL, LISTED, MOVER, NOBODY, PROVED, STAGE, VISITS, Tree
 
 _MANY_PLIES = 1 << 20
+_RARE = 0.1  # of the share of the most frequent move; rarer moves are not made
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,41 @@ def best_of(moves: list[MoveReport], noise: np.uint64) -> int:
     if all(move.high <= least for move in moves):
         return max(moves, key=lambda move: (move.low == least, *_pace(move, least), drawn[move.index])).index
     return max(moves, key=lambda move: (not move.is_closed, move.visits, drawn[move.index])).index
+
+
+def strategy_of(moves: Sequence[MoveReport], mixing: float) -> list[float]:
+    """Return the mixed strategy of a role in a position where several roles choose: a probability for each move.
+
+    This is the mean strategy of the walks without the share `mixing` of uniformly random moves. Closed moves are left
+    out, and rare ones, whose share is mostly due to the beginning of the search (thresholding; Ganzfried, Sandholm &
+    Waugh 2012).
+    """
+    total = sum(move.visits for move in moves)
+    uniform_visits = mixing * total / len(moves)
+    shares = np.array([0.0 if move.is_closed else max(0.0, move.visits - uniform_visits) for move in moves])
+    if not shares.any():
+        shares = np.array([float(not move.is_closed) for move in moves])
+    shares[shares < _RARE * shares.max()] = 0.0
+    return list((shares / shares.sum()).tolist())
+
+
+def choose(tree: Tree, node: int, moves: list[MoveReport], settings: GrowthSettings, noise: np.uint64) -> int:
+    """Return the index of the move of a role in a node of a tree; see `Search.choice`."""
+    return (
+        best_of(moves, noise) if not mixes(tree, node, settings) else _drawn(strategy_of(moves, settings.mixing), noise)
+    )
+
+
+def mixes(tree: Tree, node: int, settings: GrowthSettings) -> bool:
+    """Return whether moves in a node are drawn from a mixed strategy: several roles choose, and nothing is proved."""
+    row = tree.arrays.nodes[node]
+    return bool(settings.joint != "uct" and row[STAGE] == LISTED and row[MOVER] == NOBODY)
+
+
+def _drawn(strategy: Sequence[float], noise: np.uint64) -> int:
+    """Draw the index of a move from a mixed strategy; `noise` decides."""
+    index = int(np.searchsorted(np.cumsum(strategy), uniform(noise, 0, WHICH), side="right"))
+    return index if index < len(strategy) else max(range(len(strategy)), key=lambda move: strategy[move])
 
 
 def _pace(move: MoveReport, least: int) -> tuple[int, int]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Literal, get_args
 
 from ..circuit.tape import LANES
 from ..errors import GameloreError
 
+Joint = Literal["uct", "regret", "exp3"]
 MEMORY_MIB = 1024
 MAX_PLIES = 1000  # of a playout; with random moves, a playout may never end
 
@@ -26,6 +28,9 @@ class GrowthSettings:
     gain         factor of the difference between the learned value of a move and the mean value of its siblings
     minimax      weight of the learned values, backed up by minimax, in the value of a move, from 0 to 1. If it is not
                  given, the coefficient of determination of the learned value
+    joint        choice of moves where several roles choose at the same time: decoupled UCT (uct), regret matching
+                 (regret) or Exp3 (exp3); see simultaneous.py
+    mixing       probability of a uniformly random move there, with regret and exp3
     """
 
     exploration: float = 0.5
@@ -38,6 +43,8 @@ class GrowthSettings:
     prior_visits: int = 16
     gain: float = 1.0
     minimax: float | None = None
+    joint: Joint = "regret"
+    mixing: float = 0.05
 
     def __post_init__(self) -> None:
         for name in ("least", "leaves", "playouts"):
@@ -48,6 +55,12 @@ class GrowthSettings:
                 raise _refusal(name, f"of at least {lowest}", getattr(self, name))
         if self.minimax is not None and not 0 <= self.minimax <= 1:
             raise _refusal("minimax", "from 0 to 1", self.minimax)
+        if not 0 < self.mixing <= 1:
+            raise _refusal("mixing", "above 0 and up to 1", self.mixing)
+        if self.joint not in get_args(Joint):
+            raise GameloreError(
+                f"expected joint to be {', '.join(get_args(Joint))}, got {self.joint}; choose one of these"
+            )
 
 
 def _refusal(name: str, wanted: str, value: float) -> GameloreError:
