@@ -82,6 +82,7 @@ def main(
     simulations: Annotated[str, typer.Option(help="Numbers of walks in each position.")] = "100,1000,10000",
     rules: Annotated[str, typer.Option(help="Rules of GrowthSettings.joint.")] = "uct,regret,exp3",
     mixing: Annotated[float, typer.Option(help="GrowthSettings.mixing.")] = GrowthSettings().mixing,
+    optimism: Annotated[float, typer.Option(help="GrowthSettings.optimism.")] = GrowthSettings().optimism,
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 3,
 ) -> None:
     """Print a row for each rule and each number of simulations."""
@@ -91,7 +92,7 @@ def main(
     print(f"{game.name}: {graph.num_rows:,} positions\n\n{HEAD}", flush=True)
     names: list[Joint] = rules.split(",")  # type: ignore[assignment]
     for rule in names:
-        settings = GrowthSettings(joint=rule, mixing=mixing)
+        settings = GrowthSettings(joint=rule, mixing=mixing, optimism=optimism)
         for number in map(int, simulations.split(",")):
             points = [exploitability(graph, settings, number, seed) for seed in range(seeds)]
             numbers = " | ".join(f"{value:.2f}" for value in (np.mean(points), min(points), max(points)))

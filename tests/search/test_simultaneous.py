@@ -11,14 +11,16 @@ from gamelore import load
 from gamelore.catalogue import play_matches
 from gamelore.errors import GameloreError
 from gamelore.game.game import Game
+from gamelore.players.kernel import kernel
 from gamelore.players.random_streams import stream
 from gamelore.search.choice import MoveReport, strategy_of
 from gamelore.search.growth import EngineGrower
 from gamelore.search.native_growth import grower
 from gamelore.search.settings import GrowthSettings, TeachingSettings
+from gamelore.search.simultaneous import _estimate
 from gamelore.search.teaching import Teacher
 from gamelore.search.thinking import Search
-from gamelore.search.tree import LISTED, MOVER, NOBODY, PARENT, PROVED, STAGE, VISITS, Tree
+from gamelore.search.tree import LISTED, MOVER, NOBODY, PARENT, PROVED, STAGE, VISITS, Tree, TreeArrays
 
 Matrix = list[list[int]]
 
@@ -106,6 +108,23 @@ def test_random_moves_of_others_teach_no_regrets() -> None:
     assert list(steps(regret, [1.0, 3.0, 2.0, 2.0]).values()) == [pytest.approx([1.0, 3.0, 2.0, 2.0])] * 4
 
 
+@kernel
+def estimate(tree: TreeArrays, move: int, role: int, width: float) -> float:
+    return _estimate(tree, move, role, width)
+
+
+def test_positions_with_few_walks_get_a_bonus() -> None:
+    """The width 0.4 gives a bonus of 0.1 after 16 walks and of 0.2 after 4. No value is above 1."""
+    tree = Tree(load("goofspiel"), 2048, 20_000)
+    arrays = tree.arrays
+    arrays.child[:5] = [1, 2, 3, -1, -1]
+    arrays.cells[1:4] = [[0.5, 0.3, 16], [0.95, 0.1, 4], [0.2, 0.2, 4]]
+    arrays.nodes[3, STAGE], arrays.low[3] = PROVED, [70, 30]
+    arrays.sums[3], arrays.visits[3] = 3.0, 4
+    assert [estimate(arrays, move, 0, 0.4) for move in range(5)] == pytest.approx([0.6, 1.0, 0.7, 0.95, -1.0])
+    assert [estimate(arrays, move, 1, 0.0) for move in range(5)] == pytest.approx([0.3, 0.1, 0.3, 0.75, -1.0])
+
+
 def test_steps_of_exp3_by_hand() -> None:
     """Mixing 1/2 and two moves: weights exp(gain / 4). Row: 3 to 1, so 1/2 * 3/4 + 1/4 = 5/8 and 3/8; column: 1/2 each.
 
@@ -165,9 +184,8 @@ def test_decoupled_uct_makes_the_most_visited_move() -> None:
 
 
 def test_rare_and_closed_moves_are_cut() -> None:
-    """Of 1,000 walks, 10 % are uniform: 25 for each of 4 moves. 600, 300 and 25 are left, and 25 is below a tenth."""
-    visits, closed = [625, 325, 50, 0], [False, False, False, False]
-    reports = [MoveReport(i, visits[i], 50.0, 0, 100, None, closed[i]) for i in range(4)]
+    """Of a weight of 1,000, 10 % are uniform: 25 for each of 4 moves. 600, 300 and 25 are left; 25 is below a tenth."""
+    reports = [MoveReport(i, 9, 50.0, 0, 100, None, False, weight) for i, weight in enumerate((625, 325, 50, 0))]
     assert strategy_of(reports, 0.1) == pytest.approx([2 / 3, 1 / 3, 0, 0])
     reports[0] = replace(reports[0], is_closed=True)
     assert strategy_of(reports, 0.1) == pytest.approx([0, 1, 0, 0])
@@ -241,7 +259,7 @@ def test_cells_have_the_means_of_the_walks() -> None:
 
 
 def test_matches_with_simultaneous_moves_repeat() -> None:
-    players = ["gamelore:simulations=300", "gamelore:simulations=300,joint=uct"]
+    players = ["gamelore:simulations=300,joint=regret", "gamelore:simulations=300,joint=uct"]
     runs = [play_matches(load("goofspiel"), players, 4, seed=7) for _ in range(2)]
     assert [record.moves for record in runs[0]] == [record.moves for record in runs[1]]
     assert len({str(record.moves) for record in runs[0]}) == 4, "moves are drawn anew in each match"
@@ -250,7 +268,7 @@ def test_matches_with_simultaneous_moves_repeat() -> None:
 def test_teaching_draws_from_mixed_strategies() -> None:
     """Best moves of matching pennies would repeat; the drawn ones differ between lanes with equal trees."""
     lessons = TeachingSettings(simulations=2048, first=1024, matches=4, walks=64, opening=0, random=0.0)
-    teacher = Teacher(matrix_game(UNEVEN), stream(1), GrowthSettings(), lessons)
+    teacher = Teacher(matrix_game(UNEVEN), stream(1), GrowthSettings(joint="regret"), lessons)
     while teacher._left:
         teacher._grow()
     assert teacher._tree.arrays.nodes[0, MOVER] == NOBODY

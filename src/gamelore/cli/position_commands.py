@@ -8,7 +8,7 @@ from dataclasses import asdict
 from itertools import accumulate, islice, pairwise, starmap
 from math import inf, lcm
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer import Option
@@ -109,6 +109,7 @@ def show(
     "think connectfour",
     'think tictactoe --play "(mark 2 2)" --play "(mark 1 2)" --simulations 2000',
     "think reversi.kif --seconds 5 --teaching 2000000 --threads 2 --json",
+    "think goofspiel --joint regret --simulations 20000",
 )
 def think(
     game: GameName,
@@ -122,6 +123,13 @@ def think(
         int, Option(min=0, help="Simulations that teach a value of the game first; a startclock has 4,000,000.")
     ] = 0,
     threads: Annotated[int, Option(min=1, help="Number of threads.")] = 1,
+    joint: Annotated[
+        Literal["uct", "regret", "exp3"] | None,
+        Option(
+            help="Choice where several roles choose at once: decoupled UCT, regret matching or Exp3.",
+            show_default="that of the player gamelore",
+        ),
+    ] = None,
     all_moves: AllMoves = False,
     engine: Engine = "auto",
     seed: Seed = 0,
@@ -135,6 +143,7 @@ def think(
     best moves, as gamelore would play them, or of the most visited ones; the board after them is drawn below.
     """
     from ..players.random_streams import stream
+    from ..search.settings import GrowthSettings
     from ..search.thinking import Search
 
     rules = console.load_game(game, engine)
@@ -143,7 +152,7 @@ def think(
     if position.is_terminal or not all(position.legal.values()):
         console.fail(f"expected a position in which the match goes on, got this one: {_verdict(position)}")
     value = _taught(rules, teaching, seed) if teaching else None
-    search = Search(rules, threads=threads)
+    search = Search(rules, GrowthSettings(joint=joint) if joint else None, threads=threads)
     search.begin(position.state, stream(seed, THINK), value)
     seconds = 1.0 if seconds is None and simulations is None else seconds
     search.run(1)  # compiles what is needed

@@ -24,6 +24,7 @@ class MoveReport:
     low, high  proved bounds on the goal that the move leads to
     plies      number of plies to the end if the value is proved, else None
     is_closed  whether the search has shown that another move is at least as good
+    weight     weight in the mean strategy, where several roles choose at the same time
     """
 
     index: int
@@ -33,6 +34,7 @@ class MoveReport:
     high: int
     plies: int | None
     is_closed: bool
+    weight: float = 0.0
 
     @property
     def is_proved(self) -> bool:
@@ -55,7 +57,9 @@ def reports_of(tree: Tree, node: int, role: int) -> list[MoveReport]:
         mean = HIGHEST_GOAL * float(arrays.sums[move] / arrays.visits[move]) if visits else float("nan")
         is_proved = child >= 0 and arrays.nodes[child, STAGE] == PROVED
         plies = int(arrays.plies[child]) + 1 if is_proved else None
-        reports.append(MoveReport(index, visits, mean, low, high, plies, bool(arrays.closed[move])))
+        reports.append(
+            MoveReport(index, visits, mean, low, high, plies, bool(arrays.closed[move]), float(arrays.weights[move]))
+        )
     return reports
 
 
@@ -83,6 +87,7 @@ def _sum(reports: Sequence[MoveReport]) -> MoveReport:
         high=min(report.high for report in reports),
         plies=min(plies, default=None),
         is_closed=any(report.is_closed for report in reports),
+        weight=sum(report.weight for report in reports),
     )
 
 
@@ -102,9 +107,8 @@ def strategy_of(moves: Sequence[MoveReport], mixing: float) -> list[float]:
     out, and rare ones, whose share is mostly due to the beginning of the search (thresholding; Ganzfried, Sandholm &
     Waugh 2012).
     """
-    total = sum(move.visits for move in moves)
-    uniform_visits = mixing * total / len(moves)
-    shares = np.array([0.0 if move.is_closed else max(0.0, move.visits - uniform_visits) for move in moves])
+    uniform_weight = mixing * sum(move.weight for move in moves) / len(moves)
+    shares = np.array([0.0 if move.is_closed else max(0.0, move.weight - uniform_weight) for move in moves])
     if not shares.any():
         shares = np.array([float(not move.is_closed) for move in moves])
     shares[shares < _RARE * shares.max()] = 0.0

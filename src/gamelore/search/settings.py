@@ -31,6 +31,7 @@ class GrowthSettings:
     joint        choice of moves where several roles choose at the same time: decoupled UCT (uct), regret matching
                  (regret) or Exp3 (exp3); see simultaneous.py
     mixing       probability of a uniformly random move there, with regret and exp3
+    optimism     factor of the bonus of positions with few walks there, with regret
     """
 
     exploration: float = 0.5
@@ -43,14 +44,22 @@ class GrowthSettings:
     prior_visits: int = 16
     gain: float = 1.0
     minimax: float | None = None
-    joint: Joint = "regret"
+    joint: Joint = "uct"
     mixing: float = 0.05
+    optimism: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("least", "leaves", "playouts"):
             if not 1 <= getattr(self, name) <= LANES:
                 raise _refusal(name, f"from 1 to {LANES}", getattr(self, name))
-        for name, lowest in (("share", 1), ("max_plies", 1), ("exploration", 0), ("prior_visits", 0), ("gain", 0)):
+        for name, lowest in (
+            ("share", 1),
+            ("max_plies", 1),
+            ("exploration", 0),
+            ("prior_visits", 0),
+            ("gain", 0),
+            ("optimism", 0),
+        ):
             if not lowest <= getattr(self, name) < float("inf"):
                 raise _refusal(name, f"of at least {lowest}", getattr(self, name))
         if self.minimax is not None and not 0 <= self.minimax <= 1:

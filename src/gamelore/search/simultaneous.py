@@ -18,7 +18,11 @@ All walks of a batch are selected before the first of them is backed up. Regrets
 the same for up to 512 walks, and the strategies swing. So a walk updates them on the way down, by the mean values of
 the children so far: every selection is a step of regret matching in the present estimate of the matrix. The regrets of
 a role change only if no other role's move was drawn uniformly, so they are those against the strategies of the others.
-Exp3 has to wait for the value of the walk.
+With `optimism`, children with few walks get a bonus, as in UCB1 (compare O'Donoghue, Lattimore & Osband 2021), so that
+a role tries a move again after bad luck in a few playouts. Exp3 has to wait for the value of the walk.
+
+With regret matching, the mean strategy of a node counts a walk with the number of walks before it, so that later
+strategies weigh more (linear averaging; Tammelin 2014).
 
 The column `guesses` of the tree, which such nodes do not need, contains the regrets or gains of the moves.
 """
@@ -32,7 +36,7 @@ import numpy as np
 from ..players.kernel import I32, F64x2, inlined
 from ..players.random_streams import mix
 from .settings import GrowthSettings
-from .tree import CHILD, FIRST, HIGHEST_GOAL, PROVED, STAGE, TreeArrays, sibling_with
+from .tree import CHILD, FIRST, HIGHEST_GOAL, PROVED, STAGE, VISITS, TreeArrays, sibling_with
 
 UCT, REGRET, EXP3 = range(3)
 _METHODS = {"uct": UCT, "regret": REGRET, "exp3": EXP3}
@@ -40,15 +44,16 @@ _UNIT = 1.0 / (1 << 53)
 
 
 class JointRule(NamedTuple):
-    """How several roles choose at the same time: a method, and the probability of a uniformly random move."""
+    """How several roles choose at the same time: a method, and settings of the same names."""
 
     method: int
     mixing: float
+    optimism: float
 
 
 def joint_rule(settings: GrowthSettings) -> JointRule:
     """Return the rule that the settings name, for kernels."""
-    return JointRule(_METHODS[settings.joint], float(settings.mixing))
+    return JointRule(_METHODS[settings.joint], float(settings.mixing), float(settings.optimism))
 
 
 @inlined
@@ -122,13 +127,14 @@ def joint_move(tree: TreeArrays, node: int, choices: I32, rule: JointRule, noise
     if rule.method == EXP3:
         return sibling_with(tree, node, choices)
     child = _collect_children(tree, node, choices)
+    width = rule.optimism * np.sqrt(np.log(1.0 + tree.nodes[node, VISITS]))
     first = int(tree.nodes[node, FIRST])
     for role in range(choices.size):
         count = int(tree.counts[node, role])
         if count > 1:
             tree.child[first + choices[role]] = child
             if num_uniform == 0 or (num_uniform == 1 and role == only):  # the others play their strategies
-                _add_regrets(tree, first, count, role)
+                _add_regrets(tree, first, count, role, width)
             for move in range(first, first + count):
                 tree.child[move] = -1
         first += count
@@ -159,25 +165,29 @@ def _collect_children(tree: TreeArrays, node: int, choices: I32) -> int:
 
 
 @inlined
-def _estimate(tree: TreeArrays, move: int, role: int) -> float:
+def _estimate(tree: TreeArrays, move: int, role: int, width: float) -> float:
     """Return the value of a move for its role: of the child in `tree.child`, else its mean value; -1 if there is none.
 
-    The child is the one after this move and the drawn moves of the others.
+    The child is the one after this move and the drawn moves of the others. A value that is not proved gets a bonus,
+    `width` divided by the square root of its number of walks.
     """
     child = int(tree.child[move])
     if child >= 0 and tree.nodes[child, STAGE] == PROVED:
         return float(tree.low[child, role] / HIGHEST_GOAL)
     if child >= 0 and tree.cells[child, tree.counts.shape[1]] > 0:
-        return float(tree.cells[child, role])
-    return float(tree.sums[move] / tree.visits[move]) if tree.visits[move] else -1.0
+        bonus = width / np.sqrt(tree.cells[child, tree.counts.shape[1]])
+        return min(1.0, float(tree.cells[child, role] + bonus))
+    if tree.visits[move] == 0:
+        return -1.0
+    return min(1.0, float(tree.sums[move] / tree.visits[move] + width / np.sqrt(tree.visits[move])))
 
 
 @inlined
-def _add_regrets(tree: TreeArrays, first: int, count: int, role: int) -> None:
+def _add_regrets(tree: TreeArrays, first: int, count: int, role: int, width: float) -> None:
     """Add to the regret of each move what it is better than the strategy, see `_estimate`."""
     mean, weights, plain, num = 0.0, 0.0, 0.0, 0
     for move in range(first, first + count):
-        value = _estimate(tree, move, role)
+        value = _estimate(tree, move, role, width)
         if value >= 0.0 and not tree.closed[move]:
             mean += tree.guesses[move] * value
             weights += tree.guesses[move]
@@ -188,7 +198,7 @@ def _add_regrets(tree: TreeArrays, first: int, count: int, role: int) -> None:
     elif num:
         mean = plain / num
     for move in range(first, first + count):
-        value = _estimate(tree, move, role)
+        value = _estimate(tree, move, role, width)
         if value >= 0.0:
             tree.guesses[move] = max(0.0, tree.guesses[move] + value - mean)
 
@@ -219,6 +229,7 @@ def learn(tree: TreeArrays, node: int, child: int, walk: int, values: F64x2, rul
         tree.sums[move] += values[walk, role]
         if rule.method != UCT:
             tree.visits[move] += 1
+            tree.weights[move] += np.float32(tree.nodes[node, VISITS] if rule.method == REGRET else 1)
         if rule.method == REGRET:
             error = values[walk, role] - tree.cells[child, role]
             tree.cells[child, role] += np.float32(error / tree.cells[child, roles])

@@ -62,6 +62,7 @@ class TreeArrays(NamedTuple):
     closed   uint8[moves], 1 if the move cannot be better for the mover than another move; it is not chosen any more
     guesses  float32[moves], value of the move for the role by minimax over learned values, from 0 to 1; see value.py.
              In a node without a mover, regret or gain of the move, see simultaneous.py
+    weights  float32[moves], weight of the move in the mean strategy of a node without a mover; see simultaneous.py
     """
 
     size: I64
@@ -80,13 +81,14 @@ class TreeArrays(NamedTuple):
     sums: F64
     closed: U8
     guesses: F32
+    weights: F32
 
 
 def room_in(game: Game, num_bytes: int) -> tuple[int, int]:
     """Return the numbers of nodes and of moves of a tree that takes so many bytes; see `TreeArrays` for their sizes."""
     roles = game.num_roles
     node = 32 + 8 * game.num_words + 4 * (roles + 1) + 4 * roles + 2 * roles + 2 + 4 * (roles + 1) + 4
-    move = 4 + 4 + 4 + 8 + 1 + 4
+    move = 4 + 4 + 4 + 8 + 1 + 4 + 4
     nodes = int(_SHARE_OF_NODES * num_bytes / node)
     return max(2 * LANES, nodes), int((1 - _SHARE_OF_NODES) * num_bytes / move)
 
@@ -120,6 +122,7 @@ class Tree:
             sums=np.zeros(num_moves),
             closed=np.zeros(num_moves, np.uint8),
             guesses=np.zeros(num_moves, np.float32),
+            weights=np.zeros(num_moves, np.float32),
         )
         self.total = UNRELATED
         self.tops = np.array([max(values, default=0) for values in game.goal_values], np.uint8)
@@ -283,6 +286,7 @@ def add_moves(tree: TreeArrays, node: int, offsets: I64, actions: I32, position:
         tree.sums[first + i] = 0.0
         tree.closed[first + i] = 0
         tree.guesses[first + i] = 0.5 if num_choosing < 2 else 0.0
+        tree.weights[first + i] = 0.0
     tree.size[NUM_MOVES] = first + end - begin
     tree.listed[tree.size[NUM_LISTED]] = node
     tree.size[NUM_LISTED] += 1
@@ -371,6 +375,7 @@ def _move_moves(tree: TreeArrays, new: I32, shift: I32) -> None:
             tree.sums[end + k] = tree.sums[first + k]
             tree.closed[end + k] = tree.closed[first + k]
             tree.guesses[end + k] = tree.guesses[first + k]
+            tree.weights[end + k] = tree.weights[first + k]
         shift[node] = first - end
         tree.nodes[node, FIRST] = end
         end += count
