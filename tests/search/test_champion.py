@@ -342,7 +342,7 @@ def test_only_a_search_for_a_move_within_time_ends_early(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(Search, "_is_settled", note)
     for spec, is_asked in (
-        ("gamelore:seconds=0.05,settle=yes", True),
+        ("gamelore:seconds=60,settle=yes", True),
         ("gamelore:seconds=5,simulations=200", False),
         ("gamelore:seconds=0.05", False),
     ):

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from itertools import accumulate, islice, pairwise, starmap
 from math import inf, lcm
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer import Option
@@ -108,6 +108,7 @@ def show(
     'think tictactoe --play "(mark 2 2)" --play "(mark 1 2)" --simulations 2000',
     "think reversi.kif --seconds 5 --teaching 2000000 --threads 2 --json",
     "think breakthrough --svg thought.svg",
+    "think goofspiel --joint regret --simulations 20000",
 )
 def think(
     game: GameName,
@@ -121,6 +122,13 @@ def think(
         int, Option(min=0, help="Simulations that teach a value of the game first; a startclock has 4,000,000.")
     ] = 0,
     threads: Annotated[int, Option(min=1, help="Number of threads.")] = 1,
+    joint: Annotated[
+        Literal["uct", "regret", "exp3"] | None,
+        Option(
+            help="Choice where several roles choose at once: decoupled UCT, regret matching or Exp3.",
+            show_default="that of the player gamelore",
+        ),
+    ] = None,
     all_moves: AllMoves = False,
     svg: Annotated[
         Path | None, Option(metavar="FILE", help="Also write a picture with the moves and the best line.")
@@ -133,10 +141,11 @@ def think(
 
     The value of a move is the mean goal of its simulations, 0 to 100. A value is proved if the search has seen every
     reply that matters; `in N plies` is then the length of the match from here on. On the board, the values of the best
-    moves stand in the empty places that they fill, a proved value after `=`. The line consists of the best moves, as
-    gamelore would play them; the board after them is drawn below.
+    moves stand in the empty places that they fill, a proved value after `=`. Where several roles choose at the same
+    time by --joint regret or exp3, moves are drawn from mixed strategies: the share of a move is its probability. The
+    line consists of the best moves, as gamelore would play them, or of the most visited ones; the board after them is
+    drawn below.
     """
-
     from ..opinion import think as search
 
     rules = console.load_game(game, engine)
@@ -146,7 +155,9 @@ def think(
         console.fail(f"expected a position in which the match goes on, got this one: {_verdict(position)}")
     budget: dict[str, Any] = {"seconds": seconds, "simulations": simulations, "teaching": teaching, "threads": threads}
     with console.progress_bars(transient=True) as tell:
-        thought = search(position, **budget, seed=seed, on_teaching=lambda done, of: tell("teaching", done, of))
+        thought = search(
+            position, **budget, joint=joint, seed=seed, on_teaching=lambda done, of: tell("teaching", done, of)
+        )
     if json:
         console.emit({**console.identity(rules), **thought.as_json()})
     else:
@@ -166,8 +177,9 @@ def _show_thought(thought: Thought, all_moves: bool) -> None:
     for role, moves in thought.moves.items():
         typer.echo("")
         shown = moves if all_moves else moves[:BEST_MOVES]
-        columns = (f"{role}'s move", "value", "visits", "proved")
-        console.show_table(columns, map(_thought_row, shown), numbers=(1, 2))
+        is_mixed = moves[0].share is not None
+        columns = (f"{role}'s move", *(["share"] if is_mixed else []), "value", "visits", "proved")
+        console.show_table(columns, map(_thought_row, shown), numbers=(1, 2, 3) if is_mixed else (1, 2))
         if len(shown) < len(moves):
             typer.echo(f"... and {console.counted(len(moves) - len(shown), 'more move', 'more moves')} (--all)")
     if thought.line:
@@ -175,14 +187,15 @@ def _show_thought(thought: Thought, all_moves: bool) -> None:
         typer.echo(position_text(thought.positions[-1]))
 
 
-def _thought_row(move: MoveThought) -> tuple[str, str, str, str]:
-    """Return a move as a row of the table of `think`."""
+def _thought_row(move: MoveThought) -> tuple[str, ...]:
+    """Return a move as a row of the table of `think`; with its share, in %, if the role draws its move."""
     proof = f"{move.low} to {move.high}"
     if move.proved:
         proof = f"{move.low}" + (f" in {console.counted(move.plies, 'ply', 'plies')}" if move.plies else "")
     elif move.low == 0 and move.high == WIN:
         proof = ""
-    return move.move, "-" if move.mean is None else f"{move.mean:.1f}", f"{move.visits:,}", proof
+    share = [] if move.share is None else [f"{100 * move.share:.0f} %"]
+    return move.move, *share, "-" if move.mean is None else f"{move.mean:.1f}", f"{move.visits:,}", proof
 
 
 def _reached(game: Game, facts: str | None, plies: Sequence[str]) -> tuple[Position, list[list[str]]]:

@@ -34,6 +34,7 @@ class MoveThought:
     mean       mean goal of these simulations for the role, 0 to 100; None without simulations
     low, high  proved bounds on the goal that the move leads to
     plies      number of plies to the end of the match if the value is proved, else None
+    share      probability of the move where the role draws it from a mixed strategy, else None
     """
 
     index: int
@@ -44,6 +45,7 @@ class MoveThought:
     high: int
     plies: int | None
     is_closed: bool
+    share: float | None = None
 
     @property
     def proved(self) -> bool:
@@ -59,14 +61,17 @@ class MoveThought:
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        return {**asdict(self), "proved": self.proved}
+        fields = {**asdict(self), "proved": self.proved}
+        if self.share is None:
+            del fields["share"]
+        return fields
 
 
 @dataclass(frozen=True)
 class Thought:
     """What a search thinks about a position.
 
-    moves        for each role with several moves: the best move, then the others, the most visited first
+    moves        for each role with several moves: the best move, then the others by visits; or all by their shares
     line         the best joint moves from the position on
     simulations  number of simulations
     seconds      wall-clock time of the search

@@ -7,8 +7,8 @@ exists there, and then the player makes this move, and searches again from there
 
 A small game for two roles is solved, see solving.py. Then a won position is played without a search. In any other
 position the search and the values of the replies choose among the moves that keep the value: those that are hard to
-answer. In a sum of impartial games, see nimbers.py, a winning move is made without a search. Where there is none, the
-player searches, because the other role may not know the theory.
+answer. In a sum of impartial games, see solver/nimbers.py, a winning move is made without a search. Where there is
+none, the player searches, because the other role may not know the theory.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..players.position_graph import MIB, memory_cap
 from ..players.random_streams import extend, stream
 from ..players.uct import FOREST_VARIABLE, OF_THE_CLOCK
 from ..puzzles.portfolio import PuzzleSearch
-from .nimbers import ImpartialSum, impartial_sum
+from ..solver.nimbers import ImpartialSum, impartial_sum
 from .settings import MEMORY_MIB, ChampionSettings
 from .solving import SolvedChoice, Solving, advised, may_be_solved
 from .teaching import TEACHING, Teacher, can_be_taught

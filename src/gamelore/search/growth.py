@@ -22,6 +22,7 @@ from ..players.kernel import I16x2, kernel
 from ..players.random_streams import mix
 from .scouting import add_ends, end_scouting, next_children, note_values, scouts
 from .settings import GrowthSettings
+from .simultaneous import joint_rule
 from .tree import NUM_MOVES, NUM_NODES, NUM_ROOTS, PROVED, STAGE, UNRELATED, VISITS, Tree, TreeArrays
 from .value import Prior, no_prior
 from .walks import WalkBatch, back_up, begin, descend, is_fresh, joint_actions, list_moves, open_ends, unlisted
@@ -100,7 +101,7 @@ class EngineGrower:
     def __init__(self, game: Game, settings: GrowthSettings) -> None:
         self._game = game
         self._settings = settings
-        self._batch, self._scouts = batch_of(game.num_roles), scouts()
+        self._batch, self._scouts, self._rule = batch_of(game.num_roles), scouts(), joint_rule(settings)
         self.prior = no_prior(game)
 
     def grow(self, tree: Tree, walks: int, key: np.uint64, batches: tuple[int, int]) -> Grown:
@@ -124,7 +125,7 @@ class EngineGrower:
         states, joint = np.empty((LANES, game.num_words), np.uint64), np.empty((LANES, game.num_roles), np.int32)
         if settings.scout and is_fresh(arrays, batch):
             fits &= self._scout(tree, int(arrays.size[NUM_ROOTS]), len(arrays.nodes) - size, states, joint)
-        selection = settings.exploration, self.prior, key, tree.tops, tree.total
+        selection = settings.exploration, self.prior, self._rule, key, tree.tops, tree.total
         begin(arrays, batch, size)
         descend(arrays, batch, size, *selection)
         count = unlisted(arrays, batch, size, first_new)
@@ -141,7 +142,7 @@ class EngineGrower:
         playouts = min(settings.playouts, LANES // size)
         count = open_ends(arrays, batch, size, playouts, states)
         played = game.rollouts(states[:count], int(key), threads=1, max_steps=settings.max_plies)
-        back_up(arrays, batch, size, playouts, played.goals, played.steps, tree.tops, tree.total)
+        back_up(arrays, batch, size, playouts, self._rule, played.goals, played.steps, tree.tops, tree.total)
         return fits and adds_up(played.goals, tree.total)
 
     def _scout(

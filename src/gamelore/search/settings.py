@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Literal, get_args
 
 from ..circuit.tape import LANES
 from ..errors import GameloreError
 
+Joint = Literal["uct", "regret", "exp3"]
 MEMORY_MIB = 1024
 MAX_PLIES = 1000  # of a playout; with random moves, a playout may never end
 
@@ -27,6 +29,10 @@ class GrowthSettings:
     minimax      weight of the learned values, backed up by minimax, in the value of a move, from 0 to 1. If it is not
                  given, the coefficient of determination of the learned value
     narrowing    the exploration is multiplied by 1 - narrowing * minimax, because only playouts are noisy; from 0 to 1
+    joint        choice of moves where several roles choose at the same time: decoupled UCT (uct), regret matching
+                 (regret) or Exp3 (exp3); see simultaneous.py
+    mixing       probability of a uniformly random move there, with regret and exp3
+    optimism     factor of the bonus of positions with few walks there, with regret
     """
 
     exploration: float = 0.5
@@ -40,18 +46,34 @@ class GrowthSettings:
     gain: float = 1.0
     minimax: float | None = None
     narrowing: float = 0.7
+    joint: Joint = "uct"
+    mixing: float = 0.05
+    optimism: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("least", "leaves", "playouts"):
             if not 1 <= getattr(self, name) <= LANES:
                 raise _refusal(name, f"from 1 to {LANES}", getattr(self, name))
-        for name, lowest in (("share", 1), ("max_plies", 1), ("exploration", 0), ("prior_visits", 0), ("gain", 0)):
+        for name, lowest in (
+            ("share", 1),
+            ("max_plies", 1),
+            ("exploration", 0),
+            ("prior_visits", 0),
+            ("gain", 0),
+            ("optimism", 0),
+        ):
             if not lowest <= getattr(self, name) < float("inf"):
                 raise _refusal(name, f"of at least {lowest}", getattr(self, name))
         for name in ("minimax", "narrowing"):
             value = getattr(self, name)
             if value is not None and not 0 <= value <= 1:
                 raise _refusal(name, "from 0 to 1", value)
+        if not 0 < self.mixing <= 1:
+            raise _refusal("mixing", "above 0 and up to 1", self.mixing)
+        if self.joint not in get_args(Joint):
+            raise GameloreError(
+                f"expected joint to be {', '.join(get_args(Joint))}, got {self.joint}; choose one of these"
+            )
 
 
 def _refusal(name: str, wanted: str, value: float) -> GameloreError:

@@ -32,7 +32,7 @@ from ..analysis.automorphisms import Bounds
 from ..analysis.symmetry import symmetries
 from ..game.engines import unpack_bits
 from ..players.position_graph import MIB
-from .choice import best_of, reports_of
+from .choice import choose, reports_of
 from .native_growth import grower
 from .settings import GrowthSettings, TeachingSettings
 from .tree import COUNT, EDGE, MOVER, NUM_NODES, PARENT, UNRELATED, Tree, room_in, total_of_goals
@@ -160,13 +160,17 @@ class Teacher:
         self._openings[over] = self._drawn_openings(int(over.sum()))
 
     def _joint(self, lane: int) -> list[int]:
-        """Return the actions of all roles in a match: the best moves, see `best_of`, or random ones."""
+        """Return the actions of all roles in a match: the best moves, see `choose`, or random ones."""
         arrays, actions = self._tree.arrays, []
         is_random = self._plies[lane] < self._openings[lane] or self._rng.random() < self.settings.random
         for role in range(self.game.num_roles):
             first, count = self._tree.span(lane, role)
             noise = self._rng.integers(1 << 62, dtype=np.uint64)
-            index = int(noise) % count if is_random else best_of(reports_of(self._tree, lane, role), noise)
+            index = (
+                int(noise) % count
+                if is_random
+                else choose(self._tree, lane, reports_of(self._tree, lane, role), self._growth, noise)
+            )
             actions.append(int(arrays.actions[first + index]))
         return actions
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..players.position_graph import MIB
 from ..players.random_streams import extend
-from .choice import MoveReport, best_of, reports_of, together
+from .choice import MoveReport, best_of, choose, mixes, reports_of, strategy_of, together
 from .native_growth import grower
 from .settings import MEMORY_MIB, GrowthSettings
 from .tree import PROVED, STAGE, UNRELATED, VISITS, Tree, child_of, room_in, total_of_goals
@@ -208,8 +208,14 @@ class Search:
 
         If the value of the best move is proved, this is the move that reaches it fastest, or, if the role gets nothing,
         the move that takes longest. Otherwise it is the move with the most visits among those that are not closed.
+        Where several roles choose at the same time, the move is drawn from `strategy`.
         """
-        return best_of(self.moves(role), noise)
+        return choose(self._stems[0].tree, 0, self.moves(role), self.settings, noise)
+
+    def strategy(self, role: int) -> list[float] | None:
+        """Return the probabilities of the legal moves from which `choice` draws; None where it does not draw."""
+        is_mixed = mixes(self._stems[0].tree, 0, self.settings)
+        return strategy_of(self.moves(role), self.settings.mixing) if is_mixed else None
 
     def line(self, most: int = 20) -> list[tuple[int, ...]]:
         """Return the best joint moves from the root on, see `choice`, as indices into the legal moves of each role."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..circuit.tape import LANES
 from ..errors import GameloreError
-from ..players.kernel import F32, F64, I32, I64, U8, U16, I16x2, I32x2, U8x2, U64x2, inlined, kernel
+from ..players.kernel import F32, F64, I32, I64, U8, U16, F32x2, I16x2, I32x2, U8x2, U64x2, inlined, kernel
 
 if TYPE_CHECKING:
     from ..game.game import Game
@@ -52,13 +52,17 @@ class TreeArrays(NamedTuple):
     low      uint8[nodes, roles], a goal that the role gets at least; see proofs.py
     high     uint8[nodes, roles], a goal that the role gets at most
     plies    uint16[nodes], number of plies to the end in a PROVED node
+    cells    float32[nodes, roles + 1], mean values of the walks to a child of a node without a mover, from 0 to 1, and
+             the number of these walks; see simultaneous.py
     listed   int32[nodes], the nodes with moves, in the order of their moves
     actions  int32[moves]
     child    int32[moves], the child that a mover's move leads to, or -1
     visits   int32[moves], how often the role chose the move, and the virtual visits of its prior, see value.py
     sums     float64[moves], sum of the values of these visits for the role; each value is from 0 to 1
     closed   uint8[moves], 1 if the move cannot be better for the mover than another move; it is not chosen any more
-    guesses  float32[moves], value of the move for the role by minimax over learned values, from 0 to 1; see value.py
+    guesses  float32[moves], value of the move for the role by minimax over learned values, from 0 to 1; see value.py.
+             In a node without a mover, regret or gain of the move, see simultaneous.py
+    weights  float32[moves], weight of the move in the mean strategy of a node without a mover; see simultaneous.py
     """
 
     size: I64
@@ -69,6 +73,7 @@ class TreeArrays(NamedTuple):
     low: U8x2
     high: U8x2
     plies: U16
+    cells: F32x2
     listed: I32
     actions: I32
     child: I32
@@ -76,13 +81,14 @@ class TreeArrays(NamedTuple):
     sums: F64
     closed: U8
     guesses: F32
+    weights: F32
 
 
 def room_in(game: Game, num_bytes: int) -> tuple[int, int]:
     """Return the numbers of nodes and of moves of a tree that takes so many bytes; see `TreeArrays` for their sizes."""
     roles = game.num_roles
-    node = 32 + 8 * game.num_words + 4 * (roles + 1) + 4 * roles + 2 * roles + 2 + 4
-    move = 4 + 4 + 4 + 8 + 1 + 4
+    node = 32 + 8 * game.num_words + 4 * (roles + 1) + 4 * roles + 2 * roles + 2 + 4 * (roles + 1) + 4
+    move = 4 + 4 + 4 + 8 + 1 + 4 + 4
     nodes = int(_SHARE_OF_NODES * num_bytes / node)
     return max(2 * LANES, nodes), int((1 - _SHARE_OF_NODES) * num_bytes / move)
 
@@ -108,6 +114,7 @@ class Tree:
             low=np.zeros((num_nodes, roles), np.uint8),
             high=np.zeros((num_nodes, roles), np.uint8),
             plies=np.zeros(num_nodes, np.uint16),
+            cells=np.zeros((num_nodes, roles + 1), np.float32),
             listed=np.zeros(num_nodes, np.int32),
             actions=np.zeros(num_moves, np.int32),
             child=np.zeros(num_moves, np.int32),
@@ -115,6 +122,7 @@ class Tree:
             sums=np.zeros(num_moves),
             closed=np.zeros(num_moves, np.uint8),
             guesses=np.zeros(num_moves, np.float32),
+            weights=np.zeros(num_moves, np.float32),
         )
         self.total = UNRELATED
         self.tops = np.array([max(values, default=0) for values in game.goal_values], np.uint8)
@@ -241,9 +249,11 @@ def add_node(tree: TreeArrays, parent: int, edge: int, tops: U8) -> int:
     for role in range(tops.size):
         tree.counts[node, role] = 0
         tree.joint[node, role] = 0
+        tree.cells[node, role] = 0.0
         tree.low[node, role] = 0
         tree.high[node, role] = tops[role]
     tree.joint[node, tops.size] = -1
+    tree.cells[node, tops.size] = 0.0
     tree.plies[node] = 0
     return node
 
@@ -275,7 +285,8 @@ def add_moves(tree: TreeArrays, node: int, offsets: I64, actions: I32, position:
         tree.visits[first + i] = 0
         tree.sums[first + i] = 0.0
         tree.closed[first + i] = 0
-        tree.guesses[first + i] = 0.5
+        tree.guesses[first + i] = 0.5 if num_choosing < 2 else 0.0
+        tree.weights[first + i] = 0.0
     tree.size[NUM_MOVES] = first + end - begin
     tree.listed[tree.size[NUM_LISTED]] = node
     tree.size[NUM_LISTED] += 1
@@ -364,6 +375,7 @@ def _move_moves(tree: TreeArrays, new: I32, shift: I32) -> None:
             tree.sums[end + k] = tree.sums[first + k]
             tree.closed[end + k] = tree.closed[first + k]
             tree.guesses[end + k] = tree.guesses[first + k]
+            tree.weights[end + k] = tree.weights[first + k]
         shift[node] = first - end
         tree.nodes[node, FIRST] = end
         end += count
@@ -396,6 +408,7 @@ def compact(tree: TreeArrays, root: int, least: int) -> None:
         tree.low[at] = tree.low[node]
         tree.high[at] = tree.high[node]
         tree.plies[at] = tree.plies[node]
+        tree.cells[at] = tree.cells[node]
         row = tree.nodes[at]
         row[CHILD] = -1
         if at == 0:

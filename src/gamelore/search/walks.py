@@ -1,9 +1,9 @@
 """Walks down the tree to leaves, and the way back: selection by UCB1, virtual loss, backing up.
 
 Selection is UCB1 applied to trees (Kocsis & Szepesvari 2006). Where several roles choose at the same time, each role
-selects for itself (decoupled UCT; Finnsson & Bjornsson 2008). A walk adds 1 to the visits of its moves on the way down,
-and adds its value on the way back. In between, the visit counts as a loss, so that the next walk of the same batch
-takes another way (virtual loss; Chaslot, Winands & van den Herik 2008).
+selects for itself: by UCB1 (decoupled UCT; Finnsson & Bjornsson 2008), or as simultaneous.py says. A walk by UCB1 adds
+1 to the visits of its moves on the way down, and adds its value on the way back. In between, the visit counts as a
+loss, so that the next walk of the same batch takes another way (virtual loss; Chaslot, Winands & van den Herik 2008).
 
 A walk ends at a new node, at a node whose moves are not listed yet, or at a proved node, whose value it takes.
 """
@@ -17,6 +17,7 @@ import numpy as np
 from ..players.kernel import I32, I64, U8, F64x2, I16x2, I32x2, U64x2, inlined, kernel_without_refcounts
 from ..players.random_streams import mix
 from .proofs import assess_edge, tighten
+from .simultaneous import EXP3, UCT, JointRule, joint_move, learn, note_chances
 from .tree import (
     CHILD,
     COUNT,
@@ -113,10 +114,10 @@ def _step(
 
 
 @inlined
-def _joint_step(
-    tree: TreeArrays, choices: I32, node: int, exploration: float, minimax: float, noise: np.uint64, tops: U8
-) -> tuple[int, bool]:
-    """Make the best move of each role; return (child, whether it is new)."""
+def _decoupled_move(
+    tree: TreeArrays, choices: I32, node: int, exploration: float, minimax: float, noise: np.uint64
+) -> int:
+    """Select the best move of each role, as indices into its moves; return the child after them, or -1."""
     first = int(tree.nodes[node, FIRST])
     for role in range(choices.size):
         count = int(tree.counts[node, role])
@@ -124,15 +125,35 @@ def _joint_step(
         tree.visits[move] += 1
         choices[role] = move - first
         first += count
-    child = sibling_with(tree, node, choices)
-    if child >= 0:
-        return child, False
-    child = add_node(tree, node, -1, tops)
-    for role in range(choices.size):
-        tree.joint[child, role] = choices[role]
-    tree.joint[child, choices.size] = tree.nodes[node, CHILD]
-    tree.nodes[node, CHILD] = child
-    return child, True
+    return sibling_with(tree, node, choices)
+
+
+@inlined
+def _joint_step(
+    tree: TreeArrays,
+    choices: I32,
+    node: int,
+    exploration: float,
+    minimax: float,
+    rule: JointRule,
+    noise: np.uint64,
+    tops: U8,
+) -> tuple[int, bool]:
+    """Make the move that each role selects; return (child, whether it is new)."""
+    if rule.method == UCT:
+        child = _decoupled_move(tree, choices, node, exploration, minimax, noise)
+    else:
+        child = joint_move(tree, node, choices, rule, mix(noise, np.uint64(node)))
+    is_new = child < 0
+    if is_new:
+        child = add_node(tree, node, -1, tops)
+        for role in range(choices.size):
+            tree.joint[child, role] = choices[role]
+        tree.joint[child, choices.size] = tree.nodes[node, CHILD]
+        tree.nodes[node, CHILD] = child
+    if rule.method == EXP3:
+        note_chances(tree, node, child, rule)
+    return child, is_new
 
 
 @kernel_without_refcounts
@@ -159,11 +180,12 @@ def descend(
     walks: int,
     exploration: float,
     prior: Prior,
+    rule: JointRule,
     key: np.uint64,
     tops: U8,
     total: int,
 ) -> None:
-    """Continue each walk from its node in `batch.ends` down to its end, see `best_move`.
+    """Continue each walk from its node in `batch.ends` down to its end, see `best_move` and simultaneous.py.
 
     Random choices depend on `key` and the walk. For `total` see `Tree`.
     """
@@ -173,7 +195,7 @@ def descend(
         while tree.nodes[node, STAGE] == LISTED:
             tree.nodes[node, VISITS] += 1
             if tree.nodes[node, MOVER] == NOBODY:
-                node, is_new = _joint_step(tree, batch.choices[0], node, exploration, minimax, noise, tops)
+                node, is_new = _joint_step(tree, batch.choices[0], node, exploration, minimax, rule, noise, tops)
             else:
                 node, is_new = _step(tree, node, exploration, minimax, noise, tops)
             if is_new:
@@ -260,7 +282,7 @@ def _value(tree: TreeArrays, batch: WalkBatch, walks: int, playouts: int, goals:
 
 
 @inlined
-def _add(tree: TreeArrays, node: int, walk: int, values: F64x2) -> None:
+def _add(tree: TreeArrays, node: int, walk: int, values: F64x2, rule: JointRule) -> None:
     """Add the values of a walk to the moves on the way from its end to the root."""
     parent = int(tree.nodes[node, PARENT])
     while parent >= 0:
@@ -270,16 +292,21 @@ def _add(tree: TreeArrays, node: int, walk: int, values: F64x2) -> None:
         elif edge >= 0:
             tree.sums[edge] += values[walk, tree.nodes[parent, MOVER]]
         else:
-            first = int(tree.nodes[parent, FIRST])
-            for role in range(values.shape[1]):
-                tree.sums[first + tree.joint[node, role]] += values[walk, role]
-                first += tree.counts[parent, role]
+            learn(tree, parent, node, walk, values, rule)
         node, parent = parent, int(tree.nodes[parent, PARENT])
 
 
 @kernel_without_refcounts
 def back_up(
-    tree: TreeArrays, batch: WalkBatch, walks: int, playouts: int, goals: I16x2, steps: I32, tops: U8, total: int
+    tree: TreeArrays,
+    batch: WalkBatch,
+    walks: int,
+    playouts: int,
+    rule: JointRule,
+    goals: I16x2,
+    steps: I32,
+    tops: U8,
+    total: int,
 ) -> None:
     """Add the value of each walk to its moves, and prove the ends at which the match is over.
 
@@ -288,7 +315,7 @@ def back_up(
     """
     _value(tree, batch, walks, playouts, goals)
     for walk in range(walks):
-        _add(tree, int(batch.ends[walk]), walk, batch.values)
+        _add(tree, int(batch.ends[walk]), walk, batch.values, rule)
     for i in range(goals.shape[0] // playouts):
         end = int(batch.ends[batch.order[i]])
         if steps[i * playouts] == 0 and tree.nodes[end, STAGE] != PROVED:

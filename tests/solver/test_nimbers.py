@@ -7,7 +7,7 @@ import pytest
 
 from gamelore import Game, load
 from gamelore.catalogue import play_matches
-from gamelore.search.nimbers import ImpartialSum, impartial_sum, smallest_missing
+from gamelore.solver.nimbers import ImpartialSum, impartial_sum, smallest_missing
 from gamelore.solver.solution import solve
 
 TURNS = """
