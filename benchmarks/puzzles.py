@@ -35,11 +35,11 @@ def solved(sheet: Path, seconds: float, methods: str, seed: int) -> dict[str, An
     """Search a puzzle in this process; return a row."""
     import gamelore
     from gamelore.players.random_streams import stream
-    from gamelore.puzzles.portfolio import SHARES, PuzzleSearch
+    from gamelore.puzzles.portfolio import METHODS, PuzzleSearch
 
     start = time.monotonic()
     game = gamelore.load(sheet)
-    search = PuzzleSearch(game, methods=tuple(methods.split(",")) if methods else tuple(SHARES))
+    search = PuzzleSearch(game, methods=tuple(methods.split(",")) if methods else tuple(METHODS))
     search.begin(game.initial, stream(seed))
     loading, solution, at, simulations = time.monotonic() - start, None, 0.0, 0
     while not search.is_proved and time.monotonic() < start + seconds and search.is_running:

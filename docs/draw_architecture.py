@@ -32,6 +32,7 @@ ROOMS = {
     "solver": "exact values",
     "puzzles": "solutions of puzzles",
     "search": "strong play",
+    "opinion": "thoughts about positions",
     "matches": "matches, records",
     "learning.store": "rows on disk",
     "learning.td": "values, features",

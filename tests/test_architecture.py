@@ -24,13 +24,13 @@ ROOT = Path(__file__).parent.parent
 # may import, `gamelore`, which is `__init__.py`, and the papers. `learning` and `lab` stand for the modules that lie
 # directly in them.
 DRAWING = runpy.run_path(str(ROOT / "docs" / "draw_architecture.py"))
-BEHIND = {"rulesheets": ["gamelore"], "lab": ["lab.papers.banerjee2007", "lab.papers.lock2004", "lab.papers"]}
+BEHIND = {"opinion": ["gamelore"], "lab": ["lab.papers.banerjee2007", "lab.papers.lock2004", "lab.papers"]}
 ROOMS = ["errors", *(name for drawn in DRAWING["ROOMS"] for name in (drawn, *BEHIND.get(drawn, ())))]
 
 PAPERS = {"lab.papers.banerjee2007", "lab.papers.lock2004"}
-MOST_MODULES = 145
+MOST_MODULES = 151
 MOST_MODULES_IN_A_ROOM = 14
-MOST_LINES_OF_CODE = 32_600
+MOST_LINES_OF_CODE = 33_400
 MOST_LINES_IN_A_FILE = 800
 
 

@@ -20,6 +20,13 @@ def test_network(tmp_path: Path) -> None:
     assert all(int(row["turns"]) >= 2 * 5 and row["errors"] == "0" for row in rows)
 
 
+def test_parts() -> None:
+    command = [sys.executable, BENCHMARKS / "parts.py", Path(gamelore.__file__).parent / "rulesheets"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert "| tictactoe | 2 | serial | 9 | 9 x 3 | 1 | 2 | 0 |" in done.stdout, "nine cells, tied by the lines"
+    assert "| pegsolitaire |" not in done.stdout
+
+
 def test_puzzles(tmp_path: Path) -> None:
     sheets, table = Path(gamelore.__file__).parent / "rulesheets", tmp_path / "rows.csv"
     command = [sys.executable, BENCHMARKS / "puzzles.py", sheets, "--seconds", "30", "--csv", table]

@@ -44,6 +44,7 @@ begin with `num_`. Docstrings state the shapes of arrays, such as `[batch, words
 All errors that gamelore raises on purpose are subclasses of `GameloreError`; errors.py shows the hierarchy.
 """
 
+from .drawing.thought import MoveThought, Thought
 from .errors import (
     ExperimentError,
     GameloreError,
@@ -56,6 +57,7 @@ from .errors import (
     ProtocolError,
 )
 from .game.game import Game, Position
+from .opinion import think
 from .rulesheets import load
 
 __version__ = "0.1.0"
@@ -75,5 +77,9 @@ __all__ = [  # noqa: RUF022 - in the order of the rooms
     "Position",
     # rulesheets
     "load",
+    # opinion
+    "think",
+    "Thought",
+    "MoveThought",
     "__version__",
 ]

@@ -162,3 +162,15 @@ def test_an_edge_is_not_its_reverse_nor_of_another_kind():
     assert graph.is_mapped_to(graph, np.array([0, 1, 2, 3]))
     assert not graph.is_mapped_to(graph, np.array([1, 0, 2, 3]))
     assert not graph.is_mapped_to(graph, np.array([2, 3, 0, 1]))
+
+
+def test_a_limit_on_work_is_a_group_that_does_not_depend_on_time(monkeypatch):
+    """Six vertices without edges: a refinement looks at all six once, and a vertex of its own once more."""
+    monkeypatch.setattr("gamelore.analysis.automorphisms.time.process_time", lambda: 0.0)
+    found = [automorphisms(graph_of(6, []), np.zeros(6, np.int64), all_live(6), Bounds(work=6 * n)) for n in range(80)]
+    assert found[0][0].tolist() == [[0, 1, 2, 3, 4, 5]]
+    assert found[0][1] == "the search for more stopped after 0 steps at vertices"
+    sizes = [len(elements) for elements, _ in found]
+    assert sizes == sorted(sizes)
+    assert (sizes[-1], found[-1][1]) == (720, "")
+    assert all(720 % size == 0 for size in sizes)

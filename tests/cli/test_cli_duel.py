@@ -13,9 +13,12 @@ from pathlib import Path
 import pytest
 
 from commands import run, run_json
+from gamelore import load
+from gamelore.cli.duel_command import _duel
 from gamelore.lab.results import ResultStore, store_path
 
-CORE = min(os.sched_getaffinity(0))
+CORES = sorted(os.sched_getaffinity(0))
+CORE = CORES[0]
 GAMELORE = (sys.executable, "-c", "from gamelore.cli import main; main()")
 
 
@@ -59,16 +62,32 @@ def test_mistakes_in_the_command_line(tmp_path: Path) -> None:
     assert "expected some of the cores" in run(*arguments(tmp_path, "--cores", "no"), code=2).stderr
     assert "name the folder src" in run(*arguments(tmp_path, a="random@/no/tree"), code=2).stderr
     assert "give both clocks" in run(*arguments(tmp_path, a="ggp:true"), code=2).stderr
+    assert "expected a folder of data" in run(*arguments(tmp_path, "--data-b", tmp_path / "no"), code=2).stderr
+    alone = [word for word in arguments(tmp_path, "--cores", f"{CORE},{CORE}") if word != "--share-core"]
+    assert "expected different cores" in (told := run(*alone, code=2).stderr)
+    assert "--share-core" in told
     assert not store_path(tmp_path).exists()
 
 
+@pytest.mark.skipif(len(CORES) < 2, reason="each player needs a core")
+def test_each_player_may_have_its_own_data(tmp_path: Path) -> None:
+    (own := tmp_path / "own").mkdir()
+    settings = {"startclock": 1, "playclock": 1, "shares_core": False}
+    cores = ",".join(map(str, CORES[:2]))
+    plan = _duel(("ggp:a", "ggp:b"), [load("tictactoe")], tmp_path, 2, (tmp_path, own), cores, settings)
+    assert [contender.data for contender in plan.contenders] == [tmp_path, own]
+
+
+@pytest.mark.skipif(len(CORES) < 2, reason="each player needs a core")
 def test_programs_end_with_a_killed_duel(tmp_path: Path) -> None:
     """The program never answers INFO, so the duel waits."""
     wanted = arguments(
         tmp_path / "out", "--startclock", 5, "--playclock", 5, b="ggp:echo $$ > pid; mv pid PID; exec sleep 1000"
     )
     wanted = [str(word).replace("PID", str(tmp_path / "pid")) for word in wanted if word != "--share-core"]
-    with subprocess.Popen([*GAMELORE, *wanted, "--cores", f"{CORE},{CORE}"], stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        [*GAMELORE, *wanted, "--cores", f"{CORES[0]},{CORES[1]}"], stderr=subprocess.DEVNULL
+    ) as process:
         while not (tmp_path / "pid").exists() and process.poll() is None:
             time.sleep(0.05)
         process.kill()

@@ -196,6 +196,21 @@ def test_think_shows_moves_proofs_and_the_best_line(store: Path) -> None:
     assert thought["line"][0] == [best["move"], "noop"]
     assert len(thought["moves"]["xplayer"]) == 7
     over = " ".join(f"(cell {x} 1 x)" for x in (1, 2, 3)) + " (control oplayer)"
+    picture = store.parent / "thought.svg"
+    run("think", "tictactoe", "--simulations", 500, "--svg", picture)
+    assert "</svg>" in picture.read_text()
     taught = run_json("think", "tictactoe", "--simulations", 500, "--teaching", 20_000, "--threads", 2)
     assert taught["simulations"] == sum(move["visits"] for move in taught["moves"]["xplayer"]) == 500
     assert "expected a position in which the match goes on" in run("think", "tictactoe", "--facts", over, code=1).stderr
+
+
+def test_think_shows_the_mixed_strategies_of_simultaneous_moves(store: Path) -> None:
+    regret = ("think", "goofspiel", "--simulations", 5000, "--joint", "regret")
+    header = next(line for line in run(*regret).stdout.splitlines() if "red's move" in line)
+    assert header.split() == ["red's", "move", "share", "value", "visits", "proved"]
+    for moves in run_json(*regret)["moves"].values():
+        shares = [move["share"] for move in moves]
+        assert shares == sorted(shares, reverse=True)
+        assert sum(shares) == pytest.approx(1)
+    fixed = run_json("think", "goofspiel", "--simulations", 5000, "--joint", "uct")["moves"]["red"]
+    assert all("share" not in move for move in fixed)

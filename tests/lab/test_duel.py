@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import os
 import sys
@@ -19,16 +20,22 @@ from gamelore.lab.duel import Duel, DuelSettings, GameScore, overall
 from gamelore.lab.results import ResultStore, store_path
 from gamelore.lab.seats import Contender
 from gamelore.lab.stats import Interval, mean_interval, share_interval
+from gamelore.net.messages import Info, Play, Start, parse
 
 CORE = min(os.sched_getaffinity(0))
 SERVE = f"exec {sys.executable} -c 'from gamelore.cli import main; main()' serve --port {{port}} --margin 0.2 --player "
 
-# A program that is ready and never knows a move.
+# A program that is ready and never knows a move. If it gets the name of a file, it writes down there what it hears.
 LOST = """
-import http.server, sys
+import http.server, json, sys
 class Lost(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
-        self.rfile.read(int(self.headers['Content-Length']))
+        heard = self.rfile.read(int(self.headers['Content-Length'])).decode()
+        if len(sys.argv) > 2:
+            with open(sys.argv[2], 'a') as file:
+                file.write(json.dumps(heard) + ',')
+        if 'PLAY' in heard.upper():
+            print('I do not know', flush=True)
         self.send_response(200); self.end_headers(); self.wfile.write(b'ready')
     def log_message(self, *arguments): pass
 http.server.HTTPServer(('127.0.0.1', int(sys.argv[1])), Lost).serve_forever()
@@ -235,6 +242,87 @@ def test_against_gamelore_serve(tmp_path: Path) -> None:
     assert len(set(folders)) == 2
     assert not any(map(os.path.exists, folders))
     assert (data / "first").exists()
+
+
+def test_a_program_is_overruled_in_the_opening(tmp_path: Path) -> None:
+    """It gets the sheet as it is, and hears the random plies as joint moves. No answer is a fault there."""
+    (tmp_path / "lost.py").write_text(LOST)
+    command = f"exec {sys.executable} {tmp_path / 'lost.py'} {{port}} {tmp_path / 'heard'}"
+    (score,) = run(outside(tmp_path / "out", command, 4, half_from_start=True))
+    matches = list(score.matches.values())
+    messages = map(parse, json.loads(f"[{(tmp_path / 'heard').read_text().strip(',')}]"))
+    heard = [message for message in messages if not isinstance(message, Info)]
+    starts = [index for index, message in enumerate(heard) if isinstance(message, Start)]
+    assert len(starts) == len(matches) == 4
+    game = gamelore.load("tictactoe")
+    for row, index in zip(matches, starts, strict=True):
+        start, plays = heard[index], heard[index + 1 : index + 2 + len(row["opening"])]
+        assert isinstance(start, Start)
+        assert gamelore.load(start.rules).rules_hash == game.rules_hash
+        assert [play.moves for play in plays if isinstance(play, Play)] == [None, *map(tuple, row["opening"])]
+        assert [(event["ply"], event["kind"]) for event in row["events"]] == [
+            (ply, "IL") for ply in range(len(row["moves"]))
+        ]
+        assert row["plies"] == len(row["moves"]) == len(row["seats"][0]["cpu"]) == len(row["seats"][1]["seconds"])
+        position = game.start()
+        for joint in [*row["opening"], *row["moves"]]:
+            position = position.play(joint)
+        assert list(position.goals.values()) == row["goals"]
+        assert all((seat["opening_cpu"] > 0) == bool(row["opening"]) for seat in row["seats"])
+    assert [len(row["opening"]) for row in matches] == [0, 0, 2, 2]
+    assert matches[2]["opening"] == matches[3]["opening"]
+
+
+def test_a_program_may_get_rules_that_begin_after_the_opening(tmp_path: Path) -> None:
+    (tmp_path / "lost.py").write_text(LOST)
+    command = f"exec {sys.executable} {tmp_path / 'lost.py'} {{port}} {tmp_path / 'heard'}"
+    (score,) = run(outside(tmp_path / "out", command, 1, rewritten_sheet=True))
+    heard = list(map(parse, json.loads(f"[{(tmp_path / 'heard').read_text().strip(',')}]")))
+    start = next(message for message in heard if isinstance(message, Start))
+    position = gamelore.load("tictactoe").start()
+    for joint in score.matches[0]["opening"]:
+        position = position.play(joint)
+    assert gamelore.load(start.rules).start().facts == position.facts
+    assert sum(isinstance(message, Play) for message in heard) == sum(row["plies"] for row in score.matches.values())
+    with pytest.raises(ExperimentError, match=r"settings\.overruled"):
+        run(outside(tmp_path / "out", command, 1))
+
+
+def test_logs_of_faulty_matches_are_kept(tmp_path: Path) -> None:
+    """The program says something when it is asked for moves; a match without faults leaves nothing behind."""
+    (tmp_path / "lost.py").write_text(LOST)
+    command = f"exec {sys.executable} {tmp_path / 'lost.py'} {{port}} {tmp_path / 'heard'}"
+    (score,) = run(outside(tmp_path / "out", command, 2))
+    logs = [{seat["contender"]: seat["log"] for seat in row["seats"]} for row in score.matches.values()]
+    assert [log["A"] for log in logs] == [None, None]
+    assert [log["B"] for log in logs] == ["logs/tictactoe/0-0-1.log", "logs/tictactoe/1-0-0.log"]
+    for log in logs:
+        assert "I do not know" in (tmp_path / "out" / log["B"]).read_text()
+
+
+def test_players_may_think_in_the_startclock_and_in_the_time_of_others(tmp_path: Path) -> None:
+    """Each player needs 0.3 seconds for a move, in which the other one thinks."""
+    code = "import time\nimport numpy as np\nfrom gamelore.players.player import Player\nclass Eager(Player):\n"
+    code += "    times = [0, 0]\n    def begin(self, role, started): pass\n"
+    code += "    def prepare(self, game, role): self.times[0] += 1\n"
+    code += "    def ponder(self, turn):\n        self.times[1] += 1\n        time.sleep(0.02)\n        return True\n"
+    code += f"    def choose(self, turn):\n        print(self.times, file=open({str(tmp_path / 'told')!r}, 'a'))\n"
+    code += "        time.sleep(0.3)\n        return np.zeros(len(turn.rows), np.int32)\n"
+    (tmp_path / "eager.py").write_text(code)
+    spec = f"{tmp_path / 'eager.py'}:Eager"
+    options: dict[str, Any] = {"startclock": 1, "playclock": 5, "shares_core": False, "cores": [CORE] * 2}
+    (score,) = run(make(tmp_path / "out", spec, spec, 1, ponders=True, **options))
+    told = [json.loads(line) for line in (tmp_path / "told").read_text().splitlines()]
+    assert min(prepared for prepared, _ in told) == 1
+    assert min(pondered for _, pondered in told) > 0  # in the startclock
+    assert max(pondered for _, pondered in told) > max(told[0][1], told[1][1])
+    assert not any(row["events"] for row in score.matches.values())
+    (tmp_path / "told").unlink()
+    run(make(tmp_path / "other", spec, spec, 1, **options))
+    assert json.loads((tmp_path / "told").read_text().splitlines()[-1]) == [0, 0]
+    for wrong in ({"startclock": 1, "playclock": 1, "shares_core": True}, {"shares_core": False, "cores": [CORE] * 2}):
+        with pytest.raises(GameloreError, match="expected clocks, and a core for each seat"):
+            make(tmp_path / "wrong", "random", "random", 1, ponders=True, **wrong)
 
 
 def test_faulty_matches_are_played_again_and_counted_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 import numpy as np
 import pytest
 
-from gamelore import Game, GameloreError, load
+from gamelore import Game, GameloreError, IllegalMoveError, load
 from gamelore.matches.match import Event, MatchRecord
 from gamelore.net.host import AT_START, HostSettings, LocalSeat, RemoteSeat, run_match
 from gamelore.net.http import Client
@@ -89,6 +89,25 @@ def test_what_players_are_asked(game: Game) -> None:
     assert hosted.errors == (("", ""),) * 6
     assert len(hosted.state_times) == 6
     assert list(hosted.state_times) == sorted(hosted.state_times)
+
+
+def test_an_opening_overrules_the_players(game: Game) -> None:
+    """Illegal, missing and other moves are no faults in these plies; each player hears what was made."""
+    first = Stub("nonsense", "noop", "(mark 1 2)", "noop", "(mark 1 3)")
+    second = Stub("", "(mark 3 3)", "noop", "(mark 2 2)")
+    opening = [("(mark 1 1)", "noop"), ("noop", "(mark 2 1)")]
+    hosted = asyncio.run(run_match(game, [first, second], CLOCKS, match="m", opening=opening))
+    assert hosted.moves[:2] == tuple(opening)
+    assert hosted.moves[2:] == (("(mark 1 2)", "noop"), ("noop", "(mark 2 2)"), ("(mark 1 3)", "noop"))
+    assert (hosted.events, hosted.goals, hosted.end) == ((), (100, 0), "terminal")
+    assert [asked[2] for asked in second.asked[1:4]] == [None, *opening]
+
+
+def test_an_opening_that_is_not_legal_ends_the_match(game: Game) -> None:
+    first, second = alternate()
+    with pytest.raises(IllegalMoveError, match="expected a legal move of xplayer, got noop"):
+        asyncio.run(run_match(game, [first, second], GENEROUS, opening=[("noop", "noop")]))
+    assert first.asked[-1][0] == second.asked[-1][0] == "abort"
 
 
 def test_all_roles_are_asked_at_once(game: Game) -> None:

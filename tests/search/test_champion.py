@@ -161,7 +161,7 @@ def soon() -> float:
 
 
 def test_it_ponders_on_the_position_after_its_move() -> None:
-    thinker = player("gamelore:simulations=50,teaching=0")
+    thinker = player("gamelore:simulations=50,teaching=0,solve=no")
     state = MatchState(PositionGraph(load("connectfour")))
     thinker.prepare(state.graph.game, 0)
     thinker.begin(0, state.started(0))
@@ -202,7 +202,7 @@ def test_it_does_not_ponder_if_told_so() -> None:
 
 
 def test_it_learns_a_value_in_the_startclock() -> None:
-    thinker, state = player("gamelore:simulations=50"), MatchState(PositionGraph(load("connect3")))
+    thinker, state = player("gamelore:simulations=50,solve=no"), MatchState(PositionGraph(load("connect3")))
     assert isinstance(thinker, Gamelore)
     thinker.prepare(state.graph.game, 0)
     thinker.begin(0, state.started(0))
@@ -293,3 +293,63 @@ def test_a_batch_that_takes_longer_than_the_time_is_played_if_nothing_is_known()
     search._each = 1000.0
     assert search.run(deadline=soon()) == 0
     assert search.run(deadline=monotonic() - 1) == 0
+
+
+def test_a_settled_move_is_made_early() -> None:
+    """So many walks as the lead would make the second move the equal of the first."""
+    game = load("connectfour")
+    search = Search(game)
+    search.begin(game.initial, stream(1))
+    search.run(2000)
+    visits = sorted(move.visits for move in search.moves(0))
+    lead = visits[-1] - visits[-2]
+    assert lead > 0
+    assert search._is_settled(0, lead - 1)
+    assert not search._is_settled(0, lead)
+
+
+def test_a_single_open_move_is_settled() -> None:
+    game = load("connectfour")
+    search = Search(game)
+    search.begin(game.initial, stream(1))
+    search.run(2000)
+    arrays = search._stems[0].tree.arrays
+    first, count = search._stems[0].tree.span(0, 0)
+    arrays.closed[first : first + count] = 1
+    assert not search._is_settled(0, 1e9), "the proofs of several trees can close all moves"
+    arrays.closed[first + 3] = 0
+    assert search._is_settled(0, 1e9)
+
+
+def test_trees_of_threads_are_settled_together() -> None:
+    game = load("connectfour")
+    search = Search(game, threads=2)
+    search.begin(game.initial, stream(1))
+    search.run(4000)
+    visits = sorted(move.visits for move in search.moves(0))
+    lead = visits[-1] - visits[-2]
+    assert search._is_settled(0, lead - 1)
+    assert not search._is_settled(0, lead)
+
+
+def test_only_a_search_for_a_move_within_time_ends_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not one with a budget of simulations, and not while the player ponders."""
+    asked = list[int]()
+
+    def note(self: Search, role: int, walks: float) -> bool:
+        asked.append(role)
+        return True
+
+    monkeypatch.setattr(Search, "_is_settled", note)
+    for spec, is_asked in (
+        ("gamelore:seconds=60,settle=yes", True),
+        ("gamelore:seconds=5,simulations=200", False),
+        ("gamelore:seconds=0.05", False),
+    ):
+        thinker, state = player(spec), MatchState(PositionGraph(load("connectfour")))
+        thinker.begin(0, state.started(0))
+        thinker.choose(turn_of(state, 0))
+        assert bool(asked) == is_asked
+        asked.clear()
+        assert thinker.ponder(turn_of(state, 0, soon()))
+        assert not asked

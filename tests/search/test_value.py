@@ -86,6 +86,23 @@ def test_both_ways_to_grow_use_a_prior_alike() -> None:
     assert (trees[0].arrays.visits == trees[1].arrays.visits).all()
 
 
+@pytest.mark.parametrize("way", [grower, EngineGrower])
+def test_the_weight_of_minimax_values_narrows_the_exploration(way: type[EngineGrower]) -> None:
+    """With the weight 0.5 and narrowing 0.5, exploration 1 counts as 1 * (1 - 0.5 * 0.5) = 0.75."""
+    game, visits = load("connect3"), []
+    for exploration, narrowing in ((1.0, 0.5), (0.75, 0.0), (1.0, 0.0)):
+        settings = GrowthSettings(exploration=exploration, narrowing=narrowing, minimax=0.5)
+        growing: Grower = way(game, settings)
+        growing.prior = by_fact("connect3", {"(cell 2 1 red)": 0.3, "(cell 1 1 red)": 0.1}).prior(settings)
+        tree = Tree(game, 4096, 40_000)
+        tree.total = 100
+        tree.start(game.initial)
+        growing.grow(tree, 500, stream(1), (0, 100))
+        visits.append(tree.arrays.visits)
+    assert (visits[0] == visits[1]).all()
+    assert (visits[0] != visits[2]).any()
+
+
 def test_facts_that_a_symmetry_exchanges_share_a_class() -> None:
     game = load("tictactoe")
     assert game.circuit is not None
@@ -195,10 +212,10 @@ def test_the_determination_by_hand() -> None:
 def test_a_value_is_trusted_as_far_as_it_explains() -> None:
     game = load("connect3")
     value = replace(LinearValue.zero(game), determination=0.75)
-    assert value.prior(GrowthSettings())[2:] == (12, 1.0, 0.75)
-    assert value.prior(GrowthSettings(minimax=0.2))[2:] == (12, 1.0, 0.2)
-    assert value.prior(GrowthSettings(scout=False))[2:] == (0, 1.0, 0.0)
-    assert LinearValue.zero(game).prior(GrowthSettings(minimax=0.2))[2:] == (0, 1.0, 0.0)
+    assert value.prior(GrowthSettings())[2:5] == (12, 1.0, 0.75)
+    assert value.prior(GrowthSettings(minimax=0.2))[2:] == (12, 1.0, 0.2, 0.7)
+    assert value.prior(GrowthSettings(scout=False))[2:] == (0, 1.0, 0.0, 0.7)
+    assert LinearValue.zero(game).prior(GrowthSettings(minimax=0.2))[2:] == (0, 1.0, 0.0, 0.7)
 
 
 @pytest.mark.parametrize("name", ["goofspiel", "tictactoe3p", "pegsolitaire"])
@@ -241,3 +258,38 @@ def test_a_proof_reaches_the_minimax_values_above_it() -> None:
         assert arrays.guesses[edge] == pytest.approx(min(max(guess, bounds[0]), bounds[1]), abs=1e-6)
         checked += bounds[0] == bounds[1]
     assert checked > 10, "proved nodes are among them"
+
+
+def test_the_parts_of_the_samples_have_the_sums_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slice of teaching ends between two parts. The order of the additions changes nothing but the last digits."""
+    game = load("connect3")
+    tree = Tree(game, 2048, 20_000)
+    tree.total = 100
+    tree.start(game.initial)
+    grower(game, GrowthSettings(least=4)).grow(tree, 300, stream(1), (0, 100))
+    whole, parts = _Samples(game), _Samples(game)
+    whole.add(tree, 2, 0, None)
+    monkeypatch.setattr(teaching, "_MOST_OPERATIONS", 0)
+    monkeypatch.setattr(teaching, "_FEWEST_ROWS", 3)
+    parts.add(tree, 2, 0, None)
+    assert whole.absorb()
+    assert whole.absorb(), "one part for each role"
+    assert not whole.absorb()
+    num_parts = 0
+    while parts.absorb():
+        num_parts += 1
+    assert num_parts > 4
+    assert parts.num == whole.num == int(whole.num)
+    assert parts.moments == pytest.approx(whole.moments)
+    assert parts.targets == pytest.approx(whole.targets)
+    assert whole.moments[:, -1, -1].all(), "both roles have samples"
+
+
+def test_a_teacher_that_is_done_keeps_its_value_only() -> None:
+    teacher = Teacher(load("connect3"), stream(1), GrowthSettings(), SMALL)
+    kept = {"_tree", "_samples", "_grower"}
+    assert kept <= vars(teacher).keys()
+    teacher.teach()
+    assert teacher.value is not None
+    assert not kept & vars(teacher).keys()
+    teacher.teach()

@@ -308,7 +308,7 @@ def test_moves_at_the_same_time_are_found_late(folder: Path) -> None:
 def test_the_budget_is_held_while_positions_are_found(
     load: Callable[..., gamelore.Game], monkeypatch: pytest.MonkeyPatch, folder: Path
 ) -> None:
-    monkeypatch.setattr(solving, "fewest_positions", lambda turns, enough: 0)
+    monkeypatch.setattr(solving, "fewest_positions", lambda turns, enough, patience: 0)
     with pytest.raises(GameloreError, match=r"othello4, which has at least .* positions"):
         solve(load("othello4"), memory=1 << 20)
     assert not folder.exists()

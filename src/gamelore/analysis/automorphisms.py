@@ -206,10 +206,17 @@ class Colouring:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Limits of a search: the largest number of automorphisms, and the processor time in seconds."""
+    """Limits of a search.
+
+    most     largest number of automorphisms
+    seconds  processor time in seconds
+    work     vertices in all steps of all refinements together, so that the result does not depend on the machine; None
+             for no such limit
+    """
 
     most: int = 1000
     seconds: float = 10.0
+    work: int | None = None
 
 
 def automorphisms(
@@ -222,7 +229,7 @@ def automorphisms(
     automorphisms that agree on the live points, one is enough.
 
     The result is always a group, and the identity comes first. If there are too many automorphisms, the result is the
-    subgroup that fixes some points. If time is up, it is the subgroup known by then.
+    subgroup that fixes some points. If a limit is reached, it is the subgroup known by then.
     """
     search = _Search(graph, live, bounds)
     search.run(Colouring.of(colours))
@@ -257,8 +264,13 @@ class _Search:
         self.why = ""
         self.chose_badly = False
         self._end = time.process_time() + bounds.seconds
+        self._work = 0
 
     def _tick(self) -> None:
+        self._work += self.graph.num_vertices
+        if self.bounds.work is not None and self._work > self.bounds.work:
+            self.why = f"the search for more stopped after {self.bounds.work:,} steps at vertices"
+            raise _OutOfTime
         if time.process_time() > self._end:
             self.why = f"the search for more stopped after {self.bounds.seconds:g} s of processor time"
             raise _OutOfTime

@@ -62,6 +62,20 @@ def duel(
         Path | None,
         Option(metavar="DIR", help="Data of a GGP program; each match gets a fresh copy, named {dir} in its command."),
     ] = None,
+    data_a: Annotated[Path | None, Option(metavar="DIR", help="Data of PLAYER only, in place of --data.")] = None,
+    data_b: Annotated[Path | None, Option(metavar="DIR", help="Data of OPPONENT only, in place of --data.")] = None,
+    ponder: Annotated[
+        bool,
+        Option("--ponder", help="Let players of gamelore use the startclock, and think while others do."),
+    ] = False,
+    rewritten_sheet: Annotated[
+        bool,
+        Option(
+            "--rewritten-sheet",
+            help="Send a GGP program rules that begin after the random plies, for one that cannot bear to be overruled "
+            "in these plies.",
+        ),
+    ] = False,
     replay_faulty: Annotated[
         bool, Option("--replay-faulty", help="Play a match again if a GGP program was late or made an illegal move.")
     ] = False,
@@ -84,7 +98,8 @@ def duel(
 
     A player is one of `gamelore players`. PLAYER@FOLDER takes it from another source tree (FOLDER contains the folder
     gamelore). ggp:COMMAND is another program that plays over the GGP protocol. COMMAND is a shell command in which
-    {port} is the port at which the program must listen.
+    {port} is the port at which the program must listen. It gets the rulesheet as it is. In the random plies, both
+    players are asked for moves and then overruled: their answers and their time do not count.
 
     Every finished match is stored at once. After an interruption, run the same command again to continue.
     """
@@ -99,10 +114,13 @@ def duel(
         "shares_core": share_core,
         "max_plies": max_plies,
         "replay_faulty": replay_faulty,
+        "rewritten_sheet": rewritten_sheet,
+        "ponders": ponder,
     }
     games = [console.load_game(name, engine) for name in game]
     with console.usage():
-        plan = _duel(a, b, games, out, matches, data, cores, settings, at_once=at_once, open_sealed=open_sealed)
+        folders = data_a or data, data_b or data
+        plan = _duel((a, b), games, out, matches, folders, cores, settings, at_once=at_once, open_sealed=open_sealed)
     with console.progress_bars() as tell:
         try:
             scores = asyncio.run(_lead(plan, tell))
@@ -114,12 +132,11 @@ def duel(
 
 
 def _duel(
-    a: str,
-    b: str,
+    players: tuple[str, str],
     games: list[Any],
     out: Path,
     matches: int,
-    data: Path | None,
+    data: tuple[Path | None, Path | None],
     cores: str | None,
     settings: dict[str, Any],
     **options: Any,
@@ -130,18 +147,19 @@ def _duel(
     from ..lab.duel import Duel, DuelSettings
     from ..lab.seats import TREE, Contender
 
-    contenders = Contender.parse(a, data), Contender.parse(b, data)
+    for folder in data:
+        if folder is not None and not folder.is_dir():
+            raise GameloreError(f"expected a folder of data, got {folder}; name an existing folder")
+    contenders = Contender.parse(players[0], data[0]), Contender.parse(players[1], data[1])
     for contender in contenders:
         if contender.tree == TREE:
             player(contender.spec)  # raises an error for an unknown player
-    if data is not None and not data.is_dir():
-        raise GameloreError(f"expected a folder of data, got {data}; name an existing folder")
     if cores is not None:
-        options["cores"] = _cores(cores)
+        options["cores"] = _cores(cores, shares_core=settings["shares_core"])
     return Duel(games, contenders, DuelSettings(**settings), out, matches, **options)
 
 
-def _cores(text: str) -> list[int]:
+def _cores(text: str, *, shares_core: bool) -> list[int]:
     """Return the processor cores in a text such as 0,1. Raise GameloreError for cores that are not allowed."""
     import os
 
@@ -151,6 +169,11 @@ def _cores(text: str) -> list[int]:
     chosen = [int(part) for part in text.split(",") if part.strip().isdecimal()]
     if not chosen or len(chosen) < len(text.split(",")) or not set(chosen) <= set(allowed):
         raise GameloreError(f"expected some of the cores {','.join(map(str, allowed))}, got {text!r}; choose of these")
+    if len(set(chosen)) < len(chosen) and not shares_core:
+        raise GameloreError(
+            f"expected different cores, got {text}: players on one core would take time from each other; "
+            "name a core for each, or let them think one after the other with --share-core"
+        )
     return chosen
 
 

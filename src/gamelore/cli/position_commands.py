@@ -8,7 +8,7 @@ from dataclasses import asdict
 from itertools import accumulate, islice, pairwise, starmap
 from math import inf, lcm
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer import Option
@@ -21,14 +21,12 @@ if TYPE_CHECKING:
 
     from ..analysis.symmetry import StepCounter, Symmetries
     from ..drawing.position import PositionText
+    from ..drawing.thought import MoveThought, Thought
     from ..game.game import Game, Position
-    from ..search.thinking import Search
-    from ..search.value import LinearValue
     from ..solver.perfect import BestLine, MoveValue
     from ..solver.solution import Solution
 
 BEST_MOVES = 12  # moves of each role that `think` shows, without --all
-THINK = "think"  # stage of the random numbers
 MOVE_LINES = 6  # lines of legal moves for each role, without --all
 SYMMETRY_LINES = 48  # lines in a list of symmetries, without --all
 WIDTH = 18  # characters of a column of counts
@@ -109,6 +107,8 @@ def show(
     "think connectfour",
     'think tictactoe --play "(mark 2 2)" --play "(mark 1 2)" --simulations 2000',
     "think reversi.kif --seconds 5 --teaching 2000000 --threads 2 --json",
+    "think breakthrough --svg thought.svg",
+    "think goofspiel --joint regret --simulations 20000",
 )
 def think(
     game: GameName,
@@ -122,7 +122,17 @@ def think(
         int, Option(min=0, help="Simulations that teach a value of the game first; a startclock has 4,000,000.")
     ] = 0,
     threads: Annotated[int, Option(min=1, help="Number of threads.")] = 1,
+    joint: Annotated[
+        Literal["uct", "regret", "exp3"] | None,
+        Option(
+            help="Choice where several roles choose at once: decoupled UCT, regret matching or Exp3.",
+            show_default="that of the player gamelore",
+        ),
+    ] = None,
     all_moves: AllMoves = False,
+    svg: Annotated[
+        Path | None, Option(metavar="FILE", help="Also write a picture with the moves and the best line.")
+    ] = None,
     engine: Engine = "auto",
     seed: Seed = 0,
     json: Json = False,
@@ -130,99 +140,62 @@ def think(
     """Show what the player gamelore thinks about a position: values and visits of all moves, proofs, the best line.
 
     The value of a move is the mean goal of its simulations, 0 to 100. A value is proved if the search has seen every
-    reply that matters; `in N plies` is then the length of the match from here on. The line consists of the best
-    moves, as gamelore would play them; the board after them is drawn below.
+    reply that matters; `in N plies` is then the length of the match from here on. On the board, the values of the best
+    moves stand in the empty places that they fill, a proved value after `=`. Where several roles choose at the same
+    time by --joint regret or exp3, moves are drawn from mixed strategies: the share of a move is its probability. The
+    line consists of the best moves, as gamelore would play them, or of the most visited ones; the board after them is
+    drawn below.
     """
-    from ..players.random_streams import stream
-    from ..search.thinking import Search
+    from ..opinion import think as search
 
     rules = console.load_game(game, engine)
     with console.usage():
         position, _ = _reached(rules, facts, play or [])
     if position.is_terminal or not all(position.legal.values()):
         console.fail(f"expected a position in which the match goes on, got this one: {_verdict(position)}")
-    value = _taught(rules, teaching, seed) if teaching else None
-    search = Search(rules, threads=threads)
-    search.begin(position.state, stream(seed, THINK), value)
-    seconds = 1.0 if seconds is None and simulations is None else seconds
-    search.run(1)  # compiles what is needed
-    begin = time.monotonic()
-    done = 1 + search.run(simulations and simulations - 1, None if seconds is None else begin + seconds)
-    spent = time.monotonic() - begin
-    thought = _thought(position, search)
+    budget: dict[str, Any] = {"seconds": seconds, "simulations": simulations, "teaching": teaching, "threads": threads}
+    with console.progress_bars(transient=True) as tell:
+        thought = search(
+            position, **budget, joint=joint, seed=seed, on_teaching=lambda done, of: tell("teaching", done, of)
+        )
     if json:
-        console.emit({**console.identity(rules), "simulations": done, "seconds": spent, **thought})
-        return
-    _show_thought(position, thought, f"{done:,} simulations in {spent:.2f} s", all_moves)
+        console.emit({**console.identity(rules), **thought.as_json()})
+    else:
+        _show_thought(thought, all_moves)
+    if svg is not None:
+        svg.write_text(thought._repr_svg_(), encoding="utf-8")
+        console.say(f"wrote the picture {svg}")
 
 
-def _taught(game: Game, simulations: int, seed: int) -> LinearValue | None:
-    """Return the value that the player gamelore would learn in a startclock; None for a game without samples."""
-    from ..players.random_streams import stream
-    from ..search.settings import GrowthSettings, TeachingSettings
-    from ..search.teaching import TEACHING, Teacher
-
-    teacher = Teacher(
-        game, stream(seed, TEACHING, game.rules_hash), GrowthSettings(), TeachingSettings(simulations=simulations)
-    )
-    with console.progress_bars(transient=True) as show:
-        while not teacher.is_done:
-            teacher.teach(time.monotonic() + 0.1)
-            show("teaching", min(teacher.simulations, simulations), simulations)
-    return teacher.value
-
-
-def _thought(position: Position, search: Search) -> dict[str, Any]:
-    """Return what a search knows about a position as JSON fields."""
-    roles, here, line = {}, position, []
-    for index, (role, legal) in enumerate(position.legal.items()):
-        if len(legal) > 1:
-            reports = search.moves(index)
-            roles[role] = [
-                {
-                    **asdict(report),
-                    "move": legal[report.index],
-                    "proved": report.is_proved,
-                    "mean": report.mean if report.visits else None,
-                }
-                for report in reports
-            ]
-            best = search.choice(index, search.key)
-            roles[role].sort(key=lambda move: (move["index"] != best, -move["visits"]))
-    for choices in search.line():
-        moves = [legal[choice] for legal, choice in zip(here.legal.values(), choices, strict=True)]
-        here = here.play(moves)
-        line.append(moves)
-    return {"nodes": search.num_nodes, "proved": search.is_proved, "moves": roles, "line": line, "after": here.facts}
-
-
-def _show_thought(position: Position, thought: dict[str, Any], effort: str, all_moves: bool) -> None:
-    """Print what a search knows about a position."""
+def _show_thought(thought: Thought, all_moves: bool) -> None:
+    """Print what a search thinks about a position."""
     from ..drawing.position import position_text
+    from ..drawing.thought import thought_text
 
-    typer.echo(position_text(position))
-    typer.echo(f"\n{effort}, {thought['nodes']:,} positions in memory" + ("; proved" if thought["proved"] else ""))
-    for role, moves in thought["moves"].items():
+    typer.echo(thought_text(thought, width=console.show_width()))
+    typer.echo(f"\n{thought.effort}")
+    for role, moves in thought.moves.items():
         typer.echo("")
         shown = moves if all_moves else moves[:BEST_MOVES]
-        columns = (f"{role}'s move", "value", "visits", "proved")
-        console.show_table(columns, map(_thought_row, shown), numbers=(1, 2))
+        is_mixed = moves[0].share is not None
+        columns = (f"{role}'s move", *(["share"] if is_mixed else []), "value", "visits", "proved")
+        console.show_table(columns, map(_thought_row, shown), numbers=(1, 2, 3) if is_mixed else (1, 2))
         if len(shown) < len(moves):
             typer.echo(f"... and {console.counted(len(moves) - len(shown), 'more move', 'more moves')} (--all)")
-    if thought["line"]:
-        choices = [[move for move in ply if move.lower() != "noop"] or ply for ply in thought["line"]]
-        typer.echo(f"\nbest line: {' '.join(' '.join(ply) for ply in choices)}")
-        typer.echo(position_text(position.game.position(thought["after"])))
+    if thought.line:
+        typer.echo(f"\nbest line: {thought.line_text}")
+        typer.echo(position_text(thought.positions[-1]))
 
 
-def _thought_row(move: dict[str, Any]) -> tuple[str, str, str, str]:
-    """Return a move as a row of the table of `think`."""
-    proof = f"{move['low']} to {move['high']}"
-    if move["proved"]:
-        proof = f"{move['low']}" + (f" in {console.counted(move['plies'], 'ply', 'plies')}" if move["plies"] else "")
-    elif move["low"] == 0 and move["high"] == WIN:
+def _thought_row(move: MoveThought) -> tuple[str, ...]:
+    """Return a move as a row of the table of `think`; with its share, in %, if the role draws its move."""
+    proof = f"{move.low} to {move.high}"
+    if move.proved:
+        proof = f"{move.low}" + (f" in {console.counted(move.plies, 'ply', 'plies')}" if move.plies else "")
+    elif move.low == 0 and move.high == WIN:
         proof = ""
-    return move["move"], "-" if move["mean"] is None else f"{move['mean']:.1f}", f"{move['visits']:,}", proof
+    share = [] if move.share is None else [f"{100 * move.share:.0f} %"]
+    return move.move, *share, "-" if move.mean is None else f"{move.mean:.1f}", f"{move.visits:,}", proof
 
 
 def _reached(game: Game, facts: str | None, plies: Sequence[str]) -> tuple[Position, list[list[str]]]:

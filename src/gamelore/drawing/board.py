@@ -391,6 +391,11 @@ class Boards:
         """Return the board of a place."""
         return next(board for board in self.boards if board.function == place.function)
 
+    def is_empty(self, laid: Laid, place: Place) -> bool:
+        """Return whether nothing lies in a place, or what means an empty place."""
+        content = laid.contents.get(place)
+        return content is None or self.board(place).is_blank(content)
+
     def place_of(self, fact: str) -> tuple[Place, str] | None:
         """Return the place and the contents of a fact; None if the fact is on no board."""
         ((function, group),) = by_function([fact]).items()

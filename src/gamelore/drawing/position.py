@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from itertools import zip_longest
-from math import floor
+from math import floor, hypot
 from typing import TYPE_CHECKING, NamedTuple
 
 from . import board as model
@@ -49,13 +49,18 @@ def text_boards(game: Game, *, matrix: bool = False) -> Boards:
     return Boards.of(game, matrix=matrix, kinds=TEXT_KINDS)
 
 
-def state_text(boards: Boards, facts: Iterable[str], width: int = 100) -> PositionText:
+def state_text(
+    boards: Boards, facts: Iterable[str], width: int = 100, marks: Mapping[Place, str] | None = None
+) -> PositionText:
     """Draw a state as text. Layers of a board are placed side by side if the line has at most `width` characters.
 
-    `facts` are texts, spelled as in the game. Facts that their board cannot show are listed as texts.
+    `facts` are texts, spelled as in the game. Facts that their board cannot show are listed as texts. `marks` are texts
+    that stand in some places instead of their contents.
     """
     laid = boards.lay(facts)
-    return PositionText(["\n".join(_lines(board, laid.on(board), width)) for board in laid.boards], list(laid.others))
+    contents = {**laid.contents, **(marks or {})}
+    marked = Laid(laid.boards, contents, laid.others)
+    return PositionText(["\n".join(_lines(board, marked.on(board), width)) for board in laid.boards], list(laid.others))
 
 
 def wrapped(texts: Iterable[str], width: int, between: str) -> list[str]:
@@ -174,6 +179,7 @@ LINE, LETTER = 18, 6.6  # pixels: height of a line of text, width of a letter
 NARROWEST = 4  # smallest width of a picture in places, so that there is room for the other facts
 SQUARE, DARK = "#fbfaf7", "#ece7dc"
 PIECE = 0.38  # radius of a disc, in places
+BEST, OTHER, PALE = "#1d5fa8", "#5b6b7d", "#ffffff"  # colours of marks, and of the texts in them
 
 
 def position_svg(position: Position, *, matrix: bool = False) -> str:
@@ -181,8 +187,27 @@ def position_svg(position: Position, *, matrix: bool = False) -> str:
     return state_svg(Boards.of(position.game, matrix=matrix), position.facts, position.game.roles)
 
 
-def state_svg(boards: Boards, facts: Iterable[str], roles: Sequence[str]) -> str:
-    """Draw a state as SVG text. `facts` are texts, spelled as in the game; `roles` are needed for their colours."""
+class Mark(NamedTuple):
+    """A sign at a place of a board: a ring, an arrow from another place, and a badge with up to two lines of text.
+
+    strength   from 0, invisible, to 1
+    is_best    whether the sign stands out
+    is_beside  whether the badge is at the lower edge of the place, so that its contents can be seen
+    """
+
+    target: Place
+    source: Place | None
+    texts: tuple[str, ...]
+    strength: float
+    is_best: bool = False
+    is_beside: bool = False
+
+
+def state_svg(boards: Boards, facts: Iterable[str], roles: Sequence[str], marks: Sequence[Mark] = ()) -> str:
+    """Draw a state as SVG text, with marks on its boards.
+
+    `facts` are texts, spelled as in the game; `roles` are needed for their colours.
+    """
     laid = boards.lay(facts)
     xs, ys = zip(*model.extent(laid.boards), strict=True) if laid.boards else ((0.0,), (0.0,))
     edge = max((len(label.text) for board in laid.boards[:1] for label in board.labels if label.is_beside), default=0)
@@ -190,12 +215,56 @@ def state_svg(boards: Boards, facts: Iterable[str], roles: Sequence[str]) -> str
     width, height = left + max(max(xs), NARROWEST) * SIDE, top - min(ys) * SIDE + MARGIN
     words = wrapped(laid.others, int((width - MARGIN) / LETTER), "  ")
     drawn = [shape for board in laid.boards for shape in _board(board, laid, model.role_styles(roles), (left, top))]
+    spots = {Place(board.function, at): spot for board in laid.boards for at, spot in board.spots.items()}
+    seen = [mark for mark in marks if mark.target in spots and (mark.source is None or mark.source in spots)]
+    drawn += [shape for mark in seen for shape in _mark(mark, spots, (left, top))]
     for number, line in enumerate(words):
-        drawn.append(_text((MARGIN, height + LINE * (number + 0.5)), line, 12, FAINT, "start"))
-    size = f"{width + MARGIN:.0f}", f"{height + LINE * len(words) + MARGIN:.0f}"
-    frame = f'width="{size[0]}" height="{size[1]}" viewBox="0 0 {" ".join(size)}"'
+        drawn.append(drawn_text((MARGIN, height + LINE * (number + 0.5)), line, 12, FAINT, "start"))
+    return svg((width + MARGIN, height + LINE * len(words) + MARGIN), filter(None, drawn))
+
+
+def svg(size: tuple[float, float], shapes: Iterable[str]) -> str:
+    """Return an SVG picture of this width and height in pixels."""
+    wide, high = f"{size[0]:.0f}", f"{size[1]:.0f}"
+    frame = f'width="{wide}" height="{high}" viewBox="0 0 {wide} {high}"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {frame} font-family="Helvetica, Arial, sans-serif">'
-    return "\n".join([head, *filter(None, drawn), "</svg>\n"])
+    return "\n".join([head, *shapes, "</svg>\n"])
+
+
+def _mark(mark: Mark, spots: Mapping[Place, Spot], origin: Spot) -> Iterator[str]:
+    """Yield the shapes of a mark."""
+
+    def at(place: Place) -> Spot:
+        return origin[0] + spots[place][0] * SIDE, origin[1] - spots[place][1] * SIDE
+
+    colour, (x, y) = BEST if mark.is_best else OTHER, at(mark.target)
+    yield f'<g opacity="{mark.strength:.2f}">'
+    if mark.source is not None:
+        yield _arrow(at(mark.source), (x, y), colour, 4 if mark.is_best else 2)
+    if not mark.texts:
+        ring = f'cx="{x:g}" cy="{y:g}" r="{PIECE * SIDE + 3:g}"'
+        yield f'<circle {ring} fill="none" stroke="{colour}" stroke-width="3"/>' if mark.is_best else ""
+    else:
+        side, high = 0.84 * SIDE, 13 * len(mark.texts) + 4
+        top = y + SIDE / 2 - high if mark.is_beside else y - high / 2
+        yield f'<rect x="{x - side / 2:g}" y="{top:g}" width="{side:g}" height="{high}" rx="5" fill="{colour}"/>'
+        for number, text in enumerate(mark.texts):
+            size = 11 if number or len(text) > 3 else 13
+            yield drawn_text((x, top + 8.5 + 13 * number), text, size, PALE, weight="" if number else "bold")
+    yield "</g>"
+
+
+def _arrow(start: Spot, end: Spot, colour: str, width: int) -> str:
+    """Return an arrow whose head ends at the rim of the place at its end."""
+    length = hypot(end[0] - start[0], end[1] - start[1]) or 1.0
+    ahead = (end[0] - start[0]) / length, (end[1] - start[1]) / length
+    tip, neck = (tuple(end[i] - (back * SIDE) * ahead[i] for i in (0, 1)) for back in (0.3, 0.52))
+    half = 0.09 * SIDE + width
+    corners = [tip, (neck[0] - half * ahead[1], neck[1] + half * ahead[0])]
+    corners.append((neck[0] + half * ahead[1], neck[1] - half * ahead[0]))
+    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
+    line = f'x1="{start[0]:.1f}" y1="{start[1]:.1f}" x2="{neck[0]:.1f}" y2="{neck[1]:.1f}"'
+    return f'<line {line} stroke="{colour}" stroke-width="{width}"/><polygon points="{points}" fill="{colour}"/>'
 
 
 def _board(board: Board, laid: Laid, styles: Mapping[str, Style], origin: Spot) -> Iterator[str]:
@@ -209,12 +278,12 @@ def _board(board: Board, laid: Laid, styles: Mapping[str, Style], origin: Spot) 
     if board.kind == "squares":
         yield from _squares(board, spots, any(piece.style and not piece.is_disc for piece in looks.values()))
     for label in board.labels:
-        yield _text(at(model.label_spot(label)), label.text, 12, FAINT, "end" if label.is_beside else "middle")
+        yield drawn_text(at(model.label_spot(label)), label.text, 12, FAINT, "end" if label.is_beside else "middle")
     for place, (x, y) in spots.items():
         content = laid.contents.get(Place(board.function, place))
         if board.kind != "squares":
             yield _disc((x, y), 0.1, EDGE, EDGE)
-            yield _text((x + 0.3 * SIDE, y - 0.4 * SIDE), place[0], 10, FAINT, "start")
+            yield drawn_text((x + 0.3 * SIDE, y - 0.4 * SIDE), place[0], 10, FAINT, "start")
         if content is not None and not board.is_blank(content):
             yield from _piece(looks.get(content) or Piece(board.form(content)), (x, y))
 
@@ -233,13 +302,15 @@ def _squares(board: Board, spots: Mapping[Arguments, Spot], is_shaded: bool) -> 
 def _piece(piece: Piece, spot: Spot) -> Iterator[str]:
     style = piece.style
     if style is None:
-        yield _text(spot, piece.text, 26 if len(piece.text) == 1 else max(9, 44 // len(piece.text)), INK, weight="bold")
+        yield drawn_text(
+            spot, piece.text, 26 if len(piece.text) == 1 else max(9, 44 // len(piece.text)), INK, weight="bold"
+        )
     elif piece.is_disc:
         yield _disc(spot, PIECE, style.face, style.line)
-        yield _text(spot, piece.text, 17, style.text, weight="bold") if piece.text else ""
+        yield drawn_text(spot, piece.text, 17, style.text, weight="bold") if piece.text else ""
     else:
         rim = f' stroke="{style.line}" stroke-width="1.2" paint-order="stroke"'
-        yield _text(spot, piece.text, 34, style.face, more=rim)
+        yield drawn_text(spot, piece.text, 34, style.face, more=rim)
 
 
 def _disc(spot: Spot, radius: float, face: str, line: str) -> str:
@@ -247,7 +318,7 @@ def _disc(spot: Spot, radius: float, face: str, line: str) -> str:
     return f'<circle cx="{x:g}" cy="{y:g}" r="{radius * SIDE:g}" fill="{face}" stroke="{line}" stroke-width="1.5"/>'
 
 
-def _text(
+def drawn_text(
     spot: Spot, text: str, size: int, colour: str, anchor: str = "middle", weight: str = "", more: str = ""
 ) -> str:
     x, y = spot

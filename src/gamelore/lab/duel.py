@@ -5,6 +5,11 @@ rules and the number of the round only. In each match of a round the first conte
 second, B, plays all other roles. With two roles a round is a pair with sides swapped. The streams of random numbers
 belong to the round and the role, too, so that two equal contenders play the same match twice and share its points.
 
+Players of gamelore among themselves begin in the position after the opening. If a contender is another program, all
+players get the rulesheet as it is, and the host overrules them in the plies of the opening: it asks for moves as
+always, ignores the answers, and makes the moves of the opening. The time for these answers does not count. With
+`rewritten_sheet`, the program gets a rulesheet whose `init` facts are those of the position after the opening.
+
 The score of a match is A's goal / 100; a missing goal counts 0. Rounds are the independent samples of a game. The score
 over all games is the mean of the games' scores, and its interval takes the games as samples, since matches of one game
 resemble each other.
@@ -25,7 +30,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -34,19 +39,21 @@ import numpy as np
 
 from ..errors import GameloreError
 from ..game.game import Game
+from ..gdl.syntax import natural_order
 from ..matches.match import MAX_PLIES, MatchRecord
 from ..matches.openings import Opening, draw_opening, sheet_from
-from ..net.host import HostSettings, run_match, together
+from ..net.host import AT_START, HostSettings, run_match, together
 from ..net.http import Client
 from ..net.messages import thinking_time
 from ..players.position_graph import PositionGraph
 from ..players.random_streams import stream
 from .results import Outcome, ResultStore, Setting, Trial, store_path
-from .seats import Beginning, Contender, DuelSeat, ProcessSeat, ProgramSeat, check_platform
+from .seats import Beginning, Contender, DuelSeat, ProcessSeat, ProgramSeat, check_platform, is_program
 from .stats import UNKNOWN, Interval, mean_interval, share_interval
 
 STAGE = "duel"  # part of the keys of random streams
 OPENING = "opening"
+LOGS = "logs"  # folder of what players with faults have printed
 NO_CLOCK = 3600  # seconds to wait for a move of a duel without clocks
 ATTEMPTS = 5  # maximum number of times that a faulty match is played
 LEAST_RATIO, MOST_RATIO = 0.95, 1.05  # of CPU times that count as equal
@@ -66,6 +73,10 @@ class DuelSettings:
                            that do not think in the time of others
     max_plies              maximum number of plies after the opening
     replay_faulty          whether matches with faults of another program are played again
+    ponders                whether players of gamelore use the startclock, and think while others do, as over the
+                           network
+    rewritten_sheet        whether another program gets a rulesheet that begins after the opening. Otherwise the host
+                           overrules the players in these plies
 
     Raises GameloreError for values out of range.
     """
@@ -80,6 +91,8 @@ class DuelSettings:
     shares_core: bool = False
     max_plies: int = MAX_PLIES
     replay_faulty: bool = False
+    rewritten_sheet: bool = False
+    ponders: bool = False
 
     def __post_init__(self) -> None:
         for name, least in (("opening_plies", 0), ("extra", 0), ("margin", 0), ("max_plies", 1)):
@@ -87,19 +100,30 @@ class DuelSettings:
                 raise GameloreError(f"expected {name} of at least {least}, got {getattr(self, name)}; choose more")
         if (self.startclock is None) != (self.playclock is None):
             raise GameloreError("expected a startclock and a playclock, or none of them, got one; give both")
+        if self.ponders and (self.playclock is None or self.shares_core):
+            raise GameloreError(
+                "expected clocks, and a core for each seat, for players that think while others do, got "
+                f"{'a shared core' if self.shares_core else 'no clocks'}; give them, or let no player ponder"
+            )
 
     @property
     def think(self) -> float | None:
         """Seconds that a gamelore player may think about a move; None without clocks."""
         return None if self.playclock is None else thinking_time(self.playclock, self.margin)
 
-    def host(self, num_roles: int) -> HostSettings:
-        """Return the settings of the host."""
+    @property
+    def start_think(self) -> float | None:
+        """Seconds that a gamelore player may think in START; None if it does not."""
+        return thinking_time(self.startclock, self.margin) if self.ponders and self.startclock is not None else None
+
+    def host(self, num_roles: int, num_overruled: int = 0) -> HostSettings:
+        """Return the settings of the host, which overrules the players in some plies."""
+        max_plies = self.max_plies + num_overruled
         if self.startclock is None or self.playclock is None:
-            return HostSettings(NO_CLOCK, NO_CLOCK, self.extra, seed=self.seed, max_plies=self.max_plies)
+            return HostSettings(NO_CLOCK, NO_CLOCK, self.extra, seed=self.seed, max_plies=max_plies)
         waiting = (num_roles - 1) * self.playclock if self.shares_core else 0
         clocks = self.startclock, self.playclock, self.extra + waiting
-        return HostSettings(*clocks, seed=self.seed, max_plies=self.max_plies)
+        return HostSettings(*clocks, seed=self.seed, max_plies=max_plies)
 
 
 @dataclass(frozen=True)
@@ -115,9 +139,16 @@ class DuelSetting(Setting):
         return 1
 
     def describe(self) -> dict[str, Any]:
-        """See `Setting.describe`. What only decides how many matches are played is left out."""
+        """See `Setting.describe`. What only decides how many matches are played is left out.
+
+        So is what does not change these matches, so that the folders of earlier duels are continued.
+        """
         described = super().describe()
-        del described["settings"]["replay_faulty"]
+        del described["settings"]["replay_faulty"], described["settings"]["rewritten_sheet"]
+        if not self.settings.ponders:
+            del described["settings"]["ponders"]
+        if any(map(is_program, self.contenders)) and not self.settings.rewritten_sheet:
+            described["settings"]["overruled"] = True
         return described
 
 
@@ -198,6 +229,11 @@ class Duel:
                 "expected a core for each seat, since a player over the GGP protocol may think at any time, got a "
                 "shared core; give each seat a core"
             )
+
+    @property
+    def overrules(self) -> bool:
+        """Whether the host overrules the players in the plies of the opening."""
+        return any(contender.is_outside for contender in self.contenders) and not self.settings.rewritten_sheet
 
     @property
     def version(self) -> str:
@@ -345,19 +381,27 @@ class _Table:
         turn = asyncio.Lock()
         for seat in seats:
             seat.turn = turn if settings.shares_core else asyncio.Lock()
+        overruled = opening.moves if self._duel.overrules else ()
         beginnings = [self._beginning(match, opening, role) for role in range(game.num_roles)]
         cores = [self._cores_of(player, match) for player in players]
         await together(map(lambda seat, *how: seat.open(*how), seats, beginnings, cores))
         graph = PositionGraph(game)
-        graph.start = int(graph.intern(game.state(opening.facts)[None])[0])
+        if not overruled:
+            graph.start = int(graph.intern(game.state(opening.facts)[None])[0])
 
-        def on_over(_: MatchRecord) -> None:
-            for seat in seats:
-                seat.is_over()
+        def on_over(record: MatchRecord) -> None:
+            faulty = {event.role for event in record.events}
+            for role, seat in zip(game.roles, seats, strict=True):
+                seat.is_over(self._log_path(match, role) if role in faulty else None)
 
-        host = settings.host(game.num_roles)
-        record = await run_match(game, seats, host, match.number, graph=graph, on_over=on_over)
-        return self._result(match, opening, players, seats, record)
+        host = settings.host(game.num_roles, len(overruled))
+        record = await run_match(game, seats, host, match.number, graph=graph, on_over=on_over, opening=overruled)
+        return self._result(match, opening, players, seats, _without(record, len(overruled)))
+
+    def _log_path(self, match: DuelMatch, role: str) -> Path:
+        """Return the file for the output of a seat with a fault. Names of roles can contain any characters."""
+        name = f"{match.number}-{match.attempt}-{match.game.roles.index(role)}.log"
+        return self._duel.folder / LOGS / match.game.name / name
 
     def close(self) -> None:
         """End the processes of all seats."""
@@ -373,7 +417,9 @@ class _Table:
             self._seats[player, copy] = (
                 ProgramSeat(contender, self._client)
                 if contender.is_outside
-                else ProcessSeat(contender, self._game.rulesheet.text, settings.seed, settings.think)
+                else ProcessSeat(
+                    contender, self._game.rulesheet.text, settings.seed, settings.think, settings.start_think
+                )
             )
         return self._seats[player, copy]  # type: ignore[return-value]
 
@@ -384,9 +430,12 @@ class _Table:
         return draw_opening(match.game, 0 if from_start else settings.opening_plies, key)
 
     def _beginning(self, match: DuelMatch, opening: Opening, role: int) -> Beginning:
-        sheet, settings = match.game.rulesheet, self._duel.settings
-        rules = sheet_from(sheet, opening.facts) if opening.moves else str(sheet)
-        key = int(stream(settings.seed, STAGE, match.game.rules_hash, match.round, role))
+        game, settings = match.game, self._duel.settings
+        key = int(stream(settings.seed, STAGE, game.rules_hash, match.round, role))
+        if self._duel.overrules:
+            plies, facts = len(opening.moves), tuple(sorted(game.start().facts, key=natural_order))
+            return Beginning(role, facts, str(game.rulesheet), key, settings.max_plies + plies, plies)
+        rules = sheet_from(game.rulesheet, opening.facts) if opening.moves else str(game.rulesheet)
         return Beginning(role, opening.facts, rules, key, settings.max_plies)
 
     def _cores_of(self, player: int, match: DuelMatch) -> frozenset[int]:
@@ -416,13 +465,21 @@ class _Table:
                     "contender": "AB"[player],
                     "version": seat.contender.version,
                     "start_cpu": seat.start_cpu,
+                    "opening_cpu": seat.opening_cpu,
                     "play_cpu": seat.play_cpu,
                     "cpu": [round(value, 9) for value in seat.cpu],
                     "seconds": [round(value, 6) for value in seat.seconds],
+                    "log": None if seat.log is None else str(seat.log.relative_to(self._duel.folder)),
                 }
                 for role, player, seat in zip(game.roles, players, seats, strict=True)
             ],
         }
+
+
+def _without(record: MatchRecord, plies: int) -> MatchRecord:
+    """Return a record without its first plies, in which the host overruled the players, so that there are no events."""
+    events = [event if event.ply == AT_START else replace(event, ply=event.ply - plies) for event in record.events]
+    return replace(record, moves=record.moves[plies:], events=tuple(events))
 
 
 # the report

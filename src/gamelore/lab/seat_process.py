@@ -8,9 +8,11 @@ A request is a line of JSON on standard input, {"do": name, "id": number, ..}; t
 with the same id, or with {"error": text}. The program ends when its input does. The requests:
 
     load   rules, player, seed          read the rules, make the player, and let it make a move for practice
-    start  role, facts, match, key, max_plies
+    start  role, facts, match, key, max_plies, seconds
                                         a match begins in the position with these facts. `key` is that of the random
-                                        stream, `match` the number of the match at this seat
+                                        stream, `match` the number of the match at this seat. If `seconds` is not null,
+                                        the player may think for this long before the reply, and from then on until
+                                        `stop` while there is no request
     play   moves, seconds               the last joint move, or null; reply with {"move": text}, within `seconds`
                                         if this is not null
     stop   moves                        the match is over after this joint move, or was broken off (null)
@@ -20,9 +22,10 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -33,6 +36,8 @@ MODULES = (  # (module, name) of the function `player`, the graph of positions, 
     (("catalogue", "player"), ("players.position_graph", "PositionGraph"), ("matches.match", "MatchState")),
     (("play.roster", "player"), ("play.graph", "Graph"), ("play.match", "MatchState")),  # until November 2026
 )
+PONDERING = 0.05  # seconds of thinking between two looks at the input, as in net/worker.py
+INPUT = 0
 
 
 def names() -> list[Any]:
@@ -45,6 +50,9 @@ def names() -> list[Any]:
 
 class _Seat:
     """A player with its game, and the match that it plays."""
+
+    def __init__(self) -> None:
+        self.ponders = False
 
     def load(self, rules: str, player: str, seed: int) -> dict[str, Any]:
         """Read the rules, make the player, and let it make a move for practice."""
@@ -68,14 +76,29 @@ class _Seat:
                 self.player.choose(match.turn(role, 0))
                 return
 
-    def start(self, role: int, facts: Sequence[str], match: int, key: int, max_plies: int) -> dict[str, Any]:
+    def start(
+        self, role: int, facts: Sequence[str], match: int, key: int, max_plies: int, seconds: float | None = None
+    ) -> dict[str, Any]:
         """Begin a match in the position with these facts."""
+        begin = monotonic()
         self.role, self.key, self.number = role, key, match
         graph = self.graph_type(self.game)
         graph.start = int(graph.intern(self.game.state(facts)[None])[0])
         self.match = self.match_type(graph, max_plies=max_plies)
+        self.ponders = seconds is not None and hasattr(self.player, "ponder")
+        if seconds is not None and hasattr(self.player, "prepare"):
+            self.player.prepare(self.game, role)
         self.player.begin(role, self.match.started(match))
+        while seconds is not None and monotonic() < begin + seconds and self.ponder():
+            pass
         return {}
+
+    def ponder(self) -> bool:
+        """Let the player think for a moment; return whether it did."""
+        if not self.ponders or self.match.end is not None:
+            return False
+        turn = replace(self.match.turn(self.role, self.key), deadline=monotonic() + PONDERING)
+        return bool(self.player.ponder(turn))
 
     def play(self, moves: Sequence[str] | None, seconds: float | None) -> dict[str, Any]:
         """Make the last joint move, and return the player's next move."""
@@ -89,6 +112,7 @@ class _Seat:
 
     def stop(self, moves: Sequence[str] | None) -> dict[str, Any]:
         """End the match. The player is told only if the match came to an end."""
+        self.ponders = False
         self._advance(moves)
         if self.match.end is not None:
             self.player.end(self.role, self.match.finished(self.number))
@@ -109,12 +133,27 @@ class _Seat:
         return {"id": request["id"], **reply}
 
 
+def _requests(seat: _Seat) -> Iterator[bytes]:
+    """Yield the requests. The player thinks while there is none."""
+    received = b""
+    while True:
+        while b"\n" not in received:
+            while not select.select([INPUT], [], [], 0)[0] and seat.ponder():
+                pass
+            part = os.read(INPUT, 1 << 16)
+            if not part:
+                return
+            received += part
+        request, _, received = received.partition(b"\n")
+        yield request
+
+
 def main() -> None:
     """Answer requests until the input ends. What a player prints goes to standard error."""
     with os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8") as replies:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
         seat = _Seat()
-        for line in sys.stdin:
+        for line in _requests(seat):
             replies.write(json.dumps(seat.answer(json.loads(line))) + "\n")
             replies.flush()
 

@@ -8,7 +8,7 @@ A *contender* is a player of a duel. Its text is
 
 In the command, {port} stands for a free port, at which the program must listen on 127.0.0.1, and {dir} for a folder.
 The folder is new for each match: a copy of the contender's data, or empty. The command is run in it. Its processes are
-killed at the end of the match, and also if the duel itself is killed.
+killed at the end of the match, and also if the duel itself is killed. Its output is kept if its match was faulty.
 
 `DuelSeat` has the methods of `net.host.Seat`, so that the host leads matches of duels like all others. A gamelore
 player keeps its process over many matches of a game (`ProcessSeat`), so that it compiles the game once. Another program
@@ -53,6 +53,7 @@ REPLY_LIMIT = 1 << 20  # maximum length of a reply of seat_process.py
 # Before a shell command: a process that waits for the end of its input, which comes when the duel ends in any way, and
 # then kills the process group of the command.
 WATCHED = "exec 3<&0 </dev/null; (read _ <&3; kill -9 0) & exec 3<&-; "
+LOG = "log"  # file of a program's output, beside its data
 LOG_TAIL = 2000  # characters of a program's output that an error message shows
 
 # CPU time
@@ -146,7 +147,7 @@ class Contender:
     @classmethod
     def parse(cls, text: str, data: Path | None = None) -> Contender:
         """Read a contender. Raise GameloreError for a folder that is no source tree."""
-        if text.startswith(GGP):
+        if is_program(text):
             described = text if data is None else f"{text} with {data}"
             return cls(described, text.removeprefix(GGP).strip(), data=data)
         spec, at, folder = text.rpartition("@")
@@ -167,6 +168,11 @@ class Contender:
     def is_outside(self) -> bool:
         """Whether the contender is another program, which plays over the GGP protocol."""
         return self.tree is None
+
+
+def is_program(text: str) -> bool:
+    """Return whether the text of a contender names another program."""
+    return text.startswith(GGP)
 
 
 def version_of(tree: Path) -> str:
@@ -190,9 +196,13 @@ def version_of(tree: Path) -> str:
 class DuelSeat(ABC):
     """A contender in one role of one match after the other; see `net.host.Seat`.
 
-    start_cpu, play_cpu  CPU seconds until the first request for a move, and from then until the end of the match; a
-                         player may reply to START at once and use the startclock afterwards
-    cpu, seconds         for each ply: CPU seconds since the previous reply, and wall-clock seconds until the reply
+    start_cpu     CPU seconds until the first request for a move; a player may reply to START at once and use the
+                  startclock afterwards
+    opening_cpu   CPU seconds from then until the last reply that the host overruled; 0 without such replies
+    play_cpu      CPU seconds from then until the end of the match
+    cpu, seconds  for each ply that was not overruled: CPU seconds since the previous reply, and wall-clock seconds
+                  until the reply
+    log           file of the process's output, if it was kept
     """
 
     def __init__(self, contender: Contender) -> None:
@@ -200,12 +210,15 @@ class DuelSeat(ABC):
         self.process: subprocess.Popen[bytes] | None = None
         self.turn = asyncio.Lock()  # seats that share a core share the lock, and think one after the other
         self._before = 0.0
-        self._reset()
+        self._reset(None)
 
-    def _reset(self) -> None:
-        self.start_cpu = self.play_cpu = 0.0
+    def _reset(self, beginning: Beginning | None) -> None:
+        self.start_cpu = self.opening_cpu = self.play_cpu = 0.0
         self.cpu: list[float] = []
         self.seconds: list[float] = []
+        self.log: Path | None = None
+        self._is_starting = True
+        self._num_overruled = beginning.num_overruled if beginning else 0  # of the replies to come
 
     @property
     def clock(self) -> float:
@@ -218,29 +231,39 @@ class DuelSeat(ABC):
             return await self._start(start, number, seconds)
 
     def _end_start(self) -> None:
-        now = self.clock
-        self.start_cpu, self._before, self._last = now - self._before, now, now
+        self.start_cpu, self._is_starting = self._split(), False
+
+    def _split(self) -> float:
+        """Return the CPU seconds since the last split."""
+        before, self._before = self._before, self.clock
+        self._last = self._before
+        return self._before - before
 
     async def play(self, match: str, moves: Moves, seconds: float) -> str:
         """See `net.host.Seat.play`."""
         begin = time.monotonic()
         try:
             async with self.turn:
-                if not self.cpu:
+                if self._is_starting:
                     self._end_start()
                 begin = time.monotonic()
                 return await self._play(match, moves, seconds)
         finally:  # also if the host has waited long enough
-            now = self.clock
-            self.seconds.append(time.monotonic() - begin)
-            self.cpu.append(now - self._last)
-            self._last = now
+            if self._num_overruled:
+                self._num_overruled -= 1
+                self.opening_cpu += self._split()
+            else:
+                now = self.clock
+                self.seconds.append(time.monotonic() - begin)
+                self.cpu.append(now - self._last)
+                self._last = now
 
-    def is_over(self) -> None:
-        """Read the clock at the end of a match, before STOP."""
-        if not self.cpu:
+    def is_over(self, log: Path | None = None) -> None:
+        """Read the clock at the end of a match, before STOP. `log`: a file for the output so far and until STOP."""
+        if self._is_starting:
             self._end_start()
         self.play_cpu = self.clock - self._before
+        self.log = log
 
     async def stop(self, match: str, moves: Moves, seconds: float) -> str:
         """See `net.host.Seat.stop`."""
@@ -280,9 +303,10 @@ class DuelSeat(ABC):
 class Beginning:
     """What a seat is told about a match before it begins.
 
-    facts  facts of the first position
-    rules  rules that begin with this position, for other programs
-    key    key of the random stream of the seat's role
+    facts          facts of the first position
+    rules          rules that begin with this position, for other programs
+    key            key of the random stream of the seat's role
+    num_overruled  number of plies in which the host makes a move of its own in place of the reply
     """
 
     role: int
@@ -290,21 +314,28 @@ class Beginning:
     rules: str
     key: int
     max_plies: int
+    num_overruled: int = 0
 
 
 class ProcessSeat(DuelSeat):
-    """A gamelore player in a process of its own, for matches of one game; `think` are its seconds for a move."""
+    """A gamelore player in a process of its own, for matches of one game.
 
-    def __init__(self, contender: Contender, rules: str, seed: int, think: float | None) -> None:
+    think       seconds for a move; None for no limit
+    start_think seconds for START. The player then thinks in START, and while others do; None if it does not
+    """
+
+    def __init__(
+        self, contender: Contender, rules: str, seed: int, think: float | None, start_think: float | None = None
+    ) -> None:
         super().__init__(contender)
-        self._rules, self._seed, self._think = rules, seed, think
+        self._rules, self._seed, self._think, self._start_think = rules, seed, think, start_think
         self._writer: asyncio.StreamWriter | None = None
         self._requests = 0
         self._matches = 0
 
     async def open(self, beginning: Beginning, cores: frozenset[int]) -> None:
         """See `DuelSeat.open`. Before the first match, start the process and load the rules."""
-        self._reset()
+        self._reset(beginning)
         self._beginning, self._before = beginning, self.clock
         if self.process is not None:
             pin(self.process.pid, cores)
@@ -351,7 +382,7 @@ class ProcessSeat(DuelSeat):
         told = self._beginning
         self._matches += 1
         arguments = {"role": told.role, "facts": told.facts, "key": told.key, "max_plies": told.max_plies}
-        await self._ask("start", match=self._matches - 1, **arguments)
+        await self._ask("start", match=self._matches - 1, seconds=self._start_think, **arguments)
         return READY
 
     async def _play(self, match: str, moves: Moves, seconds: float) -> str:
@@ -364,6 +395,14 @@ class ProcessSeat(DuelSeat):
         except TimeoutError:
             self.close()  # it is still busy with a move that was late
         return DONE
+
+    def is_over(self, log: Path | None = None) -> None:
+        """See `DuelSeat.is_over`. The log contains the earlier matches of the process, too."""
+        super().is_over(log)
+        if log is not None:
+            log.parent.mkdir(parents=True, exist_ok=True)
+            self._log.seek(0)
+            log.write_bytes(self._log.read())
 
     async def _ask(self, do: str, **arguments: Any) -> dict[str, Any]:
         """Return the reply to a request; skip replies to earlier requests, which came too late."""
@@ -401,7 +440,7 @@ class ProgramSeat(DuelSeat):
     async def open(self, beginning: Beginning, cores: frozenset[int]) -> None:
         """See `DuelSeat.open`. Start the program anew with a copy of its data, and wait until it answers INFO."""
         self.close()
-        self._reset()
+        self._reset(beginning)
         self._beginning, self._before = beginning, 0.0
         self._folder = TemporaryDirectory(prefix="gamelore-duel-")
         folder = Path(self._folder.name) / "data"
@@ -411,7 +450,7 @@ class ProgramSeat(DuelSeat):
             await asyncio.to_thread(shutil.copytree, self.contender.data, folder)
         port = _free_port()
         command = self.contender.spec.replace("{port}", str(port)).replace("{dir}", str(folder))
-        self._log: IO[bytes] = (folder.parent / "log").open("w+b")
+        self._log: IO[bytes] = (folder.parent / LOG).open("w+b")
         with pinned(cores):
             self.process = subprocess.Popen(
                 ["/bin/sh", "-c", WATCHED + command],
@@ -443,10 +482,13 @@ class ProgramSeat(DuelSeat):
             await asyncio.sleep(AGAIN)
 
     def close(self) -> None:
-        """See `DuelSeat.close`. The folder is removed."""
+        """See `DuelSeat.close`. The folder is removed, and its log is kept if `is_over` has said so."""
         super().close()
         if self._folder is not None:
             self._log.close()
+            if self.log is not None:
+                self.log.parent.mkdir(parents=True, exist_ok=True)
+                shutil.move(Path(self._folder.name) / LOG, self.log)
             self._folder.cleanup()
             self._folder = None
 

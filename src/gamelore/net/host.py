@@ -319,6 +319,7 @@ async def run_match(
     graph: PositionGraph | None = None,
     on_over: Callable[[MatchRecord], None] | None = None,
     abort_if_busy: bool = False,
+    opening: Sequence[Sequence[str]] = (),
 ) -> MatchRecord:
     """Lead a match from START to STOP, and return its record.
 
@@ -333,14 +334,17 @@ async def run_match(
         on_over: called with the record at the end of the match, before STOP or ABORT is sent
         abort_if_busy: whether to abort a match if a player is still `busy` when the startclock ends; the record then
             has no moves, and its `end` is None. Otherwise the player is asked for moves all the same
+        opening: the first joint moves of the match, each as texts in the order of roles. The players are asked for
+            moves as always, but their answers are ignored, also late, missing and illegal ones
 
     Raises:
         GameloreError: for a wrong number of seats
+        IllegalMoveError: for a move of the opening that is not legal
     """
     check_seats(game, seats)
     settings = settings or HostSettings()
     state = MatchState(graph or PositionGraph(game), max_plies=settings.max_plies)
-    leading = _Leading(seats, settings, number, match or f"match.{secrets.token_hex(8)}", state)
+    leading = _Leading(seats, settings, number, match or f"match.{secrets.token_hex(8)}", state, opening)
     try:
         await leading.start()
         is_refused = abort_if_busy and bool(busy_roles(state.events))
@@ -434,6 +438,7 @@ class _Leading:
     number: int
     match: str
     state: MatchState
+    opening: Sequence[Sequence[str]] = ()
     _moves: tuple[str, ...] | None = None
     _times: list[int] = field(default_factory=lambda: [_now()])
 
@@ -456,19 +461,23 @@ class _Leading:
             self._place(AT_START, role, answer, (messages.READY,))
 
     async def turn(self) -> None:
-        """Do one PLAY phase, and make the joint move."""
-        seconds = self._play_seconds
+        """Do one PLAY phase, and make the joint move: that of the opening, or that of the players."""
+        seconds, ply = self._play_seconds, self.state.ply
         answers = await _ask_all([partial(seat.play, self.match, self._moves, seconds) for seat in self.seats], seconds)
+        moves = tuple(self.opening[ply]) if ply < len(self.opening) else self._chosen(answers)
+        for role, move in enumerate(moves):
+            self.state.submit(role, move)
+        self._moves = moves
+        self._times.append(_now())
+
+    def _chosen(self, answers: Iterable[Answer]) -> tuple[str, ...]:
+        """Return the joint move of the players, with replacements where their answers are no legal moves."""
         moves = []
         for role, answer in enumerate(answers):
             legal = self.state.legal(role)
             choice = self._place(self.state.ply, role, answer, legal)
-            if choice is None:
-                choice = self._replacement(role, len(legal))
-            moves.append(legal[choice])
-            self.state.submit(role, choice)
-        self._moves = tuple(moves)
-        self._times.append(_now())
+            moves.append(legal[self._replacement(role, len(legal)) if choice is None else choice])
+        return tuple(moves)
 
     async def stop(self) -> None:
         """Do the STOP phase. Failures are only logged, because the match is already over."""

@@ -29,6 +29,9 @@ looked for there. If a position without an action were hopeless, the action is n
 those actions are tried that make one part of the goal true, the part with the fewest such actions. So it is propagation
 of constraints; in other puzzles the bans leave solutions out, and the search ends soon.
 
+**By parts** takes a sum of puzzles apart, see factored.py. The other methods leave irrelevant facts out when they
+compare positions; see analysis/parts.py.
+
 **NRPA**, nested rollout policy adaptation (Rosin 2011), plays random matches by a policy, and adapts the policy to the
 best match so far. A policy has a weight for each code of a move; a move is drawn with a probability in proportion to
 exp(weight). Nested levels have policies of their own: a level restarts the level below with a copy of its policy, and
@@ -50,19 +53,22 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ..analysis.parts import parts
 from ..analysis.symmetry import StepCounter, step_counter
 from ..circuit.tape import LANES
 from ..players.kernel import F64, I32, I64, F32x2, inlined, kernel
 from ..players.position_graph import MIB
 from ..players.random_streams import extend, mix, unit
 from ..players.uct import MAX_PLIES
+from .factored import POSITIONS_OF_A_WALK, FactoredSearch
 from .outlook import Agenda, Children, FactBits, Fit, Novelty, Prospect, Reached, States, pair_bytes, seeming_clocks
 
 if TYPE_CHECKING:
     from ..game.game import Game
 
-POSITIONS_OF_A_WALK = 32  # so many positions count as one simulation
 SHARES = {"breadth first": 1, "by width": 1, "best first": 1, "deepest first": 1, "by subsets": 1, "NRPA": 2}
+BY_PARTS = "by parts"  # a method for puzzles that are sums, see factored.py
+METHODS = {BY_PARTS: 1} | SHARES
 WIDTHS = (1, 2)
 LEVELS = 32  # of the fit, for the widths of the best-first search
 _BITS = 64  # of a word
@@ -125,15 +131,19 @@ class Exhaustion:
     """Breadth-first search of all positions below a state, without repetitions.
 
     Args:
-        counter: facts that count plies, to be masked; None to compare all facts
+        counter: facts that count plies, to be masked; None to compare them, too
+        relevant: facts that have an influence on the value of a position, uint64[words]; if not given, all facts
 
     `bound` is an upper bound of all goals when the search has ended with `is_complete`.
     """
 
-    def __init__(self, reached: Reached, state: States, counter: StepCounter | None) -> None:
+    def __init__(
+        self, reached: Reached, state: States, counter: StepCounter | None, relevant: States | None = None
+    ) -> None:
         self.reached, self.bound, self.is_complete = reached, 0, False
         self._counter = counter
-        reached.plant(state, None if counter is None else ~counter.mask)
+        mask = np.full(len(state), ~np.uint64(0)) if relevant is None else relevant
+        reached.plant(state, mask if counter is None else mask & ~counter.mask)
 
     def steps(self) -> Steps:
         """Search; see the module."""
@@ -488,7 +498,7 @@ class PuzzleSearch:
         game: game with one role
         memory: limit on the memory in MiB
         max_plies: maximum number of plies of a random match
-        methods: names of the methods to use, of those in SHARES; all if it is not given
+        methods: names of the methods to use, of those in METHODS; all if it is not given
 
     `solution` is the best solution from `state` on; None if no end of the match has been reached yet.
     """
@@ -498,12 +508,13 @@ class PuzzleSearch:
         game: Game,
         memory: float = _MEMORY_MIB,
         max_plies: int = MAX_PLIES,
-        methods: tuple[str, ...] = tuple(SHARES),
+        methods: tuple[str, ...] = tuple(METHODS),
     ) -> None:
         self.game, self._max_plies, self._methods = game, min(max_plies, _MOST_PLIES), methods
         self._bytes = int(memory * MIB / 4)  # of each method with a table of positions
         self.top = max(game.goal_values[0], default=0)
         self._counter = step_counter(game)
+        self._parts = parts(game)
         self._fit = Fit.of_goal(game)
         self.state: States | None = None
         self.solution: PuzzleSolution | None = None
@@ -514,10 +525,10 @@ class PuzzleSearch:
         self.state, self.solution, self._is_exhausted = state.copy(), known, False
         self._seconds = 0.0  # of the longest step
         clocks = seeming_clocks(self.game, state, int(extend(key, _CLOCKS)))
-        mask = ~clocks if self._counter is None else ~(clocks | self._counter.mask)
+        mask = self._parts.relevant & ~(clocks if self._counter is None else clocks | self._counter.mask)
         self._prospect = Prospect.of_game(self.game, ~mask)
         self._work = {name: 0.0 for name in self._methods}
-        self._bests: dict[str, Reached | PolicySearch] = {}
+        self._bests: dict[str, Reached | PolicySearch | FactoredSearch] = {}
         self._running = {name: self._start(name, mask, np.uint64(extend(key, _PLAYING))) for name in self._methods}
         self._raise_aim()
 
@@ -539,6 +550,9 @@ class PuzzleSearch:
                 return iter(())
             reached = self._bests[name] = Reached(game, self._bytes // 4)  # it tests the children itself
             return by_subsets(reached, state, self._prospect, self._fit, int(key))
+        if name == BY_PARTS:
+            factored = self._bests[name] = FactoredSearch(self._parts, self._search_of_part)
+            return factored.steps(state, key)
         reached = self._bests[name] = Reached(game, self._bytes, self._prospect)
         if name == "breadth first":
             return self._exhaust(reached)
@@ -548,12 +562,16 @@ class PuzzleSearch:
             return deepest_first(reached, state, mask, int(key))
         return best_first(reached, state, FactBits(game, mask), self._fit, mask)
 
+    def _search_of_part(self, game: Game) -> PuzzleSearch:
+        """Return a search of a part of the game by the other methods."""
+        return PuzzleSearch(game, self._bytes / MIB, self._max_plies, tuple(SHARES))
+
     def _exhaust(self, reached: Reached) -> Steps:
         """Search breadth first, at first without the facts that count plies, which proves the value in most puzzles."""
         assert self.state is not None
         counters: list[StepCounter | None] = [self._counter, None] if self._counter is not None else [None]
         for counter in counters:
-            search = Exhaustion(reached, self.state, counter)
+            search = Exhaustion(reached, self.state, counter, self._parts.relevant)
             yield from search.steps()
             self._keep("breadth first")
             reached_goal = self.solution.goal if self.solution is not None else 0
@@ -603,7 +621,7 @@ class PuzzleSearch:
             positions = self._step(name)
             seconds = monotonic() - begin
             self._seconds = max(0.5 * self._seconds, seconds)
-            self._work[name] += (seconds if deadline is not None else _NOMINAL * positions) / SHARES[name]
+            self._work[name] += (seconds if deadline is not None else _NOMINAL * positions) / METHODS[name]
             done += positions
         return -(-done // POSITIONS_OF_A_WALK)
 

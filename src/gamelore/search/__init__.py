@@ -2,5 +2,6 @@
 
 Reading order: `settings`, `tree` (arrays), `proofs` (bounds), `value` (priors and minimax), `walks` (selection and
 backing up), `scouting` (a look at all children), `growth` and `native_growth` (batches), `choice` (of a move),
-`thinking` (the search of a match), `teaching` (of a value), `champion` (the player).
+`simultaneous` (mixed strategies), `thinking` (the search of a match), `teaching` (of a value), `solving` (of small
+games), `champion` (the player).
 """

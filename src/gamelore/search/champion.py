@@ -4,6 +4,11 @@ In a puzzle, a game with one role, it follows the best solution that the search 
 this is not known to be the best, a part of the time goes to the tree, too. The mean goal of the walks through a move is
 at most the best goal that can be reached after it. So a mean above the goal of the solution shows that a better end
 exists there, and then the player makes this move, and searches again from there.
+
+A small game for two roles is solved, see solving.py. Then a won position is played without a search. In any other
+position the search and the values of the replies choose among the moves that keep the value: those that are hard to
+answer. In a sum of impartial games, see solver/nimbers.py, a winning move is made without a search. Where there is
+none, the player searches, because the other role may not know the theory.
 """
 
 from __future__ import annotations
@@ -20,9 +25,12 @@ from ..players.position_graph import MIB, memory_cap
 from ..players.random_streams import extend, stream
 from ..players.uct import FOREST_VARIABLE, OF_THE_CLOCK
 from ..puzzles.portfolio import PuzzleSearch
+from ..solver.nimbers import ImpartialSum, impartial_sum
 from .settings import MEMORY_MIB, ChampionSettings
+from .solving import SolvedChoice, Solving, advised, may_be_solved
 from .teaching import TEACHING, Teacher, can_be_taught
 from .thinking import Search
+from .tree import HIGHEST_GOAL
 
 if TYPE_CHECKING:
     from ..game.game import Game
@@ -31,7 +39,8 @@ if TYPE_CHECKING:
 DEFAULT_SIMULATIONS = 10_000
 _REHEARSED = 64  # walks that load everything that a search needs
 _LEAST_MEMORY = 16.0  # MiB of a tree
-_SEARCH, _PUZZLE = 3, 4  # purposes of random numbers, see `players.random_streams`
+_SEARCH, _PUZZLE, _AMONG_WINNING = 3, 4, 5  # purposes of random numbers, see `players.random_streams`
+_OF_SOLVER = 0.5  # of the memory, until the game is solved or given up
 _OF_PUZZLE = 0.75  # of time and memory in a puzzle; the tree gets the rest
 
 
@@ -45,13 +54,18 @@ class Gamelore(Player):
         self._plies: dict[int, int] = {}  # number of plies that the search of a lane has followed
         self._chosen: dict[int, tuple[int, int]] = {}  # last (ply, move) of a lane
         self._teacher: Teacher | None = None
+        self._solving: Solving | None = None
+        self._sum: tuple[Game, ImpartialSum | None] | None = None  # of the last game
         self._has_clock = False
+        self._is_solvers_turn = False  # to use the next slice
 
     def begin(self, role: int, started: Started) -> None:
         """See `Player.begin`. The trees of earlier matches are not used again; what was learned is."""
         game = started.graph.game
         if self.settings.teaching and can_be_taught(game):
             self._teacher_of(game).teach()
+        if self._may_solve(game) and not self._has_clock:
+            self._solving_of(game).run()
         for lane in started.lanes.tolist():
             self._plies.pop(lane, None)
             self._chosen.pop(lane, None)
@@ -70,10 +84,39 @@ class Gamelore(Player):
         return choices
 
     def _choice(self, turn: Turn, index: int, simulations: int | None, deadline: float | None) -> int:
-        """Return the best move of a lane after a search in its tree."""
-        search = self._search(turn, index)
-        search.run(simulations, deadline)
-        return search.choice(turn.role, _key(turn, index))
+        """Return a move that is known to win, or the best move of a lane after a search in its tree."""
+        winning = self._winning(turn, index)
+        if winning:
+            return winning[int(extend(_key(turn, index), _AMONG_WINNING)) % len(winning)]
+        advice = self._advice(turn, index)
+        if advice is not None and (advice.is_won or len(advice.moves) == 1):
+            return int(advice.moves[advice.plies.argmin()])
+        search, noise = self._search(turn, index), _key(turn, index)
+        if advice is not None:
+            search.run(min(simulations or DEFAULT_SIMULATIONS, DEFAULT_SIMULATIONS), deadline)
+            return _hardest(advice, search, turn.role, noise)
+        settles = self._has_clock if self.settings.settle is None else self.settings.settle
+        # with a budget of simulations, the tree that is kept for the next move must not depend on time
+        search.run(simulations, deadline, turn.role if settles and not simulations else None)
+        return search.choice(turn.role, noise)
+
+    def _advice(self, turn: Turn, index: int) -> SolvedChoice | None:
+        """Return what the solution of the game says about a position; None if it is not solved."""
+        solving, game = self._solving, turn.graph.game
+        if solving is None or solving.game is not game or solving.solution is None:
+            return None
+        return advised(solving.solution, game, turn.graph.states[turn.rows[index]], turn.role)
+
+    def _winning(self, turn: Turn, index: int) -> list[int]:
+        """Return the moves that win by the theory of nimbers, if it applies to the game."""
+        theory = self._sum_of(turn.graph.game) if self.settings.nimbers else None
+        return theory.winning(turn.graph.states[turn.rows[index]], turn.role) if theory is not None else []
+
+    def _sum_of(self, game: Game) -> ImpartialSum | None:
+        """Return the nimbers of a game; None if it is no sum of impartial games."""
+        if self._sum is None or self._sum[0] is not game:
+            self._sum = game, impartial_sum(game)
+        return self._sum[1]
 
     def _choice_in_puzzle(self, turn: Turn, index: int, simulations: int | None, deadline: float | None) -> int:
         """Return the first move of the best solution, or a move of the tree that promises more; see the module."""
@@ -109,6 +152,8 @@ class Gamelore(Player):
             puzzle.begin(game.initial, np.uint64(0))
             puzzle.run(1)
             puzzle.forget()
+        if self.settings.nimbers:
+            self._sum_of(game)
         ready = self._searches.get(0)
         if ready is not None and ready.game is game:
             return
@@ -118,6 +163,8 @@ class Gamelore(Player):
         self._searches[0] = search
         if self._may_learn(game):
             self._teacher_of(game)
+        if self._may_solve(game):
+            self._solving_of(game)
 
     def ponder(self, turn: Turn) -> bool:
         """See `Player.ponder`. If the move has been chosen and the others have no choice, think about what follows."""
@@ -125,7 +172,7 @@ class Gamelore(Player):
             return False
         if turn.graph.game.num_roles == 1:
             return self._ponder_on_puzzle(turn)
-        if self._learns(turn):
+        if self._solves(turn) or self._learns(turn):
             return True
         lane, ply, num_moves = int(turn.lanes[0]), int(turn.plies[0]), turn.graph.num_moves[turn.rows[0]]
         if self._plies.get(lane) == ply + 1:
@@ -140,7 +187,7 @@ class Gamelore(Player):
                 self._plies[lane] = ply + 1
         walks = search.run(deadline=turn.deadline)
         # a batch can take longer than the slice, and a full tree may have taken all the time to make room
-        return walks > 0 or search.run(self.settings.least) > 0
+        return walks > 0 or search.run(self.settings.least) > 0 or self._solves(turn)
 
     def _ponder_on_puzzle(self, turn: Turn) -> bool:
         """Search for a better solution, from the position after the chosen move on if there is one."""
@@ -167,6 +214,29 @@ class Gamelore(Player):
         teacher.teach(turn.deadline)
         return True
 
+    def _may_solve(self, game: Game) -> bool:
+        """Return whether the player tries to solve a game; without a budget, only while it ponders."""
+        is_wanted = self._has_clock and self.settings.ponder if self.settings.solve is None else self.settings.solve
+        return is_wanted and may_be_solved(game)
+
+    def _solves(self, turn: Turn) -> bool:
+        """Use every second slice for the solution of the game until it is done; return whether this one was used."""
+        solving = self._solving
+        if solving is None or solving.is_done or solving.game is not turn.graph.game:
+            return False
+        self._is_solvers_turn = not self._is_solvers_turn
+        if self._is_solvers_turn:
+            solving.run(turn.deadline)
+        return self._is_solvers_turn
+
+    def _solving_of(self, game: Game) -> Solving:
+        """Return what solves a game, and give up the solution of any other game."""
+        if self._solving is None or self._solving.game is not game:
+            if self._solving is not None:
+                self._solving.close()
+            self._solving = Solving(game, int(_OF_SOLVER * self._limit * MIB))
+        return self._solving
+
     def _teacher_of(self, game: Game) -> Teacher:
         """Return the teacher of a game, and forget that of any other game."""
         if self._teacher is None or self._teacher.game is not game:
@@ -187,9 +257,12 @@ class Gamelore(Player):
 
     def _memory(self, lane: int) -> float:
         """Return the memory of the tree of a lane in MiB. Each lane gets half of what the lanes before it have left."""
-        limit = self.settings.memory or memory_cap(FOREST_VARIABLE, MEMORY_MIB) / MIB
-        share = limit / 2 ** (lane + 1)
-        return float(max(share, _LEAST_MEMORY))
+        return float(max(self._limit / 2 ** (lane + 1), _LEAST_MEMORY))
+
+    @property
+    def _limit(self) -> float:
+        """Memory of all trees in MiB."""
+        return float(self.settings.memory or memory_cap(FOREST_VARIABLE, MEMORY_MIB) / MIB)
 
     def _simulations(self, turn: Turn) -> int | None:
         """Return the number of walks for a move; None for no limit."""
@@ -221,6 +294,18 @@ class Gamelore(Player):
             search.begin(state, np.uint64(extend(_key(turn, index), _SEARCH)), self._value_of(turn.graph.game))
         self._plies[lane] = ply
         return search
+
+
+def _hardest(advice: SolvedChoice, search: Search, role: int, noise: np.uint64) -> int:
+    """Return the move that is hardest to answer among those that keep the value of a position.
+
+    The measure is the sum of its share of the visits, and of the mean result of random replies to it, from 0 to 1. The
+    visits come from playouts, which see several plies ahead; but in a small tree that is proved soon, they say little.
+    """
+    reports, drawn = search.moves(role), extend(noise, np.arange(len(advice.moves)))
+    visits = np.array([reports[move].visits for move in advice.moves])
+    grades = visits / max(visits.sum(), 1) + advice.slips / HIGHEST_GOAL
+    return int(max(zip(grades, drawn, advice.moves, strict=True))[2])
 
 
 def _key(turn: Turn, index: int) -> np.uint64:

@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..players.random_streams import extend
-from .tree import HIGHEST_GOAL, PROVED, STAGE, VISITS, Tree
+from ..players.random_streams import WHICH, extend, uniform
+from .settings import GrowthSettings
+from .tree import HIGHEST_GOAL, LISTED, MOVER, NOBODY, PROVED, STAGE, VISITS, Tree
 
 _MANY_PLIES = 1 << 20
+_RARE = 0.1  # of the share of the most frequent move; rarer moves are not made
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,7 @@ class MoveReport:
     low, high  proved bounds on the goal that the move leads to
     plies      number of plies to the end if the value is proved, else None
     is_closed  whether the search has shown that another move is at least as good
+    weight     weight in the mean strategy, where several roles choose at the same time
     """
 
     index: int
@@ -31,6 +34,7 @@ class MoveReport:
     high: int
     plies: int | None
     is_closed: bool
+    weight: float = 0.0
 
     @property
     def is_proved(self) -> bool:
@@ -53,7 +57,9 @@ def reports_of(tree: Tree, node: int, role: int) -> list[MoveReport]:
         mean = HIGHEST_GOAL * float(arrays.sums[move] / arrays.visits[move]) if visits else float("nan")
         is_proved = child >= 0 and arrays.nodes[child, STAGE] == PROVED
         plies = int(arrays.plies[child]) + 1 if is_proved else None
-        reports.append(MoveReport(index, visits, mean, low, high, plies, bool(arrays.closed[move])))
+        reports.append(
+            MoveReport(index, visits, mean, low, high, plies, bool(arrays.closed[move]), float(arrays.weights[move]))
+        )
     return reports
 
 
@@ -81,6 +87,7 @@ def _sum(reports: Sequence[MoveReport]) -> MoveReport:
         high=min(report.high for report in reports),
         plies=min(plies, default=None),
         is_closed=any(report.is_closed for report in reports),
+        weight=sum(report.weight for report in reports),
     )
 
 
@@ -91,6 +98,40 @@ def best_of(moves: list[MoveReport], noise: np.uint64) -> int:
     if all(move.high <= least for move in moves):
         return max(moves, key=lambda move: (move.low == least, *_pace(move, least), drawn[move.index])).index
     return max(moves, key=lambda move: (not move.is_closed, move.visits, drawn[move.index])).index
+
+
+def strategy_of(moves: Sequence[MoveReport], mixing: float) -> list[float]:
+    """Return the mixed strategy of a role in a position where several roles choose: a probability for each move.
+
+    This is the mean strategy of the walks without the share `mixing` of uniformly random moves. Closed moves are left
+    out, and rare ones, whose share is mostly due to the beginning of the search (thresholding; Ganzfried, Sandholm &
+    Waugh 2012).
+    """
+    uniform_weight = mixing * sum(move.weight for move in moves) / len(moves)
+    shares = np.array([0.0 if move.is_closed else max(0.0, move.weight - uniform_weight) for move in moves])
+    if not shares.any():
+        shares = np.array([float(not move.is_closed) for move in moves])
+    shares[shares < _RARE * shares.max()] = 0.0
+    return list((shares / shares.sum()).tolist())
+
+
+def choose(tree: Tree, node: int, moves: list[MoveReport], settings: GrowthSettings, noise: np.uint64) -> int:
+    """Return the index of the move of a role in a node of a tree; see `Search.choice`."""
+    return (
+        best_of(moves, noise) if not mixes(tree, node, settings) else _drawn(strategy_of(moves, settings.mixing), noise)
+    )
+
+
+def mixes(tree: Tree, node: int, settings: GrowthSettings) -> bool:
+    """Return whether moves in a node are drawn from a mixed strategy: several roles choose, and nothing is proved."""
+    row = tree.arrays.nodes[node]
+    return bool(settings.joint != "uct" and row[STAGE] == LISTED and row[MOVER] == NOBODY)
+
+
+def _drawn(strategy: Sequence[float], noise: np.uint64) -> int:
+    """Draw the index of a move from a mixed strategy; `noise` decides."""
+    index = int(np.searchsorted(np.cumsum(strategy), uniform(noise, 0, WHICH), side="right"))
+    return index if index < len(strategy) else max(range(len(strategy)), key=lambda move: strategy[move])
 
 
 def _pace(move: MoveReport, least: int) -> tuple[int, int]:

@@ -22,6 +22,7 @@ from ..players.kernel import I16x2, kernel
 from ..players.random_streams import mix
 from .scouting import add_ends, end_scouting, next_children, note_values, scouts
 from .settings import GrowthSettings
+from .simultaneous import joint_rule
 from .tree import NUM_MOVES, NUM_NODES, NUM_ROOTS, PROVED, STAGE, UNRELATED, VISITS, Tree, TreeArrays
 from .value import Prior, no_prior
 from .walks import WalkBatch, back_up, begin, descend, is_fresh, join, joint_actions, list_moves, open_ends, unlisted
@@ -105,7 +106,7 @@ class EngineGrower:
     def __init__(self, game: Game, settings: GrowthSettings) -> None:
         self._game = game
         self._settings = settings
-        self._batch, self._scouts = batch_of(game.num_roles), scouts()
+        self._batch, self._scouts, self._rule = batch_of(game.num_roles), scouts(), joint_rule(settings)
         self.prior = no_prior(game)
 
     def grow(self, tree: Tree, walks: int, key: np.uint64, batches: tuple[int, int]) -> Grown:
@@ -129,9 +130,9 @@ class EngineGrower:
         states, joint = np.empty((LANES, game.num_words), np.uint64), np.empty((LANES, game.num_roles), np.int32)
         if settings.scout and is_fresh(arrays, batch):
             fits &= self._scout(tree, int(arrays.size[NUM_ROOTS]), len(arrays.nodes) - size, states, joint)
-        minimax = self.prior.minimax if tree.total != UNRELATED else 0.0
+        selection = settings.exploration, self.prior, self._rule, key, tree.tops, tree.total
         begin(arrays, batch, size)
-        descend(arrays, batch, size, settings.exploration, minimax, key, tree.tops)
+        descend(arrays, batch, size, *selection)
         count = unlisted(arrays, batch, size, first_new)
         if count:
             legal = game.legal(arrays.states[batch.order[:count]])
@@ -139,7 +140,7 @@ class EngineGrower:
             list_moves(arrays, batch, count, legal.offsets, legal.actions)
             if settings.scout:
                 fits &= self._scout(tree, count, len(arrays.nodes) - size, states, joint)
-            descend(arrays, batch, size, settings.exploration, minimax, key, tree.tops)
+            descend(arrays, batch, size, *selection)
         new = joint_actions(arrays, batch, first_new, states, joint)
         if new:
             arrays.states[batch.order[:new]] = game.next(states[:new], joint[:new])
@@ -148,7 +149,9 @@ class EngineGrower:
         playouts = min(settings.playouts, LANES // size)
         count = open_ends(arrays, batch, size, playouts, states)
         played = game.rollouts(states[:count], int(key), threads=1, max_steps=settings.max_plies)
-        back_up(arrays, batch, size, playouts, played.goals, played.steps, minimax, tree.tops, tree.total)
+        back_up(
+            arrays, batch, size, playouts, self.prior, self._rule, played.goals, played.steps, tree.tops, tree.total
+        )
         return fits and adds_up(played.goals, tree.total)
 
     def _scout(

@@ -19,7 +19,8 @@ from ..players.random_streams import mix
 from .growth import EngineGrower, Grower, Grown, adds_up, batch_of, batch_size
 from .scouting import Scouts, add_ends, end_scouting, next_children, note_values, scouts
 from .settings import GrowthSettings
-from .tree import NUM_NODES, NUM_ROOTS, UNRELATED, Tree, TreeArrays, copy_state
+from .simultaneous import JointRule, joint_rule
+from .tree import NUM_NODES, NUM_ROOTS, Tree, TreeArrays, copy_state
 from .value import Prior, no_prior
 from .walks import WalkBatch, back_up, begin, descend, is_fresh, join, joint_actions, list_moves, open_ends, unlisted
 
@@ -117,7 +118,7 @@ class NativeGrower:
         assert game.native is not None
         self._settings, self._engine = settings, game.native
         self._batch, self._scouts, self.prior = batch_of(game.num_roles), scouts(), no_prior(game)
-        self._code = self._new_code()
+        self._code, self._rule = self._new_code(), joint_rule(settings)
 
     def _new_code(self) -> _Code:
         """Return the machine code of the game with new memory; `_kept` keeps alive what the code points to."""
@@ -160,7 +161,7 @@ class NativeGrower:
         settings = self._settings
         limits = settings.least, settings.share, settings.leaves, settings.playouts
         limits += settings.transpositions, settings.scout
-        task = tree.arrays, self._batch, self._scouts, self._code, self.prior, settings.exploration, *limits
+        task = tree.arrays, self._batch, self._scouts, self._code, self.prior, self._rule, settings.exploration, *limits
         return Grown(*_grow(*task, key, walks, *batches, tree.tops, tree.total))
 
 
@@ -266,6 +267,7 @@ def _grow(
     rows: Scouts,
     code: _Code,
     prior: Prior,
+    rule: JointRule,
     exploration: float,
     least: int,
     share: int,
@@ -289,17 +291,16 @@ def _grow(
         batch_key = mix(key, np.uint64(number))
         first_new = tree.size[NUM_NODES]
         most_nodes = tree.nodes.shape[0] - size
-        minimax = prior.minimax if total != UNRELATED else 0.0
         if scout and is_fresh(tree, batch):
             fits = _scout(tree, batch, rows, code, prior, int(tree.size[NUM_ROOTS]), most_nodes, tops, total)
         begin(tree, batch, size)
-        descend(tree, batch, size, exploration, minimax, batch_key, tops)
+        descend(tree, batch, size, exploration, prior, rule, batch_key, tops, total)
         count = unlisted(tree, batch, size, first_new)
         if count:
             _list(tree, batch, code, count)
             if scout:
                 fits = _scout(tree, batch, rows, code, prior, count, most_nodes, tops, total) and fits
-            descend(tree, batch, size, exploration, minimax, batch_key, tops)
+            descend(tree, batch, size, exploration, prior, rule, batch_key, tops, total)
         new = joint_actions(tree, batch, first_new, code.states, code.joint)
         if new:
             code.next_job[_NUM_ROWS] = new
@@ -311,7 +312,7 @@ def _grow(
         playouts = min(most_playouts, code.states.shape[0] // size)
         count = open_ends(tree, batch, size, playouts, code.states)
         _play(code, count, batch_key)
-        back_up(tree, batch, size, playouts, code.goals[:count], code.steps[:count], minimax, tops, total)
+        back_up(tree, batch, size, playouts, prior, rule, code.goals[:count], code.steps[:count], tops, total)
         fits = adds_up(code.goals[:count], total) and fits
         done += size
         number += 1

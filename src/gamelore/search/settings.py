@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Literal, get_args
 
 from ..circuit.tape import LANES
 from ..errors import GameloreError
 
+Joint = Literal["uct", "regret", "exp3"]
 MEMORY_MIB = 1024
 MAX_PLIES = 1000  # of a playout; with random moves, a playout may never end
 
@@ -27,6 +29,11 @@ class GrowthSettings:
     gain         factor of the difference between the learned value of a move and the mean value of its siblings
     minimax      weight of the learned values, backed up by minimax, in the value of a move, from 0 to 1. If it is not
                  given, the coefficient of determination of the learned value
+    narrowing    the exploration is multiplied by 1 - narrowing * minimax, because only playouts are noisy; from 0 to 1
+    joint        choice of moves where several roles choose at the same time: decoupled UCT (uct), regret matching
+                 (regret) or Exp3 (exp3); see simultaneous.py
+    mixing       probability of a uniformly random move there, with regret and exp3
+    optimism     factor of the bonus of positions with few walks there, with regret
     """
 
     exploration: float = 0.5
@@ -40,16 +47,35 @@ class GrowthSettings:
     prior_visits: int = 16
     gain: float = 1.0
     minimax: float | None = None
+    narrowing: float = 0.7
+    joint: Joint = "uct"
+    mixing: float = 0.05
+    optimism: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("least", "leaves", "playouts"):
             if not 1 <= getattr(self, name) <= LANES:
                 raise _refusal(name, f"from 1 to {LANES}", getattr(self, name))
-        for name, lowest in (("share", 1), ("max_plies", 1), ("exploration", 0), ("prior_visits", 0), ("gain", 0)):
+        for name, lowest in (
+            ("share", 1),
+            ("max_plies", 1),
+            ("exploration", 0),
+            ("prior_visits", 0),
+            ("gain", 0),
+            ("optimism", 0),
+        ):
             if not lowest <= getattr(self, name) < float("inf"):
                 raise _refusal(name, f"of at least {lowest}", getattr(self, name))
-        if self.minimax is not None and not 0 <= self.minimax <= 1:
-            raise _refusal("minimax", "from 0 to 1", self.minimax)
+        for name in ("minimax", "narrowing"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value <= 1:
+                raise _refusal(name, "from 0 to 1", value)
+        if not 0 < self.mixing <= 1:
+            raise _refusal("mixing", "above 0 and up to 1", self.mixing)
+        if self.joint not in get_args(Joint):
+            raise GameloreError(
+                f"expected joint to be {', '.join(get_args(Joint))}, got {self.joint}; choose one of these"
+            )
 
 
 def _refusal(name: str, wanted: str, value: float) -> GameloreError:
@@ -96,6 +122,11 @@ class ChampionSettings(GrowthSettings):
     teaching     number of walks of the searches that teach a value of a game before the first match, see teaching.py;
                  0 for no such value. If it is not given: none without a startclock, else 4,000,000 if there is time
     seed         seed of the random numbers for teaching
+    solve        whether a small game for two roles who take turns is solved, and played by its solution. If it is not
+                 given: only with a startclock, in which this has a part of the time
+    settle       whether a move is made early, if only time limits the search, as soon as the rest of the time cannot
+                 change it. If it is not given: only in a match against the clock
+    nimbers      whether to play sums of impartial games, such as nim, by their theory where it names a winning move
     """
 
     simulations: int | None = None
@@ -105,6 +136,9 @@ class ChampionSettings(GrowthSettings):
     threads: int | None = None
     teaching: int | None = None
     seed: int = 0
+    solve: bool | None = None
+    settle: bool | None = None
+    nimbers: bool = True
 
     def __post_init__(self) -> None:
         super(ChampionSettings, self).__post_init__()  # without arguments, it fails in a class with slots

@@ -19,7 +19,9 @@ uses it as the weight of the next value, see value.py.
 
 from __future__ import annotations
 
+from collections import deque
 from functools import cached_property
+from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -30,7 +32,7 @@ from ..analysis.automorphisms import Bounds
 from ..analysis.symmetry import symmetries
 from ..game.engines import unpack_bits
 from ..players.position_graph import MIB
-from .choice import best_of, reports_of
+from .choice import choose, reports_of
 from .native_growth import grower
 from .settings import GrowthSettings, TeachingSettings
 from .tree import COUNT, EDGE, MOVER, NUM_NODES, PARENT, UNRELATED, Tree, room_in, total_of_goals
@@ -44,7 +46,8 @@ _MEMORY_MIB = 32
 _MOST_BARREN = 50  # rounds without a sample after which teaching is given up
 _MOST_FACTS = 2000  # a regression with more would take seconds
 _MOST_POINTS = 2000  # facts and actions of a game whose symmetries are found within a second or two
-_SYMMETRY_BOUNDS = Bounds(seconds=1.0)
+_SYMMETRY_BOUNDS = Bounds(seconds=inf, work=20_000_000)  # about half a second; the result must not depend on time
+_FEWEST_ROWS, _MOST_OPERATIONS = 16, 1 << 27  # rows of a part of the samples, and operations for it
 
 
 def can_be_taught(game: Game) -> bool:
@@ -76,6 +79,7 @@ class Teacher:
         self._tree = Tree(game, *room_in(game, _MEMORY_MIB * MIB))
         self._tree.total = total_of_goals(game, growth.max_plies)
         self._samples = _Samples(game)
+        self._round_ends = False  # as soon as all samples are added
         self._states = np.repeat(game.initial[None], settings.matches, axis=0)
         self._plies = np.zeros(settings.matches, np.int32)
         self._openings = self._drawn_openings(settings.matches)
@@ -88,12 +92,22 @@ class Teacher:
         while not self.is_done and (deadline is None or monotonic() < deadline):
             if self._left:
                 self._grow()
-                continue
-            self._samples.add(self._tree, self.settings.least, self._grower.prior.visits, self.value)
-            self._move()
-            self._barren = 0 if self._samples.num else self._barren + 1
-            if self.simulations >= self._generation_ends or self._barren == _MOST_BARREN:
-                self._end_generation()
+            elif not self._round_ends:
+                self._samples.add(self._tree, self.settings.least, self._grower.prior.visits, self.value)
+                self._round_ends = True
+            elif not self._samples.absorb():
+                self._end_round()
+
+    def _end_round(self) -> None:
+        """Make a move in each match, and end the generation if it has been long enough."""
+        self._round_ends = False
+        self._move()
+        self._barren = 0 if self._samples.num else self._barren + 1
+        if self.simulations >= self._generation_ends or self._barren == _MOST_BARREN:
+            self._end_generation()
+        if self.is_done:  # what took tens of MiB
+            del self._tree, self._samples, self._grower
+        else:
             self._plant()
 
     def _plant(self) -> None:
@@ -146,13 +160,17 @@ class Teacher:
         self._openings[over] = self._drawn_openings(int(over.sum()))
 
     def _joint(self, lane: int) -> list[int]:
-        """Return the actions of all roles in a match: the best moves, see `best_of`, or random ones."""
+        """Return the actions of all roles in a match: the best moves, see `choose`, or random ones."""
         arrays, actions = self._tree.arrays, []
         is_random = self._plies[lane] < self._openings[lane] or self._rng.random() < self.settings.random
         for role in range(self.game.num_roles):
             first, count = self._tree.span(lane, role)
             noise = self._rng.integers(1 << 62, dtype=np.uint64)
-            index = int(noise) % count if is_random else best_of(reports_of(self._tree, lane, role), noise)
+            index = (
+                int(noise) % count
+                if is_random
+                else choose(self._tree, lane, reports_of(self._tree, lane, role), self._growth, noise)
+            )
             actions.append(int(arrays.actions[first + index]))
         return actions
 
@@ -175,6 +193,8 @@ class _Samples:
         size = self._num_classes + 1
         self.moments, self.targets = np.zeros((game.num_roles, size, size)), np.zeros((game.num_roles, size))
         self.squares = np.zeros(2)
+        # (role, states, targets, weights) of samples that are not in the sums yet
+        self._parts: deque[tuple[int, NDArray[np.uint64], NDArray[np.float64], NDArray[np.float64]]] = deque()
 
     def clear(self) -> None:
         self.num = 0
@@ -183,10 +203,11 @@ class _Samples:
         self.squares[:] = 0.0
 
     def add(self, tree: Tree, least: int, virtual: int, before: LinearValue | None) -> None:
-        """Add the moves of all nodes of a tree that have at least `least` visits without the virtual ones.
+        """Take the moves of all nodes of a tree that have at least `least` visits without the virtual ones.
 
         Forced moves are left out, and moves in whose mean the virtual visits weigh a third or more.
-        `before` is the value of the last generation, which has not seen these samples.
+        `before` is the value of the last generation, which has not seen these samples. `absorb` adds
+        them to the sums.
         """
         arrays = tree.arrays
         nodes = np.arange(int(arrays.size[NUM_NODES]))
@@ -196,17 +217,28 @@ class _Samples:
         keep = (visits >= max(least, 2 * virtual)) & (arrays.nodes[parents, COUNT] > 1)
         nodes, edges, movers = nodes[keep], edges[keep], arrays.nodes[parents[keep], MOVER]
         values, weights = arrays.sums[edges] / arrays.visits[edges], np.sqrt(visits[keep])
+        rows = max(_FEWEST_ROWS, _MOST_OPERATIONS // self.moments.shape[1] ** 2)
         for role in range(len(self.targets)):
             own = movers == role
             states, targets = arrays.states[nodes[own]], values[own]
             if before is not None and own.any():
                 errors = targets - before(states, role), targets - np.average(targets, weights=weights[own])
                 self.squares += [float((weights[own] * error**2).sum()) for error in errors]
-            features = self._features(states)
-            weighted = features * weights[own, None]
-            self.moments[role] += weighted.T @ features
-            self.targets[role] += weighted.T @ targets
+            for first in range(0, len(states), rows):
+                part = slice(first, first + rows)
+                self._parts.append((role, states[part], targets[part], weights[own][part]))
         self.num += len(nodes)
+
+    def absorb(self) -> bool:
+        """Add a part of the samples to the sums, which takes some milliseconds; return False if none are left."""
+        if not self._parts:
+            return False
+        role, states, targets, weights = self._parts.popleft()
+        features = self._features(states)
+        weighted = features * weights[:, None]
+        self.moments[role] += weighted.T @ features
+        self.targets[role] += weighted.T @ targets
+        return True
 
     def _features(self, states: NDArray[np.uint64]) -> NDArray[np.float64]:
         """Return the number of facts of each class that hold, then 1: float64[n, classes + 1]."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..players.position_graph import MIB
 from ..players.random_streams import extend
-from .choice import MoveReport, best_of, reports_of, together
+from .choice import MoveReport, best_of, choose, mixes, reports_of, strategy_of, together
 from .native_growth import grower
 from .settings import MEMORY_MIB, GrowthSettings
 from .tree import PROVED, STAGE, UNRELATED, VISITS, Tree, child_of, room_in, total_of_goals
@@ -134,19 +134,20 @@ class Search:
         """Number of walks from the roots that the trees remember."""
         return sum(stem.visits for stem in self._stems)
 
-    def run(self, simulations: int | None = None, deadline: float | None = None) -> int:
+    def run(self, simulations: int | None = None, deadline: float | None = None, chooser: int | None = None) -> int:
         """Grow the trees until a budget is used up or the position is proved.
 
         Args:
             simulations: number of walks in all trees; None for no limit
             deadline: end of the search in seconds of `time.monotonic`; None for no limit
+            chooser: role for whose move it is. The search ends early if its choice cannot change before the deadline
 
         Returns:
             The number of walks.
         """
         limit, threads = simulations if simulations is not None else _NO_LIMIT, len(self._stems)
         left = [(limit + number) // threads for number in range(threads)]
-        batches, stalled = 1, 0  # of the next call; number of calls without a walk
+        batches, stalled, first = 1, 0, monotonic()  # of the next call; number of calls without a walk
         while any(left) and stalled < 2 and not self.is_proved:
             begin = monotonic()
             if deadline is not None:
@@ -160,9 +161,26 @@ class Search:
             # without a deadline by number, because a proof ends the search of all threads after a call
             most = MOST_BATCHES if deadline is None else max(1, int(SLICE / self._each))
             batches = min(most, 2 * batches)
+            if chooser is not None and deadline is not None:
+                now = monotonic()
+                rate = (limit - sum(left)) / max(now - first, 1e-6)
+                if self._is_settled(chooser, rate * (deadline - now)):
+                    break
         done = limit - sum(left)
         self.num_walks += done
         return done
+
+    def _is_settled(self, role: int, walks: float) -> bool:
+        """Return whether so many walks cannot change the most visited of the moves that are not closed.
+
+        Only a proof that closes this move could still change the choice.
+        """
+        first, count = self._stems[0].tree.span(0, role)
+        moves = slice(first, first + count)
+        visits = np.array([stem.tree.arrays.visits[moves] for stem in self._stems]).sum(axis=0, dtype=np.int64)
+        is_closed = np.any([stem.tree.arrays.closed[moves] for stem in self._stems], axis=0)
+        rivals = np.sort(visits[~is_closed])
+        return len(rivals) == 1 or bool(len(rivals) and rivals[-1] - rivals[-2] > walks)
 
     def _fitting(self, seconds: float) -> int:
         """Return the number of batches that fit into this time; at least 1 if nothing is known of the root's moves."""
@@ -190,8 +208,14 @@ class Search:
 
         If the value of the best move is proved, this is the move that reaches it fastest, or, if the role gets nothing,
         the move that takes longest. Otherwise it is the move with the most visits among those that are not closed.
+        Where several roles choose at the same time, the move is drawn from `strategy`.
         """
-        return best_of(self.moves(role), noise)
+        return choose(self._stems[0].tree, 0, self.moves(role), self.settings, noise)
+
+    def strategy(self, role: int) -> list[float] | None:
+        """Return the probabilities of the legal moves from which `choice` draws; None where it does not draw."""
+        is_mixed = mixes(self._stems[0].tree, 0, self.settings)
+        return strategy_of(self.moves(role), self.settings.mixing) if is_mixed else None
 
     def line(self, most: int = 20) -> list[tuple[int, ...]]:
         """Return the best joint moves from the root on, see `choice`, as indices into the legal moves of each role."""

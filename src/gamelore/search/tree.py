@@ -5,9 +5,10 @@ by side, role after role, in action order; the arrays below have an entry for ea
 one child. In a node without a mover, several roles choose at the same time. There a joint move leads to a child, and
 the children are a linked list.
 
-If moves in another order lead to the same position after the same number of plies, it is a *transposition*: a single
-node, to which several moves lead. The node keeps its first parent only, so walks note their way. There are no circles,
-because a child has one ply more than its parent.
+If different moves lead to the same position, it is a *transposition*, usually a single node, to which several moves
+lead. A state contains everything that the rules can depend on, so the way to a position does not matter. The node keeps
+its first parent only, so walks note their way. There are no circles: a node has a *layer*, the number of moves from the
+root on the way that was taken first, and a move leads to an older node only if the layer of this node is deeper.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from ..players.kernel import (
     I64,
     U8,
     U16,
+    F32x2,
     I16x2,
     I32x2,
     U8x2,
@@ -52,7 +54,7 @@ SEEN, LISTED, PROVED = 0, 1, 2
 # Indices of `TreeArrays.size`. NUM_SLOTS: number of the first slots that are in use. NUM_STORED: number of full slots.
 NUM_NODES, NUM_MOVES, NUM_LISTED, NUM_ROOTS, NUM_SLOTS, NUM_STORED = range(6)
 _FIRST_SLOTS = 1 << 12
-_PLIES_OF_TREE = 1 << 16
+_MOST_LAYERS = 1 << 16
 HIGHEST_GOAL = 100
 MOVES_BY_REASONER = 4096
 _SLOTS_OF_NODE = 2  # on average: a power of two, from 1.5 to 3 times the number of nodes
@@ -73,15 +75,19 @@ class TreeArrays(NamedTuple):
     low      uint8[nodes, roles], a goal that the role gets at least; see proofs.py
     high     uint8[nodes, roles], a goal that the role gets at most
     plies    uint16[nodes], number of plies to the end in a PROVED node
-    layer    int32[nodes], number of plies from the root, and 2^16 times the number of the root
-    slots    int32[a power of two], hash table of the nodes that can be transpositions: a node, or -1 in an empty slot
+    layer    int32[nodes], number of moves from the root on the first way, and 2^16 times the number of the root
+    slots    int32[a power of two], hash table: the deepest node with a state, or -1 in an empty slot
+    cells    float32[nodes, roles + 1], mean values of the walks to a child of a node without a mover, from 0 to 1, and
+             the number of these walks; see simultaneous.py
     listed   int32[nodes], the nodes with moves, in the order of their moves
     actions  int32[moves]
     child    int32[moves], the child that a mover's move leads to, or -1
     visits   int32[moves], how often the role chose the move, and the virtual visits of its prior, see value.py
     sums     float64[moves], sum of the values of these visits for the role; each value is from 0 to 1
     closed   uint8[moves], 1 if the move cannot be better for the mover than another move; it is not chosen any more
-    guesses  float32[moves], value of the move for the role by minimax over learned values, from 0 to 1; see value.py
+    guesses  float32[moves], value of the move for the role by minimax over learned values, from 0 to 1; see value.py.
+             In a node without a mover, regret or gain of the move, see simultaneous.py
+    weights  float32[moves], weight of the move in the mean strategy of a node without a mover; see simultaneous.py
     """
 
     size: I64
@@ -94,6 +100,7 @@ class TreeArrays(NamedTuple):
     plies: U16
     layer: I32
     slots: I32
+    cells: F32x2
     listed: I32
     actions: I32
     child: I32
@@ -101,13 +108,15 @@ class TreeArrays(NamedTuple):
     sums: F64
     closed: U8
     guesses: F32
+    weights: F32
 
 
 def room_in(game: Game, num_bytes: int) -> tuple[int, int]:
     """Return the numbers of nodes and of moves of a tree that takes so many bytes; see `TreeArrays` for their sizes."""
     roles = game.num_roles
-    node = 32 + 8 * game.num_words + 4 * (roles + 1) + 4 * roles + 2 * roles + 2 + 4 + 4 + 4 * _SLOTS_OF_NODE
-    move = 4 + 4 + 4 + 8 + 1 + 4
+    node = 32 + 8 * game.num_words + 4 * (roles + 1) + 4 * roles + 2 * roles + 2 + 4 + 4 * _SLOTS_OF_NODE
+    node += 4 * (roles + 1) + 4
+    move = 4 + 4 + 4 + 8 + 1 + 4 + 4
     nodes = int(_SHARE_OF_NODES * num_bytes / node)
     return max(2 * LANES, nodes), int((1 - _SHARE_OF_NODES) * num_bytes / move)
 
@@ -135,6 +144,7 @@ class Tree:
             plies=np.zeros(num_nodes, np.uint16),
             layer=np.zeros(num_nodes, np.int32),
             slots=np.zeros(max(_FIRST_SLOTS, 1 << (3 * num_nodes // 2).bit_length()), np.int32),
+            cells=np.zeros((num_nodes, roles + 1), np.float32),
             listed=np.zeros(num_nodes, np.int32),
             actions=np.zeros(num_moves, np.int32),
             child=np.zeros(num_moves, np.int32),
@@ -142,6 +152,7 @@ class Tree:
             sums=np.zeros(num_moves),
             closed=np.zeros(num_moves, np.uint8),
             guesses=np.zeros(num_moves, np.float32),
+            weights=np.zeros(num_moves, np.float32),
         )
         self.total = UNRELATED
         self.tops = np.array([max(values, default=0) for values in game.goal_values], np.uint8)
@@ -266,13 +277,15 @@ def add_node(tree: TreeArrays, parent: int, edge: int, tops: U8) -> int:
     row[FIRST] = row[COUNT] = row[MOVER] = row[VISITS] = 0
     row[STAGE] = SEEN
     row[CHILD] = -1
-    tree.layer[node] = tree.layer[parent] + 1 if parent >= 0 else _PLIES_OF_TREE * node
+    tree.layer[node] = tree.layer[parent] + 1 if parent >= 0 else _MOST_LAYERS * node
     for role in range(tops.size):
         tree.counts[node, role] = 0
         tree.joint[node, role] = 0
+        tree.cells[node, role] = 0.0
         tree.low[node, role] = 0
         tree.high[node, role] = tops[role]
     tree.joint[node, tops.size] = -1
+    tree.cells[node, tops.size] = 0.0
     tree.plies[node] = 0
     return node
 
@@ -304,7 +317,8 @@ def add_moves(tree: TreeArrays, node: int, offsets: I64, actions: I32, position:
         tree.visits[first + i] = 0
         tree.sums[first + i] = 0.0
         tree.closed[first + i] = 0
-        tree.guesses[first + i] = 0.5
+        tree.guesses[first + i] = 0.5 if num_choosing < 2 else 0.0
+        tree.weights[first + i] = 0.0
     tree.size[NUM_MOVES] = first + end - begin
     tree.listed[tree.size[NUM_LISTED]] = node
     tree.size[NUM_LISTED] += 1
@@ -336,12 +350,12 @@ def _settle_root(tree: TreeArrays, root: int, goals: I16x2, index: int) -> None:
 
 @inlined
 def _slot_of(tree: TreeArrays, node: int) -> int:
-    """Return the slot of the node with the state and the layer of this node, or the empty slot where it belongs."""
-    last = tree.size[NUM_SLOTS] - 1
-    slot = np.int64(mix(hash_state(tree.states, node), np.uint64(tree.layer[node])) & np.uint64(last))
+    """Return the slot of a node with the state of this node below the same root, or the slot where it belongs."""
+    last, root = tree.size[NUM_SLOTS] - 1, tree.layer[node] // _MOST_LAYERS
+    slot = np.int64(mix(hash_state(tree.states, node), np.uint64(root)) & np.uint64(last))
     while tree.slots[slot] >= 0:
         stored = tree.slots[slot]
-        same = tree.layer[stored] == tree.layer[node]
+        same = tree.layer[stored] // _MOST_LAYERS == root
         for word in range(tree.states.shape[1]):
             same &= tree.states[stored, word] == tree.states[node, word]
         if same:
@@ -360,12 +374,17 @@ def _empty_slots(tree: TreeArrays, count: int) -> None:
 
 @inlined
 def _store(tree: TreeArrays, node: int) -> int:
-    """Return the node with the state and the layer of this node in the hash table; if there is none, store this one."""
+    """Return the stored node with the state of this node if it lies below the parent's layer; else store this one.
+
+    So every move leads to a deeper layer, and there are no circles.
+    """
     slot = _slot_of(tree, node)
-    if tree.slots[slot] < 0:
-        tree.slots[slot] = node
-        tree.size[NUM_STORED] += 1
-    return int(tree.slots[slot])
+    stored = int(tree.slots[slot])
+    if stored >= 0 and tree.layer[stored] >= tree.layer[node]:
+        return stored
+    tree.size[NUM_STORED] += int(stored < 0)
+    tree.slots[slot] = node
+    return node
 
 
 @inlined
@@ -476,6 +495,7 @@ def _move_moves(tree: TreeArrays, new: I32, shift: I32) -> None:
             tree.sums[end + k] = tree.sums[first + k]
             tree.closed[end + k] = tree.closed[first + k]
             tree.guesses[end + k] = tree.guesses[first + k]
+            tree.weights[end + k] = tree.weights[first + k]
         shift[node] = first - end
         tree.nodes[node, FIRST] = end
         end += count
@@ -497,7 +517,9 @@ def _copy_node(tree: TreeArrays, node: int, at: int) -> None:
         tree.counts[at, role] = tree.counts[node, role]
         tree.low[at, role] = tree.low[node, role]
         tree.high[at, role] = tree.high[node, role]
+        tree.cells[at, role] = tree.cells[node, role]
     tree.joint[at, tree.counts.shape[1]] = tree.joint[node, tree.counts.shape[1]]
+    tree.cells[at, tree.counts.shape[1]] = tree.cells[node, tree.counts.shape[1]]
     tree.plies[at] = tree.plies[node]
     tree.layer[at] = tree.layer[node]
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ..game.engines import unpack_bits
 from ..players.kernel import F64, F32x3, U64x2, inlined
 from .settings import GrowthSettings
-from .tree import COUNT, EDGE, FIRST, HIGHEST_GOAL, MOVER, NOBODY, PARENT, PROVED, STAGE, TreeArrays
+from .tree import COUNT, EDGE, FIRST, HIGHEST_GOAL, MOVER, NOBODY, PARENT, PROVED, STAGE, UNRELATED, TreeArrays
 
 if TYPE_CHECKING:
     from ..game.game import Game
@@ -39,6 +39,7 @@ class Prior(NamedTuple):
     visits     number of virtual visits of a new move; 0 for no prior
     gain       factor of the difference between the value of a move and the mean value of its siblings
     minimax    weight of the minimax value in the value of a move, from 0 to 1
+    narrowing  share of the exploration that a minimax weight of 1 takes away
     """
 
     tables: F32x3
@@ -46,6 +47,7 @@ class Prior(NamedTuple):
     visits: int
     gain: float
     minimax: float
+    narrowing: float
 
 
 @dataclass(frozen=True)
@@ -83,12 +85,22 @@ class LinearValue:
         weight = self.determination if settings.minimax is None else settings.minimax
         if not (visits and settings.scout):  # values are computed only when children are looked at
             visits, weight = 0, 0.0
-        return Prior(np.ascontiguousarray(tables), self.constants, visits, settings.gain, weight)
+        return Prior(np.ascontiguousarray(tables), self.constants, visits, settings.gain, weight, settings.narrowing)
 
 
 def no_prior(game: Game) -> Prior:
     """Return the prior that leaves new moves without visits and values."""
     return LinearValue.zero(game).prior(GrowthSettings(prior_visits=0))
+
+
+@inlined
+def exploration_with(prior: Prior, exploration: float, total: int) -> tuple[float, float]:
+    """Return (factor of the exploration, weight of minimax values) for a tree with this `Tree.total`.
+
+    Results of playouts are noisy, minimax values are not. So the more weight these have, the less exploration it takes.
+    """
+    minimax = prior.minimax if total != UNRELATED else 0.0
+    return exploration * (1.0 - prior.narrowing * minimax), minimax
 
 
 @inlined

@@ -1,9 +1,9 @@
 """Walks down the tree to leaves, and the way back: selection by UCB1, virtual loss, backing up.
 
 Selection is UCB1 applied to trees (Kocsis & Szepesvari 2006). Where several roles choose at the same time, each role
-selects for itself (decoupled UCT; Finnsson & Bjornsson 2008). A walk adds 1 to the visits of its moves on the way down,
-and adds its value on the way back. In between, the visit counts as a loss, so that the next walk of the same batch
-takes another way (virtual loss; Chaslot, Winands & van den Herik 2008).
+selects for itself: by UCB1 (decoupled UCT; Finnsson & Bjornsson 2008), or as simultaneous.py says. A walk by UCB1 adds
+1 to the visits of its moves on the way down, and adds its value on the way back. In between, the visit counts as a
+loss, so that the next walk of the same batch takes another way (virtual loss; Chaslot, Winands & van den Herik 2008).
 
 A walk ends at a new node, at a node whose moves are not listed yet, or at a proved node, whose value it takes.
 """
@@ -17,6 +17,7 @@ import numpy as np
 from ..players.kernel import I32, I64, U8, F64x2, I16x2, I32x2, U64x2, inlined, kernel_without_refcounts
 from ..players.random_streams import mix
 from .proofs import assess_edge, assess_first_edge, tighten
+from .simultaneous import EXP3, UCT, JointRule, joint_move, learn, note_chances
 from .tree import (
     CHILD,
     COUNT,
@@ -42,7 +43,7 @@ from .tree import (
     settle,
     sibling_with,
 )
-from .value import back_up_guess, guess_edge
+from .value import Prior, back_up_guess, exploration_with, guess_edge
 
 
 class WalkBatch(NamedTuple):
@@ -120,10 +121,10 @@ def _step(
 
 
 @inlined
-def _joint_step(
-    tree: TreeArrays, choices: I32, node: int, exploration: float, minimax: float, noise: np.uint64, tops: U8
-) -> tuple[int, bool]:
-    """Make the best move of each role; return (child, whether it is new)."""
+def _decoupled_move(
+    tree: TreeArrays, choices: I32, node: int, exploration: float, minimax: float, noise: np.uint64
+) -> int:
+    """Select the best move of each role, as indices into its moves; return the child after them, or -1."""
     first = int(tree.nodes[node, FIRST])
     for role in range(choices.size):
         count = int(tree.counts[node, role])
@@ -131,15 +132,35 @@ def _joint_step(
         tree.visits[move] += 1
         choices[role] = move - first
         first += count
-    child = sibling_with(tree, node, choices)
-    if child >= 0:
-        return child, False
-    child = add_node(tree, node, -1, tops)
-    for role in range(choices.size):
-        tree.joint[child, role] = choices[role]
-    tree.joint[child, choices.size] = tree.nodes[node, CHILD]
-    tree.nodes[node, CHILD] = child
-    return child, True
+    return sibling_with(tree, node, choices)
+
+
+@inlined
+def _joint_step(
+    tree: TreeArrays,
+    choices: I32,
+    node: int,
+    exploration: float,
+    minimax: float,
+    rule: JointRule,
+    noise: np.uint64,
+    tops: U8,
+) -> tuple[int, bool]:
+    """Make the move that each role selects; return (child, whether it is new)."""
+    if rule.method == UCT:
+        child = _decoupled_move(tree, choices, node, exploration, minimax, noise)
+    else:
+        child = joint_move(tree, node, choices, rule, mix(noise, np.uint64(node)))
+    is_new = child < 0
+    if is_new:
+        child = add_node(tree, node, -1, tops)
+        for role in range(choices.size):
+            tree.joint[child, role] = choices[role]
+        tree.joint[child, choices.size] = tree.nodes[node, CHILD]
+        tree.nodes[node, CHILD] = child
+    if rule.method == EXP3:
+        note_chances(tree, node, child, rule)
+    return child, is_new
 
 
 @kernel_without_refcounts
@@ -172,19 +193,28 @@ def _note_step(batch: WalkBatch, walk: int, parent: int, move: int) -> None:
 
 @kernel_without_refcounts
 def descend(
-    tree: TreeArrays, batch: WalkBatch, walks: int, exploration: float, minimax: float, key: np.uint64, tops: U8
+    tree: TreeArrays,
+    batch: WalkBatch,
+    walks: int,
+    exploration: float,
+    prior: Prior,
+    rule: JointRule,
+    key: np.uint64,
+    tops: U8,
+    total: int,
 ) -> None:
-    """Continue each walk from its node in `batch.ends` down to its end, see `best_move`.
+    """Continue each walk from its node in `batch.ends` down to its end, see `best_move` and simultaneous.py.
 
-    Random choices depend on `key` and the walk.
+    Random choices depend on `key` and the walk. For `total` see `Tree`.
     """
+    exploration, minimax = exploration_with(prior, exploration, total)
     for walk in range(walks):
         node, noise = int(batch.ends[walk]), mix(key, np.uint64(walk))
         while tree.nodes[node, STAGE] == LISTED and batch.num_steps[0] < batch.steps.shape[0]:
             tree.nodes[node, VISITS] += 1
             parent, move = node, -1
             if tree.nodes[node, MOVER] == NOBODY:
-                node, is_new = _joint_step(tree, batch.choices[0], node, exploration, minimax, noise, tops)
+                node, is_new = _joint_step(tree, batch.choices[0], node, exploration, minimax, rule, noise, tops)
             else:
                 node, is_new, move = _step(tree, node, exploration, minimax, noise, tops)
             _note_step(batch, walk, parent, move)
@@ -282,6 +312,7 @@ def _value(tree: TreeArrays, batch: WalkBatch, walks: int, playouts: int, goals:
 
 
 @inlined
+@inlined
 def _learns_guess(tree: TreeArrays, node: int, edge: int, parent: int, total: int) -> bool:
     """Bring the minimax value of a move to a transposition up to date; return whether it changes."""
     if tree.nodes[node, STAGE] == PROVED:
@@ -291,15 +322,17 @@ def _learns_guess(tree: TreeArrays, node: int, edge: int, parent: int, total: in
 
 
 @inlined
-def _add(tree: TreeArrays, batch: WalkBatch, walk: int, minimax: float, tops: U8, total: int) -> None:
+def _add(tree: TreeArrays, batch: WalkBatch, walk: int, prior: Prior, rule: JointRule, tops: U8, total: int) -> None:
     """Add the values of a walk to its moves, from its end to the root.
 
     On the way, the parents of transpositions learn what was proved or guessed after walks from other parents.
     """
-    node, step = int(batch.ends[walk]), int(batch.lasts[walk])
+    node, step, guesses = int(batch.ends[walk]), int(batch.lasts[walk]), prior.minimax > 0.0 and total != UNRELATED
     while step >= 0:
-        parent, edge, is_first = int(batch.steps[step, 0]), int(batch.steps[step, 1]), True
-        if edge >= 0:
+        parent, edge = int(batch.steps[step, 0]), int(batch.steps[step, 1])
+        if edge < 0:
+            learn(tree, parent, node, walk, batch.values, rule)
+        else:
             is_first = tree.nodes[node, EDGE] == edge
             if tree.nodes[node, STAGE] == PROVED:
                 assess_edge(tree, node, edge, parent)  # it counted with the proved value while this walk was under way
@@ -307,13 +340,8 @@ def _add(tree: TreeArrays, batch: WalkBatch, walk: int, minimax: float, tops: U8
                     tighten(tree, parent, tops, total != UNRELATED)
             else:
                 tree.sums[edge] += batch.values[walk, tree.nodes[parent, MOVER]]
-            if not is_first and minimax > 0.0 and _learns_guess(tree, node, edge, parent, total):
+            if not is_first and guesses and _learns_guess(tree, node, edge, parent, total):
                 back_up_guess(tree, parent, total)
-        else:
-            first = int(tree.nodes[parent, FIRST])
-            for role in range(batch.values.shape[1]):
-                tree.sums[first + tree.joint[node, role]] += batch.values[walk, role]
-                first += tree.counts[parent, role]
         node, step = parent, int(batch.steps[step, 2])
 
 
@@ -323,21 +351,21 @@ def back_up(
     batch: WalkBatch,
     walks: int,
     playouts: int,
+    prior: Prior,
+    rule: JointRule,
     goals: I16x2,
     steps: I32,
-    minimax: float,
     tops: U8,
     total: int,
 ) -> None:
     """Add the value of each walk to its moves, and prove the ends at which the match is over.
 
-    minimax  weight of minimax values, see `best_move`
     goals  int16[states, roles], the results of the playouts from the states of `open_ends`
     steps  int32[states], their lengths
     """
     _value(tree, batch, walks, playouts, goals)
     for walk in range(walks):
-        _add(tree, batch, walk, minimax, tops, total)
+        _add(tree, batch, walk, prior, rule, tops, total)
     for i in range(goals.shape[0] // playouts):
         end = int(batch.ends[batch.order[i]])
         if steps[i * playouts] == 0 and tree.nodes[end, STAGE] != PROVED:

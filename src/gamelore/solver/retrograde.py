@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..players.kernel import I8, I16, I32, I64, kernel
+from ..players.kernel import I8, I16, I32, I64, kernel_without_gil
 
 OPEN = -1  # in `ends`: not terminal; as a distance: no role can force an end with this value
 
@@ -83,14 +83,14 @@ def _reversed(moves: Moves) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     return start[:-1], parents
 
 
-@kernel
+@kernel_without_gil
 def _count(children: I32, counts: I64) -> None:
     """Add the number of parents of each child to `counts`."""
     for child in children:
         counts[child] += 1
 
 
-@kernel
+@kernel_without_gil
 def _fill(children: I32, num_children: I32, row: int, child: int, slot: I64, parents: I32) -> tuple[int, int]:
     """Enter the parents of these successors. The first of them is successor number `child` of `row`.
 
@@ -106,7 +106,7 @@ def _fill(children: I32, num_children: I32, row: int, child: int, slot: I64, par
     return row, child
 
 
-@kernel
+@kernel_without_gil
 def _attract(
     level: int,
     role: int,

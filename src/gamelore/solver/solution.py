@@ -45,6 +45,7 @@ from ..errors import GameloreError
 from ..players.position_graph import find_rows
 from .retrograde import OPEN, Moves, values
 from .statespace import (
+    SECONDS,
     Canonical,
     CounterMattersError,
     TurnGame,
@@ -208,6 +209,7 @@ def solve(
     memory: int = DEFAULT_MEMORY,
     symmetry: bool = True,
     cache: bool = True,
+    patience: float = SECONDS,
     progress: Progress = lambda stage, done, of: None,
 ) -> Solution:
     """Return the solution of a game: from memory, from the file of an earlier call, or newly computed and stored.
@@ -216,6 +218,8 @@ def solve(
     symmetry  False to store every position instead of one for each class of symmetric positions; this takes longer and
               gives the same values
     cache     False to compute the solution again and write no file; games on the reasoner never have a file
+    patience  processor time in seconds for a better estimate of the number of positions, which the error tells, once
+              they are known not to fit into memory
     progress  function that is called with ("positions", expanded so far, found so far), then with ("values", settled so
               far, all)
 
@@ -223,24 +227,30 @@ def solve(
     matches show this, the error comes before any long computation; else it comes as soon as the computation shows it.
     """
     if not cache:
-        return _worked_out(game, memory, symmetry, progress)
+        return _worked_out(game, memory, symmetry, patience, progress)
     solution = _in_use.get((id(game), symmetry))
     if solution is None:
-        solution = _in_use[id(game), symmetry] = _from_file(game, memory, symmetry, progress)
+        solution = _in_use[id(game), symmetry] = _from_file(game, memory, symmetry, patience, progress)
     return solution
 
 
-def _from_file(game: Game, memory: int, symmetry: bool, progress: Progress) -> Solution:
+def stored(game: Game) -> Solution | None:
+    """Return the solution of a game if it is in use, or in the file of an earlier call of `solve`; otherwise None."""
+    solution = _in_use.get((id(game), True))
+    return solution if solution is not None or not is_native(game) else _load(_place(game, True), game)
+
+
+def _from_file(game: Game, memory: int, symmetry: bool, patience: float, progress: Progress) -> Solution:
     """Return the solution from its file. If there is no file, solve the game and write the file.
 
     A game on the reasoner has no file, because the reasoner numbers facts anew in every process.
     """
     if not is_native(game):
-        return _worked_out(game, memory, symmetry, progress)
+        return _worked_out(game, memory, symmetry, patience, progress)
     path = _place(game, symmetry)
     solution = _load(path, game)
     if solution is None:
-        solution = _worked_out(game, memory, symmetry, progress)
+        solution = _worked_out(game, memory, symmetry, patience, progress)
         facts = {name: getattr(solution, name) for name in _PLAIN}
         # the file also has the symmetries and the counter, which define canonical states
         arrays = {name: getattr(solution, name) for name in _ARRAYS} | solution.canonical.arrays()
@@ -248,20 +258,23 @@ def _from_file(game: Game, memory: int, symmetry: bool, progress: Progress) -> S
     return solution
 
 
-def _worked_out(game: Game, memory: int, symmetry: bool, progress: Progress) -> Solution:
+def _worked_out(game: Game, memory: int, symmetry: bool, patience: float, progress: Progress) -> Solution:
     """Solve a game, without its step counter if possible."""
     begin = time.process_time()
     trivial = Symmetries.trivial(game)
     sample_matches(TurnGame(game, Canonical(trivial)))  # before the search for symmetries
     group = affordable_symmetries(game) if symmetry else trivial
     try:
-        solution = _solved(game, group, step_counter(game) if game.num_roles == 2 else None, memory, progress)
+        counter = step_counter(game) if game.num_roles == 2 else None
+        solution = _solved(game, group, counter, memory, patience, progress)
     except CounterMattersError:
-        solution = _solved(game, group, None, memory, progress)
+        solution = _solved(game, group, None, memory, patience, progress)
     return replace(solution, seconds=time.process_time() - begin)
 
 
-def _solved(game: Game, group: Symmetries, counter: StepCounter | None, memory: int, progress: Progress) -> Solution:
+def _solved(
+    game: Game, group: Symmetries, counter: StepCounter | None, memory: int, patience: float, progress: Progress
+) -> Solution:
     """Solve a game under a group of symmetries, without `counter`.
 
     Raise CounterMattersError if the counter cannot be left out.
@@ -269,7 +282,7 @@ def _solved(game: Game, group: Symmetries, counter: StepCounter | None, memory: 
     canonical = Canonical.leaving_out(counter, group)
     turns = TurnGame(game, canonical, counter)
     fits = max_positions(turns, memory)
-    fewest = fewest_positions(turns, fits)
+    fewest = fewest_positions(turns, fits, patience)
     if fewest > fits:
         refuse_size(turns, memory, fewest, fewest, "; estimated from random matches, with 99.9 % confidence")
     table, moves = expand(turns, memory, partial(progress, "positions"))

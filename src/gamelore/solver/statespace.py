@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from ..analysis.automorphisms import Bounds
 from ..analysis.symmetry import Symmetries, symmetries
 from ..errors import GameloreError
-from ..players.kernel import I8, I32, I64, U64, Bool, I32x2, U64x2, U64x4, kernel
+from ..players.kernel import I8, I32, I64, U64, Bool, I32x2, U64x2, U64x4, kernel, kernel_without_gil
 from ..players.position_graph import StateTable, hash_state
 from ..players.random_streams import WHICH, extend, stream, uniform
 from .retrograde import OPEN, Moves
@@ -162,7 +162,7 @@ def _least_of(word: int, num_bytes: int, held: I64, images: U64x4, left: I64, nu
 
 # fills arguments instead of returning arrays: after Ctrl-C in a kernel that returns a tuple of arrays, numba raises
 # SystemError
-@kernel
+@kernel_without_gil
 def _smallest(states: U64x2, kept: U64, images: U64x4, out: U64x2, ties: I64) -> None:
     """Fill in the smallest image of each state, and the number of symmetries that lead to it.
 
@@ -489,11 +489,12 @@ def sample_matches(turns: TurnGame) -> None:
     _repeats(turns, NUM_MATCHES[0] if is_native(turns.game) else MATCHES_ON_THE_REASONER, until=0)
 
 
-def fewest_positions(turns: TurnGame, enough: int) -> int:
+def fewest_positions(turns: TurnGame, enough: int, patience: float = SECONDS) -> int:
     """Return a lower bound of the number of positions. The bound is wrong with a probability of at most 0.1 %.
 
-    Once the bound is above `enough`, the search for a better bound goes on for only some seconds. The bound is 1 for a
-    game that is not native, because the reasoner is too slow for enough matches. Raise as `TurnGame` does.
+    Once the bound is above `enough`, the search for a better bound goes on for about `patience` seconds of processor
+    time. The bound is 1 for a game that is not native, because the reasoner is too slow for enough matches. Raise as
+    `TurnGame` does.
     """
     least, since = 1, 0
     for num_matches in NUM_MATCHES if is_native(turns.game) else ():
@@ -506,7 +507,7 @@ def fewest_positions(turns: TurnGame, enough: int) -> int:
         least = max([least, *(_fewest(n, repeats) for n, repeats in seen)])
         if not _may_be_more(seen, max(enough, 2 * least)):
             break
-        if least > enough and 4 * (time.process_time() - begin) > SECONDS:
+        if least > enough and 4 * (time.process_time() - begin) > patience:
             break
         since += sum(4 * repeats > n for n, repeats in seen)
     return least

@@ -1,0 +1,274 @@
+"""What a search thinks about a position, drawn: its moves with visits and values on the board, and the best line.
+
+A move is drawn where it acts: at the place that it fills, with an arrow from the place that it empties. Both follow
+from the facts before and after the move. A move that changes no place of a board stands in the list of moves only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from html import escape
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .board import FAINT, INK, Boards, Laid, Place, Spot
+from .position import LETTER, LINE, MARGIN, Mark, drawn_text, state_svg, state_text, svg, text_boards
+
+if TYPE_CHECKING:
+    from ..game.game import Position
+
+WIN = 100
+MOST_PLIES = 6  # of the best line that are drawn as small boards
+SMALL = 0.5  # size of these boards
+MOST_LABELS = 8  # moves with numbers on the board
+_FRAME = re.compile(r'width="(\d+)" height="(\d+)"')
+
+
+@dataclass(frozen=True, slots=True)
+class MoveThought:
+    """What a search thinks about a move.
+
+    visits     number of simulations that made the move
+    mean       mean goal of these simulations for the role, 0 to 100; None without simulations
+    low, high  proved bounds on the goal that the move leads to
+    plies      number of plies to the end of the match if the value is proved, else None
+    share      probability of the move where the role draws it from a mixed strategy, else None
+    """
+
+    index: int
+    move: str
+    visits: int
+    mean: float | None
+    low: int
+    high: int
+    plies: int | None
+    is_closed: bool
+    share: float | None = None
+
+    @property
+    def proved(self) -> bool:
+        """Whether the value of the move is proved."""
+        return self.low == self.high
+
+    @property
+    def value(self) -> str:
+        """The proved value with `=`, or the mean goal."""
+        if self.proved:
+            return f"={self.low}"
+        return "-" if self.mean is None else f"{self.mean:.0f}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        fields = {**asdict(self), "proved": self.proved}
+        if self.share is None:
+            del fields["share"]
+        return fields
+
+
+@dataclass(frozen=True)
+class Thought:
+    """What a search thinks about a position.
+
+    moves        for each role with several moves: the best move, then the others by visits; or all by their shares
+    line         the best joint moves from the position on
+    simulations  number of simulations
+    seconds      wall-clock time of the search
+    nodes        number of positions in memory
+    is_proved    whether the value of the position is proved
+
+    Notebooks show a Thought as a picture; `str` draws it as text.
+    """
+
+    position: Position
+    moves: Mapping[str, Sequence[MoveThought]]
+    line: Sequence[Sequence[str]]
+    simulations: int
+    seconds: float
+    nodes: int
+    is_proved: bool
+
+    @cached_property
+    def positions(self) -> list[Position]:
+        """The positions of the best line, this position first."""
+        positions = [self.position]
+        for joint in self.line:
+            positions.append(positions[-1].play(list(joint)))
+        return positions
+
+    @property
+    def effort(self) -> str:
+        """What the search has cost, as text."""
+        rate = f" ({self.simulations / self.seconds:,.0f} a second)" if self.seconds else ""
+        proof = "; proved" if self.is_proved else ""
+        return (
+            f"{self.simulations:,} simulations in {self.seconds:.2f} s{rate}, {self.nodes:,} positions in memory{proof}"
+        )
+
+    @property
+    def line_text(self) -> str:
+        """The best line, without `noop` where another role moves."""
+        return " ".join(" ".join(_told(joint)) for joint in self.line)
+
+    def __str__(self) -> str:
+        parts = [thought_text(self), "", self.effort, *("", *_listed(self))]
+        return "\n".join([*parts, *(["", f"best line: {self.line_text}"] if self.line else [])])
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what the search found as JSON values."""
+        moves = {role: [move.as_json() for move in thoughts] for role, thoughts in self.moves.items()}
+        return {
+            "simulations": self.simulations,
+            "seconds": self.seconds,
+            "nodes": self.nodes,
+            "proved": self.is_proved,
+            "moves": moves,
+            "line": [list(joint) for joint in self.line],
+            "after": self.positions[-1].facts,
+        }
+
+    def _repr_svg_(self) -> str:
+        """Return the picture: the position with the best moves, then small boards of the best line."""
+        return thought_svg(self)
+
+    def _repr_html_(self) -> str:
+        """Return the picture with a table of all moves."""
+        rows = [
+            f"<tr><td>{escape(role)}</td><td>{escape(move.move)}</td><td>{move.value}</td><td>{move.visits:,}</td></tr>"
+            for role, moves in self.moves.items()
+            for move in moves
+        ]
+        head = "<tr><th>role</th><th>move</th><th>value</th><th>visits</th></tr>"
+        return f"<div>{thought_svg(self)}<table>{head}{''.join(rows)}</table></div>"
+
+
+def _told(joint: Sequence[str]) -> Sequence[str]:
+    """Return the moves of a joint move that say something."""
+    return [move for move in joint if move.lower() != "noop"] or joint
+
+
+class Way(NamedTuple):
+    """Where a move acts: the place that it fills, and the place that it empties; None if it empties none."""
+
+    target: Place
+    source: Place | None
+
+
+def way_of(boards: Boards, before: Laid, after: Laid, move: str) -> Way | None:
+    """Return where a move acts that leads from one state to another; None if this does not show on the boards.
+
+    If several places are filled or emptied, those count that the move names.
+    """
+    named = boards.named_in(move)
+    changed = [
+        place
+        for place in dict.fromkeys([*before.contents, *after.contents])
+        if before.contents.get(place) != after.contents.get(place)
+    ]
+    filled = [place for place in changed if not boards.is_empty(after, place)]
+    emptied = [place for place in changed if boards.is_empty(after, place)]
+    new = [place for place in filled if boards.is_empty(before, place)]
+    target = _one_of(new or filled, named[-1:]) or _one_of(filled, named)
+    if target is None:
+        return None
+    return Way(target, _one_of(emptied, named))
+
+
+def _one_of(places: Sequence[Place], named: Sequence[Place]) -> Place | None:
+    """Return the only place, or else the only one of them that is named."""
+    chosen = places if len(places) == 1 else [place for place in places if place in named]
+    return chosen[0] if len(chosen) == 1 else None
+
+
+def thought_svg(thought: Thought) -> str:
+    """Draw a position with the best moves of a search on its boards, and the best line as a row of small boards."""
+    boards, roles = Boards.of(thought.position.game), thought.position.game.roles
+    main = state_svg(boards, thought.position.facts, roles, list(_marks(boards, thought)))
+    parts, (width, height) = [main], _size(main)
+    if boards.boards and thought.line:
+        row, (wide, high) = _line_of_boards(boards, thought, height)
+        parts, width, height = [*parts, *row], max(width, wide), height + high
+    words = [thought.effort, *(f"best line: {line}" for line in [thought.line_text] if line), *_listed(thought)]
+    for number, text in enumerate(words):
+        parts.append(drawn_text((MARGIN, height + LINE * (number + 0.5)), text, 12, INK, "start"))
+    letters = max(map(len, words)) * LETTER + 2 * MARGIN
+    return svg((max(width, letters), height + LINE * len(words) + MARGIN), parts)
+
+
+def _line_of_boards(boards: Boards, thought: Thought, top: float) -> tuple[list[str], Spot]:
+    """Return the best line as a row of small boards, each below its move, and the (width, height) of the row."""
+    parts, x, height = list[str](), float(MARGIN), 0.0
+    for ply, joint in enumerate(thought.line[:MOST_PLIES]):
+        before, after = thought.positions[ply : ply + 2]
+        marks = list(_trace(boards, before, after, joint))
+        picture, caption = state_svg(boards, after.facts, after.game.roles, marks), " ".join(_told(joint))
+        wide, high = (SMALL * side for side in _size(picture))
+        parts.append(drawn_text((x, top + LINE / 2), caption, 10, FAINT, "start"))
+        parts.append(picture.replace("<svg ", f'<svg x="{x:g}" y="{top + LINE:g}" ', 1).replace(*_scaled(picture), 1))
+        x, height = x + max(wide, len(caption) * LETTER) + MARGIN, max(height, high)
+    return parts, (x, LINE + height + MARGIN)
+
+
+def _size(picture: str) -> Spot:
+    """Return the width and the height of an SVG picture in pixels."""
+    wide, high = _FRAME.search(picture).groups()  # type: ignore[union-attr]
+    return float(wide), float(high)
+
+
+def _scaled(picture: str) -> tuple[str, str]:
+    """Return the frame of a picture, and the frame of the same picture in SMALL."""
+    wide, high = _size(picture)
+    return f'width="{wide:.0f}" height="{high:.0f}"', f'width="{SMALL * wide:g}" height="{SMALL * high:g}"'
+
+
+def _listed(thought: Thought) -> Iterator[str]:
+    """Yield a line with the best moves of each role."""
+    for role, moves in thought.moves.items():
+        told = ", ".join(f"{move.move} {move.value} ({move.visits:,})" for move in moves[:MOST_LABELS])
+        more = f", and {len(moves) - MOST_LABELS} more" if len(moves) > MOST_LABELS else ""
+        yield f"{role}: {told}{more}"
+
+
+def thought_text(thought: Thought, *, width: int = 100) -> str:
+    """Draw a position as text, with the values of the best moves in the empty places that they fill."""
+    boards = text_boards(thought.position.game)
+    marks = {
+        way.target: move.value
+        for _, moves in thought.moves.items()
+        for move, way in reversed(list(_ways(boards, thought.position, moves)))
+        if boards.is_empty(boards.lay(thought.position.facts), way.target)
+    }
+    return "\n".join(state_text(boards, thought.position.facts, width, marks).lines(width))
+
+
+def _ways(boards: Boards, position: Position, moves: Sequence[MoveThought]) -> Iterator[tuple[MoveThought, Way]]:
+    """Yield the best moves of a role that show on the boards, with the places where they act."""
+    before = boards.lay(position.facts)
+    for move in moves[:MOST_LABELS]:
+        legal = next(legal for legal in position.legal.values() if len(legal) > 1 and move.move in legal)
+        joint = [move.move if other is legal else other[0] for other in position.legal.values()]
+        way = way_of(boards, before, boards.lay(position.play(joint).facts), move.move)
+        if way is not None:
+            yield move, way
+
+
+def _marks(boards: Boards, thought: Thought) -> Iterator[Mark]:
+    """Yield the marks of the best moves, the best one last, so that it covers the others."""
+    before, taken = boards.lay(thought.position.facts), set[Place]()
+    for moves in thought.moves.values():
+        total, marks = sum(move.visits for move in moves) or 1, list[Mark]()
+        for move, way in _ways(boards, thought.position, moves):
+            share, is_beside = move.visits / total, not boards.is_empty(before, way.target)
+            texts = () if way.target in taken else (move.value,) if is_beside else (move.value, f"{share:.0%}")
+            taken.add(way.target)
+            marks.append(Mark(way.target, way.source, texts, 0.6 + 0.4 * share, move is moves[0], is_beside))
+        yield from reversed(marks)
+
+
+def _trace(boards: Boards, before: Position, after: Position, joint: Sequence[str]) -> Iterator[Mark]:
+    """Yield the marks of a joint move from one position to another."""
+    for move in _told(joint):
+        way = way_of(boards, boards.lay(before.facts), boards.lay(after.facts), move)
+        if way is not None:
+            yield Mark(way.target, way.source, (), 1.0, is_best=True)

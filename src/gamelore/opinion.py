@@ -1,0 +1,116 @@
+"""The opinion of the player gamelore about a position: a search, and its result as a `Thought`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from .drawing.thought import MoveThought, Thought
+from .errors import GameloreError
+
+if TYPE_CHECKING:
+    from .game.game import Game, Position
+    from .search.choice import MoveReport
+    from .search.settings import Joint
+    from .search.thinking import Search
+    from .search.value import LinearValue
+
+THINK = "think"  # stage of the random numbers
+_TEACHING_SLICE = 0.1  # seconds
+
+
+def think(
+    position: Position,
+    *,
+    seconds: float | None = None,
+    simulations: int | None = None,
+    teaching: int = 0,
+    threads: int = 1,
+    joint: Joint | None = None,
+    seed: int = 0,
+    on_teaching: Callable[[int, int], None] = lambda done, of: None,
+) -> Thought:
+    """Search a position as the player gamelore does, and return what the search thinks about it.
+
+    Args:
+        seconds: time for the search; 1 if no number of simulations is given, else no limit
+        simulations: number of simulations
+        teaching: number of simulations that teach a value of the game first; a startclock has 4,000,000
+        threads: number of threads
+        joint: choice of moves where several roles choose at once: decoupled UCT (uct), regret matching (regret) or
+            exp3; that of the player gamelore if it is None
+        seed: seed of the random numbers; without a limit on time, the same seed gives the same result
+        on_teaching: called with the number of simulations of the teaching so far, and with their final number
+
+    Returns:
+        The moves with visits, values and proofs, and the best line. It is a picture in notebooks.
+
+    Raises:
+        GameloreError: for a position in which the match is over
+    """
+    from .players.random_streams import stream
+    from .search.settings import GrowthSettings
+    from .search.thinking import Search
+
+    if position.is_terminal or not all(position.legal.values()):
+        raise GameloreError("expected a position in which the match goes on, got the end of a match; play fewer moves")
+    game = position.game
+    value = _taught(game, teaching, seed, on_teaching) if teaching else None
+    search = Search(game, GrowthSettings(joint=joint) if joint else None, threads=threads)
+    search.begin(position.state, stream(seed, THINK), value)
+    seconds = 1.0 if seconds is None and simulations is None else seconds
+    search.run(1)  # compiles what is needed
+    begin = monotonic()
+    done = 1 + search.run(simulations and simulations - 1, None if seconds is None else begin + seconds)
+    return _thought(position, search, done, monotonic() - begin)
+
+
+def _taught(game: Game, simulations: int, seed: int, tell: Callable[[int, int], None]) -> LinearValue | None:
+    """Return the value that the player gamelore would learn in a startclock; None for a game without samples."""
+    from .players.random_streams import stream
+    from .search.settings import GrowthSettings, TeachingSettings
+    from .search.teaching import TEACHING, Teacher
+
+    key = stream(seed, TEACHING, game.rules_hash)
+    teacher = Teacher(game, key, GrowthSettings(), TeachingSettings(simulations=simulations))
+    while not teacher.is_done:
+        teacher.teach(monotonic() + _TEACHING_SLICE)
+        tell(min(teacher.simulations, simulations), simulations)
+    return teacher.value
+
+
+def _thought(position: Position, search: Search, simulations: int, seconds: float) -> Thought:
+    """Return what a search knows about a position."""
+    moves = {}
+    for role, (name, legal) in enumerate(position.legal.items()):
+        if len(legal) > 1:
+            moves[name] = [
+                MoveThought(
+                    index=report.index,
+                    move=legal[report.index],
+                    visits=report.visits,
+                    mean=report.mean if report.visits else None,
+                    low=report.low,
+                    high=report.high,
+                    plies=report.plies,
+                    is_closed=report.is_closed,
+                    share=share,
+                )
+                for report, share in _in_order(search, role)
+            ]
+    here, line = position, list[tuple[str, ...]]()
+    for choices in search.line():
+        line.append(tuple(legal[choice] for legal, choice in zip(here.legal.values(), choices, strict=True)))
+        here = here.play(line[-1])
+    return Thought(position, moves, tuple(line), simulations, seconds, search.num_nodes, search.is_proved)
+
+
+def _in_order(search: Search, role: int) -> list[tuple[MoveReport, float | None]]:
+    """Return the reports of a role's moves with their shares, the best first; see `Thought`."""
+    best, shares, reports = search.choice(role, search.key), search.strategy(role), search.moves(role)
+    if shares is None:
+        return [(report, None) for report in sorted(reports, key=lambda r: (r.index != best, -r.visits))]
+    return [
+        (reports[i], shares[i]) for i in sorted(range(len(reports)), key=lambda i: (-shares[i], -reports[i].visits))
+    ]

@@ -1,0 +1,235 @@
+"""Perfect play in sums of impartial games, such as nim: a nimber for each part, however large the sum is.
+
+The rules must have all of these properties; each is checked in the circuit, or in every position of every part.
+
+- Two roles move in turns, and each move changes one part (a *serial* sum, see analysis/parts.py).
+- A position of a part offers both roles the same next positions, and none leads back to an earlier one.
+- The match is over exactly where no part offers a move, and then only the turn decides who wins.
+
+In *normal play*, who cannot move loses. By the theorem of Sprague (1935) and Grundy (1939), a position of a part equals
+a heap of nim with as many stones as the smallest number that no next position has, and the role to move loses if the
+exclusive or of all heaps is 0. In *misère play*, who cannot move wins. Then equal numbers do not make equal games,
+unless each position of a part offers exactly the smaller heaps, as nim itself does. In this case the role to move loses
+if the exclusive or is 0 and a heap has several stones, or if it is 1 and no heap has (Bouton 1901).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..analysis.parts import MOST_GATES, GamePart, Parts, conjuncts, parts, truth
+from ..circuit.aig import needed_nodes
+from ..game.engines import unpack_bits
+
+if TYPE_CHECKING:
+    from ..circuit.aig import GateLiteral
+    from ..game.game import Game
+
+MOST_POSITIONS = 20_000  # of a part
+_ROLES = 2
+
+States = NDArray[np.uint64]
+
+
+@dataclass(frozen=True, eq=False)
+class ImpartialSum:
+    """A sum of impartial games.
+
+    nimbers     for each part the nimber of each of its positions, by the bytes of the state masked with the part
+    is_misere   whether the role that cannot move wins
+    """
+
+    whole: Parts
+    nimbers: tuple[dict[bytes, int], ...]
+    is_misere: bool
+
+    def mover_loses(self, state: States) -> bool:
+        """Return whether the role to move loses in a state, uint64[words], if the other one plays perfectly."""
+        heaps = [own[(state & part.mask).tobytes()] for part, own in zip(self.whole.parts, self.nimbers, strict=True)]
+        total = int(np.bitwise_xor.reduce(np.array(heaps)))
+        return total == int(self.is_misere and max(heaps) <= 1)
+
+    def winning(self, state: States, role: int) -> list[int]:
+        """Return the indices of the winning moves among the legal moves of the role that has the turn."""
+        game = self.whole.game
+        legal = game.legal(state[None])
+        starts, counts = legal.by_role(_ROLES)
+        joint = np.repeat(legal.actions[starts], counts[0, role], axis=0)
+        joint[:, role] = legal.actions[starts[0, role] : starts[0, role] + counts[0, role]]
+        following = game.next(np.repeat(state[None], len(joint), axis=0), joint)
+        return [index for index, after in enumerate(following) if self.mover_loses(after)]
+
+
+def impartial_sum(game: Game) -> ImpartialSum | None:
+    """Return the nimbers of a game; None if it is no sum of impartial games, or if a part is too large."""
+    if game.num_roles != _ROLES or not _turn_decides(game):
+        return None
+    whole = parts(game)
+    if whole.kind != "serial" or (whole.possible.sum(axis=0) != 1).any():
+        return None
+    turns, ends = _turns(whole), _ends(whole)
+    if turns is None or ends is None:
+        return None
+    clocks, is_misere = turns
+    nimbers = []
+    for part, own_ends in zip(whole.parts, ends, strict=True):
+        options = _options(whole, part, clocks)
+        own = None if options is None else _nimbers(options, is_misere)
+        if options is None or own is None or not _ends_without_options(whole, options, own_ends):
+            return None
+        nimbers.append(own)
+    return ImpartialSum(whole, tuple(nimbers), is_misere)
+
+
+def _turn_decides(game: Game) -> bool:
+    """Return whether no move influences, directly, a fact on which the goals depend; a test that takes little time."""
+    circuit = game.circuit
+    if circuit is None or circuit.num_gates > MOST_GATES:
+        return False
+    facts = slice(1, 1 + circuit.num_facts)
+    asked = np.flatnonzero(needed_nodes(circuit, circuit.outputs["goal"])[facts])
+    below = needed_nodes(circuit, [circuit.outputs["next"][fact] for fact in asked.tolist()])
+    return not below[1 + circuit.num_facts : 1 + circuit.num_inputs].any()
+
+
+def _turns(whole: Parts) -> tuple[list[States], bool] | None:
+    """Return the clock when each role has the turn, and whether the role that has it at the end wins.
+
+    None if the roles do not move in turns, or if anything but the turn decides.
+    """
+    game, circuit = whole.game, whole.game.circuit
+    assert circuit is not None
+    if len(whole.possible) != _ROLES or any(whole.reads(literal) for literal in circuit.outputs["goal"]):
+        return None
+    first = game.initial & whole.clock_mask
+    joint = whole.joint[:1]  # any joint move will do
+    second = game.next(game.initial[None], joint)[0] & whole.clock_mask
+    again = game.next((game.initial & ~whole.clock_mask | second)[None], joint)[0] & whole.clock_mask
+    if (first == second).all() or (again != first).any():
+        return None
+    clocks, goals = list[States](), list[tuple[int, int]]()
+    for role in range(_ROLES):
+        own = [clock for clock in (first, second) if _has_turn(whole, clock, role)]
+        if len(own) != 1:
+            return None
+        clocks += own
+        reached = game.evaluate((game.initial & ~whole.clock_mask | own[0])[None])[1][0]
+        goals.append((int(reached[role]), int(reached[1 - role])))
+    if goals[0] != goals[1] or goals[0][0] == goals[0][1]:
+        return None
+    return clocks, goals[0][0] > goals[0][1]
+
+
+def _has_turn(whole: Parts, clock: States, role: int) -> bool:
+    """Return whether only this role has a choice at a time of the clock, in the first position of all parts."""
+    _, counts = whole.game.legal((whole.game.initial & ~whole.clock_mask | clock)[None]).by_role(_ROLES)
+    return bool(counts[0, role] > 1 and counts[0, 1 - role] == 1)
+
+
+def _ends(whole: Parts) -> list[list[GateLiteral]] | None:
+    """Return for each part the conditions of the end that read it; None if one reads the clock or several parts."""
+    circuit = whole.game.circuit
+    assert circuit is not None
+    facts = [sum(1 << fact for fact in part.facts) for part in whole.parts]
+    ends: list[list[GateLiteral]] = [[] for _ in facts]
+    for literal in conjuncts(circuit, circuit.outputs["terminal"][0]):
+        read = whole.reading[literal >> 1]
+        own = [number for number, inside in enumerate(facts) if read and not read & ~inside]
+        if len(own) != 1:
+            return None
+        ends[own[0]].append(literal)
+    return ends
+
+
+def _options(whole: Parts, part: GamePart, clocks: Sequence[States]) -> dict[bytes, frozenset[bytes]] | None:
+    """Return the next positions of each position of a part, as bytes; None if they differ between the roles.
+
+    Also None if waiting changes the part, or if there are too many positions.
+    """
+    rest = whole.game.initial & ~part.mask & ~whole.clock_mask
+    touches = np.asarray(part.touches.any(axis=0))
+    options: dict[bytes, frozenset[bytes]] = {}
+    todo = [(whole.game.initial & part.mask)]
+    while todo:
+        position = todo.pop()
+        if position.tobytes() in options:
+            continue
+        if len(options) == MOST_POSITIONS:
+            return None
+        following = [_after(whole, part, rest | position | clock, touches) for clock in clocks]
+        if following[0] is None or following[0] != following[1]:
+            return None
+        options[position.tobytes()] = following[0]
+        todo += [np.frombuffer(after, np.uint64) for after in following[0]]
+    return options
+
+
+def _after(whole: Parts, part: GamePart, state: States, touches: NDArray[np.bool_]) -> frozenset[bytes] | None:
+    """Return the next positions of a part after moves that touch it; None if another move changes it."""
+    game = whole.game
+    legal = game.legal(state[None])
+    starts, counts = legal.by_role(_ROLES)
+    if legal.terminal[0]:
+        return frozenset()
+    role = int(np.argmax(counts[0]))
+    joint = np.repeat(legal.actions[starts], counts[0, role], axis=0)
+    joint[:, role] = legal.actions[starts[0, role] : starts[0, role] + counts[0, role]]
+    moves = [whole.moves.get(tuple(actions)) for actions in joint.tolist()]
+    if counts[0, 1 - role] != 1 or None in moves:
+        return None
+    following = game.next(np.repeat(state[None], len(joint), axis=0), joint) & part.mask
+    own = touches[np.array(moves)]
+    if (following[~own] != state & part.mask).any():
+        return None
+    return frozenset(row.tobytes() for row in following[own])
+
+
+def _nimbers(options: dict[bytes, frozenset[bytes]], is_misere: bool) -> dict[bytes, int] | None:
+    """Return the nimbers of positions; None if a position can repeat, or in misère play if one is no heap of nim."""
+    nimbers: dict[bytes, int] = {}
+    on_path: set[bytes] = set()
+    for root in options:
+        path = [root] if root not in nimbers else []
+        while path:
+            position = path[-1]
+            on_path.add(position)
+            missing = [after for after in options[position] if after not in nimbers]
+            if not on_path.isdisjoint(missing):
+                return None
+            if missing:
+                path.append(missing[0])
+                continue
+            values = {nimbers[after] for after in options[position]}
+            nimbers[position] = smallest_missing(values)
+            if is_misere and len(values) > nimbers[position]:
+                return None
+            on_path.remove(path.pop())
+    return nimbers
+
+
+def smallest_missing(values: Iterable[int]) -> int:
+    """Return the smallest number from 0 on that is not among the values."""
+    own, number = set(values), 0
+    while number in own:
+        number += 1
+    return number
+
+
+def _ends_without_options(
+    whole: Parts, options: dict[bytes, frozenset[bytes]], conditions: Sequence[GateLiteral]
+) -> bool:
+    """Return whether the conditions hold in exactly those positions of a part that offer no move."""
+    circuit = whole.game.circuit
+    assert circuit is not None
+    states = np.array([np.frombuffer(position, np.uint64) for position in options])
+    held = unpack_bits(states, circuit.num_facts).astype(np.bool_)
+    values = truth(circuit, {1 + fact: held[:, fact] for fact in range(circuit.num_facts)}, len(states))
+    over = np.ones(len(states), np.bool_)
+    for literal in conditions:
+        over &= values[literal >> 1] ^ bool(literal & 1)
+    return bool((over == np.array([not following for following in options.values()])).all())

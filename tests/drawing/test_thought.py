@@ -1,0 +1,149 @@
+"""What a search thinks, drawn: where moves act, the picture and the text, and `gamelore.think`."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+import gamelore
+from gamelore import MoveThought, Position, Thought
+from gamelore.drawing.board import Boards, Place
+from gamelore.drawing.thought import Way, thought_text, way_of
+
+CELL = ("cell", 3)
+
+
+def thought_of(
+    position: Position, *told: tuple[str, int, float, int, int], line: tuple[tuple[str, ...], ...] = ()
+) -> Thought:
+    """A thought about moves of the role that chooses, given as (move, visits, mean, low, high)."""
+    role = next(role for role, moves in position.legal.items() if len(moves) > 1)
+    moves = [
+        MoveThought(position.legal[role].index(move), move, visits, mean, low, high, None, False)
+        for move, visits, mean, low, high in told
+    ]
+    return Thought(position, {role: moves}, line, 1000, 0.5, 77, False)
+
+
+def way(position: Position, move: str) -> Way | None:
+    boards = Boards.of(position.game)
+    joint = [move if move in legal else legal[0] for legal in position.legal.values()]
+    return way_of(boards, boards.lay(position.facts), boards.lay(position.play(joint).facts), move)
+
+
+def played(name: str, *moves: str) -> Position:
+    position = gamelore.load(name).start()
+    for move in moves:
+        position = position.play([move if move in legal else legal[0] for legal in position.legal.values()])
+    return position
+
+
+def test_where_moves_act() -> None:
+    assert way(played("tictactoe"), "(mark 2 3)") == Way(Place(CELL, ("2", "3")), None)
+    assert way(played("connectfour", "(drop 4)"), "(drop 4)") == Way(Place(CELL, ("4", "2")), None)
+    assert way(played("breakthrough"), "(move 1 1 1 2)") == Way(Place(CELL, ("1", "2")), Place(CELL, ("1", "1")))
+
+
+def test_a_reversal_acts_where_the_new_disc_lies() -> None:
+    """In othello4, other discs change their colour; the move is at the place that was empty."""
+    position = played("othello4")
+    move = next(moves[0] for moves in position.legal.values() if len(moves) > 1)
+    assert way(position, move) == Way(Place(CELL, tuple(move.strip("()").split()[1:])), None)
+
+
+def test_a_capture_acts_where_the_captured_piece_lies() -> None:
+    position = played("breakthrough", "(move 1 1 1 2)", "(move 2 5 2 4)", "(move 1 2 1 3)")
+    assert way(position, "(move 2 4 1 3)") == Way(Place(CELL, ("1", "3")), Place(CELL, ("2", "4")))
+    thought = thought_of(position, ("(move 2 4 1 3)", 990, 88.0, 0, 100), ("(move 1 5 1 4)", 10, 5.0, 0, 100))
+    assert "88" not in thought_text(thought), "the piece is shown"
+    texts, _ = shapes(thought._repr_svg_())
+    assert "88" in texts
+    assert "99%" not in texts, "the badge leaves room for the piece"
+
+
+def test_a_move_that_changes_no_board_acts_nowhere() -> None:
+    position = played("goofspiel")
+    assert {way(position, move) for move in position.legal["red"]} == {None}
+
+
+def test_the_text_has_values_in_empty_places() -> None:
+    position = played("tictactoe", "(mark 2 2)")
+    thought = thought_of(position, ("(mark 1 1)", 900, 49.6, 0, 100), ("(mark 1 2)", 100, 12.2, 0, 0))
+    text = thought_text(thought)
+    assert re.search(r"1 \| 50\b", text), text
+    assert "=0" in text
+    told = str(thought)
+    assert "1,000 simulations in 0.50 s (2,000 a second), 77 positions in memory" in told
+    assert "oplayer: (mark 1 1) 50 (900), (mark 1 2) =0 (100)" in told
+
+
+def shapes(picture: str) -> tuple[list[str], list[str]]:
+    """The texts and the names of the elements of an SVG picture."""
+    root = ElementTree.fromstring(picture)
+    names = [element.tag.rpartition("}")[2] for element in root.iter()]
+    return [element.text or "" for element in root.iter() if element.tag.endswith("text")], names
+
+
+def test_the_picture_has_badges_arrows_and_small_boards() -> None:
+    position = played("breakthrough")
+    line = (("(move 1 1 1 2)", "noop"), ("noop", "(move 1 5 2 4)"))
+    thought = thought_of(
+        position, ("(move 1 1 1 2)", 750, 61.0, 0, 100), ("(move 2 1 2 2)", 250, 40.0, 0, 100), line=line
+    )
+    texts, names = shapes(thought._repr_svg_())
+    assert {"61", "75%", "40", "25%", "(move 1 1 1 2)", "(move 1 5 2 4)"} <= set(texts)
+    assert names.count("polygon") == 2 + 2  # an arrow for each move, and one on each small board
+    assert names.count("svg") == 1 + 1 + 2
+    assert "best line: (move 1 1 1 2) (move 1 5 2 4)" in texts
+
+
+def test_two_moves_to_one_place_have_one_badge() -> None:
+    thought = thought_of(
+        played("breakthrough"), ("(move 1 1 2 2)", 600, 61.0, 0, 100), ("(move 2 1 2 2)", 400, 40.0, 0, 100)
+    )
+    texts, names = shapes(thought._repr_svg_())
+    assert "61" in texts
+    assert "40" not in texts
+    assert names.count("polygon") == 2
+
+
+def test_the_html_lists_all_moves() -> None:
+    thought = thought_of(played("tictactoe"), ("(mark 1 1)", 900, 49.6, 0, 100), ("(mark 1 2)", 100, 12.2, 0, 0))
+    html = thought._repr_html_()
+    assert "<svg" in html
+    assert "<td>xplayer</td><td>(mark 1 2)</td><td>=0</td><td>100</td>" in html
+
+
+@pytest.mark.parametrize("name", ["tictactoe", "goofspiel", "fivemensmorris", "pegsolitaire", "tictactoe3p"])
+def test_every_kind_of_game_is_drawn(name: str) -> None:
+    """Several roles choose, or one; points instead of squares; a game without a board."""
+    thought = gamelore.think(gamelore.load(name).start(), simulations=200)
+    ElementTree.fromstring(thought._repr_svg_())
+    assert str(thought)
+    assert thought.positions[0].facts == thought.position.facts
+    assert len(thought.positions) == len(thought.line) + 1
+
+
+def test_think_finds_a_win_and_repeats() -> None:
+    position = played("tictactoe", "(mark 1 1)", "(mark 2 1)", "(mark 1 2)", "(mark 3 3)")
+    thought = gamelore.think(position, simulations=500, seed=3)
+    best = thought.moves["xplayer"][0]
+    assert (best.move, best.proved, best.low, best.plies) == ("(mark 1 3)", True, 100, 1)
+    assert thought.is_proved
+    assert "; proved" in thought.effort
+    assert thought.line == (("(mark 1 3)", "noop"),)
+    again = gamelore.think(position, simulations=500, seed=3)
+    assert (again.moves, again.line) == (thought.moves, thought.line)
+
+
+def test_think_may_be_limited_by_time() -> None:
+    thought = gamelore.think(gamelore.load("connectfour").start(), seconds=0.05)
+    assert thought.simulations == sum(move.visits for move in thought.moves["red"]) > 0
+
+
+def test_think_needs_a_match_that_goes_on() -> None:
+    over = played("tictactoe", "(mark 1 1)", "(mark 2 1)", "(mark 1 2)", "(mark 3 3)", "(mark 1 3)")
+    with pytest.raises(gamelore.GameloreError, match="expected a position in which the match goes on"):
+        gamelore.think(over)

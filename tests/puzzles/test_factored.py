@@ -1,0 +1,146 @@
+"""Puzzles that are searched by parts: sums by hand, their solutions, and solutions that the rules do not allow."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gamelore import Game, load
+from gamelore.analysis.parts import parts
+from gamelore.players.random_streams import stream
+from gamelore.puzzles.factored import FactoredSearch, alternatives, lockstep
+from gamelore.puzzles.outlook import Reached
+from gamelore.puzzles.portfolio import Exhaustion, PuzzleSearch
+
+NUMBERS = "".join(f"(after {i} {i + 1})" for i in range(12))
+LANE = """
+(init ({x} 0))
+(<= (next ({x} ?n)) (does robot (go {x})) (true ({x} ?m)) (after ?m ?n))
+(<= (next ({x} ?m)) (true ({x} ?m)) (not (does robot (go {x}))))
+(<= (legal robot (go {x})) (true ({x} ?m)) (after ?m ?n))
+"""
+RACE = f"""
+(role robot) {NUMBERS} {LANE.format(x="a")} {LANE.format(x="b")} {LANE.format(x="c")}
+(<= terminal (true (a 3)) (true (b 4)))
+(<= (goal robot 100) (true (a 3)) (true (b 4)))
+(<= (goal robot 0) (not (true (a 3)))) (<= (goal robot 0) (not (true (b 4))))
+"""  # lane c leads nowhere
+EITHER = RACE.replace("(<= (goal robot 100) (true (a 3)) (true (b 4)))", "(<= (goal robot 100) ok)").replace(
+    "(<= terminal (true (a 3)) (true (b 4)))",
+    "(<= ok (true (c 2))) (<= ok (true (a 3)) (true (b 4))) (<= terminal ok)",
+)
+AT_ONCE = f"""
+(role robot) {NUMBERS} (init (a 0)) (init (b 0)) (length 1) (length 2) (length 3)
+(<= (legal robot (steps ?x ?y)) (length ?x) (length ?y))
+(<= (next (a ?n)) (does robot (steps ?x ?y)) (true (a ?m)) (plus ?m ?x ?n))
+(<= (next (b ?n)) (does robot (steps ?x ?y)) (true (b ?m)) (plus ?m ?y ?n))
+(<= (plus ?m 1 ?n) (after ?m ?n)) (<= (plus ?m 2 ?n) (after ?m ?k) (after ?k ?n))
+(<= (plus ?m 3 ?n) (plus ?m 2 ?k) (after ?k ?n))
+(<= terminal (true (a 4))) (<= terminal (true (b 9)))
+(<= terminal (true (a 12))) (<= terminal (true (b 12)))
+(<= out (true (a ?n)) (not (after ?n 12)))
+(<= (goal robot 100) (true (a 4)) (true (b 9)))
+(<= (goal robot 0) (not (true (a 4)))) (<= (goal robot 0) (not (true (b 9))))
+"""  # both steps are made at once; the first one to arrive ends the match, so both must arrive in the same ply
+SPOILED = RACE.replace("(goal robot 0) (not (true (a 3)))", "(goal robot 0) (true (a 2)) (true (b 2))").replace(
+    "(<= terminal (true (a 3)) (true (b 4)))", "(<= terminal (true (a 3))) (<= terminal (true (b 4)))"
+)  # the first lane that arrives ends the match, so no lane may be finished before the other
+
+
+def by_parts(game: Game) -> PuzzleSearch:
+    search = PuzzleSearch(game, methods=("by parts",))
+    search.begin(game.initial, stream(1))
+    search.run()
+    return search
+
+
+def test_an_alternative_has_a_group_of_parts_for_each_aim() -> None:
+    game = load(RACE)
+    whole = parts(game)
+    (groups,) = alternatives(whole)
+    facts = [{game.fact_text(f) for number in group.parts for f in whole.parts[number].facts} for group in groups]
+    assert sorted(min(own) for own in facts) == ["(a 0)", "(b 0)"], "nothing of lane c"
+
+
+def test_serial_groups_are_solved_one_after_the_other() -> None:
+    search = by_parts(load(RACE))
+    assert search.solution is not None
+    assert search.is_proved
+    assert (search.solution.goal, search.solution.method, len(search.solution.actions)) == (100, "by parts", 3 + 4)
+
+
+def test_one_of_the_alternatives_is_enough() -> None:
+    game = load(EITHER)
+    assert [len(groups) for groups in alternatives(parts(game))] == [1, 2]
+    search = by_parts(game)
+    assert search.solution is not None
+    assert search.solution.goal == 100
+
+
+def test_parallel_groups_arrive_in_the_same_ply() -> None:
+    """A needs 2 plies for 4 steps, B 3 plies for 9; so A makes 3 plies, such as 1, 1, 2."""
+    game = load(AT_ONCE)
+    whole = parts(game)
+    assert whole.kind == "parallel"
+    search = by_parts(game)
+    assert search.solution is not None
+    assert (search.solution.goal, len(search.solution.actions)) == (100, 3)
+
+
+def test_a_joined_plan_that_fails_the_check_is_dropped() -> None:
+    search = by_parts(load(SPOILED))
+    assert (search.solution, search.is_running, search.is_proved) == (None, False, False)
+
+
+def test_a_puzzle_of_one_part_is_left_to_the_other_methods() -> None:
+    search = by_parts(load("pegsolitaire"))
+    assert (search.solution, search.is_running) == (None, False)
+
+
+def test_positions_that_differ_in_irrelevant_facts_only_are_one_position() -> None:
+    """The lanes are rings; lane c does not count. So there are 13 * 13 - 1 positions, not 13 times as many."""
+    game = load(
+        RACE.replace("(<= (legal robot (go c)) (true (c ?m)) (after ?m ?n))", "(legal robot (go c))(after 12 0)")
+    )
+    whole = parts(game)
+    assert whole.num_irrelevant == 13
+    kept = Exhaustion(Reached(game, 1 << 20), game.initial, None, whole.relevant)
+    list(kept.steps())
+    everything = Exhaustion(Reached(game, 1 << 20), game.initial, None)
+    list(everything.steps())
+    assert kept.is_complete
+    assert everything.is_complete
+    assert (kept.bound, everything.bound) == (100, 100)
+    assert (kept.reached.num, everything.reached.num) == (168, 13 * 168)
+
+
+def test_a_part_that_may_run_out_of_moves_is_not_irrelevant() -> None:
+    """The last step on lane c may be the only way to let a ply pass."""
+    whole = parts(load(RACE))
+    facts = [whole.game.fact_text(fact) for part in whole.parts for fact in part.facts]
+    held = {fact for fact in facts if whole.game.state([fact]) @ np.ones(1, np.uint64) & whole.relevant[0]}
+    assert "(c 11)" in held
+
+
+SOLVED = {"asteroidsParallel": 10, "blocksWorldParallel": 3, "blocksWorldSerial": 6, "incredible": 13}
+
+
+@pytest.mark.parametrize("name", SOLVED)
+def test_sums_of_the_public_repository(shared: Path, name: str) -> None:
+    game = load(shared / "games" / f"{name}.kif")
+    search = by_parts(game)
+    assert search.solution is not None
+    position = game.start()
+    for action in search.solution.actions.tolist():
+        position = position.play(game.move_text(0, action))
+    assert position.is_terminal
+    assert list(position.goals.values()) == [100]
+    assert len(search.solution.actions) == SOLVED[name]
+
+
+def test_lockstep_gives_up_when_a_group_has_no_positions_left() -> None:
+    game = load(AT_ONCE.replace("(true (b 9))", "(true (b 5))").replace("(true (a 4))", "(true (a 1))"))
+    whole = parts(game)
+    assert by_parts(game).solution is None
+    assert list(FactoredSearch(whole, PuzzleSearch).steps(game.initial, np.uint64(1)))
+    assert list(lockstep([], game.initial)) == []

@@ -1,0 +1,255 @@
+"""Solutions of small games in the startclock: slices, games that are given up, and the moves that solutions advise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from time import monotonic
+from typing import NoReturn
+
+import numpy as np
+import pytest
+
+from gamelore import Game, Position, load
+from gamelore.catalogue import play_matches, player
+from gamelore.matches.match import MatchState
+from gamelore.players.player import Turn
+from gamelore.players.position_graph import PositionGraph
+from gamelore.players.random_streams import stream
+from gamelore.search import solving as module
+from gamelore.search.champion import Gamelore, _hardest
+from gamelore.search.choice import MoveReport
+from gamelore.search.solving import Solving, advised, may_be_solved
+from gamelore.search.thinking import Search
+from gamelore.solver.solution import solve, stored
+
+MEMORY = 256 << 20
+
+
+@pytest.fixture
+def unstored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No file of an earlier test is used."""
+    monkeypatch.setattr(module, "stored", lambda game: None)
+
+
+def solved(game: Game) -> Solving:
+    solving = Solving(game, MEMORY)
+    solving.run()
+    assert solving.is_done
+    return solving
+
+
+def turn_of(state: MatchState, role: int, seconds: float = 0.01) -> Turn:
+    return replace(state.turn(role, stream(1)), deadline=monotonic() + seconds)
+
+
+@pytest.mark.usefixtures("unstored")
+def test_slices_give_the_solution_of_the_solver() -> None:
+    game = load("othello4")
+    solving, slices = Solving(game, MEMORY), 0
+    while not solving.is_done:
+        solving.run(monotonic())  # so each slice ends at the next step
+        slices += 1
+    assert slices > 1
+    expected = solve(game, cache=False)
+    assert solving.solution is not None
+    assert (solving.solution.values, solving.solution.distance) == (expected.values, expected.distance)
+    assert np.array_equal(solving.solution.goals, expected.goals)
+
+
+@pytest.mark.parametrize("name", ["goofspiel", "connectfour"])
+def test_games_that_are_given_up(name: str) -> None:
+    """One has moves at the same time, the other more positions than fit."""
+    solving = solved(load(name))
+    assert solving.solution is None
+    solving.run()
+
+
+def test_games_of_another_form_are_not_tried() -> None:
+    assert may_be_solved(load("tictactoe"))
+    assert not may_be_solved(load("tictactoe3p"))
+    assert not may_be_solved(load("pegsolitaire"))
+    assert not may_be_solved(load("tictactoe", engine="reasoner"))
+    assert not may_be_solved(load(load("tictactoe").rulesheet.text.replace("oplayer", "random")))
+
+
+@pytest.mark.usefixtures("unstored")
+def test_a_solution_that_is_not_wanted_any_more_is_given_up() -> None:
+    solving = Solving(load("connect3"), MEMORY)
+    solving.run(monotonic())
+    solving.close()
+    assert solving._thread is not None
+    solving._thread.join(60)
+    assert solving.is_done
+    assert solving.solution is None
+
+
+def test_an_error_of_the_solver_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object, **__: object) -> NoReturn:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(module, "stored", fails)
+    with pytest.raises(ZeroDivisionError):
+        Solving(load("tictactoe"), MEMORY).run()
+
+
+def test_a_stored_solution_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`gamelore solve` has stored it; it is not computed again."""
+    values = solve(load("othello4")).values
+
+    def fails(*_: object, **__: object) -> NoReturn:
+        raise AssertionError("solved again")
+
+    monkeypatch.setattr(module, "solve", fails)
+    game = load("othello4")
+    assert stored(game) is not None
+    solution = solved(game).solution
+    assert solution is not None
+    assert solution.values == values
+    assert stored(load("connectfour")) is None
+
+
+def after(game: Game, *marks: str) -> Position:
+    position = game.start()
+    for mark in marks:
+        position = position.play([mark if mark in moves else "noop" for moves in position.legal.values()])
+    return position
+
+
+def advice_in(game: Game, position: Position) -> tuple[module.SolvedChoice, dict[str, float], list[str]]:
+    """What the solution advises to the role that chooses, with the slips by move, and the role's moves."""
+    role = next(index for index, moves in enumerate(position.legal.values()) if len(moves) > 1)
+    solution = solved(game).solution
+    assert solution is not None
+    advice = advised(solution, game, game.state(sorted(position.facts)), role)
+    assert advice is not None
+    moves = list(position.legal.values())[role]
+    return advice, {moves[index]: slip for index, slip in zip(advice.moves, advice.slips, strict=True)}, moves
+
+
+def test_only_the_centre_answers_a_corner() -> None:
+    game = load("tictactoe")
+    advice, slips, _ = advice_in(game, after(game, "(mark 1 1)"))
+    assert not advice.is_won
+    assert list(slips) == ["(mark 2 2)"]
+    # x has 7 moves, none of which loses: o gets 50 after each
+    assert slips["(mark 2 2)"] == 50
+
+
+def test_slips_are_the_mean_over_replies() -> None:
+    """All nine first moves of x draw. A corner has one right reply of eight, and o loses after the other seven.
+
+    After the centre, the four corners draw and the four edges lose.
+    """
+    game = load("tictactoe")
+    _, slips, _ = advice_in(game, game.start())
+    assert len(slips) == 9
+    assert slips["(mark 1 1)"] == pytest.approx((50 + 7 * 100) / 8)
+    assert slips["(mark 2 2)"] == pytest.approx((4 * 50 + 4 * 100) / 8)
+
+
+def test_a_win_has_the_distance_to_its_end() -> None:
+    """x has two in a row: it wins in one ply, or later with other moves that keep the win."""
+    game = load("tictactoe")
+    advice, slips, moves = advice_in(game, after(game, "(mark 1 1)", "(mark 2 1)", "(mark 1 2)", "(mark 3 3)"))
+    assert advice.is_won
+    fastest = int(advice.moves[advice.plies.argmin()])
+    assert moves[fastest] == "(mark 1 3)"
+    assert advice.plies.min() == 0
+    assert slips["(mark 1 3)"] == 100
+
+
+def test_positions_out_of_reach_have_no_advice() -> None:
+    game = load("tictactoe")
+    solution = solved(game).solution
+    assert solution is not None
+    facts = [f"(cell {row} {column} b)" for row in (1, 2, 3) for column in (1, 2, 3)]
+    assert advised(solution, game, game.state([*facts, "(control oplayer)"]), 1) is None
+
+
+def test_visits_and_slips_choose_among_moves_that_keep_the_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shares of visits 0.6, 0.3 and 0.1, and results of replies 0.5, 0.9 and 0.95: the sums are 1.1, 1.2 and 1.05."""
+    visits = [900, 60, 30, 0, 10]
+    reports = [MoveReport(index, count, 50.0, 0, 100, None, False) for index, count in enumerate(visits)]
+    search = Search(load("tictactoe"))
+    monkeypatch.setattr(Search, "moves", lambda self, role: reports)
+    advice = module.SolvedChoice(np.array([1, 2, 4]), False, np.array([50.0, 90.0, 95.0]), np.array([-1, -1, -1]))
+    assert _hardest(advice, search, 0, stream(2)) == 2
+
+
+@pytest.mark.parametrize(
+    "players", [("gamelore:solve=yes,simulations=20", "perfect"), ("perfect", "gamelore:solve=yes,simulations=20")]
+)
+def test_it_plays_the_solution(players: tuple[str, str]) -> None:
+    """Connect3 is a win for the first player in nine plies, othello4 one for the second in twelve.
+
+    Against perfect play, the player wins within this distance, and exactly then.
+    """
+    for name in ("connect3", "othello4"):
+        game = load(name)
+        solution = solve(game)
+        played = play_matches(game, players, 3)
+        assert {record.goals for record in played} == {solution.values}
+        wins = solution.values[players.index("gamelore:solve=yes,simulations=20")] == 100
+        lengths = {len(record.moves) for record in played}
+        assert lengths == {solution.distance} if wins else max(lengths) <= solution.distance
+
+
+def test_it_does_not_lose_a_drawn_position() -> None:
+    spec = "gamelore:solve=yes,simulations=2"
+    for players in ([spec, "perfect"], ["perfect", spec]):
+        assert {record.goals for record in play_matches(load("tictactoe"), players, 10)} == {(50, 50)}
+    assert play_matches(load("tictactoe"), [spec, "random"], 5) == play_matches(load("tictactoe"), [spec, "random"], 5)
+
+
+@pytest.mark.usefixtures("unstored")
+def test_it_solves_in_the_startclock_and_then_needs_no_search() -> None:
+    thinker, state = player("gamelore:teaching=0"), MatchState(PositionGraph(load("othello4")))
+    assert isinstance(thinker, Gamelore)
+    game = state.graph.game
+    thinker.prepare(game, 0)
+    thinker.begin(0, state.started(0))
+    solving = thinker._solving
+    assert solving is not None
+    assert not solving.is_done, "only the clock of START is used"
+    while not solving.is_done:
+        assert thinker.ponder(turn_of(state, 0))
+    while state.end is None:
+        role = (
+            next(role for role in state.pending() if state.has_choice(role))
+            if any(map(state.has_choice, (0, 1)))
+            else None
+        )
+        choices = [0, 0]
+        if role is not None:
+            before = thinker._searches[0].num_walks
+            choices[role] = int(thinker.choose(turn_of(state, role, 5.0))[0])
+            assert role == 0 or thinker._searches[0].num_walks == before, "the second role wins by the solution"
+        state.play(choices)
+    assert tuple(state.goals) == (0, 100)
+
+
+def test_without_a_startclock_games_are_solved_only_if_told_so() -> None:
+    for spec, is_solved in (("gamelore", False), ("gamelore:solve=yes", True), ("gamelore:solve=no", False)):
+        thinker, state = player(spec), MatchState(PositionGraph(load("tictactoe")))
+        assert isinstance(thinker, Gamelore)
+        thinker.begin(0, state.started(0))
+        assert (thinker._solving is not None) == is_solved
+        if spec == "gamelore:solve=no":
+            thinker.prepare(state.graph.game, 0)
+            assert thinker._solving is None
+
+
+@pytest.mark.usefixtures("unstored")
+def test_another_game_ends_the_solution_of_the_last_one() -> None:
+    thinker = player("gamelore:teaching=0")
+    assert isinstance(thinker, Gamelore)
+    first, second = (MatchState(PositionGraph(load(name))) for name in ("connect3", "othello4"))
+    thinker.prepare(first.graph.game, 0)
+    solving = thinker._solving
+    thinker.ponder(turn_of(first, 0))
+    thinker.prepare(second.graph.game, 0)
+    assert thinker._solving is not solving
+    assert solving is not None
+    assert solving._thread is not None
+    solving._thread.join(60)
+    assert solving.is_done
