@@ -1,6 +1,7 @@
 """The benchmarks that need nothing beside gamelore still run. Their figures are not looked at."""
 
 import csv
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import gamelore
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(gamelore.__file__).parents[1])}  # absolute: the folder is another
 
 
 def test_network(tmp_path: Path) -> None:
@@ -29,3 +31,9 @@ def test_puzzles(tmp_path: Path) -> None:
     assert [(row["sheet"], row["goal"], row["proved"]) for row in rows] == [("pegsolitaire", "100", "True")]
     again = subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, text=True)
     assert "| pegsolitaire |" not in again.stdout, "it is in the table already"
+
+
+def test_proofs(tmp_path: Path) -> None:
+    command = [sys.executable, BENCHMARKS / "proofs.py", "--positions", "20", "--games", "tictactoe,capturego3"]
+    done = subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT)
+    assert "20 positions of 2 games, 0 contradictions" in done.stdout
