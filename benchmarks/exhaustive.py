@@ -165,6 +165,10 @@ class SolvedValues:
         goals = self._solution.look_up(states)[0]
         return goals, goals
 
+    def distances(self, states: States) -> NDArray[np.int32]:
+        """Return the numbers of plies to the end if one role forces it, int32[n]; see `Solution.look_up`."""
+        return self._solution.look_up(states)[1]
+
 
 Values = SolvedValues | Outcomes
 

@@ -1,11 +1,12 @@
 """Measure how many tactics a player finds within a time: `python benchmarks/tactics.py --sheets FOLDER`.
 
-A *tactic* is a position of a public game in which few moves keep the value: at most a third of the legal moves, none of
-which ends the match at once. The file tactics.json next to this one has 200 of them with the moves that keep the value,
-so that measuring needs no solver. A player answers each with an empty tree, without stored solutions. Its process runs
-on one core, and its clock is its own CPU time, so that other work on the machine makes no difference. The code of the
-game is compiled, and a move is made for practice, before the first answer. Rows by game say how many answers keep the
-value and how much CPU time they took. The exit code is 1 if under 95 % are right.
+A *tactic* is a position in which few moves keep the value: at most a third of the legal moves, none of which ends the
+match at once. One of them wins within DEPTH plies, or all other moves are refuted within DEPTH plies, with best play on
+both sides. The file tactics.json next to this one has 200 of them with the moves that keep the value, so that measuring
+needs no solver. A player answers each with an empty tree, without stored solutions. Its process runs on one core, and
+its clock is its own CPU time, so that other work on the machine makes no difference. The code of the game is compiled,
+and a move is made for practice, before the first answer. Rows by game say how many answers keep the value, and how much
+CPU time they took. The exit code is 1 if under 95 % are right.
 
     python benchmarks/tactics.py --sheets FOLDER
     python benchmarks/tactics.py --sheets FOLDER --player gamelore:seconds=0.2,threads=1,teaching=4000000
@@ -47,19 +48,21 @@ from gamelore.players.uct import SearchSettings, search
 
 FILE = Path(__file__).with_name("tactics.json")
 GAMES = {  # shipped or public sheet -> (number of tactics, ply at which ends begin; 0 if the solver solves the game)
-    **dict.fromkeys(("nim4", "chomp", "sheepAndWolf", "double_tictactoe_dengji"), (24, 0)),
-    **dict.fromkeys(("fivemensmorris", "breakthrough:width=4"), (24, 0)),
-    **dict.fromkeys(("connect3", "othello4"), (14, 0)),
-    **{"connectFour": (14, 30), "ticTacToeLargeSuicide": (14, 12)},
+    **dict.fromkeys(("nim4", "chomp", "double_tictactoe_dengji", "fivemensmorris"), (30, 0)),
+    **dict.fromkeys(("sheepAndWolf", "breakthrough:width=4"), (24, 0)),
+    **dict.fromkeys(("connect3", "othello4"), (8, 0)),
+    **{"connectFour": (8, 30), "ticTacToeLargeSuicide": (8, 12)},
 }
 SECONDS = 0.2
 PLAYER = f"gamelore:seconds={SECONDS},threads=1"
 UCT = f"uct:seconds={SECONDS}"
 FEW = 1 / 3  # of the legal moves keep the value
+DEPTH = 12  # plies in which the best move wins, or all that do not keep a draw or a loss are refuted
+MIDDLE = 50
 MISSED = 0.75  # wanted share of tactics that uct gets wrong
-TRIED = 50  # most candidates of a game that uct tries with all its time
+TRIED = 2.1  # most candidates that uct tries with all its time, for each tactic of a game
 WEAK = SearchSettings(simulations=500)
-CANDIDATES, OF_ENDS = 3000, 60  # of a game before the weak search, as a whole or from ends
+CANDIDATES, OF_ENDS = 500, 40  # of a game before the weak search, as a whole or from ends
 FROM_ONE = 8  # candidates from one match, or from one end
 CONTINUATIONS = 20  # matches from an end
 EARLY = 6  # plies of a match from an end in which candidates are looked for
@@ -204,11 +207,15 @@ def tactics_in(end: End, states: Sequence[State], joints: Sequence[Joint], sheet
     """Yield the tactics of a match."""
     game, moves = end.game, expanded(end.game, np.array(states))
     texts, values = texts_of(game, states, joints), end.values.bounds(moves.states)[0]
-    is_over = game.evaluate(moves.states)[0]
+    is_over, distances = game.evaluate(moves.states)[0], end.values.distances(moves.states)
     for index, state in enumerate(states):
         children, role = moves.parents == index, int(moves.mover[index])
         keeps = values[children, role] == values[children, role].max()
-        if keeps.sum() <= FEW * len(keeps) and not is_over[children][keeps].any():
+        wins = values[children, role].max() > MIDDLE
+        is_short = (
+            distances[children][keeps].min() < DEPTH if wins else distances[children][~keeps].max(initial=0) < DEPTH
+        )
+        if keeps.sum() <= FEW * len(keeps) and is_short and not is_over[children][keeps].any():
             legal = game.position(game.facts(state)).legal[game.roles[role]]
             keep = tuple(move for move, is_kept in zip(legal, keeps.tolist(), strict=True) if is_kept)
             yield Tactic(sheet, end.before + texts[:index], keep, len(legal))
@@ -244,10 +251,10 @@ def made(game: Game, sheet: str, seed: int, source: Path) -> list[Tactic]:
     hard, easy = list[Tactic](), list[Tactic]()
     for number, tactic in enumerate(islice(candidates(game, sheet, ply, seed), OF_ENDS if ply else CANDIDATES)):
         (hard if is_hard(game, tactic, number) else easy).append(tactic)
-        if len(hard) == TRIED:
+        if len(hard) >= TRIED * size:
             break
     missed, others = list[Tactic](), list[Tactic]()
-    for answer in answers(game, [*hard, *easy][:TRIED], UCT, source):
+    for answer in answers(game, [*hard, *easy][: int(TRIED * size)], UCT, source):
         (others if answer.is_right else missed).append(replace(answer.tactic, is_missed=not answer.is_right))
         if len(missed) >= MISSED * size and len(missed) + len(others) >= size:
             break
