@@ -239,7 +239,7 @@ def candidates(game: Game, sheet: str, ply: int, seed: int) -> Iterator[Tactic]:
 def is_hard(game: Game, tactic: Tactic, number: int) -> bool:
     """Return whether the weak search gets a tactic wrong."""
     position = tactic.position(game)
-    weak = search(game, position.state[None], stream(number)[None], WEAK)
+    weak = search(game, position.state[None], np.array([stream(number)]), WEAK)
     role = game.roles.index(mover(position))
     visits = weak.visits[weak.offsets[role] : weak.offsets[role + 1]]
     return position.legal[game.roles[role]][int(visits.argmax())] not in tactic.keep
@@ -305,7 +305,7 @@ def main(
     """Measure tactics; exit with 1 if too few answers are right."""
     wanted = games.split(",") if games else None
     if is_making:
-        make(sheets, wanted or GAMES, seed, source, file)
+        make(sheets, wanted or list(GAMES), seed, source, file)
         return
     tactics = [tactic for tactic in read(file) if wanted is None or tactic.sheet in wanted]
     given = measure(sheets, tactics, player, source)
