@@ -1,13 +1,22 @@
 """The benchmarks that need nothing beside gamelore still run. Their figures are not looked at."""
 
 import csv
+import json
+import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 import gamelore
+from gamelore.game.game import Game
+from gamelore.solver.solution import solve
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(gamelore.__file__).parents[1])}  # absolute: the folder is another
 
 
 def test_network(tmp_path: Path) -> None:
@@ -36,3 +45,75 @@ def test_puzzles(tmp_path: Path) -> None:
     assert [(row["sheet"], row["goal"], row["proved"]) for row in rows] == [("pegsolitaire", "100", "True")]
     again = subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, text=True)
     assert "| pegsolitaire |" not in again.stdout, "it is in the table already"
+
+
+def test_proofs(tmp_path: Path) -> None:
+    command = [sys.executable, BENCHMARKS / "proofs.py", "--positions", "20", "--games", "tictactoe,capturego3"]
+    done = subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT)
+    assert "20 positions of 2 games, 0 contradictions" in done.stdout
+
+
+TACTICS: list[dict[str, Any]] = json.loads((BENCHMARKS / "tactics.json").read_text(encoding="ascii"))
+
+
+def test_the_stored_tactics_are_what_the_issue_asks_for() -> None:
+    games = Counter(tactic["sheet"] for tactic in TACTICS)
+    assert len(TACTICS) == 200
+    assert len(games) == 10
+    assert max(games.values()) <= 30
+    assert sum(tactic["is_missed"] for tactic in TACTICS) >= 100, "by uct, in 0.2 s"
+    assert all(1 <= len(tactic["keep"]) <= tactic["legal"] / 3 for tactic in TACTICS)
+    assert len({(tactic["sheet"], *tactic["moves"]) for tactic in TACTICS}) == 200
+
+
+@pytest.mark.parametrize("name", ["othello4", "nim4", "chomp"])
+def test_stored_moves_keep_the_solved_value(name: str, request: pytest.FixtureRequest) -> None:
+    shipped = name == "othello4"
+    game = gamelore.load(name if shipped else request.getfixturevalue("shared") / "games" / f"{name}.kif")
+    for tactic in TACTICS:
+        if tactic["sheet"] == name:
+            assert keeping(game, tactic["moves"]) == set(tactic["keep"])
+
+
+def keeping(game: Game, moves: list[str]) -> set[str]:
+    """The moves that keep the value after some moves of those who have a choice, by the solver."""
+    position, solution = game.start(), solve(game)
+    for move in moves:
+        own = {role: legal[0] if len(legal) == 1 else move for role, legal in position.legal.items()}
+        if all(len(legal) == 1 for legal in position.legal.values()):
+            assert move in own.values()
+        position = position.play(own)
+    role, legal = max(position.legal.items(), key=lambda item: len(item[1]))
+    forced = {other: own[0] for other, own in position.legal.items()}
+    later = [position.play(forced | {role: move}) for move in legal]
+    assert not any(end.is_terminal and end.goals[role] == 100 for end in later), "no win in one ply"
+    index = game.roles.index(role)
+    value = solution.look_up(position.state[None])[0][0, index]
+    values = [solution.look_up(after.state[None])[0][0, index] for after in later]
+    return {move for move, reached in zip(legal, values, strict=True) if reached == value}
+
+
+def test_tactics(tmp_path: Path) -> None:
+    options = ["--sheets", tmp_path, "--games", "othello4", "--player", "gamelore:simulations=300,threads=1"]
+    command = [sys.executable, BENCHMARKS / "tactics.py", *options]
+    done = subprocess.run(command, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT)
+    asked = sum(tactic["sheet"] == "othello4" for tactic in TACTICS)
+    right, wrong = done.stdout.count(f" of {asked} right"), done.stdout.count("wrong: ")
+    assert right == 1, done.stderr
+    assert done.returncode == (asked - wrong < 0.95 * asked)
+
+
+def test_openspiel_matches(shared: Path, tmp_path: Path) -> None:
+    pytest.importorskip("pyspiel", reason="open_spiel is not installed")
+    script, sheets = BENCHMARKS / "openspiel_matches.py", ["--sheets", shared / "games"]
+    command = [sys.executable, script, *sheets, "--check", "--matches", "2"]
+    done = subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT)
+    assert done.stdout.count(" positions compared, equal") == 5
+    table = tmp_path / "rows.csv"
+    options = ["--games", "breakthroughSmall", "--seconds", "0.001", "--matches", "2", "--csv", table]
+    for _ in range(2):
+        subprocess.run([sys.executable, script, *sheets, *options], check=True, cwd=tmp_path, env=ENVIRONMENT)
+    with table.open(encoding="ascii", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["number"] for row in rows] == ["0", "1"], "the second run has nothing to play"
+    assert all(row["score"] in ("0.0", "1.0") and float(row["theirs"]) > 0 for row in rows)
