@@ -9,7 +9,7 @@ and a move is made for practice, before the first answer. Rows by game say how m
 CPU time they took. The exit code is 1 if under 95 % are right.
 
     python benchmarks/tactics.py --sheets FOLDER
-    python benchmarks/tactics.py --sheets FOLDER --player gamelore:seconds=0.2,threads=1,teaching=4000000
+    python benchmarks/tactics.py --sheets FOLDER --player gamelore:seconds=0.2,threads=1,nimbers=no,teaching=4000000
     python benchmarks/tactics.py --sheets FOLDER --player uct:seconds=0.2 --source OLD/src --least 0
 
 `--make` draws new positions and overwrites the file (--source: the `src` of commit 401fbf9). Positions come from

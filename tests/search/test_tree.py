@@ -75,29 +75,47 @@ def check(tree: Tree) -> None:
     assert terminal[ended].all()
     assert (arrays.low[ended] == np.maximum(goals[ended], 0)).all()
     children = np.arange(1, size)
-    parents = nodes[children, PARENT]
-    assert (parents < children).all()
+    parents, edges = nodes[children, PARENT], nodes[children, EDGE]
     joint = np.empty((len(children), game.num_roles), np.int32)
     for role in range(game.num_roles):
         first = nodes[parents, FIRST] + arrays.counts[parents][:, :role].sum(axis=1)
         joint[:, role] = arrays.actions[first + arrays.joint[children, role]]
     assert (game.next(arrays.states[parents], joint) == arrays.states[children]).all()
-    edges = nodes[children, EDGE]
     assert (arrays.child[edges[edges >= 0]] == children[edges >= 0]).all()
+    assert (arrays.layer[parents] < arrays.layer[children]).all()
+    for node in listed[nodes[listed, MOVER] != NOBODY].tolist():
+        check_children(tree, node)
+
+
+def check_children(tree: Tree, node: int) -> None:
+    """Hold the children of a node with a mover against the rules, also those that have another first parent."""
+    arrays, mover = tree.arrays, int(tree.arrays.nodes[node, MOVER])
+    first, count = tree.span(node, mover)
+    moves = np.arange(first, first + count)[arrays.child[first : first + count] >= 0]
+    below = arrays.child[moves]
+    start = arrays.nodes[node, FIRST]
+    joint = np.empty((len(moves), tree.game.num_roles), np.int32)
+    joint[:, :mover] = arrays.actions[start : start + mover]
+    joint[:, mover] = arrays.actions[moves]
+    joint[:, mover + 1 :] = arrays.actions[first + count : first + count + tree.game.num_roles - mover - 1]
+    assert (
+        tree.game.next(np.repeat(arrays.states[node][None], len(moves), axis=0), joint) == arrays.states[below]
+    ).all()
+    assert (arrays.layer[below] > arrays.layer[node]).all()
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", GAMES)
 def test_the_tree_agrees_with_the_rules(name: str, way: str) -> None:
-    tree = planted(load(name), 1500, way)
+    tree = planted(load(name), 1000, way)
     check(tree)
-    assert tree.arrays.nodes[0, VISITS] == 1500
+    assert tree.arrays.nodes[0, VISITS] == 1000
 
 
 @pytest.mark.parametrize("name", GAMES)
 def test_advance_keeps_what_is_below(name: str) -> None:
     game = load(name)
-    tree = planted(game, 1500)
+    tree = planted(game, 1000)
     for _ in range(3):
         arrays = tree.arrays
         size = tree.num_nodes

@@ -54,6 +54,7 @@ SEEN, LISTED, PROVED = 0, 1, 2
 # Indices of `TreeArrays.size`. NUM_SLOTS: number of the first slots that are in use. NUM_STORED: number of full slots.
 NUM_NODES, NUM_MOVES, NUM_LISTED, NUM_ROOTS, NUM_SLOTS, NUM_STORED = range(6)
 _FIRST_SLOTS = 1 << 12
+_SLOTS_BEFORE_NEXT = 16  # for each node, when the hash table grows: storing all nodes again takes time
 _MOST_LAYERS = 1 << 16
 HIGHEST_GOAL = 100
 MOVES_BY_REASONER = 4096
@@ -395,12 +396,12 @@ def _is_end(tree: TreeArrays, node: int) -> bool:
 
 @kernel_without_refcounts
 def fill_slots(tree: TreeArrays) -> None:
-    """Store all nodes that can be transpositions in an empty hash table that is large enough for twice as many.
+    """Store all nodes that can be transpositions in an empty hash table with room for eight times as many.
 
     These are nodes below a move of a mover which have been computed for a walk, and so have a state.
     """
     count = int(tree.size[NUM_SLOTS])
-    while count < min(4 * tree.size[NUM_NODES], tree.slots.size):
+    while count < min(_SLOTS_BEFORE_NEXT * tree.size[NUM_NODES], tree.slots.size):
         count *= 2
     _empty_slots(tree, count)
     for node in range(tree.size[NUM_ROOTS], tree.size[NUM_NODES]):
@@ -441,6 +442,10 @@ def _reach(tree: TreeArrays, node: int, parent: int, edge: int, new: I32, reache
         return count
     new[node] = 0
     tree.nodes[node, PARENT], tree.nodes[node, EDGE] = parent, edge
+    if edge >= 0:
+        mover = int(tree.nodes[parent, MOVER])
+        for role in range(tree.counts.shape[1]):
+            tree.joint[node, role] = edge - mover - tree.nodes[parent, FIRST] if role == mover else 0
     reached[count] = node
     return count + 1
 

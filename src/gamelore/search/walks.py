@@ -312,7 +312,6 @@ def _value(tree: TreeArrays, batch: WalkBatch, walks: int, playouts: int, goals:
 
 
 @inlined
-@inlined
 def _learns_guess(tree: TreeArrays, node: int, edge: int, parent: int, total: int) -> bool:
     """Bring the minimax value of a move to a transposition up to date; return whether it changes."""
     if tree.nodes[node, STAGE] == PROVED:
