@@ -160,8 +160,9 @@ class NativeGrower:
         """See `Grower.grow`."""
         settings = self._settings
         limits = settings.least, settings.share, settings.leaves, settings.playouts
-        limits += settings.transpositions, settings.scout
-        task = tree.arrays, self._batch, self._scouts, self._code, self.prior, self._rule, settings.exploration, *limits
+        ways = settings.transpositions, settings.scout
+        tools = self._batch, self._scouts, self._code, self.prior, self._rule
+        task = tree.arrays, *tools, settings.exploration, *limits, *ways
         return Grown(*_grow(*task, key, walks, *batches, tree.tops, tree.total))
 
 
