@@ -54,7 +54,7 @@ GAMES = {  # shipped or public sheet -> (number of tactics, ply at which ends be
     **{"connectFour": (8, 30), "ticTacToeLargeSuicide": (8, 12)},
 }
 SECONDS = 0.2
-PLAYER = f"gamelore:seconds={SECONDS},threads=1"
+PLAYER = f"gamelore:seconds={SECONDS},threads=1,nimbers=no"
 UCT = f"uct:seconds={SECONDS}"
 FEW = 1 / 3  # of the legal moves keep the value
 DEPTH = 12  # plies in which the best move wins, or all that do not keep a draw or a loss are refuted
