@@ -8,7 +8,7 @@ from gamelore.players.random_streams import stream
 from gamelore.search.growth import EngineGrower, Grower
 from gamelore.search.native_growth import grower
 from gamelore.search.settings import GrowthSettings
-from gamelore.search.tree import EDGE, FIRST, MOVER, NUM_NODES, PARENT, PROVED, STAGE, VISITS, Tree
+from gamelore.search.tree import EDGE, FIRST, LISTED, MOVER, NUM_NODES, PARENT, PROVED, STAGE, VISITS, Tree
 
 # Two players add 1 or 2 to a sum in turn; who reaches 6 wins. The sum 3 is reached by 1 + 2 and by 2 + 1, and also by
 # 1 + 1 + 1, but then it is the other player's turn.
@@ -126,6 +126,39 @@ def test_nodes_keep_a_parent_when_others_are_dropped(name: str) -> None:
         assert len(states(tree)) - len(set(states(tree))) <= len(states(tree)) // 100
         growing = grower(game, GrowthSettings())
         growing.grow(tree, 1000, stream(2), (0, 1000))
+
+
+def open_wins(tree: Tree) -> dict[int, int]:
+    """Moves to a proved win in nodes that are not proved, with their visits, by node."""
+    arrays, wins = tree.arrays, {}
+    for node in np.flatnonzero(arrays.nodes[: tree.num_nodes, STAGE] == LISTED).tolist():
+        mover = int(arrays.nodes[node, MOVER])
+        first, count = tree.span(node, mover)
+        below = arrays.child[first : first + count]
+        won = np.flatnonzero((below >= 0) & (arrays.low[below, mover] == 100))
+        if len(won):
+            wins[node] = int(arrays.visits[first + won].sum())
+    return wins
+
+
+def test_a_parent_that_becomes_the_first_one_learns_of_a_proof() -> None:
+    """A walk to a proved win proves the parent, also if the parent that learned of the proof was dropped."""
+    game = load("connectfour")
+    tree, growing = grown(game, 15_000), grower(game, GrowthSettings())
+    seen = 0
+    for ply in range(24):
+        mover = int(tree.arrays.nodes[0, MOVER])
+        first, count = tree.span(0, mover)
+        choices = np.zeros(game.num_roles, np.int32)
+        choices[mover] = int(tree.arrays.visits[first : first + count].argmax())
+        if not tree.advance(choices) or tree.arrays.nodes[0, STAGE] == PROVED:
+            break
+        before = open_wins(tree)
+        growing.grow(tree, 4000, stream(ply), (0, 1000))
+        after = open_wins(tree)
+        seen += len(before)
+        assert all(after[node] == visits for node, visits in before.items() if node in after)
+    assert seen > 0
 
 
 def test_both_ways_to_grow_find_the_same_transpositions() -> None:

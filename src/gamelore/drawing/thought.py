@@ -235,19 +235,20 @@ def thought_text(thought: Thought, *, width: int = 100) -> str:
     boards = text_boards(thought.position.game)
     marks = {
         way.target: move.value
-        for _, moves in thought.moves.items()
-        for move, way in reversed(list(_ways(boards, thought.position, moves)))
+        for role, moves in thought.moves.items()
+        for move, way in reversed(list(_ways(boards, thought.position, role, moves)))
         if boards.is_empty(boards.lay(thought.position.facts), way.target)
     }
     return "\n".join(state_text(boards, thought.position.facts, width, marks).lines(width))
 
 
-def _ways(boards: Boards, position: Position, moves: Sequence[MoveThought]) -> Iterator[tuple[MoveThought, Way]]:
+def _ways(
+    boards: Boards, position: Position, role: str, moves: Sequence[MoveThought]
+) -> Iterator[tuple[MoveThought, Way]]:
     """Yield the best moves of a role that show on the boards, with the places where they act."""
     before = boards.lay(position.facts)
     for move in moves[:MOST_LABELS]:
-        legal = next(legal for legal in position.legal.values() if len(legal) > 1 and move.move in legal)
-        joint = [move.move if other is legal else other[0] for other in position.legal.values()]
+        joint = [move.move if name == role else legal[0] for name, legal in position.legal.items()]
         way = way_of(boards, before, boards.lay(position.play(joint).facts), move.move)
         if way is not None:
             yield move, way
@@ -256,9 +257,9 @@ def _ways(boards: Boards, position: Position, moves: Sequence[MoveThought]) -> I
 def _marks(boards: Boards, thought: Thought) -> Iterator[Mark]:
     """Yield the marks of the best moves, the best one last, so that it covers the others."""
     before, taken = boards.lay(thought.position.facts), set[Place]()
-    for moves in thought.moves.values():
+    for role, moves in thought.moves.items():
         total, marks = sum(move.visits for move in moves) or 1, list[Mark]()
-        for move, way in _ways(boards, thought.position, moves):
+        for move, way in _ways(boards, thought.position, role, moves):
             share, is_beside = move.visits / total, not boards.is_empty(before, way.target)
             texts = () if way.target in taken else (move.value,) if is_beside else (move.value, f"{share:.0%}")
             taken.add(way.target)

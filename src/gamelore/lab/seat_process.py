@@ -94,11 +94,16 @@ class _Seat:
         return {}
 
     def ponder(self) -> bool:
-        """Let the player think for a moment; return whether it did."""
+        """Let the player think for a moment; return whether it did. After an error it does not think ahead any more."""
         if not self.ponders or self.match.end is not None:
             return False
         turn = replace(self.match.turn(self.role, self.key), deadline=monotonic() + PONDERING)
-        return bool(self.player.ponder(turn))
+        try:
+            return bool(self.player.ponder(turn))
+        except Exception:
+            traceback.print_exc()
+            self.ponders = False
+            return False
 
     def play(self, moves: Sequence[str] | None, seconds: float | None) -> dict[str, Any]:
         """Make the last joint move, and return the player's next move."""

@@ -401,8 +401,8 @@ class ProcessSeat(DuelSeat):
         super().is_over(log)
         if log is not None:
             log.parent.mkdir(parents=True, exist_ok=True)
-            self._log.seek(0)
-            log.write_bytes(self._log.read())
+            # with an offset of its own, because the process writes at the offset of the file
+            log.write_bytes(os.pread(self._log.fileno(), os.fstat(self._log.fileno()).st_size, 0))
 
     async def _ask(self, do: str, **arguments: Any) -> dict[str, Any]:
         """Return the reply to a request; skip replies to earlier requests, which came too late."""

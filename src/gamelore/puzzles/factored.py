@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _MOST_ALTERNATIVES = 16
 _MOST_STATES = 1 << 17  # of a ply of a group in a parallel game
+_MOST_BYTES = 1 << 28  # of all plies of a group in a parallel game
 _EXPANDED_AT_ONCE = 1 << 10  # positions of a group in a parallel game
 _MOST_WAITS = 512  # plies after a solution, until the match ends
 _MOST_PLIES = 400  # of a parallel game
@@ -164,14 +165,14 @@ def alternatives(whole: Parts) -> list[list[PartGroup]]:
     circuit = whole.game.circuit
     if whole.kind == "one" or circuit is None:
         return []
-    aim, found = circuit.outputs["goal"][int(np.argmax(circuit.goals[0]))], list[list[PartGroup]]()
+    aim, several = circuit.outputs["goal"][int(np.argmax(circuit.goals[0]))], list[list[PartGroup]]()
     for part in [literal ^ 1 for literal in conjuncts(circuit, aim ^ 1)][:_MOST_ALTERNATIVES]:
         aims = [literal for literal in conjuncts(circuit, part) if literal != TRUE]
         groups = [PartGroup(tuple(own), _of_parts(whole, own, aims)) for own in whole.joined(aims)]
         groups = [group for group in groups if group.aims]
         if len(groups) > 1 or (groups and len(groups[0].parts) < len(whole.parts)):
-            found.append(groups)
-    return sorted(found, key=lambda groups: sum(len(whole.parts[part].facts) for own in groups for part in own.parts))
+            several.append(groups)
+    return sorted(several, key=lambda groups: sum(len(whole.parts[part].facts) for own in groups for part in own.parts))
 
 
 def _of_parts(whole: Parts, numbers: Sequence[int], literals: Sequence[GateLiteral]) -> tuple[GateLiteral, ...]:
@@ -208,10 +209,12 @@ def lockstep(games: Sequence[PartGame], state: States) -> Generator[int, None, P
         aims = [game.game.evaluate(states)[1][:, 0] == HIGHEST for game, states in zip(games, last, strict=True)]
         if all(own.any() for own in aims):
             return [_plan(own, int(np.argmax(aim))) for own, aim in zip(plies, aims, strict=True)]
-        if max(map(len, last)) > _MOST_STATES or len(plies[0]) > _MOST_PLIES:
+        size = max(sum(array.nbytes for ply in own for array in ply) for own in plies)
+        if max(map(len, last)) > _MOST_STATES or size > _MOST_BYTES or len(plies[0]) > _MOST_PLIES:
             return None
         for game, own in zip(games, plies, strict=True):
             own.append((yield from _next_ply(game.game, own[-1].states)))
+            own[-2] = own[-2]._replace(states=own[-2].states[:0])  # `_plan` needs the parents and the actions only
     return None
 
 

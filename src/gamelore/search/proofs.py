@@ -11,8 +11,8 @@ win and loss only, this is the MCTS-Solver of Winands, Bjornsson & Saito 2008):
                    bounds hold if every role plays for its own goal, however it chooses among equal moves
 
 A move without a child has the bounds 0 and the highest goal. Positions where several roles choose at the same time get
-no bounds from their children. The state contains everything that the rules can depend on, also a step counter, and
-equal states in different branches are different nodes, so a proof never depends on the way to a position.
+no bounds from their children. The state contains everything that the rules can depend on, also a step counter, so a
+proof never depends on the way to a position, and all parents of a transposition may use it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def assess_edge(tree: TreeArrays, node: int, edge: int, parent: int) -> None:
 
 @inlined
 def assess_first_edge(tree: TreeArrays, node: int) -> None:
-    """Call `assess_edge` for the move of the first parent, if a single move leads to the node."""
+    """Call `assess_edge` for the move of the first parent, unless this is a node without a mover."""
     if tree.nodes[node, EDGE] >= 0:
         assess_edge(tree, node, int(tree.nodes[node, EDGE]), int(tree.nodes[node, PARENT]))
 

@@ -1,8 +1,9 @@
 """Solutions of small games: computed in slices while the clock runs, and the moves that they advise.
 
-`Solving` computes a solution in a thread that works only while `run` is called, so that it never takes time from the
-choice of a move. It gives up as soon as the game turns out to be too large, or not solvable: roles that choose at the
-same time, three roles, or goals without a constant sum.
+`Solving` computes a solution in a thread that works only while `run` is called, up to the end of a step, so that it
+hardly takes time from the choice of a move. The longest step is the first one, in which random matches and symmetries
+are looked at; games with large circuits are therefore left out. It gives up as soon as the game turns out to be too
+large, or not solvable: roles that choose at the same time, three roles, or goals without a constant sum.
 
 Perfect players lose no points, but not all of their moves are equally good against an opponent who errs. `advised`
 gives the fastest move of a won position. In a drawn or lost position it gives the moves that keep the value, with a
@@ -28,12 +29,14 @@ if TYPE_CHECKING:
     from ..game.game import Game
 
 NUM_ROLES = 2
+_MOST_GATES = 10_000
 _CHANCE = "random"  # a role that draws its moves in GDL-II; best play does not value them
 
 
 def may_be_solved(game: Game) -> bool:
     """Return whether a game has the form that the solver needs, as far as this shows without play."""
-    return game.num_roles == NUM_ROLES and is_native(game) and _CHANCE not in game.roles
+    is_small = game.circuit is not None and game.circuit.num_gates <= _MOST_GATES
+    return is_small and game.num_roles == NUM_ROLES and is_native(game) and _CHANCE not in game.roles
 
 
 class _GivenUp(Exception):
@@ -57,7 +60,8 @@ class Solving:
         self.is_done = False
         self._memory = memory
         self._until = 0.0  # end of the present slice
-        self._may_work, self._rests = threading.Event(), threading.Event()
+        self._changes = threading.Condition()  # of what follows
+        self._rests = False
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
         self._is_wanted = True
@@ -69,20 +73,21 @@ class Solving:
         """
         if self.is_done:
             return
-        self._until = inf if deadline is None else deadline
-        self._rests.clear()
-        self._may_work.set()
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._solve, name="solver", daemon=True)
-            self._thread.start()
-        self._rests.wait(None if deadline is None else max(0.0, deadline - monotonic()))
+        with self._changes:
+            self._until, self._rests = inf if deadline is None else deadline, False
+            self._changes.notify_all()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._solve, name="solver", daemon=True)
+                self._thread.start()
+            self._changes.wait_for(lambda: self._rests, None if deadline is None else max(0.0, deadline - monotonic()))
         if self._failure is not None:
             raise self._failure
 
     def close(self) -> None:
         """Give up."""
-        self._is_wanted, self._until = False, 0.0
-        self._may_work.set()
+        with self._changes:
+            self._is_wanted = False
+            self._changes.notify_all()
 
     def _solve(self) -> None:
         """Compute the solution, or give up. This is the thread."""
@@ -95,15 +100,17 @@ class Solving:
         except BaseException as error:  # `run` raises it
             self._failure = error
         finally:
-            self.is_done = True
-            self._rests.set()
+            with self._changes:
+                self.is_done = self._rests = True
+                self._changes.notify_all()
 
     def _rest(self, stage: str, done: int, of: int) -> None:
-        """Wait for the next slice if the present one is over."""
-        if monotonic() >= self._until and self._is_wanted:
-            self._may_work.clear()
-            self._rests.set()
-            self._may_work.wait()
+        """Wait for the next slice if the present one is over. Each slice has a step at least, however short it is."""
+        with self._changes:
+            if self._is_wanted and monotonic() >= self._until:
+                self._rests = True
+                self._changes.notify_all()
+                self._changes.wait_for(lambda: not self._rests or not self._is_wanted)
         if not self._is_wanted:
             raise _GivenUp
 
@@ -142,8 +149,9 @@ def advised(solution: Solution, game: Game, state: NDArray[np.uint64], role: int
 
 
 def _mean_reply(solution: Solution, game: Game, state: NDArray[np.uint64], role: int, value: int) -> float:
-    """Return the mean value of the successors of a state for a role; `value` at the end of the match."""
-    if game.legal(state[None]).terminal[0]:
+    """Return the mean value of the successors of a state for a role; `value` if the other role does not choose."""
+    legal = game.legal(state[None])
+    if legal.terminal[0] or legal.by_role(game.num_roles)[1][0, 1 - role] == 1:
         return float(value)
     return float(solution.look_up(_successors(game, state[None], 1 - role))[0][:, role].mean())
 

@@ -175,6 +175,8 @@ class Search:
 
         Only a proof that closes this move could still change the choice.
         """
+        if mixes(self._stems[0].tree, 0, self.settings):
+            return False  # the move will be drawn
         first, count = self._stems[0].tree.span(0, role)
         moves = slice(first, first + count)
         visits = np.array([stem.tree.arrays.visits[moves] for stem in self._stems]).sum(axis=0, dtype=np.int64)

@@ -220,6 +220,7 @@ class Tree:
             self.start(self.arrays.states[child].copy())
         else:
             compact(self.arrays, child, 0)
+            fill_slots(self.arrays)
         return True
 
     def _has_proof(self, node: int) -> bool:
@@ -243,6 +244,7 @@ class Tree:
         while (size[[NUM_NODES, NUM_MOVES]] > most).any() and least < 1 << 30:
             compact(self.arrays, 0, least)
             least *= 2
+        fill_slots(self.arrays)
 
 
 def total_of_goals(game: Game, max_plies: int) -> int:
@@ -441,6 +443,9 @@ def _reach(tree: TreeArrays, node: int, parent: int, edge: int, new: I32, reache
     if new[node] >= 0:
         return count
     new[node] = 0
+    before = int(tree.nodes[node, EDGE])
+    if edge >= 0 and before >= 0 and tree.nodes[tree.nodes[node, PARENT], MOVER] == tree.nodes[parent, MOVER]:
+        tree.guesses[edge] = tree.guesses[before]  # only the guess of the first parent is always up to date
     tree.nodes[node, PARENT], tree.nodes[node, EDGE] = parent, edge
     if edge >= 0:
         mover = int(tree.nodes[parent, MOVER])
@@ -552,7 +557,7 @@ def compact(tree: TreeArrays, root: int, least: int) -> None:
     """Make a node the root, and keep only nodes below it with at least `least` visits; close the gaps in all arrays.
 
     Children of the root are always kept. A node keeps its moves, and a move to a dropped child becomes a move without
-    a child.
+    a child. The hash table has to be filled again.
     """
     num_nodes = int(tree.size[NUM_NODES])
     new = np.full(num_nodes, -1, np.int32)
@@ -566,7 +571,6 @@ def compact(tree: TreeArrays, root: int, least: int) -> None:
     base = tree.layer[0]
     for node in range(tree.size[NUM_NODES]):
         tree.layer[node] -= base
-    fill_slots(tree)
 
 
 @kernel_without_refcounts

@@ -324,7 +324,8 @@ def _learns_guess(tree: TreeArrays, node: int, edge: int, parent: int, total: in
 def _add(tree: TreeArrays, batch: WalkBatch, walk: int, prior: Prior, rule: JointRule, tops: U8, total: int) -> None:
     """Add the values of a walk to its moves, from its end to the root.
 
-    On the way, the parents of transpositions learn what was proved or guessed after walks from other parents.
+    On the way, the parents of a transposition learn what walks from other parents have proved or guessed. A parent may
+    also have become the first one after the proof, when `compact` dropped another.
     """
     node, step, guesses = int(batch.ends[walk]), int(batch.lasts[walk]), prior.minimax > 0.0 and total != UNRELATED
     while step >= 0:
@@ -335,7 +336,7 @@ def _add(tree: TreeArrays, batch: WalkBatch, walk: int, prior: Prior, rule: Join
             is_first = tree.nodes[node, EDGE] == edge
             if tree.nodes[node, STAGE] == PROVED:
                 assess_edge(tree, node, edge, parent)  # it counted with the proved value while this walk was under way
-                if not is_first:
+                if tree.nodes[parent, STAGE] != PROVED:
                     tighten(tree, parent, tops, total != UNRELATED)
             else:
                 tree.sums[edge] += batch.values[walk, tree.nodes[parent, MOVER]]
