@@ -173,7 +173,7 @@ def resident(pid: int) -> int:
     """Bytes of memory that a process has; none where it has ended."""
     try:
         found = re.findall(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
         return 0
     return int(found[0]) << 10 if found else 0
 
