@@ -416,18 +416,18 @@ def spread(circuit: Circuit, seeds: Mapping[Node, Bits]) -> list[Bits]:
 
 
 def conjuncts(circuit: Circuit, literal: GateLiteral) -> list[GateLiteral]:
-    """Return the literals whose conjunction is a literal; FALSE alone if one of them is false."""
-    parts_of, todo, seen = list[GateLiteral](), [literal], set[GateLiteral]()
+    """Return the literals, no conjunctions themselves, whose conjunction is a literal."""
+    literals, todo, seen = list[GateLiteral](), [literal], set[GateLiteral]()
     while todo:
         part = todo.pop()
         if part in seen:
             continue
         seen.add(part)
         if part & 1 or circuit.left[part >> 1] < 0:
-            parts_of.append(part)
+            literals.append(part)
         else:
             todo += [circuit.right[part >> 1], circuit.left[part >> 1]]
-    return parts_of
+    return literals
 
 
 def truth(circuit: Circuit, seeds: Mapping[Node, Bools], length: int) -> dict[Node, Bools]:

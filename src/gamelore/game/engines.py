@@ -69,6 +69,16 @@ class Legal:
         """Return two int64[batch, roles]: the start of the moves in `actions`, and the number of moves."""
         return self.offsets[:-1].reshape(-1, num_roles), np.diff(self.offsets).reshape(-1, num_roles)
 
+    def joint_moves(self, role: int, num_roles: int) -> NDArray[np.int32]:
+        """Return a joint move for each move of a role in the first state, int32[moves, roles].
+
+        The other roles make their first moves.
+        """
+        starts, counts = self.by_role(num_roles)
+        joint = np.repeat(self.actions[starts[:1]], counts[0, role], axis=0)
+        joint[:, role] = self.actions[starts[0, role] : starts[0, role] + counts[0, role]]
+        return joint
+
 
 def fact_key(fact: GroundTerm) -> int:
     """Return a 64-bit hash of a numbered fact; the key of a state is the sum over its facts."""

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ..analysis.parts import conjuncts
 from ..circuit.aig import FALSE, TRUE, Circuit, GateLiteral, needed_nodes
 from ..circuit.tape import LANES, words
 from ..game.engines import pack_bits
@@ -592,20 +593,10 @@ def _parts_below(circuit: Circuit, condition: GateLiteral) -> dict[GateLiteral, 
 
 def _parts(circuit: Circuit, literal: GateLiteral) -> list[GateLiteral]:
     """Return the parts of a conjunction, or of a disjunction if the literal is negated; none if it is not a gate."""
-    node, parts, seen = literal >> 1, list[GateLiteral](), set[GateLiteral]()
-    if circuit.left[node] < 0:
-        return parts
-    todo = [circuit.right[node], circuit.left[node]]
-    while todo:
-        part = todo.pop()
-        if part in seen:
-            continue
-        seen.add(part)
-        if part & 1 or circuit.left[part >> 1] < 0:
-            parts.append(part ^ (literal & 1))
-        else:
-            todo += [circuit.right[part >> 1], circuit.left[part >> 1]]
-    return parts
+    if circuit.left[literal >> 1] < 0:
+        return []
+    negated = literal & 1
+    return [part ^ negated for part in conjuncts(circuit, literal ^ negated)]
 
 
 @inlined

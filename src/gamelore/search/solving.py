@@ -158,8 +158,5 @@ def _mean_reply(solution: Solution, game: Game, state: NDArray[np.uint64], role:
 
 def _successors(game: Game, state: NDArray[np.uint64], role: int) -> NDArray[np.uint64]:
     """Return the states after all moves of a role in a state uint64[1, words]; other roles make their first moves."""
-    legal = game.legal(state)
-    starts, counts = legal.by_role(game.num_roles)
-    joint = np.repeat(legal.actions[starts], counts[0, role], axis=0).astype(np.int32)
-    joint[:, role] = legal.actions[starts[0, role] : starts[0, role] + counts[0, role]]
+    joint = game.legal(state).joint_moves(role, game.num_roles)
     return game.next(np.repeat(state, len(joint), axis=0), joint)

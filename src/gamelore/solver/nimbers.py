@@ -57,10 +57,7 @@ class ImpartialSum:
     def winning(self, state: States, role: int) -> list[int]:
         """Return the indices of the winning moves among the legal moves of the role that has the turn."""
         game = self.whole.game
-        legal = game.legal(state[None])
-        starts, counts = legal.by_role(_ROLES)
-        joint = np.repeat(legal.actions[starts], counts[0, role], axis=0)
-        joint[:, role] = legal.actions[starts[0, role] : starts[0, role] + counts[0, role]]
+        joint = game.legal(state[None]).joint_moves(role, _ROLES)
         following = game.next(np.repeat(state[None], len(joint), axis=0), joint)
         return [index for index, after in enumerate(following) if self.mover_loses(after)]
 
@@ -173,12 +170,11 @@ def _after(whole: Parts, part: GamePart, state: States, touches: NDArray[np.bool
     """Return the next positions of a part after moves that touch it; None if another move changes it."""
     game = whole.game
     legal = game.legal(state[None])
-    starts, counts = legal.by_role(_ROLES)
+    counts = legal.by_role(_ROLES)[1]
     if legal.terminal[0]:
         return frozenset()
     role = int(np.argmax(counts[0]))
-    joint = np.repeat(legal.actions[starts], counts[0, role], axis=0)
-    joint[:, role] = legal.actions[starts[0, role] : starts[0, role] + counts[0, role]]
+    joint = legal.joint_moves(role, _ROLES)
     moves = [whole.moves.get(tuple(actions)) for actions in joint.tolist()]
     if counts[0, 1 - role] != 1 or None in moves:
         return None
