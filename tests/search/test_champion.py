@@ -241,12 +241,25 @@ def test_a_proved_win_is_played_after_its_children_were_dropped(seed: int) -> No
     search = Search(game)
     search.begin(position.state, stream(seed))
     search.run(400)
-    compact(search._stems[0].tree.arrays, 0, 1)
+    tree = search._stems[0].tree
+    compact(tree.arrays, 0, 1, tree.tops)
     reply = position.legal["oplayer"].index("(mark 3 3)")
     search.follow(np.array([0, reply], np.int32))
     search.run(400)
     legal = position.play(["noop", "(mark 3 3)"]).legal["xplayer"]
     assert legal[search.choice(0, stream(seed))] == "(mark 1 3)"
+
+
+def test_a_move_that_is_worse_than_a_proved_draw_is_not_made() -> None:
+    """It may have more visits, because walks go on below it when they would have ended at the proved move."""
+
+    def report(index: int, visits: int, mean: float, low: int, high: int) -> MoveReport:
+        return MoveReport(index, visits, mean, low, high, 5 if low == high else None, is_closed=False)
+
+    draw, worse, better = report(0, 80, 50.0, 50, 50), report(1, 100, 49.0, 0, 100), report(2, 90, 51.0, 0, 100)
+    noise = np.uint64(1)
+    assert best_of([draw, worse], noise) == 0
+    assert best_of([draw, worse, better], noise) == 2
 
 
 def test_a_match_that_took_another_way_gets_a_new_tree() -> None:

@@ -8,7 +8,7 @@ from gamelore.players.random_streams import stream
 from gamelore.search.growth import EngineGrower, Grower
 from gamelore.search.native_growth import grower
 from gamelore.search.settings import GrowthSettings
-from gamelore.search.tree import EDGE, FIRST, LISTED, MOVER, NUM_NODES, PARENT, PROVED, STAGE, VISITS, Tree
+from gamelore.search.tree import EDGE, FIRST, LISTED, MOVER, NUM_MOVES, NUM_NODES, PARENT, PROVED, STAGE, VISITS, Tree
 
 # Two players add 1 or 2 to a sum in turn; who reaches 6 wins. The sum 3 is reached by 1 + 2 and by 2 + 1, and also by
 # 1 + 1 + 1, but then it is the other player's turn.
@@ -141,11 +141,11 @@ def open_wins(tree: Tree) -> dict[int, int]:
     return wins
 
 
-def test_a_parent_that_becomes_the_first_one_learns_of_a_proof() -> None:
-    """A walk to a proved win proves the parent, also if the parent that learned of the proof was dropped."""
+def test_a_proof_reaches_all_parents() -> None:
+    """No node with a proved win is open, whatever move leads there, also after nodes were dropped."""
     game = load("connectfour")
     tree, growing = grown(game, 15_000), grower(game, GrowthSettings())
-    seen = 0
+    num_shared = 0
     for ply in range(24):
         mover = int(tree.arrays.nodes[0, MOVER])
         first, count = tree.span(0, mover)
@@ -153,12 +153,27 @@ def test_a_parent_that_becomes_the_first_one_learns_of_a_proof() -> None:
         choices[mover] = int(tree.arrays.visits[first : first + count].argmax())
         if not tree.advance(choices) or tree.arrays.nodes[0, STAGE] == PROVED:
             break
-        before = open_wins(tree)
+        tree.prune()
         growing.grow(tree, 4000, stream(ply), (0, 1000))
-        after = open_wins(tree)
-        seen += len(before)
-        assert all(after[node] == visits for node, visits in before.items() if node in after)
-    assert seen > 0
+        assert not open_wins(tree)
+        arrays = tree.arrays
+        proved = np.flatnonzero(arrays.nodes[: tree.num_nodes, STAGE] == PROVED)
+        edges = arrays.nodes[proved, EDGE]
+        num_shared += np.count_nonzero(arrays.also[edges[edges >= 0]] >= 0)
+    assert num_shared > 0
+
+
+def test_the_moves_that_lead_to_a_node_are_a_list() -> None:
+    tree = grown(load("connectfour"), 5000)
+    for _ in range(2):
+        arrays, moves = tree.arrays, int(tree.arrays.size[NUM_MOVES])
+        for node in range(1, tree.num_nodes):
+            edge, listed = int(arrays.nodes[node, EDGE]), list[int]()
+            while edge >= 0:
+                listed.append(edge)
+                edge = int(arrays.also[edge])
+            assert sorted(listed) == np.flatnonzero(arrays.child[:moves] == node).tolist()
+        tree.prune()
 
 
 def test_both_ways_to_grow_find_the_same_transpositions() -> None:

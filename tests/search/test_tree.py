@@ -71,7 +71,7 @@ def check(tree: Tree) -> None:
             assert virtual % len(visits) == 0
             assert (arrays.sums[begin : begin + len(visits)] <= visits + 1e-9).all()
             assert (arrays.sums[begin : begin + len(visits)] >= 0).all()
-    ended = np.flatnonzero((nodes[:, STAGE] == PROVED) & (arrays.counts[:size].sum(axis=1) == 0))
+    ended = np.flatnonzero((nodes[:, STAGE] == PROVED) & (arrays.plies[:size] == 0))
     assert terminal[ended].all()
     assert (arrays.low[ended] == np.maximum(goals[ended], 0)).all()
     children = np.arange(1, size)
@@ -163,6 +163,22 @@ def test_a_full_tree_drops_the_least_visited_nodes_and_grows_on(name: str) -> No
     check(tree)
     assert grow(tree, way, 300, seed=2) > 0
     check(tree)
+
+
+@pytest.mark.parametrize("num_nodes", [600, 3000, 20_000])
+def test_a_game_is_proved_though_nodes_are_dropped(num_nodes: int) -> None:
+    """What is proved about dropped nodes stays, and a proved draw does not take the visits of the other moves."""
+    game = load("tictactoe")
+    tree = new(game, num_nodes, 400_000)
+    tree.start(game.initial)
+    way, number, walks = grower(game, GrowthSettings(leaves=8, least=8)), 0, 0
+    while walks < 40_000 and tree.arrays.nodes[0, STAGE] != PROVED:
+        grown = way.grow(tree, 40_000 - walks, stream(1), (number, number + 50))
+        number, walks = number + 50, walks + grown.walks
+        if not grown.walks:
+            tree.prune()
+            check(tree)
+    assert tree.arrays.low[0].tolist() == tree.arrays.high[0].tolist() == [50, 50]
 
 
 def test_the_result_is_a_function_of_state_key_and_settings() -> None:

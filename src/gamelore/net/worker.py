@@ -35,7 +35,7 @@ from .requests import answer_requests, limits_within, processor_time
 POSITIONS = 1 / 8  # share of the memory for the position graph of a game; a larger graph is discarded
 PONDERING = 0.02  # seconds; a request waits for at most this time
 MOST_PONDERING = 300.0  # seconds after the last request
-FOREST = 1 / 8  # share of the memory for the search trees of a move; a search stops when they are larger
+FOREST = 1 / 2  # share of the memory for search trees
 SAMPLE = """
 (role robot) (init start) (legal robot left) (legal robot right)
 (<= (next end) (true start)) (<= terminal (true end)) (goal robot 100)

@@ -341,8 +341,9 @@ SEARCH = 2  # purpose of random numbers, besides EXPLORE and WHICH of random_str
 SELECTION, PLAYOUT = 0, 1  # the two uses of a simulation's random stream
 DEFAULT_SIMULATIONS = 1000
 HIGHEST_GOAL = 100
-FOREST_VARIABLE = "GAMELORE_SEARCH_MIB"  # environment variable: maximum size of the trees of a search by the clock
-FOREST_MIB = 512  # its default; while the trees grow, they need up to three times as much
+FOREST_VARIABLE = "GAMELORE_SEARCH_MIB"  # environment variable: memory for the trees of a search by the clock
+FOREST_MIB = 2048  # its default
+_GROWN = 1 / 4  # largest size of the trees, as a share of it; while they grow, they need up to three times as much
 OF_THE_CLOCK = 0.95  # share of the time before the deadline for a search by the clock: the machine may be busy
 NODES_AT_ONCE = 1 << 20  # maximum number of nodes of all trees that grow at once, if a number of simulations is given
 
@@ -353,7 +354,8 @@ class SearchSettings:
 
     simulations  number of simulations per tree; 1000 if neither simulations nor seconds are given
     clock        if neither simulations nor seconds are given and the turn has a deadline: search until shortly before
-                 this deadline, but with trees of at most FOREST_VARIABLE MiB. `gamelore serve` sets this option
+                 this deadline, but with trees of at most a quarter of FOREST_VARIABLE MiB. `gamelore serve` sets this
+                 option
     seconds      time for all lanes of one call together. If both budgets are given, the search ends when the first of
                  them is used up. The results of a search with a time budget are not repeatable. Such a search begins
                  with few leaves, so that it has results even if playouts are slow. If no simulation ends in time, the
@@ -428,7 +430,7 @@ def search(
     most_bytes = np.inf
     if settings.simulations is None and settings.seconds is None and deadline is not None:
         deadline = monotonic() + OF_THE_CLOCK * (deadline - monotonic())
-        most_bytes = memory_cap(FOREST_VARIABLE, FOREST_MIB)
+        most_bytes = _GROWN * memory_cap(FOREST_VARIABLE, FOREST_MIB)
     done, each, begin = 0, 0.0, monotonic()
     while done < limit and forest.num_bytes < most_bytes:
         leaves = int(min(settings.leaves, limit - done, np.inf if deadline is None else done + 1))

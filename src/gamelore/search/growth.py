@@ -68,7 +68,7 @@ class Grower(Protocol):
 def batch_of(game_roles: int) -> WalkBatch:
     """Return arrays for the largest batch."""
     ends, lasts, order = np.zeros((3, LANES), np.int32)
-    steps, num_steps = np.zeros((_STEPS_OF_WALK * LANES, 3), np.int32), np.zeros(1, np.int64)
+    steps, num_steps = np.zeros((_STEPS_OF_WALK * LANES, 4), np.int32), np.zeros(1, np.int64)
     choices, values = np.zeros((1, game_roles), np.int32), np.zeros((LANES, game_roles))
     return WalkBatch(ends, lasts, steps, num_steps, choices, order, values)
 

@@ -18,7 +18,7 @@ proof never depends on the way to a position, and all parents of a transposition
 from __future__ import annotations
 
 from ..players.kernel import U8, inlined, kernel_without_refcounts
-from .tree import COUNT, EDGE, FIRST, MOVER, NOBODY, PARENT, PROVED, STAGE, TreeArrays
+from .tree import COUNT, EDGE, FIRST, MOVER, NOBODY, PROVED, STAGE, TreeArrays, owner_of
 
 _MOST_PLIES = 65_535
 
@@ -32,10 +32,12 @@ def assess_edge(tree: TreeArrays, node: int, edge: int, parent: int) -> None:
 
 
 @inlined
-def assess_first_edge(tree: TreeArrays, node: int) -> None:
-    """Call `assess_edge` for the move of the first parent, unless this is a node without a mover."""
-    if tree.nodes[node, EDGE] >= 0:
-        assess_edge(tree, node, int(tree.nodes[node, EDGE]), int(tree.nodes[node, PARENT]))
+def assess_edges(tree: TreeArrays, node: int) -> None:
+    """Call `assess_edge` for all moves that lead to a node; for none below a node without a mover."""
+    edge = int(tree.nodes[node, EDGE])
+    while edge >= 0:
+        assess_edge(tree, node, edge, owner_of(tree, edge))
+        edge = int(tree.also[edge])
 
 
 @inlined
@@ -119,27 +121,52 @@ def _prove(tree: TreeArrays, node: int, first: int, count: int, mover: int) -> N
                 plies = own
     tree.plies[node] = min(plies + 1, _MOST_PLIES)
     tree.nodes[node, STAGE] = PROVED
-    assess_first_edge(tree, node)
+    assess_edges(tree, node)
+
+
+@inlined
+def _tighten_node(tree: TreeArrays, node: int, tops: U8, opposed: bool) -> bool:
+    """Compute the bounds of a node from those of its children; return whether they change."""
+    if tree.nodes[node, MOVER] == NOBODY or tree.nodes[node, STAGE] == PROVED:
+        return False
+    mover, first, count = tree.nodes[node, MOVER], tree.nodes[node, FIRST], tree.nodes[node, COUNT]
+    first += mover  # other roles have one move each
+    best, high = _best_bounds(tree, first, count, mover, tops)
+    changed = _raise_bounds(tree, node, mover, tree.low[best, mover] if best >= 0 else 0, high)
+    for role in range(tops.size):
+        if role != mover:
+            low, high = _bounds_of_other(tree, node, first, count, mover, role, tops, opposed)
+            changed |= _raise_bounds(tree, node, role, low, high)
+    _close(tree, node, first, count, mover)
+    if changed and _is_proved(tree, node):
+        _prove(tree, node, first, count, mover)
+    return changed
 
 
 @kernel_without_refcounts
 def tighten(tree: TreeArrays, node: int, tops: U8, opposed: bool) -> None:
-    """Compute the bounds of a node from those of its children, then those of its parent, and so on while they change.
+    """Compute the bounds of a node from those of its children, then those of all parents, and so on while they change.
 
-    A node whose bounds are equal for every role is proved. `opposed`: whether two roles have opposite interests.
+    A node whose bounds are equal for every role is proved. `opposed`: whether two roles have opposite interests. If
+    `tree.pending` is full, a parent learns of it when a walk comes by.
     """
-    while node >= 0 and tree.nodes[node, MOVER] != NOBODY and tree.nodes[node, STAGE] != PROVED:
-        mover, first, count = tree.nodes[node, MOVER], tree.nodes[node, FIRST], tree.nodes[node, COUNT]
-        first += mover  # other roles have one move each
-        best, high = _best_bounds(tree, first, count, mover, tops)
-        changed = _raise_bounds(tree, node, mover, tree.low[best, mover] if best >= 0 else 0, high)
-        for role in range(tops.size):
-            if role != mover:
-                low, high = _bounds_of_other(tree, node, first, count, mover, role, tops, opposed)
-                changed |= _raise_bounds(tree, node, role, low, high)
-        _close(tree, node, first, count, mover)
-        if not changed:
-            break
-        if _is_proved(tree, node):
-            _prove(tree, node, first, count, mover)
-        node = tree.nodes[node, PARENT]
+    tree.pending[0], count = node, 1
+    while count:
+        count -= 1
+        node = int(tree.pending[count])
+        if node < 0 or not _tighten_node(tree, node, tops, opposed):
+            continue
+        edge = int(tree.nodes[node, EDGE])
+        while edge >= 0 and count < tree.pending.size:
+            tree.pending[count] = owner_of(tree, edge)
+            count += 1
+            edge = int(tree.also[edge])
+
+
+@inlined
+def tighten_parents(tree: TreeArrays, node: int, tops: U8, opposed: bool) -> None:
+    """Call `tighten` for all parents of a node that was just proved."""
+    edge = int(tree.nodes[node, EDGE])
+    while edge >= 0:
+        tighten(tree, owner_of(tree, edge), tops, opposed)
+        edge = int(tree.also[edge])

@@ -182,7 +182,10 @@ class Search:
         visits = np.array([stem.tree.arrays.visits[moves] for stem in self._stems]).sum(axis=0, dtype=np.int64)
         is_closed = np.any([stem.tree.arrays.closed[moves] for stem in self._stems], axis=0)
         rivals = np.sort(visits[~is_closed])
-        return len(rivals) == 1 or bool(len(rivals) and rivals[-1] - rivals[-2] > walks)
+        if len(rivals) < 2:
+            return len(rivals) == 1
+        has_proof = any(move.is_proved and not move.is_closed for move in self.moves(role))  # then visits do not decide
+        return not has_proof and bool(rivals[-1] - rivals[-2] > walks)
 
     def _fitting(self, seconds: float) -> int:
         """Return the number of batches that fit into this time; at least 1 if nothing is known of the root's moves."""

@@ -6,9 +6,10 @@ one child. In a node without a mover, several roles choose at the same time. The
 the children are a linked list.
 
 If different moves lead to the same position, it is a *transposition*, usually a single node, to which several moves
-lead. A state contains everything that the rules can depend on, so the way to a position does not matter. The node keeps
-its first parent only, so walks note their way. There are no circles: a node has a *layer*, the number of moves from the
-root on the way that was taken first, and a move leads to an older node only if the layer of this node is deeper.
+lead. A state contains everything that the rules can depend on, so the way to a position does not matter. The moves that
+lead to a node are a linked list, by which proofs reach all parents. There are no circles: a node has a *layer*, the
+number of moves from the root on the way that was taken first, and a move leads to an older node only if the layer of
+this node is deeper.
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ NUM_NODES, NUM_MOVES, NUM_LISTED, NUM_ROOTS, NUM_SLOTS, NUM_STORED = range(6)
 _FIRST_SLOTS = 1 << 12
 _SLOTS_BEFORE_NEXT = 16  # for each node, when the hash table grows: storing all nodes again takes time
 _MOST_LAYERS = 1 << 16
+_MANY_VISITS = 1 << 30
+_PENDING = 1024
 HIGHEST_GOAL = 100
 MOVES_BY_REASONER = 4096
 _SLOTS_OF_NODE = 2  # on average: a power of two, from 1.5 to 3 times the number of nodes
@@ -81,8 +84,10 @@ class TreeArrays(NamedTuple):
     cells    float32[nodes, roles + 1], mean values of the walks to a child of a node without a mover, from 0 to 1, and
              the number of these walks; see simultaneous.py
     listed   int32[nodes], the nodes with moves, in the order of their moves
+    pending  int32[1024], nodes whose bounds have to be computed again; see proofs.py
     actions  int32[moves]
     child    int32[moves], the child that a mover's move leads to, or -1
+    also     int32[moves], the next move that leads to the same child, or -1; the first is EDGE of the child
     visits   int32[moves], how often the role chose the move, and the virtual visits of its prior, see value.py
     sums     float64[moves], sum of the values of these visits for the role; each value is from 0 to 1
     closed   uint8[moves], 1 if the move cannot be better for the mover than another move; it is not chosen any more
@@ -103,8 +108,10 @@ class TreeArrays(NamedTuple):
     slots: I32
     cells: F32x2
     listed: I32
+    pending: I32
     actions: I32
     child: I32
+    also: I32
     visits: I32
     sums: F64
     closed: U8
@@ -117,7 +124,7 @@ def room_in(game: Game, num_bytes: int) -> tuple[int, int]:
     roles = game.num_roles
     node = 32 + 8 * game.num_words + 4 * (roles + 1) + 4 * roles + 2 * roles + 2 + 4 + 4 * _SLOTS_OF_NODE
     node += 4 * (roles + 1) + 4
-    move = 4 + 4 + 4 + 8 + 1 + 4 + 4
+    move = 4 + 4 + 4 + 4 + 8 + 1 + 4 + 4
     nodes = int(_SHARE_OF_NODES * num_bytes / node)
     return max(2 * LANES, nodes), int((1 - _SHARE_OF_NODES) * num_bytes / move)
 
@@ -147,8 +154,10 @@ class Tree:
             slots=np.zeros(max(_FIRST_SLOTS, 1 << (3 * num_nodes // 2).bit_length()), np.int32),
             cells=np.zeros((num_nodes, roles + 1), np.float32),
             listed=np.zeros(num_nodes, np.int32),
+            pending=np.zeros(_PENDING, np.int32),
             actions=np.zeros(num_moves, np.int32),
             child=np.zeros(num_moves, np.int32),
+            also=np.zeros(num_moves, np.int32),
             visits=np.zeros(num_moves, np.int32),
             sums=np.zeros(num_moves),
             closed=np.zeros(num_moves, np.uint8),
@@ -219,7 +228,7 @@ class Tree:
         if stage == SEEN or (stage == PROVED and not self._has_proof(child)):
             self.start(self.arrays.states[child].copy())
         else:
-            compact(self.arrays, child, 0)
+            compact(self.arrays, child, 0, self.tops)
             fill_slots(self.arrays)
         return True
 
@@ -237,14 +246,26 @@ class Tree:
     def prune(self) -> None:
         """Drop the nodes with the fewest visits until at least a third of the nodes and of the moves is gone.
 
-        Children of the root are always kept. The moves that led to dropped nodes keep their visits and values.
+        Children of the root are always kept, and so are bounds and proofs, see `compact`. The moves that led to dropped
+        nodes keep their visits and values.
         """
-        size, least = self.arrays.size, 1
+        size = self.arrays.size
         most = 2 * size[[NUM_NODES, NUM_MOVES]] // 3
-        while (size[[NUM_NODES, NUM_MOVES]] > most).any() and least < 1 << 30:
-            compact(self.arrays, 0, least)
+        least = self._least_visits(most)
+        while (size[[NUM_NODES, NUM_MOVES]] > most).any() and least < _MANY_VISITS:
+            compact(self.arrays, 0, least, self.tops)
             least *= 2
         fill_slots(self.arrays)
+
+    def _least_visits(self, most: NDArray[np.int64]) -> int:
+        """Return a power of two: at most so many nodes and moves, int64[2], belong to nodes with so many visits."""
+        visits, moves = self.arrays.nodes[: self.num_nodes, VISITS], self.arrays.counts[: self.num_nodes].sum(axis=1)
+        least = 1
+        while least < _MANY_VISITS // 2 and (
+            np.count_nonzero(visits >= least) > most[0] or moves[visits >= least].sum() > most[1]
+        ):
+            least *= 2
+        return least
 
 
 def total_of_goals(game: Game, max_plies: int) -> int:
@@ -317,6 +338,7 @@ def add_moves(tree: TreeArrays, node: int, offsets: I64, actions: I32, position:
     for i in range(end - begin):
         tree.actions[first + i] = actions[begin + i]
         tree.child[first + i] = -1
+        tree.also[first + i] = -1
         tree.visits[first + i] = 0
         tree.sums[first + i] = 0.0
         tree.closed[first + i] = 0
@@ -325,6 +347,28 @@ def add_moves(tree: TreeArrays, node: int, offsets: I64, actions: I32, position:
     tree.size[NUM_MOVES] = first + end - begin
     tree.listed[tree.size[NUM_LISTED]] = node
     tree.size[NUM_LISTED] += 1
+
+
+@inlined
+def owner_of(tree: TreeArrays, move: int) -> int:
+    """Return the node to which a move belongs, by binary search in the nodes with moves."""
+    low, high = 0, int(tree.size[NUM_LISTED]) - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        if tree.nodes[tree.listed[middle], FIRST] <= move:
+            low = middle
+        else:
+            high = middle - 1
+    return int(tree.listed[low])
+
+
+@inlined
+def _lead_to(tree: TreeArrays, edge: int, node: int) -> None:
+    """Enter a move into the list of those that lead to a node; it is not the first."""
+    first = int(tree.nodes[node, EDGE])
+    if edge != first:
+        tree.also[edge] = tree.also[first]
+        tree.also[first] = edge
 
 
 @inlined
@@ -393,7 +437,7 @@ def _store(tree: TreeArrays, node: int) -> int:
 @inlined
 def _is_end(tree: TreeArrays, node: int) -> bool:
     """Return whether the match is over in a node."""
-    return bool(tree.nodes[node, STAGE] == PROVED and tree.counts[node, 0] == 0)
+    return bool(tree.nodes[node, STAGE] == PROVED and tree.plies[node] == 0)
 
 
 @kernel_without_refcounts
@@ -456,7 +500,38 @@ def _reach(tree: TreeArrays, node: int, parent: int, edge: int, new: I32, reache
 
 
 @inlined
-def _number_kept(tree: TreeArrays, root: int, least: int, new: I32, reached: I32) -> None:
+def _has_bounds(tree: TreeArrays, node: int, tops: U8) -> bool:
+    """Return whether something is proved about a node."""
+    narrower = 0
+    for role in range(tops.size):
+        narrower += int(tree.low[node, role] > 0) + int(tree.high[node, role] < tops[role])
+    return narrower > 0
+
+
+@inlined
+def _is_kept(tree: TreeArrays, node: int, parent: int, least: int, tops: U8) -> bool:
+    """Return whether to keep a child of a kept node: one with enough visits, or with bounds, or with part of a proof.
+
+    A proof consists of the children that have the value of their proved parent for its mover.
+    """
+    if least and tree.nodes[parent, STAGE] == PROVED:
+        mover = tree.nodes[parent, MOVER]
+        return bool(tree.nodes[node, STAGE] == PROVED and tree.low[node, mover] == tree.low[parent, mover])
+    return bool(tree.nodes[node, VISITS] >= least or _has_bounds(tree, node, tops))
+
+
+@inlined
+def _strip(tree: TreeArrays, node: int) -> None:
+    """Take the moves of a node, and so what is below it; its bounds stay."""
+    if tree.nodes[node, STAGE] == LISTED:
+        tree.nodes[node, STAGE] = SEEN
+    tree.nodes[node, COUNT], tree.nodes[node, MOVER], tree.nodes[node, VISITS] = 0, 0, 0
+    for role in range(tree.counts.shape[1]):
+        tree.counts[node, role] = 0
+
+
+@inlined
+def _number_kept(tree: TreeArrays, root: int, least: int, tops: U8, new: I32, reached: I32) -> None:
     """Give new numbers to the nodes that are kept, the root first, then in their order; set the number of nodes.
 
     `reached` is int32[nodes], an array to work on.
@@ -465,17 +540,19 @@ def _number_kept(tree: TreeArrays, root: int, least: int, new: I32, reached: I32
     while done < count:
         node = int(reached[done])
         done += 1
+        if tree.nodes[node, VISITS] < least and node != root and tree.nodes[node, PARENT] != root:
+            _strip(tree, node)
         if tree.nodes[node, MOVER] == NOBODY:
             child = int(tree.nodes[node, CHILD])
             while child >= 0:
-                if node == root or tree.nodes[child, VISITS] >= least:
+                if node == root or _is_kept(tree, child, node, least, tops):
                     count = _reach(tree, child, node, -1, new, reached, count)
                 child = int(tree.joint[child, tree.counts.shape[1]])
             continue
         first = int(tree.nodes[node, FIRST] + tree.nodes[node, MOVER])
         for move in range(first, first + (tree.nodes[node, COUNT] if tree.counts[node, 0] else 0)):
             child = int(tree.child[move])
-            if child >= 0 and (node == root or tree.nodes[child, VISITS] >= least):
+            if child >= 0 and (node == root or _is_kept(tree, child, node, least, tops)):
                 count = _reach(tree, child, node, move, new, reached, count)
     kept = 1
     for node in range(new.size):
@@ -492,7 +569,7 @@ def _move_moves(tree: TreeArrays, new: I32, shift: I32) -> None:
     end, listed = 0, 0
     for i in range(tree.size[NUM_LISTED]):
         node = tree.listed[i]
-        if new[node] < 0:
+        if new[node] < 0 or tree.nodes[node, COUNT] == 0:
             continue
         first, count = tree.nodes[node, FIRST], 0
         for role in range(tree.counts.shape[1]):
@@ -501,6 +578,7 @@ def _move_moves(tree: TreeArrays, new: I32, shift: I32) -> None:
             child = tree.child[first + k]
             tree.actions[end + k] = tree.actions[first + k]
             tree.child[end + k] = new[child] if child >= 0 else -1
+            tree.also[end + k] = -1
             tree.visits[end + k] = tree.visits[first + k]
             tree.sums[end + k] = tree.sums[first + k]
             tree.closed[end + k] = tree.closed[first + k]
@@ -553,21 +631,25 @@ def _move_node(tree: TreeArrays, node: int, new: I32, shift: I32) -> None:
 
 
 @kernel
-def compact(tree: TreeArrays, root: int, least: int) -> None:
+def compact(tree: TreeArrays, root: int, least: int, tops: U8) -> None:
     """Make a node the root, and keep only nodes below it with at least `least` visits; close the gaps in all arrays.
 
     Children of the root are always kept. A node keeps its moves, and a move to a dropped child becomes a move without
-    a child. The hash table has to be filled again.
+    a child. With fewer visits, a node about which something is proved is kept without its moves, because the moves that
+    it closes are never tried again. Below a proved node, only its proof is kept. The hash table has to be filled again.
     """
     num_nodes = int(tree.size[NUM_NODES])
     new = np.full(num_nodes, -1, np.int32)
     shift = np.zeros(num_nodes, np.int32)
-    _number_kept(tree, root, least, new, np.empty(num_nodes, np.int32))
+    _number_kept(tree, root, least, tops, new, np.empty(num_nodes, np.int32))
     _move_moves(tree, new, shift)
     _move_node(tree, root, new, shift)  # to the place of the old root; no other node moves up
     for node in range(num_nodes):
         if new[node] >= 0 and node != root:
             _move_node(tree, node, new, shift)
+    for move in range(tree.size[NUM_MOVES]):
+        if tree.child[move] >= 0:
+            _lead_to(tree, move, int(tree.child[move]))
     base = tree.layer[0]
     for node in range(tree.size[NUM_NODES]):
         tree.layer[node] -= base
@@ -594,5 +676,7 @@ def merge(tree: TreeArrays, first_new: int) -> None:
         if edge >= 0:
             target = end if _is_end(tree, end) else _store(tree, end)
             tree.child[edge] = target
+            if target != end:
+                _lead_to(tree, edge, target)
         end += int(target == end)
     tree.size[NUM_NODES] = num_nodes if num_joint else end

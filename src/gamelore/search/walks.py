@@ -5,7 +5,9 @@ selects for itself: by UCB1 (decoupled UCT; Finnsson & Bjornsson 2008), or as si
 1 to the visits of its moves on the way down, and adds its value on the way back. In between, the visit counts as a
 loss, so that the next walk of the same batch takes another way (virtual loss; Chaslot, Winands & van den Herik 2008).
 
-A walk ends at a new node, at a node whose moves are not listed yet, or at a proved node, whose value it takes.
+A walk ends at a new node, at a node whose moves are not listed yet, or at a proved node, whose value it takes. There is
+nothing to learn about a proved move. If it is selected while others are open, both it and the best of the others get a
+visit: the walk goes on with the other one, which gets its value, and the moves before get the proved value.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import numpy as np
 
 from ..players.kernel import I32, I64, U8, F64x2, I16x2, I32x2, U64x2, inlined, kernel_without_refcounts
 from ..players.random_streams import mix
-from .proofs import assess_edge, assess_first_edge, tighten
+from .proofs import assess_edge, assess_edges, tighten, tighten_parents
 from .simultaneous import EXP3, UCT, JointRule, joint_move, learn, note_chances
 from .tree import (
     CHILD,
@@ -51,7 +53,8 @@ class WalkBatch(NamedTuple):
 
     ends     int32[walks], the last node of each walk
     lasts    int32[walks], the last step of each walk, an index of `steps`; -1 before the first step
-    steps    int32[steps, 3], the steps of all walks: the node, its move or -1, and the step before in the walk or -1
+    steps    int32[steps, 4], the steps of all walks: the node, its move or -1, the step before in the walk or -1, and
+             the proved child whose value counts for the steps before, or -1
     num_steps  int64[1]
     choices  int32[walks, roles]: `choices[0]` is the joint move that a walk is about to make
     order    int32[walks], nodes for which the rules are asked: those to list, or those without a state; or the walks
@@ -103,21 +106,44 @@ def best_move(
 
 
 @inlined
+def _best_unproved_move(tree: TreeArrays, node: int, first: int, count: int, scale: float, minimax: float) -> int:
+    """Return the open move with the best bound, see `best_move`, among those that are not proved; -1 if all are."""
+    best, best_bound = -1, -1.0
+    for move in range(first, first + count):
+        child = int(tree.child[move])
+        if not tree.closed[move] and (child < 0 or tree.nodes[child, STAGE] != PROVED):
+            inverse = 1.0 / max(tree.visits[move], 1)
+            value = (1.0 - minimax) * tree.sums[move] * inverse + minimax * tree.guesses[move]
+            bound = value + scale * np.sqrt(inverse)
+            if bound > best_bound:
+                best, best_bound = move, bound
+    return best
+
+
+@inlined
 def _step(
     tree: TreeArrays, node: int, exploration: float, minimax: float, noise: np.uint64, tops: U8
-) -> tuple[int, bool, int]:
-    """Make the mover's best move; return (child, whether it is new, the move)."""
+) -> tuple[int, bool, int, int]:
+    """Make the mover's best move; return (child, whether it is new, the move, proved child or -1, see the module)."""
     mover = int(tree.nodes[node, MOVER])
-    first = int(tree.nodes[node, FIRST]) + mover  # the other roles have one move each
-    move = best_move(tree, node, first, int(tree.nodes[node, COUNT]), exploration, minimax, noise)
-    tree.visits[move] += 1
+    first, count = int(tree.nodes[node, FIRST]) + mover, int(tree.nodes[node, COUNT])  # other roles have one move each
+    move, proved = best_move(tree, node, first, count, exploration, minimax, noise), -1
     child = int(tree.child[move])
+    if child >= 0 and tree.nodes[child, STAGE] == PROVED:
+        scale = exploration * np.sqrt(np.log(float(tree.nodes[node, VISITS])))
+        other = _best_unproved_move(tree, node, first, count, scale, minimax)
+        if other >= 0:
+            tree.nodes[node, VISITS] += 1
+            tree.visits[move] += 1
+            tree.sums[move] += tree.low[child, mover] / HIGHEST_GOAL
+            move, proved, child = other, child, int(tree.child[other])
+    tree.visits[move] += 1
     if child >= 0:
-        return child, False, move
+        return child, False, move, proved
     child = add_node(tree, node, move, tops)
     tree.child[move] = child
     tree.joint[child, mover] = move - first
-    return child, True, move
+    return child, True, move, proved
 
 
 @inlined
@@ -183,9 +209,10 @@ def begin(tree: TreeArrays, batch: WalkBatch, walks: int) -> None:
 
 
 @inlined
-def _note_step(batch: WalkBatch, walk: int, parent: int, move: int) -> None:
+def _note_step(batch: WalkBatch, walk: int, parent: int, move: int, proved: int) -> None:
     """Add a step to a walk."""
     step = batch.num_steps[0]
+    batch.steps[step, 3] = proved
     batch.steps[step, 0], batch.steps[step, 1], batch.steps[step, 2] = parent, move, batch.lasts[walk]
     batch.lasts[walk] = step
     batch.num_steps[0] = step + 1
@@ -212,12 +239,12 @@ def descend(
         node, noise = int(batch.ends[walk]), mix(key, np.uint64(walk))
         while tree.nodes[node, STAGE] == LISTED and batch.num_steps[0] < batch.steps.shape[0]:
             tree.nodes[node, VISITS] += 1
-            parent, move = node, -1
+            parent, move, proved = node, -1, -1
             if tree.nodes[node, MOVER] == NOBODY:
                 node, is_new = _joint_step(tree, batch.choices[0], node, exploration, minimax, rule, noise, tops)
             else:
-                node, is_new, move = _step(tree, node, exploration, minimax, noise, tops)
-            _note_step(batch, walk, parent, move)
+                node, is_new, move, proved = _step(tree, node, exploration, minimax, noise, tops)
+            _note_step(batch, walk, parent, move, proved)
             if is_new:
                 break
         batch.ends[walk] = node
@@ -342,6 +369,10 @@ def _add(tree: TreeArrays, batch: WalkBatch, walk: int, prior: Prior, rule: Join
                 tree.sums[edge] += batch.values[walk, tree.nodes[parent, MOVER]]
             if not is_first and guesses and _learns_guess(tree, node, edge, parent, total):
                 back_up_guess(tree, parent, total)
+        proved = int(batch.steps[step, 3])
+        if proved >= 0:
+            for role in range(batch.values.shape[1]):
+                batch.values[walk, role] = tree.low[proved, role] / HIGHEST_GOAL
         node, step = parent, int(batch.steps[step, 2])
 
 
@@ -370,7 +401,7 @@ def back_up(
         end = int(batch.ends[batch.order[i]])
         if steps[i * playouts] == 0 and tree.nodes[end, STAGE] != PROVED:
             settle(tree, end, goals, i * playouts)
-            assess_first_edge(tree, end)
-            tighten(tree, int(tree.nodes[end, PARENT]), tops, total != UNRELATED)
+            assess_edges(tree, end)
+            tighten_parents(tree, end, tops, total != UNRELATED)
             if total != UNRELATED and tree.nodes[end, PARENT] >= 0:
                 back_up_guess(tree, int(tree.nodes[end, PARENT]), total)
