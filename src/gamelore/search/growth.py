@@ -48,9 +48,14 @@ class Grown(NamedTuple):
 
 
 class Grower(Protocol):
-    """Way to grow trees of one game. `prior` is the prior of new moves."""
+    """Way to grow trees of one game.
+
+    prior  the prior of new moves
+    least  number of walks of the first batches; at first the one of the settings
+    """
 
     prior: Prior
+    least: int
 
     def grow(self, tree: Tree, walks: int, key: np.uint64, batches: tuple[int, int]) -> Grown:
         """Grow a tree by at most `walks` walks.
@@ -107,13 +112,13 @@ class EngineGrower:
         self._game = game
         self._settings = settings
         self._batch, self._scouts, self._rule = batch_of(game.num_roles), scouts(), joint_rule(settings)
-        self.prior = no_prior(game)
+        self.prior, self.least = no_prior(game), settings.least
 
     def grow(self, tree: Tree, walks: int, key: np.uint64, batches: tuple[int, int]) -> Grown:
         """See `Grower.grow`."""
         done, fits, settings = 0, True, self._settings
         for number in range(*batches):
-            limits = settings.least, settings.share, settings.leaves
+            limits = self.least, settings.share, settings.leaves
             size = batch_size(tree.arrays, tree.most_actions, walks - done, *limits)
             if not size:
                 return Grown(done, number - batches[0], fits)

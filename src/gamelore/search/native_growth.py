@@ -118,7 +118,7 @@ class NativeGrower:
         assert game.native is not None
         self._settings, self._engine = settings, game.native
         self._batch, self._scouts, self.prior = batch_of(game.num_roles), scouts(), no_prior(game)
-        self._code, self._rule = self._new_code(), joint_rule(settings)
+        self._code, self._rule, self.least = self._new_code(), joint_rule(settings), settings.least
 
     def _new_code(self) -> _Code:
         """Return the machine code of the game with new memory; `_kept` keeps alive what the code points to."""
@@ -159,7 +159,7 @@ class NativeGrower:
     def grow(self, tree: Tree, walks: int, key: np.uint64, batches: tuple[int, int]) -> Grown:
         """See `Grower.grow`."""
         settings = self._settings
-        limits = settings.least, settings.share, settings.leaves, settings.playouts
+        limits = self.least, settings.share, settings.leaves, settings.playouts
         ways = settings.transpositions, settings.scout
         tools = self._batch, self._scouts, self._code, self.prior, self._rule
         task = tree.arrays, *tools, settings.exploration, *limits, *ways

@@ -18,7 +18,8 @@ proof never depends on the way to a position, and all parents of a transposition
 from __future__ import annotations
 
 from ..players.kernel import U8, inlined, kernel_without_refcounts
-from .tree import COUNT, EDGE, FIRST, MOVER, NOBODY, PROVED, STAGE, TreeArrays, owner_of
+from .tree import COUNT, EDGE, FIRST, MOVER, NOBODY, PROVED, STAGE, UNRELATED, TreeArrays, owner_of
+from .value import back_up_guess
 
 _MOST_PLIES = 65_535
 
@@ -144,19 +145,22 @@ def _tighten_node(tree: TreeArrays, node: int, tops: U8, opposed: bool) -> bool:
 
 
 @kernel_without_refcounts
-def tighten(tree: TreeArrays, node: int, tops: U8, opposed: bool) -> None:
+def tighten(tree: TreeArrays, node: int, tops: U8, total: int) -> None:
     """Compute the bounds of a node from those of its children, then those of all parents, and so on while they change.
 
-    A node whose bounds are equal for every role is proved. `opposed`: whether two roles have opposite interests. If
+    A node whose bounds are equal for every role is proved. Minimax values follow. For `total` see `Tree`. If
     `tree.pending` is full, a parent learns of it when a walk comes by.
     """
     tree.pending[0], count = node, 1
     while count:
         count -= 1
         node = int(tree.pending[count])
-        if node < 0 or not _tighten_node(tree, node, tops, opposed):
+        if node < 0:
             continue
-        edge = int(tree.nodes[node, EDGE])
+        changed = _tighten_node(tree, node, tops, total != UNRELATED)
+        if total != UNRELATED and tree.nodes[node, STAGE] != PROVED:
+            back_up_guess(tree, node, total)
+        edge = int(tree.nodes[node, EDGE]) if changed else -1
         while edge >= 0 and count < tree.pending.size:
             tree.pending[count] = owner_of(tree, edge)
             count += 1
@@ -164,9 +168,9 @@ def tighten(tree: TreeArrays, node: int, tops: U8, opposed: bool) -> None:
 
 
 @inlined
-def tighten_parents(tree: TreeArrays, node: int, tops: U8, opposed: bool) -> None:
+def tighten_parents(tree: TreeArrays, node: int, tops: U8, total: int) -> None:
     """Call `tighten` for all parents of a node that was just proved."""
     edge = int(tree.nodes[node, EDGE])
     while edge >= 0:
-        tighten(tree, owner_of(tree, edge), tops, opposed)
+        tighten(tree, owner_of(tree, edge), tops, total)
         edge = int(tree.also[edge])

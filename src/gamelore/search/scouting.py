@@ -127,6 +127,6 @@ def end_scouting(tree: TreeArrays, batch: WalkBatch, count: int, prior: Prior, t
                 assess_edges(tree, int(tree.child[move]))
                 ends += 1
         if ends:
-            tighten(tree, node, tops, total != UNRELATED)
+            tighten(tree, node, tops, total)
         if total != UNRELATED and (ends or (prior.visits and num_moves > 1)):
             back_up_guess(tree, node, total)

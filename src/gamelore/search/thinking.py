@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ..circuit.tape import LANES
 from ..players.position_graph import MIB
 from ..players.random_streams import extend
 from .choice import MoveReport, best_of, choose, mixes, reports_of, strategy_of, together
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 SLICE = 0.004  # seconds of one call of compiled code; Ctrl-C and messages are answered between calls
 MOST_BATCHES = 64  # of one call without a deadline
 _NO_LIMIT = 1 << 60  # walks
+_MOST_FIRST = 4  # number of walks of the first batches, as a multiple of `GrowthSettings.least`
 
 
 class Stem:
@@ -148,6 +150,8 @@ class Search:
         limit, threads = simulations if simulations is not None else _NO_LIMIT, len(self._stems)
         left = [(limit + number) // threads for number in range(threads)]
         batches, stalled, first = 1, 0, monotonic()  # of the next call; number of calls without a walk
+        for stem in self._stems:
+            stem.grower.least = self._least(None if deadline is None else deadline - first)
         while any(left) and stalled < 2 and not self.is_proved:
             begin = monotonic()
             if deadline is not None:
@@ -186,6 +190,12 @@ class Search:
             return len(rivals) == 1
         has_proof = any(move.is_proved and not move.is_closed for move in self.moves(role))  # then visits do not decide
         return not has_proof and bool(rivals[-1] - rivals[-2] > walks)
+
+    def _least(self, seconds: float | None) -> int:
+        """Return the number of walks of the first batches: more than usual if only few batches fit into this time."""
+        least, leaves = self.settings.least, self.settings.leaves
+        wanted = LANES * self._each / seconds if seconds is not None and seconds > 0 else 0.0
+        return min(leaves, max(least, int(min(wanted, _MOST_FIRST * least))))
 
     def _fitting(self, seconds: float) -> int:
         """Return the number of batches that fit into this time; at least 1 if nothing is known of the root's moves."""

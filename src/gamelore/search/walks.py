@@ -341,8 +341,6 @@ def _value(tree: TreeArrays, batch: WalkBatch, walks: int, playouts: int, goals:
 @inlined
 def _learns_guess(tree: TreeArrays, node: int, edge: int, parent: int, total: int) -> bool:
     """Bring the minimax value of a move to a transposition up to date; return whether it changes."""
-    if tree.nodes[node, STAGE] == PROVED:
-        return True  # `assess_edge` has entered it
     has_moves = tree.nodes[node, STAGE] == LISTED and tree.nodes[node, MOVER] != NOBODY
     return has_moves and guess_edge(tree, node, edge, parent, total)
 
@@ -364,11 +362,11 @@ def _add(tree: TreeArrays, batch: WalkBatch, walk: int, prior: Prior, rule: Join
             if tree.nodes[node, STAGE] == PROVED:
                 assess_edge(tree, node, edge, parent)  # it counted with the proved value while this walk was under way
                 if tree.nodes[parent, STAGE] != PROVED:
-                    tighten(tree, parent, tops, total != UNRELATED)
+                    tighten(tree, parent, tops, total)
             else:
                 tree.sums[edge] += batch.values[walk, tree.nodes[parent, MOVER]]
-            if not is_first and guesses and _learns_guess(tree, node, edge, parent, total):
-                back_up_guess(tree, parent, total)
+                if not is_first and guesses and _learns_guess(tree, node, edge, parent, total):
+                    back_up_guess(tree, parent, total)
         proved = int(batch.steps[step, 3])
         if proved >= 0:
             for role in range(batch.values.shape[1]):
@@ -402,6 +400,4 @@ def back_up(
         if steps[i * playouts] == 0 and tree.nodes[end, STAGE] != PROVED:
             settle(tree, end, goals, i * playouts)
             assess_edges(tree, end)
-            tighten_parents(tree, end, tops, total != UNRELATED)
-            if total != UNRELATED and tree.nodes[end, PARENT] >= 0:
-                back_up_guess(tree, int(tree.nodes[end, PARENT]), total)
+            tighten_parents(tree, end, tops, total)
