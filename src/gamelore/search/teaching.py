@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from ..analysis.automorphisms import Bounds
 from ..analysis.symmetry import symmetries
+from ..circuit.tape import LANES
 from ..game.engines import unpack_bits
 from ..players.position_graph import MIB
 from .choice import choose, reports_of
@@ -76,7 +77,7 @@ class Teacher:
         self.is_done = settings.simulations == 0
         self._key, self._rng = key, np.random.default_rng(int(key))
         self._grower = grower(game, growth)
-        self._tree = Tree(game, *room_in(game, _MEMORY_MIB * MIB))
+        self._tree = Tree(game, *room_in(game, _MEMORY_MIB * MIB), 2 * LANES)
         self._tree.total = total_of_goals(game, growth.max_plies)
         self._samples = _Samples(game)
         self._round_ends = False  # as soon as all samples are added

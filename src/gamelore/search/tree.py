@@ -64,7 +64,7 @@ MOVES_BY_REASONER = 4096
 _SLOTS_OF_NODE = 2  # on average: a power of two, from 1.5 to 3 times the number of nodes
 _SHARE_OF_NODES = 0.4  # of the memory of a tree; the other part is for moves
 _PLAYOUTS = 512  # that show whether two roles have opposite interests
-_LEAST_LEAVES = 128  # for which every tree has room
+_LEAST_LEAVES = 128
 
 
 class TreeArrays(NamedTuple):
@@ -132,15 +132,16 @@ def room_in(game: Game, num_bytes: int) -> tuple[int, int]:
 class Tree:
     """Search tree below a position of a match, with room for `num_nodes` nodes and `num_moves` moves.
 
+    There is room for the moves of `leaves` positions at least, even if all actions are legal there.
     The system gives memory to the arrays only as they fill. `tops` are the highest goals of the roles. `total` is the
     sum of the goals of two roles if their interests are opposite, else UNRELATED; see proofs.py.
     """
 
-    def __init__(self, game: Game, num_nodes: int, num_moves: int) -> None:
+    def __init__(self, game: Game, num_nodes: int, num_moves: int, leaves: int = _LEAST_LEAVES) -> None:
         roles = game.num_roles
         self.game = game
         self.most_actions = _most_actions(game)
-        num_moves = max(num_moves, _LEAST_LEAVES * self.most_actions)
+        num_moves = max(num_moves, leaves * self.most_actions)
         self.arrays = TreeArrays(
             size=np.zeros(6, np.int64),
             nodes=np.zeros((num_nodes, 8), np.int32),
