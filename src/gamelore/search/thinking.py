@@ -186,10 +186,9 @@ class Search:
         visits = np.array([stem.tree.arrays.visits[moves] for stem in self._stems]).sum(axis=0, dtype=np.int64)
         is_closed = np.any([stem.tree.arrays.closed[moves] for stem in self._stems], axis=0)
         rivals = np.sort(visits[~is_closed])
-        if len(rivals) < 2:
+        if len(rivals) < 2 or rivals[-1] - rivals[-2] <= walks:
             return len(rivals) == 1
-        has_proof = any(move.is_proved and not move.is_closed for move in self.moves(role))  # then visits do not decide
-        return not has_proof and bool(rivals[-1] - rivals[-2] > walks)
+        return not any(move.is_proved and not move.is_closed for move in self.moves(role))  # visits do not decide then
 
     def _least(self, seconds: float | None) -> int:
         """Return the number of walks of the first batches: more than usual if only few batches fit into this time."""
