@@ -1,6 +1,6 @@
 """The strongest player: one search in compiled code, with proofs, a tree that is kept, and a value learned before.
 
-Reading order: `settings`, `tree` (arrays), `proofs` (bounds), `value` (priors and minimax), `walks` (selection and
+Reading order: `settings`, `tree` (arrays), `value` (priors and minimax), `proofs` (bounds), `walks` (selection and
 backing up), `scouting` (a look at all children), `growth` and `native_growth` (batches), `choice` (of a move),
 `simultaneous` (mixed strategies), `thinking` (the search of a match), `teaching` (of a value), `solving` (of small
 games), `champion` (the player).

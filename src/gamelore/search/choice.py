@@ -97,8 +97,7 @@ def best_of(moves: list[MoveReport], noise: np.uint64) -> int:
     drawn = extend(noise, np.arange(len(moves)))
     if all(move.high <= least for move in moves):
         return max(moves, key=lambda move: (move.low == least, *_pace(move, least), drawn[move.index])).index
-    sure = max((move.low for move in moves if move.is_proved), default=-1)
-    rivals = [move for move in moves if not move.is_closed and (move.is_proved or not move.mean <= sure)]
+    rivals = [move for move in moves if not move.is_closed and (move.low == least or not move.mean <= least)]
     return max(rivals or moves, key=lambda move: (not move.is_closed, move.visits, drawn[move.index])).index
 
 

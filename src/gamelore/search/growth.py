@@ -5,7 +5,7 @@ end before the first of them is backed up, so a large batch in a small tree expl
 therefore limited to a share of the visits of the root, and free lanes go to further playouts from the same leaves.
 
 `EngineGrower` does this step by step, with any engine. native_growth.py does the same in one compiled loop. The result
-of a given number of walks is a function of the tree, the key, the settings and the prior.
+of a given number of walks is a function of the tree, the key, the settings, the prior and the size of first batches.
 
 A tree can have several roots, which are its first nodes. The walks then begin at each of them in turn.
 """

@@ -84,7 +84,10 @@ def _raise_bounds(tree: TreeArrays, node: int, role: int, low: int, high: int) -
 
 @inlined
 def _close(tree: TreeArrays, node: int, first: int, count: int, mover: int) -> None:
-    """Close the moves that cannot be better for the mover than another move, which stays open."""
+    """Close the moves that cannot be better for the mover than another move, which stays open.
+
+    The bounds of the node do not count here: they may come from children that were dropped, see `compact`.
+    """
     keeper, keeper_low, keeper_high = -1, -1, -1
     for move in range(first, first + count):
         child = int(tree.child[move])
@@ -94,7 +97,7 @@ def _close(tree: TreeArrays, node: int, first: int, count: int, mover: int) -> N
             keeper, keeper_low, keeper_high = move, low, high
     for move in range(first, first + count):
         child = int(tree.child[move])
-        if child >= 0 and move != keeper and tree.high[child, mover] <= tree.low[node, mover]:
+        if child >= 0 and move != keeper and tree.high[child, mover] <= keeper_low:
             tree.closed[move] = 1
 
 
@@ -120,7 +123,7 @@ def _prove(tree: TreeArrays, node: int, first: int, count: int, mover: int) -> N
             own = int(tree.plies[child])
             if plies < 0 or (own > plies if value == 0 else own < plies):
                 plies = own
-    tree.plies[node] = min(plies + 1, _MOST_PLIES)
+    tree.plies[node] = min(max(plies, 0) + 1, _MOST_PLIES)  # the child may have been dropped, see `compact`
     tree.nodes[node, STAGE] = PROVED
     assess_edges(tree, node)
 

@@ -177,7 +177,7 @@ class Search:
     def _is_settled(self, role: int, walks: float) -> bool:
         """Return whether so many walks cannot change the most visited of the moves that are not closed.
 
-        Only a proof that closes this move could still change the choice.
+        Only a proof could still change the choice.
         """
         if mixes(self._stems[0].tree, 0, self.settings):
             return False  # the move will be drawn
@@ -221,7 +221,8 @@ class Search:
         """Return the index of the best move of a role. Among equal moves, `noise` decides.
 
         If the value of the best move is proved, this is the move that reaches it fastest, or, if the role gets nothing,
-        the move that takes longest. Otherwise it is the move with the most visits among those that are not closed.
+        the move that takes longest. Otherwise it is the move with the most visits among those that are not closed, and
+        whose mean goal, or proved bound, reaches what another move gets for sure.
         Where several roles choose at the same time, the move is drawn from `strategy`.
         """
         return choose(self._stems[0].tree, 0, self.moves(role), self.settings, noise)

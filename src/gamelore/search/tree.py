@@ -64,7 +64,7 @@ MOVES_BY_REASONER = 4096
 _SLOTS_OF_NODE = 2  # on average: a power of two, from 1.5 to 3 times the number of nodes
 _SHARE_OF_NODES = 0.4  # of the memory of a tree; the other part is for moves
 _PLAYOUTS = 512  # that show whether two roles have opposite interests
-_LEAST_LEAVES = 128
+_LEAST_LEAVES = 256
 
 
 class TreeArrays(NamedTuple):
@@ -226,7 +226,7 @@ class Tree:
         if child < 0:
             return False
         stage = int(self.arrays.nodes[child, STAGE])
-        if stage == SEEN or (stage == PROVED and not self._has_proof(child)):
+        if stage == SEEN or not (self._has_proof(child) if stage == PROVED else self._accounts_for_bounds(child)):
             self.start(self.arrays.states[child].copy())
         else:
             compact(self.arrays, child, 0, self.tops)
@@ -244,6 +244,18 @@ class Tree:
         proved = arrays.nodes[children, STAGE] == PROVED
         return bool((proved & (arrays.low[children, mover] == arrays.low[node, mover])).any())
 
+    def _accounts_for_bounds(self, node: int) -> bool:
+        """Return whether the children of a LISTED node account for the bounds of its mover; see `compact`."""
+        arrays, mover = self.arrays, int(self.arrays.nodes[node, MOVER])
+        if mover == NOBODY:
+            return True
+        first, count = self.span(node, mover)
+        children = arrays.child[first : first + count]
+        is_whole, children = bool((children >= 0).all()), children[children >= 0]
+        low = int(arrays.low[children, mover].max(initial=0))
+        high = int(arrays.high[children, mover].max(initial=0)) if is_whole else int(self.tops[mover])
+        return low >= arrays.low[node, mover] and high <= arrays.high[node, mover]
+
     def prune(self) -> None:
         """Drop the nodes with the fewest visits until at least a third of the nodes and of the moves is gone.
 
@@ -259,7 +271,7 @@ class Tree:
         fill_slots(self.arrays)
 
     def _least_visits(self, most: NDArray[np.int64]) -> int:
-        """Return a power of two: at most so many nodes and moves, int64[2], belong to nodes with so many visits."""
+        """Return a power of two: at most so many nodes and moves, int64[2], belong to nodes with that many visits."""
         visits, moves = self.arrays.nodes[: self.num_nodes, VISITS], self.arrays.counts[: self.num_nodes].sum(axis=1)
         least = 1
         while least < _MANY_VISITS // 2 and (
@@ -511,9 +523,9 @@ def _has_bounds(tree: TreeArrays, node: int, tops: U8) -> bool:
 
 @inlined
 def _is_kept(tree: TreeArrays, node: int, parent: int, least: int, tops: U8) -> bool:
-    """Return whether to keep a child of a kept node: one with enough visits, or with bounds, or with part of a proof.
+    """Return whether to keep a child of a kept node: one with enough visits or with bounds.
 
-    A proof consists of the children that have the value of their proved parent for its mover.
+    Below a proved node, only its proof counts: the children that have the value of the node for its mover.
     """
     if least and tree.nodes[parent, STAGE] == PROVED:
         mover = tree.nodes[parent, MOVER]
@@ -526,7 +538,8 @@ def _strip(tree: TreeArrays, node: int) -> None:
     """Take the moves of a node, and so what is below it; its bounds stay."""
     if tree.nodes[node, STAGE] == LISTED:
         tree.nodes[node, STAGE] = SEEN
-    tree.nodes[node, COUNT], tree.nodes[node, MOVER], tree.nodes[node, VISITS] = 0, 0, 0
+    tree.nodes[node, COUNT], tree.nodes[node, VISITS] = 0, 0
+    tree.nodes[node, MOVER] = max(tree.nodes[node, MOVER], 0)
     for role in range(tree.counts.shape[1]):
         tree.counts[node, role] = 0
 
@@ -636,8 +649,9 @@ def compact(tree: TreeArrays, root: int, least: int, tops: U8) -> None:
     """Make a node the root, and keep only nodes below it with at least `least` visits; close the gaps in all arrays.
 
     Children of the root are always kept. A node keeps its moves, and a move to a dropped child becomes a move without
-    a child. With fewer visits, a node about which something is proved is kept without its moves, because the moves that
-    it closes are never tried again. Below a proved node, only its proof is kept. The hash table has to be filled again.
+    a child. With fewer visits, a node about which something is proved is kept without its moves, because a move to it
+    that is closed is never tried again. Below a proved node, only its proof is kept. The hash table has to be filled
+    again.
     """
     num_nodes = int(tree.size[NUM_NODES])
     new = np.full(num_nodes, -1, np.int32)

@@ -54,7 +54,7 @@ class WalkBatch(NamedTuple):
     ends     int32[walks], the last node of each walk
     lasts    int32[walks], the last step of each walk, an index of `steps`; -1 before the first step
     steps    int32[steps, 4], the steps of all walks: the node, its move or -1, the step before in the walk or -1, and
-             the proved child whose value counts for the steps before, or -1
+             the proved move whose value counts for the steps before, or -1
     num_steps  int64[1]
     choices  int32[walks, roles]: `choices[0]` is the joint move that a walk is about to make
     order    int32[walks], nodes for which the rules are asked: those to list, or those without a state; or the walks
@@ -124,7 +124,7 @@ def _best_unproved_move(tree: TreeArrays, node: int, first: int, count: int, sca
 def _step(
     tree: TreeArrays, node: int, exploration: float, minimax: float, noise: np.uint64, tops: U8
 ) -> tuple[int, bool, int, int]:
-    """Make the mover's best move; return (child, whether it is new, the move, proved child or -1, see the module)."""
+    """Make the mover's best move; return (child, whether it is new, the move, proved move or -1, see the module)."""
     mover = int(tree.nodes[node, MOVER])
     first, count = int(tree.nodes[node, FIRST]) + mover, int(tree.nodes[node, COUNT])  # other roles have one move each
     move, proved = best_move(tree, node, first, count, exploration, minimax, noise), -1
@@ -136,7 +136,7 @@ def _step(
             tree.nodes[node, VISITS] += 1
             tree.visits[move] += 1
             tree.sums[move] += tree.low[child, mover] / HIGHEST_GOAL
-            move, proved, child = other, child, int(tree.child[other])
+            move, proved, child = other, move, int(tree.child[other])
     tree.visits[move] += 1
     if child >= 0:
         return child, False, move, proved
@@ -349,8 +349,8 @@ def _learns_guess(tree: TreeArrays, node: int, edge: int, parent: int, total: in
 def _add(tree: TreeArrays, batch: WalkBatch, walk: int, prior: Prior, rule: JointRule, tops: U8, total: int) -> None:
     """Add the values of a walk to its moves, from its end to the root.
 
-    On the way, the parents of a transposition learn what walks from other parents have proved or guessed. A parent may
-    also have become the first one after the proof, when `compact` dropped another.
+    On the way, a parent of a transposition learns what walks from other parents have guessed, and, if its move was not
+    in the list of the node yet, what they have proved.
     """
     node, step, guesses = int(batch.ends[walk]), int(batch.lasts[walk]), prior.minimax > 0.0 and total != UNRELATED
     while step >= 0:
@@ -370,7 +370,7 @@ def _add(tree: TreeArrays, batch: WalkBatch, walk: int, prior: Prior, rule: Join
         proved = int(batch.steps[step, 3])
         if proved >= 0:
             for role in range(batch.values.shape[1]):
-                batch.values[walk, role] = tree.low[proved, role] / HIGHEST_GOAL
+                batch.values[walk, role] = tree.low[tree.child[proved], role] / HIGHEST_GOAL
         node, step = parent, int(batch.steps[step, 2])
 
 
