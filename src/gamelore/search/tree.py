@@ -254,7 +254,7 @@ class Tree:
         is_whole, children = bool((children >= 0).all()), children[children >= 0]
         low = int(arrays.low[children, mover].max(initial=0))
         high = int(arrays.high[children, mover].max(initial=0)) if is_whole else int(self.tops[mover])
-        return low >= arrays.low[node, mover] and high <= arrays.high[node, mover]
+        return low >= int(arrays.low[node, mover]) and high <= int(arrays.high[node, mover])
 
     def prune(self) -> None:
         """Drop the nodes with the fewest visits until at least a third of the nodes and of the moves is gone.
