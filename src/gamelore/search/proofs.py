@@ -172,8 +172,10 @@ def tighten(tree: TreeArrays, node: int, tops: U8, total: int) -> None:
 
 @inlined
 def tighten_parents(tree: TreeArrays, node: int, tops: U8, total: int) -> None:
-    """Call `tighten` for all parents of a node that was just proved."""
+    """Call `assess_edge` and `tighten` for all parents of a node that was just proved."""
     edge = int(tree.nodes[node, EDGE])
     while edge >= 0:
-        tighten(tree, owner_of(tree, edge), tops, total)
+        parent = owner_of(tree, edge)
+        assess_edge(tree, node, edge, parent)
+        tighten(tree, parent, tops, total)
         edge = int(tree.also[edge])

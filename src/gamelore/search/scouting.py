@@ -128,5 +128,5 @@ def end_scouting(tree: TreeArrays, batch: WalkBatch, count: int, prior: Prior, t
                 ends += 1
         if ends:
             tighten(tree, node, tops, total)
-        if total != UNRELATED and (ends or (prior.visits and num_moves > 1)):
+        elif total != UNRELATED and prior.visits and num_moves > 1:
             back_up_guess(tree, node, total)

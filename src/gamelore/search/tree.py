@@ -513,7 +513,7 @@ def _reach(tree: TreeArrays, node: int, parent: int, edge: int, new: I32, reache
 
 
 @inlined
-def _has_bounds(tree: TreeArrays, node: int, tops: U8) -> bool:
+def has_bounds(tree: TreeArrays, node: int, tops: U8) -> bool:
     """Return whether something is proved about a node."""
     narrower = 0
     for role in range(tops.size):
@@ -530,7 +530,7 @@ def _is_kept(tree: TreeArrays, node: int, parent: int, least: int, tops: U8) -> 
     if least and tree.nodes[parent, STAGE] == PROVED:
         mover = tree.nodes[parent, MOVER]
         return bool(tree.nodes[node, STAGE] == PROVED and tree.low[node, mover] == tree.low[parent, mover])
-    return bool(tree.nodes[node, VISITS] >= least or _has_bounds(tree, node, tops))
+    return bool(tree.nodes[node, VISITS] >= least or has_bounds(tree, node, tops))
 
 
 @inlined

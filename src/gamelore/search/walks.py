@@ -18,7 +18,7 @@ import numpy as np
 
 from ..players.kernel import I32, I64, U8, F64x2, I16x2, I32x2, U64x2, inlined, kernel_without_refcounts
 from ..players.random_streams import mix
-from .proofs import assess_edge, assess_edges, tighten, tighten_parents
+from .proofs import assess_edge, tighten, tighten_parents
 from .simultaneous import EXP3, UCT, JointRule, joint_move, learn, note_chances
 from .tree import (
     CHILD,
@@ -41,6 +41,7 @@ from .tree import (
     add_moves,
     add_node,
     copy_state,
+    has_bounds,
     merge,
     settle,
     sibling_with,
@@ -72,23 +73,40 @@ class WalkBatch(NamedTuple):
 
 
 @inlined
+def _is_candidate(tree: TreeArrays, move: int, skips_proved: bool) -> bool:
+    """Return whether a walk may make a move: not a closed one, and not one that is proved if these are skipped."""
+    if tree.closed[move]:
+        return False
+    child = int(tree.child[move])
+    return not (skips_proved and child >= 0 and tree.nodes[child, STAGE] == PROVED)
+
+
+@inlined
 def best_move(
-    tree: TreeArrays, node: int, first: int, count: int, exploration: float, minimax: float, noise: np.uint64
+    tree: TreeArrays,
+    node: int,
+    first: int,
+    count: int,
+    exploration: float,
+    minimax: float,
+    noise: np.uint64,
+    skips_proved: bool,
 ) -> int:
     """Return the move with the best bound: value + exploration * sqrt(ln walks / visits); for use inside kernels.
 
     The value is the weighted mean of the mean result and of the minimax value, which has the weight `minimax`. The
-    bound of a move without visits is infinite; one of these moves is drawn at random. Closed moves are left out.
+    bound of a move without visits is infinite; one of these moves is drawn at random. Closed moves are left out, and
+    proved ones if `skips_proved`. Return -1 if no move is left.
     """
-    if count == 1:
-        return first
     scale = exploration * np.sqrt(np.log(float(tree.nodes[node, VISITS])))
-    best, best_bound, unvisited = first, -1.0, 0
+    best, best_bound, unvisited = -1, -1.0, 0
     for move in range(first, first + count):
         visits = tree.visits[move]
+        if not _is_candidate(tree, move, skips_proved):
+            continue
         if visits == 0:
-            unvisited += 1 - int(tree.closed[move])
-        elif not tree.closed[move]:
+            unvisited += 1
+        else:
             inverse = 1.0 / visits
             value = (1.0 - minimax) * tree.sums[move] * inverse + minimax * tree.guesses[move]
             bound = value + scale * np.sqrt(inverse)
@@ -98,25 +116,10 @@ def best_move(
         return best
     drawn = int(mix(noise, np.uint64(node)) >> np.uint64(33)) % unvisited
     for move in range(first, first + count):
-        if tree.visits[move] == 0 and not tree.closed[move]:
+        if tree.visits[move] == 0 and _is_candidate(tree, move, skips_proved):
             if drawn == 0:
                 return move
             drawn -= 1
-    return best
-
-
-@inlined
-def _best_unproved_move(tree: TreeArrays, node: int, first: int, count: int, scale: float, minimax: float) -> int:
-    """Return the open move with the best bound, see `best_move`, among those that are not proved; -1 if all are."""
-    best, best_bound = -1, -1.0
-    for move in range(first, first + count):
-        child = int(tree.child[move])
-        if not tree.closed[move] and (child < 0 or tree.nodes[child, STAGE] != PROVED):
-            inverse = 1.0 / max(tree.visits[move], 1)
-            value = (1.0 - minimax) * tree.sums[move] * inverse + minimax * tree.guesses[move]
-            bound = value + scale * np.sqrt(inverse)
-            if bound > best_bound:
-                best, best_bound = move, bound
     return best
 
 
@@ -127,11 +130,12 @@ def _step(
     """Make the mover's best move; return (child, whether it is new, the move, proved move or -1, see the module)."""
     mover = int(tree.nodes[node, MOVER])
     first, count = int(tree.nodes[node, FIRST]) + mover, int(tree.nodes[node, COUNT])  # other roles have one move each
-    move, proved = best_move(tree, node, first, count, exploration, minimax, noise), -1
+    move, proved = first, -1
+    if count > 1:
+        move = best_move(tree, node, first, count, exploration, minimax, noise, False)
     child = int(tree.child[move])
-    if child >= 0 and tree.nodes[child, STAGE] == PROVED:
-        scale = exploration * np.sqrt(np.log(float(tree.nodes[node, VISITS])))
-        other = _best_unproved_move(tree, node, first, count, scale, minimax)
+    if count > 1 and child >= 0 and tree.nodes[child, STAGE] == PROVED:
+        other = best_move(tree, node, first, count, exploration, minimax, noise, True)
         if other >= 0:
             tree.nodes[node, VISITS] += 1
             tree.visits[move] += 1
@@ -154,7 +158,7 @@ def _decoupled_move(
     first = int(tree.nodes[node, FIRST])
     for role in range(choices.size):
         count = int(tree.counts[node, role])
-        move = best_move(tree, node, first, count, exploration, minimax, mix(noise, np.uint64(role)))
+        move = best_move(tree, node, first, count, exploration, minimax, mix(noise, np.uint64(role)), False)
         tree.visits[move] += 1
         choices[role] = move - first
         first += count
@@ -349,8 +353,8 @@ def _learns_guess(tree: TreeArrays, node: int, edge: int, parent: int, total: in
 def _add(tree: TreeArrays, batch: WalkBatch, walk: int, prior: Prior, rule: JointRule, tops: U8, total: int) -> None:
     """Add the values of a walk to its moves, from its end to the root.
 
-    On the way, a parent of a transposition learns what walks from other parents have guessed, and, if its move was not
-    in the list of the node yet, what they have proved.
+    On the way, a parent of a transposition learns what walks from other parents have guessed, and, if the walk ended
+    there, what they have proved.
     """
     node, step, guesses = int(batch.ends[walk]), int(batch.lasts[walk]), prior.minimax > 0.0 and total != UNRELATED
     while step >= 0:
@@ -365,6 +369,8 @@ def _add(tree: TreeArrays, batch: WalkBatch, walk: int, prior: Prior, rule: Join
                     tighten(tree, parent, tops, total)
             else:
                 tree.sums[edge] += batch.values[walk, tree.nodes[parent, MOVER]]
+                if not is_first and step == batch.lasts[walk] and has_bounds(tree, node, tops):
+                    tighten(tree, parent, tops, total)
                 if not is_first and guesses and _learns_guess(tree, node, edge, parent, total):
                     back_up_guess(tree, parent, total)
         proved = int(batch.steps[step, 3])
@@ -399,5 +405,4 @@ def back_up(
         end = int(batch.ends[batch.order[i]])
         if steps[i * playouts] == 0 and tree.nodes[end, STAGE] != PROVED:
             settle(tree, end, goals, i * playouts)
-            assess_edges(tree, end)
             tighten_parents(tree, end, tops, total)
