@@ -1,6 +1,7 @@
 """The player: its tree follows the match, its budgets hold, and it plays forced wins."""
 
 from dataclasses import replace
+from math import inf, nan
 from time import monotonic
 
 import numpy as np
@@ -16,7 +17,7 @@ from gamelore.players.position_graph import PositionGraph
 from gamelore.players.random_streams import stream
 from gamelore.search import champion, tree
 from gamelore.search.champion import Gamelore
-from gamelore.search.choice import MoveReport, best_of, reports_of, together
+from gamelore.search.choice import MoveReport, best_of, lower_bound, reports_of, together
 from gamelore.search.settings import ChampionSettings
 from gamelore.search.thinking import Search
 from gamelore.search.tree import Tree, compact
@@ -229,6 +230,16 @@ def test_lanes_share_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [made._memory(lane) for lane in (0, 1, 2, 9)] == [128, 64, 32, 16]
     monkeypatch.setenv("GAMELORE_SEARCH_MIB", "100")
     assert Gamelore()._memory(0) == 50
+
+
+def test_a_move_is_chosen_by_the_lower_bound_of_its_value() -> None:
+    """With 182 walks, caution 0.5: 50 - 50 * sqrt(ln 182 / 100) = 38.6, 60 - 12.8 = 47.2 and 70 - 80.7 = -10.7."""
+
+    visits_and_values = ((100, 50.0), (80, 60.0), (2, 70.0), (0, nan))
+    moves = [replace(report(i, n, 0, 100), value=value) for i, (n, value) in enumerate(visits_and_values)]
+    bounds = [lower_bound(move, 182, 0.5) for move in moves]
+    assert bounds == pytest.approx([38.6, 47.2, -10.7, -inf], abs=0.05)
+    assert [best_of(moves, stream(1), caution) for caution in (0.0, 0.5)] == [0, 1]
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -213,9 +213,9 @@ def test_a_value_is_trusted_as_far_as_it_explains() -> None:
     game = load("connect3")
     value = replace(LinearValue.zero(game), determination=0.75)
     assert value.prior(GrowthSettings())[2:5] == (12, 1.0, 0.75)
-    assert value.prior(GrowthSettings(minimax=0.2))[2:] == (12, 1.0, 0.2, 0.7)
-    assert value.prior(GrowthSettings(scout=False))[2:] == (0, 1.0, 0.0, 0.7)
-    assert LinearValue.zero(game).prior(GrowthSettings(minimax=0.2))[2:] == (0, 1.0, 0.0, 0.7)
+    assert value.prior(GrowthSettings(minimax=0.2))[2:] == (12, 1.0, 0.2)
+    assert value.prior(GrowthSettings(scout=False))[2:] == (0, 1.0, 0.0)
+    assert LinearValue.zero(game).prior(GrowthSettings(minimax=0.2))[2:] == (0, 1.0, 0.0)
 
 
 @pytest.mark.parametrize("name", ["goofspiel", "tictactoe3p", "pegsolitaire"])

@@ -24,7 +24,7 @@ from .scouting import add_ends, end_scouting, next_children, note_values, scouts
 from .settings import GrowthSettings
 from .simultaneous import joint_rule
 from .tree import NUM_MOVES, NUM_NODES, NUM_ROOTS, PROVED, STAGE, UNRELATED, VISITS, Tree, TreeArrays
-from .value import Prior, no_prior
+from .value import Prior, no_prior, upper_bound
 from .walks import WalkBatch, back_up, begin, descend, is_fresh, join, joint_actions, list_moves, open_ends, unlisted
 
 if TYPE_CHECKING:
@@ -135,9 +135,9 @@ class EngineGrower:
         states, joint = np.empty((LANES, game.num_words), np.uint64), np.empty((LANES, game.num_roles), np.int32)
         if settings.scout and is_fresh(arrays, batch):
             fits &= self._scout(tree, int(arrays.size[NUM_ROOTS]), len(arrays.nodes) - size, states, joint)
-        selection = settings.exploration, self.prior, self._rule, key, tree.tops, tree.total
+        choosing = upper_bound(settings, self.prior, tree.total), self._rule, key, tree.tops
         begin(arrays, batch, size)
-        descend(arrays, batch, size, *selection)
+        descend(arrays, batch, size, *choosing)
         count = unlisted(arrays, batch, size, first_new)
         if count:
             legal = game.legal(arrays.states[batch.order[:count]])
@@ -145,7 +145,7 @@ class EngineGrower:
             list_moves(arrays, batch, count, legal.offsets, legal.actions)
             if settings.scout:
                 fits &= self._scout(tree, count, len(arrays.nodes) - size, states, joint)
-            descend(arrays, batch, size, *selection)
+            descend(arrays, batch, size, *choosing)
         new = joint_actions(arrays, batch, first_new, states, joint)
         if new:
             arrays.states[batch.order[:new]] = game.next(states[:new], joint[:new])

@@ -21,7 +21,7 @@ from .scouting import Scouts, add_ends, end_scouting, next_children, note_values
 from .settings import GrowthSettings
 from .simultaneous import JointRule, joint_rule
 from .tree import NUM_NODES, NUM_ROOTS, Tree, TreeArrays, copy_state
-from .value import Prior, no_prior
+from .value import Prior, UpperBound, no_prior, upper_bound
 from .walks import WalkBatch, back_up, begin, descend, is_fresh, join, joint_actions, list_moves, open_ends, unlisted
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ class NativeGrower:
         limits = self.least, settings.share, settings.leaves, settings.playouts
         ways = settings.transpositions, settings.scout
         tools = self._batch, self._scouts, self._code, self.prior, self._rule
-        task = tree.arrays, *tools, settings.exploration, *limits, *ways
+        task = tree.arrays, *tools, upper_bound(settings, self.prior, tree.total), *limits, *ways
         return Grown(*_grow(*task, key, walks, *batches, tree.tops, tree.total))
 
 
@@ -269,7 +269,7 @@ def _grow(
     code: _Code,
     prior: Prior,
     rule: JointRule,
-    exploration: float,
+    upper: UpperBound,
     least: int,
     share: int,
     leaves: int,
@@ -295,13 +295,13 @@ def _grow(
         if scout and is_fresh(tree, batch):
             fits = _scout(tree, batch, rows, code, prior, int(tree.size[NUM_ROOTS]), most_nodes, tops, total)
         begin(tree, batch, size)
-        descend(tree, batch, size, exploration, prior, rule, batch_key, tops, total)
+        descend(tree, batch, size, upper, rule, batch_key, tops)
         count = unlisted(tree, batch, size, first_new)
         if count:
             _list(tree, batch, code, count)
             if scout:
                 fits = _scout(tree, batch, rows, code, prior, count, most_nodes, tops, total) and fits
-            descend(tree, batch, size, exploration, prior, rule, batch_key, tops, total)
+            descend(tree, batch, size, upper, rule, batch_key, tops)
         new = joint_actions(tree, batch, first_new, code.states, code.joint)
         if new:
             code.next_job[_NUM_ROWS] = new

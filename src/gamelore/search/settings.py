@@ -30,6 +30,8 @@ class GrowthSettings:
     minimax      weight of the learned values, backed up by minimax, in the value of a move, from 0 to 1. If it is not
                  given, the coefficient of determination of the learned value
     narrowing    the exploration is multiplied by 1 - narrowing * minimax, because only playouts are noisy; from 0 to 1
+    caution      factor of the exploration in the lower bounds by which a move is chosen after a search, see choice.py;
+                 0: the move with the most visits is chosen
     joint        choice of moves where several roles choose at the same time: decoupled UCT (uct), regret matching
                  (regret) or Exp3 (exp3); see simultaneous.py
     mixing       probability of a uniformly random move there, with regret and exp3
@@ -48,6 +50,7 @@ class GrowthSettings:
     gain: float = 1.0
     minimax: float | None = None
     narrowing: float = 0.7
+    caution: float = 1.0
     joint: Joint = "uct"
     mixing: float = 0.05
     optimism: float = 0.0
@@ -62,6 +65,7 @@ class GrowthSettings:
             ("exploration", 0),
             ("prior_visits", 0),
             ("gain", 0),
+            ("caution", 0),
             ("optimism", 0),
         ):
             if not lowest <= getattr(self, name) < float("inf"):

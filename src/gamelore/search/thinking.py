@@ -15,8 +15,8 @@ from ..players.random_streams import extend
 from .choice import MoveReport, best_of, choose, mixes, reports_of, strategy_of, together
 from .native_growth import grower
 from .settings import MEMORY_MIB, GrowthSettings
-from .tree import PROVED, STAGE, UNRELATED, VISITS, Tree, child_of, room_in, total_of_goals
-from .value import LinearValue, Prior, no_prior
+from .tree import MOVER, NOBODY, PROVED, STAGE, UNRELATED, VISITS, Tree, child_of, room_in, total_of_goals
+from .value import LinearValue, Prior, UpperBound, no_prior, upper_bound
 
 if TYPE_CHECKING:
     from ..game.game import Game
@@ -175,9 +175,10 @@ class Search:
         return done
 
     def _is_settled(self, role: int, walks: float) -> bool:
-        """Return whether so many walks cannot change the most visited of the moves that are not closed.
+        """Return whether so many walks can hardly change the choice: it has the most visits of the moves that are open.
 
-        Only a proof could still change the choice.
+        No other move can have more visits after these walks. A proof could still change the choice, or a sudden fall of
+        the value.
         """
         if mixes(self._stems[0].tree, 0, self.settings):
             return False  # the move will be drawn
@@ -188,7 +189,9 @@ class Search:
         rivals = np.sort(visits[~is_closed])
         if len(rivals) < 2 or rivals[-1] - rivals[-2] <= walks:
             return len(rivals) == 1
-        return not any(move.is_proved and not move.is_closed for move in self.moves(role))  # visits do not decide then
+        reports = self.moves(role)
+        is_first = visits[self.choice(role, self.key)] == rivals[-1]
+        return is_first and not any(move.is_proved and not move.is_closed for move in reports)  # the value decides then
 
     def _least(self, seconds: float | None) -> int:
         """Return the number of walks of the first batches: more than usual if only few batches fit into this time."""
@@ -214,18 +217,31 @@ class Search:
 
     def moves(self, role: int) -> list[MoveReport]:
         """Return what the search knows about the legal moves of a role, in their order."""
-        reports = [reports_of(stem.tree, 0, role) for stem in self._stems]
+        reports = [reports_of(stem.tree, 0, role, self._upper_bound.minimax) for stem in self._stems]
         return reports[0] if len(reports) == 1 else together(reports)
 
     def choice(self, role: int, noise: np.uint64) -> int:
         """Return the index of the best move of a role. Among equal moves, `noise` decides.
 
         If the value of the best move is proved, this is the move that reaches it fastest, or, if the role gets nothing,
-        the move that takes longest. Otherwise it is the move with the most visits among those that are not closed, and
-        whose mean goal, or proved bound, reaches what another move gets for sure.
+        the move that takes longest. Otherwise it is the move with the best lower bound of its value among those that
+        are not closed, and whose mean goal, or proved bound, reaches what another move gets for sure; see choice.py.
         Where several roles choose at the same time, the move is drawn from `strategy`.
         """
-        return choose(self._stems[0].tree, 0, self.moves(role), self.settings, noise)
+        return choose(
+            self._stems[0].tree, 0, self.moves(role), self.settings, noise, self._caution(self._stems[0].tree, 0)
+        )
+
+    @property
+    def _upper_bound(self) -> UpperBound:
+        """Parameters of the upper bound by which walks choose moves."""
+        stem = self._stems[0]
+        return upper_bound(self.settings, stem.grower.prior, stem.tree.total)
+
+    def _caution(self, tree: Tree, node: int) -> float:
+        """Return the factor of the square root in lower bounds, see choice.py; 0 where several roles choose at once."""
+        is_joint = tree.arrays.nodes[node, MOVER] == NOBODY
+        return 0.0 if is_joint else self.settings.caution * self._upper_bound.exploration
 
     def strategy(self, role: int) -> list[float] | None:
         """Return the probabilities of the legal moves from which `choice` draws; None where it does not draw."""
@@ -237,8 +253,9 @@ class Search:
         node, joint, roles = 0, list[tuple[int, ...]](), range(self.game.num_roles)
         tree = next((stem for stem in self._stems if stem.is_proved), self._stems[0]).tree
         while len(joint) < most and tree.arrays.counts[node].all():
-            known = [reports_of(tree, node, role) if node else self.moves(role) for role in roles]
-            choices = np.array([best_of(reports, self.key) for reports in known], np.int32)
+            minimax, caution = self._upper_bound.minimax, self._caution(tree, node)
+            reports = [reports_of(tree, node, role, minimax) if node else self.moves(role) for role in roles]
+            choices = np.array([best_of(own, self.key, caution) for own in reports], np.int32)
             node = child_of(tree.arrays, node, choices)
             if node < 0:
                 break

@@ -39,7 +39,6 @@ class Prior(NamedTuple):
     visits     number of virtual visits of a new move; 0 for no prior
     gain       factor of the difference between the value of a move and the mean value of its siblings
     minimax    weight of the minimax value in the value of a move, from 0 to 1
-    narrowing  share of the exploration that a minimax weight of 1 takes away
     """
 
     tables: F32x3
@@ -47,7 +46,17 @@ class Prior(NamedTuple):
     visits: int
     gain: float
     minimax: float
-    narrowing: float
+
+
+class UpperBound(NamedTuple):
+    """Parameters of the upper bound by which walks choose moves, see `walks.best_move`.
+
+    exploration  factor of the square root in UCB1
+    minimax      weight of the minimax value in the value of a move, from 0 to 1
+    """
+
+    exploration: float
+    minimax: float
 
 
 @dataclass(frozen=True)
@@ -85,7 +94,7 @@ class LinearValue:
         weight = self.determination if settings.minimax is None else settings.minimax
         if not (visits and settings.scout):  # values are computed only when children are looked at
             visits, weight = 0, 0.0
-        return Prior(np.ascontiguousarray(tables), self.constants, visits, settings.gain, weight, settings.narrowing)
+        return Prior(np.ascontiguousarray(tables), self.constants, visits, settings.gain, weight)
 
 
 def no_prior(game: Game) -> Prior:
@@ -93,14 +102,13 @@ def no_prior(game: Game) -> Prior:
     return LinearValue.zero(game).prior(GrowthSettings(prior_visits=0))
 
 
-@inlined
-def exploration_with(prior: Prior, exploration: float, total: int) -> tuple[float, float]:
-    """Return (factor of the exploration, weight of minimax values) for a tree with this `Tree.total`.
+def upper_bound(settings: GrowthSettings, prior: Prior, total: int) -> UpperBound:
+    """Return the parameters for a tree with this `Tree.total`.
 
     Results of playouts are noisy, minimax values are not. So the more weight these have, the less exploration it takes.
     """
     minimax = prior.minimax if total != UNRELATED else 0.0
-    return exploration * (1.0 - prior.narrowing * minimax), minimax
+    return UpperBound(settings.exploration * (1.0 - settings.narrowing * minimax), minimax)
 
 
 @inlined

@@ -46,7 +46,7 @@ from .tree import (
     settle,
     sibling_with,
 )
-from .value import Prior, back_up_guess, exploration_with, guess_edge
+from .value import Prior, UpperBound, back_up_guess, guess_edge
 
 
 class WalkBatch(NamedTuple):
@@ -83,22 +83,15 @@ def _is_candidate(tree: TreeArrays, move: int, skips_proved: bool) -> bool:
 
 @inlined
 def best_move(
-    tree: TreeArrays,
-    node: int,
-    first: int,
-    count: int,
-    exploration: float,
-    minimax: float,
-    noise: np.uint64,
-    skips_proved: bool,
+    tree: TreeArrays, node: int, first: int, count: int, upper: UpperBound, noise: np.uint64, skips_proved: bool
 ) -> int:
     """Return the move with the best bound: value + exploration * sqrt(ln walks / visits); for use inside kernels.
 
-    The value is the weighted mean of the mean result and of the minimax value, which has the weight `minimax`. The
-    bound of a move without visits is infinite; one of these moves is drawn at random. Closed moves are left out, and
-    proved ones if `skips_proved`. Return -1 if no move is left.
+    The value is the weighted mean of the mean result and of the minimax value, see `UpperBound`. The bound of a move
+    without visits is infinite; one of these moves is drawn at random. Closed moves are left out, and proved ones if
+    `skips_proved`. Return -1 if no move is left.
     """
-    scale = exploration * np.sqrt(np.log(float(tree.nodes[node, VISITS])))
+    minimax, scale = upper.minimax, upper.exploration * np.sqrt(np.log(float(tree.nodes[node, VISITS])))
     best, best_bound, unvisited = -1, -1.0, 0
     for move in range(first, first + count):
         visits = tree.visits[move]
@@ -124,18 +117,16 @@ def best_move(
 
 
 @inlined
-def _step(
-    tree: TreeArrays, node: int, exploration: float, minimax: float, noise: np.uint64, tops: U8
-) -> tuple[int, bool, int, int]:
+def _step(tree: TreeArrays, node: int, upper: UpperBound, noise: np.uint64, tops: U8) -> tuple[int, bool, int, int]:
     """Make the mover's best move; return (child, whether it is new, the move, proved move or -1, see the module)."""
     mover = int(tree.nodes[node, MOVER])
     first, count = int(tree.nodes[node, FIRST]) + mover, int(tree.nodes[node, COUNT])  # other roles have one move each
     move, proved = first, -1
     if count > 1:
-        move = best_move(tree, node, first, count, exploration, minimax, noise, False)
+        move = best_move(tree, node, first, count, upper, noise, False)
     child = int(tree.child[move])
     if count > 1 and child >= 0 and tree.nodes[child, STAGE] == PROVED:
-        other = best_move(tree, node, first, count, exploration, minimax, noise, True)
+        other = best_move(tree, node, first, count, upper, noise, True)
         if other >= 0:
             tree.nodes[node, VISITS] += 1
             tree.visits[move] += 1
@@ -151,14 +142,12 @@ def _step(
 
 
 @inlined
-def _decoupled_move(
-    tree: TreeArrays, choices: I32, node: int, exploration: float, minimax: float, noise: np.uint64
-) -> int:
+def _decoupled_move(tree: TreeArrays, choices: I32, node: int, upper: UpperBound, noise: np.uint64) -> int:
     """Select the best move of each role, as indices into its moves; return the child after them, or -1."""
     first = int(tree.nodes[node, FIRST])
     for role in range(choices.size):
         count = int(tree.counts[node, role])
-        move = best_move(tree, node, first, count, exploration, minimax, mix(noise, np.uint64(role)), False)
+        move = best_move(tree, node, first, count, upper, mix(noise, np.uint64(role)), False)
         tree.visits[move] += 1
         choices[role] = move - first
         first += count
@@ -170,15 +159,14 @@ def _joint_step(
     tree: TreeArrays,
     choices: I32,
     node: int,
-    exploration: float,
-    minimax: float,
+    upper: UpperBound,
     rule: JointRule,
     noise: np.uint64,
     tops: U8,
 ) -> tuple[int, bool]:
     """Make the move that each role selects; return (child, whether it is new)."""
     if rule.method == UCT:
-        child = _decoupled_move(tree, choices, node, exploration, minimax, noise)
+        child = _decoupled_move(tree, choices, node, upper, noise)
     else:
         child = joint_move(tree, node, choices, rule, mix(noise, np.uint64(node)))
     is_new = child < 0
@@ -227,27 +215,24 @@ def descend(
     tree: TreeArrays,
     batch: WalkBatch,
     walks: int,
-    exploration: float,
-    prior: Prior,
+    upper: UpperBound,
     rule: JointRule,
     key: np.uint64,
     tops: U8,
-    total: int,
 ) -> None:
     """Continue each walk from its node in `batch.ends` down to its end, see `best_move` and simultaneous.py.
 
-    Random choices depend on `key` and the walk. For `total` see `Tree`.
+    Random choices depend on `key` and the walk.
     """
-    exploration, minimax = exploration_with(prior, exploration, total)
     for walk in range(walks):
         node, noise = int(batch.ends[walk]), mix(key, np.uint64(walk))
         while tree.nodes[node, STAGE] == LISTED and batch.num_steps[0] < batch.steps.shape[0]:
             tree.nodes[node, VISITS] += 1
             parent, move, proved = node, -1, -1
             if tree.nodes[node, MOVER] == NOBODY:
-                node, is_new = _joint_step(tree, batch.choices[0], node, exploration, minimax, rule, noise, tops)
+                node, is_new = _joint_step(tree, batch.choices[0], node, upper, rule, noise, tops)
             else:
-                node, is_new, move, proved = _step(tree, node, exploration, minimax, noise, tops)
+                node, is_new, move, proved = _step(tree, node, upper, noise, tops)
             _note_step(batch, walk, parent, move, proved)
             if is_new:
                 break
