@@ -1,7 +1,7 @@
 """The player: its tree follows the match, its budgets hold, and it plays forced wins."""
 
 from dataclasses import replace
-from math import inf, nan
+from math import nan
 from time import monotonic
 
 import numpy as np
@@ -17,7 +17,7 @@ from gamelore.players.position_graph import PositionGraph
 from gamelore.players.random_streams import stream
 from gamelore.search import champion, tree
 from gamelore.search.champion import Gamelore
-from gamelore.search.choice import MoveReport, best_of, lower_bound, reports_of, together
+from gamelore.search.choice import MoveReport, best_of, rank, reports_of, together
 from gamelore.search.settings import ChampionSettings
 from gamelore.search.thinking import Search
 from gamelore.search.tree import Tree, compact
@@ -122,7 +122,7 @@ def test_a_proof_of_one_thread_counts_for_all() -> None:
 
 
 def report(index: int, visits: int, low: int, high: int, *, is_closed: bool = False) -> MoveReport:
-    return MoveReport(index, visits, 50.0, low, high, None, is_closed)
+    return MoveReport(index, visits, 50.0, low, high, None, is_closed, value=50.0)
 
 
 def test_reports_of_trees_that_kept_different_moves_open() -> None:
@@ -233,13 +233,13 @@ def test_lanes_share_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_move_is_chosen_by_the_lower_bound_of_its_value() -> None:
-    """With 182 walks, caution 0.5: 50 - 50 * sqrt(ln 182 / 100) = 38.6, 60 - 12.8 = 47.2 and 70 - 80.7 = -10.7."""
+    """With 182 walks, width 0.5: 50 - 50 * sqrt(ln 182 / 100) = 38.6, 60 - 12.8 = 47.2 and 70 - 80.7 < 0."""
 
     visits_and_values = ((100, 50.0), (80, 60.0), (2, 70.0), (0, nan))
     moves = [replace(report(i, n, 0, 100), value=value) for i, (n, value) in enumerate(visits_and_values)]
-    bounds = [lower_bound(move, 182, 0.5) for move in moves]
-    assert bounds == pytest.approx([38.6, 47.2, -10.7, -inf], abs=0.05)
-    assert [best_of(moves, stream(1), caution) for caution in (0.0, 0.5)] == [0, 1]
+    moves.append(replace(moves[1], low=48, index=4))
+    assert [rank(move, 182, 0.5) for move in moves] == pytest.approx([38.6, 47.2, 0.0, 0.0, 48.0], abs=0.05)
+    assert [best_of(moves[:4], stream(1), width) for width in (None, 0.5)] == [0, 1]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -265,7 +265,8 @@ def test_a_move_that_is_worse_than_a_proved_draw_is_not_made() -> None:
     """It may have more visits, because walks go on below it when they would have ended at the proved move."""
 
     def report(index: int, visits: int, mean: float, low: int, high: int) -> MoveReport:
-        return MoveReport(index, visits, mean, low, high, 5 if low == high else None, is_closed=False)
+        plies = 5 if low == high else None
+        return MoveReport(index, visits, mean, low, high, plies, is_closed=False, value=mean)
 
     draw, worse, better = report(0, 80, 50.0, 50, 50), report(1, 100, 49.0, 0, 100), report(2, 90, 51.0, 0, 100)
     noise = np.uint64(1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import inf, log, sqrt
+from math import log, nan, sqrt
 
 import numpy as np
 
@@ -26,7 +26,8 @@ class MoveReport:
     plies      number of plies to the end if the value is proved, else None
     is_closed  whether the search has shown that another move is at least as good
     weight     weight in the mean strategy, where several roles choose at the same time
-    value      value by which walks choose the move, see `walks.best_move`, without the exploration; 0 to 100
+    value      weighted mean of `mean` and of the minimax value, 0 to 100: what walks maximise, without the exploration;
+               nan without walks
     """
 
     index: int
@@ -37,7 +38,7 @@ class MoveReport:
     plies: int | None
     is_closed: bool
     weight: float = 0.0
-    value: float = float("nan")
+    value: float = nan
 
     @property
     def is_proved(self) -> bool:
@@ -45,7 +46,7 @@ class MoveReport:
 
 
 def reports_of(tree: Tree, node: int, role: int, minimax: float = 0.0) -> list[MoveReport]:
-    """Return what a tree knows about the moves of a role in a node; for `minimax` see `UpperBound`."""
+    """Return what a tree knows about the moves of a role in a node; `minimax` is the weight of minimax values."""
     arrays = tree.arrays
     first, count = tree.span(node, role)
     counted = int(arrays.visits[first : first + count].sum())  # none for a role without a choice
@@ -58,8 +59,7 @@ def reports_of(tree: Tree, node: int, role: int, minimax: float = 0.0) -> list[M
             low, high = int(arrays.low[child, role]), int(arrays.high[child, role])
         visits = int(arrays.visits[move]) - virtual
         mean = HIGHEST_GOAL * float(arrays.sums[move] / arrays.visits[move]) if visits else float("nan")
-        guess = HIGHEST_GOAL * float(arrays.guesses[move])
-        value = (1 - minimax) * mean + minimax * guess if minimax else mean
+        value = (1 - minimax) * mean + minimax * HIGHEST_GOAL * float(arrays.guesses[move])
         is_proved = child >= 0 and arrays.nodes[child, STAGE] == PROVED
         plies = int(arrays.plies[child]) + 1 if is_proved else None
         is_closed, weight = bool(arrays.closed[move]), float(arrays.weights[move])
@@ -81,49 +81,45 @@ def together(reports: Sequence[Sequence[MoveReport]]) -> list[MoveReport]:
 def _sum(reports: Sequence[MoveReport]) -> MoveReport:
     """Add up what several trees know about a move."""
     visits = sum(report.visits for report in reports)
-    mean, value = (
-        sum(report.visits * own for report, own in zip(reports, values, strict=True) if report.visits) / max(visits, 1)
-        for values in ([report.mean for report in reports], [report.value for report in reports])
-    )
     plies = [report.plies for report in reports if report.plies is not None]
     return replace(
         reports[0],
         visits=visits,
-        mean=mean if visits else float("nan"),
+        mean=sum(report.visits * report.mean for report in reports if report.visits) / visits if visits else nan,
         low=max(report.low for report in reports),
         high=min(report.high for report in reports),
         plies=min(plies, default=None),
         is_closed=any(report.is_closed for report in reports),
         weight=sum(report.weight for report in reports),
-        value=value if visits else float("nan"),
+        value=sum(report.visits * report.value for report in reports if report.visits) / visits if visits else nan,
     )
 
 
-def best_of(moves: list[MoveReport], noise: np.uint64, caution: float = 0.0) -> int:
-    """Return the index of the best of the moves of a role; see `Search.choice` and `lower_bound`."""
+def best_of(moves: list[MoveReport], noise: np.uint64, width: float | None = None) -> int:
+    """Return the index of the best of the moves of a role; see `Search.choice`, and `rank` for `width`."""
     least = max(move.low for move in moves)
     drawn = extend(noise, np.arange(len(moves)))
     if all(move.high <= least for move in moves):
         return max(moves, key=lambda move: (move.low == least, *_pace(move, least), drawn[move.index])).index
-    rivals = [move for move in moves if not move.is_closed and (move.low == least or not move.mean <= least)]
+    rivals = [move for move in moves if not move.is_closed and (move.low == least or not move.value <= least)]
     walks = sum(move.visits for move in moves)
     return max(
-        rivals or moves, key=lambda move: (not move.is_closed, lower_bound(move, walks, caution), drawn[move.index])
+        rivals or moves, key=lambda move: (not move.is_closed, rank(move, walks, width), drawn[move.index])
     ).index
 
 
-def lower_bound(move: MoveReport, walks: int, caution: float) -> float:
-    """Return by what one of the moves of a position with so many walks is compared: a lower bound of its value.
+def rank(move: MoveReport, walks: int, width: float | None) -> float:
+    """Return by what a move that is not proved to be the best is compared, in a position with so many walks.
 
-    This is value - caution * sqrt(ln walks / visits), as UCB1 is an upper bound. Without caution, moves are compared by
-    their visits. A move that had the best value for a long time, before the search saw an answer to it, still has most
-    visits when its value is worse than that of another move.
+    This is a lower bound of its value: value - width * sqrt(ln walks / visits), or what is proved. Without a width, it
+    is the number of visits. A move that had the best value for a long time, before the search saw an answer to it,
+    still has the most visits when its value is worse than that of another move.
     """
-    if caution == 0.0:
+    if width is None:
         return float(move.visits)
     if move.visits == 0:
-        return -inf
-    return move.value - HIGHEST_GOAL * caution * sqrt(log(walks) / move.visits)
+        return float(move.low)
+    return max(float(move.low), move.value - HIGHEST_GOAL * width * sqrt(log(walks) / move.visits))
 
 
 def strategy_of(moves: Sequence[MoveReport], mixing: float) -> list[float]:
@@ -142,12 +138,17 @@ def strategy_of(moves: Sequence[MoveReport], mixing: float) -> list[float]:
 
 
 def choose(
-    tree: Tree, node: int, moves: list[MoveReport], settings: GrowthSettings, noise: np.uint64, caution: float = 0.0
+    tree: Tree,
+    node: int,
+    moves: list[MoveReport],
+    settings: GrowthSettings,
+    noise: np.uint64,
+    width: float | None = None,
 ) -> int:
-    """Return the index of the move of a role in a node of a tree; see `Search.choice`."""
+    """Return the index of the move of a role in a node of a tree; see `Search.choice`, and `rank` for `width`."""
     if mixes(tree, node, settings):
         return _drawn(strategy_of(moves, settings.mixing), noise)
-    return best_of(moves, noise, caution)
+    return best_of(moves, noise, width)
 
 
 def mixes(tree: Tree, node: int, settings: GrowthSettings) -> bool:

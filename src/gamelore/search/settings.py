@@ -31,7 +31,7 @@ class GrowthSettings:
                  given, the coefficient of determination of the learned value
     narrowing    the exploration is multiplied by 1 - narrowing * minimax, because only playouts are noisy; from 0 to 1
     caution      factor of the exploration in the lower bounds by which a move is chosen after a search, see choice.py;
-                 0: the move with the most visits is chosen
+                 0, or where several roles choose at the same time: the move with the most visits is chosen
     joint        choice of moves where several roles choose at the same time: decoupled UCT (uct), regret matching
                  (regret) or Exp3 (exp3); see simultaneous.py
     mixing       probability of a uniformly random move there, with regret and exp3
@@ -128,8 +128,8 @@ class ChampionSettings(GrowthSettings):
     seed         seed of the random numbers for teaching
     solve        whether a small game for two roles who take turns is solved, and played by its solution. If it is not
                  given: only with a startclock, in which this has a part of the time
-    settle       whether a move is made early, if only time limits the search, as soon as the rest of the time cannot
-                 change it. If it is not given: only in a match against the clock
+    settle       whether a move is made early, if only time limits the search, as soon as the rest of the time will
+                 hardly change it. If it is not given: only in a match against the clock
     nimbers      whether to play sums of impartial games, such as nim, by their theory where it names a winning move
     """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from ..circuit.tape import LANES
 from ..players.position_graph import MIB
 from ..players.random_streams import extend
-from .choice import MoveReport, best_of, choose, mixes, reports_of, strategy_of, together
+from .choice import MoveReport, best_of, choose, mixes, rank, reports_of, strategy_of, together
 from .native_growth import grower
 from .settings import MEMORY_MIB, GrowthSettings
 from .tree import MOVER, NOBODY, PROVED, STAGE, UNRELATED, VISITS, Tree, child_of, room_in, total_of_goals
@@ -31,7 +32,7 @@ class Stem:
     """A tree that follows a match, and what grows it. The threads of a search have a stem each."""
 
     def __init__(self, game: Game, settings: GrowthSettings, memory: float) -> None:
-        self.grower = grower(game, settings)
+        self._settings, self.grower = settings, grower(game, settings)
         self.tree = Tree(game, *room_in(game, int(memory * MIB)))
         self._key = np.uint64(0)
         self._num_batches = 0
@@ -48,6 +49,20 @@ class Stem:
             legal = game.legal(state)
             joint = legal.actions[legal.by_role(game.num_roles)[0][0] + choices]
             self.tree.start(game.next(state, joint[None])[0])
+
+    @property
+    def upper_bound(self) -> UpperBound:
+        """Parameters of the upper bound by which walks choose moves."""
+        return upper_bound(self._settings, self.grower.prior, self.tree.total)
+
+    def reports(self, node: int, role: int) -> list[MoveReport]:
+        """Return what the tree knows about the moves of a role in a node."""
+        return reports_of(self.tree, node, role, self.upper_bound.minimax)
+
+    def width(self, node: int) -> float | None:
+        """Return the width of the lower bounds by which moves in a node are chosen, see `choice.rank`."""
+        is_joint = self.tree.arrays.nodes[node, MOVER] == NOBODY
+        return None if is_joint or not self._settings.caution else self._settings.caution * self.upper_bound.exploration
 
     @property
     def is_proved(self) -> bool:
@@ -142,7 +157,8 @@ class Search:
         Args:
             simulations: number of walks in all trees; None for no limit
             deadline: end of the search in seconds of `time.monotonic`; None for no limit
-            chooser: role for whose move it is. The search ends early if its choice cannot change before the deadline
+            chooser: role for whose move it is. The search ends early if its choice can hardly change before the
+                deadline
 
         Returns:
             The number of walks.
@@ -175,10 +191,10 @@ class Search:
         return done
 
     def _is_settled(self, role: int, walks: float) -> bool:
-        """Return whether so many walks can hardly change the choice: it has the most visits of the moves that are open.
+        """Return whether so many walks can hardly change the choice.
 
-        No other move can have more visits after these walks. A proof could still change the choice, or a sudden fall of
-        the value.
+        It has more visits than any other open move can have after these walks, and it would still be chosen if another
+        move got all of them at its present value. So only a proof or a new value could change it.
         """
         if mixes(self._stems[0].tree, 0, self.settings):
             return False  # the move will be drawn
@@ -189,9 +205,13 @@ class Search:
         rivals = np.sort(visits[~is_closed])
         if len(rivals) < 2 or rivals[-1] - rivals[-2] <= walks:
             return len(rivals) == 1
-        reports = self.moves(role)
-        is_first = visits[self.choice(role, self.key)] == rivals[-1]
-        return is_first and not any(move.is_proved and not move.is_closed for move in reports)  # the value decides then
+        reports = [move for move in self.moves(role) if not move.is_closed]
+        if any(move.is_proved for move in reports):
+            return False  # its exact value decides
+        best = max(reports, key=lambda move: move.visits)
+        width, total = self._stems[0].width(0), int(visits.sum())
+        others = [replace(move, visits=move.visits + int(walks)) for move in reports if move is not best]
+        return all(rank(best, total, width) > rank(move, total, width) for move in others)
 
     def _least(self, seconds: float | None) -> int:
         """Return the number of walks of the first batches: more than usual if only few batches fit into this time."""
@@ -217,7 +237,7 @@ class Search:
 
     def moves(self, role: int) -> list[MoveReport]:
         """Return what the search knows about the legal moves of a role, in their order."""
-        reports = [reports_of(stem.tree, 0, role, self._upper_bound.minimax) for stem in self._stems]
+        reports = [stem.reports(0, role) for stem in self._stems]
         return reports[0] if len(reports) == 1 else together(reports)
 
     def choice(self, role: int, noise: np.uint64) -> int:
@@ -225,23 +245,11 @@ class Search:
 
         If the value of the best move is proved, this is the move that reaches it fastest, or, if the role gets nothing,
         the move that takes longest. Otherwise it is the move with the best lower bound of its value among those that
-        are not closed, and whose mean goal, or proved bound, reaches what another move gets for sure; see choice.py.
-        Where several roles choose at the same time, the move is drawn from `strategy`.
+        are not closed, and whose value, or proved bound, reaches what another move gets for sure; see choice.py. Where
+        several roles choose at the same time, it is the move with the most visits, or drawn from `strategy`.
         """
-        return choose(
-            self._stems[0].tree, 0, self.moves(role), self.settings, noise, self._caution(self._stems[0].tree, 0)
-        )
-
-    @property
-    def _upper_bound(self) -> UpperBound:
-        """Parameters of the upper bound by which walks choose moves."""
         stem = self._stems[0]
-        return upper_bound(self.settings, stem.grower.prior, stem.tree.total)
-
-    def _caution(self, tree: Tree, node: int) -> float:
-        """Return the factor of the square root in lower bounds, see choice.py; 0 where several roles choose at once."""
-        is_joint = tree.arrays.nodes[node, MOVER] == NOBODY
-        return 0.0 if is_joint else self.settings.caution * self._upper_bound.exploration
+        return choose(stem.tree, 0, self.moves(role), self.settings, noise, stem.width(0))
 
     def strategy(self, role: int) -> list[float] | None:
         """Return the probabilities of the legal moves from which `choice` draws; None where it does not draw."""
@@ -251,12 +259,12 @@ class Search:
     def line(self, most: int = 20) -> list[tuple[int, ...]]:
         """Return the best joint moves from the root on, see `choice`, as indices into the legal moves of each role."""
         node, joint, roles = 0, list[tuple[int, ...]](), range(self.game.num_roles)
-        tree = next((stem for stem in self._stems if stem.is_proved), self._stems[0]).tree
-        while len(joint) < most and tree.arrays.counts[node].all():
-            minimax, caution = self._upper_bound.minimax, self._caution(tree, node)
-            reports = [reports_of(tree, node, role, minimax) if node else self.moves(role) for role in roles]
-            choices = np.array([best_of(own, self.key, caution) for own in reports], np.int32)
-            node = child_of(tree.arrays, node, choices)
+        stem = next((stem for stem in self._stems if stem.is_proved), self._stems[0])
+        arrays = stem.tree.arrays
+        while len(joint) < most and arrays.counts[node].all():
+            reports = [stem.reports(node, role) if node else self.moves(role) for role in roles]
+            choices = np.array([best_of(own, self.key, stem.width(node)) for own in reports], np.int32)
+            node = child_of(arrays, node, choices)
             if node < 0:
                 break
             joint.append(tuple(choices.tolist()))

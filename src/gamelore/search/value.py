@@ -94,7 +94,7 @@ class LinearValue:
         weight = self.determination if settings.minimax is None else settings.minimax
         if not (visits and settings.scout):  # values are computed only when children are looked at
             visits, weight = 0, 0.0
-        return Prior(np.ascontiguousarray(tables), self.constants, visits, settings.gain, weight)
+        return Prior(np.ascontiguousarray(tables), self.constants, visits, settings.gain, float(weight))
 
 
 def no_prior(game: Game) -> Prior:
@@ -107,7 +107,7 @@ def upper_bound(settings: GrowthSettings, prior: Prior, total: int) -> UpperBoun
 
     Results of playouts are noisy, minimax values are not. So the more weight these have, the less exploration it takes.
     """
-    minimax = prior.minimax if total != UNRELATED else 0.0
+    minimax = float(prior.minimax) if total != UNRELATED else 0.0
     return UpperBound(settings.exploration * (1.0 - settings.narrowing * minimax), minimax)
 
 

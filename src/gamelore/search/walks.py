@@ -89,7 +89,7 @@ def best_move(
 
     The value is the weighted mean of the mean result and of the minimax value, see `UpperBound`. The bound of a move
     without visits is infinite; one of these moves is drawn at random. Closed moves are left out, and proved ones if
-    `skips_proved`. Return -1 if no move is left.
+    `skips_proved`. Return -1 if no move is left; without `skips_proved`, one is always open.
     """
     minimax, scale = upper.minimax, upper.exploration * np.sqrt(np.log(float(tree.nodes[node, VISITS])))
     best, best_bound, unvisited = -1, -1.0, 0
@@ -121,11 +121,9 @@ def _step(tree: TreeArrays, node: int, upper: UpperBound, noise: np.uint64, tops
     """Make the mover's best move; return (child, whether it is new, the move, proved move or -1, see the module)."""
     mover = int(tree.nodes[node, MOVER])
     first, count = int(tree.nodes[node, FIRST]) + mover, int(tree.nodes[node, COUNT])  # other roles have one move each
-    move, proved = first, -1
-    if count > 1:
-        move = best_move(tree, node, first, count, upper, noise, False)
+    move, proved = best_move(tree, node, first, count, upper, noise, False), -1
     child = int(tree.child[move])
-    if count > 1 and child >= 0 and tree.nodes[child, STAGE] == PROVED:
+    if child >= 0 and tree.nodes[child, STAGE] == PROVED:
         other = best_move(tree, node, first, count, upper, noise, True)
         if other >= 0:
             tree.nodes[node, VISITS] += 1
