@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import count
+from time import monotonic
 
 import numpy as np
 import pytest
@@ -175,10 +176,35 @@ def test_generations_double_and_the_last_one_takes_the_rest() -> None:
     assert ends == [10_000, 30_000, 100_000, 100_000]
 
 
-def test_the_determination_by_hand() -> None:
+def test_a_generation_may_end_when_the_match_begins() -> None:
+    """The first generation ends at 10,000 walks. The second would end at 30,000, but from 15,000 on it is long enough."""
+    game = load("connect3")
+    lessons = TeachingSettings(simulations=100_000, first=10_000, matches=4, walks=64)
+    teacher = Teacher(game, stream(1), GrowthSettings(), lessons)
+
+    def value_after(walks: int) -> LinearValue | None:
+        while teacher.simulations < walks:
+            teacher.teach(monotonic() + 0.001)
+        teacher.conclude()
+        return teacher.value
+
+    assert value_after(9_000) is None
+    first = value_after(13_000)
+    assert first is not None
+    assert value_after(13_500) is first
+    second = value_after(18_000)
+    assert second is not None
+    assert (second.weights != first.weights).any()
+    assert teacher.simulations < 25_000
+    teacher.teach()
+    assert teacher.simulations >= 100_000, "lessons go on"
+
+
+def test_samples_by_hand() -> None:
     """A value that is right everywhere explains all; one that says 0.5 everywhere explains nothing.
 
-    The samples are the two replies that x and o have in a tree of four walks, with the values that their moves have.
+    The samples are the replies that the roles have in a tree of forty walks, with the values that their moves have: 3/4
+    of the mean result and 1/4 of the minimax value. The determination counts mean results only.
     """
     game = load("connect3")
     tree = Tree(game, 2048, 20_000)
@@ -193,7 +219,7 @@ def test_the_determination_by_hand() -> None:
     constant = LinearValue.zero(game)
     constant.constants[:] = 0.5
     samples = _Samples(game)
-    samples.add(tree, 4, 0, constant)
+    samples.add(tree, 4, 0, 0.25, constant)
     error = (weights * (values - 0.5) ** 2).sum()
     means = np.array(
         [
@@ -205,6 +231,10 @@ def test_the_determination_by_hand() -> None:
     variance = (weights * (values - means[movers]) ** 2).sum()
     assert samples.squares == pytest.approx([error, variance])
     assert samples.determination == max(0.0, 1 - samples.squares[0] / samples.squares[1])
+    while samples.absorb():
+        pass
+    mixed = 0.75 * values + 0.25 * arrays.guesses[edges]
+    assert samples.targets[:, -1] == pytest.approx([(weights * mixed)[movers == role].sum() for role in (0, 1)])
     samples.clear()
     assert samples.determination == 0
 
@@ -268,10 +298,10 @@ def test_the_parts_of_the_samples_have_the_sums_of_all(monkeypatch: pytest.Monke
     tree.start(game.initial)
     grower(game, GrowthSettings(least=4)).grow(tree, 300, stream(1), (0, 100))
     whole, parts = _Samples(game), _Samples(game)
-    whole.add(tree, 2, 0, None)
+    whole.add(tree, 2, 0, 0.0, None)
     monkeypatch.setattr(teaching, "_MOST_OPERATIONS", 0)
     monkeypatch.setattr(teaching, "_FEWEST_ROWS", 3)
-    parts.add(tree, 2, 0, None)
+    parts.add(tree, 2, 0, 0.0, None)
     assert whole.absorb()
     assert whole.absorb(), "one part for each role"
     assert not whole.absorb()

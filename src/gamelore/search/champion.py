@@ -245,8 +245,11 @@ class Gamelore(Player):
         return self._teacher
 
     def _value_of(self, game: Game) -> LinearValue | None:
-        """Return what has been learned about a game."""
-        return self._teacher.value if self._teacher is not None and self._teacher.game is game else None
+        """Return what has been learned about a game, also in the present generation of lessons if it is long enough."""
+        if self._teacher is None or self._teacher.game is not game:
+            return None
+        self._teacher.conclude()
+        return self._teacher.value
 
     def _new_search(self, game: Game, lane: int) -> Search:
         """Return a search for a lane. The reasoner runs in Python, which gains nothing from threads."""

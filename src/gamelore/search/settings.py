@@ -100,13 +100,13 @@ class TeachingSettings:
     ridge        penalty of squared weights, or of their squared distance from those of the last generation
     """
 
-    simulations: int = 4_000_000
+    simulations: int = 64_000_000
     first: int = 250_000
     matches: int = 16
     walks: int = 512
     opening: int = 8
     random: float = 0.2
-    least: int = 8
+    least: int = 4
     ridge: float = 1e-3
 
 
@@ -124,7 +124,8 @@ class ChampionSettings(GrowthSettings):
     threads      number of threads, which have a tree each. If it is not given: one for each processor core that the
                  process may use if only time limits the search, else 1
     teaching     number of walks of the searches that teach a value of a game before the first match, see teaching.py;
-                 0 for no such value. If it is not given: none without a startclock, else 4,000,000 if there is time
+                 0 for no such value. If it is not given: none without a startclock, else as many as there is time for,
+                 up to 64,000,000
     seed         seed of the random numbers for teaching
     solve        whether a small game for two roles who take turns is solved, and played by its solution. If it is not
                  given: only with a startclock, in which this has a part of the time

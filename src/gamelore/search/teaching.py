@@ -1,20 +1,23 @@
 """Teaching: a linear value for a game from what searches find in matches against themselves.
 
-Several matches run side by side, with a tree for each, and all trees grow together in batches of 512. In each position,
-the mean values of all moves in the trees become samples: the facts of the position that a move leads to, and the mean
-value of the walks through this move. Values of searches teach more than results of matches, because a search corrects
-the mistakes of its playouts. The moves that are played are the best ones, or random ones, so that the samples contain
-positions after mistakes.
+Several matches run side by side, with a tree for each, and all trees grow together in batches of 512. The moves in all
+nodes of the trees become samples: the facts of the position that a move leads to, and its value in the search. Values
+of searches teach more than results of matches, because a search corrects the mistakes of its playouts. The value is the
+one by which walks choose: the mean result of the walks, mixed with the minimax value of the positions that they have
+reached. So each generation sees some plies farther than the one before (compare Veness, Silver, Uther & Blair 2009,
+Bootstrapping from Game Tree Search). Moves with few visits count, too, because most of them are bad: a value that is
+fitted to good moves only does not know what is bad. The moves that are played are the best ones, or random ones, so
+that the samples contain positions after mistakes.
 
 The weights are fitted by ridge regression. Facts that a symmetry of the rules maps to each other share a weight.
 Teaching goes on in *generations*: the searches of the next generation use the value that the last one has taught, and
 the next weights are drawn towards the last ones. Each generation is twice as long as the one before, so teaching can be
-stopped early. The value of the first generation is not used, because nothing says how good it is. Teaching values by
+stopped at any time. The value of the first generation is not used, because nothing says how good it is. Teaching values by
 search, and search by values, is the idea of expert iteration (Anthony, Tian & Barber 2017).
 
 How far a value can be trusted depends on the game: in some games hardly anything is linear in the facts. The measure is
-the coefficient of determination of a value in the samples of the next generation, which it has not seen. The search
-uses it as the weight of the next value, see value.py.
+the coefficient of determination of a value as a forecast of the mean results of the next generation, which it has not
+seen. The search uses it as the weight of the next value, see value.py.
 """
 
 from __future__ import annotations
@@ -37,7 +40,7 @@ from .choice import choose, reports_of
 from .native_growth import grower
 from .settings import GrowthSettings, TeachingSettings
 from .tree import COUNT, EDGE, MOVER, NUM_NODES, PARENT, UNRELATED, Tree, room_in, total_of_goals
-from .value import LinearValue
+from .value import LinearValue, upper_bound
 
 if TYPE_CHECKING:
     from ..game.game import Game
@@ -85,6 +88,7 @@ class Teacher:
         self._plies = np.zeros(settings.matches, np.int32)
         self._openings = self._drawn_openings(settings.matches)
         self._generation_ends = min(settings.first, settings.simulations)
+        self._before = 0, 0  # numbers of walks at which the last generation began and ended
         self._batch, self._left, self._barren = 0, 0, 0
         self._plant()
 
@@ -94,7 +98,9 @@ class Teacher:
             if self._left:
                 self._grow()
             elif not self._round_ends:
-                self._samples.add(self._tree, self.settings.least, self._grower.prior.visits, self.value)
+                prior = self._grower.prior
+                minimax = upper_bound(self._growth, prior, self._tree.total).minimax
+                self._samples.add(self._tree, self.settings.least, prior.visits, minimax, self.value)
                 self._round_ends = True
             elif not self._samples.absorb():
                 self._end_round()
@@ -128,6 +134,16 @@ class Teacher:
             self._tree.total = UNRELATED
             self._left = 0
 
+    def conclude(self) -> None:
+        """End the present generation early if it has half the length of the one before. For the begin of a match."""
+        begin, end = self._before
+        if self.is_done or not end or 2 * (self.simulations - end) < end - begin:
+            return
+        self._generation_ends = self.simulations
+        self._end_generation()
+        self._round_ends = False
+        self._plant()
+
     def _end_generation(self) -> None:
         """Fit the next value to the samples, and forget them."""
         self.is_done = self.simulations >= self.settings.simulations or self._barren == _MOST_BARREN
@@ -136,6 +152,7 @@ class Teacher:
         self.value = self._samples.fit(self.value, self.settings.ridge)
         self._grower.prior = self.value.prior(self._growth)
         self._samples.clear()
+        self._before = self._before[1], self.simulations
         self._generation_ends = self._next_end()
 
     def _next_end(self) -> int:
@@ -182,8 +199,8 @@ class _Samples:
     num      number of samples
     moments  float64[roles, features + 1, features + 1], sum of weight * x x'
     targets  float64[roles, features + 1], sum of weight * x y
-    squares  float64[2], sums over the roles of the squared error of the value of the last generation, and of the
-             squared distance of y from its mean
+    squares  float64[2], sums over the roles of the squared error of the value of the last generation as a forecast of
+             mean results, and of the squared distance of these from their mean
     """
 
     def __init__(self, game: Game) -> None:
@@ -199,31 +216,32 @@ class _Samples:
 
     def clear(self) -> None:
         self.num = 0
+        self._parts.clear()
         self.moments[:] = 0.0
         self.targets[:] = 0.0
         self.squares[:] = 0.0
 
-    def add(self, tree: Tree, least: int, virtual: int, before: LinearValue | None) -> None:
+    def add(self, tree: Tree, least: int, virtual: int, minimax: float, before: LinearValue | None) -> None:
         """Take the moves of all nodes of a tree that have at least `least` visits without the virtual ones.
 
-        Forced moves are left out, and moves in whose mean the virtual visits weigh a third or more.
-        `before` is the value of the last generation, which has not seen these samples. `absorb` adds
-        them to the sums.
+        Forced moves are left out. `minimax` is the weight of minimax values, and `before` the value of the last
+        generation, which has not seen these samples. `absorb` adds them to the sums.
         """
         arrays = tree.arrays
         nodes = np.arange(int(arrays.size[NUM_NODES]))
         nodes = nodes[arrays.nodes[nodes, EDGE] >= 0]
         parents, edges = arrays.nodes[nodes, PARENT], arrays.nodes[nodes, EDGE]
         visits = arrays.visits[edges] - virtual
-        keep = (visits >= max(least, 2 * virtual)) & (arrays.nodes[parents, COUNT] > 1)
+        keep = (visits >= least) & (arrays.nodes[parents, COUNT] > 1)
         nodes, edges, movers = nodes[keep], edges[keep], arrays.nodes[parents[keep], MOVER]
-        values, weights = arrays.sums[edges] / arrays.visits[edges], np.sqrt(visits[keep])
+        means, weights = arrays.sums[edges] / arrays.visits[edges], np.sqrt(visits[keep])
+        values = (1.0 - minimax) * means + minimax * arrays.guesses[edges]
         rows = max(_FEWEST_ROWS, _MOST_OPERATIONS // self.moments.shape[1] ** 2)
         for role in range(len(self.targets)):
             own = movers == role
             states, targets = arrays.states[nodes[own]], values[own]
             if before is not None and own.any():
-                errors = targets - before(states, role), targets - np.average(targets, weights=weights[own])
+                errors = means[own] - before(states, role), means[own] - np.average(means[own], weights=weights[own])
                 self.squares += [float((weights[own] * error**2).sum()) for error in errors]
             for first in range(0, len(states), rows):
                 part = slice(first, first + rows)
