@@ -177,7 +177,7 @@ def test_generations_double_and_the_last_one_takes_the_rest() -> None:
 
 
 def test_a_generation_may_end_when_the_match_begins() -> None:
-    """The first generation ends at 10,000 walks. The second would end at 30,000, but from 15,000 on it is long enough."""
+    """The first generation ends at 10,000 walks. The second would end at 30,000; it is long enough from 15,000 on."""
     game = load("connect3")
     lessons = TeachingSettings(simulations=100_000, first=10_000, matches=4, walks=64)
     teacher = Teacher(game, stream(1), GrowthSettings(), lessons)

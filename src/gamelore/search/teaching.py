@@ -12,8 +12,8 @@ that the samples contain positions after mistakes.
 The weights are fitted by ridge regression. Facts that a symmetry of the rules maps to each other share a weight.
 Teaching goes on in *generations*: the searches of the next generation use the value that the last one has taught, and
 the next weights are drawn towards the last ones. Each generation is twice as long as the one before, so teaching can be
-stopped at any time. The value of the first generation is not used, because nothing says how good it is. Teaching values by
-search, and search by values, is the idea of expert iteration (Anthony, Tian & Barber 2017).
+stopped at any time. The value of the first generation is not used, because nothing says how good it is. Teaching values
+by search, and search by values, is the idea of expert iteration (Anthony, Tian & Barber 2017).
 
 How far a value can be trusted depends on the game: in some games hardly anything is linear in the facts. The measure is
 the coefficient of determination of a value as a forecast of the mean results of the next generation, which it has not
