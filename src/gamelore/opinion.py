@@ -36,7 +36,7 @@ def think(
     Args:
         seconds: time for the search; 1 if no number of simulations is given, else no limit
         simulations: number of simulations
-        teaching: number of simulations that teach a value of the game first; a startclock has about 500,000 a second
+        teaching: number of simulations that teach a value of the game first, as a startclock does
         threads: number of threads
         joint: choice of moves where several roles choose at once: decoupled UCT (uct), regret matching (regret) or
             exp3; that of the player gamelore if it is None

@@ -176,8 +176,8 @@ def test_generations_double_and_the_last_one_takes_the_rest() -> None:
     assert ends == [10_000, 30_000, 100_000, 100_000]
 
 
-def test_a_generation_may_end_when_the_match_begins() -> None:
-    """The first generation ends at 10,000 walks. The second would end at 30,000; it is long enough from 15,000 on."""
+def test_half_a_generation_has_taught_something() -> None:
+    """The first generation ends at 10,000 walks, the second at 30,000; it counts at 15,000, at 20,000 and so on."""
     game = load("connect3")
     lessons = TeachingSettings(simulations=100_000, first=10_000, matches=4, walks=64)
     teacher = Teacher(game, stream(1), GrowthSettings(), lessons)
@@ -185,26 +185,25 @@ def test_a_generation_may_end_when_the_match_begins() -> None:
     def value_after(walks: int) -> LinearValue | None:
         while teacher.simulations < walks:
             teacher.teach(monotonic() + 0.001)
-        teacher.conclude()
         return teacher.value
 
     assert value_after(9_000) is None
     first = value_after(13_000)
     assert first is not None
-    assert value_after(13_500) is first
-    second = value_after(18_000)
+    assert value_after(14_000) is first
+    second, third = value_after(17_000), value_after(22_000)
     assert second is not None
+    assert third is not None
     assert (second.weights != first.weights).any()
-    assert teacher.simulations < 25_000
-    teacher.teach()
-    assert teacher.simulations >= 100_000, "lessons go on"
+    assert (third.weights != second.weights).any()
+    assert teacher._last is first
 
 
 def test_samples_by_hand() -> None:
     """A value that is right everywhere explains all; one that says 0.5 everywhere explains nothing.
 
     The samples are the replies that the roles have in a tree of forty walks, with the values that their moves have: 3/4
-    of the mean result and 1/4 of the minimax value. The determination counts mean results only.
+    of the mean result and 1/4 of the minimax value. The determination counts mean results of eight visits and more.
     """
     game = load("connect3")
     tree = Tree(game, 2048, 20_000)
@@ -220,17 +219,17 @@ def test_samples_by_hand() -> None:
     constant.constants[:] = 0.5
     samples = _Samples(game)
     samples.add(tree, 4, 0, 0.25, constant)
-    error = (weights * (values - 0.5) ** 2).sum()
-    means = np.array(
-        [
-            np.average(values[movers == role], weights=weights[movers == role])
-            for role in (0, 1)
-            if (movers == role).any()
-        ]
-    )
-    variance = (weights * (values - means[movers]) ** 2).sum()
+    error = variance = 0.0
+    for role in (0, 1):
+        judged = (movers == role) & (arrays.visits[edges] >= 8)
+        results, own = values[judged], weights[judged]
+        error += (own * (results - 0.5) ** 2).sum()
+        variance += (own * (results - np.average(results, weights=own)) ** 2).sum() if judged.any() else 0.0
     assert samples.squares == pytest.approx([error, variance])
     assert samples.determination == max(0.0, 1 - samples.squares[0] / samples.squares[1])
+    doubtful = _Samples(game)
+    doubtful.add(tree, 1, 100, 0.25, constant)
+    assert not doubtful.num, "visits are counted without the virtual ones"
     while samples.absorb():
         pass
     mixed = 0.75 * values + 0.25 * arrays.guesses[edges]

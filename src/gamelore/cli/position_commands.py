@@ -120,7 +120,7 @@ def think(
     ] = None,
     teaching: Annotated[
         int,
-        Option(min=0, help="Simulations that teach a value of the game first; a startclock has about 500,000 a second."),
+        Option(min=0, help="Simulations that teach a value of the game first, as a startclock does."),
     ] = 0,
     threads: Annotated[int, Option(min=1, help="Number of threads.")] = 1,
     joint: Annotated[

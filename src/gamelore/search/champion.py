@@ -208,6 +208,8 @@ class Gamelore(Player):
         game = turn.graph.game
         if not self._may_learn(game) or turn.plies[0] > 0 or int(turn.lanes[0]) in self._chosen:
             return False
+        if self._solving is not None and self._solving.game is game and self._solving.solution is not None:
+            return False
         teacher = self._teacher_of(game)
         if teacher.is_done:
             return False
@@ -245,11 +247,8 @@ class Gamelore(Player):
         return self._teacher
 
     def _value_of(self, game: Game) -> LinearValue | None:
-        """Return what has been learned about a game, also in the present generation of lessons if it is long enough."""
-        if self._teacher is None or self._teacher.game is not game:
-            return None
-        self._teacher.conclude()
-        return self._teacher.value
+        """Return what has been learned about a game."""
+        return self._teacher.value if self._teacher is not None and self._teacher.game is game else None
 
     def _new_search(self, game: Game, lane: int) -> Search:
         """Return a search for a lane. The reasoner runs in Python, which gains nothing from threads."""

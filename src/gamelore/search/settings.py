@@ -118,8 +118,8 @@ class ChampionSettings(GrowthSettings):
                  other limit. In games with one role, 32 computed positions count as one walk
     seconds      time for all lanes of one call together. If several limits are given, the first that is reached ends
                  the search. Results with a time limit are not repeatable
-    memory       limit on the memory of all trees together, in MiB; if it is not given, the environment variable
-                 GAMELORE_SEARCH_MIB, or else 1024
+    memory       limit on the memory of all trees together, in MiB, without up to 100 MiB for teaching; if it is not
+                 given, the environment variable GAMELORE_SEARCH_MIB, or else 1024
     ponder       whether the player also searches in the startclock and while the other roles think
     threads      number of threads, which have a tree each. If it is not given: one for each processor core that the
                  process may use if only time limits the search, else 1

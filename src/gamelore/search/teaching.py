@@ -11,9 +11,10 @@ that the samples contain positions after mistakes.
 
 The weights are fitted by ridge regression. Facts that a symmetry of the rules maps to each other share a weight.
 Teaching goes on in *generations*: the searches of the next generation use the value that the last one has taught, and
-the next weights are drawn towards the last ones. Each generation is twice as long as the one before, so teaching can be
-stopped at any time. The value of the first generation is not used, because nothing says how good it is. Teaching values
-by search, and search by values, is the idea of expert iteration (Anthony, Tian & Barber 2017).
+the next weights are drawn towards the last ones. Each generation is twice as long as the one before. It counts from a
+quarter of its length on, so teaching can be stopped at any time. The value of the first generation is not used, because
+nothing says how good it is. Teaching values by search, and search by values, is the idea of expert iteration (Anthony,
+Tian & Barber 2017).
 
 How far a value can be trusted depends on the game: in some games hardly anything is linear in the facts. The measure is
 the coefficient of determination of a value as a forecast of the mean results of the next generation, which it has not
@@ -51,6 +52,8 @@ _MOST_BARREN = 50  # rounds without a sample after which teaching is given up
 _MOST_FACTS = 2000  # a regression with more would take seconds
 _MOST_POINTS = 2000  # facts and actions of a game whose symmetries are found within a second or two
 _SYMMETRY_BOUNDS = Bounds(seconds=inf, work=20_000_000)  # about half a second; the result must not depend on time
+_ENOUGH, _FEWEST_VISITS = 4_000_000, 2  # walks after which a value with fewer virtual visits is not worth more lessons
+_JUDGED = 8  # visits of a move whose mean result is held against a value
 _FEWEST_ROWS, _MOST_OPERATIONS = 16, 1 << 27  # rows of a part of the samples, and operations for it
 
 
@@ -68,9 +71,10 @@ class Teacher:
         growth: parameters of the searches
         settings: parameters of the lessons
 
-    `value` is what the last finished generation has taught; None before. `is_done` says whether the budget is used up,
-    or the searches give no samples, as in a game without positions in which one role moves alone. `simulations` is the
-    number of all walks so far.
+    `value` is what the last generation has taught, or the present one if it has at least half the length of the one
+    before; None before the first has ended. `is_done` says whether the budget is used up, the searches give no samples,
+    as in a game without positions in which one role moves alone, or values explain hardly anything. `simulations` is
+    the number of all walks so far.
     """
 
     def __init__(self, game: Game, key: np.uint64, growth: GrowthSettings, settings: TeachingSettings) -> None:
@@ -88,7 +92,8 @@ class Teacher:
         self._plies = np.zeros(settings.matches, np.int32)
         self._openings = self._drawn_openings(settings.matches)
         self._generation_ends = min(settings.first, settings.simulations)
-        self._before = 0, 0  # numbers of walks at which the last generation began and ended
+        self._last: LinearValue | None = None  # value of the last finished generation
+        self._generation_begins, self._half, self._next_look = 0, 0, 0
         self._batch, self._left, self._barren = 0, 0, 0
         self._plant()
 
@@ -100,7 +105,7 @@ class Teacher:
             elif not self._round_ends:
                 prior = self._grower.prior
                 minimax = upper_bound(self._growth, prior, self._tree.total).minimax
-                self._samples.add(self._tree, self.settings.least, prior.visits, minimax, self.value)
+                self._samples.add(self._tree, self.settings.least, prior.visits, minimax, self._last)
                 self._round_ends = True
             elif not self._samples.absorb():
                 self._end_round()
@@ -112,6 +117,9 @@ class Teacher:
         self._barren = 0 if self._samples.num else self._barren + 1
         if self.simulations >= self._generation_ends or self._barren == _MOST_BARREN:
             self._end_generation()
+        elif self._last is not None and self._samples.num and self.simulations >= self._next_look:
+            self.value = self._samples.fit(self._last, self.settings.ridge)
+            self._next_look += self._half
         if self.is_done:  # what took tens of MiB
             del self._tree, self._samples, self._grower
         else:
@@ -134,25 +142,17 @@ class Teacher:
             self._tree.total = UNRELATED
             self._left = 0
 
-    def conclude(self) -> None:
-        """End the present generation early if it has half the length of the one before. For the begin of a match."""
-        begin, end = self._before
-        if self.is_done or not end or 2 * (self.simulations - end) < end - begin:
-            return
-        self._generation_ends = self.simulations
-        self._end_generation()
-        self._round_ends = False
-        self._plant()
-
     def _end_generation(self) -> None:
         """Fit the next value to the samples, and forget them."""
         self.is_done = self.simulations >= self.settings.simulations or self._barren == _MOST_BARREN
         if not self._samples.num:
             return
-        self.value = self._samples.fit(self.value, self.settings.ridge)
-        self._grower.prior = self.value.prior(self._growth)
+        self.value = self._last = self._samples.fit(self._last, self.settings.ridge)
+        self._grower.prior = self._last.prior(self._growth)
+        self.is_done |= self.simulations >= _ENOUGH and self._grower.prior.visits < _FEWEST_VISITS
         self._samples.clear()
-        self._before = self._before[1], self.simulations
+        self._half = (self._generation_ends - self._generation_begins) // 2
+        self._generation_begins, self._next_look = self._generation_ends, self._generation_ends + self._half
         self._generation_ends = self._next_end()
 
     def _next_end(self) -> int:
@@ -200,7 +200,8 @@ class _Samples:
     moments  float64[roles, features + 1, features + 1], sum of weight * x x'
     targets  float64[roles, features + 1], sum of weight * x y
     squares  float64[2], sums over the roles of the squared error of the value of the last generation as a forecast of
-             mean results, and of the squared distance of these from their mean
+             mean results, and of the squared distance of these from their mean. Only moves count that have 8 visits and
+             twice as many as virtual ones, because these are a forecast themselves
     """
 
     def __init__(self, game: Game) -> None:
@@ -216,7 +217,6 @@ class _Samples:
 
     def clear(self) -> None:
         self.num = 0
-        self._parts.clear()
         self.moments[:] = 0.0
         self.targets[:] = 0.0
         self.squares[:] = 0.0
@@ -236,17 +236,31 @@ class _Samples:
         nodes, edges, movers = nodes[keep], edges[keep], arrays.nodes[parents[keep], MOVER]
         means, weights = arrays.sums[edges] / arrays.visits[edges], np.sqrt(visits[keep])
         values = (1.0 - minimax) * means + minimax * arrays.guesses[edges]
+        if before is not None:
+            judged = visits[keep] >= max(_JUDGED, 2 * virtual)
+            self._judge(before, arrays.states[nodes[judged]], movers[judged], means[judged], weights[judged])
         rows = max(_FEWEST_ROWS, _MOST_OPERATIONS // self.moments.shape[1] ** 2)
         for role in range(len(self.targets)):
             own = movers == role
             states, targets = arrays.states[nodes[own]], values[own]
-            if before is not None and own.any():
-                errors = means[own] - before(states, role), means[own] - np.average(means[own], weights=weights[own])
-                self.squares += [float((weights[own] * error**2).sum()) for error in errors]
             for first in range(0, len(states), rows):
                 part = slice(first, first + rows)
                 self._parts.append((role, states[part], targets[part], weights[own][part]))
         self.num += len(nodes)
+
+    def _judge(
+        self,
+        value: LinearValue,
+        states: NDArray[np.uint64],
+        movers: NDArray[np.int32],
+        means: NDArray[np.float64],
+        weights: NDArray[np.float64],
+    ) -> None:
+        """Hold a value against the mean results of moves that it has not seen; see `squares`."""
+        for role in np.unique(movers).tolist():
+            own = movers == role
+            errors = means[own] - value(states[own], role), means[own] - np.average(means[own], weights=weights[own])
+            self.squares += [float((weights[own] * error**2).sum()) for error in errors]
 
     def absorb(self) -> bool:
         """Add a part of the samples to the sums, which takes some milliseconds; return False if none are left."""
