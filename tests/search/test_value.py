@@ -203,7 +203,7 @@ def test_samples_by_hand() -> None:
     """A value that is right everywhere explains all; one that says 0.5 everywhere explains nothing.
 
     The samples are the replies that the roles have in a tree of forty walks, with the values that their moves have: 3/4
-    of the mean result and 1/4 of the minimax value. The determination counts mean results of eight visits and more.
+    of the mean result and 1/4 of the minimax value. The determination counts mean results only.
     """
     game = load("connect3")
     tree = Tree(game, 2048, 20_000)
@@ -221,10 +221,9 @@ def test_samples_by_hand() -> None:
     samples.add(tree, 4, 0, 0.25, constant)
     error = variance = 0.0
     for role in (0, 1):
-        judged = (movers == role) & (arrays.visits[edges] >= 8)
-        results, own = values[judged], weights[judged]
+        results, own = values[movers == role], weights[movers == role]
         error += (own * (results - 0.5) ** 2).sum()
-        variance += (own * (results - np.average(results, weights=own)) ** 2).sum() if judged.any() else 0.0
+        variance += (own * (results - np.average(results, weights=own)) ** 2).sum()
     assert samples.squares == pytest.approx([error, variance])
     assert samples.determination == max(0.0, 1 - samples.squares[0] / samples.squares[1])
     doubtful = _Samples(game)

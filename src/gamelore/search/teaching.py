@@ -18,7 +18,9 @@ Tian & Barber 2017).
 
 How far a value can be trusted depends on the game: in some games hardly anything is linear in the facts. The measure is
 the coefficient of determination of a value as a forecast of the mean results of the next generation, which it has not
-seen. The search uses it as the weight of the next value, see value.py.
+seen. The search uses it as the weight of the next value, see value.py. These means contain virtual visits, which are
+forecasts of the value itself; so the measure is higher than the share of real results that the value explains. This is
+on purpose: with that share as its weight the value is trusted too little, see docs/search.md.
 """
 
 from __future__ import annotations
@@ -53,7 +55,6 @@ _MOST_FACTS = 2000  # a regression with more would take seconds
 _MOST_POINTS = 2000  # facts and actions of a game whose symmetries are found within a second or two
 _SYMMETRY_BOUNDS = Bounds(seconds=inf, work=20_000_000)  # about half a second; the result must not depend on time
 _ENOUGH, _FEWEST_VISITS = 4_000_000, 2  # walks after which a value with fewer virtual visits is not worth more lessons
-_JUDGED = 8  # visits of a move whose mean result is held against a value
 _FEWEST_ROWS, _MOST_OPERATIONS = 16, 1 << 27  # rows of a part of the samples, and operations for it
 
 
@@ -200,8 +201,7 @@ class _Samples:
     moments  float64[roles, features + 1, features + 1], sum of weight * x x'
     targets  float64[roles, features + 1], sum of weight * x y
     squares  float64[2], sums over the roles of the squared error of the value of the last generation as a forecast of
-             mean results, and of the squared distance of these from their mean. Only moves count that have 8 visits and
-             twice as many as virtual ones, because these are a forecast themselves
+             mean results, and of the squared distance of these from their mean
     """
 
     def __init__(self, game: Game) -> None:
@@ -237,8 +237,7 @@ class _Samples:
         means, weights = arrays.sums[edges] / arrays.visits[edges], np.sqrt(visits[keep])
         values = (1.0 - minimax) * means + minimax * arrays.guesses[edges]
         if before is not None:
-            judged = visits[keep] >= max(_JUDGED, 2 * virtual)
-            self._judge(before, arrays.states[nodes[judged]], movers[judged], means[judged], weights[judged])
+            self._judge(before, arrays.states[nodes], movers, means, weights)
         rows = max(_FEWEST_ROWS, _MOST_OPERATIONS // self.moments.shape[1] ** 2)
         for role in range(len(self.targets)):
             own = movers == role
