@@ -220,7 +220,7 @@ def test_samples_by_hand() -> None:
     samples = _Samples(game)
     samples.add(tree, 4, 0, 0.25, constant)
     error = variance = 0.0
-    for role in (0, 1):
+    for role in np.unique(movers):
         results, own = values[movers == role], weights[movers == role]
         error += (own * (results - 0.5) ** 2).sum()
         variance += (own * (results - np.average(results, weights=own)) ** 2).sum()
