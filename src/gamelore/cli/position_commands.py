@@ -119,8 +119,7 @@ def think(
         float | None, Option(min=0, help="Time for the search.", show_default="1, or no limit with --simulations")
     ] = None,
     teaching: Annotated[
-        int,
-        Option(min=0, help="Simulations that teach a value of the game first, as a startclock does."),
+        int, Option(min=0, help="Simulations that teach a value of the game first, as a startclock does.")
     ] = 0,
     threads: Annotated[int, Option(min=1, help="Number of threads.")] = 1,
     joint: Annotated[

@@ -34,6 +34,7 @@ from .tree import HIGHEST_GOAL
 
 if TYPE_CHECKING:
     from ..game.game import Game
+    from ..solver.solution import Solution
     from .value import LinearValue
 
 DEFAULT_SIMULATIONS = 10_000
@@ -102,10 +103,11 @@ class Gamelore(Player):
 
     def _advice(self, turn: Turn, index: int) -> SolvedChoice | None:
         """Return what the solution of the game says about a position; None if it is not solved."""
-        solving, game = self._solving, turn.graph.game
-        if solving is None or solving.game is not game or solving.solution is None:
+        game = turn.graph.game
+        solution = self._solution_of(game)
+        if solution is None:
             return None
-        return advised(solving.solution, game, turn.graph.states[turn.rows[index]], turn.role)
+        return advised(solution, game, turn.graph.states[turn.rows[index]], turn.role)
 
     def _winning(self, turn: Turn, index: int) -> list[int]:
         """Return the moves that win by the theory of nimbers, if it applies to the game."""
@@ -208,7 +210,7 @@ class Gamelore(Player):
         game = turn.graph.game
         if not self._may_learn(game) or turn.plies[0] > 0 or int(turn.lanes[0]) in self._chosen:
             return False
-        if self._solving is not None and self._solving.game is game and self._solving.solution is not None:
+        if self._solution_of(game) is not None:
             return False
         teacher = self._teacher_of(game)
         if teacher.is_done:
@@ -238,6 +240,10 @@ class Gamelore(Player):
                 self._solving.close()
             self._solving = Solving(game, int(_OF_SOLVER * self._limit * MIB))
         return self._solving
+
+    def _solution_of(self, game: Game) -> Solution | None:
+        """Return the solution of a game; None if it is not solved."""
+        return self._solving.solution if self._solving is not None and self._solving.game is game else None
 
     def _teacher_of(self, game: Game) -> Teacher:
         """Return the teacher of a game, and forget that of any other game."""

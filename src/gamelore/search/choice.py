@@ -58,7 +58,7 @@ def reports_of(tree: Tree, node: int, role: int, minimax: float = 0.0) -> list[M
         if child >= 0:
             low, high = int(arrays.low[child, role]), int(arrays.high[child, role])
         visits = int(arrays.visits[move]) - virtual
-        mean = HIGHEST_GOAL * float(arrays.sums[move] / arrays.visits[move]) if visits else float("nan")
+        mean = HIGHEST_GOAL * float(arrays.sums[move] / arrays.visits[move]) if visits else nan
         value = (1 - minimax) * mean + minimax * HIGHEST_GOAL * float(arrays.guesses[move])
         is_proved = child >= 0 and arrays.nodes[child, STAGE] == PROVED
         plies = int(arrays.plies[child]) + 1 if is_proved else None

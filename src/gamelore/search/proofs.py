@@ -33,7 +33,7 @@ def assess_edge(tree: TreeArrays, node: int, edge: int, parent: int) -> None:
 
 
 @inlined
-def assess_edges(tree: TreeArrays, node: int) -> None:
+def _assess_edges(tree: TreeArrays, node: int) -> None:
     """Call `assess_edge` for all moves that lead to a node; for none below a node without a mover."""
     edge = int(tree.nodes[node, EDGE])
     while edge >= 0:
@@ -125,7 +125,7 @@ def _prove(tree: TreeArrays, node: int, first: int, count: int, mover: int) -> N
                 plies = own
     tree.plies[node] = min(max(plies, 0) + 1, _MOST_PLIES)  # the child may have been dropped, see `compact`
     tree.nodes[node, STAGE] = PROVED
-    assess_edges(tree, node)
+    _assess_edges(tree, node)
 
 
 @inlined

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..circuit.tape import LANES
 from ..players.kernel import I32, I64, U8, I16x2, I32x2, U64x2, kernel_without_refcounts
-from .proofs import assess_edges, tighten
+from .proofs import assess_edge, tighten
 from .tree import (
     COUNT,
     FIRST,
@@ -124,7 +124,7 @@ def end_scouting(tree: TreeArrays, batch: WalkBatch, count: int, prior: Prior, t
         ends, first = 0, int(tree.nodes[node, FIRST]) + mover
         for move in range(first, first + num_moves):
             if tree.child[move] >= 0:
-                assess_edges(tree, int(tree.child[move]))
+                assess_edge(tree, int(tree.child[move]), move, node)
                 ends += 1
         if ends:
             tighten(tree, node, tops, total)

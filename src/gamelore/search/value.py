@@ -107,7 +107,7 @@ def upper_bound(settings: GrowthSettings, prior: Prior, total: int) -> UpperBoun
 
     Results of playouts are noisy, minimax values are not. So the more weight these have, the less exploration it takes.
     """
-    minimax = float(prior.minimax) if total != UNRELATED else 0.0
+    minimax = prior.minimax if total != UNRELATED else 0.0
     return UpperBound(settings.exploration * (1.0 - settings.narrowing * minimax), minimax)
 
 

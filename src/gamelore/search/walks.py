@@ -91,6 +91,8 @@ def best_move(
     without visits is infinite; one of these moves is drawn at random. Closed moves are left out, and proved ones if
     `skips_proved`. Return -1 if no move is left; without `skips_proved`, one is always open.
     """
+    if count == 1 and not skips_proved:
+        return first
     minimax, scale = upper.minimax, upper.exploration * np.sqrt(np.log(float(tree.nodes[node, VISITS])))
     best, best_bound, unvisited = -1, -1.0, 0
     for move in range(first, first + count):
@@ -154,13 +156,7 @@ def _decoupled_move(tree: TreeArrays, choices: I32, node: int, upper: UpperBound
 
 @inlined
 def _joint_step(
-    tree: TreeArrays,
-    choices: I32,
-    node: int,
-    upper: UpperBound,
-    rule: JointRule,
-    noise: np.uint64,
-    tops: U8,
+    tree: TreeArrays, choices: I32, node: int, upper: UpperBound, rule: JointRule, noise: np.uint64, tops: U8
 ) -> tuple[int, bool]:
     """Make the move that each role selects; return (child, whether it is new)."""
     if rule.method == UCT:
@@ -210,13 +206,7 @@ def _note_step(batch: WalkBatch, walk: int, parent: int, move: int, proved: int)
 
 @kernel_without_refcounts
 def descend(
-    tree: TreeArrays,
-    batch: WalkBatch,
-    walks: int,
-    upper: UpperBound,
-    rule: JointRule,
-    key: np.uint64,
-    tops: U8,
+    tree: TreeArrays, batch: WalkBatch, walks: int, upper: UpperBound, rule: JointRule, key: np.uint64, tops: U8
 ) -> None:
     """Continue each walk from its node in `batch.ends` down to its end, see `best_move` and simultaneous.py.
 
