@@ -13,10 +13,21 @@ from gamelore.search import teaching
 from gamelore.search.growth import EngineGrower, Grower
 from gamelore.search.native_growth import grower
 from gamelore.search.settings import GrowthSettings, TeachingSettings
-from gamelore.search.teaching import Teacher, _Samples, fact_classes
+from gamelore.search.teaching import Teacher, _Forecasts, _Samples, fact_classes
 from gamelore.search.thinking import Search
-from gamelore.search.tree import EDGE, LISTED, MOVER, NUM_NODES, PARENT, STAGE, Tree
-from gamelore.search.value import LinearValue
+from gamelore.search.tree import (
+    EDGE,
+    LISTED,
+    MOVER,
+    NOBODY,
+    NUM_NODES,
+    PARENT,
+    PROVED,
+    STAGE,
+    UNRELATED,
+    Tree,
+)
+from gamelore.search.value import LinearValue, upper_bound
 
 SMALL = TeachingSettings(simulations=60_000, first=20_000)
 
@@ -88,13 +99,14 @@ def test_both_ways_to_grow_use_a_prior_alike() -> None:
 
 
 @pytest.mark.parametrize("way", [grower, EngineGrower])
-def test_the_weight_of_minimax_values_narrows_the_exploration(way: type[EngineGrower]) -> None:
-    """With the weight 0.5 and narrowing 0.5, exploration 1 counts as 1 * (1 - 0.5 * 0.5) = 0.75."""
+def test_the_determination_narrows_the_exploration(way: type[EngineGrower]) -> None:
+    """With determination 0.5 and narrowing 0.5, exploration 1 counts as 1 * (1 - 0.5 * 0.5) = 0.75."""
     game, visits = load("connect3"), []
     for exploration, narrowing in ((1.0, 0.5), (0.75, 0.0), (1.0, 0.0)):
-        settings = GrowthSettings(exploration=exploration, narrowing=narrowing, minimax=0.5)
+        settings = GrowthSettings(exploration=exploration, narrowing=narrowing, minimax=0.25)
         growing: Grower = way(game, settings)
-        growing.prior = by_fact("connect3", {"(cell 2 1 red)": 0.3, "(cell 1 1 red)": 0.1}).prior(settings)
+        value = by_fact("connect3", {"(cell 2 1 red)": 0.3, "(cell 1 1 red)": 0.1})
+        growing.prior = replace(value, determination=0.5).prior(settings)
         tree = Tree(game, 4096, 40_000)
         tree.total = 100
         tree.start(game.initial)
@@ -237,13 +249,111 @@ def test_samples_by_hand() -> None:
     assert samples.determination == 0
 
 
+def test_exploration_is_not_narrowed_where_interests_are_not_opposite() -> None:
+    settings = GrowthSettings(exploration=1.0, narrowing=0.5)
+    prior = replace(LinearValue.zero(load("connect3")), determination=0.5, foresight=1.0).prior(settings)
+    assert upper_bound(settings, prior, 100) == (0.75, 0.75)
+    assert upper_bound(settings, prior, UNRELATED) == (1.0, 0.0)
+
+
+def three_positions() -> Tree:
+    """Return a tree of connect3 in which red is to move, then blue, then red, with five moves each.
+
+    The favourite of the second position has a mean of 0.75, and its highest minimax value is 0.625.
+    """
+    game = load("connect3")
+    middle = game.start().play(["(drop 1)", "noop"])
+    last = middle.play(["noop", "(drop 1)"])
+    tree = Tree(game, 2048, 20_000)
+    tree.plant(np.array([game.initial, middle.state, last.state]))
+    grower(game, GrowthSettings()).grow(tree, 120, stream(1), (0, 100))
+    first, count = tree.span(1, 1)
+    assert count == 5
+    tree.arrays.visits[first : first + count] = [20, 12, 4, 2, 2]
+    tree.arrays.sums[first : first + count] = [15.0, 6.0, 1.0, 0.0, 0.0]
+    tree.arrays.guesses[first : first + count] = [0.5, 0.625, 0.25, 0.0, 0.0]
+    return tree
+
+
+def test_forecasts_are_held_against_the_goal_of_the_mover() -> None:
+    tree, forecasts = three_positions(), _Forecasts(3)
+    forecasts.note(tree, 1)
+    forecasts.end([0, 1], np.array([True, True]), np.array([[100, 0], [75, 25]], np.int16))
+    x = np.array([0.75, 0.625, 1.0])
+    assert forecasts.num == 1, "nothing is noted about the first match"
+    assert forecasts.moments.tolist() == np.outer(x, x).tolist()
+    assert forecasts.results.tolist() == (0.25 * x).tolist()
+
+
+def test_a_closed_move_is_no_favourite() -> None:
+    tree, forecasts = three_positions(), _Forecasts(3)
+    tree.arrays.closed[tree.span(1, 1)[0]] = 1
+    forecasts.note(tree, 1)
+    forecasts.end([1], np.array([True]), np.array([[0, 100]], np.int16))
+    assert forecasts.results.tolist() == [0.5, 0.625, 1.0]
+
+
+def test_what_says_nothing_about_forecasts() -> None:
+    """Proved positions, positions in which nobody moves alone, matches without an end, and goals that are missing."""
+    tree, forecasts = three_positions(), _Forecasts(3)
+    arrays = tree.arrays
+    for array, column, value in ((arrays.nodes, STAGE, PROVED), (arrays.nodes, MOVER, NOBODY), (arrays.counts, 1, 1)):
+        before = int(array[1, column])
+        array[1, column] = value
+        forecasts.note(tree, 1)
+        array[1, column] = before
+    forecasts.end([1], np.array([True]), np.array([[0, 100]], np.int16))
+    forecasts.note(tree, 1)
+    forecasts.end([1], np.array([False]), np.array([[50, 50]], np.int16))
+    forecasts.end([1], np.array([True]), np.array([[0, 100]], np.int16))
+    assert forecasts.num == 0
+    forecasts.note(tree, 1)
+    forecasts.end([1], np.array([True]), np.array([[0, -1]], np.int16))
+    assert forecasts.num == 1
+    assert forecasts.results.tolist() == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("mean", "guess", "weight"),
+    [(0.25, 0.75, 0.75), (0.5, 0.0, 0.0), (-0.25, 0.5, 1.0), (0.5, -0.25, 0.0), (0.0, 0.0, 0.0)],
+)
+def test_forecasts_by_hand(mean: float, guess: float, weight: float) -> None:
+    """Eighty matches end with `mean` times the mean result and `guess` times the minimax value."""
+    forecasts = _Forecasts(1)
+    rng = np.random.default_rng(1)
+    for num in range(80):
+        assert forecasts.weight == 0 or num >= 64, "few matches say nothing"
+        x, y = rng.random(2)
+        forecasts._noted[0] = [(0, x, y)]
+        forecasts.end([0], np.array([True]), np.array([[20 + 100 * (mean * x + guess * y)]]))
+    assert forecasts.weight == pytest.approx(weight, abs=1e-9)
+
+
+def test_the_weight_of_minimax_values_is_halfway_to_a_higher_foresight() -> None:
+    value = replace(LinearValue.zero(load("connect3")), determination=0.5)
+    assert replace(value, foresight=0.75).prior(GrowthSettings()).minimax == 0.625
+    assert replace(value, foresight=0.25).prior(GrowthSettings()).minimax == 0.5
+    assert replace(value, foresight=0.75).prior(GrowthSettings()).visits == 8
+
+
+def test_foresight_repeats() -> None:
+    lessons = TeachingSettings(simulations=200_000, first=10_000, walks=64)
+    whole, parts = (Teacher(load("breakthrough"), stream(1), GrowthSettings(), lessons) for _ in range(2))
+    whole.teach()
+    while not parts.is_done:
+        parts.teach(monotonic() + 0.001)
+    assert whole.value is not None
+    assert parts.value is not None
+    assert 0 < whole.value.foresight == parts.value.foresight <= 1
+
+
 def test_a_value_is_trusted_as_far_as_it_explains() -> None:
     game = load("connect3")
     value = replace(LinearValue.zero(game), determination=0.75)
-    assert value.prior(GrowthSettings())[2:5] == (12, 1.0, 0.75)
-    assert value.prior(GrowthSettings(minimax=0.2))[2:] == (12, 1.0, 0.2)
-    assert value.prior(GrowthSettings(scout=False))[2:] == (0, 1.0, 0.0)
-    assert LinearValue.zero(game).prior(GrowthSettings(minimax=0.2))[2:] == (0, 1.0, 0.0)
+    assert value.prior(GrowthSettings())[2:] == (12, 1.0, 0.75, 0.75)
+    assert value.prior(GrowthSettings(minimax=0.2))[2:] == (12, 1.0, 0.2, 0.75)
+    assert value.prior(GrowthSettings(scout=False))[2:] == (0, 1.0, 0.0, 0.0)
+    assert LinearValue.zero(game).prior(GrowthSettings(minimax=0.2))[2:] == (0, 1.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize("name", ["goofspiel", "tictactoe3p", "pegsolitaire"])

@@ -28,8 +28,9 @@ class GrowthSettings:
     prior_visits number of virtual visits of a new move by a learned value that explains everything; see value.py
     gain         factor of the difference between the learned value of a move and the mean value of its siblings
     minimax      weight of the learned values, backed up by minimax, in the value of a move, from 0 to 1. If it is not
-                 given, the coefficient of determination of the learned value
-    narrowing    the exploration is multiplied by 1 - narrowing * minimax, because only playouts are noisy; from 0 to 1
+                 given, it follows from how well they forecast, see `LinearValue.prior`
+    narrowing    where two roles have opposite interests, the exploration is multiplied by 1 - narrowing * the
+                 determination of the learned value; from 0 to 1
     caution      factor of the exploration in the lower bounds by which a move is chosen after a search, see choice.py;
                  0, or where several roles choose at the same time: the move with the most visits is chosen
     joint        choice of moves where several roles choose at the same time: decoupled UCT (uct), regret matching

@@ -18,14 +18,20 @@ Tian & Barber 2017).
 
 How far a value can be trusted depends on the game: in some games hardly anything is linear in the facts. The measure is
 the coefficient of determination of a value as a forecast of the mean results of the next generation, which it has not
-seen. The search uses it as the weight of the next value, see value.py. These means contain virtual visits, which are
-forecasts of the value itself; so the measure is higher than the share of real results that the value explains. This is
-on purpose: with that share as its weight the value is trusted too little, see docs/search.md.
+seen. It is the least weight of the next value in the search, see value.py. These means contain virtual visits, which
+are forecasts of the value itself; so the measure is higher than the share of real results that the value explains. This
+is on purpose: with that share as its weight the value is trusted too little, see docs/search.md.
+
+In some games random playouts say hardly anything about the end of a match between players who search, and the learned
+value says more. This shows in the matches of teaching: `_Forecasts` mixes the mean result and the minimax value that
+positions had, so that the mixture forecasts the results best. If minimax values have a higher weight in it than the
+determination, they get a higher weight in the search.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from functools import cached_property
 from math import inf
 from time import monotonic
@@ -42,7 +48,21 @@ from ..players.position_graph import MIB
 from .choice import choose, reports_of
 from .native_growth import grower
 from .settings import GrowthSettings, TeachingSettings
-from .tree import COUNT, EDGE, MOVER, NUM_NODES, PARENT, UNRELATED, Tree, room_in, total_of_goals
+from .tree import (
+    COUNT,
+    EDGE,
+    HIGHEST_GOAL,
+    LISTED,
+    MOVER,
+    NOBODY,
+    NUM_NODES,
+    PARENT,
+    STAGE,
+    UNRELATED,
+    Tree,
+    room_in,
+    total_of_goals,
+)
 from .value import LinearValue, upper_bound
 
 if TYPE_CHECKING:
@@ -55,6 +75,8 @@ _MOST_FACTS = 2000  # a regression with more would take seconds
 _MOST_POINTS = 2000  # facts and actions of a game whose symmetries are found within a second or two
 _SYMMETRY_BOUNDS = Bounds(seconds=inf, work=20_000_000)  # about half a second; the result must not depend on time
 _ENOUGH, _FEWEST_VISITS = 4_000_000, 2  # walks after which a value with fewer virtual visits is not worth more lessons
+_FEWEST_MATCHES = 64  # after which forecasts of results can be compared
+_LEAST_COEFFICIENT = 1e-6  # above the errors of rounding
 _FEWEST_ROWS, _MOST_OPERATIONS = 16, 1 << 27  # rows of a part of the samples, and operations for it
 
 
@@ -88,6 +110,7 @@ class Teacher:
         self._tree = Tree(game, *room_in(game, _MEMORY_MIB * MIB), 2 * LANES)
         self._tree.total = total_of_goals(game, growth.max_plies)
         self._samples = _Samples(game)
+        self._forecasts = _Forecasts(settings.matches)
         self._round_ends = False  # as soon as all samples are added
         self._states = np.repeat(game.initial[None], settings.matches, axis=0)
         self._plies = np.zeros(settings.matches, np.int32)
@@ -119,7 +142,7 @@ class Teacher:
         if self.simulations >= self._generation_ends or self._barren == _MOST_BARREN:
             self._end_generation()
         elif self._last is not None and self._samples.num and self.simulations >= self._next_look:
-            self.value = self._samples.fit(self._last, self.settings.ridge)
+            self.value = self._fitted()
             self._next_look += self._half
         if self.is_done:  # what took tens of MiB
             del self._tree, self._samples, self._grower
@@ -148,13 +171,17 @@ class Teacher:
         self.is_done = self.simulations >= self.settings.simulations or self._barren == _MOST_BARREN
         if not self._samples.num:
             return
-        self.value = self._last = self._samples.fit(self._last, self.settings.ridge)
+        self.value = self._last = self._fitted()
         self._grower.prior = self._last.prior(self._growth)
         self.is_done |= self.simulations >= _ENOUGH and self._grower.prior.visits < _FEWEST_VISITS
         self._samples.clear()
         self._half = (self._generation_ends - self._generation_begins) // 2
         self._generation_begins, self._next_look = self._generation_ends, self._generation_ends + self._half
         self._generation_ends = self._next_end()
+
+    def _fitted(self) -> LinearValue:
+        """Return the value that the samples of the present generation teach."""
+        return replace(self._samples.fit(self._last, self.settings.ridge), foresight=self._forecasts.weight)
 
     def _next_end(self) -> int:
         """Return the number of walks at which the present generation ends. The last one takes all that is left."""
@@ -169,11 +196,15 @@ class Teacher:
         """Make a move in each match; begin a new match where one is over."""
         running = np.flatnonzero(self._tree.arrays.counts[: len(self._states)].all(axis=1))
         joint = np.array([self._joint(lane) for lane in running.tolist()], np.int32)
+        if self._grower.prior.visits and self._tree.total != UNRELATED:
+            for lane in running.tolist():
+                self._forecasts.note(self._tree, lane)
         if len(running):
             self._states[running] = self.game.next(self._states[running], joint)
         self._plies += 1
         counts = self.game.legal(self._states).by_role(self.game.num_roles)[1]
         over = ~counts.all(axis=1) | (self._plies > self._growth.max_plies)
+        self._forecasts.end(np.flatnonzero(over).tolist(), *self.game.evaluate(self._states[over]))
         self._states[over] = self.game.initial
         self._plies[over] = 0
         self._openings[over] = self._drawn_openings(int(over.sum()))
@@ -192,6 +223,59 @@ class Teacher:
             )
             actions.append(int(arrays.actions[first + index]))
         return actions
+
+
+class _Forecasts:
+    """Forecasts of results of matches: the mean result of the favourite move, and the minimax value of the position.
+
+    moments  float64[3, 3], sum of x x' over the positions of all generations, where x is the mean result, the minimax
+             value and 1
+    results  float64[3], sum of x y, where y is the goal of the mover at the end of the match, from 0 to 1
+    num      number of matches that have ended
+    """
+
+    def __init__(self, matches: int) -> None:
+        self.moments, self.results, self.num = np.zeros((3, 3)), np.zeros(3), 0
+        self._noted: list[list[tuple[int, float, float]]] = [[] for _ in range(matches)]  # (mover, mean, minimax value)
+
+    def note(self, tree: Tree, lane: int) -> None:
+        """Note the forecasts for the present position of a match, unless its move is forced or its value is proved.
+
+        The minimax value of a proved position is exact. It would only show that proofs are right.
+        """
+        arrays, mover = tree.arrays, int(tree.arrays.nodes[lane, MOVER])
+        if mover == NOBODY or arrays.nodes[lane, STAGE] != LISTED:
+            return
+        first, count = tree.span(lane, mover)
+        moves = slice(first, first + count)
+        favourite = first + int(np.where(arrays.closed[moves], -1, arrays.visits[moves]).argmax())
+        if count > 1 and arrays.visits[favourite]:
+            mean = float(arrays.sums[favourite] / arrays.visits[favourite])
+            self._noted[lane].append((mover, mean, float(arrays.guesses[moves].max())))
+
+    def end(self, lanes: list[int], terminal: NDArray[np.bool_], goals: NDArray[np.int16]) -> None:
+        """Hold the forecasts against the results of matches, and forget those of matches that were broken off."""
+        for lane, is_over, row in zip(lanes, terminal.tolist(), goals.tolist(), strict=True):
+            noted, self._noted[lane] = self._noted[lane], []
+            if not is_over or not noted:
+                continue
+            x = np.array([(mean, guess, 1.0) for _, mean, guess in noted])
+            y = np.array([max(row[mover], 0) / HIGHEST_GOAL for mover, _, _ in noted])
+            self.moments += x.T @ x
+            self.results += x.T @ y
+            self.num += 1
+
+    @property
+    def weight(self) -> float:
+        """Weight of minimax values in their mixture with mean results that forecasts best, from 0 to 1.
+
+        It comes from a linear regression. Negative coefficients count as 0. It is 0 as long as too few matches have
+        ended, and where neither forecasts anything.
+        """
+        if self.num < _FEWEST_MATCHES:
+            return 0.0
+        mean, guess = np.maximum(np.linalg.lstsq(self.moments, self.results, rcond=None)[0][:2], 0.0).tolist()
+        return guess / (mean + guess) if mean + guess > _LEAST_COEFFICIENT else 0.0
 
 
 class _Samples:

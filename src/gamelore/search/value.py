@@ -39,6 +39,7 @@ class Prior(NamedTuple):
     visits     number of virtual visits of a new move; 0 for no prior
     gain       factor of the difference between the value of a move and the mean value of its siblings
     minimax    weight of the minimax value in the value of a move, from 0 to 1
+    determination  how far the value explains mean results of walks, from 0 to 1
     """
 
     tables: F32x3
@@ -46,6 +47,7 @@ class Prior(NamedTuple):
     visits: int
     gain: float
     minimax: float
+    determination: float
 
 
 class UpperBound(NamedTuple):
@@ -66,13 +68,16 @@ class LinearValue:
     weights    float32[roles, 64 * words], the weight of each fact in positions after a move of the role
     constants  float64[roles]
     determination  coefficient of determination of the value of the generation before, in the positions of which these
-                   weights were taught, 0 to 1. The search trusts the value as far as this goes: it is the weight of
-                   minimax values, and a factor of the number of virtual visits
+                   weights were taught, 0 to 1. The search trusts the value as far as this goes: it is the least
+                   weight of minimax values, and a factor of the number of virtual visits, and narrows the exploration
+    foresight      weight of minimax values, beside mean results of walks, in the best forecast of the results of
+                   matches, 0 to 1
     """
 
     weights: NDArray[np.float32]
     constants: NDArray[np.float64]
     determination: float = 0.0
+    foresight: float = 0.0
 
     @classmethod
     def zero(cls, game: Game) -> LinearValue:
@@ -87,14 +92,18 @@ class LinearValue:
         return values
 
     def prior(self, settings: GrowthSettings) -> Prior:
-        """Return the prior for a tree with these settings."""
+        """Return the prior for a tree with these settings.
+
+        The weight of minimax values is the determination, or halfway between this and the foresight if that is higher.
+        """
         bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little").astype(np.float32)
         tables = self.weights.reshape(len(self.weights), -1, _BYTES) @ bits.T
         visits = round(self.determination * settings.prior_visits)
-        weight = self.determination if settings.minimax is None else settings.minimax
+        trust = float(self.determination)
+        weight = trust + max(self.foresight - trust, 0.0) / 2.0 if settings.minimax is None else settings.minimax
         if not (visits and settings.scout):  # values are computed only when children are looked at
-            visits, weight = 0, 0.0
-        return Prior(np.ascontiguousarray(tables), self.constants, visits, settings.gain, float(weight))
+            visits, weight, trust = 0, 0.0, 0.0
+        return Prior(np.ascontiguousarray(tables), self.constants, visits, settings.gain, float(weight), trust)
 
 
 def no_prior(game: Game) -> Prior:
@@ -105,10 +114,12 @@ def no_prior(game: Game) -> Prior:
 def upper_bound(settings: GrowthSettings, prior: Prior, total: int) -> UpperBound:
     """Return the parameters for a tree with this `Tree.total`.
 
-    Results of playouts are noisy, minimax values are not. So the more weight these have, the less exploration it takes.
+    The better the value explains results, the less exploration it takes. Where interests are not opposite, there are no
+    minimax values, and the exploration is that without a value.
     """
-    minimax = prior.minimax if total != UNRELATED else 0.0
-    return UpperBound(settings.exploration * (1.0 - settings.narrowing * minimax), minimax)
+    if total == UNRELATED:
+        return UpperBound(settings.exploration, 0.0)
+    return UpperBound(settings.exploration * (1.0 - settings.narrowing * prior.determination), prior.minimax)
 
 
 @inlined
