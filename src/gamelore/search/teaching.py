@@ -159,9 +159,7 @@ class Teacher:
         grown = self._grower.grow(self._tree, self._left, self._key, (self._batch, self._batch + 1))
         self._batch += 1
         self.simulations += grown.walks
-        self._left -= (
-            grown.walks if grown.walks else self._left
-        )  # without a walk, all positions are proved, or the tree is full
+        self._left -= grown.walks or self._left  # without a walk, all positions are proved, or the tree is full
         if not grown.adds_up:
             self._tree.total = UNRELATED
             self._left = 0
