@@ -318,30 +318,17 @@ class _Samples:
         nodes, edges, movers = nodes[keep], edges[keep], arrays.nodes[parents[keep], MOVER]
         means, weights = arrays.sums[edges] / arrays.visits[edges], np.sqrt(visits[keep])
         values = (1.0 - minimax) * means + minimax * arrays.guesses[edges]
-        if before is not None:
-            self._judge(before, arrays.states[nodes], movers, means, weights)
         rows = max(_FEWEST_ROWS, _MOST_OPERATIONS // self.moments.shape[1] ** 2)
-        for role in range(len(self.targets)):
-            own = movers == role
-            states, targets = arrays.states[nodes[own]], values[own]
-            for first in range(0, len(states), rows):
-                part = slice(first, first + rows)
-                self._parts.append((role, states[part], targets[part], weights[own][part]))
-        self.num += len(nodes)
-
-    def _judge(
-        self,
-        value: LinearValue,
-        states: NDArray[np.uint64],
-        movers: NDArray[np.int32],
-        means: NDArray[np.float64],
-        weights: NDArray[np.float64],
-    ) -> None:
-        """Hold a value against the mean results of moves that it has not seen; see `squares`."""
         for role in np.unique(movers).tolist():
             own = movers == role
-            errors = means[own] - value(states[own], role), means[own] - np.average(means[own], weights=weights[own])
-            self.squares += [float((weights[own] * error**2).sum()) for error in errors]
+            states, targets, shares = arrays.states[nodes[own]], values[own], weights[own]
+            if before is not None:
+                errors = means[own] - before(states, role), means[own] - np.average(means[own], weights=shares)
+                self.squares += [float((shares * error**2).sum()) for error in errors]
+            for first in range(0, len(states), rows):
+                part = slice(first, first + rows)
+                self._parts.append((role, states[part], targets[part], shares[part]))
+        self.num += len(nodes)
 
     def absorb(self) -> bool:
         """Add a part of the samples to the sums, which takes some milliseconds; return False if none are left."""
@@ -392,7 +379,7 @@ class _Samples:
     @property
     def determination(self) -> float:
         """Share of the variance of the samples that the value of the last generation explains; 0 without a value."""
-        error, variance = self.squares
+        error, variance = self.squares.tolist()
         return max(0.0, 1.0 - error / variance) if variance else 0.0
 
 

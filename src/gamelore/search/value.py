@@ -98,8 +98,8 @@ class LinearValue:
         """
         bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little").astype(np.float32)
         tables = self.weights.reshape(len(self.weights), -1, _BYTES) @ bits.T
-        visits = round(self.determination * settings.prior_visits)
-        trust = float(self.determination)
+        trust = self.determination
+        visits = round(trust * settings.prior_visits)
         weight = trust + max(self.foresight - trust, 0.0) / 2.0 if settings.minimax is None else settings.minimax
         if not (visits and settings.scout):  # values are computed only when children are looked at
             visits, weight, trust = 0, 0.0, 0.0
