@@ -156,6 +156,19 @@ def test_a_player_that_fails_is_named_with_its_output(tmp_path: Path) -> None:
     asyncio.run(play())
 
 
+def test_a_seat_that_did_not_get_its_turn_in_time_has_used_no_time_for_its_move() -> None:
+    seat = ProcessSeat(Contender.parse("random"), gamelore.load("tictactoe").rulesheet.text, 0, None)
+
+    async def first_turn() -> None:
+        async with seat.turn:  # the other seat on the core is still thinking
+            await asyncio.wait_for(seat.play("match", None, 1), 0.01)
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(first_turn())
+    assert seat.cpu == [0]
+    assert len(seat.seconds) == 1
+
+
 def test_a_tree_must_not_change_during_a_duel() -> None:
     contender = replace(Contender.parse("random"), version="d148c27b3576 e31c0a5f33ad")
     assert contender.code == "e31c0a5f33ad"

@@ -231,7 +231,8 @@ class DuelSeat(ABC):
             return await self._start(start, number, seconds)
 
     def _end_start(self) -> None:
-        self.start_cpu, self._is_starting = self._split(), False
+        if self._is_starting:
+            self.start_cpu, self._is_starting = self._split(), False
 
     def _split(self) -> float:
         """Return the CPU seconds since the last split."""
@@ -244,11 +245,11 @@ class DuelSeat(ABC):
         begin = time.monotonic()
         try:
             async with self.turn:
-                if self._is_starting:
-                    self._end_start()
+                self._end_start()
                 begin = time.monotonic()
                 return await self._play(match, moves, seconds)
-        finally:  # also if the host has waited long enough
+        finally:  # also if the host has waited long enough, perhaps before this seat had its turn
+            self._end_start()
             if self._num_overruled:
                 self._num_overruled -= 1
                 self.opening_cpu += self._split()
@@ -260,8 +261,7 @@ class DuelSeat(ABC):
 
     def is_over(self, log: Path | None = None) -> None:
         """Read the clock at the end of a match, before STOP. `log`: a file for the output so far and until STOP."""
-        if self._is_starting:
-            self._end_start()
+        self._end_start()
         self.play_cpu = self.clock - self._before
         self.log = log
 
