@@ -135,7 +135,7 @@ def _grow(stem: Stem, walks: int) -> None:
     """Grow a tree by so many walks, or until the position is proved or the tree cannot grow."""
     stalled = 0
     while walks and not stem.is_proved and stalled < 2:
-        grown = stem.grow(walks, 16)
+        grown = stem.grow(walks, 16).walks
         walks -= grown
         stalled = 0 if grown else stalled + 1
 

@@ -8,6 +8,7 @@ from gamelore import load
 from gamelore.errors import GameloreError
 from gamelore.game.game import Game
 from gamelore.players.random_streams import stream
+from gamelore.search import growth
 from gamelore.search.growth import EngineGrower, Grower
 from gamelore.search.native_growth import grower
 from gamelore.search.settings import GrowthSettings
@@ -198,6 +199,27 @@ def test_the_result_is_a_function_of_state_key_and_settings() -> None:
         rows = size if len(mine) == len(whole.arrays.nodes) else min(len(mine), len(other))
         assert (mine[:rows] == other[:rows]).all()
     assert (planted(game, 1000).arrays.visits == whole.arrays.visits).all()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_without_time_one_batch_is_grown(way: str) -> None:
+    game = load("connect3")
+    for seconds, batches in ((0.0, 1), (1000.0, 10), (None, 10)):
+        tree = new(game, 9000, 100_000)
+        tree.start(game.initial)
+        grown = WAYS[way](game, GrowthSettings()).grow(tree, 10_000, stream(1), (0, 10), seconds)
+        assert (grown.batches, grown.walks) == (batches, 32 * batches)
+
+
+def test_a_batch_begins_only_if_it_ends_in_time_should_it_take_as_long_as_the_one_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    game = load("connect3")
+    tree = new(game, 9000, 100_000)
+    tree.start(game.initial)
+    times = iter([0.0, 1.0, 3.0, 4.0, 5.5, 7.0])
+    monkeypatch.setattr(growth, "monotonic", lambda: next(times))
+    assert EngineGrower(game, GrowthSettings()).grow(tree, 10_000, stream(1), (0, 10), 6.5).batches == 4
 
 
 def test_simultaneous_moves_have_children_for_joint_moves() -> None:

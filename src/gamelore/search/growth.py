@@ -12,6 +12,8 @@ A tree can have several roots, which are its first nodes. The walks then begin a
 
 from __future__ import annotations
 
+from math import inf
+from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
@@ -57,7 +59,9 @@ class Grower(Protocol):
     prior: Prior
     least: int
 
-    def grow(self, tree: Tree, walks: int, key: np.uint64, batches: tuple[int, int]) -> Grown:
+    def grow(
+        self, tree: Tree, walks: int, key: np.uint64, batches: tuple[int, int], seconds: float | None = None
+    ) -> Grown:
         """Grow a tree by at most `walks` walks.
 
         Stop early if the tree is full or its root is proved. A call for the batches (0, 5) and then one for (5, 9) have
@@ -66,6 +70,8 @@ class Grower(Protocol):
         Args:
             key: key of the random numbers
             batches: number of the first batch, and of the batch before which to stop
+            seconds: limit on the time. The first batch begins in any case, any other one if it ends in this time,
+                should it take as long as the one before
         """
         ...
 
@@ -114,9 +120,13 @@ class EngineGrower:
         self._batch, self._scouts, self._rule = batch_of(game.num_roles), scouts(), joint_rule(settings)
         self.prior, self.least = no_prior(game), settings.least
 
-    def grow(self, tree: Tree, walks: int, key: np.uint64, batches: tuple[int, int]) -> Grown:
+    def grow(
+        self, tree: Tree, walks: int, key: np.uint64, batches: tuple[int, int], seconds: float | None = None
+    ) -> Grown:
         """See `Grower.grow`."""
         done, fits, settings = 0, True, self._settings
+        now = monotonic()
+        end = inf if seconds is None else now + seconds
         for number in range(*batches):
             limits = self.least, settings.share, settings.leaves
             size = batch_size(tree.arrays, tree.most_actions, walks - done, *limits)
@@ -124,7 +134,9 @@ class EngineGrower:
                 return Grown(done, number - batches[0], fits)
             fits &= self._grow_batch(tree, size, mix(key, np.uint64(number)))
             done += size
-            if not fits:  # at once, so that the result does not depend on the number of batches of a call
+            before, now = now, monotonic()
+            # if goals do not add up, at once, so that the result does not depend on the number of batches of a call
+            if not fits or 2 * now - before > end:
                 return Grown(done, number - batches[0] + 1, fits)
         return Grown(done, batches[1] - batches[0], fits)
 

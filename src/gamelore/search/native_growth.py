@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -62,9 +64,9 @@ call_address: Any = _call_address  # type checkers do not know that numba passes
 class _Code(NamedTuple):
     """Machine code of a game, with the memory that it works on, for `_grow`.
 
-    addresses  int64[11]: the functions run, list_moves, begin and play; the records next, legal, ended, goal and block;
-               the first action of each role, see `list_moves`; and the largest number of moves of all roles in a
-               position
+    addresses  int64[12]: the functions run, list_moves, begin, play and clock_gettime; the records next, legal, ended,
+               goal and block; the first action of each role, see `list_moves`; and the largest number of moves of all
+               roles in a position
     next_job, legal_job, ended_job, goal_job, block   int64[fields], the fields of the records
     lanes, next_rows             see Block
     states     uint64[512, words], input of next, legal and the playouts
@@ -79,6 +81,7 @@ class _Code(NamedTuple):
     goal_values  int64[goals, 2], the role and the value of each of these bits
     goals      int16[512, roles], output of the playouts
     steps      int32[512], the same
+    time       int64[2], output of clock_gettime: seconds and nanoseconds
     """
 
     addresses: I64
@@ -103,12 +106,16 @@ class _Code(NamedTuple):
     goal_values: I64x2
     goals: I16x2
     steps: I32
+    time: I64
 
 
-_RUN, _LIST, _BEGIN, _PLAY, _NEXT_JOB, _LEGAL_JOB, _ENDED_JOB, _GOAL_JOB, _BLOCK, _STARTS, _MOST_MOVES = range(11)
+_RUN, _LIST, _BEGIN, _PLAY, _CLOCK_GETTIME = range(5)
+_NEXT_JOB, _LEGAL_JOB, _ENDED_JOB, _GOAL_JOB, _BLOCK, _STARTS, _MOST_MOVES = range(5, 12)
 _NUM_ROWS = [name for name, *_ in RowJob._fields_].index("num_rows")
 _NOW, _MAX_STEPS = ([name for name, *_ in Block._fields_].index(name) for name in ("now", "max_steps"))
 _STEPS_PER_CALL = 1 << 20
+_CLOCK: int = ctypes.cast(ctypes.CDLL(None).clock_gettime, ctypes.c_void_p).value or 0
+_MONOTONIC, _NANOSECONDS, _NO_LIMIT = time.CLOCK_MONOTONIC, 10**9, 1 << 62
 
 
 class NativeGrower:
@@ -145,7 +152,8 @@ class NativeGrower:
         block.numbers[_MAX_STEPS] = self._settings.max_plies
         functions = [rows.code.address(name) for name in ("run", "list_moves")]
         functions += [player.code.address(name) for name in ("begin", "play")]
-        addresses = [*functions, *(record.address for record in records), rows.starts.ctypes.data, circuit.num_actions]
+        addresses = [*functions, _CLOCK, *(record.address for record in records)]
+        addresses += [rows.starts.ctypes.data, circuit.num_actions]
         self._kept = records
         next_job, legal_job, ended_job, goal_job = (record.numbers for record in records[:-1])
         return _Code(
@@ -153,17 +161,20 @@ class NativeGrower:
             block.arrays["lanes"], block.arrays["next_rows"], states, joint, next_states, legal,
             np.zeros(LANES * roles + 1, np.int64), np.zeros(LANES * circuit.num_actions, np.int32),
             np.zeros(LANES, np.bool_), ended, np.zeros(LANES, np.int64), end_states, goal_bits,
-            goal_values.reshape(-1, 2), goals, steps,
+            goal_values.reshape(-1, 2), goals, steps, np.zeros(2, np.int64),
         )  # fmt: skip
 
-    def grow(self, tree: Tree, walks: int, key: np.uint64, batches: tuple[int, int]) -> Grown:
+    def grow(
+        self, tree: Tree, walks: int, key: np.uint64, batches: tuple[int, int], seconds: float | None = None
+    ) -> Grown:
         """See `Grower.grow`."""
         settings = self._settings
         limits = self.least, settings.share, settings.leaves, settings.playouts
         ways = settings.transpositions, settings.scout
         tools = self._batch, self._scouts, self._code, self.prior, self._rule
         task = tree.arrays, *tools, upper_bound(settings, self.prior, tree.total), *limits, *ways
-        return Grown(*_grow(*task, key, walks, *batches, tree.tops, tree.total))
+        nanoseconds = _NO_LIMIT if seconds is None else int(_NANOSECONDS * seconds)
+        return Grown(*_grow(*task, key, walks, *batches, nanoseconds, tree.tops, tree.total))
 
 
 @kernel
@@ -261,6 +272,13 @@ def _play(code: _Code, count: int, key: np.uint64) -> None:
         pass
 
 
+@kernel
+def _clock(code: _Code) -> int:
+    """Return the nanoseconds of a clock that begins at any time."""
+    call_address(code.addresses[_CLOCK_GETTIME], (_MONOTONIC, code.time.ctypes.data))
+    return int(code.time[0]) * _NANOSECONDS + int(code.time[1])
+
+
 @kernel_without_gil
 def _grow(
     tree: TreeArrays,
@@ -280,11 +298,13 @@ def _grow(
     walks: int,
     first_batch: int,
     last_batch: int,
+    nanoseconds: int,
     tops: U8,
     total: int,
 ) -> tuple[int, int, bool]:
     """Grow a tree; see `Grower.grow`."""
     done, fits, number = 0, True, first_batch
+    start = now = _clock(code)
     while number < last_batch and fits:
         size = batch_size(tree, code.addresses[_MOST_MOVES], walks - done, least, share, leaves)
         if size == 0:
@@ -317,4 +337,7 @@ def _grow(
         fits = adds_up(code.goals[:count], total) and fits
         done += size
         number += 1
+        before, now = now, _clock(code)
+        if 2 * now - before - start > nanoseconds:
+            break
     return done, number - first_batch, fits

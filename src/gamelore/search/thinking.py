@@ -14,6 +14,7 @@ from ..circuit.tape import LANES
 from ..players.position_graph import MIB
 from ..players.random_streams import extend
 from .choice import MoveReport, best_of, choose, mixes, rank, reports_of, strategy_of, together
+from .growth import Grown
 from .native_growth import grower
 from .settings import MEMORY_MIB, GrowthSettings
 from .tree import MOVER, NOBODY, PROVED, STAGE, UNRELATED, VISITS, Tree, child_of, room_in, total_of_goals
@@ -72,11 +73,11 @@ class Stem:
     def visits(self) -> int:
         return int(self.tree.arrays.nodes[0, VISITS])
 
-    def grow(self, walks: int, batches: int) -> int:
-        """Grow the tree by some batches, make room if it is full, and return the number of walks."""
+    def grow(self, walks: int, batches: int, seconds: float | None = None) -> Grown:
+        """Grow the tree by some batches, see `Grower.grow`, and make room if it is full."""
         first = self._num_batches
         try:
-            grown = self.grower.grow(self.tree, walks, self._key, (first, first + batches))
+            grown = self.grower.grow(self.tree, walks, self._key, (first, first + batches), seconds)
         except BaseException:  # also Ctrl-C: the tree may be incomplete
             self.tree.start(self.tree.state.copy())
             raise
@@ -86,7 +87,7 @@ class Stem:
             self.tree.start(self.tree.state.copy())  # its bounds may be wrong
         if not grown.walks and walks and not self.is_proved:
             self.tree.prune()
-        return grown.walks
+        return grown
 
 
 class Search:
@@ -166,21 +167,21 @@ class Search:
         limit, threads = simulations if simulations is not None else _NO_LIMIT, len(self._stems)
         left = [(limit + number) // threads for number in range(threads)]
         batches, stalled, first = 1, 0, monotonic()  # of the next call; number of calls without a walk
+        seconds: float | None = None
         for stem in self._stems:
             stem.grower.least = self._least(None if deadline is None else deadline - first)
         while any(left) and stalled < 2 and not self.is_proved:
             begin = monotonic()
             if deadline is not None:
-                batches = min(batches, self._fitting(deadline - begin))
-            if batches < 1:
-                break
-            grown = self._grow(left, batches)
-            left = [walks - done for walks, done in zip(left, grown, strict=True)]
-            stalled = 0 if any(grown) else stalled + 1  # a full tree makes room in a call without a walk
-            self._each = max((monotonic() - begin) / batches, 1e-6)
+                if not self._fits(deadline - begin):
+                    break
+                batches, seconds = _NO_LIMIT, min(SLICE, deadline - begin)
+            grown = self._grow(left, batches, seconds)
+            left = [walks - each.walks for walks, each in zip(left, grown, strict=True)]
+            stalled = 0 if any(each.walks for each in grown) else stalled + 1  # then a full tree makes room
+            self._note_time(monotonic() - begin, grown[0].batches)
             # without a deadline by number, because a proof ends the search of all threads after a call
-            most = MOST_BATCHES if deadline is None else max(1, int(SLICE / self._each))
-            batches = min(most, 2 * batches)
+            batches = min(MOST_BATCHES, 2 * batches)
             if chooser is not None and deadline is not None:
                 now = monotonic()
                 rate = (limit - sum(left)) / max(now - first, 1e-6)
@@ -219,18 +220,21 @@ class Search:
         wanted = LANES * self._each / seconds if seconds is not None and seconds > 0 else 0.0
         return min(leaves, max(least, int(min(wanted, _MOST_FIRST * least))))
 
-    def _fitting(self, seconds: float) -> int:
-        """Return the number of batches that fit into this time; at least 1 if nothing is known of the root's moves."""
-        if seconds <= 0:
-            return 0
-        return max(int(seconds / self._each) if self._each else 1, int(self.visits == 0))
+    def _note_time(self, seconds: float, batches: int) -> None:
+        """Note how long a call took. What another process took of it must not count for long."""
+        if batches:
+            self._each = max(1e-6, min(seconds / batches, 2 * self._each or seconds))
 
-    def _grow(self, walks: list[int], batches: int) -> list[int]:
-        """Grow each tree by some batches, at most by its number of walks; return the numbers of walks."""
+    def _fits(self, seconds: float) -> bool:
+        """Return whether a batch fits into this time, or nothing is known of the root's moves."""
+        return seconds > 0 and (self._each <= seconds or self.visits == 0)
+
+    def _grow(self, walks: list[int], batches: int, seconds: float | None) -> list[Grown]:
+        """Grow each tree by some batches, at most by its number of walks."""
         others = [] if self._pool is None else list(zip(self._stems[1:], walks[1:], strict=True))
-        running = [self._pool.submit(stem.grow, most, batches) for stem, most in others] if self._pool else []
+        running = [self._pool.submit(stem.grow, most, batches, seconds) for stem, most in others] if self._pool else []
         try:
-            first = self._stems[0].grow(walks[0], batches)
+            first = self._stems[0].grow(walks[0], batches, seconds)
         finally:
             wait(running)
         return [first, *(thread.result() for thread in running)]
