@@ -320,6 +320,20 @@ def test_a_batch_that_takes_longer_than_the_time_is_played_if_nothing_is_known()
     assert search.run(deadline=monotonic() - 1) == 0
 
 
+def test_an_interrupted_batch_does_not_end_the_search_for_good() -> None:
+    search = Search(load("connectfour"))
+    search.begin(search.game.initial, stream(1))
+    search._each = 1.0
+    search._note_time(60.0, 2)
+    assert search._each == 2.0
+    search._note_time(60.0, 0)  # it made room in a full tree
+    assert search._each == 2.0
+    search.run(100)
+    search._each = 2.0
+    done = [search.run(deadline=monotonic() + 1.0) > 0 for _ in range(5)]
+    assert done == [False, False, False, False, True]
+
+
 def test_a_settled_move_is_made_early() -> None:
     """So many walks as the lead would make the second move the equal of the first."""
     game = load("connectfour")

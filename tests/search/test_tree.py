@@ -1,5 +1,7 @@
 """The tree of a search: what it says about positions, moves of its root, and the limit on its memory."""
 
+import ctypes
+
 import numpy as np
 import pytest
 
@@ -8,9 +10,9 @@ from gamelore import load
 from gamelore.errors import GameloreError
 from gamelore.game.game import Game
 from gamelore.players.random_streams import stream
-from gamelore.search import growth
+from gamelore.search import growth, native_growth
 from gamelore.search.growth import EngineGrower, Grower
-from gamelore.search.native_growth import grower
+from gamelore.search.native_growth import NativeGrower, grower
 from gamelore.search.settings import GrowthSettings
 from gamelore.search.tree import (
     COUNT,
@@ -211,15 +213,24 @@ def test_without_time_one_batch_is_grown(way: str) -> None:
         assert (grown.batches, grown.walks) == (batches, 32 * batches)
 
 
+@pytest.mark.parametrize("way", WAYS)
 def test_a_batch_begins_only_if_it_ends_in_time_should_it_take_as_long_as_the_one_before(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     game = load("connect3")
-    tree = new(game, 9000, 100_000)
+    tree, growing = new(game, 9000, 100_000), WAYS[way](game, GrowthSettings())
     tree.start(game.initial)
     times = iter([0.0, 1.0, 3.0, 4.0, 5.5, 7.0])
     monkeypatch.setattr(growth, "monotonic", lambda: next(times))
-    assert EngineGrower(game, GrowthSettings()).grow(tree, 10_000, stream(1), (0, 10), 6.5).batches == 4
+
+    @ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.POINTER(ctypes.c_int64))
+    def tell_time(_: int, time: ctypes.Array[ctypes.c_int64]) -> int:
+        time[0], time[1] = divmod(int(1e9 * next(times)), 10**9)
+        return 0
+
+    if isinstance(growing, NativeGrower):
+        growing._code.addresses[native_growth._CLOCK_GETTIME] = ctypes.cast(tell_time, ctypes.c_void_p).value
+    assert growing.grow(tree, 10_000, stream(1), (0, 10), 6.5).batches == 4
 
 
 def test_simultaneous_moves_have_children_for_joint_moves() -> None:

@@ -201,7 +201,7 @@ class DuelSeat(ABC):
     opening_cpu   CPU seconds from then until the last reply that the host overruled; 0 without such replies
     play_cpu      CPU seconds from then until the end of the match
     cpu, seconds  for each ply that was not overruled: CPU seconds since the previous reply, and wall-clock seconds
-                  until the reply
+                  until the reply, or until the host gave up waiting, also for the seat's turn
     log           file of the process's output, if it was kept
     """
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from .value import LinearValue
 
 DEFAULT_SIMULATIONS = 10_000
-_REHEARSED = 64  # walks that load everything that a search needs
+_REHEARSED = 32  # walks that load everything that a search needs
 _LEAST_MEMORY = 16.0  # MiB of a tree
 _SEARCH, _PUZZLE, _AMONG_WINNING = 3, 4, 5  # purposes of random numbers, see `players.random_streams`
 _OF_SOLVER = 0.5  # of the memory, until the game is solved or given up
@@ -161,7 +161,8 @@ class Gamelore(Player):
             return
         search = self._new_search(game, 0)
         search.begin(game.initial, np.uint64(0))
-        search.run(_REHEARSED)
+        for _ in range(2):  # the first call loads code, so only the second one tells how long a batch takes
+            search.run(_REHEARSED)
         self._searches[0] = search
         if self._may_learn(game):
             self._teacher_of(game)

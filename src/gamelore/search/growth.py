@@ -64,14 +64,14 @@ class Grower(Protocol):
     ) -> Grown:
         """Grow a tree by at most `walks` walks.
 
-        Stop early if the tree is full or its root is proved. A call for the batches (0, 5) and then one for (5, 9) have
-        the same result as a call for (0, 9).
+        Stop early if the tree is full, its root is proved or time runs out. Without a limit on time, a call for the
+        batches (0, 5) and then one for (5, 9) have the same result as a call for (0, 9).
 
         Args:
             key: key of the random numbers
             batches: number of the first batch, and of the batch before which to stop
-            seconds: limit on the time. The first batch begins in any case, any other one if it ends in this time,
-                should it take as long as the one before
+            seconds: limit on the time. The first batch is always grown. Another one begins only if it would end in
+                time, were it as long as the one before
         """
         ...
 
@@ -135,7 +135,7 @@ class EngineGrower:
             fits &= self._grow_batch(tree, size, mix(key, np.uint64(number)))
             done += size
             before, now = now, monotonic()
-            # if goals do not add up, at once, so that the result does not depend on the number of batches of a call
+            # where goals do not add up, stop at once, so that the result does not depend on the batches of a call
             if not fits or 2 * now - before > end:
                 return Grown(done, number - batches[0] + 1, fits)
         return Grown(done, batches[1] - batches[0], fits)

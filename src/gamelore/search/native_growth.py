@@ -114,8 +114,9 @@ _NEXT_JOB, _LEGAL_JOB, _ENDED_JOB, _GOAL_JOB, _BLOCK, _STARTS, _MOST_MOVES = ran
 _NUM_ROWS = [name for name, *_ in RowJob._fields_].index("num_rows")
 _NOW, _MAX_STEPS = ([name for name, *_ in Block._fields_].index(name) for name in ("now", "max_steps"))
 _STEPS_PER_CALL = 1 << 20
-_CLOCK: int = ctypes.cast(ctypes.CDLL(None).clock_gettime, ctypes.c_void_p).value or 0
-_MONOTONIC, _NANOSECONDS, _NO_LIMIT = time.CLOCK_MONOTONIC, 10**9, 1 << 62
+_CLOCK = ctypes.cast(ctypes.CDLL(None).clock_gettime, ctypes.c_void_p).value
+assert _CLOCK is not None
+_MONOTONIC, _SECOND, _NO_TIME_LIMIT = time.CLOCK_MONOTONIC, 10**9, 1 << 62  # the last two in nanoseconds
 
 
 class NativeGrower:
@@ -173,7 +174,7 @@ class NativeGrower:
         ways = settings.transpositions, settings.scout
         tools = self._batch, self._scouts, self._code, self.prior, self._rule
         task = tree.arrays, *tools, upper_bound(settings, self.prior, tree.total), *limits, *ways
-        nanoseconds = _NO_LIMIT if seconds is None else int(_NANOSECONDS * seconds)
+        nanoseconds = _NO_TIME_LIMIT if seconds is None else int(_SECOND * seconds)
         return Grown(*_grow(*task, key, walks, *batches, nanoseconds, tree.tops, tree.total))
 
 
@@ -274,9 +275,9 @@ def _play(code: _Code, count: int, key: np.uint64) -> None:
 
 @kernel
 def _clock(code: _Code) -> int:
-    """Return the nanoseconds of a clock that begins at any time."""
+    """Return the time in nanoseconds since some fixed moment."""
     call_address(code.addresses[_CLOCK_GETTIME], (_MONOTONIC, code.time.ctypes.data))
-    return int(code.time[0]) * _NANOSECONDS + int(code.time[1])
+    return int(code.time[0]) * _SECOND + int(code.time[1])
 
 
 @kernel_without_gil

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 SLICE = 0.004  # seconds of one call of compiled code; Ctrl-C and messages are answered between calls
 MOST_BATCHES = 64  # of one call without a deadline
-_NO_LIMIT = 1 << 60  # walks
+_NO_LIMIT = 1 << 60  # walks, or batches
+_FORGETTING = 0.8  # factor of the estimated time of a batch that does not fit into the rest of the time
 _MOST_FIRST = 4  # number of walks of the first batches, as a multiple of `GrowthSettings.least`
 
 
@@ -174,14 +175,16 @@ class Search:
             begin = monotonic()
             if deadline is not None:
                 if not self._fits(deadline - begin):
+                    self._each *= _FORGETTING  # its estimate may be too long, so that nothing would ever fit
                     break
                 batches, seconds = _NO_LIMIT, min(SLICE, deadline - begin)
             grown = self._grow(left, batches, seconds)
             left = [walks - each.walks for walks, each in zip(left, grown, strict=True)]
-            stalled = 0 if any(each.walks for each in grown) else stalled + 1  # then a full tree makes room
+            # a full tree makes room in a call without a walk
+            stalled = 0 if any(each.walks for each in grown) else stalled + 1
             self._note_time(monotonic() - begin, grown[0].batches)
-            # without a deadline by number, because a proof ends the search of all threads after a call
-            batches = min(MOST_BATCHES, 2 * batches)
+            if deadline is None:  # by number, because a proof ends the search of all threads after a call
+                batches = min(MOST_BATCHES, 2 * batches)
             if chooser is not None and deadline is not None:
                 now = monotonic()
                 rate = (limit - sum(left)) / max(now - first, 1e-6)
@@ -221,7 +224,7 @@ class Search:
         return min(leaves, max(least, int(min(wanted, _MOST_FIRST * least))))
 
     def _note_time(self, seconds: float, batches: int) -> None:
-        """Note how long a call took. What another process took of it must not count for long."""
+        """Note how long a call took. A call that another process interrupts at most doubles the estimate."""
         if batches:
             self._each = max(1e-6, min(seconds / batches, 2 * self._each or seconds))
 
