@@ -332,6 +332,10 @@ def test_an_interrupted_batch_does_not_end_the_search_for_good() -> None:
     search._each = 2.0
     done = [search.run(deadline=monotonic() + 1.0) > 0 for _ in range(5)]
     assert done == [False, False, False, False, True]
+    search._each = 0.2
+    search._note_time = lambda *_: None  # type: ignore[method-assign]
+    assert search.run(deadline=monotonic() + 0.5) > 0
+    assert search._each == 0.2
 
 
 def test_a_settled_move_is_made_early() -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SLICE = 0.004  # seconds of one call of compiled code; Ctrl-C and messages are answered between calls
 MOST_BATCHES = 64  # of one call without a deadline
 _NO_LIMIT = 1 << 60  # walks, or batches
-_FORGETTING = 0.8  # factor of the estimated time of a batch that does not fit into the rest of the time
+_FORGETTING = 0.8  # factor of the estimated time of a batch if not even one fits into a search
 _MOST_FIRST = 4  # number of walks of the first batches, as a multiple of `GrowthSettings.least`
 
 
@@ -175,7 +175,8 @@ class Search:
             begin = monotonic()
             if deadline is not None:
                 if not self._fits(deadline - begin):
-                    self._each *= _FORGETTING  # its estimate may be too long, so that nothing would ever fit
+                    if sum(left) == limit:  # the estimate may be too long, and then nothing would ever fit
+                        self._each *= _FORGETTING
                     break
                 batches, seconds = _NO_LIMIT, min(SLICE, deadline - begin)
             grown = self._grow(left, batches, seconds)
