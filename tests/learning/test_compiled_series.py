@@ -376,7 +376,7 @@ def test_the_parts_of_the_time_are_measured() -> None:
 
 def test_compiled_calls_are_divided_as_the_timed_matches_and_only_once() -> None:
     played = Interrupted()
-    played.series._clock.spent[:] = 1000, 300, 200
+    played.series._timing.spent[:] = 1000, 300, 200
     played.series._seconds = 2.0
     for _ in range(2):
         played.series._divide_time()

@@ -10,7 +10,7 @@ from gamelore import load
 from gamelore.errors import GameloreError
 from gamelore.game.game import Game
 from gamelore.players.random_streams import stream
-from gamelore.search import growth, native_growth
+from gamelore.search import growth
 from gamelore.search.growth import EngineGrower, Grower
 from gamelore.search.native_growth import NativeGrower, grower
 from gamelore.search.settings import GrowthSettings
@@ -229,7 +229,7 @@ def test_a_batch_begins_only_if_it_ends_in_time_should_it_take_as_long_as_the_on
         return 0
 
     if isinstance(growing, NativeGrower):
-        growing._code.addresses[native_growth._CLOCK_GETTIME] = ctypes.cast(tell_time, ctypes.c_void_p).value
+        growing._code.clock[0] = ctypes.cast(tell_time, ctypes.c_void_p).value
     assert growing.grow(tree, 10_000, stream(1), (0, 10), 6.5).batches == 4
 
 

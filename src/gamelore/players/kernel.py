@@ -2,19 +2,24 @@
 
 `I32` is a C-contiguous array int32[n], `I32x2` is a two-dimensional array int32[n, m], and so on. For a type checker,
 these types are plain arrays. A kernel is compiled once, for exactly the types in its annotations. The same machine code
-then serves every game and every array length. A parameter may also be a `NamedTuple` of such types.
+then serves every game and every array length. A parameter may also be a `NamedTuple` of such types. Kernels can call
+other machine code by its address, and can tell the time.
 """
 
 from __future__ import annotations
 
+import ctypes
+import time
 from collections.abc import Callable
 from types import NoneType
 from typing import Annotated, Any, NoReturn, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import numba
 import numpy as np
+from llvmlite import ir
 from numba.core.registry import CPUDispatcher
 from numba.core.sigutils import normalize_signature
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -45,6 +50,9 @@ Int8: TypeAlias = Annotated[int, "int8"]
 Int32: TypeAlias = Annotated[int | np.int32, "int32"]
 
 _SCALARS = {int: "int64", float: "float64", bool: "boolean", np.uint64: "uint64", np.int32: "int32", NoneType: "void"}
+
+_HAS_CLOCK = hasattr(time, "clock_gettime")  # whether the system has a POSIX clock
+_MONOTONIC = time.CLOCK_MONOTONIC if _HAS_CLOCK else 0
 
 _njit: Any = numba.njit  # its type hints do not know all of these options
 # no_cfunc_wrapper, _nrt, forceinline and `_Inlined` are private to numba: see tests/players/test_kernel.py
@@ -119,3 +127,40 @@ def _numba_type(hint: Any) -> Any:
         return join(tuple(map(_numba_type, fields.values())), hint)
     name = hint.__metadata__[0] if get_origin(hint) is Annotated else _SCALARS[hint]
     return normalize_signature(f"{name}()")[1]  # type: ignore[no-untyped-call]
+
+
+@intrinsic
+def _call_address(typing_context: Any, address: Any, arguments: Any) -> Any:
+    """Call machine code at an address with integers as arguments; return an integer. For use inside kernels."""
+    signature = numba.types.int64(address, arguments)
+    count = arguments.count
+
+    def write_call(_: Any, builder: Any, signature: Any, values: Any) -> Any:
+        number = ir.IntType(64)
+        function = ir.FunctionType(number, [number] * count).as_pointer()
+        given = [builder.extract_value(values[1], i) for i in range(count)]
+        return builder.call(builder.inttoptr(values[0], function), given)
+
+    return signature, write_call
+
+
+call_address: Any = _call_address  # type checkers do not know that numba passes the context
+
+
+def new_clock() -> NDArray[np.int64]:
+    """Return a clock for `read_clock`: int64[3], the address of clock_gettime, and its output.
+
+    The address is 0 on a system without a POSIX clock. It is not a constant of kernels, because their code is cached
+    and the address differs between processes.
+    """
+    address = ctypes.cast(ctypes.CDLL(None).clock_gettime, ctypes.c_void_p).value if _HAS_CLOCK else 0
+    return np.array([address, 0, 0], np.int64)
+
+
+@inlined
+def read_clock(clock: I64) -> int:
+    """Return the time in nanoseconds since some fixed moment; 0 on a system without a POSIX clock."""
+    if clock[0] == 0:
+        return 0
+    call_address(clock[0], (_MONOTONIC, clock[1:].ctypes.data))
+    return int(clock[1] * 1_000_000_000 + clock[2])

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-import ctypes
-import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from ..circuit.playout import GROUPS, RANDOM, REMAINING, Block
 from ..circuit.sampling import STATE
 from ..circuit.tape import LANES, words
 from ..circuit.transpose import RowJob
-from ..players.kernel import I32, I64, U8, Bool, I16x2, I32x2, I64x2, U64x2, kernel, kernel_without_gil
+from ..players.kernel import (
+    I32,
+    I64,
+    U8,
+    Bool,
+    I16x2,
+    I32x2,
+    I64x2,
+    U64x2,
+    call_address,
+    kernel,
+    kernel_without_gil,
+    new_clock,
+    read_clock,
+)
 from ..players.random_streams import mix
 from .growth import EngineGrower, Grower, Grown, adds_up, batch_of, batch_size
 from .scouting import Scouts, add_ends, end_scouting, next_children, note_values, scouts
@@ -43,30 +52,12 @@ def grower(game: Game, settings: GrowthSettings) -> Grower:
     return EngineGrower(game, single)
 
 
-@intrinsic
-def _call_address(typing_context: Any, address: Any, arguments: Any) -> Any:
-    """Call machine code at an address with integers as arguments; return an integer. For use inside kernels."""
-    signature = types.int64(address, arguments)
-    count = arguments.count
-
-    def write_call(_: Any, builder: Any, signature: Any, values: Any) -> Any:
-        number = ir.IntType(64)
-        function = ir.FunctionType(number, [number] * count).as_pointer()
-        given = [builder.extract_value(values[1], i) for i in range(count)]
-        return builder.call(builder.inttoptr(values[0], function), given)
-
-    return signature, write_call
-
-
-call_address: Any = _call_address  # type checkers do not know that numba passes the context
-
-
 class _Code(NamedTuple):
     """Machine code of a game, with the memory that it works on, for `_grow`.
 
-    addresses  int64[12]: the functions run, list_moves, begin, play and clock_gettime; the records next, legal, ended,
-               goal and block; the first action of each role, see `list_moves`; and the largest number of moves of all
-               roles in a position
+    addresses  int64[11]: the functions run, list_moves, begin and play; the records next, legal, ended, goal and block;
+               the first action of each role, see `list_moves`; and the largest number of moves of all roles in a
+               position
     next_job, legal_job, ended_job, goal_job, block   int64[fields], the fields of the records
     lanes, next_rows             see Block
     states     uint64[512, words], input of next, legal and the playouts
@@ -81,7 +72,7 @@ class _Code(NamedTuple):
     goal_values  int64[goals, 2], the role and the value of each of these bits
     goals      int16[512, roles], output of the playouts
     steps      int32[512], the same
-    time       int64[2], output of clock_gettime: seconds and nanoseconds
+    clock      int64[3], see `read_clock`
     """
 
     addresses: I64
@@ -106,17 +97,15 @@ class _Code(NamedTuple):
     goal_values: I64x2
     goals: I16x2
     steps: I32
-    time: I64
+    clock: I64
 
 
-_RUN, _LIST, _BEGIN, _PLAY, _CLOCK_GETTIME = range(5)
-_NEXT_JOB, _LEGAL_JOB, _ENDED_JOB, _GOAL_JOB, _BLOCK, _STARTS, _MOST_MOVES = range(5, 12)
+_RUN, _LIST, _BEGIN, _PLAY = range(4)
+_NEXT_JOB, _LEGAL_JOB, _ENDED_JOB, _GOAL_JOB, _BLOCK, _STARTS, _MOST_MOVES = range(4, 11)
 _NUM_ROWS = [name for name, *_ in RowJob._fields_].index("num_rows")
 _NOW, _MAX_STEPS = ([name for name, *_ in Block._fields_].index(name) for name in ("now", "max_steps"))
 _STEPS_PER_CALL = 1 << 20
-_CLOCK = ctypes.cast(ctypes.CDLL(None).clock_gettime, ctypes.c_void_p).value
-assert _CLOCK is not None
-_MONOTONIC, _SECOND, _NO_TIME_LIMIT = time.CLOCK_MONOTONIC, 10**9, 1 << 62  # the last two in nanoseconds
+_SECOND, _NO_TIME_LIMIT = 10**9, 1 << 62  # in nanoseconds
 
 
 class NativeGrower:
@@ -153,7 +142,7 @@ class NativeGrower:
         block.numbers[_MAX_STEPS] = self._settings.max_plies
         functions = [rows.code.address(name) for name in ("run", "list_moves")]
         functions += [player.code.address(name) for name in ("begin", "play")]
-        addresses = [*functions, _CLOCK, *(record.address for record in records)]
+        addresses = [*functions, *(record.address for record in records)]
         addresses += [rows.starts.ctypes.data, circuit.num_actions]
         self._kept = records
         next_job, legal_job, ended_job, goal_job = (record.numbers for record in records[:-1])
@@ -162,7 +151,7 @@ class NativeGrower:
             block.arrays["lanes"], block.arrays["next_rows"], states, joint, next_states, legal,
             np.zeros(LANES * roles + 1, np.int64), np.zeros(LANES * circuit.num_actions, np.int32),
             np.zeros(LANES, np.bool_), ended, np.zeros(LANES, np.int64), end_states, goal_bits,
-            goal_values.reshape(-1, 2), goals, steps, np.zeros(2, np.int64),
+            goal_values.reshape(-1, 2), goals, steps, new_clock(),
         )  # fmt: skip
 
     def grow(
@@ -273,13 +262,6 @@ def _play(code: _Code, count: int, key: np.uint64) -> None:
         pass
 
 
-@kernel
-def _clock(code: _Code) -> int:
-    """Return the time in nanoseconds since some fixed moment."""
-    call_address(code.addresses[_CLOCK_GETTIME], (_MONOTONIC, code.time.ctypes.data))
-    return int(code.time[0]) * _SECOND + int(code.time[1])
-
-
 @kernel_without_gil
 def _grow(
     tree: TreeArrays,
@@ -305,7 +287,7 @@ def _grow(
 ) -> tuple[int, int, bool]:
     """Grow a tree; see `Grower.grow`."""
     done, fits, number = 0, True, first_batch
-    start = now = _clock(code)
+    start = now = read_clock(code.clock)
     while number < last_batch and fits:
         size = batch_size(tree, code.addresses[_MOST_MOVES], walks - done, least, share, leaves)
         if size == 0:
@@ -338,7 +320,7 @@ def _grow(
         fits = adds_up(code.goals[:count], total) and fits
         done += size
         number += 1
-        before, now = now, _clock(code)
+        before, now = now, read_clock(code.clock)
         if 2 * now - before - start > nanoseconds:
             break
     return done, number - first_batch, fits

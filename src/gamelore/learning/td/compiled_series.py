@@ -14,12 +14,10 @@ equal to the last bit. Two things are written twice, and a change of one must ch
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,7 +25,18 @@ from ...errors import GameloreError
 from ...matches.lockstep import EXPAND_UP_TO, GOING_ON, LaneArrays, Lanes, begin_match, end_of, log_ply
 from ...matches.opponents import Opponent, OpponentArrays
 from ...matches.opponents import choose_in_lane as opponent_choice
-from ...players.kernel import F64, I32, I64, Bool, F32x2, I16x2, inlined, kernel_without_refcounts
+from ...players.kernel import (
+    F64,
+    I32,
+    I64,
+    Bool,
+    F32x2,
+    I16x2,
+    inlined,
+    kernel_without_refcounts,
+    new_clock,
+    read_clock,
+)
 from ...players.lookahead import MoveClasses
 from ...players.player import CAP, STUCK, TERMINAL
 from ...players.position_graph import GraphArrays, joint_number, must_choose
@@ -55,8 +64,7 @@ _FIRST_MOVES = 64
 # the time is taken in every 16th match, because to read the clock takes as long as to choose some moves. It is not
 # taken in the first match, which waits most
 _TIMED, _FIRST_TIMED = 16, 1
-_CLOCK = getattr(time, "CLOCK_MONOTONIC", -1)
-_ALL, _CHOOSING, _LEARNING = range(3)  # indices of `_Clock.spent`
+_ALL, _CHOOSING, _LEARNING = range(3)  # indices of `_Timing.spent`
 
 
 class Results(NamedTuple):
@@ -130,14 +138,16 @@ class _Memory(NamedTuple):
     slots: I64
 
 
-class _Clock(NamedTuple):
+class _Timing(NamedTuple):
     """Time that timed matches spent.
 
-    reading  int64[3], time as the system writes it, in seconds and nanoseconds; 1 while a match is timed
-    spent    int64[3], nanoseconds: in all, on choices of the learner, and on learning
+    clock     int64[3], see `read_clock`
+    is_timed  bool[1], whether the present match is timed
+    spent     int64[3], nanoseconds: in all, on choices of the learner, and on learning
     """
 
-    reading: I64
+    clock: I64
+    is_timed: Bool
     spent: I64
 
 
@@ -156,7 +166,7 @@ class _Task(NamedTuple):
     missing_in_graph: _MissingInGraph
     replies: _Replies
     memory: _Memory
-    clock: _Clock
+    timing: _Timing
 
 
 class CompiledSeries:
@@ -190,7 +200,7 @@ class CompiledSeries:
         self._replies = _replies(0)
         self._values = np.empty(_FIRST_MOVES)
         self._ended = np.zeros(1, np.int64)
-        self._clock = _Clock(np.zeros(3, np.int64), np.zeros(3, np.int64))
+        self._timing = _Timing(new_clock(), np.zeros(1, np.bool_), np.zeros(3, np.int64))
         self._seconds = 0.0  # of compiled calls that are not divided among the parts of the series
 
     def play(self, on_ended: Callable[[int], None]) -> None:
@@ -315,15 +325,15 @@ class CompiledSeries:
             self._missing_in_graph,
             self._replies,
             memory,
-            self._clock,
+            self._timing,
         )
 
     def _divide_time(self) -> None:
         """Add the time of the compiled calls to that of the learner, in the proportions of the timed matches."""
-        spent = self._clock.spent / max(1, self._clock.spent[_ALL])
+        spent = self._timing.spent / max(1, self._timing.spent[_ALL])
         self._learner.seconds_choosing += float(spent[_CHOOSING]) * self._seconds
         self._learner.seconds_learning += float(spent[_LEARNING]) * self._seconds
-        self._clock.spent[:], self._seconds = 0, 0.0
+        self._timing.spent[:], self._seconds = 0, 0.0
 
 
 def _replies(room: int) -> _Replies:
@@ -343,35 +353,21 @@ def _check_sizes(learner: Learner, lanes: Lanes, results: Results) -> None:
         )
 
 
-if _CLOCK < 0:  # a system without a POSIX clock
-
-    @inlined
-    def _now(clock: _Clock) -> int:
-        """Return 0."""
-        return 0
-
-else:
-    _INT32, _ADDRESS = numba.types.int32, numba.types.uintp
-    _read_clock: Any = numba.types.ExternalFunction("clock_gettime", _INT32(_INT32, _ADDRESS))
-
-    @inlined
-    def _now(clock: _Clock) -> int:
-        """Return the time in nanoseconds; 0 in a match that is not timed."""
-        if not clock.reading[2]:
-            return 0
-        _read_clock(_CLOCK, clock.reading.ctypes.data)
-        return int(clock.reading[0] * 1_000_000_000 + clock.reading[1])
+@inlined
+def _now(timing: _Timing) -> int:
+    """Return the time in nanoseconds; 0 in a match that is not timed."""
+    return read_clock(timing.clock) if timing.is_timed[0] else 0
 
 
 @inlined
 def _learner_choice(role: int, lane: int, row: int, task: _Task) -> int:
     """Return the learner's choice, or -1 after noting what is missing."""
-    graph, lanes, clock, moves = task.graph, task.lanes, task.clock, task.graph.num_moves[row, role]
+    graph, lanes, timing, moves = task.graph, task.lanes, task.timing, task.graph.num_moves[row, role]
     if moves > task.memory.values.size:
         counts = task.missing_in_graph.counts
         counts[_MOVES] = max(counts[_MOVES], moves)
         return -1
-    begin = _now(clock)
+    begin = _now(timing)
     choice = choose_in_lane(
         role,
         lane,
@@ -388,7 +384,7 @@ def _learner_choice(role: int, lane: int, row: int, task: _Task) -> int:
         task.memory.values,
         task.missing,
     )
-    clock.spent[_CHOOSING] += _now(clock) - begin
+    timing.spent[_CHOOSING] += _now(timing) - begin
     return choice
 
 
@@ -518,8 +514,8 @@ def _enter_all(role: int, lane: int, size: int, task: _Task) -> bool:
 @inlined
 def _learn(role: int, lane: int, reward: float, task: _Task) -> bool:
     """Learn from the match of a lane. Return whether nothing was missing; otherwise nothing was learned."""
-    graph, lanes, lookup, memory, clock = task.graph, task.lanes, task.lookup, task.memory, task.clock
-    begin = _now(clock)
+    graph, lanes, lookup, memory, timing = task.graph, task.lanes, task.lookup, task.memory, task.timing
+    begin = _now(timing)
     moves = (graph.terminal, graph.acting, graph.num_moves, graph.move_start)
     size = write_trail(
         lane, lanes.plies[lane], lanes.row_log, lanes.choice_log, role, *moves, 0, memory.trail, memory.turns
@@ -528,7 +524,7 @@ def _learn(role: int, lane: int, reward: float, task: _Task) -> bool:
     if is_complete:
         entries = (lookup.numbers, lookup.keys, lookup.q, task.visits)
         learn_in_lane(lane, 0, size, memory.trail, reward, *entries, memory.slots)
-    clock.spent[_LEARNING] += _now(clock) - begin
+    timing.spent[_LEARNING] += _now(timing) - begin
     return is_complete
 
 
@@ -574,13 +570,13 @@ def _end_match(role: int, lane: int, end: int, start: int, task: _Task) -> bool:
 @kernel_without_refcounts
 def _play(role: int, start: int, max_plies: int, most: int, active: I64, task: _Task) -> None:
     """Play on in the lanes, one after the other, until each waits or has ended, or for `most` plies."""
-    graph, lanes, clock = task.graph, task.lanes, task.clock
+    graph, lanes, timing = task.graph, task.lanes, task.timing
     for lane in active:
         goes_on = True
         while goes_on and most > 0 and lanes.matches[lane] < lanes.limits[lane]:
             most -= 1
-            clock.reading[2] = lanes.matches[lane] % _TIMED == _FIRST_TIMED
-            begin = _now(clock)
+            timing.is_timed[0] = lanes.matches[lane] % _TIMED == _FIRST_TIMED
+            begin = _now(timing)
             end = end_of(lanes.rows[lane], lanes.plies[lane], max_plies, graph.terminal, graph.listed, graph.stuck)
             goes_on = _play_ply(role, lane, task) if end == GOING_ON else _end_match(role, lane, end, start, task)
-            clock.spent[_ALL] += _now(clock) - begin
+            timing.spent[_ALL] += _now(timing) - begin
