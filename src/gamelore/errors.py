@@ -27,6 +27,18 @@ if TYPE_CHECKING:
     from types import FrameType
 
 
+SHORT = 400  # maximum number of characters of a part of a message
+SHORT_BEGINNING, SHORT_END = 260, 100
+
+
+def shortened(text: str) -> str:
+    """Return a text of at most SHORT characters. Of a longer text, keep the beginning and the end."""
+    if len(text) <= SHORT:
+        return text
+    left_out = len(text) - SHORT_BEGINNING - SHORT_END
+    return f"{text[:SHORT_BEGINNING]} ... {left_out} more characters ... {text[-SHORT_END:]}"
+
+
 class GameloreError(Exception):
     """Base class of all exceptions that gamelore raises for expected errors."""
 
@@ -53,11 +65,11 @@ class GDLError(GameloreError, ValueError):
         super().__init__(str(self))
 
     def __str__(self) -> str:
-        lines = [f"{self.path or '<text>'}:{self.line}:{self.column}: {self.message}"]
+        lines = [f"{self.path or '<text>'}:{self.line}:{self.column}: {shortened(self.message)}"]
         if self.rule:
-            lines.append(f"  in {self.rule}")
+            lines.append(f"  in {shortened(self.rule)}")
         if self.remedy:
-            lines.append(f"  remedy: {self.remedy}")
+            lines.append(f"  remedy: {shortened(self.remedy)}")
         return "\n".join(lines)
 
 

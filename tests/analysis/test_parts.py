@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from gamelore import Game, load
-from gamelore.analysis.part_games import part_game
-from gamelore.analysis.parts import Parts, conjuncts, parts
+from gamelore.analysis.parts import Parts, conjuncts, part_game, parts
 from gamelore.game.engines import unpack_bits
 
 TURNS = """

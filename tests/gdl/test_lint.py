@@ -1,14 +1,15 @@
 """The checker: every malformed sheet gets its findings, and no sheet that plays is refused."""
 
+import re
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from gamelore import load, rulesheets
-from gamelore.errors import GDLSemanticError, GDLSyntaxError, GroundingError
+from gamelore.errors import SHORT, GDLSemanticError, GDLSyntaxError, GroundingError, shortened
 from gamelore.game.compile import rulesheet_findings
-from gamelore.gdl.lint import CHECKS, lint, lint_text, refuse
+from gamelore.gdl.lint import CHECKS, MORE, MOST_FINDINGS, lint, lint_text, refuse
 from gamelore.gdl.syntax import Rulesheet, parse
 from gamelore.ground.clingo import Limits
 
@@ -306,3 +307,56 @@ def test_a_rule_that_does_not_parse_hides_no_other_finding():
         "syntax",
     ]
     assert "never-used" in [finding.code for finding in lint_text(PLAYABLE + "(q 1)")]
+
+
+MANY = 2000
+FLOODS = {
+    "syntax": "() " * MANY,
+    "unsafe-variable": f"(<= (p ?x) {' '.join(f'(distinct ?v{i} a)' for i in range(MANY))})",
+    "unlimited-recursion": f"(<= (p ?y) {' '.join(f'(p (s ?x{i}))' for i in range(MANY))})",
+    "negation-in-cycle": " ".join(f"(<= p{i} (not p{(i + 1) % MANY}))" for i in range(MANY)),
+    "unknown-role": " ".join(f"(<= (legal r{i} noop) (true a))" for i in range(MANY)),
+    "never-derived": f"(<= (p ?x) {' '.join(f'(q{i} ?x)' for i in range(MANY))})",
+    "several-arities": " ".join(f"(p{' a' * i})" for i in range(1, 100)),
+    "state-depends-on-moves": f"(<= p (does r noop)) {'(<= terminal p) ' * MANY}",
+}
+
+
+@pytest.mark.parametrize("code", FLOODS)
+def test_a_flood_of_findings_is_cut_and_each_is_short(code):
+    findings = [finding for finding in lint_text(f"{FLOODS[code]} {PLAYABLE}") if finding.code == code]
+    assert len(findings) == MOST_FINDINGS + 1
+    assert [finding.message for finding in findings].count(MORE) == 1
+    assert findings[-1].message == MORE
+    assert all(len(str(finding)) < 1600 for finding in findings)
+
+
+def test_a_long_rule_is_shortened_in_the_middle():
+    rule = f"(<= (p ?x) {' '.join(f'(true (f {i}))' for i in range(500))})"
+    shown = lint_text(rule)[-1].rule
+    assert shown.startswith("(<= (p ?x) (true (f 0))")
+    assert "more characters" in shown
+    assert shown.endswith("(true (f 499)))")
+    with pytest.raises(GDLSemanticError, match="more characters") as caught:
+        refuse(parse(f"{rule} {PLAYABLE}"))
+    assert len(str(caught.value)) < 1600
+
+
+def test_a_refusal_is_a_real_finding_in_any_order_of_the_text():
+    text = "(<= (init x) (does r noop)) " + " ".join(f"(<= (init x{i}) (true a))" for i in range(MANY))
+    with pytest.raises(GDLSemanticError, match="'init' depends on"):
+        refuse(parse(f"{text} {PLAYABLE}"))
+
+
+def test_a_shortened_text_tells_how_much_is_left_out_and_stays_as_it_is():
+    text = "".join(map(str, range(3000)))
+    short = shortened(text)
+    assert len(short) <= SHORT
+    beginning, number, end = re.fullmatch(r"(.*) \.\.\. (\d+) more characters \.\.\. (.*)", short).groups()
+    assert (len(beginning) + int(number) + len(end), text.startswith(beginning), text.endswith(end)) == (
+        len(text),
+        1,
+        1,
+    )
+    assert shortened(short) == short
+    assert shortened("x" * SHORT) == "x" * SHORT

@@ -33,6 +33,7 @@ from ..errors import GameloreError, GDLSemanticError, GroundingError
 from ..game.engines import Legal, States
 from ..game.game import Game
 
+MOST_JOINT_BYTES = 4 << 30  # maximum size of the joint moves that are listed at once
 BATCH = 1 << 16  # largest number of successors that are computed in one call
 
 
@@ -86,10 +87,19 @@ def levels(game: Game, progress: Callable[[int, int], None] | None = None) -> It
 
 
 def joint_moves(game: Game, states: States) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return every joint move of every state: the index of the state, int64[n], and the actions, int32[n, roles]."""
+    """Return every joint move of every state: the index of the state, int64[n], and the actions, int32[n, roles].
+
+    Raises GameloreError if they need more than MOST_JOINT_BYTES.
+    """
     legal = game.legal(states)
     starts, counts = legal.by_role(game.num_roles)
-    products = counts.prod(axis=1)
+    products = legal.num_joint(game.num_roles)
+    most = MOST_JOINT_BYTES // (4 * game.num_roles + 3 * 8)
+    if (total := sum(products.tolist())) > most:
+        raise GameloreError(
+            f"expected at most {most:,} joint moves in the positions of one depth, got {total:,}; {game.name} is too "
+            "large for this depth"
+        )
     parents = np.repeat(np.arange(len(states)), products)
     number = np.arange(len(parents)) - np.repeat(np.cumsum(products) - products, products)
     joints = np.empty((len(parents), game.num_roles), np.int32)
@@ -346,7 +356,7 @@ class Walk:
         seen = self.watch.look(states, depth, lambda lane: self.path(part[lane]))
         self.num_seen += len(part)
         self.num_terminal += int(seen.terminal.sum())
-        self.num_joints += int(min(seen.legal.by_role(self.game.num_roles)[1].prod(axis=1, dtype=float).sum(), 1e18))
+        self.num_joints += sum(seen.legal.num_joint(self.game.num_roles).tolist())
         if self.num_joints > JOINTS_PER_STATE * self.max_states:
             return False
         parents, joints = joint_moves(self.game, states)

@@ -42,6 +42,7 @@ Lanes: TypeAlias = NDArray[np.intp]
 Progress: TypeAlias = Callable[[int], None]
 Item = TypeVar("Item")
 NO_GOAL = -1
+MOST_JOINT = 10**18  # larger numbers of joint moves are not told apart
 # Playouts use compiled gates for circuits with at most this number of gates. Compiled gates are up to twice as fast.
 # Their compilation takes 1-2 s, once per machine.
 COMPILED_GATES = 20_000
@@ -68,6 +69,13 @@ class Legal:
     def by_role(self, num_roles: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return two int64[batch, roles]: the start of the moves in `actions`, and the number of moves."""
         return self.offsets[:-1].reshape(-1, num_roles), np.diff(self.offsets).reshape(-1, num_roles)
+
+    def num_joint(self, num_roles: int) -> NDArray[np.int64]:
+        """Return the number of joint moves of each position, int64[batch]; MOST_JOINT if there are more."""
+        counts = self.by_role(num_roles)[1]
+        with np.errstate(over="ignore"):  # 2,000 roles have more joint moves than a float can count
+            joint = np.minimum(np.maximum(counts, 1).prod(axis=1, dtype=np.float64), MOST_JOINT)
+        return np.where((counts == 0).any(axis=1), 0, joint).astype(np.int64)
 
     def joint_moves(self, role: int, num_roles: int) -> NDArray[np.int32]:
         """Return a joint move for each move of a role in the first state, int32[moves, roles].

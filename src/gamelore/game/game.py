@@ -13,7 +13,6 @@ The random matches have a fixed seed. The reasoner takes at least 1 ms per state
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +24,7 @@ from numpy.typing import NDArray
 
 from ..circuit.aig import Circuit
 from ..circuit.playout import Playouts, Rollouts
-from ..errors import GameloreError, GDLSemanticError, GDLSyntaxError, GroundingError, IllegalMoveError
+from ..errors import GameloreError, GDLSemanticError, GDLSyntaxError, GroundingError, IllegalMoveError, shortened
 from ..gdl import lint
 from ..gdl.syntax import Rulesheet, parse_term
 from ..ground.clingo import GroundTerm, Limits
@@ -171,7 +170,7 @@ class Game:
         self.goal_values = tuple(map(tuple, engine.goal_values))
 
     def __repr__(self) -> str:
-        return f"<Game {self.name}: roles {', '.join(self.roles)}; engine {self.engine}>"
+        return f"<Game {self.name}: roles {shortened(', '.join(self.roles))}; engine {self.engine}>"
 
     def __reduce__(self) -> tuple[Callable[..., Game], tuple[object, ...]]:
         choice = self.engine, self.is_bounded, self.engine_reason
@@ -179,8 +178,8 @@ class Game:
 
     @cached_property
     def rules_hash(self) -> str:
-        """SHA-256 of the rules in canonical form, in hexadecimal. Comments and white space do not change it."""
-        return hashlib.sha256(str(self.rulesheet).lower().encode()).hexdigest()
+        """See `Rulesheet.rules_hash`."""
+        return self.rulesheet.rules_hash
 
     @property
     def native(self) -> NativeEngine | None:

@@ -18,11 +18,11 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
-from ..errors import GDLSemanticError
+from ..errors import GDLSemanticError, shortened
 from . import syntax
 from .syntax import KEYWORD_ARITY, And, Atom, Condition, Constant, Distinct, Function, Location, Not, Or, Rule, Variable
 
@@ -59,34 +59,40 @@ class Sheet:
     def lines(self) -> list[str]:
         return syntax.lines(self.text)
 
-    def at(self, location: Location) -> str:
-        """Return the text from a place to the end of its line; empty if the rulesheet was not parsed from its text."""
-        return self.lines[location.line - 1][location.column - 1 :] if location.line <= len(self.lines) else ""
+    def at(self, location: Location, length: int) -> str:
+        """Return the text of this length at a place; empty if the rulesheet was not parsed from its text."""
+        begin = location.column - 1
+        return self.lines[location.line - 1][begin : begin + length] if location.line <= len(self.lines) else ""
 
     def written(self, variable: Variable) -> str:
         """Return a variable as it is spelled in the text, with its question mark."""
-        spelling = self.at(variable.location)[: len(str(variable))]
+        spelling = self.at(variable.location, len(str(variable)))
         return spelling if spelling.lower() == str(variable) else str(variable)
 
-    def conditions(self) -> Iterator[tuple[Rule, Condition]]:
-        """Return every condition of a body with its rule. Conditions inside other conditions are included."""
-        return ((rule, condition) for rule in self.rules for condition in syntax.conditions(rule.body))
+    @cached_property
+    def conditions(self) -> list[tuple[Rule, Condition]]:
+        """Every condition of a body with its rule. Conditions inside other conditions are included."""
+        return [(rule, condition) for rule in self.rules for condition in syntax.conditions(rule.body)]
 
-    def body_atoms(self) -> Iterator[tuple[Rule, Atom]]:
-        """Return every atom of a body with its rule."""
-        return ((rule, condition) for rule, condition in self.conditions() if isinstance(condition, Atom))
+    @cached_property
+    def body_atoms(self) -> list[tuple[Rule, Atom]]:
+        """Every atom of a body with its rule."""
+        return [(rule, condition) for rule, condition in self.conditions if isinstance(condition, Atom)]
 
-    def atoms(self) -> Iterator[tuple[Rule, Atom]]:
-        """Return every atom with its rule. Heads are included."""
-        return ((rule, atom) for rule in self.rules for atom in (rule.head, *syntax.body_atoms(rule)))
+    @cached_property
+    def atoms(self) -> list[tuple[Rule, Atom]]:
+        """Every atom with its rule. Heads are included."""
+        return [(rule, atom) for rule in self.rules for atom in (rule.head, *syntax.body_atoms(rule))]
 
-    def names(self) -> Iterator[tuple[Rule, Constant | Function]]:
-        """Return every constant and function with its rule."""
-        return ((rule, term) for rule in self.rules for term in syntax.named_terms(rule))
+    @cached_property
+    def names(self) -> list[tuple[Rule, Constant | Function]]:
+        """Every constant and function with its rule."""
+        return [(rule, term) for rule in self.rules for term in syntax.named_terms(rule)]
 
-    def functions(self) -> Iterator[tuple[Rule, Function]]:
-        """Return every function with its rule."""
-        return ((rule, term) for rule, term in self.names() if isinstance(term, Function))
+    @cached_property
+    def functions(self) -> list[tuple[Rule, Function]]:
+        """Every function with its rule."""
+        return [(rule, term) for rule, term in self.names if isinstance(term, Function)]
 
 
 Named = TypeVar("Named", Atom, Function, Constant | Function, Atom | Constant)
@@ -128,7 +134,7 @@ def output_in_body(sheet: Sheet) -> Iterator[Flaw]:
         "base": "define a new relation, use it here, and derive 'base' from it",
         "input": "use 'legal', or define a new relation, use it here, and derive 'input' from it",
     }
-    for rule, atom in sheet.body_atoms():
+    for rule, atom in sheet.body_atoms:
         if atom.name in remedies:
             yield Flaw(atom.location, f"'{atom.name}' is in the body of a rule", remedies[atom.name], rule)
 
@@ -136,7 +142,7 @@ def output_in_body(sheet: Sheet) -> Iterator[Flaw]:
 def _depends(sheet: Sheet, heads: frozenset[str], given: str, remedy: str) -> Iterator[Flaw]:
     """Yield a flaw for every condition that makes a rule for one of `heads` depend on `given`."""
     dependent = sheet.dependencies.toward(given).keys() | {given}
-    for rule, atom in sheet.body_atoms():
+    for rule, atom in sheet.body_atoms:
         if rule.head.name in heads and atom.name in dependent:
             path = " -> ".join((rule.head.name, *sheet.dependencies.path(atom.name, given)))
             yield Flaw(atom.location, f"'{rule.head.name}' depends on '{given}': {path}", remedy, rule)
@@ -160,7 +166,7 @@ def state_depends_on_moves(sheet: Sheet) -> Iterator[Flaw]:
 
 def not_a_sentence(sheet: Sheet) -> Iterator[Flaw]:
     remedy = "define a new relation for the condition inside, and negate that relation"
-    for rule, condition in sheet.conditions():
+    for rule, condition in sheet.conditions:
         match condition:
             case Not(Or() | And() | Not() as inner):
                 word = type(inner).__name__.lower()
@@ -172,12 +178,12 @@ def unsafe(sheet: Sheet) -> Iterator[Flaw]:
         first: dict[str, tuple[Variable, str]] = {}
         for variable, where in _unbound(rule):
             first.setdefault(variable.name, (variable, where))
+        has_or = bool(first) and any(isinstance(part, Or) for part in syntax.conditions(rule.body))
+        in_or = "; in an 'or', every branch needs such a condition" if has_or else ""
         for variable, where in first.values():
             message = f"the variable {variable} in {where} is in no positive condition"
             remedy = f"add a positive condition that gives {variable} its values, such as (some_relation {variable})"
-            if any(isinstance(part, Or) for part in syntax.conditions(rule.body)):
-                remedy += "; in an 'or', every branch needs such a condition"
-            yield Flaw(variable.location, message, remedy, rule)
+            yield Flaw(variable.location, message, remedy + in_or, rule)
 
 
 def _unbound(rule: Rule) -> Iterator[tuple[Variable, str]]:
@@ -209,10 +215,11 @@ def unlimited_recursion(sheet: Sheet) -> Iterator[Flaw]:
 
 def _unlimited_terms(rule: Rule, recursive: Callable[[Atom], bool]) -> Iterator[Flaw]:
     remedy = "add a positive condition outside the cycle that gives the variables of this argument their values"
+    in_head = set(rule.head.args)
     for sentence, positive, bound in syntax.in_context(rule, binds=lambda atom: not recursive(atom)):
         if positive and isinstance(sentence, Atom) and recursive(sentence):
             for term in sentence.args:
-                if term not in rule.head.args and not syntax.variables_of(term) <= bound:
+                if term not in in_head and not all(name in bound for name in syntax.variables_of(term)):
                     message = (
                         f"this recursion may never end: {sentence} is in a cycle with the head, and no positive "
                         f"condition outside the cycle limits its argument {term}, which is not an argument of the head"
@@ -232,11 +239,11 @@ def _may_be_goal(value: syntax.Term) -> bool:
 
 
 def unknown_role(sheet: Sheet) -> Iterator[Flaw]:
-    declared = [rule.head.args[0] for rule in sheet.rules if rule.head.name == "role"]
+    declared = {rule.head.args[0]: None for rule in sheet.rules if rule.head.name == "role"}
     if not declared or any(syntax.variables_of(role) for role in declared):
         return
-    roles = ", ".join(dict.fromkeys(map(str, declared)))
-    for rule, atom in sheet.atoms():
+    roles = shortened(", ".join(map(str, declared)))
+    for rule, atom in sheet.atoms:
         if atom.name in ("legal", "goal", "does", "input"):
             role = atom.args[0]
             if not syntax.variables_of(role) and role not in declared:
@@ -256,8 +263,9 @@ def negation_in_cycle(sheet: Sheet) -> Iterator[Flaw]:
 
 def used_but_never_derived(sheet: Sheet) -> Iterator[Flaw]:
     remedy = "add a rule or a fact for it, or correct its name; without a rule or a fact it is always false"
-    for rule, atom in _first_places(sheet.body_atoms()):
-        if atom.name not in sheet.heads | syntax.GIVEN_RELATIONS:
+    derived = sheet.heads | syntax.GIVEN_RELATIONS
+    for rule, atom in _first_places(sheet.body_atoms):
+        if atom.name not in derived:
             yield Flaw(atom.location, f"the relation '{atom.name}' is used but never derived", remedy, rule)
 
 
@@ -275,7 +283,7 @@ def derived_but_never_used(sheet: Sheet) -> Iterator[Flaw]:
 
 
 def few_branches(sheet: Sheet) -> Iterator[Flaw]:
-    for rule, condition in sheet.conditions():
+    for rule, condition in sheet.conditions:
         match condition:
             case Or([]):
                 message = "an 'or' without branches never holds"
@@ -287,7 +295,7 @@ def few_branches(sheet: Sheet) -> Iterator[Flaw]:
 
 def and_word(sheet: Sheet) -> Iterator[Flaw]:
     remedy = "write the conditions side by side in the body; inside an 'or', define a new relation for them"
-    for rule, condition in sheet.conditions():
+    for rule, condition in sheet.conditions:
         if isinstance(condition, And):
             yield Flaw(condition.location, "'and' is not in the definition of GDL", remedy, rule)
 
@@ -296,7 +304,7 @@ def not_distinct(sheet: Sheet) -> Iterator[Flaw]:
     remedy = (
         "gamelore reads this as equality, but other systems may not: remove it, and write the same term in both places"
     )
-    for rule, condition in sheet.conditions():
+    for rule, condition in sheet.conditions:
         if isinstance(condition, Not) and isinstance(condition.condition, Distinct):
             yield Flaw(condition.location, "a 'not' is before a 'distinct'", remedy, rule)
 
@@ -309,7 +317,7 @@ def empty_body(sheet: Sheet) -> Iterator[Flaw]:
 
 def keyword_as_name(sheet: Sheet) -> Iterator[Flaw]:
     remedy = "use another name, or close the parenthesis that is open before this word"
-    for rule, term in _first_places(sheet.names()):
+    for rule, term in _first_places(sheet.names):
         if term.name in syntax.FORM:
             kind = "function" if isinstance(term, Function) else "constant"
             yield Flaw(term.location, f"the GDL keyword '{term.name}' is used as a {kind}", remedy, rule)
@@ -317,7 +325,7 @@ def keyword_as_name(sheet: Sheet) -> Iterator[Flaw]:
 
 def several_arities(sheet: Sheet) -> Iterator[Flaw]:
     remedy = "add or remove arguments, or rename one of the two, because they never match each other"
-    for kind, uses in (("relation", sheet.atoms()), ("function", sheet.functions())):
+    for kind, uses in (("relation", sheet.atoms), ("function", sheet.functions)):
         arities: dict[str, list[int]] = {}
         for rule, named in uses:
             arity = len(named.args)
@@ -334,20 +342,24 @@ def _arguments(number: int) -> str:
 
 def several_spellings(sheet: Sheet) -> Iterator[Flaw]:
     """Compare the spellings of each name in the whole sheet, and the spellings of each variable in its rule."""
-    spellings: dict[str, list[str]] = {}
+    spellings: _Spellings = {}
     for rule in sheet.rules:
         names = (written for written in _written_names(rule) if written.name not in KEYWORD_ARITY)
         yield from _differing(rule, names, spellings)
         yield from _differing(rule, _written_variables(sheet, rule), {})
 
 
-def _differing(rule: Rule, written: Iterable[_Written], spellings: dict[str, list[str]]) -> Iterator[Flaw]:
+_Spellings: TypeAlias = dict[str, dict[str, None]]
+"""The spellings of each name, in the order of the text."""
+
+
+def _differing(rule: Rule, written: Iterable[_Written], spellings: _Spellings) -> Iterator[Flaw]:
     remedy = "write it the same way everywhere; for gamelore these are one name, but for other systems they may be two"
     for name, spelling, location in written:
-        before = spellings.setdefault(name, [spelling])
+        before = spellings.setdefault(name, {spelling: None})
         if spelling not in before:
-            before.append(spelling)
-            message = f"the same name is written '{spelling}' here and '{before[0]}' before"
+            before[spelling] = None
+            message = f"the same name is written '{spelling}' here and '{next(iter(before))}' before"
             yield Flaw(location, message, remedy, rule)
 
 
@@ -376,12 +388,17 @@ def _written_variables(sheet: Sheet, rule: Rule) -> Iterator[_Written]:
 
 def unusual_characters(sheet: Sheet) -> Iterator[Flaw]:
     remedy = "use only letters, digits, '_', '-', '+' and '.'; other systems may not read other characters"
-    seen: set[str] = set()
+    usual: set[str] = set()
+    told: set[str] = set()
     for rule in sheet.rules:
         for name, spelling, location in chain(_written_names(rule), _written_variables(sheet, rule)):
             bare = spelling.removeprefix("?")
-            if name not in seen and not USUAL_NAME.fullmatch(bare):
-                seen.add(name)
+            if bare in usual:
+                continue
+            if USUAL_NAME.fullmatch(bare):
+                usual.add(bare)
+            elif name not in told:
+                told.add(name)
                 unusual = USUAL_NAME.sub("", bare)[0]
                 yield Flaw(location, f"the name {spelling} has the unusual character {unusual!r}", remedy, rule)
 
@@ -391,17 +408,17 @@ def relation_and_function(sheet: Sheet) -> Iterator[Flaw]:
         "rename one of the two; the name is a function inside 'true', 'next' and 'does', and a relation as a condition"
     )
     relations = sheet.dependencies.bodies.keys() - KEYWORD_ARITY.keys()
-    for rule, term in _first_places(sheet.functions()):
+    for rule, term in _first_places(sheet.functions):
         if term.name in relations:
             message = f"the name '{term.name}' is used for both a function and a relation"
             yield Flaw(term.location, message, remedy, rule)
 
 
 def parenthesised(sheet: Sheet) -> Iterator[Flaw]:
-    propositions = ((rule, atom) for rule, atom in sheet.atoms() if not atom.args)
-    constants = ((rule, term) for rule, term in sheet.names() if isinstance(term, Constant))
+    propositions = ((rule, atom) for rule, atom in sheet.atoms if not atom.args)
+    constants = ((rule, term) for rule, term in sheet.names if isinstance(term, Constant))
     for kind, uses in (("proposition", propositions), ("constant", constants)):
-        opened = ((rule, named) for rule, named in uses if sheet.at(named.location).startswith("("))
+        opened = ((rule, named) for rule, named in uses if sheet.at(named.location, 1) == "(")
         for rule, named in _first_places(opened):
             remedy = f"write {named}: for some systems these are two different {kind}s"
             yield Flaw(named.location, f"the {kind} {named} has parentheses around it", remedy, rule)
@@ -420,6 +437,8 @@ class Finding:
     line, column: the place of the flaw, counted from 1.
     rule: the text of the rule with the flaw; empty if no rule has it.
     witness: for a flaw that appears only in play, the moves that lead to it.
+
+    Long texts are shortened.
     """
 
     severity: Severity
@@ -431,6 +450,10 @@ class Finding:
     rule: str
     remedy: str
     witness: Moves | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("message", "rule", "remedy"):
+            object.__setattr__(self, name, shortened(getattr(self, name)))
 
     def __str__(self) -> str:
         place = f"{self.path or '<text>'}:{self.line}:{self.column}"
@@ -446,7 +469,7 @@ def _after(moves: Moves) -> str:
     joint = [f"--play {shlex.quote(' '.join(move))}" for move in moves]
     if len(joint) > SHOWN_MOVES:
         joint[SHOWN_MOVES // 2 : -SHOWN_MOVES // 2] = [f"... {len(joint) - SHOWN_MOVES} more ..."]
-    return f"after {len(moves)} move{'s' * (len(moves) != 1)}: {' '.join(joint)}"
+    return f"after {len(moves)} move{'s' * (len(moves) != 1)}: {shortened(' '.join(joint))}"
 
 
 class Check(NamedTuple):
@@ -493,8 +516,16 @@ OF_THE_WHOLE_SHEET = frozenset({"missing", "unknown-role", "never-derived", "nev
 REFUSED = frozenset(check.code for check in CHECKS if check.refuses)
 
 
+MOST_FINDINGS = 50  # of one code in a rulesheet
+MORE = "there are more findings of this kind, which are not shown"
+MEND_FIRST = "mend the findings of this kind that are shown, and check again"
+
+
 def lint(rulesheet: syntax.Rulesheet) -> list[Finding]:
-    """Return all findings in the text of a rulesheet, in the order of the text."""
+    """Return the findings in the text of a rulesheet, in the order of the text.
+
+    Of each kind there are at most MOST_FINDINGS. After these, one finding tells that there are more.
+    """
     return _findings(rulesheet, CHECKS)
 
 
@@ -504,10 +535,14 @@ def lint_text(text: str, path: Path | None = None) -> list[Finding]:
     If a rule does not parse, checks of the whole sheet are left out. Such a check could report that a rule is missing,
     and the missing rule could be the rule that does not parse.
     """
-    rulesheet, errors = syntax.parse_around_errors(text, path)
+    rulesheet, errors = syntax.parse_around_errors(text, path, MOST_FINDINGS + 1)
     findings = [
         Finding("error", "syntax", error.message, path, error.line, error.column, error.rule, error.remedy)
-        for error in errors
+        for error in errors[:MOST_FINDINGS]
+    ]
+    findings += [
+        Finding("error", "syntax", MORE, path, error.line, error.column, "", MEND_FIRST)
+        for error in errors[MOST_FINDINGS:]  # reading stopped at this one
     ]
     findings += _findings(rulesheet, [check for check in CHECKS if not errors or check.code not in OF_THE_WHOLE_SHEET])
     return sorted(findings, key=lambda finding: (finding.line, finding.column))
@@ -536,10 +571,15 @@ def _error(place: Finding, message: str, remedy: str) -> GDLSemanticError:
 
 
 def _findings(rulesheet: syntax.Rulesheet, checks: Sequence[Check]) -> list[Finding]:
-    sheet = Sheet(rulesheet)
-    flaws = ((check, *flaw) for check in checks for flaw in check.find(sheet))
-    findings = [
-        Finding(check.severity, check.code, message, rulesheet.path, *place, str(rule) if rule else "", remedy)
-        for check, place, message, remedy, rule in flaws
-    ]
+    sheet, path = Sheet(rulesheet), rulesheet.path
+    texts: dict[int, str] = {}  # of rules by identity; a long rule may have many findings
+    findings = []
+    for check in checks:
+        flaws = check.find(sheet)
+        for place, message, remedy, rule in islice(flaws, MOST_FINDINGS):
+            if id(rule) not in texts:
+                texts[id(rule)] = shortened(str(rule or ""))
+            findings.append(Finding(check.severity, check.code, message, path, *place, texts[id(rule)], remedy))
+        if next(flaws, None) is not None:
+            findings.append(Finding(check.severity, check.code, MORE, path, *place, "", MEND_FIRST))
     return sorted(findings, key=lambda finding: (finding.line, finding.column))

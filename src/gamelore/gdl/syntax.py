@@ -24,6 +24,7 @@ Formatting a formatted text does not change it. All line ends are like the first
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -193,6 +194,11 @@ class Rulesheet:
     def __str__(self) -> str:
         return "\n".join(map(str, self.rules))
 
+    @property
+    def rules_hash(self) -> str:
+        """SHA-256 of the rules in canonical form, in hexadecimal. Comments and white space do not change it."""
+        return hashlib.sha256(str(self).lower().encode()).hexdigest()
+
 
 class Token(NamedTuple):
     """A parenthesis, a word, or a comment from `;` to the end of its line."""
@@ -244,10 +250,12 @@ def parse(text: str, path: Path | None = None) -> Rulesheet:
     return Rulesheet(tuple(map(parser.rule, parser.expressions(text))), text, path)
 
 
-def parse_around_errors(text: str, path: Path | None = None) -> tuple[Rulesheet, list[GDLSyntaxError]]:
+def parse_around_errors(
+    text: str, path: Path | None = None, most: int | None = None
+) -> tuple[Rulesheet, list[GDLSyntaxError]]:
     """Return the rules that parse, and the first error of each rule that does not parse, in the order of the text.
 
-    Parsing stops at an unmatched parenthesis, because the rules after it cannot be separated.
+    Parsing stops at an unmatched parenthesis, because the rules after it cannot be separated, and after `most` errors.
     """
     parser = _Parser(path)
     rules: list[Rule] = []
@@ -258,6 +266,8 @@ def parse_around_errors(text: str, path: Path | None = None) -> tuple[Rulesheet,
                 rules.append(parser.rule(expression))
             except GDLSyntaxError as error:
                 errors.append(error)
+                if len(errors) == most:
+                    break
     except GDLSyntaxError as error:
         errors.append(error)
     return Rulesheet(tuple(rules), text, path), errors
@@ -429,13 +439,15 @@ GIVEN_RELATIONS = frozenset({"true", "does"})  # the state and the players give 
 
 def conditions(body: Iterable[Condition]) -> Iterator[Condition]:
     """Yield every condition of a body and every condition inside it, in the order of the text."""
-    for condition in body:
+    waiting = [*body][::-1]
+    while waiting:
+        condition = waiting.pop()
         yield condition
         match condition:
             case Not(inner):
-                yield from conditions((inner,))
+                waiting.append(inner)
             case Or(parts) | And(parts):
-                yield from conditions(parts)
+                waiting += parts[::-1]
 
 
 def terms(sentence: Sentence) -> Iterator[Term]:
@@ -444,10 +456,12 @@ def terms(sentence: Sentence) -> Iterator[Term]:
 
 
 def _inside(arguments: Iterable[Term]) -> Iterator[Term]:
-    for term in arguments:
+    waiting = [*arguments][::-1]
+    while waiting:
+        term = waiting.pop()
         yield term
         if isinstance(term, Function):
-            yield from _inside(term.args)
+            waiting += term.args[::-1]
 
 
 def term_variables(*sentences: Sentence) -> Iterator[Variable]:
@@ -478,6 +492,25 @@ def named_terms(rule: Rule) -> Iterator[Constant | Function]:
     return (term for sentence in sentences(rule) for term in terms(sentence) if not isinstance(term, Variable))
 
 
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Names of variables that are bound in a part of a body: `names`, and those of the scope around it.
+
+    `name in scope` looks up a name. The names are not copied into inner scopes, of which a rule may have thousands.
+    """
+
+    names: frozenset[str]
+    around: Scope | None = None
+
+    def __contains__(self, name: object) -> bool:
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.names:
+                return True
+            scope = scope.around
+        return False
+
+
 class InContext(NamedTuple):
     """A sentence of a body with its context.
 
@@ -487,12 +520,13 @@ class InContext(NamedTuple):
 
     sentence: Sentence
     positive: bool
-    bound: frozenset[str]
+    bound: Scope
 
 
 def in_context(rule: Rule, binds: Callable[[Atom], bool] = lambda atom: True) -> Iterator[InContext]:
     """Return the sentences of a body with their bound variables. Only atoms accepted by `binds` can bind variables."""
-    return _in_context(rule.body, _Binding(rule, binds), frozenset())
+    binding = _Binding(rule, binds)
+    return _in_context(rule.body, Scope(binding.by_all(rule.body)), binding)
 
 
 def bound(rule: Rule) -> frozenset[str]:
@@ -504,8 +538,13 @@ class _Binding:
     """Variables bound by conditions of a rule. An `or` without branches is false, and so binds all variables."""
 
     def __init__(self, rule: Rule, binds: Callable[[Atom], bool]) -> None:
-        self.variables = frozenset(variable.name for variable in term_variables(*sentences(rule)))
+        self.rule = rule
         self.binds = binds
+        self.by_branch: dict[int, frozenset[str]] = {}  # identity of a branch of an `or` -> variables that it binds
+
+    @cached_property
+    def variables(self) -> frozenset[str]:
+        return frozenset(variable.name for variable in term_variables(*sentences(self.rule)))
 
     def by_all(self, parts: Iterable[Condition]) -> frozenset[str]:
         return frozenset[str]().union(*map(self.by, parts))
@@ -516,13 +555,17 @@ class _Binding:
                 return frozenset(variable.name for variable in term_variables(condition))
             case And(parts):
                 return self.by_all(parts)
+            case Or([branch]):
+                return self.by(branch)
             case Or(branches):
-                return self.variables.intersection(*map(self.by, branches))
+                self.by_branch.update((id(branch), self.by(branch)) for branch in branches)
+                bound = [self.by_branch[id(branch)] for branch in branches]
+                return frozenset.intersection(*bound) if bound else self.variables
         return frozenset()
 
 
-def _in_context(parts: Sequence[Condition], binding: _Binding, outside: frozenset[str]) -> Iterator[InContext]:
-    here = outside | binding.by_all(parts)
+def _in_context(parts: Sequence[Condition], here: Scope, binding: _Binding) -> Iterator[InContext]:
+    """Yield the sentences of these parts. What an `and`, or the only branch of an `or`, binds is bound around it."""
     for part in parts:
         match part:
             case Atom() | Distinct():
@@ -530,11 +573,12 @@ def _in_context(parts: Sequence[Condition], binding: _Binding, outside: frozense
             case Not(inner):
                 negated = (sentence for sentence in conditions((inner,)) if isinstance(sentence, Atom | Distinct))
                 yield from (InContext(sentence, False, here) for sentence in negated)
-            case And(inner_parts):
-                yield from _in_context(inner_parts, binding, here)
+            case And(inner_parts) | Or([_] as inner_parts):
+                yield from _in_context(inner_parts, here, binding)
             case Or(branches):
                 for branch in branches:
-                    yield from _in_context((branch,), binding, here)
+                    inside = Scope(binding.by_branch.get(id(branch), frozenset()), here)
+                    yield from _in_context((branch,), inside, binding)
 
 
 Node = TypeVar("Node", bound=Hashable)
@@ -567,23 +611,33 @@ class RelationGraph:
                 if rule.head.name not in GIVEN_RELATIONS:
                     uses[atom.name] = None
 
-    def toward(self, target: str) -> dict[str, str]:
-        """Map every relation that depends on `target` to the next relation on a shortest path to it."""
+    @cached_property
+    def users(self) -> dict[str, list[str]]:
+        """The relations in whose rules each relation is used."""
         users: dict[str, list[str]] = {}
         for head, uses in self.bodies.items():
             for use in uses:
                 users.setdefault(use, []).append(head)
+        return users
+
+    def toward(self, target: str, start: str | None = None) -> dict[str, str]:
+        """Map every relation that depends on `target` to the next relation on a shortest path to it.
+
+        If there is a `start`, the map ends with it.
+        """
         steps: dict[str, str] = {}
         queue = [target]
         for name in queue:
-            new = [head for head in users.get(name, ()) if head not in steps]
+            if start in steps:
+                break
+            new = [head for head in self.users.get(name, ()) if head not in steps]
             steps.update(dict.fromkeys(new, name))
             queue += new
         return steps
 
     def path(self, start: str, target: str) -> list[str]:
         """Return a shortest path from `start` to `target`, both included. `start` must depend on `target`."""
-        steps = self.toward(target)
+        steps = self.toward(target, start)
         path = [start]
         while path[-1] != target:
             path.append(steps[path[-1]])

@@ -259,8 +259,8 @@ class PositionGraph:
         starts, counts = legal.by_role(self.game.num_roles)
         self.num_moves[fresh] = counts
         self.move_start[fresh] = self._actions.append(legal.actions) + starts
-        joint = np.prod(counts.astype(np.float64), axis=1)
-        self.num_joint[fresh] = np.minimum(joint, 1e18).astype(np.int64)
+        joint = legal.num_joint(self.game.num_roles)
+        self.num_joint[fresh] = joint
         self.stuck[fresh] = (joint == 0) & ~self.terminal[fresh]
         self.listed[fresh] = True
         self._show()

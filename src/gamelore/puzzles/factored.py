@@ -27,8 +27,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..analysis.part_games import HIGHEST, PartGame, part_game
-from ..analysis.parts import Parts, conjuncts
+from ..analysis.parts import HIGHEST, PartGame, Parts, conjuncts, part_game
 from ..circuit.aig import TRUE, GateLiteral
 from .outlook import Ending, States, successors
 
