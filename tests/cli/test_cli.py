@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 import shlex
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,7 +22,10 @@ from typer.testing import CliRunner
 from commands import wait_for_matches
 from gamelore.cli import app
 from gamelore.lab.report import ReportPaths
+from gamelore.learning.store.features import FeatureValues
+from gamelore.learning.store.knowledge import Knowledge
 from gamelore.players.uct import SearchSettings
+from learning.small_stores import SETTINGS, Rules, fill, learner
 
 ROOT: Any = typer.main.get_command(app)  # of click's classes, which typer brings along under various names
 
@@ -79,6 +85,8 @@ def test_all_commands_are_there() -> None:
         "knowledge show",
         "knowledge export",
         "knowledge import",
+        "knowledge check",
+        "knowledge delete",
         "transfer",
         "reproduce",
         "demo",
@@ -327,6 +335,37 @@ def test_knowledge_says_where_there_is_none(store: Path, tmp_path: Path) -> None
     )
     (tmp_path / "list.db").write_text("milk, eggs\n" * 100)
     assert "got: file is not a database" in run("knowledge", "list", "--knowledge", tmp_path / "list.db", code=1)
+
+
+def test_pictures_of_any_names_lie_in_the_folder_that_was_named(store: Path, tmp_path: Path) -> None:
+    roles = ("a/b", "<img/src=x>", "$x^$")
+    with Knowledge(store) as knowledge:
+        for role in roles:
+            game = Rules("../../coins", roles, goal_values=((0, 100),) * 3)
+            stored = knowledge.learner(game, role, opponent="$weak", settings=SETTINGS, seed=0)
+            knowledge.store_features(stored, FeatureValues({"L,{n,W}": (50.0, 2)}))
+    assert "coins, a/b against $weak" in run("knowledge", "show", "--draw", tmp_path / "pictures" / "all.svg")
+    files = sorted(path.name for path in (tmp_path / "pictures").iterdir())
+    assert len(files) == 3
+    assert all(re.fullmatch("all-[A-Za-z0-9_-]+\\.svg", name) for name in files)
+
+
+def test_a_store_is_checked_and_wrong_learners_are_deleted(store: Path) -> None:
+    with Knowledge(store) as knowledge:
+        fill(knowledge)
+        learner(knowledge)
+    assert run_json("knowledge", "check") == {"knowledge": str(store), "problems": []}
+    with contextlib.closing(sqlite3.connect(store)) as connection:
+        connection.execute("UPDATE match SET reward = 'much'")
+        connection.commit()
+    assert f"1 problem in {store}; remove wrong learners" in run("knowledge", "check", code=1)
+    assert run_json("knowledge", "check", code=1)["problems"] == [
+        "learner 1: Expected `float`, got `str` - at `$.matches[0][0]`"
+    ]
+    assert "expected the number of a learner in this store (1, 2), got 3" in run("knowledge", "delete", 3, code=1)
+    assert [gone["number"] for gone in run_json("knowledge", "delete", 1)["deleted"]] == [1]
+    assert run_json("knowledge", "check")["problems"] == []
+    assert [row["number"] for row in run_json("knowledge", "list")] == [2]
 
 
 def test_an_interrupt_keeps_every_finished_match_and_says_so(store: Path) -> None:

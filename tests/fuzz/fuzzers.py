@@ -11,6 +11,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeAlias
 
+import exports
+import floods
 import mutants
 import parsing
 import random_circuits
@@ -163,6 +165,13 @@ def _reduced_recipe(example: dict[str, Any], fails: Callable[[Any], bool]) -> Ex
     return reduced_recipe(Recipe.from_json(example), lambda recipe: fails(recipe.to_json())).to_json()
 
 
+# ---- imported knowledge ------------------------------------------------------------------------------------------
+
+
+def _assert_import_does_no_harm(example: Any) -> None:
+    exports.assert_import_does_no_harm(example)
+
+
 FUZZERS = {
     "programs": Fuzzer(rulesheet, assert_agreement, reduced_sheet),
     "mutants": Fuzzer(_mutant, _assert_mutant_agrees, reduced_sheet),
@@ -171,6 +180,8 @@ FUZZERS = {
     "circuits": Fuzzer(_recipe, _assert_recipe_means, _reduced_recipe),
     "parser": Fuzzer(_wild_text, parsing.assert_sound, _reduced_text),
     "names": Fuzzer(_renamed, _assert_renamed_alike, _reduced_renamed),
+    "floods": Fuzzer(floods.drawn, floods.assert_in_proportion, _not_reduced),
+    "imports": Fuzzer(exports.mutated, _assert_import_does_no_harm, _not_reduced),
     "order": Fuzzer(_shuffled, _assert_shuffled_alike, _not_reduced),
 }
 

@@ -28,7 +28,9 @@ from parsing import assert_work_grows_with_size
 from random_programs import rulesheet
 from reducing import reduced, reduced_sheet
 
-EXAMPLES = dict(programs=8, mutants=5, matches=10, proofs=8, circuits=3, parser=25, names=5, order=8)
+EXAMPLES = dict(
+    programs=8, mutants=5, matches=10, proofs=8, circuits=3, parser=25, names=5, floods=10, imports=20, order=8
+)
 
 
 @pytest.mark.parametrize("name", FUZZERS)

@@ -1,6 +1,7 @@
 """Pictures and the rows they are drawn from."""
 
 import csv
+import re
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from gamelore.lab.figures import (
     ReportPicture,
     bar_figure,
     dot_figure,
+    file_name,
     learning_figure,
     sweep_figure,
 )
@@ -57,6 +59,16 @@ def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
 
 def test_a_figure_without_an_axis_of_the_papers(tmp_path: Path) -> None:
     assert "paper" not in draw(tmp_path, axis=None).svg.read_text()
+
+
+def test_a_file_name_is_safe_and_tells_names_apart() -> None:
+    assert file_name("tictactoe", "xplayer") == "tictactoe-xplayer"
+    names = ["../x", "a/b", "a_b", "<img/src=x>", "x" * 300, "x" * 301, "", "-x", ".", "a:b", "CON\x00", "é", "a-b-c"]
+    files = [file_name(name) for name in (*names, file_name("a/b"))]
+    files += [file_name("a", "b_c"), file_name("a_b", "c"), file_name("a-b", "c"), file_name("a", "b-c")]
+    assert len(set(files)) == len(files)
+    assert all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,109}", file) for file in files)
+    assert file_name("a_b") == "a_b"
 
 
 def test_dots(tmp_path: Path) -> None:

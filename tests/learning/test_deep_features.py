@@ -12,10 +12,11 @@ import pytest
 
 from gamelore.errors import GameloreError, KnowledgeError
 from gamelore.game.game import Position
+from gamelore.learning.exchange import export_learners, import_learners
 from gamelore.learning.session import study
 from gamelore.learning.sources import Sources, has_replies, refresh_features
 from gamelore.learning.store.features import FeatureValues, Replies, combine
-from gamelore.learning.store.knowledge import Knowledge, export_learners, import_learners
+from gamelore.learning.store.knowledge import Knowledge
 from gamelore.learning.td.afterstates import own_afterstates
 from gamelore.learning.td.discovery import feature_space
 from gamelore.learning.td.initial_values import Control, LearnerSettings

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
-from dataclasses import dataclass
+from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
 
@@ -18,41 +17,9 @@ import pytest
 from gamelore.errors import KnowledgeError
 from gamelore.learning.store import schema
 from gamelore.learning.store.features import FeatureValues
-from gamelore.learning.store.knowledge import Knowledge, default_path, export_learners, import_learners
+from gamelore.learning.store.knowledge import Knowledge, default_path
 from gamelore.learning.store.schema import ALL_ROLES, Afterstate, LearnedRows, MatchRow, SequenceRow, StoredLearner
-
-SETTINGS = {"kind": "baseline", "alpha": 0.3}
-
-
-@dataclass
-class Rules:
-    """As much of a game as the store looks at."""
-
-    name: str = "coins"
-    roles: tuple[str, ...] = ("red", "blue")
-    rules_hash: str = "c0ffee"
-    goal_values: tuple[tuple[int, ...], ...] = ((0, 30, 100), (0, 100))
-    rulesheet: str = "(role red)\n(role blue)"
-
-
-def record_match(
-    knowledge: Knowledge,
-    learner: StoredLearner,
-    reward: float,
-    length: int,
-    afterstates: list[Afterstate],
-    *,
-    trajectory: int | None = None,
-) -> None:
-    knowledge.record(learner, [MatchRow(reward, length)], LearnedRows(afterstates), trajectory=trajectory)
-
-
-def state(*facts: str) -> frozenset[str]:
-    return frozenset(facts)
-
-
-def learner(knowledge: Knowledge, seed: int = 7, opponent: str = "egreedy:filler=first") -> StoredLearner:
-    return knowledge.learner(Rules(), "red", opponent=opponent, settings=SETTINGS, seed=seed)
+from learning.small_stores import MOVES, Rules, content, fill, learner, record_match, state
 
 
 @pytest.fixture
@@ -145,7 +112,7 @@ def test_features_are_kept_for_each_source_and_opponent(path: Path) -> None:
         assert knowledge.features(opponent="egreedy") == rows[:1]
         assert knowledge.features(opponent="egreedy:filler=first") == rows[:1]
         assert knowledge.features(opponent="egreed") == []
-        assert knowledge.features(source="c0ffee", ids=[weak.id]) == rows[1:]
+        assert knowledge.features(source=Rules.rules_hash, ids=[weak.id]) == rows[1:]
 
 
 def test_two_that_go_on_with_the_same_learner_are_told(path: Path) -> None:
@@ -172,7 +139,7 @@ def test_a_number_that_came_to_nothing_is_not_used_again(path: Path) -> None:
 WRITER = """
 import sys
 from gamelore.learning.store.knowledge import Afterstate, Knowledge
-from test_knowledge import Rules, learner, record_match, state
+from learning.small_stores import Rules, learner, record_match, state
 with Knowledge(sys.argv[1]) as knowledge:
     me = learner(knowledge, seed=int(sys.argv[2]))
     for number in range(me.num_matches, int(sys.argv[3])):
@@ -183,7 +150,7 @@ with Knowledge(sys.argv[1]) as knowledge:
 
 
 def writer(path: Path, seed: int, num_matches: int) -> subprocess.Popen[str]:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", WRITER, str(path), str(seed), str(num_matches)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
 
@@ -316,9 +283,6 @@ def test_there_is_no_reading_where_nothing_is(path: Path) -> None:
     assert path.read_bytes() == b""
 
 
-MOVES = [("(put 1)", "noop"), ("noop", "(put 2)")]
-
-
 def test_a_match_that_is_over_waits_until_it_is_learned_from(path: Path) -> None:
     with Knowledge(path) as knowledge:
         one, other = fill(knowledge, num_matches=2), learner(knowledge)
@@ -367,7 +331,7 @@ def test_the_store_tells_its_games_and_its_size(path: Path) -> None:
             Rules("dice", rules_hash="d1ce", rulesheet="(role red)"), "red", opponent="x", settings={}, seed=0
         )
         assert knowledge.games() == [
-            ("coins", "c0ffee", Rules.rulesheet),
+            ("coins", Rules.rules_hash, Rules.rulesheet),
             ("dice", "d1ce", "(role red)"),
         ]
         assert knowledge.size > empty > 0
@@ -433,137 +397,60 @@ def test_the_place_is_the_users_unless_the_environment_names_another(
     assert (tmp_path / "mine.db").is_file()
 
 
-def fill(knowledge: Knowledge, num_matches: int = 3) -> StoredLearner:
-    one = knowledge.learner(
-        Rules(), "red", opponent="weak", settings=SETTINGS, seed=7, inherited=FeatureValues({"L": (0.1 + 0.2, 3)})
-    )
-    for number in range(one.num_matches, num_matches):
-        after = Afterstate(state("é (cell 1 1 b)", f"(step {number})"), number / 3, number + 1)
-        record_match(knowledge, one, 100, number, [after])
-    knowledge.store_features(one, FeatureValues({"L,{n,W}": (1 / 3, 2)}))
-    return one
+def test_a_deleted_learner_leaves_nothing_but_its_game(path: Path) -> None:
+    with Knowledge(path) as knowledge:
+        one, other = fill(knowledge), learner(knowledge)
+        knowledge.keep_match(one, "a", MOVES, "terminal")
+        record_match(knowledge, other, 100, 5, [Afterstate(state("b"), 50.0, 1)])
+        before = content(knowledge)
+        with pytest.raises(KnowledgeError, match="expected the number of a learner in this store"):
+            knowledge.delete([one.id, 9])
+        assert content(knowledge) == before
+        assert knowledge.delete([one.id, one.id]) == [(one.id, "coins", "red", "weak", 7, 3)]
+        assert content(knowledge) == before[1:]
+        assert [game.name for game in knowledge.games()] == ["coins"]
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        for table in schema.LEARNER_TABLES:
+            assert connection.execute(f"SELECT * FROM {table} WHERE learner = ?", [one.id]).fetchall() == []
 
 
-def content(knowledge: Knowledge) -> list[dict[str, object]]:
-    """Everything in the store but its own numbers."""
-    return [
-        {
-            **one.origin,
-            "made": (one.version, one.created, one.sources, one.features_at),
-            "inherited": dict(knowledge.inherited(one) or {}),
-            "outcomes": one.outcomes,
-            "matches": knowledge.matches(one),
-            "afterstates": set(knowledge.afterstates(one)),
-            "rules": knowledge.rules(one),
-            "features": [row[1:] for row in knowledge.features(ids=[one.id])],
-        }
-        for one in knowledge.learners()
-    ]
-
-
-def test_an_export_comes_back_whole_and_twice_is_as_good_as_once(path: Path, tmp_path: Path) -> None:
-    with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
-        record_match(there, learner(there), 0, 1, [Afterstate(state("(step 1)", "own"), 9.0, 1)])
-        own = content(there)
-        fill(here)
-        assert export_learners(here, tmp_path / "k.json") == 1
-        assert import_learners(there, tmp_path / "k.json") == 1
-        assert content(there) == own + content(here)
-        assert import_learners(there, tmp_path / "k.json") == 0
-        assert content(there) == own + content(here)
-
-
-def test_of_two_ages_of_a_learner_the_older_one_stays(path: Path, tmp_path: Path) -> None:
-    with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
-        fill(here)
-        export_learners(here, tmp_path / "young.json")
-        import_learners(there, tmp_path / "young.json")
-        fill(here, num_matches=5)
-        export_learners(here, tmp_path / "old.json")
-        assert import_learners(there, tmp_path / "old.json") == 1
-        assert import_learners(there, tmp_path / "young.json") == 0
-        assert content(there) == content(here)
-
-
-def test_matches_that_wait_travel_with_their_learner(path: Path, tmp_path: Path) -> None:
-    with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
-        mine, theirs = fill(here, num_matches=2), fill(there, num_matches=1)
-        there.keep_match(theirs, "learned from in the other store", MOVES, "terminal")
-        here.keep_match(mine, "a", MOVES, "terminal")
-        here.keep_match(mine, "b", [], "stuck")
-        export_learners(here, tmp_path / "k.json")
-        assert import_learners(there, tmp_path / "k.json") == 1
-        assert there.trajectories(theirs) == here.trajectories(mine)
-        assert content(there) == content(here)
-        export_learners(there, tmp_path / "fewer.json")
-        here.keep_match(mine, "c", MOVES, "terminal")
-        export_learners(here, tmp_path / "k.json")
-        assert import_learners(there, tmp_path / "k.json") == 1  # one more waits, no more were learned from
-        assert import_learners(there, tmp_path / "fewer.json") == 0
-        assert content(there) == content(here)
-        old = json.loads((tmp_path / "k.json").read_text())
-        del old["learners"][0]["trajectories"]
-        (tmp_path / "k.json").write_text(json.dumps({**old, "version": 2}))
-        with Knowledge(tmp_path / "third.db") as third:
-            assert import_learners(third, tmp_path / "k.json") == 1
-            assert content(third) == content(here)
-
-
-@pytest.mark.parametrize("differs", ["in what it began with", "in a match"])
-def test_another_learner_of_the_same_name_is_refused_whole(path: Path, tmp_path: Path, differs: str) -> None:
-    with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
-        fill(here)
-        learner(here, seed=1)
-        export_learners(here, tmp_path / "k.json", [2, 1])
-        if differs == "in a match":
-            record_match(there, fill(there, num_matches=1), 0, 9, [])
-        else:
-            there.learner(Rules(), "red", opponent="weak", settings=SETTINGS, seed=7)
-        before = content(there)
-        with pytest.raises(KnowledgeError, match=r"red against weak \(seed 7\) .* import into a new store"):
-            import_learners(there, tmp_path / "k.json")
-        assert content(there) == before
+def test_who_goes_on_with_a_deleted_learner_does_not_write_into_another(path: Path) -> None:
+    with Knowledge(path) as here, Knowledge(path) as there:
+        mine = learner(here, seed=1)
+        there.delete([mine.id])
+        other = learner(there, seed=2)
+        assert other.id == mine.id  # SQLite gives the number again
+        there.keep_match(other, "kept", MOVES, "terminal")
+        writes: list[Callable[[], object]] = [
+            lambda: record_match(here, mine, 100, 5, [Afterstate(state("b"), 50.0, 1)]),
+            lambda: here.store_features(mine, FeatureValues({"L": (50.0, 1)})),
+            lambda: here.forget_trajectory(mine, 0),
+            lambda: here.keep_match(mine, "a", MOVES, "terminal"),
+            lambda: here.afterstates(mine),
+        ]
+        for write in writes:
+            with pytest.raises(
+                KnowledgeError, match=r"expected learner 1 of coins, red, .* another one; it was deleted"
+            ):
+                write()
+        assert (there.matches(other), there.features(), len(there.trajectories(other))) == ([], [], 1)
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("kind", "statement"),
     [
-        ("{", "expected JSON, got: .*; import a file that `gamelore knowledge export` wrote"),
-        ("[]", 'expected JSON with "format": "gamelore-knowledge"'),
-        (
-            '{"format": "gamelore-knowledge", "version": 5}',
-            "expected version 4 or an older one, got 5; use the version of gamelore that wrote the file",
-        ),
-        (
-            '{"format": "gamelore-knowledge", "version": 1, "games": []}',
-            "with this error: KeyError 'learners'",
-        ),
-        ('{"format": "gamelore-knowledge", "version": 1, "games": [7]}', "with this error: TypeError"),
+        ("trigger", "CREATE TRIGGER more AFTER INSERT ON match BEGIN UPDATE learner SET num_matches = 0; END"),
+        ("view", "CREATE VIEW more AS SELECT * FROM learner"),
+        ("VIEW", "CREATE VIEW more AS SELECT * FROM learner"),
     ],
 )
-def test_what_is_no_export_is_told(path: Path, tmp_path: Path, text: str, message: str) -> None:
-    (tmp_path / "k.json").write_text(text)
-    with Knowledge(path) as knowledge, pytest.raises(KnowledgeError, match=message):
-        import_learners(knowledge, tmp_path / "k.json")
-
-
-def test_half_an_export_leaves_nothing_behind(path: Path, tmp_path: Path) -> None:
-    with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
-        fill(here)
-        export_learners(here, tmp_path / "k.json")
-        damaged = json.loads((tmp_path / "k.json").read_text())
-        damaged["learners"][0]["afterstates"][2][0] = [99]
-        (tmp_path / "k.json").write_text(json.dumps(damaged))
-        with pytest.raises(KnowledgeError, match="with this error: IndexError"):
-            import_learners(there, tmp_path / "k.json")
-        assert there.learners() == []
-
-
-def test_an_export_never_leaves_half_a_file(path: Path, tmp_path: Path) -> None:
+def test_a_store_with_programs_is_refused(path: Path, kind: str, statement: str) -> None:
     with Knowledge(path) as knowledge:
         fill(knowledge)
-        with pytest.raises(KnowledgeError, match="expected a file that can be written"):
-            export_learners(knowledge, path / "below a file.json")
-        with pytest.raises(KnowledgeError, match=r"expected the number of a learner in this store \(1\), got 9"):
-            export_learners(knowledge, tmp_path / "k.json", [9])
-        assert not (tmp_path / "k.json").exists()
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute(statement)
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("UPDATE sqlite_master SET type = ? WHERE name = 'more'", [kind])
+        connection.commit()
+    with pytest.raises(KnowledgeError, match=f"got the {kind} more, which no version of gamelore writes"):
+        Knowledge(path)

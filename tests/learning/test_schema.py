@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 
 from gamelore import load
+from gamelore.learning.exchange import export_learners, import_learners
 from gamelore.learning.session import load_learner, study
 from gamelore.learning.sources import Sources
-from gamelore.learning.store.knowledge import Knowledge, export_learners, import_learners
+from gamelore.learning.store.knowledge import Knowledge
 from gamelore.learning.td.initial_values import LearnerSettings
 from gamelore.matches.opponents import OpponentSettings
 

@@ -19,6 +19,7 @@ from gamelore.analysis.symmetry import step_counter
 from gamelore.catalogue import play_matches, player
 from gamelore.errors import GameloreError, KnowledgeError
 from gamelore.learning import session
+from gamelore.learning.exchange import export_learners, import_learners
 from gamelore.learning.sequences.patterns import Patterns
 from gamelore.learning.sequences.seqlearner import (
     Curriculum,
@@ -34,7 +35,7 @@ from gamelore.learning.sequences.seqlearner import (
 from gamelore.learning.sequences.seqplayer import SeqPlayer, SeqPlayerSettings
 from gamelore.learning.session import StoredSeqPlayer, load_learner, newest, patterns_of, study
 from gamelore.learning.sources import Sources
-from gamelore.learning.store.knowledge import Knowledge, export_learners, import_learners
+from gamelore.learning.store.knowledge import Knowledge
 from gamelore.learning.store.schema import ALL_ROLES, LearnedRows, PairRow, SequenceRow, StoredLearner
 from gamelore.players.position_graph import PositionGraph
 from learning.plain_sequences import EIGHT

@@ -10,7 +10,7 @@ import pytest
 from gamelore import rulesheets
 from gamelore.analysis.isomorphism import Renaming, scramble, shape_hash
 from gamelore.gdl.syntax import Rulesheet, parse
-from gamelore.learning.sources import KnownRules, Recognition, rules_hash
+from gamelore.learning.sources import KnownRules, Recognition
 
 RING = "(role a) (role b) (init u) (edge 1 1)"
 
@@ -22,7 +22,7 @@ def ring(*cycles: str) -> str:
 
 
 def known(name: str, text: str) -> KnownRules:
-    return KnownRules(name, rules_hash(parse(text)), text)
+    return KnownRules(name, parse(text).rules_hash, text)
 
 
 def scrambled(text: str, seed: int = 0) -> tuple[Rulesheet, Renaming]:
@@ -38,9 +38,10 @@ def test_shipped_games_are_known_in_any_words(name):
     assert found.sheet.rules == parse(text).rules
 
 
-def test_the_hash_is_that_of_the_game():
+def test_the_hash_of_rules_is_that_of_the_game_without_comments_and_case():
     game = rulesheets.load("tictactoe", engine="reasoner")
-    assert rules_hash(game.rulesheet) == game.rules_hash
+    assert parse(f"; a comment\n{game.rulesheet}".upper()).rules_hash == game.rules_hash
+    assert parse(f"{game.rulesheet} (role z)").rules_hash != game.rules_hash
 
 
 def test_the_same_rules_are_spelled_as_received():
@@ -95,7 +96,7 @@ def test_without_time_only_the_obvious_is_recognised():
 
 
 def test_damaged_rules_do_not_stand_in_the_way(caplog):
-    damaged = KnownRules("damaged", rules_hash(parse(ring("uvw"))), "(role a")
+    damaged = KnownRules("damaged", parse(ring("uvw")).rules_hash, "(role a")
     with caplog.at_level(logging.WARNING):
         recognition = Recognition([damaged])
         assert recognition.recognise(parse(ring("uvw"))).is_new

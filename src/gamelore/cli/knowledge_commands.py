@@ -1,4 +1,4 @@
-"""features; knowledge list, show, export and import: find features of a game, inspect and copy learned knowledge."""
+"""features; knowledge list, show, export, import, check, delete: find features of a game, manage learned knowledge."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Sheets = dict[tuple[str, str], list["DrawnFeature"]]
 """Labelled features by (game, role)."""
 
 app = typer.Typer()
-knowledge_app = typer.Typer(help="List, show, export and import learned knowledge.", no_args_is_help=True)
+knowledge_app = typer.Typer(help="List, show, copy, check and delete learned knowledge.", no_args_is_help=True)
 app.add_typer(knowledge_app, name="knowledge")
 
 
@@ -80,7 +80,7 @@ def features(
         for name in roles
     }
     drawn = {(rules.name, name): _labelled((text, {}) for text in census.features) for name, census in censuses.items()}
-    files = _draw_sheets(drawn, draw, roles) if draw is not None else []
+    files = _draw_sheets(drawn, draw, [(role,) for role in roles]) if draw is not None else []
     if json:
         console.emit(_census_report(rules, censuses, depth, seed))
     else:
@@ -227,13 +227,17 @@ def _reply_weights(store: Knowledge, learner: StoredLearner) -> dict[str, float]
 
 def _draw_all(drawn: Sheets, shown: Sequence[ShownPairs], path: Path) -> list[Path]:
     """Draw features and pairs into files; return the paths of the files."""
-    features, boards = _paths(path, ["features", "pairs"]) if drawn and shown else (path, path)
-    return _draw_sheets(drawn, features, [f"{game}-{role}" for game, role in drawn]) + _draw_pairs(shown, boards)
+    features, boards = _paths(path, [("features",), ("pairs",)]) if drawn and shown else (path, path)
+    return _draw_sheets(drawn, features, list(drawn)) + _draw_pairs(shown, boards)
 
 
-def _paths(path: Path, names: Sequence[object]) -> list[Path]:
-    """Return a path for each name: `path` itself for a single name, otherwise `path` with the name after its stem."""
-    return [path if len(names) == 1 else path.with_name(f"{path.stem}-{name}{path.suffix}") for name in names]
+def _paths(path: Path, names: Sequence[tuple[str, ...]]) -> list[Path]:
+    """Return the path of each picture: `path` itself for a single one, otherwise `path` with its names at the end."""
+    from ..lab.figures import file_name
+
+    return [
+        path if len(names) == 1 else path.with_name(f"{path.stem}-{file_name(*name)}{path.suffix}") for name in names
+    ]
 
 
 def _refresh(store: Knowledge, learners: Sequence[StoredLearner]) -> None:
@@ -295,11 +299,8 @@ def _print_sheets(drawn: Sheets, found_in: Sequence[str] = ()) -> None:
         typer.echo(feature_sheet(features, console.show_width()) + "\n")
 
 
-def _draw_sheets(drawn: Sheets, path: Path, names: Sequence[str]) -> list[Path]:
-    """Draw each sheet into a picture; return the files. If there are several sheets, `names` has a name for each.
-
-    The name of a sheet becomes part of the name of its file.
-    """
+def _draw_sheets(drawn: Sheets, path: Path, names: Sequence[tuple[str, ...]]) -> list[Path]:
+    """Draw each sheet into a picture; return the files. The names of a sheet become part of the name of its file."""
     from ..lab.feature_trees import draw_features
 
     files = []
@@ -370,7 +371,7 @@ def _draw_pairs(shown: Sequence[ShownPairs], path: Path) -> list[Path]:
     from ..lab.sequence_pictures import draw_pairs
 
     files = []
-    for pairs, file in zip(shown, _paths(path, [pairs.learner.id for pairs in shown]), strict=True):
+    for pairs, file in zip(shown, _paths(path, [(str(pairs.learner.id),) for pairs in shown]), strict=True):
         files += draw_pairs(pairs.game, pairs.drawn, file, pairs.title)
     return files
 
@@ -384,7 +385,8 @@ def export(
     json: Json = False,
 ) -> None:
     """Write learners to a JSON file, as a backup or for use on another machine."""
-    from ..learning.store.knowledge import Knowledge, export_learners
+    from ..learning.exchange import export_learners
+    from ..learning.store.knowledge import Knowledge
 
     console.refuse_existing(file, force)
     with Knowledge(knowledge, create=False) as store:
@@ -399,7 +401,8 @@ def import_(
     json: Json = False,
 ) -> None:
     """Add the learners in an exported file to the store. A second import of the same file changes nothing."""
-    from ..learning.store.knowledge import Knowledge, import_learners
+    from ..learning.exchange import import_learners
+    from ..learning.store.knowledge import Knowledge
 
     with Knowledge(knowledge) as store:
         count = import_learners(store, file)
@@ -407,3 +410,51 @@ def import_(
         console.emit({"knowledge": str(store.path), "learners": count})
     else:
         console.say(f"imported {count} learners that were not in {store.path}, or had fewer matches there")
+
+
+@console.command(knowledge_app, "check", "knowledge check", "knowledge check --knowledge other.db --json")
+def check(knowledge: KnowledgeFile = None, json: Json = False) -> None:
+    """Check the whole store: its file, its games and its learners. Exit with 1 if something is wrong."""
+    from ..learning.exchange import problems
+    from ..learning.store.knowledge import Knowledge
+
+    wrong = []
+    with Knowledge(knowledge, create=False, writable=False) as store:
+        for problem in problems(store):
+            wrong.append(problem)
+            if not json:
+                typer.echo(f"{store.path}: {problem}")
+    if json:
+        console.emit({"knowledge": str(store.path), "problems": wrong})
+    else:
+        console.say(f"{console.counted(len(wrong), 'problem')} in {store.path}" + (_REMEDY if wrong else ""))
+    if wrong:
+        raise typer.Exit(1)
+
+
+_REMEDY = (
+    "; remove wrong learners with gamelore knowledge delete. If a game or the file is wrong, export the other "
+    "learners, and import them into a new store"
+)
+
+
+@console.command(knowledge_app, "delete", "knowledge delete 3", "knowledge delete 1 2 --json")
+def delete(
+    numbers: Annotated[
+        list[int], Argument(metavar="NUMBER", help="Numbers of learners, as in `gamelore knowledge list`.")
+    ],
+    knowledge: KnowledgeFile = None,
+    json: Json = False,
+) -> None:
+    """Delete learners with all that they learned. There is no way back, except from an export."""
+    from ..learning.store.knowledge import Knowledge
+
+    with Knowledge(knowledge, create=False) as store:
+        deleted = store.delete(numbers)
+    if json:
+        console.emit({"knowledge": str(store.path), "deleted": [learner._asdict() for learner in deleted]})
+        return
+    for learner in deleted:
+        about = f"{learner.game}, {learner.role} against {learner.opponent}, seed {learner.seed}"
+        matches = console.counted(learner.num_matches, "match", "matches")
+        console.say(f"deleted learner {learner.number}: {about}, after {matches}")

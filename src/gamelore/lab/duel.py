@@ -47,6 +47,7 @@ from ..net.http import Client
 from ..net.messages import thinking_time
 from ..players.position_graph import PositionGraph
 from ..players.random_streams import stream
+from .figures import file_name
 from .results import Outcome, ResultStore, Setting, Trial, store_path
 from .seats import Beginning, Contender, DuelSeat, ProcessSeat, ProgramSeat, check_platform, is_program
 from .stats import UNKNOWN, Interval, mean_interval, share_interval
@@ -399,9 +400,9 @@ class _Table:
         return self._result(match, opening, players, seats, _without(record, len(overruled)))
 
     def _log_path(self, match: DuelMatch, role: str) -> Path:
-        """Return the file for the output of a seat with a fault. Names of roles can contain any characters."""
+        """Return the file for the output of a seat with a fault."""
         name = f"{match.number}-{match.attempt}-{match.game.roles.index(role)}.log"
-        return self._duel.folder / LOGS / match.game.name / name
+        return self._duel.folder / LOGS / file_name(match.game.name) / name
 
     def close(self) -> None:
         """End the processes of all seats."""

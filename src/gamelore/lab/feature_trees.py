@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ..drawing.board import FAINT, INK
 from ..drawing.position import beside
 from ..learning.store.features import LETTERS, STANDARD, Tree, outcomes_of, parse
-from .figures import MARGIN, WIDTH, circle, cross, first_row, in_rows, page, rule, save, square
+from .figures import FORMULA, MARGIN, WIDTH, circle, cross, first_row, in_rows, page, rule, save, square
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -203,7 +203,7 @@ def _draw_feature(axes: Axes, entry: Entry, centre: float, y: float, tree_height
     left = centre - tree.num_leaves * LEAF_STEP / 2
     _draw_tree(axes, tree, left, y + SIDE / 2, _level_step(tree))
     y += tree_height + 0.17
-    axes.text(centre, y, _caption(feature), size=8, color=INK, ha="center", va="center")
+    axes.text(centre, y, _caption(feature), size=8, color=INK, ha="center", va="center", label=FORMULA)
     split = centre + (_name_width(feature) - VALUE_WIDTH) / 2  # right end of the names; names and values are centred
     for line, (name, value) in enumerate(feature.values.items(), start=1):
         at = y + line * LINE_STEP + 0.02

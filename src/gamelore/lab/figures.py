@@ -6,6 +6,8 @@ matplotlib is imported when it is first used. A chart has three files with the s
 from __future__ import annotations
 
 import csv
+import hashlib
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
@@ -25,6 +27,7 @@ WIDTH = 7.2  # inches
 MARGIN = 0.25
 TITLE = 0.35
 RULE = "#e3e6e9"
+FORMULA = "formula"  # the label of a text in matplotlib's notation of formulas
 Spot = tuple[float, float]
 Item = TypeVar("Item")
 
@@ -85,6 +88,22 @@ def rule(axes: Axes, width: float, y: float) -> None:
     axes.plot([MARGIN, width - MARGIN], [y, y], color=RULE, linewidth=0.8)
 
 
+LONGEST_NAME = 100  # characters of a file name, without its suffix and a hash
+
+
+def file_name(*names: str) -> str:
+    """Return a file name, without a suffix, for a thing with these names, such as a game and a role.
+
+    Names come from rules and from other people's files, and can contain any characters. The file name has letters,
+    digits, `-` and `_` only. If other names could have the same file name, it ends with a part of a hash.
+    """
+    plain = "-".join(re.sub(r"[^A-Za-z0-9_]", "_", name) for name in names)
+    is_clear = all(re.fullmatch(r"[A-Za-z0-9_]+", name) for name in names) and not re.search("_[0-9a-f]{8}$", plain)
+    if is_clear and len(plain) <= LONGEST_NAME:
+        return plain
+    return f"{plain[:LONGEST_NAME]}_{hashlib.sha256(repr(names).encode()).hexdigest()[:8]}"
+
+
 def check_format(path: Path) -> None:
     """Raise GameloreError if the path has a suffix that is not a format of matplotlib."""
     from matplotlib.figure import Figure
@@ -112,9 +131,15 @@ def save(figure: Figure, path: str | Path) -> list[Path]:
 
 
 def _write(figure: Figure, path: Path, dpi: int | Literal["figure"]) -> None:
-    """Write a picture to a file. The files of equal pictures have equal bytes."""
-    import matplotlib
+    """Write a picture to a file. The files of equal pictures have equal bytes.
 
+    Names in rules can contain `$`, so a text is read as a formula only if its label is FORMULA.
+    """
+    import matplotlib
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):
+        text.set_parse_math(text.get_label() == FORMULA)
     path.parent.mkdir(parents=True, exist_ok=True)
     metadata = {"Date": None} if path.suffix == ".svg" else None
     with matplotlib.rc_context({"svg.hashsalt": "gamelore"}):

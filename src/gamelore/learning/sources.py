@@ -8,7 +8,6 @@ A transfer learner begins with the feature values of its sources. The sources ar
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -43,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 
 class KnownRules(NamedTuple):
-    """A known game: its name, the hash of its rules (the same as `Game.rules_hash`), and the text of its rules."""
+    """A known game: its name, the hash of its rules (`Rulesheet.rules_hash`), and the text of its rules."""
 
     name: str
     rules_hash: str
@@ -65,11 +64,6 @@ class Recognised:
     sheet: Rulesheet
     renaming: Renaming
     is_new: bool
-
-
-def rules_hash(sheet: Rulesheet) -> str:
-    """Return the hash `Game.rules_hash` of a rulesheet, without compiling the game."""
-    return hashlib.sha256(str(sheet).lower().encode()).hexdigest()
 
 
 class Recognition:
@@ -96,7 +90,7 @@ class Recognition:
         The name of a new game is "game-" and the first eight digits of its `shape_hash`. Equal rules are recognised
         at once. For other rules, the shape hash is computed, and then similar games are compared for at most `seconds`.
         """
-        exact = self._known.get(rules_hash(sheet))
+        exact = self._known.get(sheet.rules_hash)
         if exact and (recognised := exact.recognised(sheet, self.seconds)):
             return recognised
         shape = shape_hash(sheet)
@@ -135,7 +129,7 @@ class _KnownGame:
 @cache
 def _shipped() -> tuple[KnownRules, ...]:
     texts = ((name, rulesheets.path(name).read_text(encoding="utf-8")) for name in rulesheets.names())
-    return tuple(KnownRules(name, rules_hash(parse(text)), text) for name, text in texts)
+    return tuple(KnownRules(name, parse(text).rules_hash, text) for name, text in texts)
 
 
 ANYONE = "*"  # value of `Sources.opponent`: the sources may have any opponent

@@ -25,7 +25,7 @@ from ..game.game import Game, make
 from ..gdl.lint import refuse
 from ..gdl.syntax import parse
 from ..learning.session import LastingLearner
-from ..learning.sources import KnownRules, Recognised, Recognition, rules_hash
+from ..learning.sources import KnownRules, Recognised, Recognition
 from ..learning.store.knowledge import Knowledge, default_path
 from ..learning.td.series import CAP_VARIABLE
 from ..players.uct import FOREST_VARIABLE
@@ -186,7 +186,7 @@ class Worker:
         except KnowledgeError as error:  # other games can still be played
             log.warning("the games in the store cannot be recognised: %s", error)
         game = self._known.recognise(parse(rules))
-        key = rules_hash(game.sheet)
+        key = game.sheet.rules_hash
         if game.is_new:
             refuse(game.sheet)
             self._note([(game.name, key, rules)])

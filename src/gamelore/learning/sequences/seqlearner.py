@@ -169,6 +169,7 @@ Draws = Literal["count", "lose"]
 Repeated = Literal["encounters", "origins", "once"]
 Contexts = Literal["common", "grown", "each"]
 Locality = Literal["none", "moves", "contexts", "both"]
+LONGEST = 1_000  # maximum number of moves in a sequence
 _WORDS = {"repeated": Repeated, "contexts": Contexts, "trees": Trees, "draws": Draws, "locality": Locality}
 
 
@@ -201,10 +202,10 @@ class SequenceSettings:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lengths", tuple(sorted(set(self.lengths))))
-        if not self.lengths or self.lengths[0] < 1:
+        if not self.lengths or self.lengths[0] < 1 or self.lengths[-1] > LONGEST:
             raise GameloreError(
-                f"expected sequences of at least 1 move, got the lengths {self.lengths}; choose others (the paper has "
-                "3)"
+                f"expected sequences of 1 to {LONGEST} moves, got the lengths {self.lengths}; choose others (the paper "
+                "has 3)"
             )
         check_word("weighting", self.weighting, WEIGHTS)
         for name, words in _WORDS.items():

@@ -23,6 +23,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
@@ -36,6 +37,7 @@ Replies: TypeAlias = Mapping[tuple[int, ...], int]
 Rule = Literal["visits", "mean", "first", "most"]
 
 OPEN = "n"
+MOST_LEVELS = 100  # of the braces in the text of a feature; features of useful depths have a few
 LETTERS = {"L": 0, "D": 50, "W": 100}
 STANDARD = (0, 50, 100)
 """Loss, draw and win, the outcomes of all the paper's games."""
@@ -64,6 +66,9 @@ def parse(text: str) -> Tree:
     tokens = _TOKEN.findall(text)
     if "".join(tokens) != re.sub(r"\s", "", text):
         raise _no_feature(text, "it has characters that are not allowed")
+    levels = accumulate((token == "{") - (token == "}") for token in tokens)
+    if max(levels, default=0) > MOST_LEVELS:
+        raise _no_feature(text, f"its braces have more than {MOST_LEVELS} levels")
     tokens.append("}")
     members, end = _members(text, tokens, 0)
     if end != len(tokens):

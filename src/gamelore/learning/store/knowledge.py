@@ -1,4 +1,4 @@
-"""Knowledge store in SQLite: learners, matches, values, features, sequences; export and import as JSON.
+"""Knowledge store in SQLite: learners, matches, values, features and sequences.
 
 The tables with their columns:
 
@@ -25,27 +25,7 @@ transaction removes the trajectory of the match. Therefore no match is learned f
 rows do not depend on an engine: a learner that began on machine code can continue on the reasoner. A learner of
 sequences learns for all roles; its role is ALL_ROLES.
 
-The same knowledge as JSON, for other machines, for archives and for other programs:
-
-    {"format": "gamelore-knowledge", "version": 4, "gamelore": "0.1.0",
-     "games": [{"rules_hash", "name", "roles", "rules", "facts": [text ..]} ..],
-     "learners": [{"game": rules_hash, "role", "opponent", "settings": {..}, "seed", "gamelore", "created",
-                   "sources": [..], "outcomes": [goal value ..], "inherited": [[feature, value, visits] ..],
-                   "matches": [[reward, length] ..],
-                   "trajectories": [[match id, [[move of each role] ..], end] ..],
-                   "afterstates": [[[fact ..], q, visits] ..],       fact: an index into the game's facts
-                   "features": [[feature, value, visits] ..], "features_at": matches,
-                   "replies": [[inherited, wins, losses, gives, neutrals, chosen, times] ..],
-                   "sequences": [[role, kind, [move ..], [fact ..], encounters, several] ..],     move: an index, too
-                   "pairs": [[role, [fact ..], [[kind, [move ..]] ..], comments, agreements, tries, successes]
-                             ..]} ..]}
-
-Versions 1, 2 and 3 can still be read. They had no sequences and pairs, no trajectories, and no replies. A file without
-replies leaves those of a stored learner as they are.
-
-If an imported learner has the same game, role, opponent, settings and seed as a learner of the store, the learner with
-more matches is kept. If the two differ in a match that both played, or in what they began with, KnowledgeError is
-raised and nothing is imported.
+learning/exchange.py exports learners as JSON, imports them, and checks a store.
 """
 
 from __future__ import annotations
@@ -53,7 +33,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-import tempfile
+import struct
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -62,12 +42,15 @@ from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypedDict, Unpack
+
+import msgspec
 
 from ...errors import KnowledgeError
-from .features import STANDARD, FeatureValues, Replies, checked_reply, reply_rows
+from .features import STANDARD, FeatureValues, Replies, reply_rows
 from .schema import (
     ALL_ROLES,
+    LEARNER_TABLES,
     Afterstate,
     FeatureRow,
     GameRow,
@@ -116,6 +99,23 @@ def default_path() -> Path:
     import platformdirs
 
     return Path(platformdirs.user_data_dir("gamelore", appauthor=False)) / "knowledge.db"
+
+
+class DeletedLearner(NamedTuple):
+    """A learner as it was when it was deleted; its fields are not checked."""
+
+    number: int
+    game: str
+    role: str
+    opponent: str
+    seed: int
+    num_matches: int
+
+
+_DELETED = (
+    "SELECT learner.id, game.name, role, opponent, seed, num_matches FROM learner "
+    "LEFT JOIN game ON game.id = learner.game WHERE learner.id = ?"
+)
 
 
 class Knowledge(StoreFile):
@@ -187,8 +187,12 @@ class Knowledge(StoreFile):
         """Return the learner with this number in this file."""
         for learner in self.learners(ids=[learner_id]):
             return learner
-        have = ", ".join(str(learner.id) for learner in self.learners()) or "none"
-        raise KnowledgeError(f"{self.path}: expected the number of a learner in this store ({have}), got {learner_id}")
+        with self.reported() as connection:
+            raise self._no_learner(learner_id, connection)
+
+    def _no_learner(self, number: int, connection: sqlite3.Connection) -> KnowledgeError:
+        have = ", ".join(str(row[0]) for row in connection.execute("SELECT id FROM learner ORDER BY id")) or "none"
+        return KnowledgeError(f"{self.path}: expected the number of a learner in this store ({have}), got {number}")
 
     def learners(self, **selection: Unpack[Selection]) -> list[StoredLearner]:
         """Return all learners that fulfil the conditions of the selection, oldest first."""
@@ -199,13 +203,45 @@ class Knowledge(StoreFile):
             f"{where} ORDER BY learner.id"
         )
         with self.reported() as connection:
-            return [_learner(row) for row in connection.execute(query, values)]
+            return list(map(self._learner, connection.execute(query, values)))
+
+    def _learner(self, row: Sequence[Any]) -> StoredLearner:
+        """Return a row as a learner. Raise KnowledgeError if a cell does not have the type that it should have."""
+        values = dict(zip((column.name for column in fields(StoredLearner)), row, strict=True))
+        try:
+            decoded = {key: msgspec.json.decode(str(values[key])) for key in ("settings", "sources", "outcomes")}
+            learner = msgspec.convert(values | decoded, StoredLearner)
+            int(learner.settings.get("depth", 0))
+        except (msgspec.MsgspecError, RecursionError, TypeError, ValueError) as error:
+            raise KnowledgeError(
+                f"{self.path}: expected learner {row[0]} as gamelore stores it, got: {error}; remove it (gamelore "
+                f"knowledge delete {row[0]})"
+            ) from error
+        return learner
 
     def rules(self, learner: StoredLearner) -> str:
         """Return the rulesheet of the learner's game as GDL text."""
         query = "SELECT rules FROM game WHERE rules_hash = ?"
         with self.reported() as connection:
             return str(connection.execute(query, [learner.rules_hash]).fetchone()[0])
+
+    def delete(self, ids: Sequence[int]) -> list[DeletedLearner]:
+        """Delete these learners with all that they learned, even if their rows are damaged.
+
+        Games stay in the store, because other processes may know the numbers of their facts. Raises KnowledgeError, and
+        deletes nothing, if the store does not have one of the learners.
+        """
+        deleted = []
+        with self.writing() as connection:
+            for number in dict.fromkeys(ids):
+                row = connection.execute(_DELETED, [number]).fetchone()
+                if row is None:
+                    raise self._no_learner(number, connection)
+                for table in LEARNER_TABLES:
+                    connection.execute(f"DELETE FROM {table} WHERE learner = ?", [number])
+                connection.execute("DELETE FROM learner WHERE id = ?", [number])
+                deleted.append(DeletedLearner(*row))
+        return deleted
 
     # matches
 
@@ -287,6 +323,7 @@ class Knowledge(StoreFile):
     def forget_trajectory(self, learner: StoredLearner, number: int) -> None:
         """Remove the trajectory of a match from which the learner cannot learn."""
         with self.writing() as connection:
+            _progress(connection, learner)
             _drop_trajectory(connection, learner.id, number)
 
     @contextmanager
@@ -300,7 +337,7 @@ class Knowledge(StoreFile):
         """
         try:
             with self.writing() as connection:
-                game_id, stored = _progress(connection, learner.id)
+                game_id, stored = _progress(connection, learner)
                 if stored != learner.num_matches:
                     raise KnowledgeError(
                         f"{self.path}: expected learner {learner.id} after {learner.num_matches} matches, got "
@@ -319,7 +356,7 @@ class Knowledge(StoreFile):
     def matches(self, learner: StoredLearner) -> list[MatchRow]:
         """Return all matches that were learned from, in their order."""
         with self.reported() as connection:
-            return [MatchRow(*row) for row in _rows(connection, "matches", learner.id)]
+            return [MatchRow(*row) for row in stored_rows(connection, "matches", learner.id)]
 
     def learned(self, learner: StoredLearner) -> LearnedRows:
         """Return the whole knowledge of the learner."""
@@ -329,7 +366,7 @@ class Knowledge(StoreFile):
     def afterstates(self, learner: StoredLearner) -> list[Afterstate]:
         """Return every afterstate that has a value, in the order of the encoded states in the file."""
         with self._texts(learner) as (connection, texts):
-            rows = _rows(connection, "afterstates", learner.id)
+            rows = stored_rows(connection, "afterstates", learner.id)
             return [Afterstate(frozenset(texts(state)), q, visits) for state, q, visits in rows]
 
     def sequences(self, learner: StoredLearner) -> list[SequenceRow]:
@@ -337,7 +374,7 @@ class Knowledge(StoreFile):
         with self._texts(learner) as (connection, texts):
             return [
                 SequenceRow(role, kind, texts(moves), frozenset(texts(context)), encounters, bool(several))
-                for role, kind, moves, context, encounters, several in _rows(connection, "sequences", learner.id)
+                for role, kind, moves, context, encounters, several in stored_rows(connection, "sequences", learner.id)
             ]
 
     def pairs(self, learner: StoredLearner) -> list[PairRow]:
@@ -355,15 +392,26 @@ class Knowledge(StoreFile):
         The function returns the texts of the facts or moves whose numbers are in a cell.
         """
         with self.reading() as connection:
-            game, _ = _progress(connection, learner.id)
+            game, _ = _progress(connection, learner)
             names = dict(connection.execute("SELECT number, text FROM fact WHERE game = ?", [game]).fetchall())
-            yield connection, lambda numbers: tuple(names[number] for number in unpacked(numbers))
+
+            def texts(cell: bytes) -> tuple[str, ...]:
+                try:
+                    return tuple(names[number] for number in unpacked(cell))
+                except (KeyError, TypeError, struct.error) as error:
+                    raise KnowledgeError(
+                        f"{self.path}: expected numbers of facts of {learner.game} in learner {learner.id}, got "
+                        f"{cell[:20]!r}; gamelore knowledge check tells what is wrong in this store"
+                    ) from error
+
+            yield connection, texts
 
     # features
 
     def store_features(self, learner: StoredLearner, values: FeatureValues) -> None:
         """Replace the learner's feature values. They were computed after its current number of matches."""
         with self.writing() as connection:
+            _progress(connection, learner)
             put_features(connection, learner.id, values, learner.num_matches)
         learner.features_at = learner.num_matches
 
@@ -381,13 +429,13 @@ class Knowledge(StoreFile):
     def feature_values(self, learner: StoredLearner) -> FeatureValues:
         """Return the learner's stored feature values. They were computed after `features_at` matches."""
         with self.reported() as connection:
-            values = _values(_rows(connection, "features", learner.id))
+            values = _values(stored_rows(connection, "features", learner.id))
         return FeatureValues(values, learner.outcomes, learner.depth, self._replies(learner, OWN))
 
     def inherited(self, learner: StoredLearner) -> FeatureValues | None:
         """Return the feature values with which the learner began, or None if it began without any."""
         with self.reported() as connection:
-            values = _values(_rows(connection, "inherited", learner.id))
+            values = _values(stored_rows(connection, "inherited", learner.id))
         outcomes = {outcome for source in learner.sources for outcome in source["outcomes"]}
         replies = self._replies(learner, INHERITED)
         return FeatureValues(values, sorted(outcomes) or STANDARD, learner.depth, replies) if values else None
@@ -395,7 +443,7 @@ class Knowledge(StoreFile):
     def _replies(self, learner: StoredLearner, inherited: int) -> Replies:
         """Return the replies that the learner has counted (OWN), or those with which it began (INHERITED)."""
         with self.reported() as connection:
-            rows = _rows(connection, "replies", learner.id)
+            rows = stored_rows(connection, "replies", learner.id)
         return {tuple(key): times for origin, *key, times in rows if origin == inherited}
 
 
@@ -473,11 +521,22 @@ def _cells(columns: Mapping[str, Any]) -> list[str | int]:
     return [value if isinstance(value, str | int) else to_json(value) for value in columns.values()]
 
 
-def _progress(connection: sqlite3.Connection, learner: int) -> tuple[int, int]:
-    """Return (game id, number of matches) of a learner. Raise KnowledgeError if it is not in the store."""
-    row = connection.execute("SELECT game, num_matches FROM learner WHERE id = ?", [learner]).fetchone()
+def _progress(connection: sqlite3.Connection, learner: StoredLearner) -> tuple[int, int]:
+    """Return (game id, number of matches) of a learner. Raise KnowledgeError if it is not in the store.
+
+    SQLite may give the number of a deleted learner to a new one, so the whole identity is compared.
+    """
+    identity = [learner.rules_hash, learner.role, learner.opponent, to_json(learner.settings), learner.seed]
+    query = (
+        "SELECT game, num_matches FROM learner JOIN game ON game.id = learner.game WHERE learner.id = ? AND "
+        "(rules_hash, role, opponent, settings, seed) = (?, ?, ?, ?, ?)"
+    )
+    row = connection.execute(query, [learner.id, *identity]).fetchone()
     if row is None:
-        raise KnowledgeError(f"expected a learner of this store, got number {learner}; was the file replaced?")
+        raise KnowledgeError(
+            f"expected learner {learner.id} of {learner.game}, {learner.role}, in this store, got none or another one; "
+            "it was deleted, or the file was replaced: learn again from the start"
+        )
     return int(row[0]), int(row[1])
 
 
@@ -574,11 +633,6 @@ def replace_rows(connection: sqlite3.Connection, table: str, learner: int, rows:
         connection.executemany(f"INSERT INTO {table} VALUES (?{marks})", [(learner, *row) for row in rows])
 
 
-def _learner(row: Sequence[Any]) -> StoredLearner:
-    values = dict(zip((column.name for column in fields(StoredLearner)), row, strict=True))
-    return StoredLearner(**{**values, **{key: json.loads(values[key]) for key in ("settings", "sources", "outcomes")}})
-
-
 def _where(selection: Selection) -> tuple[str, list[object]]:
     """Return the SQL condition of a selection, and the values of its parameters."""
     parts: dict[str, list[object]] = {}
@@ -595,35 +649,7 @@ def _where(selection: Selection) -> tuple[str, list[object]]:
     return where, [value for values in parts.values() for value in values]
 
 
-NAME = "gamelore-knowledge"
-VERSION = 4
 OWN, INHERITED = 0, 1  # values of the column `inherited`
-
-
-def export_learners(knowledge: Knowledge, path: Path, ids: Sequence[int] | None = None) -> int:
-    """Write these learners (None: all) to `path` in one read transaction, and return their number."""
-    with knowledge.reading() as connection:
-        learners = knowledge.learners() if ids is None else [knowledge.find(number) for number in ids]
-        hashes = sorted({learner.rules_hash for learner in learners})
-        content = {
-            "format": NAME,
-            "version": VERSION,
-            "gamelore": version("gamelore"),
-            "games": [_game(connection, rules_hash) for rules_hash in hashes],
-            "learners": [_exported_learner(connection, learner) for learner in learners],
-        }
-    _replace(path, json.dumps(content, separators=(",", ":")))
-    return len(learners)
-
-
-def _game(connection: sqlite3.Connection, rules_hash: str) -> dict[str, Any]:
-    """Return a game in the form in which it is exported."""
-    query = "SELECT id, name, roles, rules FROM game WHERE rules_hash = ?"
-    game, name, roles, rules = connection.execute(query, [rules_hash]).fetchone()
-    facts = connection.execute("SELECT text FROM fact WHERE game = ? ORDER BY number", [game]).fetchall()
-    texts = [text for (text,) in facts]
-    return {"rules_hash": rules_hash, "name": name, "roles": json.loads(roles), "rules": rules, "facts": texts}
-
 
 _LISTS = {
     "inherited": "SELECT feature, value, visits FROM inherited WHERE learner = ? ORDER BY feature",
@@ -637,158 +663,9 @@ _LISTS = {
 }
 
 
-def _rows(connection: sqlite3.Connection, name: str, learner: int) -> list[tuple[Any, ...]]:
-    """Return all rows of a learner for one key of _LISTS; none if the file is older than the table."""
-    if name == "replies" and not connection.execute("SELECT * FROM sqlite_master WHERE name = 'reply'").fetchone():
-        return []
+def stored_rows(connection: sqlite3.Connection, name: str, learner: int) -> list[tuple[Any, ...]]:
+    """Return all rows of a learner for one key of _LISTS."""
     return connection.execute(_LISTS[name], [learner]).fetchall()
-
-
-def _exported_learner(connection: sqlite3.Connection, learner: StoredLearner) -> dict[str, Any]:
-    """Return a learner in the form in which it is exported."""
-    about = ("role", "opponent", "settings", "seed", "created", "sources", "outcomes", "features_at")
-    pairs = ((_plain(cells), list(map(_plain, branches))) for cells, branches in get_pairs(connection, learner.id))
-    return {
-        "game": learner.rules_hash,
-        "gamelore": learner.version,
-        **{key: getattr(learner, key) for key in about},
-        **{name: list(map(_plain, _rows(connection, name, learner.id))) for name in _LISTS},
-        "trajectories": [kept[1:] for kept in get_trajectories(connection, learner.id)],
-        "pairs": [[*cells[:2], branches, *cells[2:]] for cells, branches in pairs],
-    }
-
-
-def _plain(row: Sequence[Any]) -> list[Any]:
-    """Return a row in which cells of facts and moves are converted to lists of numbers."""
-    return [unpacked(cell) if isinstance(cell, bytes) else cell for cell in row]
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write a file under a temporary name, then rename it. So no reader sees an incomplete file."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(prefix=path.name, dir=path.parent)
-        with open(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise KnowledgeError(f"{path}: expected a file that can be written, got: {error}; name another file") from error
-
-
-def import_learners(knowledge: Knowledge, path: Path) -> int:
-    """Import a file that `export_learners` wrote. If there is an error, nothing is imported.
-
-    Return the number of learners that were new or had more matches than in the store.
-    """
-    content = _read(path)
-    with knowledge.writing() as connection:
-        try:
-            games = {game["rules_hash"]: _Game(connection, game) for game in content["games"]}
-            return sum(_take(connection, games[learner["game"]], learner) for learner in content["learners"])
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError, sqlite3.IntegrityError) as error:
-            raise KnowledgeError(
-                f"{path}: expected knowledge that gamelore exported, got a file with this error: "
-                f"{type(error).__name__} {error}; export the knowledge again"
-            ) from error
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """Return the content of an exported file. Raise KnowledgeError if the file is not an exported file."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise KnowledgeError(f"{path}: expected a file that can be read, got: {error}; name another file") from error
-    except ValueError as error:
-        raise KnowledgeError(
-            f"{path}: expected JSON, got: {error}; import a file that `gamelore knowledge export` wrote"
-        ) from error
-    if not isinstance(content, dict) or content.get("format") != NAME:
-        raise KnowledgeError(
-            f'{path}: expected JSON with "format": "{NAME}", got something else; '
-            "import a file that `gamelore knowledge export` wrote"
-        )
-    number = content.get("version")
-    if number not in range(1, VERSION + 1):
-        wanted = f"version {VERSION} or an older one"
-        raise KnowledgeError(
-            f"{path}: expected {wanted}, got {number}; use the version of gamelore that wrote the file"
-        )
-    return content
-
-
-class _Game:
-    """A game of an imported file, with its number in this store.
-
-    In the file, facts and moves are indices into the game's list of facts.
-    """
-
-    def __init__(self, connection: sqlite3.Connection, game: dict[str, Any]) -> None:
-        self.id = put_game(connection, game["rules_hash"], game["name"], game["roles"], game["rules"])
-        self._numbers = FactNumbers().of(connection, self.id, game["facts"])
-
-    def moves(self, indices: list[int]) -> bytes:
-        """Return the cell of moves in their order."""
-        return packed([self._numbers[index] for index in indices])
-
-    def facts(self, indices: list[int]) -> bytes:
-        """Return the cell of a set of facts."""
-        return packed(sorted(self._numbers[index] for index in indices))
-
-
-def _take(connection: sqlite3.Connection, game: _Game, learner: dict[str, Any]) -> bool:
-    """Store one learner of a file. Return False if the store already has all of its matches and trajectories."""
-    identity = {"game": game.id, **{key: learner[key] for key in ("role", "opponent", "settings", "seed")}}
-    number = find_learner(connection, identity)
-    if number is None:
-        made = {"version": learner["gamelore"], **{key: learner[key] for key in ("created", "sources", "outcomes")}}
-        number = add_learner(connection, identity, made, _values(learner["inherited"]))
-    elif not _goes_on(connection, number, learner):
-        return False
-    num_matches = _count(connection, "match", number)
-    put_matches(connection, number, num_matches, learner["matches"][num_matches:])
-    replace_rows(connection, "trajectory", number, [])
-    for trajectory in learner.get("trajectories", []):
-        put_trajectory(connection, number, *trajectory)
-    afterstates = [(game.facts(facts), q, visits) for facts, q, visits in learner["afterstates"]]
-    replace_rows(connection, "afterstate", number, afterstates)
-    put_features(connection, number, _values(learner["features"]), learner["features_at"])
-    if "replies" in learner:
-        replace_rows(connection, "reply", number, list(map(checked_reply, learner["replies"])))
-    sequences = [
-        (role, kind, game.moves(moves), game.facts(context), *counts)
-        for role, kind, moves, context, *counts in learner.get("sequences", [])
-    ]
-    pairs = [
-        ((role, game.facts(context), *record), [(kind, game.moves(moves)) for kind, moves in branches])
-        for role, context, branches, *record in learner.get("pairs", [])
-    ]
-    put_sequences(connection, number, sequences, pairs)
-    return True
-
-
-def _goes_on(connection: sqlite3.Connection, number: int, learner: dict[str, Any]) -> bool:
-    """Return whether the file's learner is ahead of the stored learner.
-
-    It is ahead if it has more matches, or equally many matches and more trajectories. Raises KnowledgeError if the two
-    differ in a match that both played, or in the feature values or the replies with which they began.
-    """
-    stored = list(map(_plain, _rows(connection, "matches", number)))
-    matches, waiting = learner["matches"], len(learner.get("trajectories", []))
-    shared = min(len(stored), len(matches))
-    inherited = _values(_rows(connection, "inherited", number))
-    replies = list(map(_plain, _rows(connection, "replies", number)))
-    models = [sorted(row for row in rows if row[0] == INHERITED) for rows in (replies, learner.get("replies", replies))]
-    begins_alike = inherited == _values(learner["inherited"]) and models[0] == models[1]
-    if stored[:shared] != matches[:shared] or not begins_alike:
-        raise KnowledgeError(
-            f"expected the learner {learner['role']} against {learner['opponent']} (seed {learner['seed']}) to be the "
-            "same in the file and in this store, got different matches or initial values; import into a new store"
-        )
-    return (len(matches), waiting) > (len(stored), _count(connection, "trajectory", number))
-
-
-def _count(connection: sqlite3.Connection, table: str, learner: int) -> int:
-    return int(connection.execute(f"SELECT count(*) FROM {table} WHERE learner = ?", [learner]).fetchone()[0])
 
 
 def _values(rows: Sequence[Sequence[Any]]) -> FeatureTable:

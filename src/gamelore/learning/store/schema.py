@@ -18,7 +18,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypedDict
+
+import msgspec
 
 from ...errors import KnowledgeError
 
@@ -86,9 +88,11 @@ CREATE TABLE reply (
 SCHEMAS = (_AFTERSTATES, _SEQUENCES, _TRAJECTORIES, _REPLIES)
 """SQL statements that add the tables of each format; the first entry belongs to format 1."""
 
+LEARNER_TABLES = ("inherited", "match", "trajectory", "afterstate", "feature", "reply", "sequence", "pair", "branch")
+"""The tables whose rows belong to a learner."""
+
 DEPTH = 2  # default depth of features, for learners whose settings have no depth (B&S 2007, section 3)
 ALL_ROLES = "all roles"  # stored as the role of a learner of sequences; the name of a GDL role contains no space
-IDENTITY = ("game", "rules_hash", "role", "opponent", "settings", "seed")
 
 
 def packed(numbers: Sequence[int]) -> bytes:
@@ -132,6 +136,19 @@ class FeatureRow(NamedTuple):
     visits: int
 
 
+class Origin(TypedDict):
+    """The identity of a learner and its number of matches, independent of the store."""
+
+    game: str
+    rules_hash: str
+    role: str
+    opponent: str
+    settings: dict[str, Any]
+    seed: int
+    outcomes: list[int]
+    num_matches: int
+
+
 @dataclass
 class StoredLearner:
     """A learner of the store. Only `record` and `store_features` change it: its `num_matches` and `features_at`.
@@ -150,15 +167,24 @@ class StoredLearner:
     seed: int
     version: str
     created: str
-    sources: list[dict[str, Any]]
+    sources: list[Origin]
     outcomes: list[int]
     num_matches: int
     features_at: int
 
     @property
-    def origin(self) -> dict[str, Any]:
-        """The learner's identity and number of matches, independent of the store."""
-        return {key: getattr(self, key) for key in (*IDENTITY, "outcomes", "num_matches")}
+    def origin(self) -> Origin:
+        """See `Origin`."""
+        return Origin(
+            game=self.game,
+            rules_hash=self.rules_hash,
+            role=self.role,
+            opponent=self.opponent,
+            settings=self.settings,
+            seed=self.seed,
+            outcomes=self.outcomes,
+            num_matches=self.num_matches,
+        )
 
     @property
     def has_sequences(self) -> bool:
@@ -292,6 +318,7 @@ class StoreFile:
         if not self._writable:
             if not version:
                 raise self._missing()
+            self._add_empty_tables(connection, version)
             connection.execute("PRAGMA query_only = ON")
             return
         switch_to_wal(connection)
@@ -322,6 +349,12 @@ class StoreFile:
             raise KnowledgeError(
                 f"{self.path}: expected knowledge of format {FORMAT} or older, got format {version}, which {reason}"
             )
+        query = "SELECT type, name FROM sqlite_master WHERE lower(type) NOT IN ('table', 'index')"
+        for kind, name in connection.execute(query):  # they could change or invent rows
+            raise KnowledgeError(
+                f"{self.path}: expected only tables of knowledge, got the {kind} {name}, which no version of gamelore "
+                "writes; name another file"
+            )
         return int(version)
 
     def _make_tables(self, connection: sqlite3.Connection) -> None:
@@ -333,6 +366,14 @@ class StoreFile:
                     connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {FORMAT}")
+
+    def _add_empty_tables(self, connection: sqlite3.Connection, version: int) -> None:
+        """Add the tables that a file of an older format lacks as temporary tables, which do not change the file."""
+        connection.execute("PRAGMA temp_store = MEMORY")
+        for schema in SCHEMAS[version:]:
+            for statement in schema.split(";\n"):
+                if statement.lstrip().startswith("CREATE TABLE"):
+                    connection.execute(statement.replace("CREATE TABLE", "CREATE TEMPORARY TABLE", 1))
 
     def _missing(self) -> KnowledgeError:
         return KnowledgeError(
@@ -358,7 +399,7 @@ class StoreFile:
                 f"{self.path}: another process has locked the store for {BUSY_SECONDS:.0f} s; wait until it "
                 "ends, and try again"
             ) from error
-        except (sqlite3.Error, json.JSONDecodeError, struct.error) as error:
+        except (sqlite3.Error, msgspec.DecodeError, json.JSONDecodeError, struct.error, RecursionError) as error:
             raise KnowledgeError(
                 f"{self.path}: expected a readable knowledge store, got: {error}; name another file, or "
                 "restore the knowledge from an export (gamelore knowledge import)"

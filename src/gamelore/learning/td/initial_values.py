@@ -60,7 +60,9 @@ _DEEP_CONTROLS: tuple[Control, ...] = ("shuffled", "replies", "minimax")
 Symmetric = Literal["all", "none"]
 """Whether afterstates that are equal by symmetry share one learned value: "all" symmetries count, or "none"."""
 _WORDS = {"kind": Kind, "heuristic": Heuristic, "initialisation": Initialisation, "ties": Ties, "symmetry": Symmetric}
-Pairs: TypeAlias = "Mapping[int, int] | tuple[tuple[int, int], ...]"
+DEEPEST = 1_000
+"""Maximum depth of features, and maximum number of turns."""
+Pairs: TypeAlias = Mapping[int, int] | tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +130,14 @@ class LearnerSettings:
         for name in ("alpha", "gamma", "lam", "epsilon"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise GameloreError(f"expected {name} from 0 to 1, got {getattr(self, name)}; correct the settings")
-        if self.depth < 0:
-            raise GameloreError(f"expected a depth of at least 0, got {self.depth}; the depth is a number of plies")
-        if self.turns < 0 or (self.turns and self.kind != "transfer"):
+        if not 0 <= self.depth <= DEEPEST:
             raise GameloreError(
-                f"expected turns of at least 0, and only for the transfer learner, got {self.turns} for {self.kind}; "
-                "leave turns out"
+                f"expected a depth from 0 to {DEEPEST}, got {self.depth}; the depth is a number of plies"
+            )
+        if not 0 <= self.turns <= DEEPEST or (self.turns and self.kind != "transfer"):
+            raise GameloreError(
+                f"expected turns from 0 to {DEEPEST}, and only for the transfer learner, got {self.turns} for "
+                f"{self.kind}; leave turns out"
             )
         self._check_control()
         if self.equivalence and self.kind != "transfer":

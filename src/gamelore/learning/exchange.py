@@ -1,0 +1,615 @@
+"""Exchange of knowledge: export and import of learners as JSON, and the check of a store.
+
+The JSON has the knowledge of learners for other machines, for archives and for other programs:
+
+    {"format": "gamelore-knowledge", "version": 4, "gamelore": "0.1.0",
+     "games": [{"rules_hash", "name", "roles", "rules", "facts": [text ..]} ..],
+     "learners": [{"game": rules_hash, "role", "opponent", "settings": {..}, "seed", "gamelore", "created",
+                   "sources": [..], "outcomes": [goal value ..], "inherited": [[feature, value, visits] ..],
+                   "matches": [[reward, length] ..],
+                   "trajectories": [[match id, [[move of each role] ..], end] ..],
+                   "afterstates": [[[fact ..], q, visits] ..],       fact: an index into the game's facts
+                   "features": [[feature, value, visits] ..], "features_at": matches,
+                   "replies": [[inherited, wins, losses, gives, neutrals, chosen, times] ..],
+                   "sequences": [[role, kind, [move ..], [fact ..], encounters, several] ..],     move: an index, too
+                   "pairs": [[role, [fact ..], [[kind, [move ..]] ..], comments, agreements, tries, successes]
+                             ..]} ..]}
+
+Versions 1, 2 and 3 can still be read. They had no sequences and pairs, no trajectories, and no replies. A file without
+replies leaves those of a stored learner as they are.
+
+The structs of this module are the schema of the file. A whole file is checked against it, and against the rules of its
+games, before anything is stored. `problems` checks the learners of a store in the same way.
+
+If an imported learner has the same game, role, opponent, settings and seed as a learner of the store, the learner with
+more matches is kept. If the two differ in a match that both played, or in what they began with, KnowledgeError is
+raised and nothing is imported.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import struct
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta, Struct
+from msgspec.structs import astuple
+
+from ..errors import GameloreError, GDLError, KnowledgeError, shortened
+from ..gdl.syntax import parse
+from ..ground.clingo import MAX_GOAL
+from ..matches.match import write_whole
+from .sequences.seqlearner import Curriculum, SequenceSettings
+from .sources import Sources
+from .store.features import canonical_text, checked_reply
+from .store.knowledge import (
+    INHERITED,
+    FactNumbers,
+    FeatureTable,
+    Knowledge,
+    add_learner,
+    find_learner,
+    get_pairs,
+    get_trajectories,
+    put_features,
+    put_game,
+    put_matches,
+    put_sequences,
+    put_trajectory,
+    replace_rows,
+    stored_rows,
+)
+from .store.schema import ALL_ROLES, StoredLearner, packed, unpacked
+from .td.initial_values import LearnerSettings, Symmetric
+
+FORMAT_NAME = "gamelore-knowledge"
+VERSION = 4
+MOST_BYTES = 2**30
+"""Maximum size of a file. Checking a file can need twelve times its size of memory."""
+MOST_SETTING_LEVELS = 8
+"""Maximum depth of the settings of a learner."""
+
+# the bounds of numbers and texts
+
+Index: TypeAlias = Annotated[int, Meta(ge=0, le=2**32 - 1)]
+Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**53)]
+Integer: TypeAlias = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+Small: TypeAlias = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+Goal: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_GOAL)]
+Real: TypeAlias = Annotated[float, Meta(ge=-1e9, le=1e9)]
+Line: TypeAlias = Annotated[str, Meta(max_length=100_000, pattern=r"\A[^\x00-\x1f\x7f-\x9f]*\Z")]
+Rules: TypeAlias = Annotated[str, Meta(max_length=10_000_000)]
+Hash: TypeAlias = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+SequenceKind: TypeAlias = Literal["duet", "solo"]
+
+
+class _Row(Struct, array_like=True, forbid_unknown_fields=True):
+    """A row of a table, which is a list in the file."""
+
+
+class _Match(_Row):
+    reward: Real
+    length: Small
+
+
+class _Value(_Row):
+    feature: Line
+    value: Real
+    visits: Count
+
+
+class _Trajectory(_Row):
+    match: Line
+    moves: list[list[Line]]
+    end: Literal["terminal", "stuck", "cap"]
+
+
+class _Afterstate(_Row):
+    facts: list[Index]
+    q: Real
+    visits: Small
+
+
+class _Sequence(_Row):
+    role: Line
+    kind: SequenceKind
+    moves: list[Index]
+    context: list[Index]
+    encounters: Small
+    several: Literal[0, 1]
+
+
+class _Branch(_Row):
+    kind: SequenceKind
+    moves: list[Index]
+
+
+class _Pair(_Row):
+    role: Line
+    context: list[Index]
+    branches: list[_Branch]
+    comments: Real
+    agreements: Real
+    tries: Real
+    successes: Real
+
+
+class _Game(Struct):
+    rules_hash: Hash
+    name: Line
+    roles: list[Line]
+    rules: Rules
+    facts: list[Line]
+
+
+class _Origin(Struct):
+    """A learner from which another one received features, see `schema.Origin`."""
+
+    game: Line
+    rules_hash: Hash
+    role: Line
+    opponent: Line
+    settings: dict[str, Any]
+    seed: Integer
+    outcomes: list[Goal]
+    num_matches: Small
+
+
+class _Learner(Struct):
+    game: Hash
+    role: Line
+    opponent: Line
+    settings: dict[str, Any]
+    seed: Integer
+    gamelore: Line
+    created: Line
+    sources: list[_Origin]
+    outcomes: list[Goal]
+    inherited: list[_Value]
+    matches: list[_Match]
+    afterstates: list[_Afterstate]
+    features: list[_Value]
+    features_at: Small
+    trajectories: list[_Trajectory] = []
+    replies: list[list[Small]] | None = None
+    sequences: list[_Sequence] = []
+    pairs: list[_Pair] = []
+
+
+class _Header(Struct):
+    format: str = ""
+    version: Integer = 0
+
+
+class _Content(Struct):
+    games: list[_Game]
+    learners: list[_Learner]
+
+
+@dataclass
+class _OtherValueSettings:
+    """Settings of a learner of values that LearnerSettings does not have, see `Enrolment.about`."""
+
+    kind: str
+    symmetries: Count = 1
+    sources: Sources | None = None
+
+
+@dataclass
+class _OtherSequenceSettings:
+    """Settings of a learner of sequences that SequenceSettings does not have, see `study_sequences`."""
+
+    kind: Literal["sequences"]
+    symmetry: Symmetric = "none"
+    symmetries: Count = 1
+    curriculum: Curriculum | None = None
+
+
+# export
+
+
+def export_learners(knowledge: Knowledge, path: Path, ids: Sequence[int] | None = None) -> int:
+    """Write these learners (None: all) to `path` in one read transaction, and return their number.
+
+    Raises KnowledgeError if the file would be larger than MOST_BYTES, or cannot be written.
+    """
+    with knowledge.reading() as connection:
+        learners = knowledge.learners() if ids is None else [knowledge.find(number) for number in ids]
+        hashes = sorted({learner.rules_hash for learner in learners})
+        content = {
+            "format": FORMAT_NAME,
+            "version": VERSION,
+            "gamelore": version("gamelore"),
+            "games": [_exported_game(connection, rules_hash) for rules_hash in hashes],
+            "learners": [_exported_learner(connection, learner) for learner in learners],
+        }
+    text = json.dumps(content, separators=(",", ":"))
+    if len(text) > MOST_BYTES:
+        raise KnowledgeError(
+            f"{path}: expected knowledge of at most {_mib(MOST_BYTES)}, got {_mib(len(text))}; export fewer learners "
+            f"into each file, or copy the store itself, {knowledge.path}"
+        )
+    try:
+        write_whole(path, text)
+    except OSError as error:
+        raise KnowledgeError(f"{path}: expected a file that can be written, got: {error}; name another file") from error
+    return len(learners)
+
+
+def _mib(size: int) -> str:
+    return f"{size / 2**20:.0f} MiB"
+
+
+def _exported_game(connection: sqlite3.Connection, rules_hash: str) -> dict[str, Any]:
+    """Return a game in the form in which it is exported."""
+    query = "SELECT id, name, roles, rules FROM game WHERE rules_hash = ?"
+    game, name, roles, rules = connection.execute(query, [rules_hash]).fetchone()
+    facts = connection.execute("SELECT text FROM fact WHERE game = ? ORDER BY number", [game]).fetchall()
+    texts = [text for (text,) in facts]
+    return {"rules_hash": rules_hash, "name": name, "roles": json.loads(roles), "rules": rules, "facts": texts}
+
+
+_TABLES = ("inherited", "matches", "afterstates", "features", "replies", "sequences")
+
+
+def _exported_learner(connection: sqlite3.Connection, learner: StoredLearner) -> dict[str, Any]:
+    """Return a learner in the form in which it is exported."""
+    about = ("role", "opponent", "settings", "seed", "created", "sources", "outcomes", "features_at")
+    pairs = ((_plain(cells), list(map(_plain, branches))) for cells, branches in get_pairs(connection, learner.id))
+    return {
+        "game": learner.rules_hash,
+        "gamelore": learner.version,
+        **{key: getattr(learner, key) for key in about},
+        **{name: list(map(_plain, stored_rows(connection, name, learner.id))) for name in _TABLES},
+        "trajectories": [kept[1:] for kept in get_trajectories(connection, learner.id)],
+        "pairs": [[*cells[:2], branches, *cells[2:]] for cells, branches in pairs],
+    }
+
+
+def _plain(row: Sequence[Any]) -> list[Any]:
+    """Return a row in which cells of facts and moves are converted to lists of numbers."""
+    return [list(unpacked(cell)) if isinstance(cell, bytes) else cell for cell in row]
+
+
+# import
+
+
+def import_learners(knowledge: Knowledge, path: Path) -> int:
+    """Import a file that `export_learners` wrote. If there is an error, nothing is imported.
+
+    Return the number of learners that were new or had more matches than in the store.
+    """
+    content = _read(path)
+    try:
+        _check_content(content)
+        with knowledge.writing() as connection:
+            games = {game.rules_hash: _ImportedGame(connection, game) for game in content.games}
+            return sum(_take(connection, games[learner.game], learner) for learner in content.learners)
+    except _WRONG as error:
+        raise _damaged(path, error) from error
+
+
+_WRONG = (GDLError, msgspec.MsgspecError, ValueError)
+"""Errors of the checks of a file."""
+
+
+def _damaged(path: Path, error: object) -> KnowledgeError:
+    return KnowledgeError(
+        f"{path}: expected knowledge that gamelore exported, got a file with this error: {error}; export the knowledge "
+        "again (nothing was imported)"
+    )
+
+
+def _read(path: Path) -> _Content:
+    """Return the content of an exported file. Raise KnowledgeError if the file does not have the schema."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise KnowledgeError(f"{path}: expected a file that can be read, got: {error}; name another file") from error
+    if len(data) > MOST_BYTES:
+        raise KnowledgeError(
+            f"{path}: expected a file of at most {_mib(MOST_BYTES)}, got a larger one; export fewer learners into each "
+            "file, or copy the store itself"
+        )
+    try:
+        _check_header(path, data)
+        return msgspec.json.decode(data, type=_Content)
+    except msgspec.ValidationError as error:
+        raise _damaged(path, error) from error
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise KnowledgeError(
+            f"{path}: expected JSON, got: {error}; import a file that `gamelore knowledge export` wrote"
+        ) from error
+
+
+def _check_header(path: Path, data: bytes) -> None:
+    """Raise KnowledgeError if JSON is not from an exported file, or is newer than this version of gamelore."""
+    try:
+        header = msgspec.json.decode(data, type=_Header)
+    except msgspec.ValidationError:
+        header = _Header()
+    if header.format != FORMAT_NAME:
+        raise KnowledgeError(
+            f'{path}: expected JSON with "format": "{FORMAT_NAME}", got something else; '
+            "import a file that `gamelore knowledge export` wrote"
+        )
+    if not 1 <= header.version <= VERSION:
+        raise KnowledgeError(
+            f"{path}: expected version {VERSION} or an older one, got {header.version}; use the version of gamelore "
+            "that wrote the file"
+        )
+
+
+class _ImportedGame:
+    """A game of an imported file, with its number in this store.
+
+    In the file, facts and moves are indices into the game's list of facts.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, game: _Game) -> None:
+        self.id = put_game(connection, game.rules_hash, game.name, game.roles, game.rules)
+        self._numbers = FactNumbers().of(connection, self.id, game.facts)
+
+    def moves(self, indices: Sequence[int]) -> bytes:
+        """Return the cell of moves in their order."""
+        return packed([self._numbers[index] for index in indices])
+
+    def facts(self, indices: Sequence[int]) -> bytes:
+        """Return the cell of a set of facts."""
+        return packed(sorted(self._numbers[index] for index in indices))
+
+
+def _take(connection: sqlite3.Connection, game: _ImportedGame, learner: _Learner) -> bool:
+    """Store one learner of a file. Return False if the store already has all of its matches and trajectories."""
+    identity = {"game": game.id, **{key: getattr(learner, key) for key in ("role", "opponent", "settings", "seed")}}
+    number = find_learner(connection, identity)
+    if number is None:
+        sources = msgspec.to_builtins(learner.sources)
+        made = {"version": learner.gamelore, "created": learner.created, "sources": sources}
+        number = add_learner(connection, identity, made | {"outcomes": learner.outcomes}, _values(learner.inherited))
+    elif not _goes_on(connection, number, learner):
+        return False
+    num_matches = len(stored_rows(connection, "matches", number))
+    put_matches(connection, number, num_matches, _tuples(learner.matches[num_matches:]))
+    replace_rows(connection, "trajectory", number, [])
+    for kept in learner.trajectories:
+        put_trajectory(connection, number, kept.match, kept.moves, kept.end)
+    afterstates = [(game.facts(row.facts), row.q, row.visits) for row in learner.afterstates]
+    replace_rows(connection, "afterstate", number, afterstates)
+    put_features(connection, number, _values(learner.features), learner.features_at)
+    if learner.replies is not None:
+        replace_rows(connection, "reply", number, list(map(tuple, learner.replies)))
+    sequences = [
+        (row.role, row.kind, game.moves(row.moves), game.facts(row.context), row.encounters, row.several)
+        for row in learner.sequences
+    ]
+    pairs = [
+        (
+            (row.role, game.facts(row.context), row.comments, row.agreements, row.tries, row.successes),
+            [(branch.kind, game.moves(branch.moves)) for branch in row.branches],
+        )
+        for row in learner.pairs
+    ]
+    put_sequences(connection, number, sequences, pairs)
+    return True
+
+
+def _goes_on(connection: sqlite3.Connection, number: int, learner: _Learner) -> bool:
+    """Return whether the file's learner is ahead of the stored learner.
+
+    It is ahead if it has more matches, or equally many matches and more trajectories. Raises KnowledgeError if the two
+    differ in a match that both played, or in the feature values or the replies with which they began.
+    """
+    stored, matches = stored_rows(connection, "matches", number), _tuples(learner.matches)
+    shared = min(len(stored), len(matches))
+    inherited = stored_rows(connection, "inherited", number)
+    replies = stored_rows(connection, "replies", number)
+    imported_replies = replies if learner.replies is None else list(map(tuple, learner.replies))
+    models = [sorted(row for row in rows if row[0] == INHERITED) for rows in (replies, imported_replies)]
+    begins_alike = sorted(inherited) == sorted(_tuples(learner.inherited)) and models[0] == models[1]
+    if stored[:shared] != matches[:shared] or not begins_alike:
+        raise KnowledgeError(
+            f"expected the learner {learner.role} against {learner.opponent} (seed {learner.seed}) to be the "
+            "same in the file and in this store, got different matches or initial values; import into a new store"
+        )
+    waiting = len(get_trajectories(connection, number))
+    return (len(matches), len(learner.trajectories)) > (len(stored), waiting)
+
+
+def _tuples(rows: Sequence[_Row]) -> list[tuple[Any, ...]]:
+    return list(map(astuple, rows))
+
+
+def _values(rows: Sequence[_Value]) -> FeatureTable:
+    """Return the feature values in these rows as a table."""
+    return {row.feature: (row.value, row.visits) for row in rows}
+
+
+# checks of what the schema does not say
+
+
+def _check_content(content: _Content) -> None:
+    """Raise ValueError if a game or a learner of a file is wrong, although it has the schema."""
+    games = {game.rules_hash: game for game in content.games}
+    if len(games) < len(content.games):
+        raise ValueError("two games have the same rules_hash")
+    for number, game in enumerate(content.games):
+        try:
+            _check_game(game)
+        except _WRONG as error:
+            raise ValueError(f"games[{number}]: {_in_a_line(error)}") from error
+    for number, learner in enumerate(content.learners):
+        try:
+            if learner.game not in games:
+                raise ValueError(f"its game {learner.game[:12]} is missing")
+            _check_learner(games[learner.game], learner)
+        except _WRONG as error:
+            raise ValueError(f"learners[{number}]: {error}") from error
+
+
+def _check_game(game: _Game) -> None:
+    """Raise GDLError or ValueError if the rules of a game cannot be read, or do not fit its hash or its roles."""
+    sheet = parse(game.rules)
+    if sheet.rules_hash != game.rules_hash:
+        raise ValueError(f"the rules of {game.name} have the hash {sheet.rules_hash[:12]}, not {game.rules_hash[:12]}")
+    declared = dict.fromkeys(str(rule.head.args[0]).lower() for rule in sheet.rules if rule.head.name == "role")
+    if not game.roles or not declared.keys() >= set(_lower(game.roles)):
+        raise ValueError(
+            f"the roles of {game.name} are {shortened(', '.join(declared))}, not {shortened(', '.join(game.roles))}"
+        )
+    _refuse_repeated("a role of the game", _lower(game.roles))
+    _refuse_repeated("a fact of the game", game.facts)
+
+
+def _lower(names: Iterable[str]) -> list[str]:
+    """Return names in lower case. Two rulesheets that differ only in case are one game."""
+    return [name.lower() for name in names]
+
+
+def _refuse_repeated(what: str, keys: Iterable[Hashable]) -> None:
+    """Raise ValueError if two keys are equal."""
+    keys = list(keys)
+    if len(set(keys)) < len(keys):
+        raise ValueError(f"{what} occurs twice")
+
+
+def _check_learner(game: _Game, learner: _Learner) -> None:
+    """Raise ValueError if a learner does not fit its game, or if its parts do not fit together."""
+    if learner.role.lower() not in (*_lower(game.roles), ALL_ROLES):
+        raise ValueError(f"{learner.role} is no role of {game.name}")
+    _check_settings(learner.settings, learner.role)
+    for source in learner.sources:
+        _check_settings(source.settings, source.role)
+    for cell in _index_lists(learner):
+        if cell and max(cell) >= len(game.facts):
+            raise ValueError(f"{max(cell)} is no index of the {len(game.facts)} facts of {game.name}")
+    if any(len(set(facts)) < len(facts) for facts in _fact_lists(learner)):
+        raise ValueError("a state or a context has a fact twice")
+    _refuse_repeated("an afterstate", (tuple(sorted(row.facts)) for row in learner.afterstates))
+    for values in (learner.inherited, learner.features):
+        _refuse_repeated("a feature", [_canonical(row.feature) for row in values])
+    _refuse_repeated("a reply", [checked_reply(row)[:-1] for row in learner.replies or ()])
+    _refuse_repeated("the id of a trajectory", [kept.match for kept in learner.trajectories])
+    if learner.features_at > len(learner.matches):
+        raise ValueError(f"features after {learner.features_at} of {len(learner.matches)} matches")
+    if any(len(joint) != len(game.roles) for kept in learner.trajectories for joint in kept.moves):
+        raise ValueError(f"a ply of a trajectory does not have {len(game.roles)} moves")
+
+
+def _fact_lists(learner: _Learner) -> Iterator[list[int]]:
+    """Yield the sets of facts of a learner, as lists of indices."""
+    yield from (row.facts for row in learner.afterstates)
+    yield from (row.context for row in learner.sequences)
+    yield from (row.context for row in learner.pairs)
+
+
+def _index_lists(learner: _Learner) -> Iterator[list[int]]:
+    """Yield all lists of indices of a learner: its sets of facts, and its sequences of moves."""
+    yield from _fact_lists(learner)
+    yield from (row.moves for row in learner.sequences)
+    yield from (branch.moves for row in learner.pairs for branch in row.branches)
+
+
+def _canonical(text: str) -> str:
+    """Return the canonical text of a feature. Raise ValueError for another text."""
+    try:
+        return canonical_text(text)
+    except GameloreError as error:
+        raise ValueError(str(error)) from error
+
+
+def _check_settings(settings: Mapping[str, Any], role: str) -> None:
+    """Raise ValueError if these are not the settings of a learner of this role, or of a learner of sequences."""
+    _check_json(settings, MOST_SETTING_LEVELS)
+    types = (SequenceSettings, _OtherSequenceSettings) if role == ALL_ROLES else (LearnerSettings, _OtherValueSettings)
+    names = {field.name for part in types for field in fields(part)}
+    if unknown := sorted(settings.keys() - names):
+        raise ValueError(f"{', '.join(unknown)}: no such setting of a learner")
+    try:
+        for part in types:
+            msgspec.convert(settings, part)
+    except GameloreError as error:
+        raise ValueError(str(error)) from error
+
+
+def _check_json(value: object, levels: int) -> None:
+    """Raise ValueError if a JSON value has more levels than this, or an integer of more than 64 bits."""
+    if not levels:
+        raise ValueError(f"settings with more than {MOST_SETTING_LEVELS} levels")
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ValueError("a setting of more than 64 bits")
+    for member in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _check_json(member, levels - 1)
+
+
+# the check of a store
+
+
+def problems(knowledge: Knowledge) -> Iterator[str]:
+    """Yield what is wrong in a store, in a line for each damaged page, game or learner.
+
+    A game or a learner is wrong if its export could not be imported, or if its rows do not fit together.
+    """
+    with knowledge.reading() as connection:
+        try:
+            yield from _damages(connection)
+            games = {}
+            for (rules_hash,) in connection.execute("SELECT rules_hash FROM game ORDER BY id").fetchall():
+                try:
+                    games[rules_hash] = _sound_game(connection, rules_hash)
+                except _UNSOUND as error:
+                    yield f"game {rules_hash}: {_in_a_line(error)}"
+            for (number,) in connection.execute("SELECT id FROM learner ORDER BY id").fetchall():
+                try:
+                    _check_stored(connection, knowledge.find(number), games)
+                except _UNSOUND as error:
+                    yield f"learner {number}: {_in_a_line(error)}"
+        except sqlite3.Error as error:
+            yield f"the file is damaged: {error}"
+
+
+_UNSOUND = (GameloreError, msgspec.MsgspecError, ValueError, TypeError, struct.error, RecursionError, sqlite3.Error)
+"""Errors in the reading of damaged rows."""
+
+
+def _damages(connection: sqlite3.Connection) -> Iterator[str]:
+    """Yield the damages that SQLite itself finds."""
+    for (finding,) in connection.execute("PRAGMA quick_check(10)"):
+        if finding != "ok":
+            yield f"the file is damaged: {finding}"
+    orphans = Counter(table for table, *_ in connection.execute("PRAGMA main.foreign_key_check"))
+    for table, number in orphans.items():
+        yield f"{number} rows of the table {table} have no learner or no game"
+
+
+def _in_a_line(error: BaseException) -> str:
+    return "; ".join(map(str.strip, str(error).splitlines()))
+
+
+def _sound_game(connection: sqlite3.Connection, rules_hash: str) -> _Game:
+    """Return a game of a store. Raise one of _UNSOUND if it is wrong."""
+    game = msgspec.convert(_exported_game(connection, rules_hash), _Game)
+    _check_game(game)
+    query = "SELECT count(*), coalesce(max(number), -1) FROM fact JOIN game ON game.id = fact.game WHERE rules_hash = ?"
+    count, last = connection.execute(query, [rules_hash]).fetchone()
+    if count != last + 1:
+        raise ValueError(f"{count} facts with numbers up to {last}")
+    return game
+
+
+def _check_stored(connection: sqlite3.Connection, stored: StoredLearner, games: Mapping[str, _Game]) -> None:
+    """Raise one of _UNSOUND if a learner of a store is wrong."""
+    learner = msgspec.convert(_exported_learner(connection, stored), _Learner)
+    if len(learner.matches) != stored.num_matches:
+        raise ValueError(f"{len(learner.matches)} matches instead of {stored.num_matches}")
+    if stored.rules_hash not in games:
+        raise ValueError(f"its game {stored.game} is wrong")
+    _check_learner(games[stored.rules_hash], learner)

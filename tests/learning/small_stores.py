@@ -1,0 +1,100 @@
+"""A store of a game that is never played, and everything in a store, to compare two of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gamelore.gdl.syntax import parse
+from gamelore.learning.store.features import FeatureValues
+from gamelore.learning.store.knowledge import Knowledge
+from gamelore.learning.store.schema import (
+    ALL_ROLES,
+    Afterstate,
+    LearnedRows,
+    MatchRow,
+    PairRow,
+    SequenceRow,
+    StoredLearner,
+)
+
+SETTINGS = {"kind": "baseline", "alpha": 0.3}
+
+
+@dataclass
+class Rules:
+    """As much of a game as the store looks at."""
+
+    name: str = "coins"
+    roles: tuple[str, ...] = ("red", "blue")
+    goal_values: tuple[tuple[int, ...], ...] = ((0, 30, 100), (0, 100))
+    rulesheet: str = "(role red)\n(role blue)"
+    rules_hash: str = parse("(role red)\n(role blue)").rules_hash
+
+
+def record_match(
+    knowledge: Knowledge,
+    learner: StoredLearner,
+    reward: float,
+    length: int,
+    afterstates: list[Afterstate],
+    *,
+    trajectory: int | None = None,
+) -> None:
+    knowledge.record(learner, [MatchRow(reward, length)], LearnedRows(afterstates), trajectory=trajectory)
+
+
+def state(*facts: str) -> frozenset[str]:
+    return frozenset(facts)
+
+
+def learner(knowledge: Knowledge, seed: int = 7, opponent: str = "egreedy:filler=first") -> StoredLearner:
+    return knowledge.learner(Rules(), "red", opponent=opponent, settings=SETTINGS, seed=seed)
+
+
+MOVES = [("(put 1)", "noop"), ("noop", "(put 2)")]
+
+
+def fill(knowledge: Knowledge, num_matches: int = 3) -> StoredLearner:
+    one = knowledge.learner(
+        Rules(), "red", opponent="weak", settings=SETTINGS, seed=7, inherited=FeatureValues({"L": (0.1 + 0.2, 3)})
+    )
+    for number in range(one.num_matches, num_matches):
+        after = Afterstate(state("é (cell 1 1 b)", f"(step {number})"), number / 3, number + 1)
+        record_match(knowledge, one, 100, number, [after])
+    knowledge.store_features(one, FeatureValues({"L,{n,W}": (1 / 3, 2)}))
+    return one
+
+
+def fill_all(knowledge: Knowledge) -> None:
+    """Store a learner of values and one of sequences, with at least one row in every table."""
+    source = fill(knowledge)
+    inherited = FeatureValues({"L": (40.0, 3)}, replies={(1, 0, 0, 2, 3): 4})
+    heir = knowledge.learner(
+        Rules(), "blue", opponent="weak", settings=SETTINGS, seed=1, inherited=inherited, sources=[source]
+    )
+    record_match(knowledge, heir, 100, 2, [Afterstate(state("(step 1)"), 50.5, 2)])
+    knowledge.store_features(heir, FeatureValues({"L,{n,W}": (1 / 3, 2)}))
+    knowledge.keep_match(heir, "kept", MOVES, "terminal")
+    settings = {"kind": "sequences", "lengths": [3], "curriculum": {"expert": "random", "opponents": ["random"]}}
+    watching = knowledge.learner(Rules(), ALL_ROLES, opponent="watched", settings=settings, seed=0)
+    moves = ("(does red (put 1))", "(does blue noop)")
+    sequence = SequenceRow("red", "solo", moves, state("(step 1)"), 2, False)
+    pair = PairRow("red", state("(step 1)"), (("solo", moves),), 3.0, 2.0, 1.0, 1.0)
+    knowledge.record(watching, [MatchRow(100, 5)], LearnedRows((), [sequence], [pair]))
+
+
+def content(knowledge: Knowledge) -> list[dict[str, object]]:
+    """Everything in the store but its own numbers."""
+    return [
+        {
+            **one.origin,
+            "made": (one.version, one.created, one.sources, one.features_at),
+            "inherited": dict(knowledge.inherited(one) or {}),
+            "outcomes": one.outcomes,
+            "matches": knowledge.matches(one),
+            "afterstates": set(knowledge.afterstates(one)),
+            "rules": knowledge.rules(one),
+            "features": [row[1:] for row in knowledge.features(ids=[one.id])],
+        }
+        for one in knowledge.learners()
+    ]

@@ -1,0 +1,262 @@
+"""An export comes back whole, and a file that is no export, or a damaged one, changes nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import sqlite3
+from collections import Counter
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+import exports
+from gamelore.errors import KnowledgeError
+from gamelore.gdl.syntax import parse
+from gamelore.learning import exchange
+from gamelore.learning.exchange import export_learners, import_learners, problems
+from gamelore.learning.store.knowledge import Knowledge
+from gamelore.learning.store.schema import Afterstate
+from learning.small_stores import MOVES, SETTINGS, Rules, content, fill, fill_all, learner, record_match, state
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "knowledge.db"
+
+
+def test_an_export_comes_back_whole_and_twice_is_as_good_as_once(path: Path, tmp_path: Path) -> None:
+    with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
+        record_match(there, learner(there), 0, 1, [Afterstate(state("(step 1)", "own"), 9.0, 1)])
+        own = content(there)
+        fill(here)
+        assert export_learners(here, tmp_path / "k.json") == 1
+        assert import_learners(there, tmp_path / "k.json") == 1
+        assert content(there) == own + content(here)
+        assert import_learners(there, tmp_path / "k.json") == 0
+        assert content(there) == own + content(here)
+
+
+def test_of_two_ages_of_a_learner_the_older_one_stays(path: Path, tmp_path: Path) -> None:
+    with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
+        fill(here)
+        export_learners(here, tmp_path / "young.json")
+        import_learners(there, tmp_path / "young.json")
+        fill(here, num_matches=5)
+        export_learners(here, tmp_path / "old.json")
+        assert import_learners(there, tmp_path / "old.json") == 1
+        assert import_learners(there, tmp_path / "young.json") == 0
+        assert content(there) == content(here)
+
+
+def test_matches_that_wait_travel_with_their_learner(path: Path, tmp_path: Path) -> None:
+    with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
+        mine, theirs = fill(here, num_matches=2), fill(there, num_matches=1)
+        there.keep_match(theirs, "learned from in the other store", MOVES, "terminal")
+        here.keep_match(mine, "a", MOVES, "terminal")
+        here.keep_match(mine, "b", [], "stuck")
+        export_learners(here, tmp_path / "k.json")
+        assert import_learners(there, tmp_path / "k.json") == 1
+        assert there.trajectories(theirs) == here.trajectories(mine)
+        assert content(there) == content(here)
+        export_learners(there, tmp_path / "fewer.json")
+        here.keep_match(mine, "c", MOVES, "terminal")
+        export_learners(here, tmp_path / "k.json")
+        assert import_learners(there, tmp_path / "k.json") == 1  # one more waits, no more were learned from
+        assert import_learners(there, tmp_path / "fewer.json") == 0
+        assert content(there) == content(here)
+        old = json.loads((tmp_path / "k.json").read_text())
+        del old["learners"][0]["trajectories"]
+        (tmp_path / "k.json").write_text(json.dumps({**old, "version": 2}))
+        with Knowledge(tmp_path / "third.db") as third:
+            assert import_learners(third, tmp_path / "k.json") == 1
+            assert content(third) == content(here)
+
+
+@pytest.mark.parametrize("differs", ["in what it began with", "in a match"])
+def test_another_learner_of_the_same_name_is_refused_whole(path: Path, tmp_path: Path, differs: str) -> None:
+    with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
+        fill(here)
+        learner(here, seed=1)
+        export_learners(here, tmp_path / "k.json", [2, 1])
+        if differs == "in a match":
+            record_match(there, fill(there, num_matches=1), 0, 9, [])
+        else:
+            there.learner(Rules(), "red", opponent="weak", settings=SETTINGS, seed=7)
+        before = content(there)
+        with pytest.raises(KnowledgeError, match=r"red against weak \(seed 7\) .* import into a new store"):
+            import_learners(there, tmp_path / "k.json")
+        assert content(there) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "expected JSON, got: .*; import a file that `gamelore knowledge export` wrote"),
+        ("[]", 'expected JSON with "format": "gamelore-knowledge"'),
+        (
+            '{"format": "gamelore-knowledge", "version": 5}',
+            "expected version 4 or an older one, got 5; use the version of gamelore that wrote the file",
+        ),
+        (
+            '{"format": "gamelore-knowledge", "version": 1, "games": []}',
+            "with this error: Object missing required field `learners`",
+        ),
+        (
+            '{"format": "gamelore-knowledge", "version": 1, "games": [7]}',
+            r"Expected `object`, got `int` - at `\$.games\[0\]`",
+        ),
+        ('{"format": "gamelore-knowledge", "version": true}', "expected JSON with .format."),
+        (
+            '{"format": "gamelore-knowledge", "version": 4, "x": ' + "[" * 100_000,
+            "expected JSON, got: maximum recursion",
+        ),
+        ('{"format": "gamelore-knowledge", "version": ' + "9" * 5000 + "}", "expected JSON with .format."),
+    ],
+)
+def test_what_is_no_export_is_told(path: Path, tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "k.json").write_text(text)
+    with Knowledge(path) as knowledge, pytest.raises(KnowledgeError, match=message):
+        import_learners(knowledge, tmp_path / "k.json")
+
+
+def test_half_an_export_leaves_nothing_behind(path: Path, tmp_path: Path) -> None:
+    with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
+        fill(here)
+        export_learners(here, tmp_path / "k.json")
+        damaged = json.loads((tmp_path / "k.json").read_text())
+        damaged["learners"][0]["afterstates"][2][0] = [99]
+        (tmp_path / "k.json").write_text(json.dumps(damaged))
+        with pytest.raises(KnowledgeError, match=r"learners\[0\]: 99 is no index of the 4 facts of coins"):
+            import_learners(there, tmp_path / "k.json")
+        assert there.learners() == []
+
+
+def test_an_export_never_leaves_half_a_file(path: Path, tmp_path: Path) -> None:
+    with Knowledge(path) as knowledge:
+        fill(knowledge)
+        with pytest.raises(KnowledgeError, match="expected a file that can be written"):
+            export_learners(knowledge, path / "below a file.json")
+        with pytest.raises(KnowledgeError, match=r"expected the number of a learner in this store \(1\), got 9"):
+            export_learners(knowledge, tmp_path / "k.json", [9])
+        assert not (tmp_path / "k.json").exists()
+
+
+def test_a_file_that_is_too_large_is_neither_written_nor_read(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
+        fill(here)
+        export_learners(here, tmp_path / "k.json")
+        monkeypatch.setattr(exchange, "MOST_BYTES", (tmp_path / "k.json").stat().st_size - 1)
+        with pytest.raises(KnowledgeError, match=r"expected knowledge of at most 0 MiB, .* export fewer learners"):
+            export_learners(here, tmp_path / "again.json")
+        assert not (tmp_path / "again.json").exists()
+        with pytest.raises(KnowledgeError, match="expected a file of at most 0 MiB"):
+            import_learners(there, tmp_path / "k.json")
+
+
+def test_all_tables_come_back_and_have_no_problems(path: Path, tmp_path: Path) -> None:
+    with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
+        fill_all(here)
+        export_learners(here, tmp_path / "k.json")
+        assert import_learners(there, tmp_path / "k.json") == 3
+        assert content(there) == content(here)
+        for stored in there.learners():
+            assert there.learned(stored) == here.learned(here.find(stored.id))
+            assert there.trajectories(stored) == here.trajectories(here.find(stored.id))
+        assert list(problems(here)) == list(problems(there)) == []
+
+
+@pytest.mark.parametrize("version", range(2))
+@pytest.mark.parametrize("number", range(3))
+def test_a_changed_export_is_refused_whole_or_does_no_harm(version: int, number: int) -> None:
+    whole = exports.exports()[version]
+    one = {**whole, "learners": [whole["learners"][number]]}
+    some = islice(exports.mutants(one), 0, None, 4)
+    outcomes = Counter(map(exports.assert_import_does_no_harm, some))
+    assert outcomes["refused"] > 100
+    assert outcomes["imported"] > 10
+
+
+DAMAGES = {
+    "UPDATE learner SET settings = 'null'": "learner 1: .* Expected `object`, got `null`",
+    """UPDATE learner SET settings = '{"kind":"baseline","alpha":"a"}'""": "learner 1: Expected `float`",
+    """UPDATE learner SET settings = '{"kind":"basic"}'""": "learner 1: Invalid enum value 'basic'",
+    """UPDATE learner SET settings = '{"kind":"baseline","depth":null}'""": "learner 1: .*expected learner 1 as",
+    """UPDATE learner SET settings = '{"kind":"baseline","depth":1000000}'""": "learner 1: expected a depth from 0 to",
+    "UPDATE learner SET sources = '[5]'": "learner 1: .* got `int`",
+    """UPDATE learner SET sources = '[{"game": "x"}]'""": "learner 1: .* missing required field",
+    "UPDATE learner SET num_matches = 5": "learner 1: 3 matches instead of 5",
+    "UPDATE learner SET role = 'green'": "learner 1: green is no role of coins",
+    "UPDATE match SET reward = 'much'": "learner 1: Expected `float`, got `str`",
+    "UPDATE feature SET feature = 'L,}'": "learner 1: expected a feature",
+    "UPDATE afterstate SET state = x'01' WHERE q = 0": "learner 1: unpack requires",
+    "UPDATE afterstate SET state = 'text' WHERE q = 0": "learner 1: Expected `array`, got `str`",
+    "UPDATE afterstate SET state = x'63000000' WHERE q = 0": "learner 1: 99 is no index of the 4 facts",
+}
+"""Statements that damage a learner, and what a check says."""
+OTHER_DAMAGES = {
+    "UPDATE fact SET number = 99 WHERE number = 3": "game [0-9a-f]*: 4 facts with numbers up to 99",
+    "UPDATE game SET rules = '(role red)'": "game [0-9a-f]*: the rules of coins have the hash",
+    "UPDATE game SET rules = '(role red'": "game [0-9a-f]*: .* never closed; remedy: add",
+    """UPDATE game SET roles = '["red", "green"]'""": "the roles of coins are red, blue, not red, green",
+    "DELETE FROM learner": "3 rows of the table match have no learner",
+}
+
+
+def damaged(path: Path, statement: str) -> None:
+    with Knowledge(path) as knowledge:
+        fill(knowledge)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute(statement)
+        connection.commit()
+
+
+@pytest.mark.parametrize("statement", [*DAMAGES, *OTHER_DAMAGES])
+def test_a_check_names_what_is_wrong_in_a_store(path: Path, statement: str) -> None:
+    damaged(path, statement)
+    with Knowledge(path, writable=False) as knowledge:
+        assert re.search((DAMAGES | OTHER_DAMAGES)[statement], "\n".join(problems(knowledge)))
+
+
+@pytest.mark.parametrize("statement", DAMAGES)
+def test_a_wrong_learner_can_be_deleted(path: Path, statement: str) -> None:
+    damaged(path, statement)
+    with Knowledge(path) as knowledge:
+        with contextlib.suppress(KnowledgeError):
+            for stored in knowledge.learners():
+                knowledge.learned(stored)
+        assert [gone.number for gone in knowledge.delete([1])] == [1]
+        assert list(problems(knowledge)) == []
+        assert knowledge.learners() == []
+
+
+def test_a_check_of_a_damaged_page_says_so(path: Path) -> None:
+    with Knowledge(path) as knowledge:
+        fill(knowledge, num_matches=300)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2 : len(content) // 2 + 4096] = b"\xff" * 4096
+    path.write_bytes(content)
+    with Knowledge(path, writable=False) as knowledge:
+        assert any(line.startswith("the file is damaged: ") for line in problems(knowledge))
+
+
+def test_a_store_of_any_format_is_checked_as_it_is() -> None:
+    with Knowledge(exports.OLD.with_suffix(".db"), writable=False) as knowledge:
+        assert list(problems(knowledge)) == []
+
+
+def test_sound_knowledge_of_unusual_games_comes_back(path: Path, tmp_path: Path) -> None:
+    rules = str(parse("(init (control White)) (role white) (role Black)"))
+    game = Rules("odd", ("White", "Black"), ((0, 150), (0, 32767)), rules, parse(rules).rules_hash)
+    with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
+        here.learner(game, "White", opponent="weak", settings=SETTINGS, seed=1)
+        here.learner(replace(game, roles=("white", "black")), "black", opponent="weak", settings=SETTINGS, seed=1)
+        assert list(problems(here)) == []
+        export_learners(here, tmp_path / "k.json")
+        assert import_learners(there, tmp_path / "k.json") == 2
+        assert content(there) == content(here)
