@@ -282,6 +282,20 @@ def test_the_log_leaves_lines_out_where_there_are_too_many(monkeypatch: pytest.M
     assert [logged(), logged()] == ["(7 lines were left out) refused a message", "refused a message"]
 
 
+def test_a_flood_does_not_hide_what_happens_in_a_match(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(player_server.time, "monotonic", lambda: 100.0)
+    few = player_server.Sparing()
+    records = [logging.makeLogRecord({"msg": "refused"}) for _ in range(2 * player_server.LINES)]
+    records[1:1] = [logging.makeLogRecord({"msg": "late", "match": "m1"}) for _ in range(2 * player_server.LINES)]
+    records.append(logging.makeLogRecord({"msg": "over", "match": "m2"}))
+    shown = [record.msg for record in records if few.filter(record)]
+    assert (shown.count("refused"), shown.count("late"), shown[-1]) == (
+        player_server.LINES,
+        player_server.LINES,
+        "over",
+    )
+
+
 # from Python
 
 

@@ -237,6 +237,8 @@ def test_pages_where_they_are_allowed():
         "origin:",
         "Sec-Fetch-Site: cross-site",
         "Sec-Fetch-Site: same-site",
+        "User-Agent: Mozilla/4.0 (compatible; MSIE 6.0)\r\nContent-Type: text/plain",
+        "User-Agent: Opera/9.80\r\nContent-Type: Multipart/Form-Data; boundary=x",
         "Host: example.org",
         "Host: example.org:80",
         "Host: 127.0.0.1.example.org",
@@ -267,6 +269,8 @@ def test_pages_are_refused(field: str):
         "Host: [::1]:9147",
         "Host:",
         "Sec-Fetch-Site: none",
+        "User-Agent: curl/8.5.0\r\nContent-Type: application/x-www-form-urlencoded",
+        "User-Agent: Mozilla/5.0\r\nContent-Type: text/acl",
     ],
 )
 def test_own_names_are_taken(field: str):

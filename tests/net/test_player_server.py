@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -197,6 +198,19 @@ def test_a_slow_start_is_ready_in_time():
     played(start)
 
 
+def test_nil_is_not_repeated_when_the_match_has_begun():
+    async def start(server: PlayerServer, workers: FakeWorkers) -> None:
+        workers.hold.add("start")
+        await begun(server, 0, 0)
+        assert await server.answer("( PLAY m1 NIL )") == "nil"
+        workers.freed.set()
+        assert await server.answer("( PLAY m1 NIL )") in LEGAL
+        await soon(lambda: not server._sessions["m1"]._order.locked())
+        assert await server.answer("( PLAY m1 NIL )") == await server.answer("( PLAY m1 NIL )") != "nil"
+
+    played(start)
+
+
 @pytest.mark.parametrize("is_early", [True, False])
 def test_while_the_player_gets_ready_the_first_answer_is_legal(is_early: bool):
     async def start(server: PlayerServer, workers: FakeWorkers) -> None:
@@ -262,6 +276,37 @@ def test_a_match_without_messages_is_given_up(monkeypatch: pytest.MonkeyPatch):
         await soon(lambda: "abort" in workers.happened)
 
     played(start)
+
+
+@pytest.mark.parametrize(
+    ("startclock", "playclock", "seconds"),
+    [(0, 0, 60), (3, 2, 60), (30, 10, 300), (10, 100, 700), (600, 3600, 4200), (10, 10**7, 86_400)],
+)
+def test_the_time_until_a_match_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, startclock: int, playclock: int, seconds: float
+):
+    async def start(server: PlayerServer, workers: FakeWorkers) -> list[bool]:
+        await begun(server, startclock, playclock)
+        session, now = server._sessions["m1"], time.monotonic()
+        session.heard = now - seconds + 30
+        stale = [session.is_stale()]
+        session.heard = now - seconds
+        return [*stale, session.is_stale()]
+
+    assert played(start) == [False, True]
+
+
+def test_lines_about_a_match_are_its_own_when_it_is_steady(caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.INFO)
+
+    async def start(server: PlayerServer, workers: FakeWorkers) -> None:
+        await begun(server)
+        server._sessions["m1"]._since -= server_module.STEADY_SECONDS
+        await server.answer("( ABORT m1 )")
+
+    played(start)
+    keys = [(record.getMessage().split(",")[0], getattr(record, "match", None)) for record in caplog.records]
+    assert keys == [("match m1: begins", None), ("match m1: aborted", "m1")]
 
 
 def test_an_id_may_be_used_again():

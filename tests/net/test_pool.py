@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sqlite3
 import subprocess
@@ -26,7 +27,18 @@ from gamelore.matches.match import MatchState
 from gamelore.matches.opponents import OpponentSettings
 from gamelore.net import player_server, pool, worker
 from gamelore.net.belief import PlayerMatches
-from gamelore.net.pool import GAMES, IDLE, TEXTS, GameSeats, RunningMatch, Workers, WorkerSettings
+from gamelore.net.pool import (
+    GAMES,
+    IDLE,
+    LARGE_TEXT,
+    START_TRIES,
+    TEXTS,
+    GameSeats,
+    RunningMatch,
+    WorkerDied,
+    Workers,
+    WorkerSettings,
+)
 from gamelore.net.requests import answer as _answer
 from gamelore.net.worker import Worker
 from gamelore.players.position_graph import PositionGraph
@@ -300,6 +312,54 @@ def test_who_looks_at_new_rules_holds_nobody_up(runner, workers, monkeypatch) ->
         await asyncio.gather(looking, return_exceptions=True)
 
     runner.run(test())
+
+
+def test_a_new_short_text_does_not_wait_for_a_large_one(runner, workers, monkeypatch) -> None:
+    look = workers._look
+
+    async def looks(rules: str) -> tuple[str, GameSeats]:
+        if len(rules) >= LARGE_TEXT:
+            await asyncio.sleep(60)
+        return await look(rules)
+
+    async def test() -> None:
+        monkeypatch.setattr(workers, "_look", looks)
+        waiting = [asyncio.create_task(workers.prepare(f"(role r{i})" + " " * LARGE_TEXT)) for i in range(3)]
+        await asyncio.sleep(0)
+        assert (await asyncio.wait_for(workers.prepare(COUNTING.format(other="brief")), 20)).startswith("game-")
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+    runner.run(test())
+
+
+@pytest.mark.parametrize("num_killed", [1, START_TRIES])
+def test_processes_killed_while_they_start_are_replaced_but_not_without_end(own, caplog, num_killed) -> None:
+    async def kill_first(workers: Workers) -> None:
+        killed: set[int] = set()
+        while len(killed) < num_killed:
+            for pid in set(processes(workers)) - killed:
+                os.kill(pid, signal.SIGKILL)
+                killed.add(pid)
+            await asyncio.sleep(0.01)
+
+    async def test() -> None:
+        workers = Workers(WorkerSettings(f"{own}:Ill:how={own}", memory=1 << 30))
+        killing = asyncio.create_task(kill_first(workers))
+        try:
+            async with workers:
+                assert len(processes(workers)) == 1
+        finally:
+            await killing
+
+    if num_killed < START_TRIES:
+        asyncio.run(test())
+    else:
+        with pytest.raises(WorkerDied, match="the process died"):
+            asyncio.run(test())
+    told = [record.getMessage() for record in caplog.records]
+    assert sum("died while it started" in line for line in told) == min(num_killed, START_TRIES - 1)
 
 
 def test_rules_in_upper_case_need_no_second_look(runner, workers, monkeypatch) -> None:

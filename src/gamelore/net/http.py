@@ -9,7 +9,9 @@ would work with such programs too, but they need about 1.5 times as much time fo
 `Client` sends messages. `listen` receives messages, and limits their senders, number, size and time. A web page can
 make a browser on this machine send a POST to any local port. So `listen` refuses two kinds of messages:
 
-- Messages from a web page. The fields Origin and Sec-Fetch-Site show this, and a page cannot omit or change them.
+- Messages from a web page. The fields Origin and Sec-Fetch-Site show this, and a page cannot omit or change them. Old
+  browsers send neither with a form; their field User-Agent shows that they are browsers. The type of a form alone shows
+  nothing, because curl and Python's urllib send it by default, and many programs send another type than text/acl.
 - Messages whose field Host is no name of this machine. This prevents DNS rebinding.
 """
 
@@ -32,6 +34,8 @@ from urllib.parse import SplitResult, unquote_plus, urlsplit
 from ..errors import ProtocolError
 from ..gdl.syntax import printable
 
+BROWSERS = ("mozilla/", "opera/")  # what the names of browsers in the field User-Agent begin with
+FORMS = ("application/x-www-form-urlencoded", "multipart/form-data", "text/plain")  # types that a form may send
 CHUNK = 1 << 16  # maximum number of bytes to read at once
 BLANK = re.compile(rb"\n[ \t\r]*\n")  # the empty line at the end of a head
 MOST_REPLY = 1 << 16  # maximum number of bytes in the body of a reply
@@ -424,8 +428,7 @@ class _Listener:
             raise Refusal(
                 403, f"expected a name of this machine, got {printable(host)!r}; allow this name with --allow-host"
             )
-        site = head.fields.get("sec-fetch-site", "none")
-        if not self._limits.is_cors_allowed and ("origin" in head.fields or site != "none"):
+        if not self._limits.is_cors_allowed and _is_of_page(head.fields):
             raise Refusal(
                 403, "expected a message from a game manager, got one from a web page; allow web pages with --cors"
             )
@@ -490,3 +493,11 @@ class _Listener:
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
+
+
+def _is_of_page(fields: Mapping[str, str]) -> bool:
+    """Return whether a web page made a browser send a message with these fields."""
+    if "origin" in fields or fields.get("sec-fetch-site", "none") != "none":
+        return True
+    is_browser = fields.get("user-agent", "").lower().startswith(BROWSERS)
+    return is_browser and fields.get("content-type", "").lower().startswith(FORMS)

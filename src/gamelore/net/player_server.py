@@ -18,7 +18,7 @@ import logging
 import signal
 import sys
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -40,12 +40,15 @@ PORT = 9147
 MEMORY = 4 << 30  # default bytes for each worker process
 QUOTA = 4 << 30  # default bytes of the knowledge store
 CONNECTIONS = 4  # minimum number of allowed connections for each match
-LINES = 20  # maximum number of log lines in a second
+LINES = 20  # maximum number of log lines in a second, about each match and about everything else
+STEADY_SECONDS = 1.0  # age from which a match has a limit of log lines of its own
 STOP_SECONDS = BUSY_SECONDS + 5.0  # time to write a match to disk, even if the store is busy; STOP has no clock
-# The server gives up a match if no message arrives for STALE_CLOCKS times the longer one of the match's two clocks, and
-# for at least STALE_LEAST seconds.
+# The server gives up a match if no message arrives for STALE_CLOCKS times the longer one of the match's two clocks.
+# This time is at least STALE_LEAST seconds, at most STALE_MOST seconds longer than the clock, and at most STALE_DAY.
 STALE_CLOCKS = 10
 STALE_LEAST = 60.0
+STALE_MOST = 600.0
+STALE_DAY = 86_400.0
 MOST_ENDED = 1000  # maximum number of remembered ids of ended matches
 MOST_WAITING = 8  # maximum number of messages of a match that wait for a reply at the same time
 MOST_TOLD = 10_000_000  # maximum total size of the joint moves of a match, which are kept until its end
@@ -133,14 +136,14 @@ class PlayerServer:
         """Give up the matches whose hosts have gone. Return the running matches."""
         for session in list(self._sessions.values()):
             if session.is_stale():
-                log.warning("match %s: given up, because no message came for a long time", session.name)
+                session.tell(logging.WARNING, "given up, because no message came for a long time")
                 self._forget(session)
         return self._sessions
 
     async def _preview(self, preview: messages.Preview, arrived: float) -> str:
         if len(self._running()) + len(self._previews) >= self.most_matches:
             return BUSY
-        looking = self._spawn(_attempt("preview", self._workers.prepare, preview.rules))
+        looking = self._spawn(_attempt(log.log, "preview", self._workers.prepare, preview.rules))
         self._previews.add(looking)
         looking.add_done_callback(self._previews.discard)
         await asyncio.wait({looking}, timeout=left(arrived + answer_time(preview.clock, self.margin)))
@@ -171,19 +174,19 @@ class PlayerServer:
         """Start the match in a worker. If it cannot be played, forget the match and return None."""
         start = session.start
         settings = start.match, start.role, start.rules, session.open
-        running = await _attempt(f"match {session.name}: it cannot be played", self._workers.start, *settings)
+        running = await _attempt(session.tell, "it cannot be played", self._workers.start, *settings)
         if running is None:
             self._let_go(session)
         else:
             role, clocks = printable(start.role), (start.startclock, start.playclock)
-            log.info("match %s: begins, the role is %s, the clocks are %d and %d s", session.name, role, *clocks)
+            session.tell(logging.INFO, "begins, the role is %s, the clocks are %d and %d s", role, *clocks)
         return running
 
     async def _follow(self, session: _Session, followers: Workers) -> RunningMatch | None:
         """Start the match in a follower; return None if this fails."""
         start = session.start
         settings = start.match, start.role, start.rules, session.open
-        return await _attempt(f"match {session.name}: it cannot be followed", followers.start, *settings)
+        return await _attempt(session.tell, "it cannot be followed", followers.start, *settings)
 
     async def _play(self, session: _Session, moves: Moves, arrived: float) -> str:
         if session.stopping is not None:
@@ -193,21 +196,21 @@ class PlayerServer:
         turn = session.turn
         if turn is None or turn.reply.done() or turn.moves != moves:
             if not session.takes(moves):
-                log.warning("match %s: given up, because it has more turns than any match", session.name)
+                session.tell(logging.WARNING, "given up, because it has more turns than any match")
                 self._forget(session)
                 return BUSY
             turn = session.ask(moves)
             if session.following is not None:
                 turn.following = self._spawn(
-                    _attempt(f"match {session.name}: a turn could not be followed", session.follow, turn)
+                    _attempt(session.tell, "a turn could not be followed", session.follow, turn)
                 )
             until = arrived + messages.thinking_time(clock, self.margin)
-            self._spawn(_attempt(f"match {session.name}: the player made no move", session.play, turn, until))
+            self._spawn(_attempt(session.tell, "the player made no move", session.play, turn, until))
         elif session.is_crowded:
             return BUSY
         await session.wait(turn.reply, arrived + answer_time(clock, self.margin))
         if not turn.reply.done():
-            log.warning("match %s: the player is late, the server answers %s", session.name, printable(turn.decide()))
+            session.tell(logging.WARNING, "the player is late, the server answers %s", printable(turn.decide()))
         return turn.decide()
 
     async def _stop(self, session: _Session, moves: Moves, arrived: float) -> str:
@@ -226,7 +229,7 @@ class PlayerServer:
         """End a match and write it to disk. Return False if an error prevented this."""
         try:
             is_over = await _attempt(
-                f"match {session.name}: it is lost, because an error occurred at its end", session.stop, moves
+                session.tell, "it is lost, because an error occurred at its end", session.stop, moves
             )
         finally:
             self._let_go(session)
@@ -235,7 +238,7 @@ class PlayerServer:
         return bool(is_over)
 
     def _abort(self, session: _Session) -> str:
-        log.info("match %s: aborted", session.name)
+        session.tell(logging.INFO, "aborted")
         self._forget(session)
         return ABORTED
 
@@ -249,7 +252,7 @@ class PlayerServer:
         self._remember(session.key)
         session.begun.cancel()
         if session.stopping is None:
-            self._spawn(_attempt(f"match {session.name}: it could not be aborted", session.abort))
+            self._spawn(_attempt(session.tell, "it could not be aborted", session.abort))
 
     def _let_go(self, session: _Session) -> None:
         if self._sessions.get(session.key) is session:
@@ -275,8 +278,8 @@ def _result(task: asyncio.Task[T] | asyncio.Task[T | None]) -> T | None:
     return None if task.cancelled() else task.result()
 
 
-async def _attempt(what: str, work: Callable[..., Awaitable[T]], *given: Any) -> T | None:
-    """Return the result of `work`. If it raises an error, log the error and return None.
+async def _attempt(tell: Callable[..., None], what: str, work: Callable[..., Awaitable[T]], *given: Any) -> T | None:
+    """Return the result of `work`. If it raises an error, log the error with `tell` and return None.
 
     The log has a traceback for every error except GameloreError, because other errors are bugs.
     """
@@ -284,7 +287,7 @@ async def _attempt(what: str, work: Callable[..., Awaitable[T]], *given: Any) ->
         return await work(*given)
     except Exception as error:
         trace = None if isinstance(error, GameloreError) else error
-        log.warning("%s: %s", what, printable(str(error)), exc_info=trace)
+        tell(logging.WARNING, "%s: %s", what, printable(str(error)), exc_info=trace)
         return None
 
 
@@ -324,7 +327,7 @@ class _Session:
         self.key = key
         self.start = start
         self.name = printable(start.match)
-        self.heard = time.monotonic()
+        self.heard = self._since = time.monotonic()
         self.turn: _Turn | None = None  # the last turn
         self.stopping: asyncio.Task[bool] | None = None
         self._opening: tuple[str, ...] = ()
@@ -335,6 +338,11 @@ class _Session:
         self._followed = -1  # ply of the last turn in the follower
         self._following_order = asyncio.Lock()
 
+    def tell(self, level: int, text: str, *given: object, **options: Any) -> None:
+        """Log a line about the match. The line of a match that has just begun may be left out, see `Sparing`."""
+        extra = {"match": self.key} if time.monotonic() - self._since >= STEADY_SECONDS else None
+        log.log(level, f"match %s: {text}", self.name, *given, extra=extra, **options)
+
     def open(self, legal: tuple[str, ...]) -> None:
         """Store the legal moves of the first turn, which arrive before the player is ready."""
         self._opening = legal
@@ -344,7 +352,8 @@ class _Session:
     def is_stale(self) -> bool:
         """Return whether the last message is so old that the host has probably gone."""
         clock = max(self.start.startclock, self.start.playclock)
-        return left(self.heard + max(STALE_LEAST, STALE_CLOCKS * clock)) == 0
+        seconds = max(STALE_LEAST, min(STALE_CLOCKS * clock, clock + STALE_MOST, STALE_DAY))
+        return left(self.heard + seconds) == 0
 
     def is_same(self, start: Start) -> bool:
         """Return whether this START repeats the START of this match. A player has only one role in a match."""
@@ -371,12 +380,12 @@ class _Session:
     def ask(self, moves: Moves) -> _Turn:
         """Return a new turn.
 
-        If the message may repeat the PLAY message of the last turn, the preliminary reply of the new turn is the reply
-        of the last turn.
+        If the message may repeat the PLAY message of the last turn, the preliminary reply of the new turn is the move
+        with which the server replied then.
         """
         self.decide()  # a turn without a reply is older than this message
         last, turn = self.turn, _Turn(moves)
-        if last is not None and last.moves == moves:
+        if last is not None and last.moves == moves and last.reply.result() != NIL:
             turn.legal = (last.reply.result(),)
         elif moves is None:
             turn.legal = self._opening
@@ -408,7 +417,7 @@ class _Session:
                 return
             advanced = await followed.advance(turn.moves)
         is_repeated, self._followed = advanced.ply == self._followed, advanced.ply
-        if advanced.legal and not (is_repeated and turn.legal and turn.legal != (NIL,)):
+        if advanced.legal and not (is_repeated and turn.legal):
             turn.legal = advanced.legal
             if len(turn.legal) == 1:
                 turn.decide()
@@ -422,7 +431,7 @@ class _Session:
 
     async def _play(self, running: RunningMatch, turn: _Turn, until: float) -> None:
         advanced = await running.advance(turn.moves)
-        if advanced.ply == self._answered[0]:
+        if advanced.ply == self._answered[0] and self._answered[1] != NIL:
             turn.decide(self._answered[1])
             return
         turn.legal = advanced.legal
@@ -452,7 +461,7 @@ class _Session:
         goals = " ".join("?" if goal is None else str(goal) for goal in ended.goals)
         missed = ", at least one turn was missed" if ended.is_desynchronised else ""
         learned = ", the player learned from it" if ended.is_learned else ""
-        log.info("match %s: over (%s), goals %s%s%s", self.name, ended.end or "stopped", goals, missed, learned)
+        self.tell(logging.INFO, "over (%s), goals %s%s%s", ended.end or "stopped", goals, missed, learned)
         return True
 
     async def abort(self) -> None:
@@ -549,22 +558,32 @@ def log_to_stderr(level: int = logging.INFO) -> None:
 
 
 class Sparing(logging.Filter):
-    """Log filter that passes at most `LINES` lines a second, so that senders of messages cannot fill a disk."""
+    """Log filter that passes at most `LINES` lines a second about each running match, and about everything else.
+
+    So senders of messages can neither fill a disk nor hide what happens in the matches of others. Lines about a match
+    have its key as the attribute `match`, from STEADY_SECONDS after its begin. The number of these matches is limited.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self._second = 0
-        self._num_lines = 0
+        self._num_lines: Counter[str] = Counter()
+        self._num_left_out = 0
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether to log this line. The first line after a gap gets the number of lines that were left out."""
         second = int(time.monotonic())
         if second != self._second:
-            if self._num_lines > LINES:
-                record.msg = f"({self._num_lines - LINES} lines were left out) {record.msg}"
-            self._second, self._num_lines = second, 0
-        self._num_lines += 1
-        return self._num_lines <= LINES
+            self._second = second
+            self._num_lines.clear()
+            if self._num_left_out:
+                record.msg = f"({self._num_left_out} lines were left out) {record.msg}"
+                self._num_left_out = 0
+        match = getattr(record, "match", "")
+        self._num_lines[match] += 1
+        passes = self._num_lines[match] <= LINES
+        self._num_left_out += not passes
+        return passes
 
 
 def spec(player: str | type[Player]) -> str:

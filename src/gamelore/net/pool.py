@@ -47,10 +47,12 @@ OVER_SECONDS = 2.0  # time limit to finish a choice for a match that is over
 BUSY_MACHINE = 4  # factor from the time limit to prepare a game to its limit of elapsed time: others use the processor
 END_SECONDS = 3.0  # time limit for a process to end by itself after its input is closed
 TRIES = 2  # a running match is given up when a request of it has killed this many processes
+START_TRIES = 3  # number of processes that may die one after the other while they start
 ALL_TRIES = 6  # as TRIES, but counting also processes that another match may have killed
 IDLE = 3  # number of processes to keep that have no match
 GAMES = 100  # number of games to remember
 TEXTS = 500  # number of texts of rules for which the game is remembered
+LARGE_TEXT = 100_000  # number of characters from which a new text waits apart from shorter ones
 NEW_TEXT = 1_000_000  # maximum total characters of the rules of new games that are sent to a process
 
 Opening: TypeAlias = Callable[[tuple[str, ...]], None]
@@ -413,7 +415,7 @@ class Workers:
         self.settings = settings
         self.is_lasting = False
         self._spare: WorkerProcess | None = None
-        self._looking = asyncio.Lock()
+        self._looking, self._looking_at_large = asyncio.Lock(), asyncio.Lock()
         self._games: OrderedDict[str, GameSeats] = OrderedDict()
         self._keys: OrderedDict[str, str] = OrderedDict()  # hash of a text of rules -> key of its game
         self._processes: set[WorkerProcess] = set()
@@ -497,12 +499,14 @@ class Workers:
     async def _recognised(self, rules: str) -> GameSeats:
         """Return the game of these rules.
 
-        Two new texts may be the same game, so only one new text is examined at a time. Texts that differ only in upper
-        and lower case are the same game, and need not wait until the spare process is ready to examine them.
+        Two new texts may be the same game, so only one new text is examined at a time. Large texts take long, so short
+        ones do not wait for them; a large and a short text of one new game that come at the same time are two games.
+        Texts that differ only in upper and lower case are the same game, and need not wait
+        until the spare process is ready to examine them.
         """
         digest = hashlib.sha256(rules.lower().encode()).hexdigest()
         if self._keys.get(digest) not in self._games:
-            async with self._looking:
+            async with self._looking_at_large if len(rules) >= LARGE_TEXT else self._looking:
                 if self._keys.get(digest) not in self._games:
                     self._keys[digest], game = await self._look(rules)
                     self._games.setdefault(self._keys[digest], game)
@@ -521,6 +525,8 @@ class Workers:
         new_games = self._new_games()
         seconds = min(LOOK_SECONDS, self.settings.prepare_seconds)
         process = await self._take_spare()
+        if len(rules) >= LARGE_TEXT:
+            self._refill()  # for the texts that come in the meantime
         try:
             recognised = await process.ask("recognise", seconds, rules=rules, new_games=new_games)
         finally:
@@ -554,13 +560,23 @@ class Workers:
         return process
 
     async def _take_spare(self) -> WorkerProcess:
-        """Remove the spare process from the pool and return it, as soon as it has created the player."""
-        self._refill()
-        process, self._spare = self._spare, None
-        if process is None:
-            raise GameloreError("expected open workers, got closed workers; use workers only within `async with`")
-        self.is_lasting = await process.answer(process.hello)
-        return process
+        """Remove the spare process from the pool and return it, as soon as it has created the player.
+
+        Start another process if it dies before, but not more than START_TRIES in all.
+        """
+        for tries_left in reversed(range(START_TRIES)):
+            self._refill()
+            process, self._spare = self._spare, None
+            if process is None:
+                raise GameloreError("expected open workers, got closed workers; use workers only within `async with`")
+            try:
+                self.is_lasting = await process.answer(process.hello)
+                return process
+            except WorkerDied as died:
+                if not tries_left:
+                    raise
+                log.warning("a process died while it started, so another one is started: %s", died)
+        raise AssertionError("not reached")
 
     def _give_back(self, process: WorkerProcess) -> None:
         """Make an idle process the spare process again. End it if it is busy or if there is another spare process."""
@@ -700,7 +716,8 @@ class RunningMatch:
                 self._is_over |= is_enough and until == inf
                 if is_enough or time.monotonic() >= until:
                     raise
-                log.warning("match %s continues in another process: %s", printable(self.id), died)
+                about = {"match": self.id.lower()}  # see `player_server.Sparing`
+                log.warning("match %s continues in another process: %s", printable(self.id), died, extra=about)
 
     async def _seated(self) -> WorkerProcess:
         """Return the process in which the match runs. If it has died, start the match in another process."""
