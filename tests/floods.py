@@ -30,6 +30,7 @@ FLOODS: dict[str, Callable[[int, str], str]] = {
         "(<= (p ?x) " + "(or (and " * 90 + end.join(f"(q ?v{i})" for i in range(n)) + "))" * 90 + ")"
     ),
     "empty branches": lambda n, end: f"(<= (p ?x) {end.join(f'(q ?v{i}) (or)' for i in range(n))})",
+    "branches of nothing": lambda n, end: f"(<= (p ?x) {end.join(f'(q ?v{i}) (or (or) (or))' for i in range(n))})",
     "deep conjunctions": lambda n, end: (
         f"(<= (p ?x) {'(and ' * 150}{end.join(f'(q ?v{i})' for i in range(n))}{')' * 151}"
     ),

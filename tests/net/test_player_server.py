@@ -198,7 +198,10 @@ def test_a_slow_start_is_ready_in_time():
     played(start)
 
 
-def test_nil_is_not_repeated_when_the_match_has_begun():
+def test_nil_is_not_repeated_when_the_match_has_begun(monkeypatch: pytest.MonkeyPatch):
+    times = iter([0.01, 0.01])  # for START and the first PLAY
+    monkeypatch.setattr(server_module, "answer_time", lambda clock, margin: next(times, PATIENCE))
+
     async def start(server: PlayerServer, workers: FakeWorkers) -> None:
         workers.hold.add("start")
         await begun(server, 0, 0)
@@ -296,8 +299,11 @@ def test_the_time_until_a_match_is_given_up(
     assert played(start) == [False, True]
 
 
-def test_lines_about_a_match_are_its_own_when_it_is_steady(caplog: pytest.LogCaptureFixture):
+def test_lines_about_a_match_are_its_own_when_it_is_steady(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
     caplog.set_level(logging.INFO)
+    monkeypatch.setattr(server_module, "STEADY_SECONDS", 1000.0)
 
     async def start(server: PlayerServer, workers: FakeWorkers) -> None:
         await begun(server)

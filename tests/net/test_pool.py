@@ -326,7 +326,7 @@ def test_a_new_short_text_does_not_wait_for_a_large_one(runner, workers, monkeyp
         monkeypatch.setattr(workers, "_look", looks)
         waiting = [asyncio.create_task(workers.prepare(f"(role r{i})" + " " * LARGE_TEXT)) for i in range(3)]
         await asyncio.sleep(0)
-        assert (await asyncio.wait_for(workers.prepare(COUNTING.format(other="brief")), 20)).startswith("game-")
+        assert (await asyncio.wait_for(workers.prepare(COUNTING.format(other="brief")), 100)).startswith("game-")
         for task in waiting:
             task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)

@@ -94,7 +94,7 @@ def joint_moves(game: Game, states: States) -> tuple[NDArray[np.int64], NDArray[
     legal = game.legal(states)
     starts, counts = legal.by_role(game.num_roles)
     products = legal.num_joint(game.num_roles)
-    most = MOST_JOINT_BYTES // (4 * game.num_roles + 3 * 8)
+    most = MOST_JOINT_BYTES // (4 * game.num_roles + 8 * 8)  # an action for each role, and up to eight other numbers
     if (total := sum(products.tolist())) > most:
         raise GameloreError(
             f"expected at most {most:,} joint moves in the positions of one depth, got {total:,}; {game.name} is too "

@@ -415,6 +415,7 @@ def import_(
 @console.command(knowledge_app, "check", "knowledge check", "knowledge check --knowledge other.db --json")
 def check(knowledge: KnowledgeFile = None, json: Json = False) -> None:
     """Check the whole store: its file, its games and its learners. Exit with 1 if something is wrong."""
+    from ..gdl.syntax import printable
     from ..learning.exchange import problems
     from ..learning.store.knowledge import Knowledge
 
@@ -423,7 +424,7 @@ def check(knowledge: KnowledgeFile = None, json: Json = False) -> None:
         for problem in problems(store):
             wrong.append(problem)
             if not json:
-                typer.echo(f"{store.path}: {problem}")
+                typer.echo(f"{store.path}: {printable(problem, 1000)}")
     if json:
         console.emit({"knowledge": str(store.path), "problems": wrong})
     else:
@@ -447,6 +448,7 @@ def delete(
     json: Json = False,
 ) -> None:
     """Delete learners with all that they learned. There is no way back, except from an export."""
+    from ..gdl.syntax import printable
     from ..learning.store.knowledge import Knowledge
 
     with Knowledge(knowledge, create=False) as store:
@@ -457,4 +459,4 @@ def delete(
     for learner in deleted:
         about = f"{learner.game}, {learner.role} against {learner.opponent}, seed {learner.seed}"
         matches = console.counted(learner.num_matches, "match", "matches")
-        console.say(f"deleted learner {learner.number}: {about}, after {matches}")
+        console.say(f"deleted learner {learner.number}: {printable(about)}, after {matches}")

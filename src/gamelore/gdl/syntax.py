@@ -541,13 +541,13 @@ class _Binding:
         self.rule = rule
         self.binds = binds
         self.by_branch: dict[int, frozenset[str]] = {}  # identity of a branch of an `or` -> variables that it binds
-
-    @cached_property
-    def variables(self) -> frozenset[str]:
-        return frozenset(variable.name for variable in term_variables(*sentences(self.rule)))
+        self.everything: frozenset[str] | None = None  # the variables that an `or` without branches binds
 
     def by_all(self, parts: Iterable[Condition]) -> frozenset[str]:
-        return frozenset[str]().union(*map(self.by, parts))
+        bound = list(map(self.by, parts))
+        if self.everything is not None and any(names is self.everything for names in bound):
+            return self.everything
+        return frozenset[str]().union(*bound)
 
     def by(self, condition: Condition) -> frozenset[str]:
         match condition:
@@ -555,12 +555,17 @@ class _Binding:
                 return frozenset(variable.name for variable in term_variables(condition))
             case And(parts):
                 return self.by_all(parts)
+            case Or([]):
+                if self.everything is None:
+                    self.everything = frozenset(variable.name for variable in term_variables(*sentences(self.rule)))
+                return self.everything
             case Or([branch]):
                 return self.by(branch)
             case Or(branches):
                 self.by_branch.update((id(branch), self.by(branch)) for branch in branches)
                 bound = [self.by_branch[id(branch)] for branch in branches]
-                return frozenset.intersection(*bound) if bound else self.variables
+                some = [names for names in bound if names is not self.everything]
+                return frozenset.intersection(*some) if some else bound[0]
         return frozenset()
 
 
@@ -577,7 +582,7 @@ def _in_context(parts: Sequence[Condition], here: Scope, binding: _Binding) -> I
                 yield from _in_context(inner_parts, here, binding)
             case Or(branches):
                 for branch in branches:
-                    inside = Scope(binding.by_branch.get(id(branch), frozenset()), here)
+                    inside = Scope(binding.by_branch[id(branch)], here)
                     yield from _in_context((branch,), inside, binding)
 
 

@@ -15,8 +15,8 @@ The JSON has the knowledge of learners for other machines, for archives and for 
                    "pairs": [[role, [fact ..], [[kind, [move ..]] ..], comments, agreements, tries, successes]
                              ..]} ..]}
 
-Versions 1, 2 and 3 can still be read. They had no sequences and pairs, no trajectories, and no replies. A file without
-replies leaves those of a stored learner as they are.
+Versions 1, 2 and 3 can still be read. Version 2 added sequences and pairs, version 3 trajectories, version 4 replies. A
+file without replies leaves those of a stored learner as they are.
 
 The structs of this module are the schema of the file. A whole file is checked against it, and against the rules of its
 games, before anything is stored. `problems` checks the learners of a store in the same way.
@@ -71,8 +71,8 @@ from .td.initial_values import LearnerSettings, Symmetric
 
 FORMAT_NAME = "gamelore-knowledge"
 VERSION = 4
-MOST_BYTES = 2**30
-"""Maximum size of a file. Checking a file can need twelve times its size of memory."""
+MOST_BYTES = 2**28
+"""Maximum size of a file. Checking a file can need about twenty times its size of memory."""
 MOST_SETTING_LEVELS = 8
 """Maximum depth of the settings of a learner."""
 
@@ -107,7 +107,7 @@ class _Value(_Row):
 
 class _Trajectory(_Row):
     match: Line
-    moves: list[list[Line]]
+    moves: list[Annotated[list[Line], Meta(min_length=1)]]
     end: Literal["terminal", "stuck", "cap"]
 
 
@@ -178,7 +178,7 @@ class _Learner(Struct):
     features: list[_Value]
     features_at: Small
     trajectories: list[_Trajectory] = []
-    replies: list[list[Small]] | None = None
+    replies: list[Annotated[list[Small], Meta(min_length=7, max_length=7)]] | None = None
     sequences: list[_Sequence] = []
     pairs: list[_Pair] = []
 
@@ -584,7 +584,7 @@ def _damages(connection: sqlite3.Connection) -> Iterator[str]:
     """Yield the damages that SQLite itself finds."""
     for (finding,) in connection.execute("PRAGMA quick_check(10)"):
         if finding != "ok":
-            yield f"the file is damaged: {finding}"
+            yield f"the file is damaged: {'; '.join(str(finding).splitlines())}"
     orphans = Counter(table for table, *_ in connection.execute("PRAGMA main.foreign_key_check"))
     for table, number in orphans.items():
         yield f"{number} rows of the table {table} have no learner or no game"

@@ -550,7 +550,7 @@ def serve(
 
 
 def log_to_stderr(level: int = logging.INFO) -> None:
-    """Log to standard error, at most LINES lines a second."""
+    """Log to standard error. The number of lines is limited, see `Sparing`."""
     handler = logging.StreamHandler()
     handler.addFilter(Sparing())
     logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S", handlers=[handler], force=True)
@@ -561,7 +561,8 @@ class Sparing(logging.Filter):
     """Log filter that passes at most `LINES` lines a second about each running match, and about everything else.
 
     So senders of messages can neither fill a disk nor hide what happens in the matches of others. Lines about a match
-    have its key as the attribute `match`, from STEADY_SECONDS after its begin. The number of these matches is limited.
+    have its key as the attribute `match`; those of `_Session.tell` only from STEADY_SECONDS after its begin, because
+    messages can begin and end many matches in a second.
     """
 
     def __init__(self) -> None:

@@ -500,8 +500,8 @@ class Workers:
         """Return the game of these rules.
 
         Two new texts may be the same game, so only one new text is examined at a time. Large texts take long, so short
-        ones do not wait for them; a large and a short text of one new game that come at the same time are two games.
-        Texts that differ only in upper and lower case are the same game, and need not wait
+        ones do not wait for them. If a large and a short text of one new game come at the same time, they are taken for
+        different games. Texts that differ only in upper and lower case are the same game, and need not wait
         until the spare process is ready to examine them.
         """
         digest = hashlib.sha256(rules.lower().encode()).hexdigest()
@@ -582,10 +582,12 @@ class Workers:
         """Make an idle process the spare process again. End it if it is busy or if there is another spare process."""
         if not process.is_idle:
             process.kill("nobody waits for the answer of the process")
-        elif self._spare is not None:
+        elif self._spare is not None and self._spare.hello.reply.done():
             process.end()
         else:
-            self._spare = process
+            starting, self._spare = self._spare, process
+            if starting is not None:
+                starting.end()
         self._refill()
 
     def _refill(self) -> None:

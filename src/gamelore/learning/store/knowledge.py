@@ -211,7 +211,7 @@ class Knowledge(StoreFile):
         try:
             decoded = {key: msgspec.json.decode(str(values[key])) for key in ("settings", "sources", "outcomes")}
             learner = msgspec.convert(values | decoded, StoredLearner)
-            int(learner.settings.get("depth", 0))
+            int(learner.depth)
         except (msgspec.MsgspecError, RecursionError, TypeError, ValueError) as error:
             raise KnowledgeError(
                 f"{self.path}: expected learner {row[0]} as gamelore stores it, got: {error}; remove it (gamelore "
