@@ -22,7 +22,6 @@ from gamelore.analysis.parts import Parts, conjuncts, parts
 from gamelore.errors import GameloreError
 from gamelore.gdl.syntax import parse
 from gamelore.lab.duel import sealed_games
-from gamelore.learning.sources import rules_hash
 
 COLUMNS = ("sheet", "roles", "kind", "parts", "facts", "tied", "clock facts", "irrelevant", "seconds")
 
@@ -56,7 +55,7 @@ def main(folder: Annotated[Path, typer.Argument(help="folder of rulesheets, NAME
     analysed = shown = 0
     for sheet in sorted(folder.glob("*.kif")):
         try:
-            if rules_hash(parse(sheet.read_text(encoding="utf-8", errors="replace"), sheet)) in sealed_games():
+            if parse(sheet.read_text(encoding="utf-8", errors="replace"), sheet).rules_hash in sealed_games():
                 continue
             cells = row(sheet)
         except GameloreError:

@@ -494,21 +494,13 @@ def named_terms(rule: Rule) -> Iterator[Constant | Function]:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Names of variables that are bound in a part of a body: `names`, and those of the scope around it.
-
-    `name in scope` looks up a name. The names are not copied into inner scopes, of which a rule may have thousands.
-    """
+    """Names of variables that are bound in a part of a body: `names`, and those of the scope around it."""
 
     names: frozenset[str]
     around: Scope | None = None
 
     def __contains__(self, name: object) -> bool:
-        scope: Scope | None = self
-        while scope is not None:
-            if name in scope.names:
-                return True
-            scope = scope.around
-        return False
+        return name in self.names or (self.around is not None and name in self.around)
 
 
 class InContext(NamedTuple):
@@ -541,7 +533,7 @@ class _Binding:
         self.rule = rule
         self.binds = binds
         self.by_branch: dict[int, frozenset[str]] = {}  # identity of a branch of an `or` -> variables that it binds
-        self.everything: frozenset[str] | None = None  # the variables that an `or` without branches binds
+        self.everything: frozenset[str] | None = None  # what an `or` without branches binds
 
     def by_all(self, parts: Iterable[Condition]) -> frozenset[str]:
         bound = list(map(self.by, parts))
