@@ -149,8 +149,7 @@ def text(folder: Path) -> str:
 
 def rules_hash(path: Path) -> str:
     """Return `Game.rules_hash` of a sheet, without making a game of it."""
-    sheet = parse(path.read_text(encoding="utf-8", errors="replace"), path)
-    return hashlib.sha256(str(sheet).lower().encode()).hexdigest()
+    return parse(path.read_text(encoding="utf-8", errors="replace"), path).rules_hash
 
 
 def main(folder: str, option: str = "") -> None:

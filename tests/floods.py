@@ -26,17 +26,11 @@ FLOODS: dict[str, Callable[[int, str], str]] = {
     "unsafe with an or": lambda n, end: f"(<= (p ?x) {end.join(f'(or (distinct ?v{i} a))' for i in range(n))})",
     "conditions": lambda n, end: f"(<= (p ?x) {end.join(f'(q ?v{i})' for i in range(n))})",
     "branches": lambda n, end: f"(<= (p ?x) (or {end.join(f'(q ?v{i})' for i in range(n))}))",
-    "deep branches": lambda n, end: (
-        "(<= (p ?x) " + "(or (and " * 90 + end.join(f"(q ?v{i})" for i in range(n)) + "))" * 90 + ")"
-    ),
+    "deep branches": lambda n, end: _nested("(or (and ", n, end, 90, "))"),
     "empty branches": lambda n, end: f"(<= (p ?x) {end.join(f'(q ?v{i}) (or)' for i in range(n))})",
     "branches of nothing": lambda n, end: f"(<= (p ?x) {end.join(f'(q ?v{i}) (or (or) (or))' for i in range(n))})",
-    "deep conjunctions": lambda n, end: (
-        f"(<= (p ?x) {'(and ' * 150}{end.join(f'(q ?v{i})' for i in range(n))}{')' * 151}"
-    ),
-    "two branches": lambda n, end: (
-        "(<= (p ?x) " + "(or (q ?x) (and " * 60 + end.join(f"(q ?v{i})" for i in range(n)) + "))" * 60 + ")"
-    ),
+    "deep conjunctions": lambda n, end: _nested("(and ", n, end, 150, ")"),
+    "two branches": lambda n, end: _nested("(or (q ?x) (and ", n, end, 60, "))"),
     "not of or": lambda n, end: f"(<= (p ?x) {end.join(f'(not (or (q ?v{i})))' for i in range(n))})",
     "recursion with terms": lambda n, end: f"(<= (p ?y) {end.join(f'(p (s ?x{i}))' for i in range(n))})",
     "wide recursion": lambda n, end: (
@@ -50,6 +44,11 @@ FLOODS: dict[str, Callable[[int, str], str]] = {
     "deep terms": lambda n, end: end.join("(f " + "(s " * 190 + "a" + ")" * 190 + ")" for i in range(n // 20)),
     "parenthesised": lambda n, end: end.join(f"(<= (p{i}) (q{i}) (r (c{i})))" for i in range(n)),
 }
+
+
+def _nested(opening: str, size: int, end: str, depth: int, closing: str) -> str:
+    """Return a rule with many conditions inside many others."""
+    return f"(<= (p ?x) {opening * depth}{end.join(f'(q ?v{i})' for i in range(size))}{closing * depth})"
 
 
 def _spelling(number: int) -> str:

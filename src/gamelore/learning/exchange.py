@@ -51,6 +51,7 @@ from .sources import Sources
 from .store.features import canonical_text, checked_reply
 from .store.knowledge import (
     INHERITED,
+    LISTS,
     FactNumbers,
     FeatureTable,
     Knowledge,
@@ -256,9 +257,6 @@ def _exported_game(connection: sqlite3.Connection, rules_hash: str) -> dict[str,
     return {"rules_hash": rules_hash, "name": name, "roles": json.loads(roles), "rules": rules, "facts": texts}
 
 
-_TABLES = ("inherited", "matches", "afterstates", "features", "replies", "sequences")
-
-
 def _exported_learner(connection: sqlite3.Connection, learner: StoredLearner) -> dict[str, Any]:
     """Return a learner in the form in which it is exported."""
     about = ("role", "opponent", "settings", "seed", "created", "sources", "outcomes", "features_at")
@@ -267,7 +265,7 @@ def _exported_learner(connection: sqlite3.Connection, learner: StoredLearner) ->
         "game": learner.rules_hash,
         "gamelore": learner.version,
         **{key: getattr(learner, key) for key in about},
-        **{name: list(map(_plain, stored_rows(connection, name, learner.id))) for name in _TABLES},
+        **{name: list(map(_plain, stored_rows(connection, name, learner.id))) for name in LISTS},
         "trajectories": [kept[1:] for kept in get_trajectories(connection, learner.id)],
         "pairs": [[*cells[:2], branches, *cells[2:]] for cells, branches in pairs],
     }
@@ -584,13 +582,14 @@ def _damages(connection: sqlite3.Connection) -> Iterator[str]:
     """Yield the damages that SQLite itself finds."""
     for (finding,) in connection.execute("PRAGMA quick_check(10)"):
         if finding != "ok":
-            yield f"the file is damaged: {'; '.join(str(finding).splitlines())}"
+            yield f"the file is damaged: {_in_a_line(finding)}"
     orphans = Counter(table for table, *_ in connection.execute("PRAGMA main.foreign_key_check"))
     for table, number in orphans.items():
         yield f"{number} rows of the table {table} have no learner or no game"
 
 
-def _in_a_line(error: BaseException) -> str:
+def _in_a_line(error: object) -> str:
+    """Return the text of an error, which may have several lines, as one line."""
     return "; ".join(map(str.strip, str(error).splitlines()))
 
 

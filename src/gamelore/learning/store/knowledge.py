@@ -651,7 +651,7 @@ def _where(selection: Selection) -> tuple[str, list[object]]:
 
 OWN, INHERITED = 0, 1  # values of the column `inherited`
 
-_LISTS = {
+LISTS = {
     "inherited": "SELECT feature, value, visits FROM inherited WHERE learner = ? ORDER BY feature",
     "matches": "SELECT reward, length FROM match WHERE learner = ? ORDER BY number",
     "afterstates": "SELECT state, q, visits FROM afterstate WHERE learner = ? ORDER BY state",
@@ -664,8 +664,8 @@ _LISTS = {
 
 
 def stored_rows(connection: sqlite3.Connection, name: str, learner: int) -> list[tuple[Any, ...]]:
-    """Return all rows of a learner for one key of _LISTS."""
-    return connection.execute(_LISTS[name], [learner]).fetchall()
+    """Return all rows of a learner for one key of LISTS."""
+    return connection.execute(LISTS[name], [learner]).fetchall()
 
 
 def _values(rows: Sequence[Sequence[Any]]) -> FeatureTable:

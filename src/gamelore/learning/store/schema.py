@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypedDict
+from typing import Any, NamedTuple, Self, TypedDict, cast
 
 import msgspec
 
@@ -175,16 +175,7 @@ class StoredLearner:
     @property
     def origin(self) -> Origin:
         """See `Origin`."""
-        return Origin(
-            game=self.game,
-            rules_hash=self.rules_hash,
-            role=self.role,
-            opponent=self.opponent,
-            settings=self.settings,
-            seed=self.seed,
-            outcomes=self.outcomes,
-            num_matches=self.num_matches,
-        )
+        return cast(Origin, {key: getattr(self, key) for key in Origin.__annotations__})
 
     @property
     def has_sequences(self) -> bool:
