@@ -12,9 +12,9 @@ from .errors import GameloreError
 if TYPE_CHECKING:
     from .game.game import Game, Position
     from .search.choice import MoveReport
-    from .search.settings import Joint
+    from .search.settings import GrowthSettings, Joint
+    from .search.teaching import Teacher
     from .search.thinking import Search
-    from .search.value import LinearValue
 
 THINK = "think"  # stage of the random numbers
 _TEACHING_SLICE = 0.1  # seconds
@@ -56,9 +56,10 @@ def think(
     if position.is_terminal or not all(position.legal.values()):
         raise GameloreError("expected a position in which the match goes on, got the end of a match; play fewer moves")
     game = position.game
-    value = _taught(game, teaching, seed, on_teaching) if teaching else None
-    search = Search(game, GrowthSettings(joint=joint) if joint else None, threads=threads)
-    search.begin(position.state, stream(seed, THINK), value)
+    growth = GrowthSettings(joint=joint) if joint else GrowthSettings()
+    teacher = _teacher(game, growth, teaching, seed, on_teaching) if teaching else None
+    search = Search(game, teacher.growth if teacher else growth, threads=threads)
+    search.begin(position.state, stream(seed, THINK), teacher.value if teacher else None)
     seconds = 1.0 if seconds is None and simulations is None else seconds
     search.run(1)  # compiles what is needed
     begin = monotonic()
@@ -66,18 +67,20 @@ def think(
     return _thought(position, search, done, monotonic() - begin)
 
 
-def _taught(game: Game, simulations: int, seed: int, tell: Callable[[int, int], None]) -> LinearValue | None:
-    """Return the value that the player gamelore would learn in a startclock; None for a game without samples."""
+def _teacher(
+    game: Game, growth: GrowthSettings, simulations: int, seed: int, tell: Callable[[int, int], None]
+) -> Teacher:
+    """Return the teacher of a game after its lessons, as the player gamelore has them in a startclock."""
     from .players.random_streams import stream
-    from .search.settings import GrowthSettings, TeachingSettings
+    from .search.settings import TeachingSettings
     from .search.teaching import TEACHING, Teacher
 
     key = stream(seed, TEACHING, game.rules_hash)
-    teacher = Teacher(game, key, GrowthSettings(), TeachingSettings(simulations=simulations))
+    teacher = Teacher(game, key, growth, TeachingSettings(simulations=simulations))
     while not teacher.is_done:
         teacher.teach(monotonic() + _TEACHING_SLICE)
         tell(min(teacher.simulations, simulations), simulations)
-    return teacher.value
+    return teacher
 
 
 def _thought(position: Position, search: Search, simulations: int, seconds: float) -> Thought:

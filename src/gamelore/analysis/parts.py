@@ -655,16 +655,10 @@ def _restricted(
     own_facts, initial = [circuit.facts[fact] for fact in facts], [circuit.initial[fact] for fact in facts]
     new = Circuit(own_facts, [[moves[action] for action in actions]], [[0, HIGHEST]], initial)
     builder = Builder(new)
-    values = {0: FALSE} | {1 + circuit.num_facts + action: FALSE for action in range(circuit.num_actions)}
+    values = {1 + circuit.num_facts + action: FALSE for action in range(circuit.num_actions)}
     values |= {1 + fact: 2 * (1 + place) for place, fact in enumerate(facts)}
     values |= {1 + circuit.num_facts + action: builder.first_action + 2 * i for i, action in enumerate(actions)}
-
-    def value(literal: GateLiteral) -> GateLiteral:
-        return values[literal >> 1] ^ literal & 1
-
-    for node, (left, right) in enumerate(zip(circuit.left, circuit.right, strict=True)):
-        if left >= 0 and left >> 1 in values and right >> 1 in values:
-            values[node] = builder.conjunction(value(left), value(right))
+    value = builder.compose(circuit, values)
     reached = builder.all_of(map(value, goal))
     new.outputs = {
         "legal": [builder.all_of(map(value, sorted(own))) for own in conditions],

@@ -270,6 +270,27 @@ class Builder:
         sums = [self.all_of(product) for product in products]
         return self.any_of(sums) if len(sums) != 1 else sums[0]
 
+    def compose(
+        self, circuit: Circuit, values: dict[Node, GateLiteral], nodes: Iterable[Node] | None = None
+    ) -> Callable[[GateLiteral], GateLiteral]:
+        """Build gates of another circuit over other inputs; return the function that maps its literals to the new ones.
+
+        Args:
+            circuit: the other circuit
+            values: literals that stand for some of its nodes; the literals of all gates that read only these are added
+            nodes: its nodes to build, in ascending order; all if they are not given
+        """
+        values.setdefault(0, FALSE)
+
+        def value(literal: GateLiteral) -> GateLiteral:
+            return values[literal >> 1] ^ literal & 1
+
+        for node in range(len(circuit.left)) if nodes is None else nodes:
+            left, right = circuit.left[node], circuit.right[node]
+            if left >= 0 and left >> 1 in values and right >> 1 in values:
+                values[node] = self.conjunction(value(left), value(right))
+        return value
+
 
 def needed_nodes(circuit: Circuit, literals: Sequence[GateLiteral]) -> NDArray[np.bool_]:
     """Return bool[nodes]: whether the literals depend on each node; a loop that is needed is needed as a whole."""

@@ -8,6 +8,12 @@ this lane. So goals are evaluated for hundreds of matches at once.
 *Counting*. Exactly n playouts are started, and all of them are played to the end. (To stop after the first n playouts
 that end would favour short matches.) Each group of 64 lanes has its own quota and its own random stream. So the result
 does not depend on the width of registers or on the number of threads.
+
+*Informed playouts* (`informed_playouts`). In games for two roles who take turns, a playout can know a little: a role
+that can win with its move does so, and otherwise it answers if the other role would win were it to move (decisive and
+anti-decisive moves; Teytaud & Teytaud 2010). An *answer* is the own move of the same name: where roles put pieces on a
+board, it takes the place that the other role needs. All this is composed from the rules into the conditions of `legal`,
+so it costs gates, but no code.
 """
 
 from __future__ import annotations
@@ -25,7 +31,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .aig import Circuit
+from ..ground.clingo import GroundTerm
+from .aig import FALSE, TRUE, Builder, Circuit, GateLiteral, drop_dead, needed_nodes
 from .native import NUMBER, ZERO, Code, IRVariable, OwnRecord, compiled_kernel, number_fields
 from .sampling import STATE, draw_code, num_digits
 from .tape import LANES, ONES, VECTOR, PlaneLayout, zero_planes
@@ -573,6 +580,109 @@ class PlayoutRunner:
             counts[None] = n - sum(counts.values())
             goals.append({value: count for value, count in counts.items() if count})
         return Playouts(n, int(numbers[NUM_STEPS]), int(numbers[NUM_STUCK]), tuple(goals))
+
+
+MOST_WORK = 1_000_000  # actions times gates of a circuit; composing so many takes about half a second
+MOST_INFORMED = 20_000  # largest number of gates of informed playouts
+INFORMED = (-1, ())  # the fact that marks the lanes of informed playouts; names are numbered from 0
+
+
+def informed_playouts(circuit: Circuit, turns: Sequence[int], idle: Sequence[int]) -> Circuit | None:
+    """Return a circuit with one more fact, after the others, in whose lanes the playouts are informed; see the module.
+
+    The fact never changes, so playouts of both kinds can be mixed. In all lanes, some legal moves of each role stay
+    legal, whatever `turns` and `idle` are.
+
+    Args:
+        circuit: circuit of a game for two roles
+        turns: for each role, the index of the fact that gives it the turn
+        idle: for each role, the index of its action when it is not its turn
+
+    Returns:
+        None if the circuit has loops or is too large, or if no role can ever win with a single move of its own.
+    """
+    if circuit.loops or circuit.num_actions * circuit.num_gates > MOST_WORK:
+        return None
+    informed = _Informed(circuit, turns, idle).circuit()
+    return informed if informed is not None and informed.num_gates <= MOST_INFORMED else None
+
+
+class _Informed:
+    """Builder of the circuit of informed playouts."""
+
+    def __init__(self, circuit: Circuit, turns: Sequence[int], idle: Sequence[int]) -> None:
+        self._old, self._turns, self._idle = circuit, turns, idle
+        self._new = Circuit([*circuit.facts, INFORMED], circuit.actions, circuit.goals, [*circuit.initial, False])
+        self._builder = Builder(self._new)
+        self._facts = {1 + fact: 2 * (1 + fact) for fact in range(circuit.num_facts)}
+        self._mark = 2 * (1 + circuit.num_facts)
+        self._no_actions = dict.fromkeys(range(1 + circuit.num_facts, 1 + circuit.num_inputs), FALSE)
+
+    def circuit(self) -> Circuit | None:
+        """Return the circuit; None if no move ever wins."""
+        old, new, builder = self._old, self._new, self._builder
+        first, ends = builder.first_action, np.cumsum([len(moves) for moves in old.actions])
+        roles = [range(end - len(moves), end) for end, moves in zip(ends.tolist(), old.actions, strict=True)]
+        actions = {1 + old.num_facts + action: first + 2 * action for action in range(old.num_actions)}
+        value = builder.compose(old, self._facts | actions)
+        new.outputs = {group: [value(literal) for literal in literals] for group, literals in old.outputs.items()}
+        new.outputs["next"].append(self._mark)
+        wins = [dict(zip(old.actions[role], self._wins(role, own), strict=True)) for role, own in enumerate(roles)]
+        if all(win == FALSE for own in wins for win in own.values()):
+            return None
+        legal = new.outputs["legal"]
+        new.outputs["legal"] = [
+            literal
+            for role, own in enumerate(roles)
+            for literal in self._informed(legal[own.start : own.stop], wins[role], wins[1 - role])
+        ]
+        drop_dead(new)
+        return new
+
+    def _wins(self, role: int, actions: range) -> list[GateLiteral]:
+        """Return for each action of a role when it would be legal and win, were it the turn of the role."""
+        old, builder = self._old, self._builder
+        facts = self._facts | {1 + self._turns[role]: TRUE, 1 + self._turns[1 - role]: FALSE}
+        legal, after = old.outputs["legal"][actions.start : actions.stop], old.outputs["next"]
+        best = sum(map(len, old.goals[: role + 1])) - 1  # goal values ascend
+        end = [old.outputs["terminal"][0], old.outputs["goal"][best]]
+        below_legal, below_after, below_end = (
+            np.flatnonzero(needed_nodes(old, outputs)).tolist() for outputs in (legal, after, end)
+        )
+        may = builder.compose(old, facts | self._no_actions, below_legal)
+        wins = []
+        for action, literal in zip(actions, legal, strict=True):
+            if action == self._idle[role] or may(literal) == FALSE:
+                wins.append(FALSE)
+                continue
+            moves = {1 + old.num_facts + move: TRUE for move in (action, self._idle[1 - role])}
+            then = builder.compose(old, facts | self._no_actions | moves, below_after)
+            states = {1 + fact: then(following) for fact, following in enumerate(after)}
+            is_so = builder.compose(old, states | self._no_actions, below_end)
+            wins.append(builder.all_of([may(literal), *map(is_so, end)]))
+        return wins
+
+    def _informed(
+        self, legal: Sequence[GateLiteral], wins: dict[GroundTerm, GateLiteral], threats: dict[GroundTerm, GateLiteral]
+    ) -> list[GateLiteral]:
+        """Return the legal moves of a role, restricted to wins or else to answers in informed lanes."""
+        builder = self._builder
+        winning = [builder.conjunction(*pair) for pair in zip(legal, wins.values(), strict=True)]
+        answering = [builder.conjunction(may, threats.get(move, FALSE)) for may, move in zip(legal, wins, strict=True)]
+        wins_now, answers_now = builder.any_of(winning), builder.any_of(answering)
+        return [
+            builder.conjunction(
+                may,
+                builder.any_of(
+                    [
+                        win,
+                        builder.conjunction(wins_now ^ 1, builder.disjunction(answer, answers_now ^ 1)),
+                        self._mark ^ 1,
+                    ]
+                ),
+            )
+            for may, win, answer in zip(legal, winning, answering, strict=True)
+        ]
 
 
 def _in_threads(play: Callable[[int, Event], Result], count: int, threads: int | None) -> list[Result]:

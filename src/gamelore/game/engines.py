@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from ..circuit.aig import Circuit
 from ..circuit.native import TapedCode, compiled
-from ..circuit.playout import PlayoutRunner, Playouts, Rollouts
+from ..circuit.playout import PlayoutRunner, Playouts, Rollouts, informed_playouts
 from ..circuit.tape import Tapes, words
 from ..circuit.transpose import Rows
 from ..errors import GDLSemanticError
@@ -172,6 +172,17 @@ class NativeEngine:
     def playout_runner(self) -> PlayoutRunner:
         code = compiled(self.circuit) if self.circuit.num_gates <= COMPILED_GATES else self._code
         return PlayoutRunner(code.address, self.circuit, code.num_planes)
+
+    def informed_runner(self, turns: Sequence[GroundTerm], idle: Sequence[int]) -> PlayoutRunner | None:
+        """Return the player of informed playouts, see `informed_playouts`; None where there are none.
+
+        A state is marked by the bit after those of its facts, in one more word if they fill theirs.
+        """
+        circuit = informed_playouts(self.circuit, [self._fact_index[fact] for fact in turns], idle)
+        if circuit is None:
+            return None
+        code = compiled(circuit)
+        return PlayoutRunner(code.address, circuit, code.num_planes)
 
     def playouts(self, n: int, seed: int, threads: int | None, progress: Progress | None) -> Playouts:
         """Play n random matches from the first state, in batches of 512."""

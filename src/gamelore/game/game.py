@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..circuit.aig import Circuit
-from ..circuit.playout import Playouts, Rollouts
+from ..circuit.playout import PlayoutRunner, Playouts, Rollouts
 from ..errors import GameloreError, GDLSemanticError, GDLSyntaxError, GroundingError, IllegalMoveError, shortened
 from ..gdl import lint
 from ..gdl.syntax import Rulesheet, parse_term
@@ -185,6 +185,14 @@ class Game:
     def native(self) -> NativeEngine | None:
         """The engine, if it is the native engine; for kernels that call its machine code."""
         return self._engine if isinstance(self._engine, NativeEngine) else None
+
+    @cached_property
+    def informed_runner(self) -> PlayoutRunner | None:
+        """Player of playouts that see wins in one ply; None without a circuit, or if two roles do not take turns."""
+        turns, idle = self._turns.controls, dict(sorted(self._turns.idle))
+        if self.native is None or self.num_roles != 2 or turns is None or not len(idle) == len(self._turns.idle) == 2:
+            return None
+        return self.native.informed_runner(turns, list(idle.values()))
 
     def evaluate(self, states: States) -> tuple[NDArray[np.bool_], NDArray[np.int16]]:
         """Return which states are terminal, and the goals of the roles.

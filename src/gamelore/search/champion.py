@@ -26,7 +26,7 @@ from ..players.random_streams import extend, stream
 from ..players.uct import FOREST_VARIABLE, OF_THE_CLOCK
 from ..puzzles.portfolio import PuzzleSearch
 from ..solver.nimbers import ImpartialSum, impartial_sum
-from .settings import MEMORY_MIB, ChampionSettings
+from .settings import MEMORY_MIB, ChampionSettings, GrowthSettings
 from .solving import SolvedChoice, Solving, advised, may_be_solved
 from .teaching import TEACHING, Teacher, can_be_taught
 from .thinking import Search
@@ -257,12 +257,16 @@ class Gamelore(Player):
         """Return what has been learned about a game."""
         return self._teacher.value if self._teacher is not None and self._teacher.game is game else None
 
+    def _growth_of(self, game: Game) -> GrowthSettings:
+        """Return the parameters of the search in a game, with what teaching has found out."""
+        return self._teacher.growth if self._teacher and self._teacher.game is game else self.settings.growth
+
     def _new_search(self, game: Game, lane: int) -> Search:
         """Return a search for a lane. The reasoner runs in Python, which gains nothing from threads."""
         is_timed = self.settings.seconds is not None or self._has_clock
         threads = num_cores() if is_timed and not self.settings.simulations and game.engine != "reasoner" else 1
         memory = self._memory(lane) * (1 if game.num_roles > 1 else 1 - _OF_PUZZLE)
-        return Search(game, self.settings.growth, memory, self.settings.threads or threads)
+        return Search(game, self._growth_of(game), memory, self.settings.threads or threads)
 
     def _memory(self, lane: int) -> float:
         """Return the memory of the tree of a lane in MiB. Each lane gets half of what the lanes before it have left."""
@@ -290,9 +294,9 @@ class Gamelore(Player):
     def _search(self, turn: Turn, index: int) -> Search:
         """Return the search of a lane, which has followed the match to the position of the turn."""
         lane, ply = int(turn.lanes[index]), int(turn.plies[index])
-        search = self._searches.get(lane)
-        if search is None or search.game is not turn.graph.game:
-            search = self._searches[lane] = self._new_search(turn.graph.game, lane)
+        search, game = self._searches.get(lane), turn.graph.game
+        if search is None or search.game is not game or search.settings != self._growth_of(game):
+            search = self._searches[lane] = self._new_search(game, lane)
         state, before = turn.graph.states[turn.rows[index]], self._plies.get(lane)
         if before is not None and turn.log is not None and before <= ply:
             if not search.is_at(turn.graph.states[turn.log.rows[lane, before]]):
@@ -300,7 +304,7 @@ class Gamelore(Player):
             for choices in turn.log.choices[lane, before:ply]:
                 search.follow(choices)
         if before is None or not search.is_at(state):
-            search.begin(state, np.uint64(extend(_key(turn, index), _SEARCH)), self._value_of(turn.graph.game))
+            search.begin(state, np.uint64(extend(_key(turn, index), _SEARCH)), self._value_of(game))
         self._plies[lane] = ply
         return search
 

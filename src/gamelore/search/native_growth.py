@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..circuit.playout import GROUPS, RANDOM, REMAINING, Block
+from ..circuit.playout import GROUPS, RANDOM, REMAINING, Block, PlayoutRunner
 from ..circuit.sampling import STATE
 from ..circuit.tape import LANES, words
 from ..circuit.transpose import RowJob
@@ -60,7 +60,9 @@ class _Code(NamedTuple):
                position
     next_job, legal_job, ended_job, goal_job, block   int64[fields], the fields of the records
     lanes, next_rows             see Block
-    states     uint64[512, words], input of next, legal and the playouts
+    states     uint64[512, words], input of next and legal
+    starts     uint64[512, words], input of the playouts; one word more if the mark of informed playouts needs it
+    marks      uint64[512, words], of the same size: the bits that mark informed playouts
     joint      int32[512, roles], input of next
     next_states  uint64[512, words], output of next, input of ended
     legal      uint64[512, words of actions], output of legal
@@ -84,6 +86,8 @@ class _Code(NamedTuple):
     lanes: U64x2
     next_rows: I64
     states: U64x2
+    starts: U64x2
+    marks: U64x2
     joint: I32x2
     next_states: U64x2
     legal: U64x2
@@ -113,15 +117,16 @@ class NativeGrower:
 
     def __init__(self, game: Game, settings: GrowthSettings) -> None:
         assert game.native is not None
-        self._settings, self._engine = settings, game.native
+        self._game, self._settings, self._engine = game, settings, game.native
         self._batch, self._scouts, self.prior = batch_of(game.num_roles), scouts(), no_prior(game)
         self._code, self._rule, self.least = self._new_code(), joint_rule(settings), settings.least
 
     def _new_code(self) -> _Code:
         """Return the machine code of the game with new memory; `_kept` keeps alive what the code points to."""
         engine, circuit, rows = self._engine, self._engine.circuit, self._engine.rows
-        roles, player = len(engine.roles), engine.playout_runner
+        roles, player, marks = len(engine.roles), *self._playouts()
         states, next_states, end_states = np.zeros((3, LANES, engine.num_words), np.uint64)
+        starts = np.zeros_like(marks)
         joint, goals, steps = (
             np.zeros((LANES, roles), np.int32),
             np.zeros((LANES, roles), np.int16),
@@ -136,7 +141,7 @@ class NativeGrower:
             rows.job("legal", states, legal),
             rows.job("terminal", next_states, ended),
             rows.job("goal", end_states, goal_bits),
-            player.rollout_block(states, goals, steps),
+            player.rollout_block(starts, goals, steps),
         ]
         block = records[-1]
         block.numbers[_MAX_STEPS] = self._settings.max_plies
@@ -148,11 +153,21 @@ class NativeGrower:
         next_job, legal_job, ended_job, goal_job = (record.numbers for record in records[:-1])
         return _Code(
             np.array(addresses, np.int64), next_job, legal_job, ended_job, goal_job, block.numbers,
-            block.arrays["lanes"], block.arrays["next_rows"], states, joint, next_states, legal,
-            np.zeros(LANES * roles + 1, np.int64), np.zeros(LANES * circuit.num_actions, np.int32),
+            block.arrays["lanes"], block.arrays["next_rows"], states, starts, marks, joint, next_states,
+            legal, np.zeros(LANES * roles + 1, np.int64), np.zeros(LANES * circuit.num_actions, np.int32),
             np.zeros(LANES, np.bool_), ended, np.zeros(LANES, np.int64), end_states, goal_bits,
             goal_values.reshape(-1, 2), goals, steps, new_clock(),
         )  # fmt: skip
+
+    def _playouts(self) -> tuple[PlayoutRunner, U64x2]:
+        """Return the player of playouts, and the bits that mark the states of informed ones, spread evenly."""
+        share, mark = self._settings.informed, self._engine.circuit.num_facts
+        informed = self._game.informed_runner if share else None
+        if informed is None or share is None:
+            return self._engine.playout_runner, np.zeros((LANES, self._engine.num_words), np.uint64)
+        marks = np.zeros((LANES, words(mark + 1)), np.uint64)
+        marks[np.diff(np.floor(share * np.arange(LANES + 1))) > 0, mark // 64] = np.uint64(1 << mark % 64)
+        return informed, marks
 
     def grow(
         self, tree: Tree, walks: int, key: np.uint64, batches: tuple[int, int], seconds: float | None = None
@@ -246,6 +261,9 @@ def _play(code: _Code, count: int, key: np.uint64) -> None:
     """Play one random match from each of the first `count` states; write goals, -1 for none, and steps."""
     if count == 0:
         return
+    for row in range(count):
+        for word in range(code.marks.shape[1]):
+            code.starts[row, word] |= code.marks[row, word]
     code.goals[:count] = -1
     code.lanes[:] = 0
     row = 0
@@ -314,7 +332,7 @@ def _grow(
             if transpositions:
                 join(tree, batch, size, first_new)
         playouts = min(most_playouts, code.states.shape[0] // size)
-        count = open_ends(tree, batch, size, playouts, code.states)
+        count = open_ends(tree, batch, size, playouts, code.starts)
         _play(code, count, batch_key)
         back_up(tree, batch, size, playouts, prior, rule, code.goals[:count], code.steps[:count], tops, total)
         fits = adds_up(code.goals[:count], total) and fits

@@ -22,6 +22,8 @@ class GrowthSettings:
     share        a larger batch has at most one walk for this number of visits of the root
     leaves       maximum number of walks of a batch
     playouts     maximum number of playouts from a leaf; as many as there are free lanes
+    informed     share of the playouts that see wins in one ply, from 0 to 1, where two roles take turns and the circuit
+                 allows it, see `circuit.playout.informed_playouts`. If it is not given: 0, or what teaching says
     max_plies    maximum length of a playout; a longer playout gives 0 to every role
     transpositions  whether moves in another order lead to the same node, see tree.py
     scout        whether to look at all children of a node when its moves are listed, see scouting.py
@@ -44,6 +46,7 @@ class GrowthSettings:
     share: int = 16
     leaves: int = LANES
     playouts: int = 16
+    informed: float | None = None
     max_plies: int = MAX_PLIES
     transpositions: bool = True
     scout: bool = True
@@ -71,7 +74,7 @@ class GrowthSettings:
         ):
             if not lowest <= getattr(self, name) < float("inf"):
                 raise _refusal(name, f"of at least {lowest}", getattr(self, name))
-        for name in ("minimax", "narrowing"):
+        for name in ("minimax", "narrowing", "informed"):
             value = getattr(self, name)
             if value is not None and not 0 <= value <= 1:
                 raise _refusal(name, "from 0 to 1", value)
@@ -99,6 +102,8 @@ class TeachingSettings:
     random       probability of a random move later on
     least        a move is a sample if it has so many visits
     ridge        penalty of squared weights, or of their squared distance from those of the last generation
+    trial        number of matches of the trial of informed playouts; its result counts from half of them on
+    trial_walks  number of walks for each of their moves
     """
 
     simulations: int = 64_000_000
@@ -109,6 +114,8 @@ class TeachingSettings:
     random: float = 0.2
     least: int = 4
     ridge: float = 1e-3
+    trial: int = 64
+    trial_walks: int = 8192
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,11 +26,17 @@ In some games random playouts say hardly anything about the end of a match betwe
 value says more. This shows in the matches of teaching: `_Forecasts` mixes the mean result and the minimax value that
 positions had, so that the mixture forecasts the results best. If minimax values have a higher weight in it than the
 determination, they get a higher weight in the search.
+
+Where values explain hardly anything, a *trial* finds out whether the search is better with informed playouts, see
+circuit/playout.py: matches in pairs, with the same random plies at first and sides swapped. Nothing cheaper tells: what
+playouts forecast, in results of matches or in values of long searches, says other things than matches do, and matches
+with short searches as well. See docs/search.md.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from math import inf
@@ -45,7 +51,9 @@ from ..analysis.symmetry import symmetries
 from ..circuit.tape import LANES
 from ..game.engines import unpack_bits
 from ..players.position_graph import MIB
+from ..players.random_streams import extend
 from .choice import choose, reports_of
+from .growth import Grower
 from .native_growth import grower
 from .settings import GrowthSettings, TeachingSettings
 from .tree import (
@@ -76,6 +84,11 @@ _MOST_POINTS = 2000  # facts and actions of a game whose symmetries are found wi
 _SYMMETRY_BOUNDS = Bounds(seconds=inf, work=20_000_000)  # about half a second; the result must not depend on time
 _ENOUGH, _FEWEST_VISITS = 4_000_000, 2  # walks after which a value with fewer virtual visits is not worth more lessons
 _FEWEST_MATCHES = 64  # after which forecasts of results can be compared
+SHARE = 0.5  # of informed playouts, if any; all of them were worse in some games, and nowhere better
+_OF_TRIAL = 1  # extends the key
+_OPENING = 2  # random plies at the beginning of a match of the trial
+_WON = 0.58  # share of the points; shorter searches than those of a match are a rough measure
+_ENDS = object()
 _LEAST_COEFFICIENT = 1e-6  # above the errors of rounding
 _FEWEST_ROWS, _MOST_OPERATIONS = 16, 1 << 27  # rows of a part of the samples, and operations for it
 
@@ -86,7 +99,7 @@ def can_be_taught(game: Game) -> bool:
 
 
 class Teacher:
-    """The matches, the samples and the value of a game.
+    """The matches, the samples and the value of a game, and the trial of its playouts.
 
     Args:
         game: game that the native engine, or another engine with a circuit, plays
@@ -95,16 +108,17 @@ class Teacher:
         settings: parameters of the lessons
 
     `value` is what the last generation has taught, or the present one if it has at least half the length of the one
-    before; None before the first has ended. `is_done` says whether the budget is used up, the searches give no samples,
-    as in a game without positions in which one role moves alone, or values explain hardly anything. `simulations` is
-    the number of all walks so far.
+    before; None before the first has ended. Its lessons end when the budget is used up, when the searches give no
+    samples, as in a game without positions in which one role moves alone, or when values explain hardly anything. Then
+    the trial gets what is left of the budget.
     """
 
     def __init__(self, game: Game, key: np.uint64, growth: GrowthSettings, settings: TeachingSettings) -> None:
         self.game, self.settings, self._growth = game, settings, growth
         self.value: LinearValue | None = None
-        self.simulations = 0
-        self.is_done = settings.simulations == 0
+        self._lesson_walks = 0
+        self._has_taught = settings.simulations == 0
+        self._trial: _Trial | None = None
         self._key, self._rng = key, np.random.default_rng(int(key))
         self._grower = grower(game, growth)
         self._tree = Tree(game, *room_in(game, _MEMORY_MIB * MIB), 2 * LANES)
@@ -124,7 +138,9 @@ class Teacher:
     def teach(self, deadline: float | None = None) -> None:
         """Go on with teaching until it is done, or until the deadline, in seconds of `time.monotonic`."""
         while not self.is_done and (deadline is None or monotonic() < deadline):
-            if self._left:
+            if self._trial is not None:
+                self._trial.advance()
+            elif self._left:
                 self._grow()
             elif not self._round_ends:
                 prior = self._grower.prior
@@ -133,6 +149,22 @@ class Teacher:
                 self._round_ends = True
             elif not self._samples.absorb():
                 self._end_round()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether there is nothing more to find out, or the budget is used up."""
+        return self._has_taught and (self._trial is None or self._trial.is_done)
+
+    @property
+    def simulations(self) -> int:
+        """Number of all walks so far."""
+        return self._lesson_walks + (self._trial.walks if self._trial is not None else 0)
+
+    @property
+    def growth(self) -> GrowthSettings:
+        """Parameters of the searches, with informed playouts if the trial says so."""
+        is_won = self._trial is not None and self._trial.is_won
+        return replace(self._growth, informed=SHARE) if is_won else self._growth
 
     def _end_round(self) -> None:
         """Make a move in each match, and end the generation if it has been long enough."""
@@ -144,10 +176,18 @@ class Teacher:
         elif self._last is not None and self._samples.num and self.simulations >= self._next_look:
             self.value = self._fitted()
             self._next_look += self._half
-        if self.is_done:  # what took tens of MiB
-            del self._tree, self._samples, self._grower
+        if self._has_taught:
+            self._end_lessons()
         else:
             self._plant()
+
+    def _end_lessons(self) -> None:
+        """Give back what took tens of MiB, and begin the trial if it is of use and fits into the budget."""
+        explains = self._grower.prior.visits >= _FEWEST_VISITS
+        del self._tree, self._samples, self._grower
+        left = self.settings.simulations - self.simulations
+        if left > 0 and not explains and self._growth.informed is None and self.game.informed_runner is not None:
+            self._trial = _Trial(self.game, np.uint64(extend(self._key, _OF_TRIAL)), self._growth, self.settings, left)
 
     def _plant(self) -> None:
         """Begin the searches of the present positions."""
@@ -158,7 +198,7 @@ class Teacher:
         """Grow the trees by one batch."""
         grown = self._grower.grow(self._tree, self._left, self._key, (self._batch, self._batch + 1))
         self._batch += 1
-        self.simulations += grown.walks
+        self._lesson_walks += grown.walks
         self._left -= grown.walks or self._left  # without a walk, all positions are proved, or the tree is full
         if not grown.adds_up:
             self._tree.total = UNRELATED
@@ -166,12 +206,12 @@ class Teacher:
 
     def _end_generation(self) -> None:
         """Fit the next value to the samples, and forget them."""
-        self.is_done = self.simulations >= self.settings.simulations or self._barren == _MOST_BARREN
+        self._has_taught = self.simulations >= self.settings.simulations or self._barren == _MOST_BARREN
         if not self._samples.num:
             return
         self.value = self._last = self._fitted()
         self._grower.prior = self._last.prior(self._growth)
-        self.is_done |= self.simulations >= _ENOUGH and self._grower.prior.visits < _FEWEST_VISITS
+        self._has_taught |= self.simulations >= _ENOUGH and self._grower.prior.visits < _FEWEST_VISITS
         self._samples.clear()
         self._half = (self._generation_ends - self._generation_begins) // 2
         self._generation_begins, self._next_look = self._generation_ends, self._generation_ends + self._half
@@ -209,18 +249,98 @@ class Teacher:
 
     def _joint(self, lane: int) -> list[int]:
         """Return the actions of all roles in a match: the best moves, see `choose`, or random ones."""
-        arrays, actions = self._tree.arrays, []
         is_random = self._plies[lane] < self._openings[lane] or self._rng.random() < self.settings.random
-        for role in range(self.game.num_roles):
-            first, count = self._tree.span(lane, role)
-            noise = self._rng.integers(1 << 62, dtype=np.uint64)
-            index = (
-                int(noise) % count
-                if is_random
-                else choose(self._tree, lane, reports_of(self._tree, lane, role), self._growth, noise)
-            )
-            actions.append(int(arrays.actions[first + index]))
-        return actions
+        if not is_random:
+            return best_actions(self._tree, lane, self._growth, self._rng)
+        spans = [self._tree.span(lane, role) for role in range(self.game.num_roles)]
+        drawn = [first + int(self._rng.integers(1 << 62, dtype=np.uint64)) % count for first, count in spans]
+        return [int(self._tree.arrays.actions[place]) for place in drawn]
+
+
+class _Trial:
+    """Matches between the search with informed playouts and the search without, in rounds of several side by side.
+
+    walks         number of walks so far
+    num_matches   number of matches that have ended
+    """
+
+    def __init__(
+        self, game: Game, key: np.uint64, growth: GrowthSettings, settings: TeachingSettings, budget: int
+    ) -> None:
+        self._game, self._growth, self._settings, self._budget = game, growth, settings, budget
+        self._growers = [grower(game, replace(growth, informed=share)) for share in (0.0, SHARE)]
+        self._tree = Tree(game, *room_in(game, _MEMORY_MIB * MIB), 2 * LANES)
+        self._tree.total = total_of_goals(game, growth.max_plies)
+        self._key, self._rng, self._batch = key, np.random.default_rng(int(key)), 0
+        self.walks, self.num_matches, self._points = 0, 0, 0.0
+        self._steps = self._rounds()
+        self.is_done = False
+
+    @property
+    def is_won(self) -> bool:
+        """Whether informed playouts are better. If in doubt, they are not."""
+        return self.num_matches >= self._settings.trial // 2 and self._points >= _WON * self.num_matches
+
+    def advance(self) -> None:
+        """Grow the trees by a batch, or make moves."""
+        if next(self._steps, _ENDS) is _ENDS or self.walks >= self._budget:
+            self.is_done = True
+            del self._tree, self._growers
+
+    def _rounds(self) -> Iterator[None]:
+        """Play rounds of matches until enough are played; yield after each batch."""
+        while self.num_matches < self._settings.trial:
+            states = self._opened()
+            own = np.arange(len(states)) % 2  # the role that informed playouts advise, in each match
+            for _ in range(self._growth.max_plies):
+                terminal, goals = self._game.evaluate(states)
+                running = np.flatnonzero(~terminal)
+                if not len(running):
+                    break
+                movers = self._game.acting(states[running]).argmax(axis=1)
+                for informed in (0, 1):
+                    lanes = running[(movers == own[running]) == bool(informed)]
+                    if len(lanes):
+                        yield from self._move(states, lanes, self._growers[informed])
+            terminal, goals = self._game.evaluate(states)
+            ahead = goals[np.arange(len(states)), own] - goals[np.arange(len(states)), 1 - own]
+            self._points += float((0.5 + ahead[terminal] / (2 * HIGHEST_GOAL)).sum())
+            self.num_matches += int(terminal.sum())
+
+    def _opened(self) -> NDArray[np.uint64]:
+        """Return the first positions of a round, uint64[matches, words], after random plies; two of each."""
+        pairs = max(1, self._settings.matches // 4)
+        states = np.repeat(self._game.initial[None], pairs, axis=0)
+        for _ in range(_OPENING):
+            legal = self._game.legal(states)
+            starts, counts = legal.by_role(self._game.num_roles)
+            drawn = starts + (self._rng.random(counts.shape) * counts).astype(np.int64)
+            going = counts.all(axis=1)
+            states[going] = self._game.next(states[going], legal.actions[drawn[going]])
+        return np.repeat(states, 2, axis=0)
+
+    def _move(self, states: NDArray[np.uint64], lanes: NDArray[np.intp], way: Grower) -> Iterator[None]:
+        """Search in the positions of some matches, and make the best moves."""
+        self._tree.plant(states[lanes])
+        left = len(lanes) * self._settings.trial_walks
+        while left > 0:
+            grown = way.grow(self._tree, left, self._key, (self._batch, self._batch + 1))
+            self._batch += 1
+            self.walks += grown.walks
+            left -= grown.walks or left  # without a walk, all positions are proved, or the tree is full
+            yield
+        joint = [best_actions(self._tree, number, self._growth, self._rng) for number in range(len(lanes))]
+        states[lanes] = self._game.next(states[lanes], np.array(joint, np.int32))
+
+
+def best_actions(tree: Tree, root: int, growth: GrowthSettings, rng: np.random.Generator) -> list[int]:
+    """Return the best action of each role in the position of a root, see `choose`."""
+    actions = []
+    for role in range(tree.game.num_roles):
+        noise = rng.integers(1 << 62, dtype=np.uint64)
+        index = choose(tree, root, reports_of(tree, root, role), growth, noise)
+        actions.append(int(tree.arrays.actions[tree.span(root, role)[0] + index]))
+    return actions
 
 
 class _Forecasts:

@@ -298,8 +298,8 @@ def _most_actions(game: Game) -> int:
 
 @inlined
 def copy_state(target: U64x2, index: int, source: U64x2, source_index: int) -> None:
-    """Copy a row, word by word; for use inside kernels."""
-    for word in range(target.shape[1]):
+    """Copy a row, word by word; for use inside kernels. The target may have more words."""
+    for word in range(source.shape[1]):
         target[index, word] = source[source_index, word]
 
 

@@ -1,0 +1,150 @@
+"""The trial of informed playouts in the startclock: its pairs of matches, its points, its budget and its result."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gamelore import Game
+from gamelore.players.random_streams import stream
+from gamelore.search import teaching
+from gamelore.search.growth import Grower, Grown
+from gamelore.search.native_growth import grower
+from gamelore.search.settings import GrowthSettings, TeachingSettings
+from gamelore.search.teaching import SHARE, Teacher, _Trial
+from gamelore.search.thinking import Search
+from gamelore.search.tree import Tree
+from gamelore.search.value import no_prior
+
+SHORT = TeachingSettings(matches=8, trial=8, trial_walks=64)
+FIRST_WINS = """
+; two roles in turn say something, and in the fourth ply first has won, whatever was said
+(role first) (role second) (init (control first)) (init (ply 0))
+(word a) (word b) (follows 0 1) (follows 1 2) (follows 2 3) (follows 3 4)
+(<= (legal ?r (say ?w)) (true (control ?r)) (word ?w))
+(<= (legal first noop) (true (control second)))
+(<= (legal second noop) (true (control first)))
+(<= (next (control first)) (true (control second)))
+(<= (next (control second)) (true (control first)))
+(<= (next (ply ?m)) (true (ply ?n)) (follows ?n ?m))
+(<= (next (said ?w)) (does ?r (say ?w)))
+(<= terminal (true (ply 4)))
+(goal first 100) (goal second 0)
+"""
+
+
+class NoSearch:
+    """A way that grows nothing, so that the moves are any."""
+
+    def __init__(self, game: Game) -> None:
+        self.prior, self.least = no_prior(game), 1
+
+    def grow(
+        self, tree: Tree, walks: int, key: np.uint64, batches: tuple[int, int], seconds: float | None = None
+    ) -> Grown:
+        return Grown(0, 0, True)
+
+
+def trial_of(game: Game, settings: TeachingSettings = SHORT, budget: int = 10**9) -> _Trial:
+    return _Trial(game, stream(1), GrowthSettings(), settings, budget)
+
+
+def finished(trial: _Trial) -> _Trial:
+    while not trial.is_done:
+        trial.advance()
+    return trial
+
+
+def test_a_trial_repeats(load: Callable[..., Game]) -> None:
+    first, second = (finished(trial_of(load("connectfour"))) for _ in range(2))
+    assert first.num_matches == second.num_matches == SHORT.trial
+    assert (first.walks, first._points) == (second.walks, second._points)
+    assert first.walks > SHORT.trial * SHORT.trial_walks
+
+
+def test_both_kinds_play_each_side_of_each_opening(load: Callable[..., Game]) -> None:
+    """Where the first role always wins, each kind gets half of the points."""
+    trial = finished(trial_of(load(FIRST_WINS)))
+    assert (trial.num_matches, trial._points) == (SHORT.trial, SHORT.trial / 2)
+
+
+@pytest.mark.parametrize("searching", [0, 1])
+def test_points_are_those_of_informed_playouts(load: Callable[..., Game], searching: int) -> None:
+    game = load("connectfour")
+    trial, ways = trial_of(game), list[Grower]([NoSearch(game), NoSearch(game)])
+    ways[searching] = grower(game, GrowthSettings())
+    trial._growers = ways
+    share = finished(trial)._points / trial.num_matches
+    assert share > 0.9 if searching else share < 0.1
+
+
+def test_the_budget_ends_a_trial(load: Callable[..., Game]) -> None:
+    trial = finished(trial_of(load("connectfour"), budget=1000))
+    assert 1000 <= trial.walks < 2000
+    assert trial.num_matches == 0
+    assert not trial.is_won
+
+
+@pytest.mark.parametrize(
+    ("matches", "points", "is_won"), [(3, 3.0, False), (4, 2.0, False), (4, 2.5, True), (8, 4.5, False), (8, 5.0, True)]
+)
+def test_the_result_counts_from_half_of_the_matches_on(
+    load: Callable[..., Game], matches: int, points: float, is_won: bool
+) -> None:
+    trial = trial_of(load("connectfour"))
+    trial.num_matches, trial._points = matches, points
+    assert trial.is_won == is_won
+
+
+@pytest.mark.parametrize("is_won", [False, True])
+def test_a_worthless_value_is_followed_by_a_trial(
+    load: Callable[..., Game], monkeypatch: pytest.MonkeyPatch, is_won: bool
+) -> None:
+    monkeypatch.setattr(teaching, "_FEWEST_VISITS", 1000)
+    monkeypatch.setattr(teaching, "_ENOUGH", 0)
+    monkeypatch.setattr(_Trial, "is_won", property(lambda _: is_won))
+    game, lessons = load("connectfour"), replace(SHORT, simulations=300_000, first=10_000, walks=64)
+    teacher = Teacher(game, stream(1), GrowthSettings(), lessons)
+    teacher.teach()
+    assert teacher.is_done
+    assert teacher._trial is not None
+    assert teacher._trial.num_matches == SHORT.trial
+    assert teacher.simulations == teacher._lesson_walks + teacher._trial.walks < lessons.simulations
+    assert teacher.growth == GrowthSettings(informed=SHARE if is_won else None)
+
+
+@pytest.mark.parametrize("informed", [0.0, 0.7])
+def test_a_given_share_needs_no_trial(
+    load: Callable[..., Game], monkeypatch: pytest.MonkeyPatch, informed: float
+) -> None:
+    monkeypatch.setattr(teaching, "_FEWEST_VISITS", 1000)
+    monkeypatch.setattr(teaching, "_ENOUGH", 0)
+    growth = GrowthSettings(informed=informed)
+    lessons = replace(SHORT, simulations=300_000, first=10_000, walks=64)
+    teacher = Teacher(load("connectfour"), stream(1), growth, lessons)
+    teacher.teach()
+    assert teacher._trial is None
+    assert teacher.growth is growth
+
+
+def test_informed_playouts_change_what_a_search_finds(load: Callable[..., Game]) -> None:
+    game, values = load("connectfour"), []
+    for informed in (None, 0.0, 0.5, 0.5, 1.0):
+        search = Search(game, GrowthSettings(informed=informed), memory=16)
+        search.begin(game.initial, stream(1))
+        search.run(2000)
+        values.append([move.mean for move in search.moves(0)])
+    assert values[0] == values[1]
+    assert values[2] == values[3]
+    assert len({tuple(value) for value in values}) == 3
+
+
+def test_where_there_are_no_informed_playouts_all_are_plain(load: Callable[..., Game]) -> None:
+    game, values = load("goofspiel"), []
+    for informed in (None, 1.0):
+        search = Search(game, GrowthSettings(informed=informed), memory=16)
+        search.begin(game.initial, stream(1))
+        search.run(500)
+        values.append([move.mean for move in search.moves(0)])
+    assert values[0] == values[1]
