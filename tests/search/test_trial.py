@@ -47,7 +47,7 @@ class NoSearch:
 
 
 def trial_of(game: Game, settings: TeachingSettings = SHORT, budget: int = 10**9) -> _Trial:
-    return _Trial(game, stream(1), GrowthSettings(), settings, budget)
+    return _Trial(game, stream(1), GrowthSettings(), settings, None, budget)
 
 
 def finished(trial: _Trial) -> _Trial:
@@ -87,12 +87,13 @@ def test_the_budget_ends_a_trial(load: Callable[..., Game]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("matches", "points", "is_won"), [(3, 3.0, False), (4, 2.0, False), (4, 2.5, True), (8, 4.5, False), (8, 5.0, True)]
+    ("matches", "points", "is_won"),
+    [(8, 8.0, False), (16, 9.5, False), (16, 10.0, True), (64, 35.5, False), (64, 36.0, True)],
 )
-def test_the_result_counts_from_half_of_the_matches_on(
+def test_a_trial_is_won_by_a_standard_deviation_after_a_quarter_of_the_matches(
     load: Callable[..., Game], matches: int, points: float, is_won: bool
 ) -> None:
-    trial = trial_of(load("connectfour"))
+    trial = trial_of(load("connectfour"), replace(SHORT, trial=64))
     trial.num_matches, trial._points = matches, points
     assert trial.is_won == is_won
 

@@ -166,6 +166,7 @@ class Gamelore(Player):
         self._searches[0] = search
         if self._may_learn(game):
             self._teacher_of(game)
+            _ = game.informed_runner  # compiled here, because a trial may begin when little is left of the startclock
         if self._may_solve(game):
             self._solving_of(game)
 

@@ -102,7 +102,7 @@ class TeachingSettings:
     random       probability of a random move later on
     least        a move is a sample if it has so many visits
     ridge        penalty of squared weights, or of their squared distance from those of the last generation
-    trial        number of matches of the trial of informed playouts; its result counts from half of them on
+    trial        number of matches of the trial of informed playouts; its result counts from a quarter of them on
     trial_walks  number of walks for each of their moves
     """
 

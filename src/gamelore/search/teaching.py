@@ -39,7 +39,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
-from math import inf
+from math import inf, sqrt
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -71,7 +71,7 @@ from .tree import (
     room_in,
     total_of_goals,
 )
-from .value import LinearValue, upper_bound
+from .value import LinearValue, no_prior, upper_bound
 
 if TYPE_CHECKING:
     from ..game.game import Game
@@ -82,12 +82,11 @@ _MOST_BARREN = 50  # rounds without a sample after which teaching is given up
 _MOST_FACTS = 2000  # a regression with more would take seconds
 _MOST_POINTS = 2000  # facts and actions of a game whose symmetries are found within a second or two
 _SYMMETRY_BOUNDS = Bounds(seconds=inf, work=20_000_000)  # about half a second; the result must not depend on time
-_ENOUGH, _FEWEST_VISITS = 4_000_000, 2  # walks after which a value with fewer virtual visits is not worth more lessons
+_ENOUGH, _FEWEST_VISITS = 1_500_000, 3  # walks after which a value with fewer virtual visits is not worth more lessons
 _FEWEST_MATCHES = 64  # after which forecasts of results can be compared
 SHARE = 0.5  # of informed playouts, if any; all of them were worse in some games, and nowhere better
 _OF_TRIAL = 1  # extends the key
 _OPENING = 2  # random plies at the beginning of a match of the trial
-_WON = 0.58  # share of the points; shorter searches than those of a match are a rough measure
 _ENDS = object()
 _LEAST_COEFFICIENT = 1e-6  # above the errors of rounding
 _FEWEST_ROWS, _MOST_OPERATIONS = 16, 1 << 27  # rows of a part of the samples, and operations for it
@@ -187,7 +186,8 @@ class Teacher:
         del self._tree, self._samples, self._grower
         left = self.settings.simulations - self.simulations
         if left > 0 and not explains and self._growth.informed is None and self.game.informed_runner is not None:
-            self._trial = _Trial(self.game, np.uint64(extend(self._key, _OF_TRIAL)), self._growth, self.settings, left)
+            key = np.uint64(extend(self._key, _OF_TRIAL))
+            self._trial = _Trial(self.game, key, self._growth, self.settings, self.value, left)
 
     def _plant(self) -> None:
         """Begin the searches of the present positions."""
@@ -265,10 +265,18 @@ class _Trial:
     """
 
     def __init__(
-        self, game: Game, key: np.uint64, growth: GrowthSettings, settings: TeachingSettings, budget: int
+        self,
+        game: Game,
+        key: np.uint64,
+        growth: GrowthSettings,
+        settings: TeachingSettings,
+        value: LinearValue | None,
+        budget: int,
     ) -> None:
         self._game, self._growth, self._settings, self._budget = game, growth, settings, budget
         self._growers = [grower(game, replace(growth, informed=share)) for share in (0.0, SHARE)]
+        for way in self._growers:
+            way.prior = value.prior(growth) if value is not None else no_prior(game)
         self._tree = Tree(game, *room_in(game, _MEMORY_MIB * MIB), 2 * LANES)
         self._tree.total = total_of_goals(game, growth.max_plies)
         self._key, self._rng, self._batch = key, np.random.default_rng(int(key)), 0
@@ -278,8 +286,9 @@ class _Trial:
 
     @property
     def is_won(self) -> bool:
-        """Whether informed playouts are better. If in doubt, they are not."""
-        return self.num_matches >= self._settings.trial // 2 and self._points >= _WON * self.num_matches
+        """Whether informed playouts are ahead by the standard deviation of as many matches between equals."""
+        ahead = self._points - self.num_matches / 2
+        return self.num_matches >= self._settings.trial / 4 and ahead >= sqrt(self.num_matches) / 2
 
     def advance(self) -> None:
         """Grow the trees by a batch, or make moves."""
