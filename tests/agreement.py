@@ -22,7 +22,7 @@ from evaluators import (
     within_limits,
 )
 from gamelore.gdl import syntax
-from gamelore.ground.clingo import Limits
+from gamelore.gdl.limits import Limits
 from gamelore.ground.program import ground
 
 FIT = Limits(seconds=600, literals=30_000)  # of rules that are an example

@@ -22,9 +22,10 @@ from gamelore.errors import GroundingError
 from gamelore.game.engines import NativeEngine, ReasonerEngine
 from gamelore.game.game import Game
 from gamelore.gdl import clauses, syntax
+from gamelore.gdl.limits import Limits
 from gamelore.ground import invariants, optimize
 from gamelore.ground import optimize as rewriting
-from gamelore.ground.clingo import GroundTerm, Limits, Names
+from gamelore.ground.clingo import GroundTerm, Names
 from gamelore.ground.domains import Domains, Estimate
 from gamelore.ground.program import GroundProgram, ground
 from naive import Naive

@@ -28,9 +28,9 @@ BEHIND = {"opinion": ["gamelore"], "lab": ["lab.papers.banerjee2007", "lab.paper
 ROOMS = ["errors", *(name for drawn in DRAWING["ROOMS"] for name in (drawn, *BEHIND.get(drawn, ())))]
 
 PAPERS = {"lab.papers.banerjee2007", "lab.papers.lock2004"}
-MOST_MODULES = 151
+MOST_MODULES = 152
 MOST_MODULES_IN_A_ROOM = 14
-MOST_LINES_OF_CODE = 34_200
+MOST_LINES_OF_CODE = 34_560
 MOST_LINES_IN_A_FILE = 800
 
 

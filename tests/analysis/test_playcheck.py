@@ -10,9 +10,10 @@ from gamelore.analysis import explore as tryout_module
 from gamelore.analysis.explore import Effort, Watch, try_out
 from gamelore.analysis.playcheck import check_sheet, play_check, unplayable
 from gamelore.errors import GDLSemanticError, GroundingError
+from gamelore.gdl.limits import Limits
 from gamelore.gdl.lint import lint
 from gamelore.gdl.syntax import parse
-from gamelore.ground.clingo import Limits, state_sentences
+from gamelore.ground.clingo import state_sentences
 
 # Two roles move in turn, three moves in all; each either goes left or right. In line 5 begins what a test adds.
 THREE_MOVES = """(role white) (role black) (init (step 0)) (succ 0 1) (succ 1 2) (succ 2 3)

@@ -10,8 +10,8 @@ import gamelore
 from gamelore import rulesheets
 from gamelore.circuit import cache
 from gamelore.game import compile as pipeline
+from gamelore.gdl.limits import Limits
 from gamelore.gdl.syntax import parse
-from gamelore.ground.clingo import Limits
 
 RULES = rulesheets.path("tictactoe").read_text()
 
@@ -114,13 +114,13 @@ def test_a_folder_that_others_may_write_to_is_not_read(folder, monkeypatch):
 
 
 def test_nothing_is_read_from_or_written_to_a_folder_that_others_may_write_to(folder):
-    cache.store_refusal("key", 1.0, "too large")
+    cache.store_refusal("key", Limits(), "too large")
     cache.store_arrays("key", {"numbers": np.arange(3)})
-    assert cache.refusal("key", 1.0) == "too large"
+    assert cache.refusal("key", Limits()) == "too large"
     folder.chmod(0o777)
-    assert (cache.refusal("key", 1.0), cache.load_arrays("key")) == (None, None)
+    assert (cache.refusal("key", Limits()), cache.load_arrays("key")) == (None, None)
     entries = sorted(folder.iterdir())
-    cache.store_refusal("other", 1.0, "too large")
+    cache.store_refusal("other", Limits(), "too large")
     cache.store_arrays("other", {"numbers": np.arange(3)})
     assert cache.object_file("text", str.encode) == b"text"
     assert moves()["xplayer"] == ["noop"]
@@ -187,7 +187,8 @@ def test_a_game_that_is_too_large_is_not_tried_again(folder, monkeypatch):
 
 
 def test_what_took_too_long_is_tried_again_with_more_time(folder):
+    sheet = parse(COUNTER)
     for seconds in (0, 0.01):
         with pytest.raises(gamelore.GroundingError, match=f"within {seconds} s"):
-            gamelore.load(COUNTER, engine="native", limits=Limits(seconds, literals=10**7))
+            pipeline.native_engine(sheet, sheet, Limits(seconds, literals=10**7), rewrite=True)
     assert len(list(folder.glob("*.refused"))) == 2

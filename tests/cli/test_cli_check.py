@@ -14,7 +14,7 @@ import pytest
 import commands
 from gamelore.analysis import playcheck
 from gamelore.analysis.explore import Watch
-from gamelore.ground.clingo import Limits
+from gamelore.gdl.limits import Limits
 
 STUCK = """(role white) (init (n 0)) (succ 0 1) (succ 1 2)
 (<= (legal white up) (true (n 0)))

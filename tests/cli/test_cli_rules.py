@@ -15,7 +15,7 @@ import pytest
 from commands import run, run_json
 from gamelore import rulesheets
 from gamelore.cli import bench_command
-from gamelore.ground.clingo import Limits
+from gamelore.gdl.limits import Limits
 
 UNTIDY = "; a game\n(role   x)\n\n\n(init (p 1)) ; one\n"
 TIDY = "; a game\n(role x)\n\n(init (p 1))  ; one\n"

@@ -7,8 +7,9 @@ import pytest
 
 import gamelore
 from gamelore import rulesheets
+from gamelore.gdl.limits import Limits
 from gamelore.gdl.syntax import parse
-from gamelore.ground.clingo import Limits, Names
+from gamelore.ground.clingo import Names
 from gamelore.ground.program import ground
 
 ENGINES = ["native", "reasoner"]

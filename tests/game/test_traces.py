@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import gamelore
-from gamelore.ground.clingo import Limits
+from gamelore.gdl.limits import Limits
 
 LIMITS = Limits(seconds=600)
 LONG = (Path(__file__).parent / "long_to_compile.txt").read_text().split()  # or too large; on the reasoner here

@@ -9,9 +9,9 @@ import pytest
 from gamelore import load, rulesheets
 from gamelore.errors import SHORT, GDLSemanticError, GDLSyntaxError, GroundingError, shortened
 from gamelore.game.compile import rulesheet_findings
+from gamelore.gdl.limits import Limits
 from gamelore.gdl.lint import CHECKS, MORE, MOST_FINDINGS, lint, lint_text, refuse
 from gamelore.gdl.syntax import Rulesheet, parse
-from gamelore.ground.clingo import Limits
 
 MALFORMED = Path(__file__).parent / "malformed"
 EXPECTED = tomllib.loads((MALFORMED / "expected.toml").read_text(encoding="utf-8"))

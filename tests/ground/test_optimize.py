@@ -7,8 +7,9 @@ import pytest
 
 import gamelore
 from gamelore.gdl.clauses import Dependencies, clauses
+from gamelore.gdl.limits import Limits
 from gamelore.gdl.syntax import bound, parse, term_variables
-from gamelore.ground.clingo import Limits, Names
+from gamelore.ground.clingo import Names
 from gamelore.ground.domains import Domains, Estimate, Statics, statics
 from gamelore.ground.optimize import Demand, rewrite, rewrite_for_a_state
 from gamelore.ground.program import ground

@@ -22,7 +22,8 @@ from gamelore.game import compile as pipeline
 from gamelore.game.engines import BoundedEngine, ReasonerEngine
 from gamelore.game.game import Game
 from gamelore.gdl import syntax
-from gamelore.ground.clingo import Limits, Names
+from gamelore.gdl.limits import Limits
+from gamelore.ground.clingo import Names
 from gamelore.ground.optimize import goal_outside, rewrite, within_bounds
 from gamelore.ground.program import ground
 from gamelore.players.random_streams import extend, stream

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gamelore import Game
+from gamelore import Game, GameloreError
 from gamelore.players.random_streams import stream
 from gamelore.search import teaching
 from gamelore.search.growth import Grower, Grown
@@ -113,6 +113,12 @@ def test_a_worthless_value_is_followed_by_a_trial(
     assert teacher._trial.num_matches == SHORT.trial
     assert teacher.simulations == teacher._lesson_walks + teacher._trial.walks < lessons.simulations
     assert teacher.growth == GrowthSettings(informed=SHARE if is_won else None)
+
+
+@pytest.mark.parametrize("informed", [-0.1, 1.5, float("nan")])
+def test_a_share_outside_its_range_is_refused(informed: float) -> None:
+    with pytest.raises(GameloreError, match=f"expected informed from 0 to 1, got {informed}; choose another value"):
+        GrowthSettings(informed=informed)
 
 
 @pytest.mark.parametrize("informed", [0.0, 0.7])

@@ -30,8 +30,9 @@ from ..errors import GameloreError, GroundingError
 from ..game.engines import States, unpack_bits
 from ..game.game import Game
 from ..gdl.clauses import Dependencies, clauses, signature
+from ..gdl.limits import Limits
 from ..gdl.syntax import Atom, Constant, Rule, Rulesheet
-from ..ground.clingo import GroundTerm, Limits, Names
+from ..ground.clingo import GroundTerm, Names
 from ..ground.program import GroundProgram, ground
 from .symmetry import symmetries
 

@@ -29,10 +29,10 @@ from typing import NamedTuple
 from ..errors import GameloreError, GDLError, GDLSemanticError, GroundingError
 from ..game.compile import rulesheet_findings
 from ..game.game import EngineName, Game, make
+from ..gdl.limits import Limits
 from ..gdl.lint import REFUSED, Finding, Moves, Severity, placed
 from ..gdl.syntax import Function, Location, Rule, Rulesheet, Term, Variable, parse, parse_term, variables_of
 from ..ground import clingo
-from ..ground.clingo import Limits
 from .explore import Declared, Effort, Incident, Joints, Kind, Sample, Tryout, try_out
 
 NOT_PLAYED = REFUSED | {"syntax", "no-perfect-model"}  # kinds of errors after which a sheet is not played

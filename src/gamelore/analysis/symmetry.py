@@ -45,8 +45,9 @@ from ..circuit.aig import FALSE, TRUE, Circuit, GateLiteral, Node, components_be
 from ..errors import GameloreError, GroundingError
 from ..game.engines import pack_bits, unpack_bits
 from ..game.game import Game
+from ..gdl.limits import Limits
 from ..gdl.syntax import Rulesheet
-from ..ground.clingo import Limits, Names
+from ..ground.clingo import Names
 from ..ground.optimize import rewrite
 from ..ground.program import GroundProgram, GroundRules, Ints, drop_unneeded, ground, rules_of, simplify
 from .automorphisms import Bounds, ColouredGraph, automorphisms

@@ -26,9 +26,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ..gdl.limits import check
 from ..ground.clingo import GroundTerm
 
 FALSE, TRUE = 0, 1
+BETWEEN_CHECKS = 1024  # nodes between two looks at the budget of loading
 BEYOND = 1 << 62  # a number larger than any literal or index
 WIDEST = 24  # largest number of operands of one wide gate; wider gates are cut into a chain of pieces
 PIECE = 16  # number of operands of each piece; a piece is evaluated directly after its last operand
@@ -54,6 +56,8 @@ def components_below(roots: Iterable[int], dependencies: Callable[[int], Iterabl
         low[root] = len(low)
         stack.append(root)
         while path:
+            if not len(low) % BETWEEN_CHECKS:
+                check()
             node, index, height, successors = path[-1]
             for successor in successors:
                 reached = low.get(successor)

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import GameloreError
+from ..gdl.limits import Limits
 from ..gdl.syntax import Rulesheet
 from ..ground.clingo import GroundTerm
 from .aig import Circuit, Loop
@@ -63,7 +64,7 @@ def source_files(name: str) -> list[Path]:
 
 FOLDER_VARIABLE = "GAMELORE_CACHE"
 COMPILING = (
-    *("gdl.clauses", "gdl.syntax", "ground", "game.compile"),
+    *("gdl.clauses", "gdl.limits", "gdl.syntax", "ground", "game.compile"),
     *("circuit.aig", "circuit.cache", "circuit.native", "circuit.tape", "circuit.translate"),
 )
 """The packages and modules that compile games. The content of the cache depends on their source.
@@ -138,17 +139,21 @@ def store(key: str, roles: list[GroundTerm], circuit: Circuit, tapes: Tapes) -> 
             archive.writestr(f"{name}.tape", words.tobytes())
 
 
-def refusal(key: str, seconds: float) -> str | None:
+def refusal(key: str, limits: Limits) -> str | None:
     """Return the reason why a game could not be compiled, as stored by `store_refusal`; None if there is none."""
     with suppress(OSError, UnicodeDecodeError):
-        return _private(f"{key}.{seconds:g}.refused").read_text(encoding="utf-8")
+        return _private(_refused(key, limits)).read_text(encoding="utf-8")
     return None
 
 
-def store_refusal(key: str, seconds: float, reason: str) -> None:
-    """Store the reason why a game could not be compiled, so that later calls with the same time limit do not retry."""
-    with suppress(OSError), _new_file(f"{key}.{seconds:g}.refused") as file:
+def store_refusal(key: str, limits: Limits, reason: str) -> None:
+    """Store the reason why a game could not be compiled, so that later calls with the same limits do not retry."""
+    with suppress(OSError), _new_file(_refused(key, limits)) as file:
         file.write_text(reason, encoding="utf-8")
+
+
+def _refused(key: str, limits: Limits) -> str:
+    return f"{key}.{limits.seconds:g}.{limits.memory}.refused"
 
 
 def fingerprint(circuit: Circuit) -> str:

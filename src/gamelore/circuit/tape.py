@@ -31,6 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..gdl.limits import check, working_on
 from .aig import FALSE, TRUE, Circuit, GateLiteral, Ints, Loop, Node, ScheduleStep, WideGates, schedule, wide_gates
 
 Mask = NDArray[np.bool_]
@@ -163,6 +164,7 @@ class Tapes:
 
 def record_circuit(circuit: Circuit) -> Tapes:
     """Return the tapes of all functions of a circuit."""
+    working_on("recording the tapes")
     tapes = {name: record(circuit, *outputs_of(circuit, name)) for name in GROUPS}
     return Tapes({name: tape.words for name, tape in tapes.items()}, max(tape.num_planes for tape in tapes.values()))
 
@@ -251,6 +253,7 @@ class _Recorder:
         free: list[int] = []  # planes that are no longer needed; the last plane of the list is reused first
         num_planes = self.layout.temporaries
         for window in bounds[:-1].tolist():
+            check()
             own = nodes[begun[window] : begun[window + 1]]
             reused = free[max(0, len(free) - len(own)) :]
             del free[len(free) - len(reused) :]
@@ -277,6 +280,7 @@ class _Recorder:
         operands = np.searchsorted(self.gates.gates, bounds)
         parts = []
         for number, step in enumerate(self.steps):
+            check()
             gates, read = slice(*bounds[number : number + 2]), slice(*operands[number : number + 2])
             nodes, literals = self.gates.nodes[gates], self.gates.literals[read]
             parts += self._step(step, nodes, self.gates.gates[read] - bounds[number], literals)
@@ -351,6 +355,7 @@ def _depths(gates: WideGates, windows: Ints) -> Ints:
     read, readers = read[inside], gates.gates[inside]
     depths = np.zeros(len(gates.nodes), np.int64)
     while True:
+        check()
         waiting = depths[readers] <= depths[read]
         if not waiting.any():
             return depths

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..errors import GDLSemanticError, GroundingError
+from ..gdl.limits import check, working_on
 from ..ground.clingo import GroundTerm
 from ..ground.program import GroundProgram, factor_rules
 from .aig import FALSE, TRUE, Builder, Circuit, GateLiteral, Loop, components_below, cut, drop_dead, evaluate
@@ -78,14 +79,17 @@ class _Translation:
 
     def run(self) -> None:
         """Add all gates, loops and outputs to the circuit."""
+        working_on("building the circuit")
         outputs = self._output_atoms()
         wanted = [atom for lists in outputs.values() for atoms in lists for atom in atoms]
         for component in components_below(wanted, self._dependencies):
+            check()
             if len(component) > 1 or component[0] in self.negating_themselves:
                 self._loop(component)
             elif self._has_rules(component[0]):
                 self.values[component[0]] = self._definition(component[0])
         for group, lists in outputs.items():
+            check()
             self.circuit.outputs[group] = [self.builder.any_of(self.values[atom] for atom in atoms) for atoms in lists]
         self.circuit.initial = self._initial()
         del self.circuit.outputs["init"]
@@ -132,6 +136,7 @@ class _Translation:
             self.values[atom] = 2 * node
         results = {}
         for atom in order:
+            check()
             results[atom] = self._definition(atom)
             if atom not in variables:
                 self.values[atom] = results[atom]

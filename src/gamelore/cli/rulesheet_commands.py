@@ -19,7 +19,7 @@ import typer
 from typer import Argument, Option
 
 from ..errors import GameloreError, GDLSyntaxError
-from ..ground.clingo import Limits
+from ..gdl.limits import GIB, Limits
 from . import console
 from .console import Engine, Json, Seed
 
@@ -101,11 +101,14 @@ def check(
     seed: Seed = 0,
     engine: Engine = "auto",
     ground_seconds: Annotated[
-        float, Option(min=0, help="Limit of the CPU time for grounding, in seconds.")
+        float, Option(min=0, help="Limit of the CPU time for loading a rulesheet, in seconds.")
     ] = LIMITS.seconds,
     ground_literals: Annotated[
         int, Option(min=0, help="Limit of the size of the ground rules, in literals (about 100 bytes each).")
     ] = LIMITS.literals,
+    memory: Annotated[
+        float, Option(min=0, help="Limit of the growth of memory while the rulesheet is loaded, in GiB.")
+    ] = LIMITS.memory / GIB,
     json: Json = False,
 ) -> None:
     """Find mistakes in rulesheets, each with its line, column, rule and remedy.
@@ -131,7 +134,7 @@ def check(
         options = ", ".join(f"--{name.replace('_', '-')}" for name in given)
         console.fail(f"expected --play together with {options}; add it", console.USAGE)
     effort = Effort(**({"seconds": None} if matches is not None else {}) | given, seed=seed) if play else None
-    limits = Limits(ground_seconds, ground_literals)
+    limits = Limits(ground_seconds, ground_literals, int(memory * GIB))
     sheets: list[CheckedSheet] = []
     with console.status() as progress:
         for number, name in enumerate(files, 1):

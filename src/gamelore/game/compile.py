@@ -8,7 +8,6 @@ stores the refusals of games that are too large.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -18,15 +17,17 @@ from ..circuit.tape import record_circuit
 from ..circuit.translate import build
 from ..errors import GDLSemanticError, GroundingError
 from ..gdl import lint
+from ..gdl.limits import Limits, within
 from ..gdl.syntax import Rulesheet, parse
 from ..ground import optimize
-from ..ground.clingo import Limits, Names
+from ..ground.clingo import Names
 from ..ground.program import GroundProgram, ground
 from .engines import BoundedEngine, NativeEngine, ReasonerEngine
 
-# If a game is too large, a second grounding within `base` and `input` gets this share of the time limit.
 ONLY_BOUNDED = "the whole game is too large, so only the states within `base` and `input` are compiled"
-WITHIN_BOUNDS = 0.5
+# Parts of the limits, so that something is left for the next attempt: of the whole game, where bounds are declared and
+# where they are not, and of the game within its bounds. The reasoner gets the rest.
+BEFORE_BOUNDS, WITHOUT_BOUNDS, WITHIN_BOUNDS = 0.6, 0.85, 0.25
 
 
 def native_engine(rules: Rulesheet, sheet: Rulesheet, limits: Limits, rewrite: bool) -> NativeEngine:
@@ -35,7 +36,7 @@ def native_engine(rules: Rulesheet, sheet: Rulesheet, limits: Limits, rewrite: b
     Args:
         rules: the rules to compile: the sheet itself, or the sheet bounded by its `base` and `input`.
         sheet: the rulesheet whose lines and columns appear in error messages.
-        limits: the limits of grounding.
+        limits: the limits of compiling.
         rewrite: whether to rewrite the rules before grounding. The answers are the same, but the ground program is
             smaller.
 
@@ -48,34 +49,37 @@ def native_engine(rules: Rulesheet, sheet: Rulesheet, limits: Limits, rewrite: b
     compiled = cache.load(key)
     if compiled is not None:
         return NativeEngine(names, *compiled)
-    refusal = cache.refusal(key, limits.seconds)
+    refusal = cache.refusal(key, limits)
     if refusal is not None:
         raise GroundingError(refusal)
     try:
-        if rewrite:
-            rules = optimize.rewrite(rules)  # equivalent rules with a smaller ground program
-        program = ground(rules, limits, names)  # rules without variables, over integer atoms
-        # An and-inverter graph. Its inputs are facts and actions; its outputs are legal moves, goals and next facts.
-        circuit = _circuit(sheet, program)
+        with within(limits):
+            if rewrite:
+                rules = optimize.rewrite(rules)  # equivalent rules with a smaller ground program
+            program = ground(rules, limits, names)  # rules without variables, over integer atoms
+            # An and-inverter graph. Its inputs are facts and actions; its outputs are legal moves, goals, next facts.
+            circuit = _circuit(sheet, program)
+            tapes = record_circuit(circuit)  # the gates as numbers, in evaluation order
     except GroundingError as error:
-        cache.store_refusal(key, limits.seconds, str(error))
+        cache.store_refusal(key, limits, str(error))
         raise
-    tapes = record_circuit(circuit)  # the gates as numbers, in evaluation order
     cache.store(key, program.roles, circuit, tapes)
     return NativeEngine(names, program.roles, circuit, tapes)  # the engine loads the machine code that runs the tapes
 
 
-def bounded_engine(sheet: Rulesheet, limits: Limits, rewrite: bool, seconds: float) -> BoundedEngine:
+def bounded_engine(
+    sheet: Rulesheet, inside: Rulesheet | None, limits: Limits, rewrite: bool, part: float = WITHIN_BOUNDS
+) -> BoundedEngine:
     """Return an engine that is compiled within the bounds that the sheet declares by `base` and `input`.
 
-    seconds: the time limit of grounding the native part.
+    inside: the rules within these bounds, see `optimize.within_bounds`.
+    part: the part of the limits that compiling may use.
 
     Raises GroundingError if the sheet declares no bounds, or if the bounded game is still too large.
     """
-    inside = optimize.within_bounds(sheet)
     if inside is None:
         raise GroundingError("expected a rulesheet with bounds, got one without; declare `base` and `input`")
-    native = native_engine(inside, sheet, replace(limits, seconds=seconds), rewrite)
+    native = native_engine(inside, sheet, limits.share(part), rewrite)
     return BoundedEngine(sheet, native, partial(ReasonerEngine, sheet, limits, rewrite, native.names))
 
 
@@ -84,12 +88,14 @@ def compiled_engine(sheet: Rulesheet, limits: Limits, rewrite: bool) -> tuple[Na
 
     Raises GroundingError if the bounded game is too large as well.
     """
+    inside = optimize.within_bounds(sheet)
     try:
-        return native_engine(sheet, sheet, limits, rewrite), ""
+        part = WITHOUT_BOUNDS if inside is None else BEFORE_BOUNDS
+        return native_engine(sheet, sheet, limits.share(part), rewrite), ""
     except GroundingError as error:
         too_large = str(error)  # keep only the text: the traceback of the error holds the ground program in memory
     try:
-        bounded = bounded_engine(sheet, limits, rewrite, WITHIN_BOUNDS * limits.seconds)
+        bounded = bounded_engine(sheet, inside, limits, rewrite)
     except GroundingError:
         raise GroundingError(too_large) from None
     reason, _, _ = too_large.partition(". Remedy:")

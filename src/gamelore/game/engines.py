@@ -31,8 +31,9 @@ from ..circuit.tape import Tapes, words
 from ..circuit.transpose import Rows
 from ..errors import GDLSemanticError
 from ..gdl.clauses import clauses
+from ..gdl.limits import Limits
 from ..gdl.syntax import Rulesheet, Variable, variables_of
-from ..ground.clingo import GroundTerm, Limits, Names, goal_value
+from ..ground.clingo import GroundTerm, Names, goal_value
 from ..ground.invariants import persistent
 from ..ground.optimize import goal_outside, rewrite_for_a_state
 from .reasoner import Facts, Joint, Reasoner, StateAnswer

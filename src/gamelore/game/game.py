@@ -26,8 +26,10 @@ from ..circuit.aig import Circuit
 from ..circuit.playout import PlayoutRunner, Playouts, Rollouts
 from ..errors import GameloreError, GDLSemanticError, GDLSyntaxError, GroundingError, IllegalMoveError, shortened
 from ..gdl import lint
+from ..gdl.limits import Limits, within
 from ..gdl.syntax import Rulesheet, parse_term
-from ..ground.clingo import GroundTerm, Limits
+from ..ground.clingo import GroundTerm
+from ..ground.optimize import within_bounds
 from .compile import bounded_engine, compiled_engine, native_engine
 from .engines import BoundedEngine, Engine, Legal, NativeEngine, Promises, ReasonerEngine, States
 
@@ -582,7 +584,7 @@ def make(
         name: the name of the game.
         engine: "native" compiles the game; a game that is too large is compiled within `base` and `input`. "reasoner"
             asks clingo about each state. "auto" is "native" if the game is within the limits, else "reasoner".
-        limits: the limits of grounding.
+        limits: the limits of loading; all attempts together get so much.
         rewrite: False to use the rules exactly as written. This is slow; tests use it as the reference.
 
     Returns:
@@ -590,22 +592,33 @@ def make(
 
     Raises:
         GDLSemanticError: the rulesheet cannot be played.
-        GroundingError: the engine is "native", and the game exceeds the limits.
+        GroundingError: the game exceeds the limits. With the engine "auto", no engine can play it within the limits.
         GameloreError: the engine is not one of the three.
     """
     if engine not in get_args(EngineName):
         engines = ", ".join(get_args(EngineName))
         raise GameloreError(f"expected one of the engines {engines}, got '{engine}'; choose one of these")
-    lint.refuse(sheet)
     limits, why = limits or Limits(), "the engine reasoner was chosen"
-    if engine != "reasoner":
+    with within(limits):
+        lint.refuse(sheet)
+        if engine != "reasoner":
+            try:
+                return Game(sheet, name, *compiled_engine(sheet, limits, rewrite), limits, rewrite)
+            except GroundingError as error:
+                if engine == "native":
+                    raise
+                why = str(error)
         try:
-            return Game(sheet, name, *compiled_engine(sheet, limits, rewrite), limits, rewrite)
+            reasoner = ReasonerEngine(sheet, limits, rewrite)
         except GroundingError as error:
-            if engine == "native":
-                raise
-            why = str(error)
-    return Game(sheet, name, ReasonerEngine(sheet, limits, rewrite), why, limits, rewrite)
+            raise error if engine == "reasoner" else GroundingError(_unplayable(why)) from None
+        return Game(sheet, name, reasoner, why, limits, rewrite)
+
+
+def _unplayable(why: str) -> str:
+    """Return the message for a game that cannot be compiled for this reason, and that the reasoner cannot play."""
+    reason, _, _ = why.partition(". Remedy:")
+    return f"{reason}; nor did the first state on the reasoner. Remedy: simplify these rules, or raise the limit"
 
 
 def _remake(
@@ -620,12 +633,13 @@ def _remake(
     there. Raises GroundingError if another version of gamelore grounds the rules to more literals.
     """
     again: Engine
+    unhurried = replace(limits, seconds=math.inf)
     if engine == "reasoner":
         again = ReasonerEngine(sheet, limits, rewrite)
     elif is_bounded:
-        again = bounded_engine(sheet, limits, rewrite, math.inf)
+        again = bounded_engine(sheet, within_bounds(sheet), unhurried, rewrite)
     else:
-        again = native_engine(sheet, sheet, replace(limits, seconds=math.inf), rewrite)
+        again = native_engine(sheet, sheet, unhurried, rewrite)
     return Game(sheet, name, again, why, limits, rewrite)
 
 

@@ -19,8 +19,11 @@ from typing import Any, TypeAlias
 from ..errors import GroundingError
 from ..gdl import syntax
 from ..gdl.clauses import Literal, Signature, reachable, signature
+from ..gdl.limits import Limits, working_on
 from ..gdl.syntax import KEYWORD_ARITY, Atom, Rule, Rulesheet
-from ..ground.clingo import Budget, GroundTerm, Limits, Names, Translator, control, ground_within, only_model, terms_of
+from ..ground.clingo import Grounding, GroundTerm, Names, Translator, control, ground_within, only_model, terms_of
+from ..ground.domains import Stops
+from ..ground.optimize import Rewritten
 
 Facts: TypeAlias = frozenset[GroundTerm]
 Joint: TypeAlias = Mapping[GroundTerm, GroundTerm]
@@ -50,7 +53,9 @@ class Reasoner:
         self.limits = limits or Limits()
         self.names = names or Names(sheet)
         self.names.add_relations(sheet)
-        self.translator = _StateTranslator(self.names, _depending(sheet, STATE_KEYWORDS, downwards=False))
+        stops = sheet.stops if isinstance(sheet, Rewritten) else {}
+        working_on("the first state on the reasoner")
+        self.translator = _StateTranslator(self.names, _depending(sheet, STATE_KEYWORDS, downwards=False), stops)
         self.roles, self.initial = self._start(sheet)
         self._of_states = self._questions(sheet, {"legal": 2, "goal": 2, "terminal": 0})
         self._of_moves = self._questions(sheet, {"next": 1})
@@ -147,8 +152,8 @@ class _Questions:
         import clingo
 
         start = time.thread_time()
-        self.budget = Budget(self.limits)
-        self.control = control(self.program, self.budget, "--models=2", solves=True)
+        self.grounding = Grounding(self.limits)
+        self.control = control(self.program, self.grounding, "--models=2", solves=True)
         self._number = clingo.Number
         self._ground([("base", ())])
         self.start_seconds, self.least_seconds = time.thread_time() - start, math.inf
@@ -158,7 +163,7 @@ class _Questions:
         """Return the shown atoms of all states since the start. The states of this batch have the highest numbers."""
         start, lost = time.thread_time(), self.lost
         self.lost = math.inf  # after an error the next call starts clingo again
-        self.budget.renew(self.limits.times(len(given)))
+        self.grounding.renew(self.limits.times(len(given)))
         parts: list[tuple[str, Sequence[Any]]] = []
         for number, facts in enumerate(given, start=self.num_asked):
             self.control.add(f"facts{number}", ["state"], f"asked({self.num_asked},state).{facts}")
@@ -172,9 +177,9 @@ class _Questions:
         return model
 
     def _ground(self, parts: Sequence[tuple[str, Sequence[Any]]]) -> None:
-        if not ground_within(self.control, self.budget, parts):
+        if not ground_within(self.control, self.grounding, parts):
             raise GroundingError(
-                f"expected the rules to be evaluated in a state within {self.budget.exceeded}, but they were not. "
+                f"expected the rules to be evaluated in a state within {self.grounding.exceeded}, but they were not. "
                 "Remedy: limit the terms that a recursive rule builds (`gamelore check` names the rule), or "
                 "raise the limit"
             )
@@ -186,8 +191,8 @@ class _StateTranslator(Translator):
     dynamic: the relations that depend on a state, including the keywords of GDL about a state.
     """
 
-    def __init__(self, names: Names, dynamic: set[Signature]) -> None:
-        super().__init__(names)
+    def __init__(self, names: Names, dynamic: set[Signature], stops: Mapping[Rule, Stops]) -> None:
+        super().__init__(names, stops)
         self.dynamic = dynamic
 
     def atom(self, atom: Atom) -> str:

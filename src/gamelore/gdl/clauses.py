@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 from ..errors import GDLSemanticError
 from . import syntax
+from .limits import check
 from .syntax import And, Atom, Condition, Constant, Distinct, Function, Location, Not, Or, Rule, Term, Variable
 
 MAX_CONJUNCTIONS = 4096  # maximum number of conjunctions of one rule after its `or`s are multiplied out
@@ -82,6 +83,7 @@ def conjunctions(rule: Rule, path: Path | None = None) -> list[tuple[Literal, ..
 
     Raises GDLSemanticError if it has more than MAX_CONJUNCTIONS conjunctions.
     """
+    check()
     body = And(rule.body, rule.location)
     if _num_alternatives(body, positive=True) > MAX_CONJUNCTIONS:
         raise GDLSemanticError(

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 from ..errors import GDLSemanticError, shortened
-from . import syntax
+from . import limits, syntax
 from .syntax import KEYWORD_ARITY, And, Atom, Condition, Constant, Distinct, Function, Location, Not, Or, Rule, Variable
 
 NEEDED = {
@@ -575,6 +575,7 @@ def _findings(rulesheet: syntax.Rulesheet, checks: Sequence[Check]) -> list[Find
     texts: dict[int, str] = {}  # of rules by identity; a long rule may have many findings
     findings = []
     for check in checks:
+        limits.check()
         flaws = check.find(sheet)
         for place, message, remedy, rule in islice(flaws, MOST_FINDINGS):
             if id(rule) not in texts:

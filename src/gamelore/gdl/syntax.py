@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn, TypeAlias, TypeVar
 
 from ..errors import GameloreError, GDLSyntaxError
+from .limits import check
 
 FORM = {
     "role": "(role name)",
@@ -355,6 +356,7 @@ class _Parser:
         self.fail("this '(' is never closed", location, f"add the missing ')'{where}")
 
     def rule(self, expression: _Expression) -> Rule:
+        check()
         if not isinstance(expression, _List) or not _begins_with(expression, "<="):
             return Rule(self.atom(expression), (), expression.location, arrow=False)
         if len(expression.items) < 2:

@@ -11,15 +11,17 @@ are not cached.
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from ..errors import GDLSemanticError, GroundingError
 from ..gdl import syntax
 from ..gdl.clauses import Literal, conjunctions
+from ..gdl.limits import Budget, Limits, check
 from ..gdl.syntax import KEYWORD_ARITY, Atom, Distinct, Function, Rule, Rulesheet, Term, Variable
 
 MAX_GOAL = 32767  # goals are stored in 16 bits; lint reports goals above 100, but such games can be played
@@ -42,6 +44,7 @@ class Names:
         self.declared_roles: dict[int, int] = {}
         self.add_relations(sheet)
         for rule in sheet.rules:
+            check()
             for term in syntax.named_terms(rule):
                 self.intern(term.name, term.spelling)
             if rule.head.name == "role" and not rule.body and not isinstance(rule.head.args[0], Variable):
@@ -99,6 +102,8 @@ def goal_value(text: str) -> int | None:
 
 TOKEN = re.compile(r"\d+|[()]")
 RULES_BETWEEN_CHECKS = 64
+FRUITLESS = 10  # steps of a join for each ground rule; an error message names a join with more instead of a relation
+COUNTED = 20_000  # an error message counts the atoms of a relation only up to this number
 
 
 def _variable(name: str) -> str:
@@ -108,10 +113,14 @@ def _variable(name: str) -> str:
 
 
 class Translator:
-    """Translator of rules to the text of an answer-set program. Subclasses may override `atom` and `conditions`."""
+    """Translator of rules to the text of an answer-set program. Subclasses may override `atom` and `conditions`.
 
-    def __init__(self, names: Names) -> None:
-        self.names = names
+    stops: rule -> the stops of its join: sets of variables. The rule gets a condition for each that calls
+        `Grounding.tick` when clingo has bound all variables of the stop.
+    """
+
+    def __init__(self, names: Names, stops: Mapping[Rule, Iterable[Iterable[str]]] = MappingProxyType({})) -> None:
+        self.names, self.stops = names, stops
 
     def term(self, term: Term) -> str:
         if isinstance(term, Variable):
@@ -148,7 +157,9 @@ class Translator:
 
     def conditions(self, rule: Rule, body: Iterable[Literal]) -> list[str]:
         """Return the texts of the conditions of one conjunction."""
-        return list(map(self.literal, body))
+        line, stops = rule.location.line, self.stops.get(rule, ()) if self.stops else ()
+        ticks = (f"@tick({','.join([str(line), *map(_variable, bound)])})={line}" for bound in stops)
+        return [*map(self.literal, body), *ticks]
 
     def relation_spelling(self, name: str) -> str:
         return name if name in KEYWORD_ARITY else self.names.relation_spellings[int(name[1:])]
@@ -183,49 +194,60 @@ def terms_of(symbol: Any) -> tuple[GroundTerm, ...]:
     raise AssertionError(f"expected an atom, got {text}")
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Limits of grounding: seconds of CPU time, and number of literals in ground rules (about 100 bytes each)."""
+class Grounding:
+    """One grounding: the observer of clingo that counts ground rules, and that stops clingo at the limits.
 
-    seconds: float = 25.0
-    literals: int = 16_000_000
-
-    def times(self, number: int) -> Limits:
-        """Return the limits for this number of states."""
-        return Limits(self.seconds * number, self.literals * number)
-
-
-class Budget:
-    """Observer of clingo that counts ground rules. An exception stops a grounding that exceeds the limits."""
+    clingo tells the observer about each ground rule. It may also join conditions for a long time without a new ground
+    rule. Therefore rules whose joins are expected to be large get conditions that call `tick`, see `Translator`.
+    """
 
     def __init__(self, limits: Limits) -> None:
         self.renew(limits)
 
     def renew(self, limits: Limits) -> None:
         """Restart counting, with new limits."""
-        self.limits, self.num_rules, self.num_literals = limits, 0, 0
-        self.deadline = time.thread_time() + limits.seconds
+        self.limits, self._num_rules, self.num_literals = limits, 0, 0
+        self.ticks: Counter[int] = Counter()  # line of a rule -> number of its partial instances
         self.exceeded = ""
+        self._budget = Budget(limits)
 
     def rule(self, choice: bool, head: list[int], body: list[int]) -> None:
         """Count a ground rule. clingo calls this method for every ground rule."""
         self.num_literals += len(body) + 1
-        self.num_rules += 1
-        if not self.num_rules % RULES_BETWEEN_CHECKS:
+        self._num_rules += 1
+        if not self._num_rules % RULES_BETWEEN_CHECKS:
             self.check(self.num_literals)
 
+    def tick(self, line: Any, *_: Any) -> Any:
+        """Count a partial instance of a rule. clingo calls this method for `@tick(line,..)`."""
+        self.ticks[line.number] += 1
+        self.check(self.num_literals)
+        return line
+
+    @property
+    def num_rules(self) -> int:
+        """Number of ground rules so far."""
+        return self._num_rules
+
+    @property
+    def is_out_of_budget(self) -> bool:
+        """Whether the time or the memory is used up."""
+        return bool(self._budget.exceeded)
+
     def check(self, num_literals: int) -> None:
-        """Stop the grounding if there are too many literals or no time is left."""
+        """Raise GroundingError if there are too many literals, or if the time or the memory is used up."""
         if num_literals > self.limits.literals:
             self.exceeded = f"{self.limits.literals} literals"
-        elif time.thread_time() > self.deadline:
-            self.exceeded = f"{self.limits.seconds:g} s"
-        if self.exceeded:
-            raise RuntimeError(self.exceeded)
+            raise GroundingError(self.exceeded)
+        try:
+            self._budget.check()
+        except GroundingError:
+            self.exceeded = self._budget.exceeded
+            raise
 
 
-def control(program: str, budget: Budget, *options: str, solves: bool = False) -> Any:
-    """Return a clingo control with a program and the budget as its observer.
+def control(program: str, grounding: Grounding, *options: str, solves: bool = False) -> Any:
+    """Return a clingo control with a program and its observer.
 
     solves: whether the solver of the control gets the ground rules, too.
     """
@@ -233,18 +255,56 @@ def control(program: str, budget: Budget, *options: str, solves: bool = False) -
 
     made: Any = clingo.Control(["--warn=none", *options], message_limit=0)
     made.add("base", [], program)
-    made.register_observer(budget, replace=not solves)
+    made.register_observer(grounding, replace=not solves)
     return made
 
 
-def ground_within(control: Any, budget: Budget, parts: Sequence[tuple[str, Sequence[Any]]] = (("base", ()),)) -> bool:
-    """Ground with clingo. Return False if the budget stopped the grounding."""
+def ground_within(
+    control: Any, grounding: Grounding, parts: Sequence[tuple[str, Sequence[Any]]] = (("base", ()),)
+) -> bool:
+    """Ground with clingo. Return False if the limits stopped the grounding."""
     try:
-        control.ground(parts)
-    except RuntimeError:
-        if not budget.exceeded:
+        control.ground(parts, context=grounding)
+    except (RuntimeError, GroundingError):
+        if not grounding.exceeded:
             raise
-    return not budget.exceeded
+    return not grounding.exceeded
+
+
+def too_large(
+    grounding: Grounding, control: Any, translator: Translator, made: Mapping[str, int] = MappingProxyType({})
+) -> str:
+    """Return the error message for a grounding that exceeds a limit: it names the largest relation or join.
+
+    made: relation made by rewriting -> line of the original rule of which it is a part.
+    """
+    atoms = control.symbolic_atoms
+    sizes: Counter[str] = Counter()
+    for name, arity, _ in atoms.signatures:
+        sizes[name] += sum(1 for _ in islice(atoms.by_signature(name, arity), COUNTED))
+    largest = ""
+    for name, size in sizes.most_common(1):
+        relation = part_of_rule(made[name]) if name in made else f"`{translator.relation_spelling(name)}`"
+        number = f"{size} atoms" if size < COUNTED else f"at least {COUNTED} atoms"
+        largest = f"; the largest relation is {relation}, with {number} so far"
+    for line, steps in grounding.ticks.most_common(1):
+        if steps > FRUITLESS * grounding.num_rules:
+            largest = f"; the longest join is that of the rule at line {line}, with {steps} steps so far"
+    return (
+        f"expected grounding to end within {grounding.exceeded}, but it did not{largest}. "
+        'Remedy: bound this relation, raise the limit, or use engine="reasoner", which grounds one state at a time'
+    )
+
+
+def part_of_rule(line: int) -> str:
+    return f"a part of the rule at line {line}"
+
+
+def atoms_of(control: Any, name: str, arity: int) -> Iterator[Any]:
+    """Yield the symbolic atoms of a relation of a ground control."""
+    for atom in control.symbolic_atoms.by_signature(name, arity):
+        check()
+        yield atom
 
 
 def only_model(control: Any) -> list[Any]:
@@ -281,10 +341,10 @@ def state_sentences(
     shown = (f"#show {word}/{KEYWORD_ARITY[word]}." for word in words)
     program = "\n".join((*translator.rules(needed), *given, "#show.", *shown))
     rows: dict[str, list[tuple[Any, ...]]] = {word: [] for word in words}
-    budget = Budget(limits or Limits())
-    asked = control(program, budget, "--models=2", solves=True)
-    if not ground_within(asked, budget):
-        raise GroundingError(f"expected an answer within {budget.exceeded}, got none; raise the limit")
+    grounding = Grounding(limits or Limits())
+    asked = control(program, grounding, "--models=2", solves=True)
+    if not ground_within(asked, grounding):
+        raise GroundingError(f"expected an answer within {grounding.exceeded}, got none; raise the limit")
     for symbol in only_model(asked):
         rows[symbol.name].append(terms_of(symbol))
     return {word: [tuple(map(names.text, terms)) for terms in sorted(rows[word])] for word in rows}

@@ -10,18 +10,22 @@ domains give upper bounds of the sizes of relations, and estimates of the sizes 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, prod
 from typing import Any, TypeAlias
 
-from ..gdl.clauses import Clause, Dependencies, Signature, signature, variables
-from ..gdl.syntax import KEYWORD_ARITY, Atom, Constant, Rulesheet, Term, Variable, variables_of
-from .clingo import Budget, Limits, Names, Translator, control, ground_within
+from ..errors import GroundingError
+from ..gdl.clauses import Clause, Dependencies, Signature, all_atoms, signature, variables
+from ..gdl.limits import Limits, check, working_on
+from ..gdl.syntax import KEYWORD_ARITY, Atom, Constant, Rule, Rulesheet, Term, Variable, variables_of
+from .clingo import Grounding, Names, Translator, atoms_of, control, ground_within, too_large
 
 ATTEMPTS = 3
 # Limits of one attempt. The limit of literals is reached first, so that every run has the same result.
 LIMITS = Limits(seconds=60, literals=300_000)
+LONG_JOIN, FIRST_STOP, FAR = 1e7, 1e3, 1e6  # combinations; clingo goes through some million of them in a second
 MAX_KNOWN = 2_000  # the rows of a relation are stored if it has at most this number of atoms
 
 Row: TypeAlias = tuple[str | None, ...]
@@ -42,6 +46,7 @@ class Statics:
 
 def statics(rules: Sequence[Clause]) -> Statics:
     """Derive the static relations. Leave out too large relations, and all relations that depend on them."""
+    working_on("deriving the relations that never change")
     large: set[Signature] = set()
     for _ in range(ATTEMPTS):
         derived, complete = _derived(rules, _static(rules, large))
@@ -53,22 +58,63 @@ def statics(rules: Sequence[Clause]) -> Statics:
 
 def _derived(rules: Iterable[Clause], relations: Collection[Signature]) -> tuple[Statics, bool]:
     """Derive these relations within the limits. Also return whether the relations are complete."""
-    sheet = Rulesheet(tuple(rule.rule for rule in rules if signature(rule.head) in relations), "")
+    static = [rule for rule in rules if signature(rule.head) in relations]
+    sheet = Rulesheet(tuple(rule.rule for rule in static), "")
     names = Names(sheet)
-    translator = Translator(names)
-    budget = Budget(LIMITS)
-    clingo = control("\n".join(translator.rules(sheet)), budget)
-    complete = ground_within(clingo, budget)
+    translator = Translator(names, _static_stops(static))
+    grounding = Grounding(LIMITS)
+    clingo = control("\n".join(translator.rules(sheet)), grounding)
+    complete = ground_within(clingo, grounding)
+    if grounding.is_out_of_budget:
+        raise GroundingError(too_large(grounding, clingo, translator))
     derived = Statics()
     spelled = list(names.numbers)
     for name, arity in sorted(relations):
-        atoms = list(clingo.symbolic_atoms.by_signature(translator.relation(name), arity))
+        atoms = list(atoms_of(clingo, translator.relation(name), arity))
         derived.sizes[name, arity] = len(atoms)
         # If an atom is not a fact after grounding, only a solver could decide whether it holds.
         if len(atoms) <= MAX_KNOWN and all(atom.is_fact for atom in atoms):
             rows = [tuple(_constant(term, spelled) for term in atom.symbol.arguments) for atom in atoms]
             derived.rows[name, arity] = rows
     return derived, complete
+
+
+Stops: TypeAlias = Sequence[tuple[str, ...]]
+"""Stops of a join: the variables that are bound at each. There clingo calls `Grounding.tick`."""
+
+
+def stops(combinations: Iterable[tuple[float, Iterable[str]]]) -> Stops:
+    """Return the stops of a join: its first step with FIRST_STOP combinations, and further ones that are FAR apart.
+
+    A call of Python takes as long as ten rows of clingo. So stops at all steps would make joins slow. These few take
+    time only where a join is really long.
+
+    Args:
+        combinations: the number of combinations of values of the variables that are bound after each step of a join,
+            and these variables.
+    """
+    places, enough = [], FIRST_STOP
+    for number, bound in combinations:
+        if number >= enough:
+            places.append(tuple(bound))
+            enough = FAR * number
+    return places
+
+
+def _static_stops(rules: Iterable[Clause]) -> dict[Rule, Stops]:
+    """Return the stops of the joins of static relations that may be long, from numbers of facts alone."""
+    number_of_facts = Counter(signature(rule.head) for rule in rules if not rule.body)
+    derived = {signature(rule.head) for rule in rules if rule.body}
+    found = {}
+    for rule in rules:
+        number, bound, steps = 1.0, dict[str, None](), []
+        for atom in rule.positive:
+            number *= max(1, number_of_facts[signature(atom)], MAX_KNOWN if signature(atom) in derived else 0)
+            bound |= variables([atom])
+            steps.append((number, tuple(bound)))
+        if len(steps) > 1 and number >= LONG_JOIN:
+            found[rule.rule] = stops(steps)
+    return found
 
 
 def _constant(symbol: Any, spelled: Sequence[str]) -> str | None:
@@ -171,11 +217,13 @@ class Domains:
     """Domains of the arguments of relations, and sizes of relations estimated from the domains.
 
     of: relation -> the domain of each argument, for every relation that can have an atom.
+    static: the static relations of known size.
     """
 
     def __init__(self, rules: Sequence[Clause], static: Statics) -> None:
         self.of: dict[Signature, list[Terms]] = {}
         self.clauses_of: dict[Signature, list[Clause]] = {}
+        self.static = frozenset(static.sizes)
         self._sizes: dict[Signature, float] = dict(static.sizes)
         self._rows = static.rows
         self._columns = {name: _columns(rows, name[1]) for name, rows in static.rows.items()}
@@ -193,9 +241,11 @@ class Domains:
         """
         waiting = {id(rule): rule for rule in rules if rule.positive}
         for rule in rules:
+            check()
             if not rule.positive:
                 self._add(rule.head, {})
         while waiting:
+            check()
             rule = waiting.pop(next(iter(waiting)))
             variables = self.variables(rule.positive)
             for name in self._add(rule.head, variables) if variables is not None else ():
@@ -218,6 +268,7 @@ class Domains:
         """Return the domains of the variables if all atoms hold; None if one of the atoms can never hold."""
         domains: dict[str, Terms] = {}
         for atom in atoms:
+            check()
             arguments = self.of.get(signature(atom))
             if arguments is None:
                 return None
@@ -263,6 +314,19 @@ class Domains:
             self._sizes[name] = min(self._sizes[name], sum(estimates) if clauses else inf)
         return self._sizes[name]
 
+    def stops(self, clause: Clause) -> Stops:
+        """Return the stops of the join of a clause, see `stops`.
+
+        clingo tells each new ground rule, and leaves static atoms out of it. So there are stops only if the variables
+        that occur in nothing but static atoms have many combinations of values: then many rows may give no new rule.
+        """
+        told = [clause.head, *(atom for atom in all_atoms(clause.body) if signature(atom) not in self.static)]
+        untold = variables(clause.positive).keys() - variables(told).keys()
+        estimate = Estimate(self, clause.positive) if untold else None
+        if estimate is None or estimate.variables is None or estimate.combinations(untold) < LONG_JOIN:
+            return ()
+        return stops((estimate.combinations(bound), sorted(bound)) for _, bound in estimate.steps(clause.positive))
+
 
 class Estimate:
     """Estimates for one clause: numbers of instances of its conditions, from the domains of its variables."""
@@ -279,22 +343,29 @@ class Estimate:
         """
         if self.variables is None:
             return 0.0
+        rows = max(1.0, min(part_size, self.combinations(part)))
+        for factor, _ in self.steps(atoms, part):
+            rows = max(1.0, rows * factor)
+        return rows
+
+    def steps(self, atoms: Iterable[Atom], part: Iterable[str] = ()) -> Iterator[tuple[float, Collection[str]]]:
+        """Yield the factor of each atom of a join, see `join`, and the variables that are bound after it."""
         bound, left = set(part), list(atoms)
-        rows = max(1.0, min(part_size, self._product(bound)))
         while left:
+            check()
             factors = [self.factor(atom, bound) for atom in left]
             place = min(range(len(left)), key=factors.__getitem__)
-            rows = max(1.0, rows * factors[place])
             bound.update(variables([left.pop(place)]))
-        return rows
+            yield factors[place], bound
 
     def instances(self, head: Atom, atoms: Iterable[Atom]) -> float:
         """Estimate the number of instances of a head. All its variables must be in the atoms that derive it."""
         if self.variables is None:
             return 0.0
-        return min(self._product(variables([head])), self.join(atoms))
+        return min(self.combinations(variables([head])), self.join(atoms))
 
-    def _product(self, names: Iterable[str]) -> float:
+    def combinations(self, names: Iterable[str]) -> float:
+        """Return the number of combinations of values of some variables."""
         assert self.variables is not None
         return prod(self.variables[name].size if name in self.variables else inf for name in names)
 
@@ -302,7 +373,7 @@ class Estimate:
         """Estimate the number of instances of an atom for each instance of the bound variables."""
         if self.variables is None:
             return 0.0
-        factor = self._product(variables([atom]).keys() - bound)
+        factor = self.combinations(variables([atom]).keys() - bound)
         if factor <= 1:
             return factor
         arguments = zip(atom.args, self.domains.of[signature(atom)], strict=True)

@@ -40,6 +40,7 @@ from typing import NamedTuple, TypeAlias
 
 from ..gdl import clauses
 from ..gdl.clauses import Clause, Literal, Signature, equated, shape, signature, unfolded, variables
+from ..gdl.limits import check
 from ..gdl.syntax import KEYWORD_ARITY, NOWHERE, Atom, Constant, Distinct, Function, Term, Variable
 from .domains import Domains, Row, Statics, Terms
 
@@ -186,6 +187,7 @@ class Chase:
         """Return the conditions after all equalities are applied; None for a contradiction."""
         current = self._shorter(conditions)
         while current is not None:
+            check()
             if self._contradicts(current):
                 return None
             equality = next(self._equalities(current), None)

@@ -45,7 +45,7 @@ models, and so the same answers.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from math import prod
 from typing import TypeAlias
@@ -65,6 +65,7 @@ from ..gdl.clauses import (
     unfolded,
     variables,
 )
+from ..gdl.limits import check, working_on
 from ..gdl.syntax import (
     KEYWORD_ARITY,
     NOWHERE,
@@ -79,7 +80,7 @@ from ..gdl.syntax import (
     Variable,
 )
 from .clingo import MAX_GOAL, goal_value
-from .domains import Domains, Estimate, statics
+from .domains import Domains, Estimate, Stops, statics
 from .invariants import Group, Unique, without_persistent_facts
 
 SMALL = 2_000  # a clause with fewer instances is not cut
@@ -99,6 +100,7 @@ class Projection:
 
     def of(self, clause: Clause, depth: int = MAX_UNFOLDED) -> Iterator[Clause]:
         """Yield the clauses that replace a clause. `depth` is the maximum number of nested unfoldings."""
+        working_on(f"rewriting the rule at line {clause.location.line}")
         cost, cut = self._plan(clause)
         variants = self._unfolded(clause, cost) if depth else None
         if variants is not None:
@@ -124,6 +126,7 @@ class Projection:
         best: tuple[float, Cut | None] = whole, None
         if depth and whole >= SMALL:
             for inner, rest in _cuts(clause):
+                check()
                 outer = _shared(clause, inner, rest)
                 head = Atom("", tuple(Variable(name, clause.location) for name in outer), "", clause.location)
                 inside, _ = self._plan(Clause(head, inner, clause.location), depth - 1)
@@ -345,6 +348,7 @@ class Demand:
         bound = set(variables(context))
         left = list(rule.positive)
         while left:
+            check()
             atom = min(left, key=lambda atom: self._rank(atom, estimate, bound))
             left.remove(atom)
             if signature(atom) in self.places:
@@ -438,10 +442,12 @@ class Rewritten(Rulesheet):
     guards: the relations of wanted bindings; see `Demand`.
     unique: groups of facts. The rules are correct only if at most one fact of each group holds; see
         `invariants.Unique`.
+    stops: the stops of rules whose joins may take long, even if they have few instances; see `domains.stops`.
     """
 
     guards: frozenset[str] = frozenset()
     unique: frozenset[Group] = frozenset()
+    stops: Mapping[Rule, Stops] = field(default_factory=dict)
 
 
 ASKED = ("role", "init", "next", "legal", "goal", "terminal")  # relations that a game asks for
@@ -476,6 +482,7 @@ def rewrite_for_a_state(sheet: Rulesheet) -> Rewritten:
 def _rewritten(sheet: Rulesheet, rules: list[Clause], domains: Domains, large: float, must_pay: bool) -> Rewritten:
     projection = Projection(domains, _fresh("part", rules))
     rules = [part for rule in rules for part in projection.of(rule)]
+    working_on("rewriting by demand")
     rules = _needed_rules(rules)
     demand = Demand(rules, domains, _fresh("wanted", rules), large=large, must_pay=must_pay)
     guards = list(demand.guards())
@@ -485,7 +492,9 @@ def _rewritten(sheet: Rulesheet, rules: list[Clause], domains: Domains, large: f
     parts = Projection(domains, _fresh("asked", rules))
     rules = [*demand.guarded(), *(part for guard in guards for part in parts.of(guard, depth=0))]
     names = frozenset(guard.head.name for guard in guards)
-    return Rewritten(tuple(rule.rule for rule in rules), sheet.text, sheet.path, names)
+    final = tuple(rule.rule for rule in rules)
+    long = {new: places for new, rule in zip(final, rules, strict=True) if (places := domains.stops(rule))}
+    return Rewritten(final, sheet.text, sheet.path, names, stops=long)
 
 
 def _needed_rules(rules: list[Clause]) -> list[Clause]:

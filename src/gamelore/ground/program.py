@@ -24,27 +24,28 @@ all groups: the same wanted atoms hold. Rules on which no wanted atom depends ar
 from __future__ import annotations
 
 from array import array
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import GroundingError
+from ..gdl.limits import Limits, check, working_on
 from ..gdl.syntax import Rulesheet
 from .clingo import (
     RULES_BETWEEN_CHECKS,
-    Budget,
+    Grounding,
     GroundTerm,
-    Limits,
     Names,
     Translator,
+    atoms_of,
     control,
     ground_within,
+    part_of_rule,
     terms_of,
+    too_large,
 )
 from .invariants import Group
 from .optimize import Rewritten
@@ -85,11 +86,10 @@ CHOICES = """
 {true(F)} :- next(F).
 {does(R,M)} :- legal(R,M), role(R).
 """
-COUNTED = 100_000  # an error message counts the atoms of a relation only up to this number
 
 
-class _Recorder(Budget):
-    """Budget that records the ground rules."""
+class _Recorder(Grounding):
+    """Grounding that records the ground rules."""
 
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits)
@@ -105,6 +105,10 @@ class _Recorder(Budget):
         self.literals.fromlist(body)
         if not len(self.heads) % RULES_BETWEEN_CHECKS:
             self.check(len(self.heads) + len(self.literals))
+
+    @property
+    def num_rules(self) -> int:
+        return len(self.heads)
 
     def program(self, names: Names, guards: NDArray[np.int32]) -> GroundProgram:
         """Return the ground program. Guards count as true: their only purpose is to limit the grounding."""
@@ -128,17 +132,18 @@ def ground(sheet: Rulesheet, limits: Limits | None = None, names: Names | None =
     names = names or Names(sheet)
     written = set(names.relations)
     names.add_relations(sheet)
-    translator = Translator(names)
+    rewritten = sheet if isinstance(sheet, Rewritten) else Rewritten(sheet.rules, sheet.text)
+    translator = Translator(names, rewritten.stops)
     made = {  # relation made by rewriting -> line of its rule; error messages show this line instead of the name
         translator.relation(rule.head.name): rule.location.line
         for rule in reversed(sheet.rules)
         if rule.head.name not in written
     }
+    working_on("grounding")
     recorder = _Recorder(limits or Limits())
     clingo = control("\n".join(translator.rules(sheet)) + CHOICES, recorder)
     if not ground_within(clingo, recorder):
-        raise GroundingError(_too_large(recorder.exceeded, clingo, translator, made))
-    rewritten = sheet if isinstance(sheet, Rewritten) else Rewritten(sheet.rules, sheet.text)
+        raise GroundingError(too_large(recorder, clingo, translator, made))
     program = recorder.program(names, _atoms(clingo, map(translator.relation, rewritten.guards)))
     _read_atoms(clingo, program, recorder.given)
     program.unique = [_facts(group, program) for group in sorted(rewritten.unique)]
@@ -149,50 +154,24 @@ def ground(sheet: Rulesheet, limits: Limits | None = None, names: Names | None =
 def _atoms(clingo: Any, relations: Iterable[str]) -> NDArray[np.int32]:
     """Return all atoms of some relations, int32[atoms]."""
     chosen = set(relations)
-    atoms = clingo.symbolic_atoms
-    signatures = ((name, arity) for name, arity, _ in atoms.signatures if name in chosen)
-    return np.fromiter((atom.literal for key in signatures for atom in atoms.by_signature(*key)), np.int32)
-
-
-def _too_large(limit: str, clingo: Any, translator: Translator, made: Mapping[str, int]) -> str:
-    """Return the error message for a grounding that exceeds a limit.
-
-    made: relation made by rewriting -> line of the original rule of which it is a part.
-    """
-    atoms = clingo.symbolic_atoms
-    sizes: Counter[str] = Counter()
-    for name, arity, _ in atoms.signatures:
-        sizes[name] += sum(1 for _ in islice(atoms.by_signature(name, arity), COUNTED))
-    largest = ""
-    for name, size in sizes.most_common(1):
-        relation = _part(made[name]) if name in made else f"`{translator.relation_spelling(name)}`"
-        number = f"{size} atoms" if size < COUNTED else f"at least {COUNTED} atoms"
-        largest = f"; the largest relation is {relation}, with {number} so far"
-    return (
-        f"expected grounding to end within {limit}, but it did not{largest}. "
-        'Remedy: bound this relation, raise the limit, or use engine="reasoner", which grounds one state at a time'
-    )
-
-
-def _part(line: int) -> str:
-    return f"a part of the rule at line {line}"
+    signatures = ((name, arity) for name, arity, _ in clingo.symbolic_atoms.signatures if name in chosen)
+    return np.fromiter((atom.literal for key in signatures for atom in atoms_of(clingo, *key)), np.int32)
 
 
 def _read_atoms(clingo: Any, program: GroundProgram, given: set[int]) -> None:
     """Read the atoms of the GDL keywords from clingo. Leave out facts and moves that appear only negated."""
-    atoms = clingo.symbolic_atoms
     for name, by_term in (("init", program.init), ("true", program.true), ("next", program.next)):
-        for atom in atoms.by_signature(name, 1):
+        for atom in atoms_of(clingo, name, 1):
             if name != "true" or atom.literal in given:
                 by_term[terms_of(atom.symbol)[0]] = atom.literal
     for name, by_pair in (("does", program.does), ("legal", program.legal), ("goal", program.goal)):
-        for atom in atoms.by_signature(name, 2):
+        for atom in atoms_of(clingo, name, 2):
             if name != "does" or atom.literal in given:
                 role, term = terms_of(atom.symbol)
                 by_pair[role, term] = atom.literal
-    roles = (terms_of(atom.symbol)[0] for atom in atoms.by_signature("role", 1))
+    roles = (terms_of(atom.symbol)[0] for atom in atoms_of(clingo, "role", 1))
     program.roles = sorted(roles, key=program.names.place_of_role)
-    program.terminal = next((atom.literal for atom in atoms.by_signature("terminal", 0)), 0)
+    program.terminal = next((atom.literal for atom in atoms_of(clingo, "terminal", 0)), 0)
 
 
 def _facts(group: Group, program: GroundProgram) -> list[GroundTerm]:
@@ -218,7 +197,7 @@ class _LazyTexts(dict[int, str]):
         for atom in self.control.symbolic_atoms:
             if atom.literal == number:
                 if atom.symbol.name in self.made:
-                    return _part(self.made[atom.symbol.name])
+                    return part_of_rule(self.made[atom.symbol.name])
                 arguments = map(self.translator.names.text, terms_of(atom.symbol))
                 return f"({' '.join([self.translator.relation_spelling(atom.symbol.name), *arguments])})"
         return f"atom {number}"
@@ -341,6 +320,7 @@ def _propagate_constants(rules: GroundRules) -> None:
     The other rules of a true atom are dropped.
     """
     for _ in range(MAX_ROUNDS):
+        check()
         can_hold = rules.is_input.copy()
         can_hold[rules.heads] = True
         holds = np.zeros(rules.num_atoms, np.bool_)
@@ -373,6 +353,7 @@ def _replace_aliases(rules: GroundRules) -> None:
     is_alias = np.zeros(rules.num_atoms, np.bool_)
     is_alias[heads] = True
     for _ in range(rules.num_atoms.bit_length()):
+        check()
         same = same[same]
     in_cycle = is_alias[same >> 1]  # atoms that are aliases of each other stay; the circuit treats them as a loop
     same[in_cycle] = np.flatnonzero(in_cycle)
@@ -386,6 +367,7 @@ def drop_unneeded(rules: GroundRules, wanted: Sequence[int]) -> None:
     needed = np.zeros(rules.num_atoms, np.bool_)
     frontier = np.unique(np.asarray(wanted, np.int64))
     while len(frontier):
+        check()
         needed[frontier] = True
         own = by_head[joined_ranges(firsts[frontier], firsts[frontier + 1])]
         atoms = rules.literals[joined_ranges(rules.offsets[own], rules.offsets[own + 1])] >> 1
@@ -508,11 +490,13 @@ WORTHWHILE = 0.002  # a step is not repeated if it has saved less than this frac
 
 def factor_rules(program: GroundProgram) -> GroundRules:
     """Return the factored rules of a program. They contain new atoms for sets and remainders."""
+    working_on("simplifying the ground rules")
     rules = rules_of(program)
     simplify(rules, wanted_atoms(program))
     sets = _Sets()
     sets.merge(rules)
     for _ in range(MAX_STEPS):
+        check()
         enough = WORTHWHILE * rules.num_rules
         if _factor(rules) <= enough:
             break
@@ -585,6 +569,7 @@ class _Sets:
     def merge(self, rules: GroundRules) -> None:
         """Merge rules step by step until a step saves only few rules."""
         for _ in range(MAX_STEPS):
+            check()
             enough = WORTHWHILE * rules.num_rules
             if self._merge_once(rules) <= enough:
                 return

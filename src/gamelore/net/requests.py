@@ -25,13 +25,13 @@ from contextlib import contextmanager, suppress
 from typing import IO, Any, Protocol
 
 from ..errors import GameloreError, GDLError, player_bug
-from ..ground.clingo import Limits
+from ..gdl.limits import Limits
 
 OUT_OF_MEMORY = 70  # exit code
 PIPE_BYTES = 1 << 16  # bytes that are read at once
 MAX_LINE = 16_000_000  # maximum bytes of a request or an answer
 LITERAL = 250  # approximate bytes for a ground literal and all data derived from it
-GROUNDING = 0.25  # share of the preparation time for one grounding; two may run before the reasoner is tried
+LOADING = 0.4  # share of the preparation time, and of the memory, for loading; then kernels and players are prepared
 
 
 class Answering(Protocol):
@@ -45,9 +45,13 @@ class Answering(Protocol):
 
 
 def limits_within(memory: int, prepare_seconds: float) -> Limits:
-    """Return the limits of grounding for a process with this memory in bytes and this time to prepare a game."""
+    """Return the limits of loading for a process with this memory in bytes and this time to prepare a game."""
     usual = Limits()
-    return Limits(min(usual.seconds, GROUNDING * prepare_seconds), min(usual.literals, memory // LITERAL))
+    return Limits(
+        seconds=min(usual.seconds, LOADING * prepare_seconds),
+        literals=min(usual.literals, memory // LITERAL),
+        memory=min(usual.memory, int(LOADING * memory)),
+    )
 
 
 @contextmanager

@@ -48,8 +48,8 @@ from typing import NamedTuple
 
 from ..errors import GameloreError, one_of
 from ..game.game import EngineName, Game, make
+from ..gdl.limits import Limits, within
 from ..gdl.syntax import Constant, Rule, Rulesheet, lines, parse, parse_around_errors, refuse_binary
-from ..ground.clingo import Limits
 
 _WORD = re.compile(r"[^\s();?][^\s();]*")
 
@@ -212,7 +212,7 @@ def load(
         source: a shipped name, a path, or GDL text.
         engine: "native" compiles the rules and raises GroundingError beyond the limits of grounding; "reasoner" queries
             the rules in each state; "auto" is "native" if the limits allow it, else "reasoner".
-        limits: limits of time and size for grounding; the default is `Limits()`.
+        limits: limits of processor time, memory and size; the default is `Limits()`.
         rewrite: False to use the rules as written, without the rewriting of ground/optimize.py. Tests compare with it.
 
     Returns:
@@ -221,12 +221,14 @@ def load(
 
     Raises:
         GDLError: the game of the rulesheet cannot be played.
-        GroundingError: the engine is "native", and the game exceeds the limits.
+        GroundingError: the game exceeds the limits. With the engine "auto", no engine can play it within the limits.
         GameloreError: the name, an option or the engine is unknown, or the file does not exist.
         OSError: the file cannot be read.
     """
-    sheet, name = read(source)
-    return make(sheet, name, engine, limits, rewrite)
+    limits = limits or Limits()
+    with within(limits):
+        sheet, name = read(source)
+        return make(sheet, name, engine, limits, rewrite)
 
 
 def read(source: str | Path) -> tuple[Rulesheet, str]:

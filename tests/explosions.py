@@ -1,0 +1,183 @@
+"""Rulesheets that explode: short texts whose grounding, circuit or play needs far too much time or memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import combinations, pairwise
+
+BEGIN = """(role x) (init (step 0)) (<= (legal x (go a)) (role x))
+(<= (goal x 50) (role x)) (<= terminal (true (step 9)))
+"""
+EDGES_OF_A_STATE = "(<= (init (f ?a ?b)) (e ?a ?b)) (<= (next (f ?a ?b)) (true (f ?a ?b)))"
+
+
+def _numbers(size: int) -> str:
+    return " ".join(f"(n {i})" for i in range(size))
+
+
+def _edges(size: int, parts: int = 6) -> str:
+    """Return facts that join all nodes in different parts, so that at most one node of each part is in a clique."""
+    return " ".join(f"(e {i} {j})" for i in range(size) for j in range(size) if i % parts != j % parts)
+
+
+def _variables(number: int) -> list[str]:
+    return [f"?v{i}" for i in range(number)]
+
+
+def _joined(pattern: str, pairs: Iterable[tuple[str, str]]) -> str:
+    return " ".join(pattern.format(*pair) for pair in pairs)
+
+
+def cross_join(size: int) -> str:
+    """Return a relation of six independent arguments."""
+    names = " ".join(_variables(6))
+    conditions = " ".join(f"(n {name})" for name in _variables(6))
+    return f"{_numbers(size)} (<= (p {names}) {conditions}) (<= (next (q ?v0)) (p {names}))"
+
+
+def clique(size: int) -> str:
+    """Return a rule whose variables are all joined in pairs. No row of the join exists, but many rows of its parts."""
+    return f"{_edges(60)} (<= (next won) (true (step 0)) {_joined('(e {} {})', combinations(_variables(size), 2))})"
+
+
+def clique_of_facts(size: int) -> str:
+    """Return the same with facts of a state."""
+    conditions = _joined("(true (f {} {}))", combinations(_variables(size), 2))
+    return f"{_edges(12)} {EDGES_OF_A_STATE} (<= (next won) {conditions})"
+
+
+def chain(size: int) -> str:
+    """Return a rule with a long chain of joins."""
+    names = _variables(size)
+    return f"{_edges(12)} (<= (next (reached ?v0 {names[-1]})) {_joined('(e {} {})', pairwise(names))})"
+
+
+def chain_of_facts(size: int) -> str:
+    """Return the same with facts of a state."""
+    return f"{_edges(12)} {EDGES_OF_A_STATE} (<= (next won) {_joined('(true (f {} {}))', pairwise(_variables(size)))})"
+
+
+def chain_in_head(size: int) -> str:
+    """Return a chain of joins whose variables are all in the head."""
+    names = _variables(size)
+    way = f"(way {' '.join(names)})"
+    return f"{_edges(12)} (<= {way} {_joined('(e {} {})', pairwise(names))}) (<= (next won) {way})"
+
+
+def pairs_of_edges(size: int) -> str:
+    """Return a join of two relations without a common variable, with a single result."""
+    return f"{_edges(size)} (<= won (e ?a ?b) (e ?c ?d) (e ?a ?c)) (<= (next won) won)"
+
+
+def roles(size: int) -> str:
+    """Return many roles that all move."""
+    return " ".join(f"(role r{i})" for i in range(size)) + "(<= (legal ?r n) (role ?r)) (<= (goal ?r 0) (role ?r))"
+
+
+def board(size: int) -> str:
+    """Return a board on which any blank cell can be marked."""
+    return f"""{_numbers(size)}
+        (<= (init (cell ?x ?y b)) (n ?x) (n ?y))
+        (<= (legal x (mark ?x ?y)) (true (cell ?x ?y b)))
+        (<= (next (cell ?x ?y x)) (does x (mark ?x ?y)))
+        (<= (next (cell ?x ?y ?v)) (true (cell ?x ?y ?v)) (does x (mark ?a ?b)) (distinct ?x ?a))
+        (<= (next (cell ?x ?y ?v)) (true (cell ?x ?y ?v)) (does x (mark ?a ?b)) (distinct ?y ?b))"""
+
+
+def successors(size: int) -> str:
+    """Return a fact that grows in each step."""
+    return f"{_numbers(size)} (init (c z)) (<= (next (c (s ?x))) (true (c ?x)))"
+
+
+def pairs_in_play(size: int) -> str:
+    """Return facts whose number squares in each step."""
+    return f"{_numbers(size)} (init (c a)) (init (c b)) (<= (next (c (f ?x ?y))) (true (c ?x)) (true (c ?y)))"
+
+
+def lists(size: int) -> str:
+    """Return walks over a graph that keep the list of visited nodes."""
+    return f"""{_edges(size)}
+        (<= (walk ?a ?b (cons ?a (cons ?b nil))) (e ?a ?b))
+        (<= (walk ?a ?c (cons ?c ?way)) (walk ?a ?b ?way) (e ?b ?c) (not (member ?c ?way)))
+        (<= (member ?a (cons ?a ?way)) (walk ?b ?c (cons ?a ?way)))
+        (<= (member ?a (cons ?b ?way)) (walk ?c ?d (cons ?b ?way)) (member ?a ?way))
+        (<= (next (far ?a ?b)) (walk ?a ?b ?way))"""
+
+
+def closure(size: int) -> str:
+    """Return the transitive closure of a relation of the state."""
+    return f"""{_numbers(size)} (<= (e ?a ?b) (n ?a) (n ?b)) {EDGES_OF_A_STATE}
+        (<= (joined ?a ?b) (true (f ?a ?b)))
+        (<= (joined ?a ?c) (joined ?a ?b) (true (f ?b ?c)))
+        (<= (next (seen ?a ?b)) (joined ?a ?b))"""
+
+
+def counter(size: int) -> str:
+    """Return a fact with a binary number, which may change to any other number."""
+    value = f"(value {' '.join(_variables(size))})"
+    conditions = " ".join(f"(bit {name})" for name in _variables(size))
+    start = f"(bit z) (bit o) (init (value{' z' * size}))"
+    return f"{start} (<= (next {value}) {conditions} (not (true {value})))"
+
+
+def rules(size: int) -> str:
+    """Return many rules with three conditions on facts."""
+    texts = (
+        f"(<= (next (p{i} ?x)) (true (p{(i + 1) % size} ?x)) (not (true (p{(i + 2) % size} ?x))) (n ?x))"
+        for i in range(size)
+    )
+    return f"{_numbers(3)} (init (p0 1)) {' '.join(texts)}"
+
+
+def branches(size: int) -> str:
+    """Return a rule with many alternatives of two conditions each."""
+    return "(<= (next won) " + " ".join(f"(or (true (a{i})) (true (b{i})))" for i in range(size)) + ")"
+
+
+def goals(size: int) -> str:
+    """Return a goal that needs several different facts."""
+    facts = " ".join(f"(true (f {name} {name}))" for name in _variables(size))
+    different = _joined("(distinct {} {})", combinations(_variables(size), 2))
+    return f"{_numbers(10)} (<= (e ?a ?a) (n ?a)) {EDGES_OF_A_STATE} (<= (goal x 100) {facts} {different})"
+
+
+def moves(size: int) -> str:
+    """Return moves with many independent arguments."""
+    conditions = " ".join(f"(n {name})" for name in _variables(size))
+    return f"{_numbers(10)} (<= (legal x (pick {' '.join(_variables(size))})) {conditions})"
+
+
+def deep_terms(size: int) -> str:
+    """Return terms whose number squares with each level."""
+    levels = " ".join(f"(<= (l{i + 1} (g ?x ?y)) (l{i} ?x) (l{i} ?y))" for i in range(size))
+    return f"(l0 a) (l0 b) {levels} (<= (next won) (l{size} ?x))"
+
+
+EXPLOSIONS: dict[str, tuple[Callable[[int], str], int]] = {
+    "cross join": (cross_join, 40),
+    "clique": (clique, 24),
+    "clique of facts": (clique_of_facts, 24),
+    "chain": (chain, 1000),
+    "chain of facts": (chain_of_facts, 1000),
+    "chain in a head": (chain_in_head, 60),
+    "pairs of edges": (pairs_of_edges, 250),
+    "roles": (roles, 20_000),
+    "board": (board, 300),
+    "successors": (successors, 1),
+    "pairs in play": (pairs_in_play, 1),
+    "lists": (lists, 12),
+    "closure": (closure, 200),
+    "counter": (counter, 40),
+    "rules": (rules, 100_000),
+    "branches": (branches, 60),
+    "goals": (goals, 9),
+    "moves": (moves, 9),
+    "deep terms": (deep_terms, 8),
+}
+"""Name -> function that makes the rules, and the size at which they explode."""
+
+
+def explosion(name: str) -> str:
+    """Return the rulesheet of an explosion in its full size."""
+    make, size = EXPLOSIONS[name]
+    return BEGIN + make(size)

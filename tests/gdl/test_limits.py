@@ -1,0 +1,159 @@
+"""The budget of loading: parts of it, what its error says, and that every loop of loading looks at it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from explosions import BEGIN, EXPLOSIONS, explosion
+from gamelore import GameloreError, GroundingError, load
+from gamelore.gdl import limits
+from gamelore.gdl.limits import GIB, Limits, check, resident_memory, within, working_on
+from gamelore.ground import clingo
+
+SECONDS = 0.2  # of the clock below
+CALLS = 1_000_000  # function calls of Python in a second of the clock below
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """A clock that tests set."""
+    made = Clock()
+    monkeypatch.setattr(limits.time, "thread_time", made)
+    monkeypatch.setattr(limits.time, "monotonic", made)
+    return made
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_without_a_budget_nothing_is_checked(clock: Clock) -> None:
+    clock.now += 1e9
+    check()
+
+
+def test_the_error_names_the_limit_and_the_longest_step(clock: Clock) -> None:
+    with within(Limits(seconds=10)):
+        clock.now += 1
+        working_on("the rule at line 3")
+        clock.now += 5
+        working_on("the rule at line 7")
+        clock.now += 2
+        working_on("the rule at line 3")
+        check()
+        clock.now += 3
+        with pytest.raises(
+            GroundingError, match="within 10 s, but it did not; the rule at line 3 took the most time, 8 s"
+        ):
+            check()
+    check()
+
+
+def test_a_part_ends_before_the_whole_and_names_the_limit_of_the_whole(clock: Clock) -> None:
+    whole = Limits(seconds=10)
+    with within(whole):
+        with within(whole.share(0.5)):
+            clock.now += 6
+            with pytest.raises(GroundingError, match="within 10 s"):
+                check()
+        check()
+        with within(Limits(seconds=100)) as budget:
+            clock.now += 5
+            with pytest.raises(GroundingError, match="within 10 s"):
+                check()
+            assert budget.exceeded == "10 s"
+
+
+def test_memory_is_counted_from_the_beginning_of_the_budget(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    used = 7 * GIB
+    monkeypatch.setattr(limits, "resident_memory", lambda: used)
+    monkeypatch.setattr(limits, "LOOKS_AT_MEMORY", 1)
+    with within(Limits(memory=2 * GIB)):
+        used = 8 * GIB
+        clock.now += 1
+        check()
+        used = 9 * GIB + 1
+        clock.now += 1
+        with pytest.raises(GroundingError, match="within 2 GiB of memory"):
+            check()
+
+
+def test_the_memory_of_the_process_is_measured() -> None:
+    before = resident_memory()
+    filled = bytearray(b"x") * (1 << 27)
+    assert resident_memory() - before > len(filled) / 2
+
+
+def test_limits_of_states_and_parts() -> None:
+    limits = Limits(seconds=2, literals=30, memory=400)
+    assert limits.times(3) == Limits(6, 90, 400)
+    assert limits.share(0.5) == Limits(1, 30, 200)
+
+
+@contextmanager
+def counted_time(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], float]]:
+    """Let the clock of budgets count function calls, so that a test does not depend on the machine."""
+    number = 0
+
+    def count(frame: Any, event: str, argument: Any) -> None:
+        nonlocal number
+        number += event in ("call", "c_call")
+
+    def now() -> float:
+        return number / CALLS
+
+    monkeypatch.setattr(limits.time, "thread_time", now)
+    monkeypatch.setattr(limits.time, "monotonic", now)
+    monkeypatch.setattr(clingo, "COUNTED", 100)
+    sys.setprofile(count)
+    try:
+        yield now
+    finally:
+        sys.setprofile(None)
+
+
+@pytest.mark.parametrize("name", EXPLOSIONS)
+@pytest.mark.parametrize("engine", ["auto", "reasoner"])
+def test_every_loop_looks_at_the_budget(name: str, engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without checks, the loops of these rulesheets call up to a thousand times as many functions, or never end."""
+    text = explosion(name)
+    with counted_time(monkeypatch) as now:
+        try:
+            load(text, engine, Limits(seconds=SECONDS))
+        except GameloreError as error:
+            end, message = now(), str(error)
+        else:
+            end, message = now(), ""
+    assert end < 1.5 * SECONDS
+    assert message == "" or "Remedy: " in message or "remedy: " in message
+
+
+def test_loading_has_one_budget_for_all_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rules below are too large as a whole, within their bounds, and for one state."""
+    bounds = "(<= (base (f ?a ?b)) (n ?a) (n ?b)) (input x (go a))"
+    text = explosion("closure") + bounds
+    with counted_time(monkeypatch) as now, pytest.raises(GroundingError, match=f"within {SECONDS:g} s"):
+        load(text, limits=Limits(seconds=SECONDS))
+    assert now() < 1.5 * SECONDS
+
+
+def test_the_error_names_the_rule_that_costs_most() -> None:
+    text = BEGIN + EXPLOSIONS["clique"][0](24)
+    line = BEGIN.count("\n") + 1
+    with pytest.raises(GroundingError, match=f"rewriting the rule at line {line} took the most time"):
+        load(text, limits=Limits(seconds=1))
+
+
+def test_a_long_join_in_clingo_is_stopped() -> None:
+    """It has no ground rule, so only the conditions that clingo evaluates can stop it."""
+    with pytest.raises(GroundingError, match="the longest join is that of the rule at line 3, with"):
+        load(BEGIN + EXPLOSIONS["clique"][0](7), "native", Limits(seconds=1))
