@@ -145,7 +145,7 @@ def test_imports_point_upwards_without_circles():
 
 def test_the_order_would_be_held():
     assert "gdl.syntax" in IMPORTS["gdl.lint"]
-    assert IMPORTS["gdl.syntax"] == {"errors"}
+    assert IMPORTS["gdl.syntax"] == {"errors", "gdl.limits"}
     assert "rulesheets" in IMPORTS["gamelore"]
     assert "gdl.syntax" in below("gdl.lint")
 
