@@ -186,6 +186,16 @@ def test_a_game_that_is_too_large_is_not_tried_again(folder, monkeypatch):
     assert gamelore.load(COUNTER, limits=limits).engine_reason == str(first.value)
 
 
+def test_what_took_too_much_memory_is_tried_again(folder, monkeypatch):
+    """Other threads of the process may have used the memory."""
+    sheet = parse(COUNTER)
+    with monkeypatch.context() as patched:
+        patched.setattr("gamelore.gdl.limits.resident_memory", iter(range(0, 1 << 62, 1 << 40)).__next__)
+        with pytest.raises(gamelore.GroundingError, match="GiB of memory"):
+            pipeline.native_engine(sheet, sheet, Limits(), rewrite=True)
+    assert not list(folder.glob("*.refused"))
+
+
 def test_what_took_too_long_is_tried_again_with_more_time(folder):
     sheet = parse(COUNTER)
     for seconds in (0, 0.01):

@@ -53,7 +53,7 @@ def native_engine(rules: Rulesheet, sheet: Rulesheet, limits: Limits, rewrite: b
     if refusal is not None:
         raise GroundingError(refusal)
     try:
-        with within(limits):
+        with within(limits) as budget:
             if rewrite:
                 rules = optimize.rewrite(rules)  # equivalent rules with a smaller ground program
             program = ground(rules, limits, names)  # rules without variables, over integer atoms
@@ -61,7 +61,8 @@ def native_engine(rules: Rulesheet, sheet: Rulesheet, limits: Limits, rewrite: b
             circuit = _circuit(sheet, program)
             tapes = record_circuit(circuit)  # the gates as numbers, in evaluation order
     except GroundingError as error:
-        cache.store_refusal(key, limits, str(error))
+        if not budget.steps.are_out_of_memory:  # to which other threads of this process may have contributed
+            cache.store_refusal(key, limits, str(error))
         raise
     cache.store(key, program.roles, circuit, tapes)
     return NativeEngine(names, program.roles, circuit, tapes)  # the engine loads the machine code that runs the tapes
@@ -114,16 +115,19 @@ def rulesheet_findings(text: str, path: Path | None = None, limits: Limits | Non
     if "negation-in-cycle" not in codes or not codes.isdisjoint(lint.REFUSED):
         return findings
     sheet = parse(text, path)
-    try:
-        program = ground(sheet, limits)
-    except (GroundingError, GDLSemanticError):
-        return findings
-    try:
-        _circuit(sheet, program)
-    except GDLSemanticError as error:
-        findings = [finding for finding in findings if finding.code != "negation-in-cycle"]
-        location = (sheet.path, error.line, error.column, error.rule, error.remedy)
-        findings.append(lint.Finding("error", "no-perfect-model", error.message, *location))
+    with within(limits or Limits()):
+        try:
+            program = ground(sheet, limits)
+        except (GroundingError, GDLSemanticError):
+            return findings
+        try:
+            _circuit(sheet, program)
+        except GroundingError:
+            return findings
+        except GDLSemanticError as error:
+            findings = [finding for finding in findings if finding.code != "negation-in-cycle"]
+            location = (sheet.path, error.line, error.column, error.rule, error.remedy)
+            findings.append(lint.Finding("error", "no-perfect-model", error.message, *location))
     return sorted(findings, key=lambda finding: (finding.line, finding.column))
 
 

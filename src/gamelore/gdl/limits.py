@@ -45,9 +45,10 @@ class Limits:
 
 
 class _Steps:
-    """Seconds of processor time of each step of one loading."""
+    """Seconds of processor time of each step of one loading; whether it has run out of memory."""
 
     def __init__(self) -> None:
+        self.are_out_of_memory = False
         self._step, self._since = "reading the rules", time.thread_time()
         self._spent: defaultdict[str, float] = defaultdict(float)
 
@@ -90,6 +91,7 @@ class Budget:
             self.exceeded = f"{self._whole.seconds:g} s"
         elif not self._num_looks % LOOKS_AT_MEMORY and resident_memory() > self._ceiling:
             self.exceeded = f"{self._whole.memory / GIB:.2g} GiB of memory"
+            self.steps.are_out_of_memory = True
         if self.exceeded:
             step, seconds = self.steps.longest()
             raise GroundingError(
