@@ -226,6 +226,7 @@ EAGERLY: dict[Any, dict[str, Any]] = {
     optimize: {
         "SMALL": 0,
         "LARGE_JOIN": 0,
+        "HUGE_JOIN": 0,
         "GAIN": 1,
         "UNFOLDING_GAIN": 1,
         "Estimate": _Arbitrary,

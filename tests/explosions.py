@@ -46,6 +46,13 @@ def clique_of_facts(size: int) -> str:
     return f"{_edges(12)} {EDGES_OF_A_STATE} (<= (next won) {conditions})"
 
 
+def clique_in_play(size: int) -> str:
+    """Return the same with facts that may change, so that they are not read from the first state."""
+    conditions = _joined("(true (f {} {}))", combinations(_variables(size), 2))
+    changes = "(<= (init (f ?a ?b)) (e ?a ?b)) (<= (next (f ?a ?b)) (true (f ?a ?b)) (does x (go ?c)))"
+    return f"{_edges(60)} {changes} (<= (next won) {conditions})"
+
+
 def chain(size: int) -> str:
     """Return a rule with a long chain of joins."""
     names = _variables(size)
@@ -104,6 +111,23 @@ def lists(size: int) -> str:
         (<= (next (far ?a ?b)) (walk ?a ?b ?way))"""
 
 
+def orders(size: int) -> str:
+    """Return a relation with all ordered choices of numbers, as lists."""
+    return f"""{_numbers(size)} (<= (order nil 0))
+        (<= (order (cons ?x ?rest) (s ?length)) (order ?rest ?length) (n ?x) (not (in ?x ?rest)))
+        (<= (in ?x (cons ?x ?rest)) (order (cons ?x ?rest) ?length))
+        (<= (in ?x (cons ?y ?rest)) (order (cons ?y ?rest) ?length) (in ?x ?rest))
+        (<= (next (best ?order)) (order ?order ?length) (true (step ?k)))"""
+
+
+def joined_lists(size: int) -> str:
+    """Return a relation that joins any two lists of some numbers."""
+    return f"""{_numbers(size)} (list nil) (<= (list (cons ?x ?rest)) (list ?rest) (n ?x))
+        (<= (append nil ?list ?list) (list ?list))
+        (<= (append (cons ?x ?rest) ?list (cons ?x ?end)) (append ?rest ?list ?end) (n ?x))
+        (<= (legal x (join ?a ?b)) (append ?a ?b ?c))"""
+
+
 def closure(size: int) -> str:
     """Return the transitive closure of a relation of the state."""
     return f"""{_numbers(size)} (<= (e ?a ?b) (n ?a) (n ?b)) {EDGES_OF_A_STATE}
@@ -157,6 +181,7 @@ EXPLOSIONS: dict[str, tuple[Callable[[int], str], int]] = {
     "cross join": (cross_join, 40),
     "clique": (clique, 24),
     "clique of facts": (clique_of_facts, 24),
+    "clique in play": (clique_in_play, 7),
     "chain": (chain, 1000),
     "chain of facts": (chain_of_facts, 1000),
     "chain in a head": (chain_in_head, 60),
@@ -166,6 +191,8 @@ EXPLOSIONS: dict[str, tuple[Callable[[int], str], int]] = {
     "successors": (successors, 1),
     "pairs in play": (pairs_in_play, 1),
     "lists": (lists, 12),
+    "orders": (orders, 12),
+    "joined lists": (joined_lists, 3),
     "closure": (closure, 200),
     "counter": (counter, 40),
     "rules": (rules, 100_000),

@@ -157,3 +157,28 @@ def test_a_long_join_in_clingo_is_stopped() -> None:
     """It has no ground rule, so only the conditions that clingo evaluates can stop it."""
     with pytest.raises(GroundingError, match="the longest join is that of the rule at line 3, with"):
         load(BEGIN + EXPLOSIONS["clique"][0](7), "native", Limits(seconds=1))
+
+
+def test_a_long_join_of_facts_in_clingo_is_stopped() -> None:
+    with pytest.raises(GroundingError, match="the longest join is that of the rule at line 3, with"):
+        load(explosion("clique in play"), "native", Limits(seconds=1))
+
+
+@pytest.mark.parametrize(
+    ("name", "engine", "relation", "line"),
+    [("lists", "auto", "walk", 5), ("orders", "reasoner", "order", 4), ("joined lists", "auto", "list", 3)],
+)
+def test_what_computes_with_lists_is_refused_with_the_relation_and_the_reason(
+    name: str, engine: Any, relation: str, line: int
+) -> None:
+    reason = rf"the largest relation is `{relation}`, with .*; line {line}: this recursion may never end: \({relation} "
+    with pytest.raises(GroundingError, match=reason):
+        load(explosion(name), engine, Limits(literals=20_000))
+
+
+def test_the_reasoner_refuses_what_it_cannot_play_for_one_ply() -> None:
+    """The first state is known at once. Only its successor needs the lists."""
+    rules = explosion("orders")
+    load(rules.replace("(next (best", "(unused (best"), "reasoner", Limits(literals=20_000))
+    with pytest.raises(GroundingError, match="to be evaluated in a state within 20000 literals, but they were not"):
+        load(rules, "reasoner", Limits(literals=20_000))

@@ -304,6 +304,13 @@ class ReasonerEngine:
         successors = self.reasoner.successors(self._states(states), joint_moves)
         return np.array(list(map(self._number, successors)), np.uint64).reshape(-1, 1)
 
+    def try_first_ply(self) -> None:
+        """Evaluate the first state and one joint move. Raise GroundingError if this exceeds the limits."""
+        legal = self.legal(self.initial[None])
+        starts, counts = legal.by_role(len(self.roles))
+        if counts.min(initial=1) > 0:
+            self.next(self.initial[None], legal.actions[starts])
+
     def keys(self, states: States) -> NDArray[np.uint64]:
         """See NativeEngine.keys."""
         return np.array([sum(map(fact_key, facts)) % 2**64 for facts in self._states(states)], np.uint64)

@@ -608,17 +608,31 @@ def make(
                 if engine == "native":
                     raise
                 why = str(error)
+        endless = _endless(sheet)  # before the reasoner may use up the limits
         try:
             reasoner = ReasonerEngine(sheet, limits, rewrite)
+            reasoner.try_first_ply()
+            return Game(sheet, name, reasoner, why, limits, rewrite)
         except GroundingError as error:
-            raise error if engine == "reasoner" else GroundingError(_unplayable(why)) from None
-        return Game(sheet, name, reasoner, why, limits, rewrite)
+            reason = _reason(str(error) if engine == "reasoner" else why)
+            tried = "" if engine == "reasoner" else "; nor did the first ply on the reasoner"
+            raise GroundingError(
+                f"{reason}{tried}{endless}. Remedy: simplify these rules, or raise the limit"
+            ) from None
 
 
-def _unplayable(why: str) -> str:
-    """Return the message for a game that cannot be compiled for this reason, and that the reasoner cannot play."""
-    reason, _, _ = why.partition(". Remedy:")
-    return f"{reason}; nor did the first state on the reasoner. Remedy: simplify these rules, or raise the limit"
+def _reason(message: str) -> str:
+    """Return the message of a GroundingError without its remedy."""
+    return message.partition(". Remedy:")[0]
+
+
+def _endless(sheet: Rulesheet) -> str:
+    """Return a text about the first recursive rule that may build terms without end; "" if there is none."""
+    try:
+        finding = next(iter(lint.findings_of(sheet, "unlimited-recursion")), None)
+    except GroundingError:  # the limits are used up
+        return ""
+    return f"; line {finding.line}: {finding.message}" if finding else ""
 
 
 def _remake(

@@ -21,7 +21,17 @@ from ..gdl import syntax
 from ..gdl.clauses import Literal, Signature, reachable, signature
 from ..gdl.limits import Limits, working_on
 from ..gdl.syntax import KEYWORD_ARITY, Atom, Rule, Rulesheet
-from ..ground.clingo import Grounding, GroundTerm, Names, Translator, control, ground_within, only_model, terms_of
+from ..ground.clingo import (
+    Grounding,
+    GroundTerm,
+    Names,
+    Translator,
+    control,
+    ground_within,
+    largest_part,
+    only_model,
+    terms_of,
+)
 from ..ground.domains import Stops
 from ..ground.optimize import Rewritten
 
@@ -52,7 +62,7 @@ class Reasoner:
     def __init__(self, sheet: Rulesheet, limits: Limits | None = None, names: Names | None = None) -> None:
         self.limits = limits or Limits()
         self.names = names or Names(sheet)
-        self.names.add_relations(sheet)
+        self.names.add_made_relations(sheet)
         stops = sheet.stops if isinstance(sheet, Rewritten) else {}
         working_on("the first state on the reasoner")
         self.translator = _StateTranslator(self.names, _depending(sheet, STATE_KEYWORDS, downwards=False), stops)
@@ -62,12 +72,15 @@ class Reasoner:
 
     def _questions(self, sheet: Rulesheet, shown: Mapping[str, int]) -> _Questions:
         fixed, of_a_state = self.translator.programs(sheet, set(shown.items()))
-        return _Questions(fixed, of_a_state, {name: arity + 1 for name, arity in shown.items()}, self.limits)
+        return self._of(fixed, of_a_state, {name: arity + 1 for name, arity in shown.items()})
+
+    def _of(self, fixed: str, of_a_state: str, shown: Mapping[str, int]) -> _Questions:
+        return _Questions(fixed, of_a_state, shown, self.limits, self.translator)
 
     def _start(self, sheet: Rulesheet) -> tuple[list[GroundTerm], Facts]:
         fixed, _ = self.translator.programs(sheet, {("role", 1), ("init", 1)})
         terms: dict[str, list[GroundTerm]] = {"role": [], "init": []}
-        for symbol in _Questions(fixed, "", {"role": 1, "init": 1}, self.limits).fixed():
+        for symbol in self._of(fixed, "", {"role": 1, "init": 1}).fixed():
             terms[symbol.name].append(terms_of(symbol)[0])
         return sorted(terms["role"], key=self.names.place_of_role), frozenset(terms["init"])
 
@@ -116,10 +129,12 @@ class _Questions:
     shown: the relations of the answers, name -> arity.
     """
 
-    def __init__(self, fixed: str, of_a_state: str, shown: Mapping[str, int], limits: Limits) -> None:
+    def __init__(
+        self, fixed: str, of_a_state: str, shown: Mapping[str, int], limits: Limits, translator: Translator
+    ) -> None:
         shows = "\n".join(f"#show {name}/{arity}." for name, arity in shown.items())
         self.program = f"{fixed}\n#show.\n{shows}\n#program rules(batch).\n{of_a_state}\n"
-        self.limits = limits
+        self.limits, self.translator = limits, translator
         # start_seconds: duration of the last start. least_seconds: shortest time for one state since that start.
         self.start_seconds, self.least_seconds = 0.0, math.inf
         self.lost = math.inf  # sum over all states since the start: seconds of the state minus least_seconds
@@ -179,9 +194,9 @@ class _Questions:
     def _ground(self, parts: Sequence[tuple[str, Sequence[Any]]]) -> None:
         if not ground_within(self.control, self.grounding, parts):
             raise GroundingError(
-                f"expected the rules to be evaluated in a state within {self.grounding.exceeded}, but they were not. "
-                "Remedy: limit the terms that a recursive rule builds (`gamelore check` names the rule), or "
-                "raise the limit"
+                f"expected the rules to be evaluated in a state within {self.grounding.exceeded}, but they were not"
+                f"{largest_part(self.grounding, self.control, self.translator)}. Remedy: limit the terms that a "
+                "recursive rule builds (`gamelore check` names the rule), or raise the limit"
             )
 
 

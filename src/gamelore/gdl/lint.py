@@ -559,9 +559,14 @@ def refuse(rulesheet: syntax.Rulesheet) -> None:
 
 def placed(error: GDLSemanticError, rulesheet: syntax.Rulesheet, code: str) -> GDLSemanticError:
     """Return the error with the place of the first finding of a check; the error unchanged if there is no finding."""
-    for finding in _findings(rulesheet, [check for check in CHECKS if check.code == code])[:1]:
+    for finding in findings_of(rulesheet, code)[:1]:
         return _error(finding, error.message, error.remedy)
     return error
+
+
+def findings_of(rulesheet: syntax.Rulesheet, code: str) -> list[Finding]:
+    """Return the findings of one check."""
+    return _findings(rulesheet, [check for check in CHECKS if check.code == code])
 
 
 def _error(place: Finding, message: str, remedy: str) -> GDLSemanticError:

@@ -34,6 +34,8 @@ class Names:
     """Numbers and spellings of constants, functions and relations.
 
     The numbers follow the order of first appearance in the sheet. The spelling is that of the first appearance.
+
+    made: number of a relation made by rewriting -> line of the rule of which it is a part; for error messages.
     """
 
     def __init__(self, sheet: Rulesheet) -> None:
@@ -41,8 +43,10 @@ class Names:
         self.spellings: list[str] = []
         self.relations: dict[str, int] = {}
         self.relation_spellings: list[str] = []
+        self.made: dict[int, int] = {}
         self.declared_roles: dict[int, int] = {}
         self.add_relations(sheet)
+        self._num_written = len(self.relations)
         for rule in sheet.rules:
             check()
             for term in syntax.named_terms(rule):
@@ -51,12 +55,20 @@ class Names:
                 self.declared_roles.setdefault(self.numbers[rule.head.args[0].name], len(self.declared_roles))
 
     def add_relations(self, sheet: Rulesheet) -> None:
-        """Number the relations of a sheet by first appearance. New relations of rewritten rules get higher numbers."""
+        """Number the relations of a sheet by first appearance."""
         for rule in sheet.rules:
             for atom in (rule.head, *syntax.body_atoms(rule)):
                 if atom.name not in self.relations:
                     self.relations[atom.name] = len(self.relation_spellings)
                     self.relation_spellings.append(atom.spelling)
+
+    def add_made_relations(self, rewritten: Rulesheet) -> None:
+        """Number the relations that a rewriting has made, after those of the sheet."""
+        self.add_relations(rewritten)
+        for rule in reversed(rewritten.rules):
+            number = self.relations[rule.head.name]
+            if number >= self._num_written:
+                self.made[number] = rule.location.line
 
     def intern(self, name: str, spelling: str) -> int:
         """Return the number of a name. A name that is not in the sheet gets a new number."""
@@ -101,6 +113,7 @@ def goal_value(text: str) -> int | None:
 
 
 TOKEN = re.compile(r"\d+|[()]")
+RELATION = re.compile(r"(?:state_)?r(\d+)")
 RULES_BETWEEN_CHECKS = 64
 FRUITLESS = 10  # steps of a join for each ground rule; an error message names a join with more instead of a relation
 COUNTED = 20_000  # an error message counts the atoms of a relation only up to this number
@@ -162,7 +175,20 @@ class Translator:
         return [*map(self.literal, body), *ticks]
 
     def relation_spelling(self, name: str) -> str:
-        return name if name in KEYWORD_ARITY else self.names.relation_spellings[int(name[1:])]
+        """Return the spelling of a relation, given its name in clingo."""
+        number = _relation_number(name)
+        return name if number is None else self.names.relation_spellings[number]
+
+    def made_part(self, name: str) -> str:
+        """Return a text for a relation that rewriting has made, given its name in clingo; "" for other relations."""
+        number = _relation_number(name)
+        return f"a part of the rule at line {self.names.made[number]}" if number in self.names.made else ""
+
+
+def _relation_number(name: str) -> int | None:
+    """Return the number of a relation, given its name in clingo; None for a keyword."""
+    match = RELATION.fullmatch(name)
+    return int(match[1]) if match else None
 
 
 def _applied(name: str, arguments: Iterable[str]) -> str:
@@ -271,33 +297,30 @@ def ground_within(
     return not grounding.exceeded
 
 
-def too_large(
-    grounding: Grounding, control: Any, translator: Translator, made: Mapping[str, int] = MappingProxyType({})
-) -> str:
-    """Return the error message for a grounding that exceeds a limit: it names the largest relation or join.
+def too_large(grounding: Grounding, control: Any, translator: Translator) -> str:
+    """Return the error message for a grounding that exceeds a limit: it names the largest relation or join."""
+    return (
+        f"expected grounding to end within {grounding.exceeded}, but it did not"
+        f"{largest_part(grounding, control, translator)}. "
+        'Remedy: bound this relation, raise the limit, or use engine="reasoner", which grounds one state at a time'
+    )
 
-    made: relation made by rewriting -> line of the original rule of which it is a part.
-    """
+
+def largest_part(grounding: Grounding, control: Any, translator: Translator) -> str:
+    """Return a part of an error message: "; the largest relation is ..", or the same about the longest join."""
     atoms = control.symbolic_atoms
     sizes: Counter[str] = Counter()
     for name, arity, _ in atoms.signatures:
         sizes[name] += sum(1 for _ in islice(atoms.by_signature(name, arity), COUNTED))
     largest = ""
     for name, size in sizes.most_common(1):
-        relation = part_of_rule(made[name]) if name in made else f"`{translator.relation_spelling(name)}`"
+        relation = translator.made_part(name) or f"`{translator.relation_spelling(name)}`"
         number = f"{size} atoms" if size < COUNTED else f"at least {COUNTED} atoms"
         largest = f"; the largest relation is {relation}, with {number} so far"
     for line, steps in grounding.ticks.most_common(1):
         if steps > FRUITLESS * grounding.num_rules:
             largest = f"; the longest join is that of the rule at line {line}, with {steps} steps so far"
-    return (
-        f"expected grounding to end within {grounding.exceeded}, but it did not{largest}. "
-        'Remedy: bound this relation, raise the limit, or use engine="reasoner", which grounds one state at a time'
-    )
-
-
-def part_of_rule(line: int) -> str:
-    return f"a part of the rule at line {line}"
+    return largest
 
 
 def atoms_of(control: Any, name: str, arity: int) -> Iterator[Any]:

@@ -25,7 +25,12 @@ from .clingo import Grounding, Names, Translator, atoms_of, control, ground_with
 ATTEMPTS = 3
 # Limits of one attempt. The limit of literals is reached first, so that every run has the same result.
 LIMITS = Limits(seconds=60, literals=300_000)
-LONG_JOIN, FIRST_STOP, FAR = 1e7, 1e3, 1e6  # combinations; clingo goes through some million of them in a second
+LONG_JOIN, VERY_LONG_JOIN, FIRST_STOP, FAR = (
+    1e7,
+    1e8,
+    1e3,
+    1e6,
+)  # combinations; clingo goes through some million of them in a second
 MAX_KNOWN = 2_000  # the rows of a relation are stored if it has at most this number of atoms
 
 Row: TypeAlias = tuple[str | None, ...]
@@ -315,17 +320,24 @@ class Domains:
         return self._sizes[name]
 
     def stops(self, clause: Clause) -> Stops:
-        """Return the stops of the join of a clause, see `stops`.
+        """Return the stops of the join of a clause, see `stops`. Only long joins have stops.
 
-        clingo tells each new ground rule, and leaves static atoms out of it. So there are stops only if the variables
-        that occur in nothing but static atoms have many combinations of values: then many rows may give no new rule.
+        clingo tells each new ground rule, where it can be stopped, too. But a long join may give no new rule: if its
+        parts have many rows, and the whole has none, or if some variables occur in nothing but static atoms, which
+        clingo leaves out of ground rules.
         """
-        told = [clause.head, *(atom for atom in all_atoms(clause.body) if signature(atom) not in self.static)]
-        untold = variables(clause.positive).keys() - variables(told).keys()
-        estimate = Estimate(self, clause.positive) if untold else None
-        if estimate is None or estimate.variables is None or estimate.combinations(untold) < LONG_JOIN:
+        joined = variables(clause.positive)
+        estimate = Estimate(self, clause.positive) if len(clause.positive) > 1 else None
+        if estimate is None or estimate.variables is None or estimate.combinations(joined) < LONG_JOIN:
             return ()
-        return stops((estimate.combinations(bound), sorted(bound)) for _, bound in estimate.steps(clause.positive))
+        told = [clause.head, *(atom for atom in all_atoms(clause.body) if signature(atom) not in self.static)]
+        is_long = estimate.combinations(joined.keys() - variables(told).keys()) >= LONG_JOIN
+        number, places = 1.0, []
+        for factor, bound in estimate.steps(clause.positive):
+            number = max(1.0, number * factor)
+            is_long |= number >= VERY_LONG_JOIN
+            places.append((estimate.combinations(bound), sorted(bound)))
+        return stops(places) if is_long else ()
 
 
 class Estimate:

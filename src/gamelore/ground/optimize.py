@@ -86,6 +86,7 @@ from .invariants import Group, Unique, without_persistent_facts
 SMALL = 2_000  # a clause with fewer instances is not cut
 GAIN = 2  # minimum factor by which a cut must reduce the estimated instances
 LARGE_JOIN = 50_000  # definitions are unfolded only in clauses with at least this number of instances
+HUGE_JOIN = 1_000_000  # more cuts are tried for a clause that still has at least this number of instances
 MAX_DEFINITIONS, MAX_UNFOLDED, UNFOLDING_GAIN = 4, 3, 4
 
 Cut: TypeAlias = tuple[tuple[Literal, ...], tuple[Literal, ...]]
@@ -103,6 +104,8 @@ class Projection:
         working_on(f"rewriting the rule at line {clause.location.line}")
         cost, cut = self._plan(clause)
         variants = self._unfolded(clause, cost) if depth else None
+        if variants is None and cost >= HUGE_JOIN:
+            _, cut = self._plan(clause, more=True)
         if variants is not None:
             for variant in variants:
                 yield from self.of(variant, depth - 1)
@@ -116,20 +119,20 @@ class Projection:
                 yield from self.of(Clause(part, inner, clause.location), depth)
             yield from self.of(Clause(clause.head, (Literal(True, part), *rest), clause.location), depth)
 
-    def _plan(self, clause: Clause, depth: int = 2) -> tuple[float, Cut | None]:
+    def _plan(self, clause: Clause, depth: int = 2, more: bool = False) -> tuple[float, Cut | None]:
         """Return the estimated instances of a clause after the best cut, and this cut.
 
-        The cut is None if no cut reduces the estimate enough.
+        The cut is None if no cut reduces the estimate enough. `more` tries more cuts, see `_cuts`.
         """
         estimate = Estimate(self.domains, clause.positive)
         whole = estimate.join(clause.positive)
         best: tuple[float, Cut | None] = whole, None
         if depth and whole >= SMALL:
-            for inner, rest in _cuts(clause):
+            for inner, rest in _cuts(clause, more):
                 check()
                 outer = _shared(clause, inner, rest)
                 head = Atom("", tuple(Variable(name, clause.location) for name in outer), "", clause.location)
-                inside, _ = self._plan(Clause(head, inner, clause.location), depth - 1)
+                inside, _ = self._plan(Clause(head, inner, clause.location), depth - 1, more)
                 size = estimate.instances(head, _atoms(inner))
                 cost = inside + estimate.join(_atoms(rest), outer, size)
                 if GAIN * cost <= whole and cost < best[0]:
@@ -162,11 +165,17 @@ def _shared(clause: Clause, inner: Sequence[Literal], rest: Sequence[Literal]) -
     return [name for name in variables(sentences_of(inner)) if name in needed]
 
 
-def _cuts(clause: Clause) -> Iterator[Cut]:
-    """Yield every way to project out one variable that is not in the head, or all such variables of one atom."""
+def _cuts(clause: Clause, more: bool) -> Iterator[Cut]:
+    """Yield every way to project out one variable that is not in the head, or all such variables of one atom.
+
+    more: also project out all such variables of an atom but one. In (sum ?x ?y ?z), the relation computes ?z from ?x
+        and ?y, and only ?z may be needed then.
+    """
     kept = variables([clause.head])
     groups = [frozenset({name}) for name in variables(sentences_of(clause.body)) if name not in kept]
-    groups += [frozenset(variables([atom]).keys() - kept.keys()) for atom in clause.positive]
+    wholes = [frozenset(variables([atom]).keys() - kept.keys()) for atom in clause.positive]
+    groups += wholes
+    groups += [whole - {name} for whole in wholes if more and len(whole) > 2 for name in sorted(whole)]
     for group in filter(None, dict.fromkeys(groups)):
         inner = tuple(literal for literal in clause.body if not group.isdisjoint(variables([literal.sentence])))
         rest = tuple(literal for literal in clause.body if literal not in inner)

@@ -24,7 +24,7 @@ all groups: the same wanted atoms hold. Rules on which no wanted atom depends ar
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -43,7 +43,6 @@ from .clingo import (
     atoms_of,
     control,
     ground_within,
-    part_of_rule,
     terms_of,
     too_large,
 )
@@ -130,24 +129,18 @@ def ground(sheet: Rulesheet, limits: Limits | None = None, names: Names | None =
     conjunctions.
     """
     names = names or Names(sheet)
-    written = set(names.relations)
-    names.add_relations(sheet)
+    names.add_made_relations(sheet)
     rewritten = sheet if isinstance(sheet, Rewritten) else Rewritten(sheet.rules, sheet.text)
     translator = Translator(names, rewritten.stops)
-    made = {  # relation made by rewriting -> line of its rule; error messages show this line instead of the name
-        translator.relation(rule.head.name): rule.location.line
-        for rule in reversed(sheet.rules)
-        if rule.head.name not in written
-    }
     working_on("grounding")
     recorder = _Recorder(limits or Limits())
     clingo = control("\n".join(translator.rules(sheet)) + CHOICES, recorder)
     if not ground_within(clingo, recorder):
-        raise GroundingError(too_large(recorder, clingo, translator, made))
+        raise GroundingError(too_large(recorder, clingo, translator))
     program = recorder.program(names, _atoms(clingo, map(translator.relation, rewritten.guards)))
     _read_atoms(clingo, program, recorder.given)
     program.unique = [_facts(group, program) for group in sorted(rewritten.unique)]
-    program.texts = _LazyTexts(clingo, translator, made)
+    program.texts = _LazyTexts(clingo, translator)
     return program
 
 
@@ -189,15 +182,15 @@ def _facts(group: Group, program: GroundProgram) -> list[GroundTerm]:
 class _LazyTexts(dict[int, str]):
     """Texts of atoms by number, computed when an error message asks for one."""
 
-    def __init__(self, control: Any, translator: Translator, made: Mapping[str, int]) -> None:
+    def __init__(self, control: Any, translator: Translator) -> None:
         super().__init__()
-        self.control, self.translator, self.made = control, translator, made
+        self.control, self.translator = control, translator
 
     def __missing__(self, number: int) -> str:
         for atom in self.control.symbolic_atoms:
             if atom.literal == number:
-                if atom.symbol.name in self.made:
-                    return part_of_rule(self.made[atom.symbol.name])
+                if made := self.translator.made_part(atom.symbol.name):
+                    return made
                 arguments = map(self.translator.names.text, terms_of(atom.symbol))
                 return f"({' '.join([self.translator.relation_spelling(atom.symbol.name), *arguments])})"
         return f"atom {number}"
