@@ -11,7 +11,8 @@ from gamelore.gdl.limits import Limits
 
 LIMITS = Limits(seconds=600)
 LONG = (Path(__file__).parent / "long_to_compile.txt").read_text().split()  # or too large; on the reasoner here
-MINUTES = {"amazonsTorus", "ruleDepthExponential", "amazons", "racer4"}  # to compile, or to play with so many facts
+# To compile, or to play with so many facts.
+MINUTES = {"amazonsTorus", "ruleDepthExponential", "amazons", "racer4", "gt_two_thirds_6p"}
 SHARED = Path(__file__).parents[3] / "shared"
 NAMES = sorted(path.name.removesuffix(".jsonl.gz") for path in (SHARED / "traces").glob("*.jsonl.gz"))
 SMALL = [
