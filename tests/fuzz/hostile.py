@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import exports
 import floods
+import hostile_messages
+import message_grammar
 from fuzz.fuzzer import Fuzzer
 
 HOSTILE = {
     "floods": Fuzzer(floods.drawn, floods.assert_in_proportion),
+    "messages": Fuzzer(
+        message_grammar.drawn,
+        hostile_messages.assert_borne,
+        hostile_messages.fewer_steps,
+        hostile_messages.session,
+    ),
     "imports": Fuzzer(exports.mutated, exports.assert_import_does_no_harm),
 }
