@@ -72,7 +72,7 @@ class Target:
         self._finished: list[str] = []  # innocent matches
         self._num_started = 0
 
-    def bears(self, example: dict[str, Any]) -> None:
+    def __call__(self, example: dict[str, Any]) -> None:
         """Send a sequence. Raise AssertionError if the server does not bear it."""
         try:
             self._open()
@@ -81,17 +81,20 @@ class Target:
             self._abort_all(example["steps"])
             self._assert_small()
         except BaseException:
-            self._pid = 0
-            self._stack.close()
+            self.give_up()
             raise
+
+    def give_up(self) -> None:
+        """Stop the server, if it runs, without any check."""
+        self._pid = 0
+        self._stack.close()
 
     def close(self) -> None:
         """Stop the server. Assert that nothing is left of it, and that each innocent match is in its store once."""
         if not self._pid:
             return
         started = descendants(self._pid)
-        self._pid = 0
-        self._stack.close()
+        self.give_up()
         wait_until(lambda: not any(process.is_alive for process in started), "no process to be left", PATIENCE)
         self._assert_no_bug()
         stored = stored_matches(self._store)
@@ -345,17 +348,16 @@ def session() -> Iterator[Callable[[Any], None]]:
     with TemporaryDirectory() as folder:
         target = Target(Path(folder))
         try:
-            yield target.bears
+            yield target
             target.close()
         finally:
-            target._stack.close()
-            print(f"messages: {target.figures}", flush=True)
+            target.give_up()
 
 
 def assert_borne(example: dict[str, Any]) -> None:
     """Send a sequence to a server of its own."""
-    with session() as bears:
-        bears(example)
+    with session() as check:
+        check(example)
 
 
 def fewer_steps(example: dict[str, Any], fails: Callable[[Any], bool]) -> dict[str, Any]:

@@ -30,7 +30,7 @@ class Fuzzer:
 
     `reduce` takes an example and a function that tells whether another one fails, too. `session` is for a check with
     something that takes long to start, such as a server: entered once for many examples, it gives a check that does
-    the same as `check` alone. When it is left, it may print figures about all of them.
+    the same as `check` alone. This check may have the attribute `figures`: what to tell about all examples so far.
     """
 
     draw: Callable[[Random], Example]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import exports
 import floods
+import hostile_kills
 import hostile_messages
 import message_grammar
 from fuzz.fuzzer import Fuzzer
@@ -16,5 +17,6 @@ HOSTILE = {
         hostile_messages.fewer_steps,
         hostile_messages.session,
     ),
+    "kills": Fuzzer(hostile_kills.drawn, hostile_kills.assert_borne, hostile_kills.fewer_kills, hostile_kills.session),
     "imports": Fuzzer(exports.mutated, exports.assert_import_does_no_harm),
 }

@@ -31,27 +31,28 @@ def first_failed(
 ) -> tuple[int, Exception] | None:
     """The seed of the first example that fails, and its error; None if the time is over before."""
     begin = told = time.monotonic()
-    unfit = 0
+    failed, unfit = None, 0
     for number in count():
         now = time.monotonic()
-        if now - told > TOLD_EVERY or now - begin > 60 * minutes:
+        is_over = failed is not None or now - begin > 60 * minutes
+        if is_over or now - told > TOLD_EVERY:
             told = now
-            tell(name, seed, number, unfit, now - begin)
-            if now - begin > 60 * minutes:
-                break
+            tell(name, seed, number, unfit, now - begin, getattr(check, "figures", ""))
+        if is_over:
+            break
         beside.write_text(str(seed + number))
         try:
             check(fuzzer.draw(Random(seed + number)))
         except Unfit:
             unfit += 1
         except Exception as error:
-            return seed + number, error
-    return None
+            failed = seed + number, error
+    return failed
 
 
-def tell(name: str, seed: int, number: int, unfit: int, seconds: float) -> None:
-    rate = number / max(seconds, 1e-9)
-    print(f"{name:9} seeds {seed} to {seed + number - 1}: {number} examples, {rate:.1f}/s, {unfit} unfit", flush=True)
+def tell(name: str, seed: int, number: int, unfit: int, seconds: float, figures: object) -> None:
+    rate = f"{number} examples, {number / max(seconds, 1e-9):.1f}/s, {unfit} unfit"
+    print(f"{name:9} seeds {seed} to {seed + number - 1}: {rate}; {figures}".rstrip("; "), flush=True)
 
 
 def report(name: str, seed: int, error: Exception) -> None:
