@@ -112,8 +112,8 @@ def _explosion(random: Random) -> Drawn:
     """Draw rules that explode, of any size up to the one at which they do, or as large as fits."""
     make, size = EXPLOSIONS[random.choice(list(EXPLOSIONS))]
     size, most = random.randint(max(1, size // 4), size), random.choice(SIZES)
-    while len(text := BEGIN + make(size)) > most:
-        size = size * most // (len(text) + most // 10)
+    while len(text := BEGIN + make(size)) > most and size > 1:
+        size = max(1, size * most // (len(text) + most // 10))
     return _with_words(text, random)
 
 

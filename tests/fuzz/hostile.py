@@ -6,6 +6,7 @@ import exports
 import floods
 import hostile_kills
 import hostile_messages
+import hostile_sheets
 import message_grammar
 from fuzz.fuzzer import Fuzzer
 
@@ -18,5 +19,8 @@ HOSTILE = {
         hostile_messages.session,
     ),
     "kills": Fuzzer(hostile_kills.drawn, hostile_kills.assert_borne, hostile_kills.fewer_kills, hostile_kills.session),
+    "sheets": Fuzzer(
+        hostile_sheets.drawn, hostile_sheets.assert_bounded, hostile_sheets.smaller, hostile_sheets.session
+    ),
     "imports": Fuzzer(exports.mutated, exports.assert_import_does_no_harm),
 }
