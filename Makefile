@@ -4,7 +4,7 @@ BIN := .venv/bin
 CODE := $(wildcard src tests benchmarks examples docs)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-long fuzz bench bench-peers bench-network clean .venv
+.PHONY: help demo test test-fast test-long fuzz hostile bench bench-peers bench-network clean .venv
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z.-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -26,6 +26,9 @@ test-long: .venv/installed  ## about an hour: the claims of both papers reproduc
 
 fuzz: .venv/installed  ## look for bugs with random examples: MINUTES=10 for each fuzzer, FUZZERS="programs parser", SEED=1
 	PYTHONPATH=tests $(BIN)/python -m fuzz $(FUZZERS) --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
+
+hostile: .venv/installed  ## floods, poisoned imports, hostile messages, kills ..: MINUTES=10 for each, FUZZERS=kills, SEED=1
+	PYTHONPATH=tests $(BIN)/python -m fuzz $(FUZZERS) --hostile --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
 
 bench: .venv/installed-bench  ## speed, side by side with OpenSpiel
 	$(BIN)/python benchmarks/speed.py

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -36,3 +38,20 @@ def wait_for_matches(store: Path, num_matches: int) -> None:
                     return
         time.sleep(0.05)
     pytest.fail(f"expected {num_matches} matches in {store} within a minute")
+
+
+def stored_matches(store: Path) -> Counter[str]:
+    """How often each match, by the id that its manager gave it, is in a store: learned from, or to be learned from.
+
+    Each number is that of the learner which has the match most often.
+    """
+    connection = sqlite3.connect(store)
+    try:
+        rows = connection.execute("SELECT learner, id FROM match UNION ALL SELECT learner, match FROM trajectory")
+        times = Counter((learner, match.partition("#")[0]) for learner, match in rows if match is not None)
+    finally:
+        connection.close()
+    most: Counter[str] = Counter()
+    for (_, match), number in times.items():
+        most[match] = max(most[match], number)
+    return most

@@ -240,7 +240,7 @@ def test_exports():
     assert [name for name in gamelore.__all__ if not hasattr(gamelore, name)] == []
 
 
-@pytest.mark.parametrize("statement", ["import gamelore", "import gamelore.cli"])
+@pytest.mark.parametrize("statement", ["import gamelore", "import gamelore.cli", "import gamelore.net.player_server"])
 def test_import_is_light(statement):
     heavy = {"numba", "matplotlib", "scipy", "clingo", "llvmlite"}
     code = f"import sys; {statement}; print(*sorted({heavy!r} & sys.modules.keys()))"

@@ -202,7 +202,7 @@ def module_name(file: Path) -> str:
 def test_the_worker_that_is_started_is_there_and_known(monkeypatch: pytest.MonkeyPatch) -> None:
     spec = importlib.util.find_spec(worker.__name__)
     assert spec is not None
-    assert pool.worker is player_server.worker is worker
+    assert pool.WORKER == player_server.WORKER == worker.__name__
     main = type("Main", (), {"__spec__": spec})
     monkeypatch.setitem(player_server.sys.modules, "__main__", main)
     with pytest.raises(GameloreError, match="__main__"):

@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import IO, Any
 
 PATIENCE = 30.0  # seconds; only what hangs takes so long
 GAMELORE = (sys.executable, "-c", "from gamelore.cli import main; main()")
@@ -24,10 +24,10 @@ def serving(*options: object) -> Iterator[int]:
 
 
 @contextmanager
-def served(*options: object) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """The same, with the process."""
+def served(*options: object, log: IO[str] | None = None) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """The same, with the process. Its log goes to this file instead of standard error."""
     command = [*GAMELORE, "serve", "--port", "0", "--json", *map(str, options)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
     try:
         assert process.stdout is not None
         yield process, int(json.loads(process.stdout.readline())["url"].rpartition(":")[2].strip("/"))

@@ -1,24 +1,23 @@
-"""The fuzzers: how each draws an example, what must hold of it, and how an example on which that fails is cut down."""
+"""The fuzzers of rules and circuits: how each draws an example, what must hold of it, and how it is cut down."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from random import Random
-from typing import Any, TypeAlias
+from typing import Any
 
-import exports
-import floods
 import mutants
 import parsing
 import random_circuits
 import scrambling
 from agreement import assert_agreement, assert_possible_matches
 from evaluators import EVALUATORS, Unfit, within_limits
+from fuzz.fuzzer import Example, Fuzzer, not_reduced
+from fuzz.hostile import HOSTILE
 from gamelore import rulesheets
 from gamelore.errors import GDLError
 from gamelore.gdl import syntax
@@ -28,40 +27,8 @@ from random_circuits import Recipe
 from random_programs import rulesheet
 from reducing import reduced, reduced_recipe, reduced_sheet
 
-FOUND = Path(__file__).parent / "found"
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "games"
 LONGEST = 4000  # characters of a rulesheet whose mutants are played
-
-Example: TypeAlias = str | dict[str, Any]
-"""A text, or what JSON can hold."""
-Check: TypeAlias = Callable[[Any], None]
-
-
-@dataclass(frozen=True)
-class Fuzzer:
-    """`check` raises where an example shows a bug, and Unfit where there is nothing to check.
-
-    `reduce` takes an example and a function that tells whether another one fails, too.
-    """
-
-    draw: Callable[[Random], Example]
-    check: Check
-    reduce: Callable[[Any, Callable[[Any], bool]], Example]
-
-    def fails(self, example: Example) -> str:
-        """The kind of failure, without what differs from example to example; empty where there is none."""
-        try:
-            self.check(example)
-        except Unfit:
-            return ""
-        except Exception as error:
-            return f"{type(error).__name__} {re.split(r'[^a-z, ]', str(error))[0]}"
-        return ""
-
-    def reduced(self, example: Example) -> Example:
-        """A smaller example that fails in the same way."""
-        kind = self.fails(example)
-        return self.reduce(example, lambda smaller: self.fails(smaller) == kind) if kind else example
 
 
 @cache
@@ -146,10 +113,6 @@ def _reduced_renamed(example: dict[str, Any], fails: Callable[[Any], bool]) -> E
     return {"text": text, **names}
 
 
-def _not_reduced(example: Example, fails: Callable[[Any], bool]) -> Example:
-    return example
-
-
 # ---- circuits ----------------------------------------------------------------------------------------------------
 
 
@@ -165,13 +128,6 @@ def _reduced_recipe(example: dict[str, Any], fails: Callable[[Any], bool]) -> Ex
     return reduced_recipe(Recipe.from_json(example), lambda recipe: fails(recipe.to_json())).to_json()
 
 
-# ---- imported knowledge ------------------------------------------------------------------------------------------
-
-
-def _assert_import_does_no_harm(example: Any) -> None:
-    exports.assert_import_does_no_harm(example)
-
-
 FUZZERS = {
     "programs": Fuzzer(rulesheet, assert_agreement, reduced_sheet),
     "mutants": Fuzzer(_mutant, _assert_mutant_agrees, reduced_sheet),
@@ -180,27 +136,7 @@ FUZZERS = {
     "circuits": Fuzzer(_recipe, _assert_recipe_means, _reduced_recipe),
     "parser": Fuzzer(_wild_text, parsing.assert_sound, _reduced_text),
     "names": Fuzzer(_renamed, _assert_renamed_alike, _reduced_renamed),
-    "floods": Fuzzer(floods.drawn, floods.assert_in_proportion, _not_reduced),
-    "imports": Fuzzer(exports.mutated, _assert_import_does_no_harm, _not_reduced),
-    "order": Fuzzer(_shuffled, _assert_shuffled_alike, _not_reduced),
+    "order": Fuzzer(_shuffled, _assert_shuffled_alike, not_reduced),
 }
-
-
-# ---- what was found ----------------------------------------------------------------------------------------------
-
-
-def store(name: str, example: Example, title: str) -> Path:
-    """Writes an example to where the tests replay it."""
-    place = FOUND / name / f"{title}{'.kif' if isinstance(example, str) else '.json'}"
-    place.parent.mkdir(parents=True, exist_ok=True)
-    text = example if isinstance(example, str) else json.dumps(example, indent=1, ensure_ascii=False)
-    place.write_text(text, encoding="utf-8", newline="")
-    return place
-
-
-def load(path: Path) -> Example:
-    """Reads what `store` wrote."""
-    with path.open(encoding="utf-8", newline="") as file:
-        text = file.read()
-    example: Example = json.loads(text) if path.suffix == ".json" else text
-    return example
+EVERY = FUZZERS | HOSTILE
+"""All fuzzers, the hostile ones among them."""

@@ -1,4 +1,4 @@
-"""A few examples of every fuzzer, new ones each time, and all that `make fuzz` ever found."""
+"""A few examples of every fuzzer, new ones each time, and all that `make fuzz` and `make hostile` ever found."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ import scrambling
 from agreement import assert_agreement, walk
 from evaluators import Gates, Make, Plainly, Unfit, eagerly, program_of
 from fuzz import running
-from fuzz.fuzzers import FOUND, FUZZERS, Fuzzer, load, store, texts
+from fuzz.fuzzer import FOUND, Fuzzer, load, store
+from fuzz.fuzzers import EVERY, FUZZERS, texts
 from gamelore import rulesheets
 from gamelore.circuit.aig import Builder
 from gamelore.gdl import syntax
@@ -33,7 +34,7 @@ EXAMPLES = dict(
 )
 
 
-@pytest.mark.parametrize("name", FUZZERS)
+@pytest.mark.parametrize("name", EVERY)
 def test_a_few_examples(name: str) -> None:
     @settings(
         max_examples=EXAMPLES[name],
@@ -45,14 +46,15 @@ def test_a_few_examples(name: str) -> None:
     def holds(seed: int) -> None:
         """`make fuzz FUZZERS=name SEED=seed` cuts down an example that fails."""
         with suppress(Unfit):
-            FUZZERS[name].check(FUZZERS[name].draw(Random(seed)))
+            check(EVERY[name].draw(Random(seed)))
 
-    holds()
+    with EVERY[name].checking() as check:
+        holds()
 
 
 @pytest.mark.parametrize("path", sorted(FOUND.rglob("*.*")), ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_what_was_found(path: Path) -> None:
-    FUZZERS[path.parent.name].check(load(path))
+    EVERY[path.parent.name].check(load(path))
 
 
 @pytest.mark.parametrize("name", rulesheets.names())
@@ -129,8 +131,8 @@ def test_what_is_found_is_stored_and_replayed(monkeypatch: pytest.MonkeyPatch, t
         return "".join(reduced(text, lambda parts: fails("".join(parts))))
 
     fuzzer = Fuzzer(lambda random: "x" * random.randint(0, 9), fails_on_long, shorter)
-    monkeypatch.setitem(FUZZERS, "planted", fuzzer)
-    monkeypatch.setattr("fuzz.fuzzers.FOUND", tmp_path)
+    monkeypatch.setitem(EVERY, "planted", fuzzer)
+    monkeypatch.setattr("fuzz.fuzzer.FOUND", tmp_path)
     with pytest.raises(SystemExit):
         running.fuzz("planted", 1, seed=0, beside=tmp_path / "seed")
     (found,) = (tmp_path / "planted").iterdir()
@@ -139,7 +141,7 @@ def test_what_is_found_is_stored_and_replayed(monkeypatch: pytest.MonkeyPatch, t
 
 @pytest.mark.parametrize("example", ["(p)\r\n(q) \ufeff", {"text": "é\n", "seed": [1, None]}])
 def test_what_is_stored_is_read_as_it_was(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, example: Any) -> None:
-    monkeypatch.setattr("fuzz.fuzzers.FOUND", tmp_path)
+    monkeypatch.setattr("fuzz.fuzzer.FOUND", tmp_path)
     assert load(store("any", example, "name")) == example
 
 

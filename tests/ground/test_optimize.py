@@ -10,7 +10,7 @@ from gamelore.gdl.clauses import Dependencies, clauses
 from gamelore.gdl.limits import Limits
 from gamelore.gdl.syntax import bound, parse, term_variables
 from gamelore.ground import optimize
-from gamelore.ground.clingo import Names
+from gamelore.ground.clingo import Grounding, Names
 from gamelore.ground.domains import Domains, Estimate, Statics, statics
 from gamelore.ground.optimize import Demand, rewrite, rewrite_for_a_state
 from gamelore.ground.program import ground
@@ -279,6 +279,19 @@ def test_relations_too_large_to_derive_are_left_out(monkeypatch):
     monkeypatch.setattr("gamelore.ground.domains.LIMITS", Limits(60, 10))
     monkeypatch.setattr("gamelore.ground.domains.ATTEMPTS", 1)
     assert statics(rules) == Statics()
+
+
+def test_a_long_join_of_derived_relations_can_be_stopped(monkeypatch):
+    """The closure has a million combinations, and no ground rule for any but the first few: only ticks see the rest."""
+    ticks = []
+    monkeypatch.setattr(Grounding, "tick", lambda grounding, line, *bound: (ticks.append(line.number), line)[1])
+    text = f"""{numbers("n", 100)}
+    (<= (e ?a ?b) (n ?a) (n ?b))
+    (<= (joined ?a ?b) (e ?a ?b))
+    (<= (joined ?a ?c) (joined ?a ?b) (e ?b ?c))"""
+    assert statics(clauses(parse(text))).sizes["joined", 2] == 10_000
+    assert len(ticks) >= 10_000
+    assert set(ticks) == {4}
 
 
 def test_estimates_of_a_join():

@@ -1,6 +1,7 @@
 """Settings and a way to play that needs no game."""
 
 import os
+import signal
 import time
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from gamelore.learning.store.features import FeatureValues
 from gamelore.learning.td.initial_values import LearnerSettings
 from gamelore.matches.opponents import OpponentSettings
 from gamelore.players.random_streams import stream, uniform
+from processes import children, command_of
 
 
 def make_setting(name: str = "game/egreedy/baseline", **changes: object) -> SeriesSetting:
@@ -47,6 +49,19 @@ def pretend(batch: Batch, report: Report) -> list[Outcome]:
 def die(batch: Batch, report: Report) -> list[Outcome]:
     """A worker that is killed, by its own hand."""
     os._exit(1)
+
+
+def fail(batch: Batch, report: Report) -> list[Outcome]:
+    """A job with a bug."""
+    raise ZeroDivisionError(batch.game)
+
+
+def kill_the_tracker(batch: Batch, report: Report) -> list[Outcome]:
+    """A worker that kills the process in which Python keeps the names of the caller's semaphores."""
+    for pid in children(os.getppid()):
+        if "resource_tracker" in command_of(pid):
+            os.kill(pid, signal.SIGKILL)
+    return pretend(batch, report)
 
 
 def linger(batch: Batch, report: Report) -> list[Outcome]:

@@ -17,7 +17,7 @@ from gamelore.lab.papers.banerjee2007.plan import printed_values
 from gamelore.lab.results import Outcome, ResultStore
 from gamelore.learning.td.initial_values import LearnerSettings
 from gamelore.matches.opponents import OpponentSettings
-from lab.pretended import die, make_setting, make_source, pretend
+from lab.pretended import die, fail, make_setting, make_source, pretend
 
 
 def small_grid(runs: int = 3) -> SettingGrid:
@@ -210,6 +210,18 @@ def script(folder: Path, text: str, *arguments: str) -> subprocess.CompletedProc
 def test_a_script_without_a_guard_runs_once(tmp_path: Path, arguments: list[str]) -> None:
     ended = script(tmp_path, UNGUARDED, *arguments)
     assert (ended.stdout, ended.stderr, ended.returncode) == ("once\n9\n", "", 0)
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="the process to kill is found in /proc")
+def test_a_killed_helper_of_python_says_nothing(tmp_path: Path) -> None:
+    ended = script(tmp_path, UNGUARDED.replace("import pretend", "import kill_the_tracker as pretend"), "script.py")
+    assert (ended.stdout, ended.stderr, ended.returncode) == ("once\n9\n", "", 0)
+
+
+def test_an_error_of_a_job_says_where_it_arose(store: ResultStore) -> None:
+    with pytest.raises(ZeroDivisionError) as raised:
+        run_grid(small_grid(), store, workers=2, progress=False, play=fail)
+    assert "pretended.py" in raised.value.__notes__[0]
 
 
 def test_a_guarded_script_may_do_the_jobs_itself(tmp_path: Path) -> None:

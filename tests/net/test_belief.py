@@ -19,7 +19,8 @@ from gamelore.learning.td.series import CAP_VARIABLE
 from gamelore.matches.lockstep import run_lockstep
 from gamelore.matches.match import MatchState
 from gamelore.matches.opponents import OpponentSettings
-from gamelore.net.belief import MOST_USED, Advanced, Ended, PlayerMatches
+from gamelore.net.belief import MOST_USED, PlayerMatches
+from gamelore.net.requests import Advanced, Ended
 from gamelore.players.player import Finished, Player, Started, Turn
 from gamelore.players.position_graph import PositionGraph
 from gamelore.players.random_streams import stream

@@ -7,12 +7,11 @@ import re
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import suppress
 from itertools import count
-from pathlib import Path
 
 import pytest
 
+from processes import children, resident
 from wire import request, rules, say, served, status_of, words
 
 MEMORY = 1500 << 20  # bytes for each worker
@@ -167,25 +166,6 @@ def player(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, int]
     limits = ("--memory", str(MEMORY), "--prepare-seconds", 2, "--matches-at-once", AT_ONCE, "--patience", 2)
     with served("--player", "baseline", "--knowledge", store, *limits) as (process, port):
         yield process.pid, port
-
-
-def resident(pid: int) -> int:
-    """Bytes of memory that a process has; none where it has ended."""
-    try:
-        found = re.findall(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
-    except (FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
-        return 0
-    return int(found[0]) << 10 if found else 0
-
-
-def children(pid: int) -> list[int]:
-    if not Path("/proc").exists():
-        pytest.skip("no /proc: the memory of processes is looked up there")
-    found = []
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended meanwhile
-            found += [int(child) for child in (task / "children").read_text().split()]
-    return found
 
 
 def check(player: tuple[int, int]) -> None:

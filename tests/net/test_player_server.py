@@ -13,9 +13,9 @@ import pytest
 
 from gamelore.errors import GameloreError, GDLSyntaxError, ProtocolError
 from gamelore.net import player_server as server_module
-from gamelore.net.belief import Advanced, Ended
 from gamelore.net.player_server import PlayerServer
 from gamelore.net.pool import Workers, WorkerSettings
+from gamelore.net.requests import Advanced, Ended
 from wire import rules
 
 T = TypeVar("T")

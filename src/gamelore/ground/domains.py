@@ -25,12 +25,9 @@ from .clingo import Grounding, Names, Translator, atoms_of, control, ground_with
 ATTEMPTS = 3
 # Limits of one attempt. The limit of literals is reached first, so that every run has the same result.
 LIMITS = Limits(seconds=60, literals=300_000)
-LONG_JOIN, VERY_LONG_JOIN, FIRST_STOP, FAR = (
-    1e7,
-    1e8,
-    1e3,
-    1e6,
-)  # combinations; clingo goes through some million of them in a second
+# Combinations of values; clingo goes through some million of them in a second.
+LONG_JOIN, VERY_LONG_JOIN, FIRST_STOP, FAR = 1e7, 1e8, 1e3, 1e6
+DERIVED = 10_000  # presumed number of atoms of a static relation with rules, while it is derived
 MAX_KNOWN = 2_000  # the rows of a relation are stored if it has at most this number of atoms
 
 Row: TypeAlias = tuple[str | None, ...]
@@ -114,7 +111,7 @@ def _static_stops(rules: Iterable[Clause]) -> dict[Rule, Stops]:
     for rule in rules:
         number, bound, steps = 1.0, dict[str, None](), []
         for atom in rule.positive:
-            number *= max(1, number_of_facts[signature(atom)], MAX_KNOWN if signature(atom) in derived else 0)
+            number *= max(1, number_of_facts[signature(atom)], DERIVED if signature(atom) in derived else 0)
             bound |= variables([atom])
             steps.append((number, tuple(bound)))
         if len(steps) > 1 and number >= LONG_JOIN:

@@ -23,16 +23,17 @@ import signal
 import sys
 import threading
 import time
+import traceback
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib import metadata
 from itertools import groupby
 from multiprocessing import current_process, get_context
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeAlias
 
@@ -67,6 +68,7 @@ MEASURING = (
 """The packages and modules that determine the result of a trial."""
 MAX_LANES = 768  # largest number of lanes of a batch; larger batches are faster, but a killed process loses more work
 MAX_ORACLES = 24  # the same for oracles, each of which needs a table of all positions
+TOLD_SECONDS = 0.2  # time between two messages of a worker about its progress
 MAX_DEEP = 96  # the same for learners that look several turns ahead, each of which has a value for many positions
 
 
@@ -367,30 +369,75 @@ def pool(workers: int, play: Play) -> Iterator[Pool]:
         return
     script = _script_of(play)
     context = get_context("spawn")
-    counter, started = context.Value("q", 0), context.Event()
     lifeline, our_end = context.Pipe(duplex=False)
-    executor = ProcessPoolExecutor(workers, context, _start_worker, (counter, started, lifeline))
-
-    def collect(todo: Sequence[Any], report: Report) -> Iterator[list[Outcome]]:
-        try:
-            with nullcontext() if script else _main_hidden(), _interrupts_wait():
-                pending = {executor.submit(_play_in_worker, play, job) for job in todo}
-            while pending:
-                done, pending = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)
-                report(_take(counter))
-                yield from (future.result() for future in done)
-        except BrokenProcessPool as error:
-            raise _explained(None if started.is_set() else script) from error
-
+    team = _Team(script)
     try:
-        yield collect
+        with nullcontext() if script else _main_hidden(), _interrupts_wait():
+            for _ in range(workers):
+                ours, theirs = context.Pipe()
+                team.add(context.Process(target=_work, args=(play, theirs, lifeline)), ours)
+                theirs.close()
+        yield team.do
     except BaseException:
         our_end.close()  # ends workers that are in the middle of a job
         raise
     finally:
-        executor.shutdown(wait=True, cancel_futures=True)
+        team.dismiss()
         our_end.close()
         lifeline.close()
+
+
+class _Team:
+    """Worker processes, each with a pipe of its own.
+
+    `ProcessPoolExecutor` has named semaphores. If something kills the process of Python that keeps the list of their
+    names, a traceback for each name is printed; and a worker that is killed may hold a semaphore for ever.
+    """
+
+    def __init__(self, script: str | None) -> None:
+        self._script, self._has_started = script, False
+        self._processes: list[BaseProcess] = []
+        self._connections: list[Connection] = []
+        self._free: list[Connection] = []
+
+    def add(self, process: BaseProcess, connection: Connection) -> None:
+        """Start a worker."""
+        self._connections.append(connection)
+        process.start()
+        self._processes.append(process)
+
+    def do(self, todo: Sequence[Any], report: Report) -> Iterator[list[Outcome]]:
+        """See `Pool`."""
+        jobs, num_left = deque(todo), len(todo)
+        while num_left:
+            for connection, message in self._messages(jobs):
+                if isinstance(message, int):
+                    report(message)
+                    continue
+                self._has_started = True
+                self._free.append(connection)
+                if isinstance(message, Exception):
+                    raise message
+                if message is not None:
+                    num_left -= 1
+                    yield message
+
+    def dismiss(self) -> None:
+        """Let all workers end, and wait for them."""
+        for connection in self._connections:
+            connection.close()
+        for process in self._processes:
+            process.join()
+
+    def _messages(self, jobs: deque[Any]) -> list[tuple[Connection, Any]]:
+        """Give jobs to free workers. Return the next messages of workers, see `_work`."""
+        try:
+            while self._free and jobs:
+                self._free.pop().send(jobs.popleft())
+            ready = [connection for connection in wait(self._connections) if isinstance(connection, Connection)]
+            return [(connection, connection.recv()) for connection in ready]
+        except (EOFError, OSError) as error:
+            raise _explained(None if self._has_started else self._script) from error
 
 
 def _explained(script: str | None) -> ExperimentError:
@@ -455,15 +502,45 @@ def _interrupts_wait() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-_counter: Any = None  # the number of steps done by all workers, shared with the caller; set in worker processes
+def _work(play: Play, connection: Connection, lifeline: Connection) -> None:
+    """Do jobs that come over the connection until it is closed.
 
-
-def _start_worker(counter: Any, started: Any, lifeline: Connection) -> None:
-    global _counter
-    _counter = counter
-    started.set()
+    Messages to the caller: None at the begin, a number of steps, the outcomes of a job, or the error of a job.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # needed on Windows, where `_interrupts_wait` does nothing
     threading.Thread(target=_end_with_the_caller, args=(lifeline,), daemon=True).start()
+    steps = _Steps(connection)
+    with suppress(EOFError, BrokenPipeError):
+        connection.send(None)
+        while True:
+            done = _done(play, connection.recv(), steps)
+            steps.tell()
+            connection.send(done)
+
+
+def _done(play: Play, job: Any, report: Report) -> list[Outcome] | Exception:
+    try:
+        return play(job, report)
+    except Exception as error:
+        error.add_note(f"in a worker process:\n{traceback.format_exc()}")
+        return error
+
+
+class _Steps:
+    """The steps of a job. They are sent to the caller at most every TOLD_SECONDS."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection, self._untold, self._told = connection, 0, 0.0
+
+    def __call__(self, steps: int) -> None:
+        self._untold += steps
+        if time.monotonic() - self._told >= TOLD_SECONDS:
+            self.tell()
+
+    def tell(self) -> None:
+        """Send the number of steps since the last time."""
+        self._connection.send(self._untold)
+        self._untold, self._told = 0, time.monotonic()
 
 
 def _end_with_the_caller(lifeline: Connection) -> None:
@@ -475,21 +552,6 @@ def _end_with_the_caller(lifeline: Connection) -> None:
     with suppress(OSError):
         lifeline.poll(None)
     os._exit(1)
-
-
-def _play_in_worker(play: Play, job: Any) -> list[Outcome]:
-    return play(job, _count)
-
-
-def _count(steps: int) -> None:
-    with _counter.get_lock():
-        _counter.value += steps
-
-
-def _take(counter: Any) -> int:
-    with counter.get_lock():
-        taken, counter.value = counter.value, 0
-    return int(taken)
 
 
 @contextmanager

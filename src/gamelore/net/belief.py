@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import InitVar, dataclass, replace
 from functools import lru_cache
 from itertools import chain, count, islice, product
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from ..matches.match import MAX_PLIES, MatchState
 from ..players.player import CAP, END_NAMES
 from ..players.position_graph import PositionGraph
 from ..players.random_streams import stream
+from .requests import Advanced, Ended
 
 if TYPE_CHECKING:
     from ..analysis.isomorphism import Renaming
@@ -41,39 +42,6 @@ MOST_USED = 1000  # maximum number of used match numbers to remember
 RENAMED = 100_000  # maximum number of cached renamed moves of a match
 
 log = logging.getLogger(__name__)
-
-
-class Advanced(NamedTuple):
-    """The present state of a match for its player.
-
-    legal               the role's legal moves in action order; empty if the match is over, or if no position fits the
-                        reports
-    ply                 number of joint moves so far, including missed ones
-    end                 None while the match runs, else "terminal", "stuck" or "cap"; the host may go on after "cap"
-    is_desynchronised   whether a turn was missed
-    """
-
-    legal: tuple[str, ...]
-    ply: int
-    end: str | None
-    is_desynchronised: bool
-
-
-class Ended(NamedTuple):
-    """The end of a match.
-
-    end                as in `Advanced`; None if the host stopped the match before its end
-    goals              goals by role; None for no goal
-    is_desynchronised  whether a turn was missed
-    is_learned         whether a lasting player has stored the match on disk, to learn from it. False if the host
-                       stopped the match before its end, if the match is desynchronised, or if the player does not
-                       learn at present.
-    """
-
-    end: str | None
-    goals: tuple[int | None, ...]
-    is_desynchronised: bool
-    is_learned: bool
 
 
 @dataclass(eq=False)

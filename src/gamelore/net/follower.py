@@ -20,7 +20,7 @@ from ..gdl.syntax import parse
 from .requests import answer_requests, limits_within, processor_time
 
 Followed: TypeAlias = tuple[tuple[str, ...], int, str | None, bool]
-"""The values of `belief.Advanced`; the kind of end is unknown here."""
+"""The values of `requests.Advanced`; the kind of end is unknown here."""
 
 
 class FollowedMatch:

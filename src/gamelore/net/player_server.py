@@ -28,10 +28,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 from ..errors import GameloreError
 from ..gdl.syntax import printable
 from ..learning.store.schema import BUSY_SECONDS
-from . import follower, messages, worker
+from . import messages
 from .http import EVERYWHERE, WebLimits, listen
 from .messages import ABORTED, BUSY, DONE, MARGIN, NIL, READY, Start, answer_time, left
-from .pool import RunningMatch, Workers, WorkerSettings
+from .pool import FOLLOWER, WORKER, RunningMatch, Workers, WorkerSettings
 
 if TYPE_CHECKING:
     from ..players.player import Player
@@ -515,14 +515,14 @@ def serve(
         GameloreError: the player is unknown, or the address or port cannot be used
     """
     main = getattr(sys.modules.get("__main__"), "__spec__", None)
-    if main is not None and main.name == worker.__name__:
+    if main is not None and main.name == WORKER:
         raise GameloreError(
             'expected a call of serve under `if __name__ == "__main__":`, got a call outside; move the call there'
         )
     learning = {"opponent": opponent, "learn": learn, "quota": quota, "search": search}
     options = {"knowledge": knowledge, "seed": seed, "clock": True, **learning}
     settings = WorkerSettings(spec(player), options, memory=memory, prepare_seconds=prepare_seconds)
-    following = replace(settings, player="", options={}, module=follower.__name__)
+    following = replace(settings, player="", options={}, module=FOLLOWER)
     limits = limits or WebLimits()
     limits = replace(limits, connections=max(limits.connections, CONNECTIONS * matches_at_once))
     if not logging.root.handlers:

@@ -34,10 +34,10 @@ from typing import Any, Self, TypeAlias, TypeVar
 from .. import errors
 from ..errors import GameloreError, GDLError
 from ..gdl.syntax import printable
-from . import worker
-from .belief import Advanced, Ended
-from .requests import MAX_LINE, OUT_OF_MEMORY
+from .requests import MAX_LINE, OUT_OF_MEMORY, Advanced, Ended
 
+# The process that listens does not import these modules: they import all players, which takes a second and 150 MB.
+WORKER, FOLLOWER = f"{__package__}.worker", f"{__package__}.follower"
 MIN_MEMORY = 1 << 30  # bytes; Python with clingo, LLVM and numba uses half of them before it loads any game
 HELLO_SECONDS = 300.0  # time limit for a process to start; it may have to compile all kernels
 LOOK_SECONDS = 20.0  # time limit to recognise the game of some rules
@@ -82,7 +82,7 @@ class WorkerSettings:
     prepare_seconds: float = 60.0
     processes: int | None = None
     patience: float = 60.0
-    module: str = worker.__name__
+    module: str = WORKER
 
     def __post_init__(self) -> None:
         if self.memory < MIN_MEMORY:

@@ -22,7 +22,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import IO, Any, Protocol
+from typing import IO, Any, NamedTuple, Protocol
 
 from ..errors import GameloreError, GDLError, player_bug
 from ..gdl.limits import Limits
@@ -32,6 +32,39 @@ PIPE_BYTES = 1 << 16  # bytes that are read at once
 MAX_LINE = 16_000_000  # maximum bytes of a request or an answer
 LITERAL = 250  # approximate bytes for a ground literal and all data derived from it
 LOADING = 0.4  # share of the preparation time, and of the memory, for loading; then kernels and players are prepared
+
+
+class Advanced(NamedTuple):
+    """The present state of a match for its player.
+
+    legal               the role's legal moves in action order; empty if the match is over, or if no position fits the
+                        reports
+    ply                 number of joint moves so far, including missed ones
+    end                 None while the match runs, else "terminal", "stuck" or "cap"; the host may go on after "cap"
+    is_desynchronised   whether a turn was missed
+    """
+
+    legal: tuple[str, ...]
+    ply: int
+    end: str | None
+    is_desynchronised: bool
+
+
+class Ended(NamedTuple):
+    """The end of a match.
+
+    end                as in `Advanced`; None if the host stopped the match before its end
+    goals              goals by role; None for no goal
+    is_desynchronised  whether a turn was missed
+    is_learned         whether a lasting player has stored the match on disk, to learn from it. False if the host
+                       stopped the match before its end, if the match is desynchronised, or if the player does not
+                       learn at present.
+    """
+
+    end: str | None
+    goals: tuple[int | None, ...]
+    is_desynchronised: bool
+    is_learned: bool
 
 
 class Answering(Protocol):

@@ -29,8 +29,8 @@ from ..learning.sources import KnownRules, Recognised, Recognition
 from ..learning.store.knowledge import Knowledge, default_path
 from ..learning.td.series import CAP_VARIABLE
 from ..players.uct import FOREST_VARIABLE
-from .belief import Advanced, Ended, LastingPlayer, PlayerMatches
-from .requests import answer_requests, limits_within, processor_time
+from .belief import LastingPlayer, PlayerMatches
+from .requests import Advanced, Ended, answer_requests, limits_within, processor_time
 
 POSITIONS = 1 / 8  # share of the memory for the position graph of a game; a larger graph is discarded
 PONDERING = 0.02  # seconds; a request waits for at most this time

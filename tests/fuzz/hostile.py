@@ -1,0 +1,26 @@
+"""The hostile fuzzers, `make hostile`: each does what an enemy or bad luck does, and the program must bear it."""
+
+from __future__ import annotations
+
+import exports
+import floods
+import hostile_kills
+import hostile_messages
+import hostile_sheets
+import message_grammar
+from fuzz.fuzzer import Fuzzer
+
+HOSTILE = {
+    "floods": Fuzzer(floods.drawn, floods.assert_in_proportion),
+    "messages": Fuzzer(
+        message_grammar.drawn,
+        hostile_messages.assert_borne,
+        hostile_messages.fewer_steps,
+        hostile_messages.session,
+    ),
+    "kills": Fuzzer(hostile_kills.drawn, hostile_kills.assert_borne, hostile_kills.fewer_kills, hostile_kills.session),
+    "sheets": Fuzzer(
+        hostile_sheets.drawn, hostile_sheets.assert_bounded, hostile_sheets.smaller, hostile_sheets.session
+    ),
+    "imports": Fuzzer(exports.mutated, exports.assert_import_does_no_harm),
+}

@@ -1,0 +1,86 @@
+"""Children, memory and open files of processes, as the folder /proc of Linux shows them."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+GONE = (FileNotFoundError, ProcessLookupError)
+
+
+class Process(NamedTuple):
+    """A process; its start, in ticks since the machine started, tells it from a later one with the same id."""
+
+    pid: int
+    start: int
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process runs; one that has ended but was not waited for does not."""
+        state, start = _state_and_start(self.pid)
+        return start == self.start and state not in "ZX"
+
+
+def _state_and_start(pid: int) -> tuple[str, int]:
+    """Return the state of a process, one letter, and its start; X and 0 if there is no such process."""
+    with suppress(*GONE):
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return fields[0], int(fields[19])
+    return "X", 0
+
+
+def children(pid: int) -> list[int]:
+    """Return the ids of the children of a process."""
+    if not Path("/proc").exists():
+        pytest.skip("no /proc: the processes are looked up there")
+    pids: list[int] = []
+    with suppress(*GONE):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(*GONE):  # a thread that has ended meanwhile
+                pids += map(int, (task / "children").read_text().split())
+    return pids
+
+
+def descendants(pid: int) -> list[Process]:
+    """Return the children of a process, their children and so on."""
+    pids = children(pid)
+    for child in pids:
+        pids += children(child)
+    return [Process(child, _state_and_start(child)[1]) for child in pids]
+
+
+def command_of(pid: int) -> str:
+    """Return the command line of a process; empty if it has ended."""
+    with suppress(*GONE):
+        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+    return ""
+
+
+def resident(pid: int) -> int:
+    """Return the bytes of memory that a process has; 0 if it has ended."""
+    with suppress(*GONE):
+        kilobytes = re.findall(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+        return int(kilobytes[0]) << 10 if kilobytes else 0
+    return 0
+
+
+def num_open_files(pid: int) -> int:
+    """Return the number of open file descriptors of a process; 0 if it has ended."""
+    with suppress(*GONE):
+        return len(os.listdir(f"/proc/{pid}/fd"))
+    return 0
+
+
+def wait_until(holds: Callable[[], bool], what: str, seconds: float) -> None:
+    """Wait until something holds; fail with `expected {what}` if it does not in time."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, f"expected {what} within {seconds:g} s"
+        time.sleep(0.02)
