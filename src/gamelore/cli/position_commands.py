@@ -85,6 +85,7 @@ def show(
     the second upwards.
     """
     from ..drawing.position import position_svg, state_text, text_boards
+    from ..matches.match import write_whole
 
     rules = console.load_game(game, engine)
     with console.usage():
@@ -97,7 +98,7 @@ def show(
     else:
         typer.echo("\n".join(_lines(position, plies, drawing, state, all_moves)))
     if svg is not None:
-        svg.write_text(position_svg(position, matrix=matrix), encoding="utf-8")
+        write_whole(svg, position_svg(position, matrix=matrix))
         console.say(f"wrote the picture {svg}")
 
 
@@ -146,6 +147,7 @@ def think(
     line consists of the best moves, as gamelore would play them, or of the most visited ones; the board after them is
     drawn below.
     """
+    from ..matches.match import write_whole
     from ..opinion import think as search
 
     rules = console.load_game(game, engine)
@@ -163,7 +165,7 @@ def think(
     else:
         _show_thought(thought, all_moves)
     if svg is not None:
-        svg.write_text(thought._repr_svg_(), encoding="utf-8")
+        write_whole(svg, thought._repr_svg_())
         console.say(f"wrote the picture {svg}")
 
 

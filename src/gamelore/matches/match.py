@@ -14,8 +14,8 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
@@ -415,12 +415,20 @@ def write_records(path: Path, records: Sequence[MatchRecord], rules: str) -> Non
     A file has one record in each line. In a folder, each record is a file of its own, and the rules are another file.
     """
     if not path.is_dir():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(f"{record.to_json()}\n" for record in records), encoding="ascii")
+        write_whole(path, "".join(f"{record.to_json()}\n" for record in records))
         return
-    write_whole(path / RULES, rules)
-    for number, record in enumerate(records):
-        record.write(record_path(path, number))
+    files = [
+        (path / RULES, rules),
+        *((record_path(path, i), f"{record.to_json()}\n") for i, record in enumerate(records)),
+    ]
+    try:
+        for file, text in files:
+            write_whole(file, text)
+    except OSError:  # write all files or none
+        for file, _ in files:
+            with suppress(OSError):
+                file.unlink(missing_ok=True)
+        raise
 
 
 def record_path(folder: Path, number: int) -> Path:
@@ -441,15 +449,33 @@ def record_texts(path: Path) -> list[str]:
         return [text]
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file atomically. After a crash, the file is either complete or absent."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file in one step, text as UTF-8, see `whole_file`."""
+    with whole_file(path) as file:
+        file.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Yield the path of a new file, which gets its name at the end: whatever happens, no part of a file has this name.
+
+    The folder is created. A symbolic link stays a link. What is no file, such as /dev/stdout, is written directly. An
+    OSError names the file.
+    """
+    target = path.resolve()
+    temporary = target.with_name(f".{target.name[-100:]}.{os.getpid()}.tmp")
     try:
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, path)
+        if path.exists() and not path.is_file():
+            yield path
+            return
+        target.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
+        os.replace(temporary, target)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # the folder has vanished, too
+            temporary.unlink(missing_ok=True)
 
 
 def _camel_case(name: str) -> str:
