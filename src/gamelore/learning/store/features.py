@@ -195,15 +195,9 @@ def reply_rows(replies: Replies) -> list[tuple[int, ...]]:
 
 
 def checked_reply(row: Sequence[int]) -> tuple[int, ...]:
-    """Return a stored row of replies: 1 if inherited or 0, the moves of each class, the chosen class, and the times.
-
-    Raise ValueError for another row.
-    """
-    inherited, *offered, chosen, times = row
-    is_whole = all(type(number) is int and number >= 0 for number in row)
-    if len(row) != 7 or not is_whole or inherited not in (0, 1) or not times:
-        raise ValueError(f"expected 7 numbers of a decision of the opponents, got {list(row)}")
-    if chosen >= len(offered) or not offered[chosen]:
+    """Return a stored row of replies (a `ReplyRow`). Raise ValueError if no move of the chosen class was offered."""
+    _, *offered, chosen, _ = row
+    if not offered[chosen]:
         raise ValueError(f"expected a chosen move of a class that was offered, got {list(row)}")
     return tuple(row)
 

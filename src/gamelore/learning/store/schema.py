@@ -10,7 +10,6 @@ remain. knowledge.py explains the meaning of the tables.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import struct
 import time
@@ -18,11 +17,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypedDict, cast
+from typing import Annotated, Any, Generic, Literal, NamedTuple, Self, TypeAlias, TypedDict, TypeVar, cast
 
 import msgspec
+from msgspec import Meta
 
 from ...errors import KnowledgeError
+from ...ground.clingo import MAX_GOAL
 
 APPLICATION_ID = 0x676C6F72  # "glor" in ASCII; SQLite stores it in bytes 68-71 of the file
 FORMAT = 4  # the user_version; a version of gamelore that adds tables increases it
@@ -95,6 +96,9 @@ DEPTH = 2  # default depth of features, for learners whose settings have no dept
 ALL_ROLES = "all roles"  # stored as the role of a learner of sequences; the name of a GDL role contains no space
 
 
+OWN, INHERITED = 0, 1  # values of the column `inherited`
+
+
 def packed(numbers: Sequence[int]) -> bytes:
     """Return numbers of facts or moves as a cell, <u4 each."""
     return struct.pack(f"<{len(numbers)}I", *numbers)
@@ -105,6 +109,30 @@ def unpacked(numbers: bytes) -> tuple[int, ...]:
     return struct.unpack(f"<{len(numbers) // 4}I", numbers)
 
 
+# bounds of the numbers and texts in a store and in an exported file
+
+Index: TypeAlias = Annotated[int, Meta(ge=0, le=2**32 - 1)]
+Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**53)]
+Integer: TypeAlias = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+Small: TypeAlias = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+Flag: TypeAlias = Annotated[int, Meta(ge=0, le=1)]
+Goal: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_GOAL)]
+Real: TypeAlias = Annotated[float, Meta(ge=-1e9, le=1e9)]
+Line: TypeAlias = Annotated[str, Meta(max_length=100_000, pattern=r"\A[^\x00-\x1f\x7f-\x9f\ud800-\udfff]*\Z")]
+"""A text without line breaks and other control characters, and without bytes that are not UTF-8."""
+Rules: TypeAlias = Annotated[
+    str, Meta(max_length=10_000_000, pattern=r"\A[^\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff]*\Z")
+]
+Hash: TypeAlias = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+JointMove: TypeAlias = Annotated[tuple[Line, ...], Meta(min_length=1)]
+End: TypeAlias = Literal["terminal", "stuck", "cap"]
+SequenceKind: TypeAlias = Literal["duet", "solo"]
+Indices: TypeAlias = list[Index]
+Moves = TypeVar("Moves")
+Facts = TypeVar("Facts")
+"""Moves and facts are texts in memory. In an exported file they are indices into the list of facts of their game."""
+
+
 class MatchRow(NamedTuple):
     """A finished match: its reward and its length.
 
@@ -112,41 +140,64 @@ class MatchRow(NamedTuple):
     length  number of joint moves
     """
 
-    reward: float
-    length: int
+    reward: Real
+    length: Small
 
 
 class GameRow(NamedTuple):
     """A game of the store; `rules` is GDL text."""
 
-    name: str
-    rules_hash: str
-    rules: str
+    name: Line
+    rules_hash: Hash
+    rules: Rules
 
 
 class FeatureRow(NamedTuple):
     """The value of one feature for one learner (a cell of Table 1), with the learner's identity."""
 
     learner: int
-    game: str
-    role: str
-    opponent: str
-    feature: str
-    value: float
-    visits: int
+    game: Line
+    role: Line
+    opponent: Line
+    feature: Line
+    value: Real
+    visits: Count
+
+
+class ValueRow(NamedTuple):
+    """The value of one feature."""
+
+    feature: Line
+    value: Real
+    visits: Count
+
+
+class ReplyRow(NamedTuple):
+    """A decision of the opponents: how many moves of each class they had, which class they chose, how many times.
+
+    inherited: OWN, or INHERITED for the decisions in other games with which the learner began; see td/replies.py
+    """
+
+    inherited: Flag
+    wins: Small
+    losses: Small
+    gives: Small
+    neutrals: Small
+    chosen: Annotated[int, Meta(ge=0, le=3)]
+    times: Annotated[int, Meta(ge=1, le=2**31 - 1)]
 
 
 class Origin(TypedDict):
     """The identity of a learner and its number of matches, independent of the store."""
 
-    game: str
-    rules_hash: str
-    role: str
-    opponent: str
+    game: Line
+    rules_hash: Hash
+    role: Line
+    opponent: Line
     settings: dict[str, Any]
-    seed: int
-    outcomes: list[int]
-    num_matches: int
+    seed: Integer
+    outcomes: list[Goal]
+    num_matches: Small
 
 
 @dataclass
@@ -159,18 +210,18 @@ class StoredLearner:
     """
 
     id: int
-    game: str
-    rules_hash: str
-    role: str
-    opponent: str
+    game: Line
+    rules_hash: Hash
+    role: Line
+    opponent: Line
     settings: dict[str, Any]
-    seed: int
-    version: str
-    created: str
+    seed: Integer
+    version: Line
+    created: Line
     sources: list[Origin]
-    outcomes: list[int]
-    num_matches: int
-    features_at: int
+    outcomes: list[Goal]
+    num_matches: Small
+    features_at: Small
 
     @property
     def origin(self) -> Origin:
@@ -188,7 +239,7 @@ class StoredLearner:
         return int(self.settings.get("depth", DEPTH))
 
 
-class Afterstate(NamedTuple):
+class AfterstateCells(NamedTuple, Generic[Facts]):
     """The state after a learner's own move, with its learned value.
 
     facts   the facts of the state
@@ -196,9 +247,9 @@ class Afterstate(NamedTuple):
     visits  number of visits
     """
 
-    facts: frozenset[str]
-    q: float
-    visits: int
+    facts: Facts
+    q: Real
+    visits: Small
 
 
 class Trajectory(NamedTuple):
@@ -210,43 +261,48 @@ class Trajectory(NamedTuple):
     end     "terminal", "stuck" or "cap", see `matches.match`
     """
 
-    number: int
-    match: str
-    moves: tuple[tuple[str, ...], ...]
-    end: str
+    number: Small
+    match: Line
+    moves: tuple[JointMove, ...]
+    end: End
 
 
-class SequenceRow(NamedTuple):
+class SequenceCells(NamedTuple, Generic[Moves, Facts]):
     """A sequence of a SeqTable.
 
     kind        "duet" or "solo"
     moves       moves in order, each as a term (does ROLE MOVE)
     context     common facts of the origin states of the sequence
     encounters  number of times that the sequence was met
-    several     whether the sequence was met in different origin states
+    several     1 if the sequence was met in different origin states, else 0
     """
 
-    role: str
-    kind: str
-    moves: tuple[str, ...]
-    context: frozenset[str]
-    encounters: int
-    several: bool
+    role: Line
+    kind: SequenceKind
+    moves: Moves
+    context: Facts
+    encounters: Small
+    several: Flag
 
 
-class PairRow(NamedTuple):
+class PairCells(NamedTuple, Generic[Moves, Facts]):
     """A context pair with the counts of its advice, see `contexts.Record`.
 
-    branches: the sequences of the pair, each as (kind, moves); see `SequenceRow` for both.
+    branches: the sequences of the pair, each as (kind, moves); see `SequenceCells` for both.
     """
 
-    role: str
-    context: frozenset[str]
-    branches: tuple[tuple[str, tuple[str, ...]], ...]
-    comments: float
-    agreements: float
-    tries: float
-    successes: float
+    role: Line
+    context: Facts
+    branches: tuple[tuple[SequenceKind, Moves], ...]
+    comments: Real
+    agreements: Real
+    tries: Real
+    successes: Real
+
+
+Afterstate: TypeAlias = AfterstateCells[frozenset[str]]
+SequenceRow: TypeAlias = SequenceCells[tuple[str, ...], frozenset[str]]
+PairRow: TypeAlias = PairCells[tuple[str, ...], frozenset[str]]
 
 
 class LearnedRows(NamedTuple):
@@ -391,7 +447,12 @@ class StoreFile:
                 f"{self.path}: another process has locked the store for {BUSY_SECONDS:.0f} s; wait until it "
                 "ends, and try again"
             ) from error
-        except (sqlite3.Error, msgspec.DecodeError, json.JSONDecodeError, struct.error, RecursionError) as error:
+        except msgspec.ValidationError as error:
+            raise KnowledgeError(
+                f"{self.path}: expected rows as gamelore stores them, got: {error}; gamelore knowledge check tells "
+                "what is wrong in this store"
+            ) from error
+        except (sqlite3.Error, msgspec.DecodeError, struct.error, RecursionError) as error:
             raise KnowledgeError(
                 f"{self.path}: expected a readable knowledge store, got: {error}; name another file, or "
                 "restore the knowledge from an export (gamelore knowledge import)"
