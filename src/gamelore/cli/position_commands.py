@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from typer import Option
 
+from ..files import write_whole
 from . import console
 from .console import Engine, GameName, Json, Seed
 
@@ -85,7 +86,6 @@ def show(
     the second upwards.
     """
     from ..drawing.position import position_svg, state_text, text_boards
-    from ..matches.match import write_whole
 
     rules = console.load_game(game, engine)
     with console.usage():
@@ -147,7 +147,6 @@ def think(
     line consists of the best moves, as gamelore would play them, or of the most visited ones; the board after them is
     drawn below.
     """
-    from ..matches.match import write_whole
     from ..opinion import think as search
 
     rules = console.load_game(game, engine)

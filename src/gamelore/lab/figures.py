@@ -17,7 +17,7 @@ import numpy as np
 
 from ..drawing.board import INK, PAPER
 from ..errors import GameloreError
-from ..matches.match import whole_file
+from ..files import whole_file
 from .stats import FEWEST_SHOWN, Curve, Interval
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeAlias
 
-from ..matches.match import write_whole
+from ..files import write_whole
 from ..rulesheets import title
 from .figures import VERDICT_COLOURS, ReportPicture
 from .stats import Interval

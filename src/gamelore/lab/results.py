@@ -37,9 +37,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ExperimentError
+from ..files import whole_file
 from ..learning.store.features import FeatureValues, reply_rows
 from ..learning.store.schema import switch_to_wal
-from ..matches.match import whole_file
 
 
 @dataclass(frozen=True)

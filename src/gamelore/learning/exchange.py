@@ -43,8 +43,8 @@ import msgspec
 from msgspec import Struct
 
 from ..errors import GameloreError, GDLError, KnowledgeError, shortened
+from ..files import write_whole
 from ..gdl.syntax import parse
-from ..matches.match import write_whole
 from .sequences.seqlearner import Curriculum, SequenceSettings
 from .sources import Sources
 from .store.features import canonical_text, checked_reply

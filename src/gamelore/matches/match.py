@@ -11,11 +11,10 @@ ignore this key.
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
@@ -25,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import GameloreError, GDLError, IllegalMoveError
+from ..files import write_whole
 from ..gdl.syntax import Function, natural_order, parse_term, printable
 from ..players.player import CAP, END_NAMES, STUCK, TERMINAL, Finished, MatchLog, Started, Turn
 from ..players.position_graph import PositionGraph
@@ -447,35 +447,6 @@ def record_texts(path: Path) -> list[str]:
         return lines if isinstance(json.loads(lines[0]), dict) else [text]
     except (ValueError, IndexError, RecursionError):
         return [text]
-
-
-def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file in one step, text as UTF-8, see `whole_file`."""
-    with whole_file(path) as file:
-        file.write_bytes(content.encode() if isinstance(content, str) else content)
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """Yield the path of a new file, which gets its name at the end: whatever happens, no part of a file has this name.
-
-    The folder is created. A symbolic link stays a link. What is no file, such as /dev/stdout, is written directly. An
-    OSError names the file.
-    """
-    target = path.resolve()
-    temporary = target.with_name(f".{target.name[-100:]}.{os.getpid()}.tmp")
-    try:
-        if path.exists() and not path.is_file():
-            yield path
-            return
-        target.parent.mkdir(parents=True, exist_ok=True)
-        yield temporary
-        os.replace(temporary, target)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
-    finally:
-        with suppress(OSError):  # the folder has vanished, too
-            temporary.unlink(missing_ok=True)
 
 
 def _camel_case(name: str) -> str:
