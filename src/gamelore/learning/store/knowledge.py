@@ -47,7 +47,7 @@ import msgspec
 
 from ...errors import GameloreError, KnowledgeError
 from ...gdl.syntax import printable
-from .features import STANDARD, FeatureValues, Replies, checked_reply, reply_rows
+from .features import DEEPEST, STANDARD, FeatureValues, Replies, checked_reply, reply_rows
 from .schema import (
     ALL_ROLES,
     INHERITED,
@@ -234,7 +234,8 @@ class Knowledge(StoreFile):
         try:
             decoded = {key: from_json(values[key]) for key in ("settings", "sources", "outcomes")}
             learner = msgspec.convert(values | decoded, StoredLearner)
-            int(learner.depth)
+            if not 0 <= learner.depth <= DEEPEST:
+                raise ValueError(f"the depth {learner.depth}")
         except (msgspec.MsgspecError, RecursionError, TypeError, ValueError) as error:
             raise KnowledgeError(
                 f"{self.path}: expected learner {row[0]} as gamelore stores it, got: {error}; remove it (gamelore "

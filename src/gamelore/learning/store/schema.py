@@ -10,12 +10,14 @@ remain. knowledge.py explains the meaning of the tables.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import struct
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, NamedTuple, Self, TypeAlias, TypedDict, TypeVar, cast
 
@@ -318,6 +320,24 @@ class LearnedRows(NamedTuple):
     replies: Iterable[tuple[tuple[int, ...], int]] = ()
 
 
+_LAYOUT = """
+    SELECT tables.name, 'column', columns.name, columns.type, columns."notnull", columns.pk
+        FROM main.sqlite_master AS tables, pragma_table_info(tables.name, 'main') AS columns
+    UNION ALL SELECT tables.name, 'index', columns.name, indices.origin, indices."unique", columns.seqno
+        FROM main.sqlite_master AS tables, pragma_index_list(tables.name, 'main') AS indices,
+        pragma_index_info(indices.name, 'main') AS columns
+"""
+
+
+@cache
+def _layout(version: int) -> frozenset[tuple[Any, ...]]:
+    """Return the columns and the indices of all tables of a format, as rows of _LAYOUT."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for schema in SCHEMAS[:version]:
+            connection.executescript(schema)
+        return frozenset(connection.execute(_LAYOUT))
+
+
 class StoreFile:
     """An open SQLite file with the tables of SCHEMAS; a context manager that closes the file.
 
@@ -337,7 +357,7 @@ class StoreFile:
                 path.parent.mkdir(parents=True, exist_ok=True)
             # no thread check: the owner may use the connection in another thread, and SQLite allows this
             self._connection = sqlite3.connect(
-                path.absolute(), timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+                self._uri(), uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
             )
         except (OSError, sqlite3.Error) as error:
             raise self._unwritable(error) from error
@@ -357,6 +377,16 @@ class StoreFile:
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
+
+    def _uri(self) -> str:
+        """Return the URI of the file.
+
+        SQLite reads a file in WAL mode from a folder that cannot be written only if it is told that nobody else writes.
+        A writer would have its log beside the file.
+        """
+        uri, log = self.path.absolute().as_uri(), self.path.with_name(f"{self.path.name}-wal")
+        is_sealed = not self._writable and not os.access(self.path.parent, os.W_OK) and not log.exists()
+        return f"{uri}?immutable=1" if is_sealed else uri
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         """Check the format, set the pragmas, and add the missing tables."""
@@ -403,6 +433,12 @@ class StoreFile:
                     f"{self.path}: expected only tables of knowledge, got the trigger or view {name}, which no version "
                     "of gamelore writes; name another file"
                 )
+        own = _layout(version)
+        if others := own ^ {row for row in connection.execute(_LAYOUT) if row[0] in {name for name, *_ in own}}:
+            raise KnowledgeError(
+                f"{self.path}: expected the tables of knowledge, got other columns or keys in {min(others)[0]}, which "
+                "no version of gamelore writes; name another file"
+            )
         return int(version)
 
     def _make_tables(self, connection: sqlite3.Connection) -> None:
