@@ -325,10 +325,11 @@ class Knowledge(StoreFile):
         moves  for each ply, a move of every role
         end    "terminal", "stuck" or "cap"
 
-        Raises KnowledgeError as `record` does.
+        Another process may continue the learner at the same time, so that no match is lost.
         """
         check_text("the id of a match", match)
-        with self._going_on(learner, []) as (connection, _):
+        with self.writing() as connection:
+            _progress(connection, learner)
             return put_trajectory(connection, learner.id, match, moves, end)
 
     def trajectories(self, learner: StoredLearner) -> list[Trajectory]:
