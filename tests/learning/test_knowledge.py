@@ -313,12 +313,14 @@ def test_a_match_is_kept_once_and_learned_from_once(path: Path) -> None:
         assert (knowledge.matches(one), knowledge.afterstates(one), one.num_matches) == ([(100, 2)], [], 1)
 
 
-def test_a_match_of_a_learner_that_another_process_has_is_not_kept(path: Path) -> None:
+def test_a_match_of_a_learner_that_another_process_continues_is_kept_and_learned_from_once(path: Path) -> None:
     with Knowledge(path) as here, Knowledge(path) as there:
         mine, theirs = learner(here), learner(there)
         record_match(there, theirs, 100, 5, [])
+        assert here.keep_match(mine, "a", MOVES, "terminal") == 1
         with pytest.raises(KnowledgeError, match="expected learner 1 after 0 matches, got 1, because another process"):
-            here.keep_match(mine, "a", MOVES, "terminal")
+            record_match(here, mine, 100, 5, [], trajectory=1)
+        record_match(there, theirs, 100, 5, [], trajectory=1)
         assert there.trajectories(theirs) == []
 
 

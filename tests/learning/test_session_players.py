@@ -290,11 +290,13 @@ def test_a_trajectory_that_cannot_be_played_is_left_out_and_told(path: Path, cap
     played(learner(path), graph, 1)
     with Knowledge(path) as knowledge:
         stored = only(path)
-        knowledge.keep_match(stored, "bad\nname", [("(mark 9 9)", "noop")], "terminal")
+        with pytest.raises(KnowledgeError, match="expected the id of a match in UTF-8, without control characters"):
+            knowledge.keep_match(stored, "bad\nname", [("(mark 9 9)", "noop")], "terminal")
+        knowledge.keep_match(stored, "bad", [("(mark 9 9)", "noop")], "terminal")
         knowledge.keep_match(stored, "short", [("(mark 1 1)", "noop")], "terminal")
     assert learner(path).num_matches(graph, 0) == 1
     assert [line.partition(":")[0] for line in caplog.messages] == [
-        "match 'bad\\nname' is left out and learner 1 does not learn from it",
+        "match 'bad' is left out and learner 1 does not learn from it",
         "match 'short' is left out and learner 1 does not learn from it",
     ]
     assert everything(path)[0][-1] == []
@@ -369,10 +371,10 @@ def test_what_another_process_learned_from_is_not_learned_from_again(path: Path)
     assert one.num_matches(graph, 0) == only(path).num_matches == 1
     second = one_match([one, Opponent(GREEDY)], graph, 1).finished()
     learner(path).end(0, second)
+    one.keep(0, second, "n")
     with pytest.raises(KnowledgeError, match="expected learner 1 after 1 matches, got 2"):
-        one.keep(0, second, "n")
-    one.keep(0, second, "n")  # it has read again what there is now
-    one.end(0, second)
+        one.end(0, second)
+    one.end(0, second)  # it has read again what there is now
     assert one.num_matches(graph, 0) == only(path).num_matches == 3
 
 

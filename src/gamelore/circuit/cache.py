@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 import zipfile
 from array import array
 from collections.abc import Callable, Iterator, Sequence
@@ -27,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import GameloreError
+from ..files import whole_file
 from ..gdl.limits import Limits
 from ..gdl.syntax import Rulesheet
 from ..ground.clingo import GroundTerm
@@ -200,16 +200,13 @@ def store_arrays(key: str, arrays: dict[str, NDArray[Any]]) -> None:
 
 @contextmanager
 def _new_file(name: str) -> Iterator[Path]:
-    """Yield the path of a temporary file. After it is written, move it to its name in the folder of the cache.
+    """Yield the path of a temporary file, which gets its name in the folder of the cache at the end.
 
     Raise PermissionError if other users may write to the folder.
     """
     folder().mkdir(mode=0o700, parents=True, exist_ok=True)
-    entry = _private(name)
-    with tempfile.TemporaryDirectory(dir=entry.parent) as beside:
-        file = Path(beside) / "new"
+    with whole_file(_private(name)) as file:
         yield file
-        file.replace(entry)
 
 
 def _circuit(data: dict[str, Any], left: array[int], right: array[int]) -> Circuit:

@@ -19,7 +19,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer import Argument, Option
 
-from ..errors import GameloreError, one_of, player_bug
+from ..errors import GameloreError, KnowledgeError, one_of, player_bug
 from ..game.game import EngineName, Game
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130  # exit codes; FAILED is also used for findings
@@ -178,12 +178,12 @@ def progress_bars(transient: bool = False) -> Iterator[Callable[[str, int, int],
 def usage() -> Iterator[None]:
     """Exit with code 2 on a GameloreError in the block, since it is a mistake of the user.
 
-    Errors from bugs in the user's own player pass through.
+    Errors of a knowledge store, and from bugs in the user's own player, pass through.
     """
     try:
         yield
     except GameloreError as error:
-        if player_bug(error):
+        if isinstance(error, KnowledgeError) or player_bug(error):
             raise
         fail(str(error), USAGE)
 

@@ -119,7 +119,7 @@ def list_(
     """List the learners in the store, one on each line."""
     from ..learning.store.knowledge import Knowledge
 
-    with Knowledge(knowledge, create=False) as store:
+    with Knowledge(knowledge, create=False, writable=False) as store:
         learners = [
             learner
             for learner in store.learners(source=source, opponent=opponent)
@@ -182,10 +182,10 @@ def show(
     from ..learning.store.knowledge import Knowledge
     from ..learning.store.schema import ALL_ROLES
 
-    with Knowledge(knowledge, create=False) as store:
+    with Knowledge(knowledge, create=False, writable=False) as store:
         ids = None if not numbers else [store.find(number).id for number in numbers]
         narrowed = partial(store.learners, source=source, opponent=opponent, ids=ids)
-        _refresh(store, narrowed(role=role))
+        _refresh(store.path, narrowed(role=role))
         with store.reading():
             learners = [learner for learner in narrowed(role=role) if not learner.has_sequences]
             rows = store.features(source=source, role=role, opponent=opponent, ids=ids)
@@ -240,14 +240,16 @@ def _paths(path: Path, names: Sequence[tuple[str, ...]]) -> list[Path]:
     ]
 
 
-def _refresh(store: Knowledge, learners: Sequence[StoredLearner]) -> None:
-    """Compute the features of learners that were interrupted before they computed them."""
+def _refresh(path: Path, learners: Sequence[StoredLearner]) -> None:
+    """Compute and store the features of learners that were interrupted before they computed them."""
     from ..learning.sources import refresh_features
+    from ..learning.store.knowledge import Knowledge
 
     for learner in learners:
         if not learner.has_sequences and learner.features_at != learner.num_matches:
             console.say(f"learner {learner.id} was interrupted before; its features are computed now")
-            refresh_features(store, learner)
+            with Knowledge(path, create=False) as store:
+                refresh_features(store, learner)
 
 
 def _sheets(learners: Sequence[StoredLearner], rows: Sequence[FeatureRow]) -> Sheets:
@@ -389,7 +391,7 @@ def export(
     from ..learning.store.knowledge import Knowledge
 
     console.refuse_existing(file, force)
-    with Knowledge(knowledge, create=False) as store:
+    with Knowledge(knowledge, create=False, writable=False) as store:
         count = export_learners(store, file, numbers or None)
     console.emit({"file": str(file), "learners": count}) if json else console.say(f"wrote {count} learners to {file}")
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from typer import Option
 
+from ..files import write_whole
 from . import console
 from .console import Engine, GameName, Json, Seed
 
@@ -97,7 +98,7 @@ def show(
     else:
         typer.echo("\n".join(_lines(position, plies, drawing, state, all_moves)))
     if svg is not None:
-        svg.write_text(position_svg(position, matrix=matrix), encoding="utf-8")
+        write_whole(svg, position_svg(position, matrix=matrix))
         console.say(f"wrote the picture {svg}")
 
 
@@ -163,7 +164,7 @@ def think(
     else:
         _show_thought(thought, all_moves)
     if svg is not None:
-        svg.write_text(thought._repr_svg_(), encoding="utf-8")
+        write_whole(svg, thought._repr_svg_())
         console.say(f"wrote the picture {svg}")
 
 

@@ -12,13 +12,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Argument, Option
 
 from ..errors import GameloreError, GDLSyntaxError
+from ..files import whole_file
 from ..gdl.limits import GIB, Limits
 from . import console
 from .console import Engine, Json, Seed
@@ -323,15 +323,13 @@ def _read_text(name: str) -> _Sheet:
 def _written(sheet: _Sheet) -> _Sheet:
     """Replace the text in the file by the formatted text, in one step. A symbolic link stays a link."""
     assert sheet.after is not None
-    path = Path(sheet.name).resolve()
+    path = Path(sheet.name)
     try:
         if not os.access(path, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), sheet.name)
-        with TemporaryDirectory(dir=path.parent, prefix=".gamelore-") as folder:
-            new = Path(folder) / path.name
+        with whole_file(path) as new:
             new.write_bytes(sheet.after.encode(*ENCODING))
             shutil.copymode(path, new)
-            new.replace(path)
     except OSError as error:
         return _Sheet(sheet.name, error=f"expected a rulesheet that can be written, got: {error}", code=console.FAILED)
     return sheet

@@ -17,6 +17,7 @@ import numpy as np
 
 from ..drawing.board import INK, PAPER
 from ..errors import GameloreError
+from ..files import whole_file
 from .stats import FEWEST_SHOWN, Curve, Interval
 
 if TYPE_CHECKING:
@@ -140,10 +141,9 @@ def _write(figure: Figure, path: Path, dpi: int | Literal["figure"]) -> None:
 
     for text in figure.findobj(Text):
         text.set_parse_math(text.get_label() == FORMULA)
-    path.parent.mkdir(parents=True, exist_ok=True)
     metadata = {"Date": None} if path.suffix == ".svg" else None
-    with matplotlib.rc_context({"svg.hashsalt": "gamelore"}):
-        figure.savefig(path, dpi=dpi, metadata=metadata)
+    with matplotlib.rc_context({"svg.hashsalt": "gamelore"}), whole_file(path) as file:
+        figure.savefig(file, dpi=dpi, metadata=metadata, format=path.suffix[1:])
 
 
 CHART_INK, CHART_FAINT, CHART_RULE = "#22262b", "#7a828b", "#dfe3e7"
@@ -413,8 +413,7 @@ def sweep_figure(
 
 def write_rows(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> Path:
     """Write a CSV file and return its path. Floats have six decimals."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with whole_file(path) as whole, whole.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(header)
         writer.writerows([f"{cell:.6f}" if isinstance(cell, float) else cell for cell in row] for row in rows)

@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeAlias
 
+from ..files import write_whole
 from ..rulesheets import title
 from .figures import VERDICT_COLOURS, ReportPicture
 from .stats import Interval
@@ -76,8 +77,8 @@ def write_report(heading: str, headline: str, blocks: Sequence[Block], folder: P
     page = [Heading(heading, 1), Text(headline, lead=True), *blocks]
     markdown = "\n\n".join(_to_markdown(block, folder) for block in page) + "\n"
     paths = ReportPaths(folder, folder / "report.md", folder / "report.html", headline)
-    paths.markdown.write_text(markdown, encoding="utf-8")
-    paths.html.write_text(_html(heading, page, folder), encoding="utf-8")
+    write_whole(paths.markdown, markdown)
+    write_whole(paths.html, _html(heading, page, folder))
     return paths
 
 

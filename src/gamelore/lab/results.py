@@ -37,6 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ExperimentError
+from ..files import whole_file
 from ..learning.store.features import FeatureValues, reply_rows
 from ..learning.store.schema import switch_to_wal
 
@@ -308,19 +309,13 @@ class ResultStore:
                 yield (name, run, number, float(reward), int(length), *described, *made)
 
     def export_matches(self, path: Path) -> int:
-        """Write every match as a row of a CSV file, and return the number of matches.
-
-        The file gets its name only when it is complete.
-        """
+        """Write every match as a row of a CSV file, and return the number of matches."""
         count = 0
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_name(f"{path.name}.part")
-        with unfinished.open("w", newline="", encoding="utf-8") as file:
+        with whole_file(path) as whole, whole.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             writer.writerow(_EXPORTED)
             for count, row in enumerate(self.matches(), 1):  # noqa: B007
                 writer.writerow(row)
-        unfinished.replace(path)
         return count
 
     def _column(self, column: str, name: str, runs: int | None) -> list[Any]:

@@ -527,7 +527,7 @@ class LearnedPair(NamedTuple):
         for name in KIND_NAMES:
             moves = tuple(branch for kind, branch in self.branches if kind == name)
             if moves:
-                yield DrawnPair(label, self.weight, self.context, moves, name)  # type: ignore[arg-type]
+                yield DrawnPair(label, self.weight, self.context, moves, name)
 
     def as_json(self) -> dict[str, Any]:
         """Return the pair as data that can be written as JSON, with sorted facts."""

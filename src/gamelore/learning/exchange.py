@@ -18,8 +18,9 @@ The JSON has the knowledge of learners for other machines, for archives and for 
 Versions 1, 2 and 3 can still be read. Version 2 added sequences and pairs, version 3 trajectories, version 4 replies. A
 file without replies leaves those of a stored learner as they are.
 
-The structs of this module are the schema of the file. A whole file is checked against it, and against the rules of its
-games, before anything is stored. `problems` checks the learners of a store in the same way.
+The structs of this module and the row types of store/schema.py are the schema of the file. A whole file is checked
+against it, and against the rules of its games, before anything is stored. What is exported is checked in the same way
+before the file is written, and `problems` checks all learners of a store so.
 
 If an imported learner has the same game, role, opponent, settings and seed as a learner of the store, the learner with
 more matches is kept. If the two differ in a match that both played, or in what they began with, KnowledgeError is
@@ -28,35 +29,37 @@ raised and nothing is imported.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import struct
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import msgspec
-from msgspec import Meta, Struct
-from msgspec.structs import astuple
+from msgspec import Struct
 
 from ..errors import GameloreError, GDLError, KnowledgeError, shortened
+from ..files import write_whole
 from ..gdl.syntax import parse
-from ..ground.clingo import MAX_GOAL
-from ..matches.match import write_whole
 from .sequences.seqlearner import Curriculum, SequenceSettings
 from .sources import Sources
 from .store.features import canonical_text, checked_reply
 from .store.knowledge import (
-    INHERITED,
-    LISTS,
+    AFTERSTATES,
+    FEATURES,
+    INHERITED_VALUES,
+    MATCHES,
+    REPLIES,
+    SEQUENCES,
     FactNumbers,
-    FeatureTable,
     Knowledge,
     add_learner,
     find_learner,
+    from_json,
     get_pairs,
     get_trajectories,
     put_features,
@@ -65,9 +68,31 @@ from .store.knowledge import (
     put_sequences,
     put_trajectory,
     replace_rows,
-    stored_rows,
+    value_table,
 )
-from .store.schema import ALL_ROLES, StoredLearner, packed, unpacked
+from .store.schema import (
+    ALL_ROLES,
+    INHERITED,
+    AfterstateCells,
+    Count,
+    End,
+    Goal,
+    Hash,
+    Indices,
+    Integer,
+    JointMove,
+    Line,
+    MatchRow,
+    Origin,
+    PairCells,
+    ReplyRow,
+    Rules,
+    SequenceCells,
+    Small,
+    StoredLearner,
+    ValueRow,
+    packed,
+)
 from .td.initial_values import LearnerSettings, Symmetric
 
 FORMAT_NAME = "gamelore-knowledge"
@@ -76,70 +101,6 @@ MOST_BYTES = 2**28
 """Maximum size of a file. Checking a file can need about twenty times its size of memory."""
 MOST_SETTING_LEVELS = 8
 """Maximum depth of the settings of a learner."""
-
-# the bounds of numbers and texts
-
-Index: TypeAlias = Annotated[int, Meta(ge=0, le=2**32 - 1)]
-Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**53)]
-Integer: TypeAlias = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
-Small: TypeAlias = Annotated[int, Meta(ge=0, le=2**31 - 1)]
-Goal: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_GOAL)]
-Real: TypeAlias = Annotated[float, Meta(ge=-1e9, le=1e9)]
-Line: TypeAlias = Annotated[str, Meta(max_length=100_000, pattern=r"\A[^\x00-\x1f\x7f-\x9f]*\Z")]
-Rules: TypeAlias = Annotated[str, Meta(max_length=10_000_000)]
-Hash: TypeAlias = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
-SequenceKind: TypeAlias = Literal["duet", "solo"]
-
-
-class _Row(Struct, array_like=True, forbid_unknown_fields=True):
-    """A row of a table, which is a list in the file."""
-
-
-class _Match(_Row):
-    reward: Real
-    length: Small
-
-
-class _Value(_Row):
-    feature: Line
-    value: Real
-    visits: Count
-
-
-class _Trajectory(_Row):
-    match: Line
-    moves: list[Annotated[list[Line], Meta(min_length=1)]]
-    end: Literal["terminal", "stuck", "cap"]
-
-
-class _Afterstate(_Row):
-    facts: list[Index]
-    q: Real
-    visits: Small
-
-
-class _Sequence(_Row):
-    role: Line
-    kind: SequenceKind
-    moves: list[Index]
-    context: list[Index]
-    encounters: Small
-    several: Literal[0, 1]
-
-
-class _Branch(_Row):
-    kind: SequenceKind
-    moves: list[Index]
-
-
-class _Pair(_Row):
-    role: Line
-    context: list[Index]
-    branches: list[_Branch]
-    comments: Real
-    agreements: Real
-    tries: Real
-    successes: Real
 
 
 class _Game(Struct):
@@ -150,19 +111,6 @@ class _Game(Struct):
     facts: list[Line]
 
 
-class _Origin(Struct):
-    """A learner from which another one received features, see `schema.Origin`."""
-
-    game: Line
-    rules_hash: Hash
-    role: Line
-    opponent: Line
-    settings: dict[str, Any]
-    seed: Integer
-    outcomes: list[Goal]
-    num_matches: Small
-
-
 class _Learner(Struct):
     game: Hash
     role: Line
@@ -171,25 +119,26 @@ class _Learner(Struct):
     seed: Integer
     gamelore: Line
     created: Line
-    sources: list[_Origin]
+    sources: list[Origin]
     outcomes: list[Goal]
-    inherited: list[_Value]
-    matches: list[_Match]
-    afterstates: list[_Afterstate]
-    features: list[_Value]
+    inherited: list[ValueRow]
+    matches: list[MatchRow]
+    afterstates: list[AfterstateCells[Indices]]
+    features: list[ValueRow]
     features_at: Small
-    trajectories: list[_Trajectory] = []
-    replies: list[Annotated[list[Small], Meta(min_length=7, max_length=7)]] | None = None
-    sequences: list[_Sequence] = []
-    pairs: list[_Pair] = []
+    trajectories: list[tuple[Line, tuple[JointMove, ...], End]] = []
+    replies: list[ReplyRow] | None = None
+    sequences: list[SequenceCells[Indices, Indices]] = []
+    pairs: list[PairCells[Indices, Indices]] = []
 
 
-class _Header(Struct):
+class _Header(Struct, kw_only=True):
     format: str = ""
     version: Integer = 0
+    gamelore: Line = ""
 
 
-class _Content(Struct):
+class _Content(_Header, kw_only=True):
     games: list[_Game]
     learners: list[_Learner]
 
@@ -219,26 +168,33 @@ class _OtherSequenceSettings:
 def export_learners(knowledge: Knowledge, path: Path, ids: Sequence[int] | None = None) -> int:
     """Write these learners (None: all) to `path` in one read transaction, and return their number.
 
-    Raises KnowledgeError if the file would be larger than MOST_BYTES, or cannot be written.
+    Raises KnowledgeError if an import would refuse the file, if it would be larger than MOST_BYTES, or if it cannot be
+    written.
     """
     with knowledge.reading() as connection:
         learners = knowledge.learners() if ids is None else [knowledge.find(number) for number in ids]
-        hashes = sorted({learner.rules_hash for learner in learners})
-        content = {
-            "format": FORMAT_NAME,
-            "version": VERSION,
-            "gamelore": version("gamelore"),
-            "games": [_exported_game(connection, rules_hash) for rules_hash in hashes],
-            "learners": [_exported_learner(connection, learner) for learner in learners],
-        }
-    text = json.dumps(content, separators=(",", ":"))
-    if len(text) > MOST_BYTES:
+        games: dict[str, _Game] = {}
+        exported = []
+        for learner in learners:
+            with _naming(f"{knowledge.path}: learner {learner.id} ({learner.game})"):
+                if learner.rules_hash not in games:
+                    games[learner.rules_hash] = _sound_game(connection, learner.rules_hash)
+                exported.append(_sound_learner(connection, learner, games))
+    content = _Content(
+        format=FORMAT_NAME,
+        version=VERSION,
+        gamelore=version("gamelore"),
+        games=[games[rules_hash] for rules_hash in sorted(games)],
+        learners=exported,
+    )
+    data = msgspec.json.encode(content)
+    if len(data) > MOST_BYTES:
         raise KnowledgeError(
-            f"{path}: expected knowledge of at most {_mib(MOST_BYTES)}, got {_mib(len(text))}; export fewer learners "
+            f"{path}: expected knowledge of at most {_mib(MOST_BYTES)}, got {_mib(len(data))}; export fewer learners "
             f"into each file, or copy the store itself, {knowledge.path}"
         )
     try:
-        write_whole(path, text)
+        write_whole(path, data)
     except OSError as error:
         raise KnowledgeError(f"{path}: expected a file that can be written, got: {error}; name another file") from error
     return len(learners)
@@ -248,32 +204,38 @@ def _mib(size: int) -> str:
     return f"{size / 2**20:.0f} MiB"
 
 
-def _exported_game(connection: sqlite3.Connection, rules_hash: str) -> dict[str, Any]:
-    """Return a game in the form in which it is exported."""
+def _exported_game(connection: sqlite3.Connection, rules_hash: str) -> _Game:
+    """Return a game in the form in which it is exported. Raise one of _UNSOUND if its rows are wrong."""
     query = "SELECT id, name, roles, rules FROM game WHERE rules_hash = ?"
     game, name, roles, rules = connection.execute(query, [rules_hash]).fetchone()
     facts = connection.execute("SELECT text FROM fact WHERE game = ? ORDER BY number", [game]).fetchall()
     texts = [text for (text,) in facts]
-    return {"rules_hash": rules_hash, "name": name, "roles": json.loads(roles), "rules": rules, "facts": texts}
+    about = {"rules_hash": rules_hash, "name": name, "roles": from_json(roles), "rules": rules, "facts": texts}
+    return msgspec.convert(about, _Game)
 
 
-def _exported_learner(connection: sqlite3.Connection, learner: StoredLearner) -> dict[str, Any]:
-    """Return a learner in the form in which it is exported."""
-    about = ("role", "opponent", "settings", "seed", "created", "sources", "outcomes", "features_at")
-    pairs = ((_plain(cells), list(map(_plain, branches))) for cells, branches in get_pairs(connection, learner.id))
-    return {
-        "game": learner.rules_hash,
-        "gamelore": learner.version,
-        **{key: getattr(learner, key) for key in about},
-        **{name: list(map(_plain, stored_rows(connection, name, learner.id))) for name in LISTS},
-        "trajectories": [kept[1:] for kept in get_trajectories(connection, learner.id)],
-        "pairs": [[*cells[:2], branches, *cells[2:]] for cells, branches in pairs],
-    }
-
-
-def _plain(row: Sequence[Any]) -> list[Any]:
-    """Return a row in which cells of facts and moves are converted to lists of numbers."""
-    return [list(unpacked(cell)) if isinstance(cell, bytes) else cell for cell in row]
+def _exported_learner(connection: sqlite3.Connection, learner: StoredLearner) -> _Learner:
+    """Return a learner in the form in which it is exported. Raise one of _UNSOUND if its rows are wrong."""
+    return _Learner(
+        game=learner.rules_hash,
+        role=learner.role,
+        opponent=learner.opponent,
+        settings=learner.settings,
+        seed=learner.seed,
+        gamelore=learner.version,
+        created=learner.created,
+        sources=learner.sources,
+        outcomes=learner.outcomes,
+        inherited=INHERITED_VALUES.of(connection, learner.id),
+        matches=MATCHES.of(connection, learner.id),
+        afterstates=AFTERSTATES.of(connection, learner.id),
+        features=FEATURES.of(connection, learner.id),
+        features_at=learner.features_at,
+        trajectories=[(kept.match, kept.moves, kept.end) for kept in get_trajectories(connection, learner.id)],
+        replies=REPLIES.of(connection, learner.id),
+        sequences=SEQUENCES.of(connection, learner.id),
+        pairs=get_pairs(connection, learner.id),
+    )
 
 
 # import
@@ -318,22 +280,28 @@ def _read(path: Path) -> _Content:
             "file, or copy the store itself"
         )
     try:
-        _check_header(path, data)
-        return msgspec.json.decode(data, type=_Content)
+        content = msgspec.json.decode(data, type=_Content)
     except msgspec.ValidationError as error:
+        _check_header(path, _header(data))
         raise _damaged(path, error) from error
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise KnowledgeError(
             f"{path}: expected JSON, got: {error}; import a file that `gamelore knowledge export` wrote"
         ) from error
+    _check_header(path, content)
+    return content
 
 
-def _check_header(path: Path, data: bytes) -> None:
-    """Raise KnowledgeError if JSON is not from an exported file, or is newer than this version of gamelore."""
+def _header(data: bytes) -> _Header:
+    """Return the format and version in JSON; an empty header if it has none."""
     try:
-        header = msgspec.json.decode(data, type=_Header)
+        return msgspec.json.decode(data, type=_Header)
     except msgspec.ValidationError:
-        header = _Header()
+        return _Header()
+
+
+def _check_header(path: Path, header: _Header) -> None:
+    """Raise KnowledgeError if JSON is not from an exported file, or is newer than this version of gamelore."""
     if header.format != FORMAT_NAME:
         raise KnowledgeError(
             f'{path}: expected JSON with "format": "{FORMAT_NAME}", got something else; '
@@ -370,33 +338,22 @@ def _take(connection: sqlite3.Connection, game: _ImportedGame, learner: _Learner
     identity = {"game": game.id, **{key: getattr(learner, key) for key in ("role", "opponent", "settings", "seed")}}
     number = find_learner(connection, identity)
     if number is None:
-        sources = msgspec.to_builtins(learner.sources)
-        made = {"version": learner.gamelore, "created": learner.created, "sources": sources}
-        number = add_learner(connection, identity, made | {"outcomes": learner.outcomes}, _values(learner.inherited))
+        made = {"version": learner.gamelore, "created": learner.created, "sources": learner.sources}
+        about = made | {"outcomes": learner.outcomes}
+        number = add_learner(connection, identity, about, value_table(learner.inherited))
     elif not _goes_on(connection, number, learner):
         return False
-    num_matches = len(stored_rows(connection, "matches", number))
-    put_matches(connection, number, num_matches, _tuples(learner.matches[num_matches:]))
+    num_matches = len(MATCHES.of(connection, number))
+    put_matches(connection, number, num_matches, learner.matches[num_matches:])
     replace_rows(connection, "trajectory", number, [])
     for kept in learner.trajectories:
-        put_trajectory(connection, number, kept.match, kept.moves, kept.end)
+        put_trajectory(connection, number, *kept)
     afterstates = [(game.facts(row.facts), row.q, row.visits) for row in learner.afterstates]
     replace_rows(connection, "afterstate", number, afterstates)
-    put_features(connection, number, _values(learner.features), learner.features_at)
+    put_features(connection, number, value_table(learner.features), learner.features_at)
     if learner.replies is not None:
-        replace_rows(connection, "reply", number, list(map(tuple, learner.replies)))
-    sequences = [
-        (row.role, row.kind, game.moves(row.moves), game.facts(row.context), row.encounters, row.several)
-        for row in learner.sequences
-    ]
-    pairs = [
-        (
-            (row.role, game.facts(row.context), row.comments, row.agreements, row.tries, row.successes),
-            [(branch.kind, game.moves(branch.moves)) for branch in row.branches],
-        )
-        for row in learner.pairs
-    ]
-    put_sequences(connection, number, sequences, pairs)
+        replace_rows(connection, "reply", number, learner.replies)
+    put_sequences(connection, number, learner.sequences, learner.pairs, game.moves, game.facts)
     return True
 
 
@@ -406,13 +363,12 @@ def _goes_on(connection: sqlite3.Connection, number: int, learner: _Learner) -> 
     It is ahead if it has more matches, or equally many matches and more trajectories. Raises KnowledgeError if the two
     differ in a match that both played, or in the feature values or the replies with which they began.
     """
-    stored, matches = stored_rows(connection, "matches", number), _tuples(learner.matches)
+    stored, matches = MATCHES.of(connection, number), learner.matches
     shared = min(len(stored), len(matches))
-    inherited = stored_rows(connection, "inherited", number)
-    replies = stored_rows(connection, "replies", number)
-    imported_replies = replies if learner.replies is None else list(map(tuple, learner.replies))
-    models = [sorted(row for row in rows if row[0] == INHERITED) for rows in (replies, imported_replies)]
-    begins_alike = sorted(inherited) == sorted(_tuples(learner.inherited)) and models[0] == models[1]
+    inherited, replies = INHERITED_VALUES.of(connection, number), REPLIES.of(connection, number)
+    both = replies, replies if learner.replies is None else learner.replies
+    models = [sorted(row for row in rows if row.inherited == INHERITED) for rows in both]
+    begins_alike = sorted(inherited) == sorted(learner.inherited) and models[0] == models[1]
     if stored[:shared] != matches[:shared] or not begins_alike:
         raise KnowledgeError(
             f"expected the learner {learner.role} against {learner.opponent} (seed {learner.seed}) to be the "
@@ -420,15 +376,6 @@ def _goes_on(connection: sqlite3.Connection, number: int, learner: _Learner) -> 
         )
     waiting = len(get_trajectories(connection, number))
     return (len(matches), len(learner.trajectories)) > (len(stored), waiting)
-
-
-def _tuples(rows: Sequence[_Row]) -> list[tuple[Any, ...]]:
-    return list(map(astuple, rows))
-
-
-def _values(rows: Sequence[_Value]) -> FeatureTable:
-    """Return the feature values in these rows as a table."""
-    return {row.feature: (row.value, row.visits) for row in rows}
 
 
 # checks of what the schema does not say
@@ -485,7 +432,7 @@ def _check_learner(game: _Game, learner: _Learner) -> None:
         raise ValueError(f"{learner.role} is no role of {game.name}")
     _check_settings(learner.settings, learner.role)
     for source in learner.sources:
-        _check_settings(source.settings, source.role)
+        _check_settings(source["settings"], source["role"])
     for cell in _index_lists(learner):
         if cell and max(cell) >= len(game.facts):
             raise ValueError(f"{max(cell)} is no index of the {len(game.facts)} facts of {game.name}")
@@ -495,10 +442,10 @@ def _check_learner(game: _Game, learner: _Learner) -> None:
     for values in (learner.inherited, learner.features):
         _refuse_repeated("a feature", [_canonical(row.feature) for row in values])
     _refuse_repeated("a reply", [checked_reply(row)[:-1] for row in learner.replies or ()])
-    _refuse_repeated("the id of a trajectory", [kept.match for kept in learner.trajectories])
+    _refuse_repeated("the id of a trajectory", [match for match, _, _ in learner.trajectories])
     if learner.features_at > len(learner.matches):
         raise ValueError(f"features after {learner.features_at} of {len(learner.matches)} matches")
-    if any(len(joint) != len(game.roles) for kept in learner.trajectories for joint in kept.moves):
+    if any(len(joint) != len(game.roles) for _, moves, _ in learner.trajectories for joint in moves):
         raise ValueError(f"a ply of a trajectory does not have {len(game.roles)} moves")
 
 
@@ -513,7 +460,7 @@ def _index_lists(learner: _Learner) -> Iterator[list[int]]:
     """Yield all lists of indices of a learner: its sets of facts, and its sequences of moves."""
     yield from _fact_lists(learner)
     yield from (row.moves for row in learner.sequences)
-    yield from (branch.moves for row in learner.pairs for branch in row.branches)
+    yield from (moves for row in learner.pairs for _, moves in row.branches)
 
 
 def _canonical(text: str) -> str:
@@ -567,7 +514,7 @@ def problems(knowledge: Knowledge) -> Iterator[str]:
                     yield f"game {rules_hash}: {_in_a_line(error)}"
             for (number,) in connection.execute("SELECT id FROM learner ORDER BY id").fetchall():
                 try:
-                    _check_stored(connection, knowledge.find(number), games)
+                    _sound_learner(connection, knowledge.find(number), games)
                 except _UNSOUND as error:
                     yield f"learner {number}: {_in_a_line(error)}"
         except sqlite3.Error as error:
@@ -595,7 +542,7 @@ def _in_a_line(error: object) -> str:
 
 def _sound_game(connection: sqlite3.Connection, rules_hash: str) -> _Game:
     """Return a game of a store. Raise one of _UNSOUND if it is wrong."""
-    game = msgspec.convert(_exported_game(connection, rules_hash), _Game)
+    game = _exported_game(connection, rules_hash)
     _check_game(game)
     query = "SELECT count(*), coalesce(max(number), -1) FROM fact JOIN game ON game.id = fact.game WHERE rules_hash = ?"
     count, last = connection.execute(query, [rules_hash]).fetchone()
@@ -604,11 +551,24 @@ def _sound_game(connection: sqlite3.Connection, rules_hash: str) -> _Game:
     return game
 
 
-def _check_stored(connection: sqlite3.Connection, stored: StoredLearner, games: Mapping[str, _Game]) -> None:
-    """Raise one of _UNSOUND if a learner of a store is wrong."""
-    learner = msgspec.convert(_exported_learner(connection, stored), _Learner)
+def _sound_learner(connection: sqlite3.Connection, stored: StoredLearner, games: Mapping[str, _Game]) -> _Learner:
+    """Return a learner of a store. Raise one of _UNSOUND if it is wrong."""
+    learner = _exported_learner(connection, stored)
     if len(learner.matches) != stored.num_matches:
         raise ValueError(f"{len(learner.matches)} matches instead of {stored.num_matches}")
     if stored.rules_hash not in games:
         raise ValueError(f"its game {stored.game} is wrong")
     _check_learner(games[stored.rules_hash], learner)
+    return learner
+
+
+@contextmanager
+def _naming(what: str) -> Iterator[None]:
+    """Turn one of _UNSOUND into a KnowledgeError that names the learner."""
+    try:
+        yield
+    except _UNSOUND as error:
+        raise KnowledgeError(
+            f"{what}: expected what an import would take, got: {_in_a_line(error)}; gamelore knowledge check tells "
+            "what is wrong in this store, gamelore knowledge delete removes a learner"
+        ) from error

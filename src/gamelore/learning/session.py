@@ -337,11 +337,11 @@ class LastingLearner(Player):
     settings         see `LearnerSettings`
 
     Several matches may run at once. The learner learns from them in the order in which they end. Only one process at a
-    time can continue a learner: a second process gets a KnowledgeError, and the store stays consistent. Any method may
-    raise KnowledgeError if the store cannot be read or written, or if sources given by name have no feature values.
-    `begin` raises GameloreError for a graph that lookahead has filled beyond the cap of `td.series`; earlier matches
-    are stored by then. Callers that replace a large graph between matches, such as `play_matches`, avoid the
-    error with the default cap.
+    time can continue a learner: a second one gets a KnowledgeError from `end`, and then reads the learner again. What
+    both have kept is learned from once, by one of them. Any method may raise KnowledgeError if the store cannot be read
+    or written, or if sources given by name have no feature values. `begin` raises GameloreError for a graph that
+    lookahead has filled beyond the cap of `td.series`; earlier matches are stored by then. Callers that replace a large
+    graph between matches, such as `play_matches`, avoid the error with the default cap.
     """
 
     def __init__(

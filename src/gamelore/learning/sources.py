@@ -386,6 +386,11 @@ def _computed(knowledge: Knowledge, stored: StoredLearner, end: float | None = N
     """Return the feature values of the stored afterstates. Raise TimeoutError after `end` (monotonic time)."""
     graph = PositionGraph(load(knowledge.rules(stored)))
     settings = LearnerSettings(symmetry=stored.settings.get("symmetry", "none"))
+    if stored.role not in graph.game.roles:
+        raise KnowledgeError(
+            f"{knowledge.path}: expected learner {stored.id} in a role of {stored.game}, got {stored.role!r}; remove "
+            f"it (gamelore knowledge delete {stored.id})"
+        )
     learner = Learner(graph, graph.game.roles.index(stored.role), [settings])
     learner.restore(knowledge.learned(stored), stored.num_matches)
     if end is not None:

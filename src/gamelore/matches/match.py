@@ -11,7 +11,6 @@ ignore this key.
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import GameloreError, GDLError, IllegalMoveError
+from ..files import write_whole
 from ..gdl.syntax import Function, natural_order, parse_term, printable
 from ..players.player import CAP, END_NAMES, STUCK, TERMINAL, Finished, MatchLog, Started, Turn
 from ..players.position_graph import PositionGraph
@@ -415,12 +415,20 @@ def write_records(path: Path, records: Sequence[MatchRecord], rules: str) -> Non
     A file has one record in each line. In a folder, each record is a file of its own, and the rules are another file.
     """
     if not path.is_dir():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(f"{record.to_json()}\n" for record in records), encoding="ascii")
+        write_whole(path, "".join(f"{record.to_json()}\n" for record in records))
         return
-    write_whole(path / RULES, rules)
-    for number, record in enumerate(records):
-        record.write(record_path(path, number))
+    files = [
+        (path / RULES, rules),
+        *((record_path(path, i), f"{record.to_json()}\n") for i, record in enumerate(records)),
+    ]
+    try:
+        for file, text in files:
+            write_whole(file, text)
+    except OSError:  # write all files or none
+        for file, _ in files:
+            with suppress(OSError):
+                file.unlink(missing_ok=True)
+        raise
 
 
 def record_path(folder: Path, number: int) -> Path:
@@ -439,17 +447,6 @@ def record_texts(path: Path) -> list[str]:
         return lines if isinstance(json.loads(lines[0]), dict) else [text]
     except (ValueError, IndexError, RecursionError):
         return [text]
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file atomically. After a crash, the file is either complete or absent."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _camel_case(name: str) -> str:

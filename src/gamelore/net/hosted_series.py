@@ -40,8 +40,9 @@ import numpy as np
 
 from ..analysis.isomorphism import scramble
 from ..errors import GameloreError, ProtocolError
+from ..files import write_whole
 from ..learning.session import STAGE
-from ..matches.match import JOURNAL, RECORDS, RULES, SERIES, MatchRecord, check_seats, record_path, write_whole
+from ..matches.match import JOURNAL, RECORDS, RULES, SERIES, MatchRecord, check_seats, record_path
 from ..players.position_graph import PositionGraph
 from ..players.random_streams import stream
 from .host import (

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import json
 import mmap
-import tempfile
 import time
 import zlib
 from collections.abc import Callable, Mapping
@@ -42,6 +41,7 @@ from numpy.typing import NDArray
 from ..analysis.symmetry import StepCounter, Symmetries, step_counter
 from ..circuit.cache import folder, key_of
 from ..errors import GameloreError
+from ..files import whole_file
 from ..players.position_graph import find_rows
 from .retrograde import OPEN, Moves, values
 from .statespace import (
@@ -68,12 +68,8 @@ _PIECE = 1 << 24  # bytes of a file that the checksum reads at once
 
 def write(path: Path, key: str, facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write a solution file, and create its folder. Do nothing if the folder is not writable."""
-    with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent) as beside:
-            file = Path(beside) / "new"
-            _write(file, key, facts, arrays)
-            file.replace(path)
+    with suppress(OSError), whole_file(path) as file:
+        _write(file, key, facts, arrays)
 
 
 def read_file(path: Path, key: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]] | None:

@@ -30,13 +30,14 @@ from numpy.typing import NDArray
 
 from ...players.kernel import I8, I32, Boolx2, I32x2, I32x3, I64x2, U64x2, U64x4, kernel
 from ...players.position_graph import longer
+from ..store.schema import SequenceKind
 from .patterns import Bits, Patterns, comes_before, image, padded
 
 if TYPE_CHECKING:
     from ...players.player import Finished
 
 DUET, SOLO = 0, 1
-KIND_NAMES = ("duet", "solo")
+KIND_NAMES: tuple[SequenceKind, ...] = ("duet", "solo")
 NO_MOVE = -1
 
 

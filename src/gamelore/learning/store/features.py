@@ -37,7 +37,8 @@ Replies: TypeAlias = Mapping[tuple[int, ...], int]
 Rule = Literal["visits", "mean", "first", "most"]
 
 OPEN = "n"
-MOST_LEVELS = 100  # of the braces in the text of a feature; features of useful depths have a few
+DEEPEST = 100
+"""Maximum depth of features, in plies, so also of the levels of braces in a feature's text; useful depths are a few."""
 LETTERS = {"L": 0, "D": 50, "W": 100}
 STANDARD = (0, 50, 100)
 """Loss, draw and win, the outcomes of all the paper's games."""
@@ -67,8 +68,8 @@ def parse(text: str) -> Tree:
     if "".join(tokens) != re.sub(r"\s", "", text):
         raise _no_feature(text, "it has characters that are not allowed")
     levels = accumulate((token == "{") - (token == "}") for token in tokens)
-    if max(levels, default=0) > MOST_LEVELS:
-        raise _no_feature(text, f"its braces have more than {MOST_LEVELS} levels")
+    if max(levels, default=0) > DEEPEST:
+        raise _no_feature(text, f"its braces have more than {DEEPEST} levels")
     tokens.append("}")
     members, end = _members(text, tokens, 0)
     if end != len(tokens):
@@ -195,15 +196,9 @@ def reply_rows(replies: Replies) -> list[tuple[int, ...]]:
 
 
 def checked_reply(row: Sequence[int]) -> tuple[int, ...]:
-    """Return a stored row of replies: 1 if inherited or 0, the moves of each class, the chosen class, and the times.
-
-    Raise ValueError for another row.
-    """
-    inherited, *offered, chosen, times = row
-    is_whole = all(type(number) is int and number >= 0 for number in row)
-    if len(row) != 7 or not is_whole or inherited not in (0, 1) or not times:
-        raise ValueError(f"expected 7 numbers of a decision of the opponents, got {list(row)}")
-    if chosen >= len(offered) or not offered[chosen]:
+    """Return a stored row of replies (a `ReplyRow`). Raise ValueError if no move of the chosen class was offered."""
+    _, *offered, chosen, _ = row
+    if not offered[chosen]:
         raise ValueError(f"expected a chosen move of a class that was offered, got {list(row)}")
     return tuple(row)
 

@@ -33,34 +33,46 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-import struct
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypedDict, TypeVar, Unpack
 
 import msgspec
 
-from ...errors import KnowledgeError
-from .features import STANDARD, FeatureValues, Replies, reply_rows
+from ...errors import GameloreError, KnowledgeError
+from ...gdl.syntax import printable
+from .features import DEEPEST, STANDARD, FeatureValues, Replies, checked_reply, reply_rows
 from .schema import (
     ALL_ROLES,
+    INHERITED,
     LEARNER_TABLES,
+    OWN,
     Afterstate,
+    AfterstateCells,
     FeatureRow,
     GameRow,
+    Index,
+    Indices,
     LearnedRows,
+    Line,
     MatchRow,
+    PairCells,
     PairRow,
+    ReplyRow,
+    Rules,
+    SequenceCells,
+    SequenceKind,
     SequenceRow,
     StoredLearner,
     StoreFile,
     Trajectory,
+    ValueRow,
     packed,
     unpacked,
 )
@@ -68,10 +80,13 @@ from .schema import (
 if TYPE_CHECKING:
     from ...game.game import Game
 
+R = TypeVar("R")
+M = TypeVar("M")
+F = TypeVar("F")
 FeatureTable: TypeAlias = Mapping[str, tuple[float, int]]
 """Feature values: feature text -> (value in units of reward, visits)."""
-FactTexts: TypeAlias = Callable[[bytes], tuple[str, ...]]
-"""A function that returns the texts of the facts or moves whose numbers are in a cell."""
+FactTexts: TypeAlias = Callable[[Sequence[int]], tuple[str, ...]]
+"""A function that returns the texts of the facts or moves with these numbers."""
 
 
 class Selection(TypedDict, total=False):
@@ -140,7 +155,7 @@ class Knowledge(StoreFile):
     def games(self) -> list[GameRow]:
         """Return all games of the store, oldest first."""
         with self.reported() as connection:
-            return [GameRow(*row) for row in connection.execute("SELECT name, rules_hash, rules FROM game ORDER BY id")]
+            return typed(connection.execute("SELECT name, rules_hash, rules FROM game ORDER BY id"), GameRow)
 
     # learners
 
@@ -166,6 +181,14 @@ class Knowledge(StoreFile):
             raise KnowledgeError(f"expected a role of {game.name} ({', '.join(game.roles)}), got {role}")
         if not -(2**63) <= seed < 2**63:
             raise KnowledgeError(f"expected a seed that is a signed 64-bit number, got {seed}; choose a smaller seed")
+        rules = str(game.rulesheet)
+        for what, text in (
+            ("the name of the game", game.name),
+            ("the opponent", opponent),
+            *(("a role", name) for name in game.roles),
+        ):
+            check_text(what, text)
+        check_text("the rules", rules, Rules)
         values = zip(game.roles, game.goal_values, strict=True)
         outcomes = sorted({goal for own, goals in values if role in (own, ALL_ROLES) for goal in goals})
         made = {
@@ -175,7 +198,7 @@ class Knowledge(StoreFile):
             "outcomes": outcomes,
         }
         with self.writing() as connection:
-            game_id = put_game(connection, game.rules_hash, game.name, game.roles, str(game.rulesheet))
+            game_id = put_game(connection, game.rules_hash, game.name, game.roles, rules)
             identity = {"game": game_id, "role": role, "opponent": opponent, "settings": settings, "seed": seed}
             number = find_learner(connection, identity)
             if number is None:
@@ -209,9 +232,10 @@ class Knowledge(StoreFile):
         """Return a row as a learner. Raise KnowledgeError if a cell does not have the type that it should have."""
         values = dict(zip((column.name for column in fields(StoredLearner)), row, strict=True))
         try:
-            decoded = {key: msgspec.json.decode(str(values[key])) for key in ("settings", "sources", "outcomes")}
+            decoded = {key: from_json(values[key]) for key in ("settings", "sources", "outcomes")}
             learner = msgspec.convert(values | decoded, StoredLearner)
-            int(learner.depth)
+            if not 0 <= learner.depth <= DEEPEST:
+                raise ValueError(f"the depth {learner.depth}")
         except (msgspec.MsgspecError, RecursionError, TypeError, ValueError) as error:
             raise KnowledgeError(
                 f"{self.path}: expected learner {row[0]} as gamelore stores it, got: {error}; remove it (gamelore "
@@ -264,7 +288,10 @@ class Knowledge(StoreFile):
         """
         with self._going_on(learner, matches) as (connection, game):
             if learner.has_sequences:
-                self._put_sequences(connection, game, learner.id, learned)
+                facts, moves = (
+                    partial(number, connection, game) for number in (self._numbers.facts, self._numbers.moves)
+                )
+                put_sequences(connection, learner.id, learned.sequences, learned.pairs, moves, facts)
             self._put_afterstates(connection, game, learner.id, learned.afterstates)
             add_replies(connection, learner.id, OWN, dict(learned.replies))
             if trajectory is not None:
@@ -278,18 +305,6 @@ class Knowledge(StoreFile):
             for after in afterstates
         ]
         connection.executemany("INSERT OR REPLACE INTO afterstate VALUES (?, ?, ?, ?)", rows)
-
-    def _put_sequences(self, connection: sqlite3.Connection, game: int, learner: int, learned: LearnedRows) -> None:
-        facts, moves = (partial(number, connection, game) for number in (self._numbers.facts, self._numbers.moves))
-        sequences = [
-            (row.role, row.kind, moves(row.moves), facts(row.context), row.encounters, row.several)
-            for row in learned.sequences
-        ]
-        pairs = [
-            ((row.role, facts(row.context), *row[3:]), [(kind, moves(texts)) for kind, texts in row.branches])
-            for row in learned.pairs
-        ]
-        put_sequences(connection, learner, sequences, pairs)
 
     def _name_match(self, connection: sqlite3.Connection, learner: StoredLearner, trajectory: int) -> None:
         """Remove a trajectory, and give its id to the match that was just learned from."""
@@ -310,9 +325,11 @@ class Knowledge(StoreFile):
         moves  for each ply, a move of every role
         end    "terminal", "stuck" or "cap"
 
-        Raises KnowledgeError as `record` does.
+        Another process may continue the learner at the same time, so that no match is lost.
         """
-        with self._going_on(learner, []) as (connection, _):
+        check_text("the id of a match", match)
+        with self.writing() as connection:
+            _progress(connection, learner)
             return put_trajectory(connection, learner.id, match, moves, end)
 
     def trajectories(self, learner: StoredLearner) -> list[Trajectory]:
@@ -356,7 +373,7 @@ class Knowledge(StoreFile):
     def matches(self, learner: StoredLearner) -> list[MatchRow]:
         """Return all matches that were learned from, in their order."""
         with self.reported() as connection:
-            return [MatchRow(*row) for row in stored_rows(connection, "matches", learner.id)]
+            return MATCHES.of(connection, learner.id)
 
     def learned(self, learner: StoredLearner) -> LearnedRows:
         """Return the whole knowledge of the learner."""
@@ -366,15 +383,15 @@ class Knowledge(StoreFile):
     def afterstates(self, learner: StoredLearner) -> list[Afterstate]:
         """Return every afterstate that has a value, in the order of the encoded states in the file."""
         with self._texts(learner) as (connection, texts):
-            rows = stored_rows(connection, "afterstates", learner.id)
-            return [Afterstate(frozenset(texts(state)), q, visits) for state, q, visits in rows]
+            rows = AFTERSTATES.of(connection, learner.id)
+            return [Afterstate(frozenset(texts(facts)), q, visits) for facts, q, visits in rows]
 
     def sequences(self, learner: StoredLearner) -> list[SequenceRow]:
         """Return the SeqTable of a learner of sequences, in the order of first encounters."""
         with self._texts(learner) as (connection, texts):
             return [
-                SequenceRow(role, kind, texts(moves), frozenset(texts(context)), encounters, bool(several))
-                for role, kind, moves, context, encounters, several in stored_rows(connection, "sequences", learner.id)
+                SequenceRow(role, kind, texts(moves), frozenset(texts(context)), *counts)
+                for role, kind, moves, context, *counts in SEQUENCES.of(connection, learner.id)
             ]
 
     def pairs(self, learner: StoredLearner) -> list[PairRow]:
@@ -382,7 +399,7 @@ class Knowledge(StoreFile):
         with self._texts(learner) as (connection, texts):
             return [
                 PairRow(role, frozenset(texts(context)), tuple((kind, texts(moves)) for kind, moves in own), *record)
-                for (role, context, *record), own in get_pairs(connection, learner.id)
+                for role, context, own, *record in get_pairs(connection, learner.id)
             ]
 
     @contextmanager
@@ -393,15 +410,16 @@ class Knowledge(StoreFile):
         """
         with self.reading() as connection:
             game, _ = _progress(connection, learner)
-            names = dict(connection.execute("SELECT number, text FROM fact WHERE game = ?", [game]).fetchall())
+            query = "SELECT number, text FROM fact WHERE game = ?"
+            names = dict(typed(connection.execute(query, [game]), tuple[Index, Line]))
 
-            def texts(cell: bytes) -> tuple[str, ...]:
+            def texts(numbers: Sequence[int]) -> tuple[str, ...]:
                 try:
-                    return tuple(names[number] for number in unpacked(cell))
-                except (KeyError, TypeError, struct.error) as error:
+                    return tuple(map(names.__getitem__, numbers))
+                except KeyError as error:
                     raise KnowledgeError(
                         f"{self.path}: expected numbers of facts of {learner.game} in learner {learner.id}, got "
-                        f"{cell[:20]!r}; gamelore knowledge check tells what is wrong in this store"
+                        f"{error}; gamelore knowledge check tells what is wrong in this store"
                     ) from error
 
             yield connection, texts
@@ -424,27 +442,39 @@ class Knowledge(StoreFile):
             f"{where} ORDER BY learner.id, feature"
         )
         with self.reported() as connection:
-            return [FeatureRow(*row) for row in connection.execute(query, values)]
+            return typed(connection.execute(query, values), FeatureRow)
 
     def feature_values(self, learner: StoredLearner) -> FeatureValues:
         """Return the learner's stored feature values. They were computed after `features_at` matches."""
         with self.reported() as connection:
-            values = _values(stored_rows(connection, "features", learner.id))
-        return FeatureValues(values, learner.outcomes, learner.depth, self._replies(learner, OWN))
+            values = FEATURES.of(connection, learner.id)
+        return self._feature_values(values, learner.outcomes, learner, OWN)
 
     def inherited(self, learner: StoredLearner) -> FeatureValues | None:
         """Return the feature values with which the learner began, or None if it began without any."""
         with self.reported() as connection:
-            values = _values(stored_rows(connection, "inherited", learner.id))
+            values = INHERITED_VALUES.of(connection, learner.id)
         outcomes = {outcome for source in learner.sources for outcome in source["outcomes"]}
-        replies = self._replies(learner, INHERITED)
-        return FeatureValues(values, sorted(outcomes) or STANDARD, learner.depth, replies) if values else None
+        return self._feature_values(values, sorted(outcomes) or STANDARD, learner, INHERITED) if values else None
+
+    def _feature_values(
+        self, rows: Sequence[ValueRow], outcomes: Sequence[int], learner: StoredLearner, inherited: int
+    ) -> FeatureValues:
+        """Return feature values with their replies. Raise KnowledgeError for a text that is not a feature."""
+        replies = self._replies(learner, inherited)
+        try:
+            return FeatureValues(value_table(rows), outcomes, learner.depth, replies)
+        except GameloreError as error:
+            raise KnowledgeError(f"{self.path}: learner {learner.id}: {error}") from error
 
     def _replies(self, learner: StoredLearner, inherited: int) -> Replies:
         """Return the replies that the learner has counted (OWN), or those with which it began (INHERITED)."""
         with self.reported() as connection:
-            rows = stored_rows(connection, "replies", learner.id)
-        return {tuple(key): times for origin, *key, times in rows if origin == inherited}
+            rows = REPLIES.of(connection, learner.id)
+        try:
+            return {checked_reply(row)[1:-1]: row.times for row in rows if row.inherited == inherited}
+        except ValueError as error:
+            raise KnowledgeError(f"{self.path}: learner {learner.id}: {error}") from error
 
 
 # functions that read and write rows in the caller's transaction
@@ -476,9 +506,26 @@ class FactNumbers:
             # another process may have added some of them
             numbers.update(connection.execute(query, (game, len(numbers))).fetchall())
             for text in sorted(set(texts) - numbers.keys()):
+                check_text("a fact or a move", text)
                 connection.execute("INSERT INTO fact VALUES (?, ?, ?)", (game, len(numbers), text))
                 numbers[text] = len(numbers)
         return [numbers[text] for text in texts]
+
+
+def check_text(what: str, text: str, kind: Any = Line) -> None:
+    """Raise KnowledgeError for a text that an import would refuse. `kind`: its type in the schema, Line or Rules."""
+    try:
+        msgspec.convert(text, kind)
+    except msgspec.ValidationError as error:
+        raise KnowledgeError(
+            f"expected {what} in UTF-8, without control characters and not very long, got {printable(text, 60)!r} "
+            f"({len(text)} characters), which a store cannot keep; choose another text"
+        ) from error
+
+
+def from_json(text: object) -> Any:
+    """Return the value of JSON in a cell. Raise msgspec.DecodeError for a cell without JSON."""
+    return msgspec.json.decode(str(text))
 
 
 def to_json(value: Any) -> str:
@@ -566,15 +613,6 @@ def put_trajectory(
     return number
 
 
-def get_trajectories(connection: sqlite3.Connection, learner: int) -> list[Trajectory]:
-    """Return all trajectories of a learner, in the order of their numbers."""
-    query = "SELECT number, match, moves, end FROM trajectory WHERE learner = ? ORDER BY number"
-    return [
-        Trajectory(number, match, tuple(map(tuple, json.loads(moves))), end)
-        for number, match, moves, end in connection.execute(query, [learner])
-    ]
-
-
 def _drop_trajectory(connection: sqlite3.Connection, learner: int, number: int) -> str | None:
     """Delete a trajectory and return the id of its match, or None if there is no such trajectory."""
     where = "FROM trajectory WHERE learner = ? AND number = ?"
@@ -586,25 +624,23 @@ def _drop_trajectory(connection: sqlite3.Connection, learner: int, number: int) 
 def put_sequences(
     connection: sqlite3.Connection,
     learner: int,
-    sequences: Sequence[tuple[Any, ...]],
-    pairs: Sequence[tuple[tuple[Any, ...], Sequence[tuple[str, bytes]]]],
+    sequences: Iterable[SequenceCells[M, F]],
+    pairs: Iterable[PairCells[M, F]],
+    moves: Callable[[M], bytes],
+    facts: Callable[[F], bytes],
 ) -> None:
-    """Replace all sequences and pairs of a learner. Each pair is given as (its cells, its branches)."""
-    replace_rows(connection, "sequence", learner, [(number, *cells) for number, cells in enumerate(sequences)])
-    replace_rows(connection, "pair", learner, [(number, *cells) for number, (cells, _) in enumerate(pairs)])
-    branches = [(pair, i, *branch) for pair, (_, own) in enumerate(pairs) for i, branch in enumerate(own)]
+    """Replace all sequences and pairs of a learner. `moves` and `facts` return the cells of their moves and facts."""
+    rows = [(i, row.role, row.kind, moves(row.moves), facts(row.context), *row[4:]) for i, row in enumerate(sequences)]
+    replace_rows(connection, "sequence", learner, rows)
+    pairs = list(pairs)
+    heads = [(number, row.role, facts(row.context), *row[3:]) for number, row in enumerate(pairs)]
+    replace_rows(connection, "pair", learner, heads)
+    branches = [
+        (pair, number, kind, moves(branch))
+        for pair, row in enumerate(pairs)
+        for number, (kind, branch) in enumerate(row.branches)
+    ]
     replace_rows(connection, "branch", learner, branches)
-
-
-def get_pairs(connection: sqlite3.Connection, learner: int) -> list[tuple[tuple[Any, ...], list[tuple[str, bytes]]]]:
-    """Return all pairs of a learner in the form that `put_sequences` expects."""
-    branches: dict[int, list[tuple[str, bytes]]] = defaultdict(list)
-    query = "SELECT pair, kind, moves FROM branch WHERE learner = ? ORDER BY pair, number"
-    for pair, kind, moves in connection.execute(query, [learner]):
-        branches[pair].append((kind, moves))
-    columns = "number, role, context, comments, agreements, tries, successes"
-    query = f"SELECT {columns} FROM pair WHERE learner = ? ORDER BY number"
-    return [(tuple(cells), branches[pair]) for pair, *cells in connection.execute(query, [learner])]
 
 
 def put_features(connection: sqlite3.Connection, learner: int, values: FeatureTable, num_matches: int) -> None:
@@ -649,25 +685,66 @@ def _where(selection: Selection) -> tuple[str, list[object]]:
     return where, [value for values in parts.values() for value in values]
 
 
-OWN, INHERITED = 0, 1  # values of the column `inherited`
+# queries of the rows of a learner
 
-LISTS = {
-    "inherited": "SELECT feature, value, visits FROM inherited WHERE learner = ? ORDER BY feature",
-    "matches": "SELECT reward, length FROM match WHERE learner = ? ORDER BY number",
-    "afterstates": "SELECT state, q, visits FROM afterstate WHERE learner = ? ORDER BY state",
-    "features": "SELECT feature, value, visits FROM feature WHERE learner = ? ORDER BY feature",
-    "replies": "SELECT inherited, wins, losses, gives, neutrals, chosen, times FROM reply WHERE learner = ? "
+
+def typed(rows: Iterable[Any], kind: type[R]) -> list[R]:
+    """Return rows as objects of this type. Raise msgspec.ValidationError for a cell of another type, or out of bounds.
+
+    Cells of facts and moves are converted to lists of numbers.
+    """
+    plain = [[unpacked(cell) if isinstance(cell, bytes) else cell for cell in row] for row in rows]
+    return msgspec.convert(plain, list[kind])  # type: ignore[valid-type]
+
+
+@dataclass(frozen=True)
+class RowQuery(Generic[R]):
+    """The SQL query for rows of a learner, and their type."""
+
+    sql: str
+    kind: type[R]
+
+    def of(self, connection: sqlite3.Connection, learner: int) -> list[R]:
+        """Return all rows of a learner, see `typed`."""
+        return typed(connection.execute(self.sql, [learner]), self.kind)
+
+
+INHERITED_VALUES = RowQuery("SELECT feature, value, visits FROM inherited WHERE learner = ? ORDER BY feature", ValueRow)
+MATCHES = RowQuery("SELECT reward, length FROM match WHERE learner = ? ORDER BY number", MatchRow)
+AFTERSTATES = RowQuery(
+    "SELECT state, q, visits FROM afterstate WHERE learner = ? ORDER BY state", AfterstateCells[Indices]
+)
+FEATURES = RowQuery("SELECT feature, value, visits FROM feature WHERE learner = ? ORDER BY feature", ValueRow)
+REPLIES = RowQuery(
+    "SELECT inherited, wins, losses, gives, neutrals, chosen, times FROM reply WHERE learner = ? "
     "ORDER BY inherited, wins, losses, gives, neutrals, chosen",
-    "sequences": "SELECT role, kind, moves, context, encounters, several FROM sequence WHERE learner = ? "
-    "ORDER BY number",
-}
+    ReplyRow,
+)
+SEQUENCES = RowQuery(
+    "SELECT role, kind, moves, context, encounters, several FROM sequence WHERE learner = ? ORDER BY number",
+    SequenceCells[Indices, Indices],
+)
 
 
-def stored_rows(connection: sqlite3.Connection, name: str, learner: int) -> list[tuple[Any, ...]]:
-    """Return all rows of a learner for one key of LISTS."""
-    return connection.execute(LISTS[name], [learner]).fetchall()
+def get_trajectories(connection: sqlite3.Connection, learner: int) -> list[Trajectory]:
+    """Return all trajectories of a learner, in the order of their numbers."""
+    query = "SELECT number, match, moves, end FROM trajectory WHERE learner = ? ORDER BY number"
+    rows = connection.execute(query, [learner]).fetchall()
+    return typed([(number, match, from_json(moves), end) for number, match, moves, end in rows], Trajectory)
 
 
-def _values(rows: Sequence[Sequence[Any]]) -> FeatureTable:
+def get_pairs(connection: sqlite3.Connection, learner: int) -> list[PairCells[Indices, Indices]]:
+    """Return all pairs of a learner, in the order of their numbers."""
+    branches: dict[int, list[tuple[str, Sequence[int]]]] = defaultdict(list)
+    query = "SELECT pair, kind, moves FROM branch WHERE learner = ? ORDER BY pair, number"
+    for pair, kind, moves in typed(connection.execute(query, [learner]), tuple[int, SequenceKind, Indices]):
+        branches[pair].append((kind, moves))
+    columns = "number, role, context, comments, agreements, tries, successes"
+    rows = connection.execute(f"SELECT {columns} FROM pair WHERE learner = ? ORDER BY number", [learner]).fetchall()
+    cells = ((role, context, branches[pair], *record) for pair, role, context, *record in rows)
+    return typed(cells, PairCells[Indices, Indices])
+
+
+def value_table(rows: Sequence[ValueRow]) -> FeatureTable:
     """Return the feature values in these rows as a table."""
     return {feature: (value, visits) for feature, value, visits in rows}

@@ -10,19 +10,22 @@ remain. knowledge.py explains the meaning of the tables.
 
 from __future__ import annotations
 
-import json
+import os
 import sqlite3
 import struct
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypedDict, cast
+from typing import Annotated, Any, Generic, Literal, NamedTuple, Self, TypeAlias, TypedDict, TypeVar, cast
 
 import msgspec
+from msgspec import Meta
 
 from ...errors import KnowledgeError
+from ...ground.clingo import MAX_GOAL
 
 APPLICATION_ID = 0x676C6F72  # "glor" in ASCII; SQLite stores it in bytes 68-71 of the file
 FORMAT = 4  # the user_version; a version of gamelore that adds tables increases it
@@ -95,6 +98,9 @@ DEPTH = 2  # default depth of features, for learners whose settings have no dept
 ALL_ROLES = "all roles"  # stored as the role of a learner of sequences; the name of a GDL role contains no space
 
 
+OWN, INHERITED = 0, 1  # values of the column `inherited`
+
+
 def packed(numbers: Sequence[int]) -> bytes:
     """Return numbers of facts or moves as a cell, <u4 each."""
     return struct.pack(f"<{len(numbers)}I", *numbers)
@@ -105,6 +111,30 @@ def unpacked(numbers: bytes) -> tuple[int, ...]:
     return struct.unpack(f"<{len(numbers) // 4}I", numbers)
 
 
+# bounds of the numbers and texts in a store and in an exported file
+
+Index: TypeAlias = Annotated[int, Meta(ge=0, le=2**32 - 1)]
+Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**53)]
+Integer: TypeAlias = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+Small: TypeAlias = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+Flag: TypeAlias = Annotated[int, Meta(ge=0, le=1)]
+Goal: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_GOAL)]
+Real: TypeAlias = Annotated[float, Meta(ge=-1e9, le=1e9)]
+Line: TypeAlias = Annotated[str, Meta(max_length=100_000, pattern=r"\A[^\x00-\x1f\x7f-\x9f\ud800-\udfff]*\Z")]
+"""A text without line breaks and other control characters, and without bytes that are not UTF-8."""
+Rules: TypeAlias = Annotated[
+    str, Meta(max_length=10_000_000, pattern=r"\A[^\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff]*\Z")
+]
+Hash: TypeAlias = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+JointMove: TypeAlias = Annotated[tuple[Line, ...], Meta(min_length=1)]
+End: TypeAlias = Literal["terminal", "stuck", "cap"]
+SequenceKind: TypeAlias = Literal["duet", "solo"]
+Indices: TypeAlias = list[Index]
+Moves = TypeVar("Moves")
+Facts = TypeVar("Facts")
+"""Moves and facts are texts in memory. In an exported file they are indices into the list of facts of their game."""
+
+
 class MatchRow(NamedTuple):
     """A finished match: its reward and its length.
 
@@ -112,41 +142,64 @@ class MatchRow(NamedTuple):
     length  number of joint moves
     """
 
-    reward: float
-    length: int
+    reward: Real
+    length: Small
 
 
 class GameRow(NamedTuple):
     """A game of the store; `rules` is GDL text."""
 
-    name: str
-    rules_hash: str
-    rules: str
+    name: Line
+    rules_hash: Hash
+    rules: Rules
 
 
 class FeatureRow(NamedTuple):
     """The value of one feature for one learner (a cell of Table 1), with the learner's identity."""
 
     learner: int
-    game: str
-    role: str
-    opponent: str
-    feature: str
-    value: float
-    visits: int
+    game: Line
+    role: Line
+    opponent: Line
+    feature: Line
+    value: Real
+    visits: Count
+
+
+class ValueRow(NamedTuple):
+    """The value of one feature."""
+
+    feature: Line
+    value: Real
+    visits: Count
+
+
+class ReplyRow(NamedTuple):
+    """A decision of the opponents: how many moves of each class they had, which class they chose, how many times.
+
+    inherited: OWN, or INHERITED for the decisions in other games with which the learner began; see td/replies.py
+    """
+
+    inherited: Flag
+    wins: Small
+    losses: Small
+    gives: Small
+    neutrals: Small
+    chosen: Annotated[int, Meta(ge=0, le=3)]
+    times: Annotated[int, Meta(ge=1, le=2**31 - 1)]
 
 
 class Origin(TypedDict):
     """The identity of a learner and its number of matches, independent of the store."""
 
-    game: str
-    rules_hash: str
-    role: str
-    opponent: str
+    game: Line
+    rules_hash: Hash
+    role: Line
+    opponent: Line
     settings: dict[str, Any]
-    seed: int
-    outcomes: list[int]
-    num_matches: int
+    seed: Integer
+    outcomes: list[Goal]
+    num_matches: Small
 
 
 @dataclass
@@ -159,18 +212,18 @@ class StoredLearner:
     """
 
     id: int
-    game: str
-    rules_hash: str
-    role: str
-    opponent: str
+    game: Line
+    rules_hash: Hash
+    role: Line
+    opponent: Line
     settings: dict[str, Any]
-    seed: int
-    version: str
-    created: str
+    seed: Integer
+    version: Line
+    created: Line
     sources: list[Origin]
-    outcomes: list[int]
-    num_matches: int
-    features_at: int
+    outcomes: list[Goal]
+    num_matches: Small
+    features_at: Small
 
     @property
     def origin(self) -> Origin:
@@ -188,7 +241,7 @@ class StoredLearner:
         return int(self.settings.get("depth", DEPTH))
 
 
-class Afterstate(NamedTuple):
+class AfterstateCells(NamedTuple, Generic[Facts]):
     """The state after a learner's own move, with its learned value.
 
     facts   the facts of the state
@@ -196,9 +249,9 @@ class Afterstate(NamedTuple):
     visits  number of visits
     """
 
-    facts: frozenset[str]
-    q: float
-    visits: int
+    facts: Facts
+    q: Real
+    visits: Small
 
 
 class Trajectory(NamedTuple):
@@ -210,43 +263,48 @@ class Trajectory(NamedTuple):
     end     "terminal", "stuck" or "cap", see `matches.match`
     """
 
-    number: int
-    match: str
-    moves: tuple[tuple[str, ...], ...]
-    end: str
+    number: Small
+    match: Line
+    moves: tuple[JointMove, ...]
+    end: End
 
 
-class SequenceRow(NamedTuple):
+class SequenceCells(NamedTuple, Generic[Moves, Facts]):
     """A sequence of a SeqTable.
 
     kind        "duet" or "solo"
     moves       moves in order, each as a term (does ROLE MOVE)
     context     common facts of the origin states of the sequence
     encounters  number of times that the sequence was met
-    several     whether the sequence was met in different origin states
+    several     1 if the sequence was met in different origin states, else 0
     """
 
-    role: str
-    kind: str
-    moves: tuple[str, ...]
-    context: frozenset[str]
-    encounters: int
-    several: bool
+    role: Line
+    kind: SequenceKind
+    moves: Moves
+    context: Facts
+    encounters: Small
+    several: Flag
 
 
-class PairRow(NamedTuple):
+class PairCells(NamedTuple, Generic[Moves, Facts]):
     """A context pair with the counts of its advice, see `contexts.Record`.
 
-    branches: the sequences of the pair, each as (kind, moves); see `SequenceRow` for both.
+    branches: the sequences of the pair, each as (kind, moves); see `SequenceCells` for both.
     """
 
-    role: str
-    context: frozenset[str]
-    branches: tuple[tuple[str, tuple[str, ...]], ...]
-    comments: float
-    agreements: float
-    tries: float
-    successes: float
+    role: Line
+    context: Facts
+    branches: tuple[tuple[SequenceKind, Moves], ...]
+    comments: Real
+    agreements: Real
+    tries: Real
+    successes: Real
+
+
+Afterstate: TypeAlias = AfterstateCells[frozenset[str]]
+SequenceRow: TypeAlias = SequenceCells[tuple[str, ...], frozenset[str]]
+PairRow: TypeAlias = PairCells[tuple[str, ...], frozenset[str]]
 
 
 class LearnedRows(NamedTuple):
@@ -260,6 +318,24 @@ class LearnedRows(NamedTuple):
     sequences: Iterable[SequenceRow] = ()
     pairs: Iterable[PairRow] = ()
     replies: Iterable[tuple[tuple[int, ...], int]] = ()
+
+
+_LAYOUT = """
+    SELECT tables.name, 'column', columns.name, columns.type, columns."notnull", columns.pk
+        FROM main.sqlite_master AS tables, pragma_table_info(tables.name, 'main') AS columns
+    UNION ALL SELECT tables.name, 'index', columns.name, indices.origin, indices."unique", columns.seqno
+        FROM main.sqlite_master AS tables, pragma_index_list(tables.name, 'main') AS indices,
+        pragma_index_info(indices.name, 'main') AS columns
+"""
+
+
+@cache
+def _layout(version: int) -> frozenset[tuple[Any, ...]]:
+    """Return the columns and the indices of all tables of a format, as rows of _LAYOUT."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for schema in SCHEMAS[:version]:
+            connection.executescript(schema)
+        return frozenset(connection.execute(_LAYOUT))
 
 
 class StoreFile:
@@ -281,7 +357,7 @@ class StoreFile:
                 path.parent.mkdir(parents=True, exist_ok=True)
             # no thread check: the owner may use the connection in another thread, and SQLite allows this
             self._connection = sqlite3.connect(
-                path.absolute(), timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+                self._uri(), uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
             )
         except (OSError, sqlite3.Error) as error:
             raise self._unwritable(error) from error
@@ -301,6 +377,16 @@ class StoreFile:
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
+
+    def _uri(self) -> str:
+        """Return the URI of the file.
+
+        SQLite reads a file in WAL mode from a folder that cannot be written only if it is told that nobody else writes.
+        A writer would have its log beside the file.
+        """
+        uri, log = self.path.absolute().as_uri(), self.path.with_name(f"{self.path.name}-wal")
+        is_sealed = not self._writable and not os.access(self.path.parent, os.W_OK) and not log.exists()
+        return f"{uri}?immutable=1" if is_sealed else uri
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         """Check the format, set the pragmas, and add the missing tables."""
@@ -347,6 +433,12 @@ class StoreFile:
                     f"{self.path}: expected only tables of knowledge, got the trigger or view {name}, which no version "
                     "of gamelore writes; name another file"
                 )
+        own = _layout(version)
+        if others := own ^ {row for row in connection.execute(_LAYOUT) if row[0] in {name for name, *_ in own}}:
+            raise KnowledgeError(
+                f"{self.path}: expected the tables of knowledge, got other columns or keys in {min(others)[0]}, which "
+                "no version of gamelore writes; name another file"
+            )
         return int(version)
 
     def _make_tables(self, connection: sqlite3.Connection) -> None:
@@ -391,7 +483,12 @@ class StoreFile:
                 f"{self.path}: another process has locked the store for {BUSY_SECONDS:.0f} s; wait until it "
                 "ends, and try again"
             ) from error
-        except (sqlite3.Error, msgspec.DecodeError, json.JSONDecodeError, struct.error, RecursionError) as error:
+        except msgspec.ValidationError as error:
+            raise KnowledgeError(
+                f"{self.path}: expected rows as gamelore stores them, got: {error}; gamelore knowledge check tells "
+                "what is wrong in this store"
+            ) from error
+        except (sqlite3.Error, msgspec.DecodeError, struct.error, RecursionError) as error:
             raise KnowledgeError(
                 f"{self.path}: expected a readable knowledge store, got: {error}; name another file, or "
                 "restore the knowledge from an export (gamelore knowledge import)"

@@ -38,7 +38,7 @@ from ...matches.opponents import Opponent, OpponentSettings
 from ...players.kernel import I32, F64x2, I32x2, Int32, inlined, kernel
 from ...players.lookahead import Heuristic, choice_values, lookahead
 from ...solver.best_response import BestResponse
-from ..store.features import Equivalence, FeatureValues, Replies
+from ..store.features import DEEPEST, Equivalence, FeatureValues, Replies
 from .afterstates import Afterstates, grown, pair_origins
 from .deep_features import DeepFeatures
 from .discovery import FIRST_SET, UNKNOWN, FeatureSpace, feature_space
@@ -60,8 +60,6 @@ _DEEP_CONTROLS: tuple[Control, ...] = ("shuffled", "replies", "minimax")
 Symmetric = Literal["all", "none"]
 """Whether afterstates that are equal by symmetry share one learned value: "all" symmetries count, or "none"."""
 _WORDS = {"kind": Kind, "heuristic": Heuristic, "initialisation": Initialisation, "ties": Ties, "symmetry": Symmetric}
-DEEPEST = 1_000
-"""Maximum depth of features, and maximum number of turns."""
 Pairs: TypeAlias = Mapping[int, int] | tuple[tuple[int, int], ...]
 
 

@@ -1,0 +1,38 @@
+"""Files that are written in one step: whatever happens, a file with the final name is whole."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file in one step, text as UTF-8, see `whole_file`."""
+    with whole_file(path) as file:
+        file.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Yield the path of a new file beside `path`, which replaces `path` at the end. After an error, it is removed.
+
+    The folder is created. A symbolic link stays a link. What is no file, such as /dev/stdout, is written directly. An
+    OSError names `path`.
+    """
+    target = path.resolve()
+    new = target.with_name(f".{target.name[-100:]}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
+    try:
+        if path.exists() and not path.is_file():
+            yield path
+            return
+        target.parent.mkdir(parents=True, exist_ok=True)
+        yield new
+        os.replace(new, target)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
+    finally:
+        with suppress(OSError):  # the folder may be gone, too
+            new.unlink(missing_ok=True)
