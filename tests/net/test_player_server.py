@@ -41,7 +41,7 @@ class FakeMatch:
     async def choose(self, seconds: float) -> str:
         assert 0 <= seconds <= 10
         await self.workers.happen("choose")
-        return LEGAL[len(self.reports) % 3]
+        return self.workers.legal[len(self.reports) % 3]
 
     async def stop(self, moves: Sequence[str] | None) -> Ended:
         await self.workers.happen("stop")
@@ -418,6 +418,16 @@ def test_a_question_that_comes_again_has_the_same_answer_though_the_worker_hangs
         workers.hold.add("advance")
         assert await server.answer("( PLAY m1 NIL )") == "b"
         assert await server.answer("( PLAY m1 ( a ) )") == "nil"
+
+    played(ask)
+
+
+def test_a_legal_move_called_nil_is_a_move():
+    async def ask(server: PlayerServer, workers: FakeWorkers) -> None:
+        workers.legal = ("a", "nil", "c")
+        await begun(server)
+        assert [await server.answer("( PLAY m1 NIL )") for _ in range(3)] == ["nil"] * 3
+        assert workers.happened.count("choose") == 1
 
     played(ask)
 

@@ -30,7 +30,6 @@ from gamelore.net.belief import PlayerMatches
 from gamelore.net.pool import (
     GAMES,
     IDLE,
-    LARGE_TEXT,
     START_TRIES,
     TEXTS,
     GameSeats,
@@ -314,17 +313,17 @@ def test_who_looks_at_new_rules_holds_nobody_up(runner, workers, monkeypatch) ->
     runner.run(test())
 
 
-def test_a_new_short_text_does_not_wait_for_a_large_one(runner, workers, monkeypatch) -> None:
+def test_a_new_text_does_not_wait_for_others(runner, workers, monkeypatch) -> None:
     look = workers._look
 
     async def looks(rules: str) -> tuple[str, GameSeats]:
-        if len(rules) >= LARGE_TEXT:
+        if rules.startswith("(role r"):
             await asyncio.sleep(60)
         return await look(rules)
 
     async def test() -> None:
         monkeypatch.setattr(workers, "_look", looks)
-        waiting = [asyncio.create_task(workers.prepare(f"(role r{i})" + " " * LARGE_TEXT)) for i in range(3)]
+        waiting = [asyncio.create_task(workers.prepare(f"(role r{i})" + " " * 99_999)) for i in range(3)]
         await asyncio.sleep(0)
         assert (await asyncio.wait_for(workers.prepare(COUNTING.format(other="brief")), 100)).startswith("game-")
         for task in waiting:
@@ -332,6 +331,56 @@ def test_a_new_short_text_does_not_wait_for_a_large_one(runner, workers, monkeyp
         await asyncio.gather(*waiting, return_exceptions=True)
 
     runner.run(test())
+
+
+def test_a_long_look_lets_another_process_start(runner, workers, monkeypatch) -> None:
+    async def test() -> None:
+        before = await workers._take_spare()
+        workers._give_back(before)
+        monkeypatch.setattr(pool, "QUICK_LOOK", 0.0)
+        refilled = []
+        refill = workers._refill
+        monkeypatch.setattr(workers, "_refill", lambda: (refill(), refilled.append(workers._spare))[0])
+        await workers._look(COUNTING.format(other="longer"))
+        assert any(spare is not before and spare is not None for spare in refilled)
+
+    runner.run(test())
+
+
+def test_two_texts_of_a_new_game_at_the_same_time_are_one_game(runner, workers, monkeypatch) -> None:
+    look, looked = workers._look, []
+    both = asyncio.Event()
+
+    async def looks(rules: str) -> tuple[str, GameSeats]:
+        """Examine a text; the first two examinations end when both are done."""
+        looked.append(rules)
+        result = await look(rules)
+        if len(looked) >= 2:
+            both.set()
+        await both.wait()
+        return result
+
+    async def test() -> None:
+        monkeypatch.setattr(workers, "_look", looks)
+        texts = [COUNTING.replace("at", "place").format(other=other) + "(another thing)" for other in ("one", "two")]
+        games = await asyncio.gather(*map(workers._recognised, texts))
+        assert len(looked) == 3
+        assert games[0] is games[1]
+        assert games[0].new_games[0][2] in texts
+
+    runner.run(test())
+
+
+def test_a_process_that_is_too_slow_to_start_is_not_tried_again(own, caplog, monkeypatch) -> None:
+    monkeypatch.setattr(pool, "HELLO_SECONDS", 0.01)
+
+    async def test() -> None:
+        async with Workers(WorkerSettings(f"{own}:Ill:how={own}", memory=1 << 30)):
+            raise AssertionError("not to be reached")
+
+    with pytest.raises(WorkerDied, match=r"more than its 0.01 s for the request hello"):
+        asyncio.run(test())
+    assert not caplog.records
 
 
 @pytest.mark.parametrize("num_killed", [1, START_TRIES])

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import Context
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Literal, TypeAlias, get_args
@@ -608,29 +609,30 @@ def make(
                 if engine == "native":
                     raise
                 why = str(error)
-        endless = _endless(sheet)  # before the reasoner may use up the limits
         try:
             reasoner = ReasonerEngine(sheet, limits, rewrite)
             reasoner.try_first_ply()
             return Game(sheet, name, reasoner, why, limits, rewrite)
         except GroundingError as error:
-            reason = _reason(str(error) if engine == "reasoner" else why)
-            tried = "" if engine == "reasoner" else "; nor did the first ply on the reasoner"
-            raise GroundingError(
-                f"{reason}{tried}{endless}. Remedy: simplify these rules, or raise the limit"
-            ) from None
+            reason = _reason(error) if engine == "reasoner" else f"{_reason(why)}; on the reasoner: {_reason(error)}"
+            endless = Context().run(_endless, sheet, limits)  # outside of the budget, which is used up
+            raise GroundingError(f"{reason}{endless}. Remedy: simplify these rules, or raise the limit") from error
 
 
-def _reason(message: str) -> str:
-    """Return the message of a GroundingError without its remedy."""
-    return message.partition(". Remedy:")[0]
+def _reason(error: GroundingError | str) -> str:
+    """Return the message of an error without its remedy."""
+    return str(error).partition(". Remedy:")[0]
 
 
-def _endless(sheet: Rulesheet) -> str:
+FOR_THE_REASON = 0.1  # part of the limits, after these are used up, for finding out why
+
+
+def _endless(sheet: Rulesheet, limits: Limits) -> str:
     """Return a text about the first recursive rule that may build terms without end; "" if there is none."""
     try:
-        finding = next(iter(lint.findings_of(sheet, "unlimited-recursion")), None)
-    except GroundingError:  # the limits are used up
+        with within(limits.share(FOR_THE_REASON)):
+            finding = next(iter(lint.findings_of(sheet, "unlimited-recursion")), None)
+    except GroundingError:
         return ""
     return f"; line {finding.line}: {finding.message}" if finding else ""
 

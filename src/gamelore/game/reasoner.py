@@ -72,15 +72,15 @@ class Reasoner:
 
     def _questions(self, sheet: Rulesheet, shown: Mapping[str, int]) -> _Questions:
         fixed, of_a_state = self.translator.programs(sheet, set(shown.items()))
-        return self._of(fixed, of_a_state, {name: arity + 1 for name, arity in shown.items()})
+        return self._questions_of(fixed, of_a_state, {name: arity + 1 for name, arity in shown.items()})
 
-    def _of(self, fixed: str, of_a_state: str, shown: Mapping[str, int]) -> _Questions:
+    def _questions_of(self, fixed: str, of_a_state: str, shown: Mapping[str, int]) -> _Questions:
         return _Questions(fixed, of_a_state, shown, self.limits, self.translator)
 
     def _start(self, sheet: Rulesheet) -> tuple[list[GroundTerm], Facts]:
         fixed, _ = self.translator.programs(sheet, {("role", 1), ("init", 1)})
         terms: dict[str, list[GroundTerm]] = {"role": [], "init": []}
-        for symbol in self._of(fixed, "", {"role": 1, "init": 1}).fixed():
+        for symbol in self._questions_of(fixed, "", {"role": 1, "init": 1}).fixed():
             terms[symbol.name].append(terms_of(symbol)[0])
         return sorted(terms["role"], key=self.names.place_of_role), frozenset(terms["init"])
 

@@ -292,7 +292,12 @@ async def _attempt(tell: Callable[..., None], what: str, work: Callable[..., Awa
 
 
 class _Turn:
-    """A PLAY message and its reply. Repetitions of the message get the same reply."""
+    """A PLAY message and its reply. Repetitions of the message get the same reply.
+
+    move  the reply, if it is a legal move, which may also be called `nil`; otherwise empty
+    """
+
+    move = ""
 
     def __init__(self, moves: Moves) -> None:
         self.moves = moves
@@ -307,7 +312,8 @@ class _Turn:
         `nil` if the legal moves are not known.
         """
         if not self.reply.done():
-            self.reply.set_result(move or next(iter(self.legal), NIL))
+            self.move = move or next(iter(self.legal), "")
+            self.reply.set_result(self.move or NIL)
         return self.reply.result()
 
     async def wait_for_legal(self) -> None:
@@ -333,7 +339,7 @@ class _Session:
         self._opening: tuple[str, ...] = ()
         self._num_waiting = 0
         self._told = 0
-        self._answered = (-1, NIL)  # ply and reply of the last finished turn
+        self._answered = (-1, "")  # ply and move of the last finished turn
         self._order = asyncio.Lock()
         self._followed = -1  # ply of the last turn in the follower
         self._following_order = asyncio.Lock()
@@ -385,8 +391,8 @@ class _Session:
         """
         self.decide()  # a turn without a reply is older than this message
         last, turn = self.turn, _Turn(moves)
-        if last is not None and last.moves == moves and last.reply.result() != NIL:
-            turn.legal = (last.reply.result(),)
+        if last is not None and last.moves == moves and last.move:
+            turn.legal = (last.move,)
         elif moves is None:
             turn.legal = self._opening
         self.turn = turn
@@ -431,7 +437,7 @@ class _Session:
 
     async def _play(self, running: RunningMatch, turn: _Turn, until: float) -> None:
         advanced = await running.advance(turn.moves)
-        if advanced.ply == self._answered[0] and self._answered[1] != NIL:
+        if advanced.ply == self._answered[0] and self._answered[1]:
             turn.decide(self._answered[1])
             return
         turn.legal = advanced.legal
@@ -439,7 +445,8 @@ class _Session:
             if len(turn.legal) > 1 and not turn.reply.done():
                 await self._choose(running, turn, until)
         finally:
-            self._answered = (advanced.ply, turn.decide())
+            turn.decide()
+            self._answered = (advanced.ply, turn.move)
 
     async def _choose(self, running: RunningMatch, turn: _Turn, until: float) -> None:
         """Let the player choose a move; stop waiting for it as soon as the turn has a reply."""

@@ -30,6 +30,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate, count
 from math import inf
 from typing import Any, Self, TypeAlias, TypeVar
+from weakref import WeakValueDictionary
 
 from .. import errors
 from ..errors import GameloreError, GDLError
@@ -41,6 +42,7 @@ WORKER, FOLLOWER = f"{__package__}.worker", f"{__package__}.follower"
 MIN_MEMORY = 1 << 30  # bytes; Python with clingo, LLVM and numba uses half of them before it loads any game
 HELLO_SECONDS = 300.0  # time limit for a process to start; it may have to compile all kernels
 LOOK_SECONDS = 20.0  # time limit to recognise the game of some rules
+QUICK_LOOK = 0.5  # seconds in which most games are recognised; after it, another spare process is started
 LEARN_SECONDS = 300.0  # time limit for learning between matches
 CLOSE_SECONDS = 10.0  # time limit for learning before the process ends
 OVER_SECONDS = 2.0  # time limit to finish a choice for a match that is over
@@ -52,7 +54,6 @@ ALL_TRIES = 6  # as TRIES, but counting also processes that another match may ha
 IDLE = 3  # number of processes to keep that have no match
 GAMES = 100  # number of games to remember
 TEXTS = 500  # number of texts of rules for which the game is remembered
-LARGE_TEXT = 100_000  # number of characters from which a new text waits apart from shorter ones
 NEW_TEXT = 1_000_000  # maximum total characters of the rules of new games that are sent to a process
 
 Opening: TypeAlias = Callable[[tuple[str, ...]], None]
@@ -134,6 +135,7 @@ class WorkerProcess(asyncio.SubprocessProtocol):
     num_seated    number of matches that ever were in this process
     left_at       time when the last match left the process, in seconds of `time.monotonic`
     is_alive      whether the process takes requests
+    is_overdue    whether the process was killed because it exceeded a time limit
     gone          future that is done when the process has ended
     """
 
@@ -148,7 +150,7 @@ class WorkerProcess(asyncio.SubprocessProtocol):
         self._waiting: deque[Request] = deque()
         self._received = bytearray()
         self._timer: asyncio.TimerHandle | None = None
-        self.is_alive = True
+        self.is_alive, self.is_overdue = True, False
         self._ever_learns = False
         self._has_to_learn = False
         options = {name: value for name, value in settings.options.items() if value is not None}
@@ -333,7 +335,7 @@ class WorkerProcess(asyncio.SubprocessProtocol):
 
     def _overdue(self) -> None:
         assert self._working is not None
-        do, seconds = self._working.do, self._working.seconds
+        do, seconds, self.is_overdue = self._working.do, self._working.seconds, True
         self.kill(f"the process needed more than its {seconds:g} s for the request {do}")
 
     def _fail(self, why: str) -> None:
@@ -415,7 +417,7 @@ class Workers:
         self.settings = settings
         self.is_lasting = False
         self._spare: WorkerProcess | None = None
-        self._looking, self._looking_at_large = asyncio.Lock(), asyncio.Lock()
+        self._looking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by the hash of the text
         self._games: OrderedDict[str, GameSeats] = OrderedDict()
         self._keys: OrderedDict[str, str] = OrderedDict()  # hash of a text of rules -> key of its game
         self._processes: set[WorkerProcess] = set()
@@ -499,16 +501,14 @@ class Workers:
     async def _recognised(self, rules: str) -> GameSeats:
         """Return the game of these rules.
 
-        Two new texts may be the same game, so only one new text is examined at a time. Large texts take long, so short
-        ones do not wait for them. If a large and a short text of one new game come at the same time, they are taken for
-        different games. Texts that differ only in upper and lower case are the same game, and need not wait
-        until the spare process is ready to examine them.
+        Each new text is examined by a process of its own, so that none waits for others. Texts that differ only in
+        upper and lower case are the same game, and need not wait until a spare process is ready to examine them.
         """
         digest = hashlib.sha256(rules.lower().encode()).hexdigest()
         if self._keys.get(digest) not in self._games:
-            async with self._looking_at_large if len(rules) >= LARGE_TEXT else self._looking:
+            async with self._looking.setdefault(digest, asyncio.Lock()):
                 if self._keys.get(digest) not in self._games:
-                    self._keys[digest], game = await self._look(rules)
+                    self._keys[digest], game = await self._compared(rules)
                     self._games.setdefault(self._keys[digest], game)
         key = self._keys[digest]
         self._keys.move_to_end(digest)
@@ -517,18 +517,34 @@ class Workers:
         self._forget()
         return game
 
+    async def _compared(self, rules: str) -> tuple[str, GameSeats]:
+        """Return what `_look` returns.
+
+        Another text of the same new game may be recognised in the meantime. The name of a new game is a hash that does
+        not depend on names and order in the rules. So only if a new game has the same name, another look is needed.
+        """
+        while True:
+            seen = set(self._games)
+            key, game = await self._look(rules)
+            others = (self._games[other] for other in self._games.keys() - seen)
+            if not (game.new_games and any(other.new_games and other.name == game.name for other in others)):
+                return key, game
+
     async def _look(self, rules: str) -> tuple[str, GameSeats]:
         """Let the spare process recognise the game of these rules.
 
-        Return (key of the game, a new `GameSeats` without processes).
+        If this takes long, start another spare process for the texts that come in the meantime. Return (key of the
+        game, a new `GameSeats` without processes).
         """
         new_games = self._new_games()
         seconds = min(LOOK_SECONDS, self.settings.prepare_seconds)
         process = await self._take_spare()
-        if len(rules) >= LARGE_TEXT:
-            self._refill()  # for the texts that come in the meantime
         try:
-            recognised = await process.ask("recognise", seconds, rules=rules, new_games=new_games)
+            looking = process.post("recognise", seconds, rules=rules, new_games=new_games)
+            await asyncio.wait({looking.reply}, timeout=QUICK_LOOK)
+            if not looking.reply.done():
+                self._refill()
+            recognised = await process.answer(looking)
         finally:
             self._give_back(process)
         key, name = recognised["key"], recognised["name"]
@@ -562,7 +578,8 @@ class Workers:
     async def _take_spare(self) -> WorkerProcess:
         """Remove the spare process from the pool and return it, as soon as it has created the player.
 
-        Start another process if it dies before, but not more than START_TRIES in all.
+        Start another process if it dies before, but not more than START_TRIES in all, and none after a process that
+        was too slow.
         """
         for tries_left in reversed(range(START_TRIES)):
             self._refill()
@@ -573,7 +590,7 @@ class Workers:
                 self.is_lasting = await process.answer(process.hello)
                 return process
             except WorkerDied as died:
-                if not tries_left:
+                if not tries_left or process.is_overdue:
                     raise
                 log.warning("a process died while it started, so another one is started: %s", died)
         raise AssertionError("not reached")
