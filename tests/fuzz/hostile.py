@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import exports
 import floods
+import hostile_disks
+import hostile_rivals
+import hostile_stores
 from fuzz.fuzzer import Fuzzer
 
 HOSTILE = {
     "floods": Fuzzer(floods.drawn, floods.assert_in_proportion),
     "imports": Fuzzer(exports.mutated, exports.assert_import_does_no_harm),
+    "stores": Fuzzer(hostile_stores.drawn, hostile_stores.assert_stores_stay_sound, hostile_stores.reduced_example),
+    "disks": Fuzzer(hostile_disks.drawn, hostile_disks.assert_nothing_is_lost),
+    "rivals": Fuzzer(hostile_rivals.drawn, hostile_rivals.assert_no_match_is_lost),
 }
