@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import exports
 import floods
+import hostile_disks
 import hostile_kills
 import hostile_messages
+import hostile_rivals
 import hostile_sheets
+import hostile_stores
 import message_grammar
 from fuzz.fuzzer import Fuzzer
 
@@ -23,4 +26,7 @@ HOSTILE = {
         hostile_sheets.drawn, hostile_sheets.assert_bounded, hostile_sheets.smaller, hostile_sheets.session
     ),
     "imports": Fuzzer(exports.mutated, exports.assert_import_does_no_harm),
+    "stores": Fuzzer(hostile_stores.drawn, hostile_stores.assert_stores_stay_sound, hostile_stores.reduced_example),
+    "disks": Fuzzer(hostile_disks.drawn, hostile_disks.assert_nothing_is_lost),
+    "rivals": Fuzzer(hostile_rivals.drawn, hostile_rivals.assert_no_match_is_lost),
 }

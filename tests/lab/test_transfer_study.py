@@ -36,8 +36,8 @@ def test_a_small_transfer(tmp_path: Path) -> None:
         moved = store.rewards("tictactoe.role2/egreedy/transfer-from-capturego3")
     wanted = np.mean(moved[:, 3:] - baseline[:, 3:])
     assert result.gains[0].late["baseline"].mean == pytest.approx(wanted, abs=1e-5)
-    assert result.report.headline in result.report.markdown.read_text()
-    assert (tmp_path / "capturego3-to-tictactoe.role2.png").exists()
+    assert result.report.headline in result.report.markdown.read_text().replace("\\", "")
+    assert (tmp_path / "capturego3-to-tictactoe-role2.png").exists()
     assert (tmp_path / "gains.csv").read_text().count("\n") == 1 + 2 * 7
 
 

@@ -5,9 +5,10 @@ This module needs no library.
 
 from __future__ import annotations
 
+import html
+import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from html import escape
 from itertools import zip_longest
 from math import floor, hypot
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 GAP = 3  # number of blanks between layers of a board
 TEXT_KINDS: tuple[Kind, ...] = ("squares", "points")
 UNBROKEN = "\xa0"
+_NO_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 FALLING, RISING = (
     "\N{BOX DRAWINGS LIGHT DIAGONAL UPPER LEFT TO LOWER RIGHT}",
     "\N{BOX DRAWINGS LIGHT DIAGONAL UPPER RIGHT TO LOWER LEFT}",
@@ -66,7 +68,10 @@ def state_text(
 def wrapped(texts: Iterable[str], width: int, between: str) -> list[str]:
     """Join texts into lines of at most `width` characters, with `between` as separator; break no text."""
     whole = between.join(text.replace(" ", UNBROKEN) for text in texts)
-    return [line.replace(UNBROKEN, " ") for line in textwrap.wrap(whole, width, break_long_words=False)]
+    return [
+        line.replace(UNBROKEN, " ")
+        for line in textwrap.wrap(whole, width, break_long_words=False, break_on_hyphens=False)
+    ]
 
 
 def _lines(board: Board, contents: Mapping[Arguments, str], width: int) -> Iterator[str]:
@@ -318,10 +323,20 @@ def _disc(spot: Spot, radius: float, face: str, line: str) -> str:
     return f'<circle cx="{x:g}" cy="{y:g}" r="{radius * SIDE:g}" fill="{face}" stroke="{line}" stroke-width="1.5"/>'
 
 
+def printed(text: str) -> str:
+    """Return a text in which a question mark stands for each character that XML does not allow, such as Escape."""
+    return _NO_XML.sub("?", text)
+
+
+def escaped(text: str) -> str:
+    """Return a text for the inside of SVG and HTML elements and of quoted attributes. It is shown as it is."""
+    return html.escape(printed(text))
+
+
 def drawn_text(
     spot: Spot, text: str, size: int, colour: str, anchor: str = "middle", weight: str = "", more: str = ""
 ) -> str:
     x, y = spot
     more += f' font-weight="{weight}"' if weight else ""
     place = f'x="{x:g}" y="{y + 0.36 * size:.1f}" text-anchor="{anchor}"'
-    return f'<text {place} font-size="{size}" fill="{colour}"{more}>{escape(text)}</text>'
+    return f'<text {place} font-size="{size}" fill="{colour}"{more}>{escaped(text)}</text>'

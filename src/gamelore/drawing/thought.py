@@ -10,11 +10,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .board import FAINT, INK, Boards, Laid, Place, Spot
-from .position import LETTER, LINE, MARGIN, Mark, drawn_text, state_svg, state_text, svg, text_boards
+from .position import LETTER, LINE, MARGIN, Mark, drawn_text, escaped, state_svg, state_text, svg, text_boards
 
 if TYPE_CHECKING:
     from ..game.game import Position
@@ -135,7 +134,7 @@ class Thought:
     def _repr_html_(self) -> str:
         """Return the picture with a table of all moves."""
         rows = [
-            f"<tr><td>{escape(role)}</td><td>{escape(move.move)}</td><td>{move.value}</td><td>{move.visits:,}</td></tr>"
+            f"<tr><td>{escaped(role)}</td><td>{escaped(move.move)}</td><td>{move.value}</td><td>{move.visits:,}</td></tr>"
             for role, moves in self.moves.items()
             for move in moves
         ]

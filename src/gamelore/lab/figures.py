@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import numpy as np
 
 from ..drawing.board import INK, PAPER
+from ..drawing.position import printed
 from ..errors import GameloreError
 from ..files import whole_file
 from .stats import FEWEST_SHOWN, Curve, Interval
@@ -134,13 +135,15 @@ def save(figure: Figure, path: str | Path) -> list[Path]:
 def _write(figure: Figure, path: Path, dpi: int | Literal["figure"]) -> None:
     """Write a picture to a file. The files of equal pictures have equal bytes.
 
-    Names in rules can contain `$`, so a text is read as a formula only if its label is FORMULA.
+    Names in rules can contain `$`, so a text is read as a formula only if its label is FORMULA. They can also contain
+    characters that no SVG file may have.
     """
     import matplotlib
     from matplotlib.text import Text
 
     for text in figure.findobj(Text):
         text.set_parse_math(text.get_label() == FORMULA)
+        text.set_text(printed(text.get_text()))
     metadata = {"Date": None} if path.suffix == ".svg" else None
     with matplotlib.rc_context({"svg.hashsalt": "gamelore"}), whole_file(path) as file:
         figure.savefig(file, dpi=dpi, metadata=metadata, format=path.suffix[1:])

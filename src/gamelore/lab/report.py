@@ -1,13 +1,13 @@
 """Reports with headings, text, tables and pictures, written as report.md and as a self-contained report.html.
 
-A report is a list of blocks. Text may contain `code` and **bold**. Any other markup in the text is shown as it is. The
-style of the HTML page is in report.css.
+A report is a list of blocks. Text may contain `code` and **bold**, and a backslash before a punctuation mark that is
+shown as it is. Names that come from users or from rules must go through `literal`. The style of the HTML page is in
+report.css.
 """
 
 from __future__ import annotations
 
 import base64
-import html
 import math
 import os
 import platform
@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeAlias
 
+from ..drawing.position import escaped, printed
 from ..files import write_whole
 from ..rulesheets import title
 from .figures import VERDICT_COLOURS, ReportPicture
@@ -64,7 +65,7 @@ Block: TypeAlias = Heading | Text | Bullets | Pictures | TableBlock
 
 @dataclass(frozen=True)
 class ReportPaths:
-    """The folder and the files of a report, and its headline."""
+    """The folder and the files of a report, and its headline as plain text."""
 
     folder: Path
     markdown: Path
@@ -76,10 +77,19 @@ def write_report(heading: str, headline: str, blocks: Sequence[Block], folder: P
     """Write report.md and report.html into the folder."""
     page = [Heading(heading, 1), Text(headline, lead=True), *blocks]
     markdown = "\n\n".join(_to_markdown(block, folder) for block in page) + "\n"
-    paths = ReportPaths(folder, folder / "report.md", folder / "report.html", headline)
+    told = re.sub(rf"\\({_PUNCTUATION})", r"\1", headline)
+    paths = ReportPaths(folder, folder / "report.md", folder / "report.html", told)
     write_whole(paths.markdown, markdown)
     write_whole(paths.html, _html(heading, page, folder))
     return paths
+
+
+_PUNCTUATION = r"[!-/:-@\[-`{-~]"
+
+
+def literal(name: str) -> str:
+    """Return a name as text of a report, in which all characters are shown as they are."""
+    return re.sub(_PUNCTUATION, r"\\\g<0>", printed(" ".join(name.split())))
 
 
 def span(interval: Interval | None, decimals: int = 2, sign: bool = False) -> str:
@@ -112,7 +122,7 @@ def provenance_table(version: str, rows: Mapping[str, str], rules: Mapping[str, 
     Its rows are `rows` and the rows that every report has: version, memory, machine, rules and date. `rules` maps each
     game to the hash of its rules.
     """
-    hashes = (f"{title(game)} `{rules_hash[:12]}`" for game, rules_hash in rules.items())
+    hashes = (f"{literal(title(game))} `{rules_hash[:12]}`" for game, rules_hash in rules.items())
     every = {
         "gamelore": version,
         **rows,
@@ -173,20 +183,21 @@ def _picture_markdown(picture: ReportPicture, folder: Path) -> str:
 
 def _table_markdown(table: TableBlock) -> str:
     rules = ["---:" if i in table.numbers else "---" for i in range(len(table.header))]
-    lines = [table.header, rules, *([cell.replace("|", "\\|") for cell in row] for row in table.rows)]
+    lines = [table.header, rules, *([re.sub(r"(?<!\\)\|", r"\|", cell) for cell in row] for row in table.rows)]
     text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return f"*{table.caption}*\n\n{text}" if table.caption else text
 
 
 # ---- HTML ----
 
+_HIDDEN = 0xE000  # the first private character of Unicode
 _STYLE = Path(__file__).with_name("report.css")
 
 
 def _html(heading: str, blocks: Sequence[Block], folder: Path) -> str:
     body = "\n".join(_to_html(block, folder) for block in blocks)
     return (
-        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{html.escape(heading)}</title>\n'
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{_plain(heading)}</title>\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<style>\n{_STYLE.read_text(encoding='utf-8')}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
     )
@@ -209,11 +220,10 @@ def _to_html(block: Block, folder: Path) -> str:
 
 def _picture_html(picture: ReportPicture, folder: Path) -> str:
     data = base64.b64encode(picture.svg.read_bytes()).decode()
-    caption = html.escape(picture.caption)
-    rows = html.escape(picture.csv.relative_to(folder).as_posix())
+    rows = escaped(picture.csv.relative_to(folder).as_posix())
     return (
-        f'<figure><img alt="{caption}" src="data:image/svg+xml;base64,{data}">'
-        f"<figcaption>{caption} Rows: <code>{rows}</code></figcaption></figure>"
+        f'<figure><img alt="{_plain(picture.caption)}" src="data:image/svg+xml;base64,{data}">'
+        f"<figcaption>{_inline(picture.caption)} Rows: <code>{rows}</code></figcaption></figure>"
     )
 
 
@@ -232,6 +242,13 @@ def _cell(text: str) -> str:
 
 
 def _inline(text: str) -> str:
-    escaped = html.escape(text, quote=False)
-    escaped = re.sub(r"`([^`]+)`", r"<code>\1</code>", escaped)
-    return re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", escaped)
+    """Return text as HTML. Punctuation after a backslash has no meaning: it is in private characters meanwhile."""
+    hidden = re.sub(rf"\\({_PUNCTUATION})", lambda match: chr(_HIDDEN + ord(match[1])), text)
+    marked = re.sub(r"`([^`]+)`", r"<code>\1</code>", escaped(hidden))
+    marked = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", marked)
+    return re.sub("[\ue021-\ue07e]", lambda match: escaped(chr(ord(match[0]) - _HIDDEN)), marked)
+
+
+def _plain(text: str) -> str:
+    """Return text without its markup, for the title and for attributes."""
+    return re.sub("<[^>]*>", "", _inline(text))

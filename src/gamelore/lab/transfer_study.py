@@ -18,8 +18,19 @@ from ..matches.opponents import OpponentSettings
 from ..rulesheets import title
 from . import stats
 from .experiment import SeriesSetting, SettingGrid, code_version, run_grid
-from .figures import CurvePlan, ReportPicture, learning_figure, write_rows
-from .report import Block, Heading, Pictures, ReportPaths, TableBlock, Text, provenance_table, span, write_report
+from .figures import CurvePlan, ReportPicture, file_name, learning_figure, write_rows
+from .report import (
+    Block,
+    Heading,
+    Pictures,
+    ReportPaths,
+    TableBlock,
+    Text,
+    literal,
+    provenance_table,
+    span,
+    write_report,
+)
 from .results import ResultStore, store_path
 from .stats import Interval
 
@@ -194,8 +205,8 @@ def _picture(plan: TransferPlan, target: str, rewards: Rewards, folder: Path) ->
     source, place = plan.source_place, plan.target_place(target)
     heading = f"{place}, after {source}, against {plan.opponent.kind}"
     runs = f"{plan.runs} runs, {stats.with_intervals(plan.runs, '95 % bands')}"
-    caption = f"{heading}: cumulative average from match 1, {runs}."
-    figure = CurvePlan(f"{source}-to-{place}", heading, caption, None, 1, cut + 1, plan.runs)
+    caption = f"{literal(heading)}: cumulative average from match 1, {runs}."
+    figure = CurvePlan(file_name(*f"{source}.to.{place}".split(".")), heading, caption, None, 1, cut + 1, plan.runs)
     return learning_figure(figure, shown, folder, extra)
 
 
@@ -206,7 +217,7 @@ def _gains_table(gains: Sequence[Gain], matches: int) -> TableBlock:
     for gain in gains:
         for learner, level in gain.levels.items():
             differences = (span(part.get(learner), sign=True) for part in (gain.early, gain.late))
-            rows.append((gain.source, gain.target, learner, span(level), *differences))
+            rows.append((literal(gain.source), literal(gain.target), learner, span(level), *differences))
     header = ("source", "target", "learner", f"matches {late}-{last}", f"gain, {first}-{cut}", f"gain, {late}-{last}")
     skip = int(len({gain.source for gain in gains}) == 1)
     return TableBlock(header[skip:], [row[skip:] for row in rows], tuple(range(3 - skip, 6 - skip)))
@@ -238,7 +249,10 @@ def _headline(plans: Sequence[TransferPlan], gains: Sequence[Gain]) -> str:
     plan, (_, (late, last)) = plans[0], windows(plans[0].matches)
     certainty = stats.with_intervals(plan.runs)
     compared = [gain for gain in gains if "baseline" in gain.late]
-    words = [f"{span(gain.late['baseline'], sign=True)} from {gain.source} to {gain.target}" for gain in compared]
+    words = [
+        f"{span(gain.late['baseline'], sign=True)} from {literal(gain.source)} to {literal(gain.target)}"
+        for gain in compared
+    ]
     if len(compared) > 4:
         differences = [gain.late["baseline"] for gain in compared]
         adjusted = stats.holm([stats.interval_p_value(difference, 0.0) for difference in differences])
@@ -267,4 +281,4 @@ def _place(game: str, role: int) -> str:
 
 
 def _names(games: Iterator[str]) -> str:
-    return ", ".join(dict.fromkeys(games))
+    return ", ".join(dict.fromkeys(map(literal, games)))

@@ -22,11 +22,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import gamelore
-from disks import learned
 from gamelore.learning.exchange import problems
 from gamelore.learning.session import LastingLearner
 from gamelore.learning.store.knowledge import Knowledge
 from gamelore.players.position_graph import PositionGraph
+from hostile_disks import learned
 from wire import GAMELORE, PATIENCE
 
 SEED = 7

@@ -31,8 +31,8 @@ from typing import Any
 from gamelore.gdl.syntax import parse
 from gamelore.learning.store.knowledge import Knowledge
 from gamelore.matches.match import MatchRecord
+from hostile_stores import GREEDY, WATCHING, base_store
 from privileges import drop_override
-from stores import GREEDY, WATCHING, base_store
 from wire import GAMELORE
 
 SIZE = 8 << 20  # bytes of a disk with room for everything
