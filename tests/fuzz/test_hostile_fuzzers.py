@@ -16,6 +16,7 @@ import hostile_sheets
 import message_grammar
 from fuzz.hostile import HOSTILE
 from gamelore.errors import ProtocolError
+from gamelore.gdl.lint import lint_text
 from gamelore.net import messages
 from hostile_kills import Kill, Killing, Match
 from wire import reply, request
@@ -212,7 +213,7 @@ def test_a_child_that_ends_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_kind_of_sheet_is_one(kind: str) -> None:
     """Each can be small, too; the largest ones are for `make hostile`."""
     text = hostile_sheets.text_of({"parts": [[kind, 3, 1]]})
-    assert all(finding.code != "syntax" for finding in hostile_sheets.rulesheet_findings(text))
+    assert all(finding.code != "syntax" for finding in lint_text(text))
 
 
 def test_a_sheet_is_cut_down_to_the_part_and_the_size_that_are_needed() -> None:
