@@ -76,7 +76,7 @@ class Target:
         """Send a sequence. Raise AssertionError if the server does not bear it."""
         try:
             self._open()
-            with self._innocent_matches(), self._infos():
+            with self._innocent_matches(example["newcomer"]), self._infos():
                 self._send_all(example["steps"])
             self._abort_all(example["steps"])
             self._assert_small()
@@ -129,15 +129,19 @@ class Target:
     # ---- while messages come
 
     @contextmanager
-    def _innocent_matches(self) -> Iterator[None]:
-        """Play matches beside the sequence, at least one; the last one ends after the sequence."""
+    def _innocent_matches(self, newcomer: str) -> Iterator[None]:
+        """Play matches beside the sequence, at least one; the last one ends after the sequence.
+
+        The first one has this fact in addition to the rules.
+        """
         over = threading.Event()
 
         def play_on() -> None:
+            facts = iter([newcomer])
             while True:
                 is_last = over.is_set()
                 match = f"innocent.{self.figures.innocent_matches}"
-                _play(self._port, match, Random(match))
+                _play(self._port, match, f"{rules(GAME)} {next(facts, '')}", Random(match))
                 self.figures.innocent_matches += 1
                 self._finished.append(match)
                 if is_last:
@@ -217,11 +221,11 @@ def _start_of(name: str) -> Position:
     return load(name).start()
 
 
-def _play(port: int, match: str, random: Random) -> None:
-    """Play a match to its end, as an ordinary manager does."""
+def _play(port: int, match: str, text: str, random: Random) -> None:
+    """Play a match by these rules of GAME to its end, as an ordinary manager does."""
     position, shown = _start_of(GAME), "NIL"
     role = random.choice(list(position.legal))
-    _expect("ready", say(port, f"( START {match} {role} ( {rules(GAME)} ) 60 20 )"))
+    _expect("ready", say(port, f"( START {match} {role} ( {text} ) 60 20 )"))
     while not position.is_terminal:
         reply = say(port, f"( PLAY {match} {shown} )")
         assert reply in position.legal[role], f"expected one of the moves {position.legal[role]}, got {reply}"
@@ -363,4 +367,4 @@ def assert_borne(example: dict[str, Any]) -> None:
 
 def fewer_steps(example: dict[str, Any], fails: Callable[[Any], bool]) -> dict[str, Any]:
     """Leave out all steps that are not needed."""
-    return {"steps": list(reduced(example["steps"], lambda steps: fails({"steps": list(steps)})))}
+    return {**example, "steps": list(reduced(example["steps"], lambda steps: fails({**example, "steps": list(steps)})))}
