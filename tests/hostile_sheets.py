@@ -5,7 +5,9 @@ They run in a child process, which measures the processor time and the memory of
 
 from __future__ import annotations
 
+import gc
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -14,10 +16,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from explosions import BEGIN, EXPLOSIONS
 from gamelore import load
+from gamelore.circuit.cache import FOLDER_VARIABLE
 from gamelore.errors import GameloreError
 from gamelore.game.compile import rulesheet_findings
 from gamelore.gdl.limits import Limits
@@ -26,6 +30,9 @@ LIMITS = Limits(seconds=1.0, memory=256 << 20)
 MOST_SECONDS = 1.5 * LIMITS.seconds + 0.5  # half a second for what cannot be interrupted, such as one step of clingo
 MOST_MEMORY = int(1.5 * LIMITS.memory) + (64 << 20)
 CHECKED = 4e-6  # seconds for each character of a sheet, in addition, to find its mistakes
+TRIES = (
+    3  # measurements before a sheet counts as too slow: the time of a virtual machine's neighbours may count as ours
+)
 HANGS = 60  # seconds of processor time after which the child is ended
 LARGEST = 3_000_000  # characters
 LONGEST = 2_000  # characters of a message
@@ -177,7 +184,9 @@ def main() -> None:
     rulesheet_findings(BEGIN, limits=LIMITS)
     for line in sys.stdin:
         text = text_of(json.loads(line))
-        print(json.dumps([len(text), _measured(_loaded, text), _measured(_checked, text)]), flush=True)
+        with TemporaryDirectory() as folder:  # what could not be loaded is remembered, and not tried again
+            os.environ[FOLDER_VARIABLE] = folder
+            print(json.dumps([len(text), _measured(_loaded, text), _measured(_checked, text)]), flush=True)
 
 
 def _loaded(text: str) -> list[str]:
@@ -198,6 +207,7 @@ def _measured(work: Callable[[str], list[str]], text: str) -> dict[str, Any]:
     """Return the messages of a call, its processor time, and the bytes by which the memory of the process grew."""
     soft = int(_processor_time()) + HANGS
     resource.setrlimit(resource.RLIMIT_CPU, (soft, resource.RLIM_INFINITY))
+    gc.collect()
     Path("/proc/self/clear_refs").write_text("5")  # let the peak of the memory begin anew
     before, begin = _memory("VmRSS"), _processor_time()
     messages = work(text)
@@ -243,7 +253,11 @@ class Measuring:
 
     def __call__(self, example: dict[str, Any]) -> None:
         """Assert that loading and checking a sheet end within the limits, with one error or a few findings."""
-        length, loading, checking = self._measured(example)
+        for tries_left in reversed(range(TRIES)):
+            length, loading, checking = self._measured(example)
+            most_checking = MOST_SECONDS + CHECKED * length
+            if (loading["seconds"] <= MOST_SECONDS and checking["seconds"] <= most_checking) or not tries_left:
+                break
         self.figures.sheets += 1
         self.figures.refused += bool(loading["messages"])
         for what, told in (("load", loading), ("check", checking)):
@@ -252,8 +266,8 @@ class Measuring:
             assert told["memory"] <= MOST_MEMORY + 100 * length, f"{what} took {told['memory'] >> 20} MiB"
             assert max(map(len, told["messages"]), default=0) <= LONGEST, f"{what} told too much"
         assert loading["seconds"] <= MOST_SECONDS, f"load took {loading['seconds']:.2f} s"
-        assert checking["seconds"] <= MOST_SECONDS + CHECKED * length, f"check took {checking['seconds']:.2f} s"
-        assert len(loading["messages"]) <= 1
+        assert checking["seconds"] <= most_checking, f"check took {checking['seconds']:.2f} s"
+        assert len(loading["messages"]) <= 1, loading["messages"]
         assert all("emedy: " in message for message in loading["messages"]), loading["messages"]
 
     def close(self) -> None:

@@ -42,13 +42,15 @@ Parts: TypeAlias = list[str]
 def drawn(random: Random) -> dict[str, Any]:
     """Draw a sequence of messages.
 
-    Each step has the bytes to send (as latin-1), the way to send them, and whether to wait for the reply.
+    Each step has the bytes to send (as latin-1), the way to send them, and whether to wait for the reply. `newcomer` is
+    a fact that makes the game of an innocent match beside them a new one; it is empty if that is a known game.
     """
     scripts = [_match(random) for _ in range(random.randint(1, MOST_MATCHES))]
     messages = _interleaved(scripts, random)
     for _ in range(random.choice((0, 1, 3, 6))):
         random.choice(DISTURBANCES)(messages, random)
-    return {"steps": [_step(parts, random) for parts in messages]}
+    newcomer = f"(another {random.getrandbits(40):x})" if random.random() < 0.1 else ""
+    return {"steps": [_step(parts, random) for parts in messages], "newcomer": newcomer}
 
 
 def _interleaved(scripts: list[list[Parts]], random: Random) -> list[Parts]:

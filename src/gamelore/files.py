@@ -1,9 +1,10 @@
-"""Files that are written in one step: whatever happens, a file with the final name is whole."""
+"""Files that are written in one step: if the program ends before, a file with the final name is the old one, or none."""
 
 from __future__ import annotations
 
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,19 +20,23 @@ def write_whole(path: Path, content: str | bytes) -> None:
 def whole_file(path: Path) -> Iterator[Path]:
     """Yield the path of a new file beside `path`, which replaces `path` at the end. After an error, it is removed.
 
-    The folder is created. A symbolic link stays a link. What is no file, such as /dev/stdout, is written directly. An
-    OSError names `path`.
+    The folder is created. A symbolic link stays a link, and a file that is replaced leaves its mode to the new one. A
+    device or a pipe, such as /dev/stdout, is written directly. An OSError names `path`.
     """
     target = path.resolve()
-    new = target.with_name(f".{target.name[-100:]}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
+    new = target.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
         if path.exists() and not path.is_file():
             yield path
             return
         target.parent.mkdir(parents=True, exist_ok=True)
         yield new
+        if target.exists():
+            shutil.copymode(target, new)
         os.replace(new, target)
     except OSError as error:
+        if error.errno is None:
+            raise
         raise OSError(error.errno, error.strerror or str(error), str(path)) from error
     finally:
         with suppress(OSError):  # the folder may be gone, too

@@ -30,19 +30,8 @@ from random_programs import rulesheet
 from reducing import reduced, reduced_sheet
 
 EXAMPLES = dict(
-    programs=8,
-    mutants=5,
-    matches=10,
-    proofs=8,
-    circuits=3,
-    parser=25,
-    names=5,
-    floods=10,
-    imports=20,
-    order=8,
-    stores=6,
-    disks=2,
-    rivals=1,
+    **dict(programs=8, mutants=5, matches=10, proofs=8, circuits=3, parser=25, names=5, order=8),
+    **dict(floods=10, imports=20, messages=3, kills=1, sheets=3, stores=6, disks=2, rivals=1),
 )
 
 

@@ -35,7 +35,7 @@ from multiprocessing import current_process, get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeAlias
+from typing import Any, Generic, Literal, TypeAlias, cast
 
 from ..circuit.cache import source_hash
 from ..errors import ExperimentError
@@ -68,7 +68,7 @@ MEASURING = (
 """The packages and modules that determine the result of a trial."""
 MAX_LANES = 768  # largest number of lanes of a batch; larger batches are faster, but a killed process loses more work
 MAX_ORACLES = 24  # the same for oracles, each of which needs a table of all positions
-TOLD_SECONDS = 0.2  # time between two messages of a worker about its progress
+PROGRESS_SECONDS = 0.2  # time between two messages of a worker about its progress
 MAX_DEEP = 96  # the same for learners that look several turns ahead, each of which has a value for many positions
 
 
@@ -410,17 +410,20 @@ class _Team:
         """See `Pool`."""
         jobs, num_left = deque(todo), len(todo)
         while num_left:
+            errors = []
             for connection, message in self._messages(jobs):
                 if isinstance(message, int):
                     report(message)
-                    continue
-                self._has_started = True
-                self._free.append(connection)
-                if isinstance(message, Exception):
-                    raise message
-                if message is not None:
-                    num_left -= 1
-                    yield message
+                elif isinstance(message, Exception):
+                    errors.append(message)
+                else:
+                    self._has_started = True
+                    self._free.append(connection)
+                    if message is not None:
+                        num_left -= 1
+                        yield message
+            if errors:  # only now, so that no finished job is lost
+                raise errors[0]
 
     def dismiss(self) -> None:
         """Let all workers end, and wait for them."""
@@ -430,14 +433,17 @@ class _Team:
             process.join()
 
     def _messages(self, jobs: deque[Any]) -> list[tuple[Connection, Any]]:
-        """Give jobs to free workers. Return the next messages of workers, see `_work`."""
-        try:
-            while self._free and jobs:
+        """Give jobs to free workers. Return the next messages of workers, see `_work`; an error for a dead worker."""
+        messages: list[tuple[Connection, Any]] = []
+        while self._free and jobs:
+            with suppress(ConnectionError):  # the worker is dead, which `recv` tells
                 self._free.pop().send(jobs.popleft())
-            ready = [connection for connection in wait(self._connections) if isinstance(connection, Connection)]
-            return [(connection, connection.recv()) for connection in ready]
-        except (EOFError, OSError) as error:
-            raise _explained(None if self._has_started else self._script) from error
+        for connection in cast(list[Connection], wait(self._connections)):
+            try:
+                messages.append((connection, connection.recv()))
+            except (EOFError, OSError):
+                messages.append((connection, _explained(None if self._has_started else self._script)))
+        return messages
 
 
 def _explained(script: str | None) -> ExperimentError:
@@ -505,36 +511,41 @@ def _interrupts_wait() -> Iterator[None]:
 def _work(play: Play, connection: Connection, lifeline: Connection) -> None:
     """Do jobs that come over the connection until it is closed.
 
-    Messages to the caller: None at the begin, a number of steps, the outcomes of a job, or the error of a job.
+    Messages to the caller: first None; then a number of steps, the outcomes of a job, or the error of a job.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # needed on Windows, where `_interrupts_wait` does nothing
     threading.Thread(target=_end_with_the_caller, args=(lifeline,), daemon=True).start()
     steps = _Steps(connection)
-    with suppress(EOFError, BrokenPipeError):
+    with suppress(EOFError, ConnectionError):
         connection.send(None)
         while True:
-            done = _done(play, connection.recv(), steps)
+            answer = _outcomes_or_error(play, connection.recv(), steps)
             steps.tell()
-            connection.send(done)
+            connection.send_bytes(answer)
 
 
-def _done(play: Play, job: Any, report: Report) -> list[Outcome] | Exception:
+def _outcomes_or_error(play: Play, job: Any, report: Report) -> bytes:
+    """Do a job. Return the pickled outcomes, or the pickled error."""
     try:
-        return play(job, report)
+        return pickle.dumps(play(job, report))
     except Exception as error:
-        error.add_note(f"in a worker process:\n{traceback.format_exc()}")
-        return error
+        text = traceback.format_exc()
+        error.add_note(f"in a worker process:\n{text}")
+        try:
+            return pickle.dumps(error)
+        except Exception:
+            return pickle.dumps(ExperimentError(f"expected a job without errors, got in a worker process:\n{text}"))
 
 
 class _Steps:
-    """The steps of a job. They are sent to the caller at most every TOLD_SECONDS."""
+    """The steps of a job. They are sent to the caller at most every PROGRESS_SECONDS."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection, self._untold, self._told = connection, 0, 0.0
 
     def __call__(self, steps: int) -> None:
         self._untold += steps
-        if time.monotonic() - self._told >= TOLD_SECONDS:
+        if time.monotonic() - self._told >= PROGRESS_SECONDS:
             self.tell()
 
     def tell(self) -> None:

@@ -280,16 +280,25 @@ def _read(path: Path) -> _Content:
             "file, or copy the store itself"
         )
     try:
-        content = msgspec.json.decode(data, type=_Content)
-    except msgspec.ValidationError as error:
-        _check_header(path, _header(data))
-        raise _damaged(path, error) from error
+        content = _decoded(path, data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise KnowledgeError(
             f"{path}: expected JSON, got: {error}; import a file that `gamelore knowledge export` wrote"
         ) from error
     _check_header(path, content)
     return content
+
+
+def _decoded(path: Path, data: bytes) -> _Content:
+    """Return the content of an exported file.
+
+    Raise KnowledgeError for JSON of another kind, and an error of `msgspec.json.decode` for another text.
+    """
+    try:
+        return msgspec.json.decode(data, type=_Content)
+    except msgspec.ValidationError as error:
+        _check_header(path, _header(data))
+        raise _damaged(path, error) from error
 
 
 def _header(data: bytes) -> _Header:

@@ -413,6 +413,7 @@ def write_records(path: Path, records: Sequence[MatchRecord], rules: str) -> Non
     """Write records to a file or an existing folder.
 
     A file has one record in each line. In a folder, each record is a file of its own, and the rules are another file.
+    After an OSError, the folder has the files that it had before.
     """
     if not path.is_dir():
         write_whole(path, "".join(f"{record.to_json()}\n" for record in records))
@@ -421,11 +422,13 @@ def write_records(path: Path, records: Sequence[MatchRecord], rules: str) -> Non
         (path / RULES, rules),
         *((record_path(path, i), f"{record.to_json()}\n") for i, record in enumerate(records)),
     ]
+    new = []
     try:
         for file, text in files:
+            new += [] if file.exists() else [file]
             write_whole(file, text)
-    except OSError:  # write all files or none
-        for file, _ in files:
+    except OSError:
+        for file in new:
             with suppress(OSError):
                 file.unlink(missing_ok=True)
         raise

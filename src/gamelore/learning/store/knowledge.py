@@ -597,17 +597,21 @@ def put_matches(connection: sqlite3.Connection, learner: int, first: int, rows: 
 def put_trajectory(
     connection: sqlite3.Connection, learner: int, match: str, moves: Sequence[Sequence[str]], end: str
 ) -> int | None:
-    """Append a trajectory and return its number, or None if the learner has a match or a trajectory with this id."""
+    """Append a trajectory and return its number, or None if the learner has a match or a trajectory with this id.
+
+    No later trajectory gets the same number, because the number of all matches that were kept only grows.
+    """
     query = (
         "SELECT EXISTS (SELECT * FROM match WHERE learner = :learner AND id = :match) OR "
         "EXISTS (SELECT * FROM trajectory WHERE learner = :learner AND match = :match), "
-        "(SELECT num_matches FROM learner WHERE id = :learner), "
+        "(SELECT num_matches FROM learner WHERE id = :learner) "
+        "+ (SELECT count(*) FROM trajectory WHERE learner = :learner), "
         "(SELECT coalesce(max(number) + 1, 0) FROM trajectory WHERE learner = :learner)"
     )
-    exists, learned, kept = connection.execute(query, {"learner": learner, "match": match}).fetchone()
+    exists, num_kept, after_last = connection.execute(query, {"learner": learner, "match": match}).fetchone()
     if exists:
         return None
-    number = max(int(learned), int(kept))
+    number = max(int(num_kept), int(after_last))
     row = (learner, number, match, len(moves), to_json(moves), end)
     connection.execute("INSERT INTO trajectory VALUES (?, ?, ?, ?, ?, ?)", row)
     return number

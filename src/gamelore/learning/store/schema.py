@@ -24,7 +24,7 @@ from typing import Annotated, Any, Generic, Literal, NamedTuple, Self, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from ...errors import KnowledgeError
+from ...errors import KnowledgeError, shortened
 from ...ground.clingo import MAX_GOAL
 
 APPLICATION_ID = 0x676C6F72  # "glor" in ASCII; SQLite stores it in bytes 68-71 of the file
@@ -430,14 +430,14 @@ class StoreFile:
             # a trigger or a view could change or invent rows; SQLite goes by `sql`, whatever the column `type` says
             if sql is not None and not sql.upper().startswith(("CREATE TABLE", "CREATE UNIQUE INDEX")):
                 raise KnowledgeError(
-                    f"{self.path}: expected only tables of knowledge, got the trigger or view {name}, which no version "
+                    f"{self.path}: expected only tables of knowledge, got {shortened(sql)}, which no version "
                     "of gamelore writes; name another file"
                 )
         own = _layout(version)
         if others := own ^ {row for row in connection.execute(_LAYOUT) if row[0] in {name for name, *_ in own}}:
             raise KnowledgeError(
-                f"{self.path}: expected the tables of knowledge, got other columns or keys in {min(others)[0]}, which "
-                "no version of gamelore writes; name another file"
+                f"{self.path}: expected the tables of knowledge, got another {' '.join(map(str, min(others, key=repr)[1:3]))} "
+                f"in {min(others, key=repr)[0]}, which no version of gamelore writes; name another file"
             )
         return int(version)
 
