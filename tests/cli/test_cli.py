@@ -6,6 +6,7 @@ import contextlib
 import json
 import re
 import shlex
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -39,6 +40,7 @@ def leaves(command: Any = ROOT, *path: str) -> Iterator[tuple[tuple[str, ...], A
 
 
 COMMANDS = dict(leaves())
+FORMAT3 = Path(__file__).parents[1] / "learning" / "stores" / "format3.db"
 
 
 def run(*arguments: object, code: int = 0) -> str:
@@ -335,6 +337,24 @@ def test_knowledge_says_where_there_is_none(store: Path, tmp_path: Path) -> None
     )
     (tmp_path / "list.db").write_text("milk, eggs\n" * 100)
     assert "got: file is not a database" in run("knowledge", "list", "--knowledge", tmp_path / "list.db", code=1)
+
+
+WRONG_LEARNERS = {
+    "num_matches = 'many'": "expected learner 1 as gamelore stores it",
+    "role = 'green', features_at = 0": "expected learner 1 in a role of tictactoe, got 'green'",
+}
+
+
+@pytest.mark.parametrize("change", WRONG_LEARNERS)
+def test_a_wrong_learner_is_no_mistake_of_the_user(tmp_path: Path, change: str) -> None:
+    path = shutil.copy(FORMAT3, tmp_path / "k.db")
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"UPDATE learner SET {change} WHERE id = 1")
+        connection.commit()
+    assert WRONG_LEARNERS[change] in run("knowledge", "show", "--knowledge", path, code=1)
+    if "num_matches" in change:
+        words = ("learn", "connect3", "--learner", "transfer", "--source", "tictactoe", "--knowledge", path)
+        assert WRONG_LEARNERS[change] in run(*words, code=1)
 
 
 def test_pictures_of_any_names_lie_in_the_folder_that_was_named(store: Path, tmp_path: Path) -> None:

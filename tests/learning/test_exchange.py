@@ -10,7 +10,9 @@ from collections import Counter
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from unittest.mock import patch
 
+import msgspec
 import pytest
 
 import exports
@@ -187,7 +189,7 @@ DAMAGES = {
     """UPDATE learner SET settings = '{"kind":"baseline","alpha":"a"}'""": "learner 1: Expected `float`",
     """UPDATE learner SET settings = '{"kind":"basic"}'""": "learner 1: Invalid enum value 'basic'",
     """UPDATE learner SET settings = '{"kind":"baseline","depth":null}'""": "learner 1: .*expected learner 1 as",
-    """UPDATE learner SET settings = '{"kind":"baseline","depth":1000000}'""": "learner 1: expected a depth from 0 to",
+    """UPDATE learner SET settings = '{"kind":"baseline","depth":1000000}'""": "learner 1: .* a depth from 0 to",
     "UPDATE learner SET sources = '[5]'": "learner 1: .* got `int`",
     """UPDATE learner SET sources = '[{"game": "x"}]'""": "learner 1: .* missing required field",
     "UPDATE learner SET num_matches = 5": "learner 1: 3 matches instead of 5",
@@ -195,7 +197,7 @@ DAMAGES = {
     "UPDATE match SET reward = 'much'": "learner 1: Expected `float`, got `str`",
     "UPDATE feature SET feature = 'L,}'": "learner 1: expected a feature",
     "UPDATE afterstate SET state = x'01' WHERE q = 0": "learner 1: unpack requires",
-    "UPDATE afterstate SET state = 'text' WHERE q = 0": "learner 1: Expected `array`, got `str`",
+    "UPDATE afterstate SET state = 'text' WHERE q = 0": "learner 1: Expected `bytes`, got `str`",
     "UPDATE afterstate SET state = x'63000000' WHERE q = 0": "learner 1: 99 is no index of the 4 facts",
 }
 """Statements that damage a learner, and what a check says."""
@@ -248,6 +250,69 @@ def test_a_check_of_a_damaged_page_says_so(path: Path) -> None:
 def test_a_store_of_any_format_is_checked_as_it_is() -> None:
     with Knowledge(exports.OLD.with_suffix(".db"), writable=False) as knowledge:
         assert list(problems(knowledge)) == []
+
+
+def test_a_check_finds_an_index_without_a_row(path: Path) -> None:
+    with Knowledge(path) as knowledge:
+        fill(knowledge)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        index = connection.execute("SELECT * FROM sqlite_master WHERE name = 'match_id'").fetchone()
+    for statement, values in [
+        ("DELETE FROM sqlite_master WHERE name = 'match_id'", ()),
+        ("UPDATE match SET id = 'm' WHERE number = 0", ()),
+        ("INSERT INTO sqlite_master VALUES (?, ?, ?, ?, ?)", index),
+    ]:
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.execute("PRAGMA writable_schema = ON")
+            connection.execute(statement, values)
+    with Knowledge(path, writable=False) as knowledge:
+        assert "missing from index match_id" in "\n".join(problems(knowledge))
+
+
+def test_a_file_is_decoded_once(path: Path, tmp_path: Path) -> None:
+    with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
+        fill(here)
+        export_learners(here, tmp_path / "k.json")
+        with patch.object(msgspec.json, "decode", wraps=msgspec.json.decode) as decode:
+            import_learners(there, tmp_path / "k.json")
+    size = (tmp_path / "k.json").stat().st_size
+    assert [len(call.args[0]) for call in decode.call_args_list].count(size) == 1
+
+
+HOSTILE = ["\x1b[2J", "two\nlines", "\udcff", "\x9b", "x" * 100_001]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_what_an_import_refuses_is_neither_stored_nor_exported(path: Path, tmp_path: Path, text: str) -> None:
+    with Knowledge(path) as knowledge:
+        for game in (Rules(name=text), Rules(roles=("red", text)), Rules(rulesheet=f"(role red) (init {text}\x00)")):
+            with pytest.raises(KnowledgeError, match=r"expected .* in UTF-8, without control characters"):
+                knowledge.learner(game, "red", opponent="weak", settings=SETTINGS, seed=1)
+        with pytest.raises(KnowledgeError, match="expected the opponent in UTF-8"):
+            knowledge.learner(Rules(), "red", opponent=text, settings=SETTINGS, seed=1)
+        stored = fill(knowledge)
+        with pytest.raises(KnowledgeError, match="expected the id of a match in UTF-8"):
+            knowledge.keep_match(stored, text, MOVES, "terminal")
+        with pytest.raises(KnowledgeError, match="expected a fact or a move in UTF-8"):
+            record_match(knowledge, stored, 100, 5, [Afterstate(state(text), 1.0, 1)])
+        assert list(problems(knowledge)) == []
+        if text.isascii():
+            with knowledge.writing() as connection:
+                connection.execute("UPDATE game SET name = ?", [text])
+            with pytest.raises(KnowledgeError, match=r"learner 1 .*expected|expected learner 1 as gamelore stores it"):
+                export_learners(knowledge, tmp_path / "k.json")
+            assert not (tmp_path / "k.json").exists()
+
+
+def test_an_export_names_the_learner_that_an_import_would_refuse(path: Path, tmp_path: Path) -> None:
+    with Knowledge(path) as knowledge:
+        fill_all(knowledge)
+        with knowledge.writing() as connection:
+            connection.execute("UPDATE afterstate SET visits = -1 WHERE learner = 2")
+        with pytest.raises(KnowledgeError, match=r"learner 2 \(coins\): expected what an import would take.* delete"):
+            export_learners(knowledge, tmp_path / "k.json")
+        assert not (tmp_path / "k.json").exists()
+        assert export_learners(knowledge, tmp_path / "k.json", [1, 3]) == 2
 
 
 def test_sound_knowledge_of_unusual_games_comes_back(path: Path, tmp_path: Path) -> None:

@@ -7,9 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from figure2 import TWELVE
+from gamelore import load
 from gamelore.errors import GameloreError
 from gamelore.lab.papers.banerjee2007.plan import FIGURE_2, TABLE_1, printed_values
 from gamelore.learning.store.features import (
+    DEEPEST,
     Equivalence,
     FeatureValues,
     canonical_text,
@@ -18,6 +20,8 @@ from gamelore.learning.store.features import (
     parse,
     to_text,
 )
+from gamelore.learning.td.discovery import reachable_features
+from gamelore.learning.td.initial_values import LearnerSettings
 
 TREES = st.recursive(
     st.one_of(st.just("n"), st.integers(0, 100)), lambda trees: st.lists(trees, max_size=4).map(tuple), max_leaves=12
@@ -39,6 +43,24 @@ TREES = st.recursive(
 )
 def test_a_text_becomes_canonical(text: str, expected: str) -> None:
     assert canonical_text(text) == expected
+
+
+CHAIN = """
+(role a) (init (at 0))
+(<= (legal a ?m) (true (at ?x)) (next_to ?x ?y) (move ?m)) (move go) (move stop)
+(<= (next (at ?y)) (does a go) (true (at ?x)) (next_to ?x ?y)) (<= (next (at 120)) (does a stop))
+(<= terminal (true (at 120))) (<= (goal a 100) (true (at 120)))
+""" + "\n".join(f"(next_to {i} {i + 1})" for i in range(120))
+
+
+def test_features_of_the_greatest_depth_can_be_read() -> None:
+    deepest = reachable_features(load(CHAIN), "a", depth=DEEPEST).features
+    text = max(deepest, key=len)
+    assert text.count("{") == DEEPEST - 1
+    assert canonical_text(text) == text
+    for make in (LearnerSettings, lambda depth: reachable_features(load(CHAIN), "a", depth=depth)):
+        with pytest.raises(GameloreError, match="expected a depth from 0 to 100, got 101"):
+            make(depth=DEEPEST + 1)
 
 
 @pytest.mark.parametrize("text", TWELVE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -20,6 +21,7 @@ from gamelore.learning.store.features import FeatureValues
 from gamelore.learning.store.knowledge import Knowledge, default_path
 from gamelore.learning.store.schema import ALL_ROLES, Afterstate, LearnedRows, MatchRow, SequenceRow, StoredLearner
 from learning.small_stores import MOVES, Rules, content, fill, fill_all, learner, record_match, state
+from privileges import without_override
 
 
 @pytest.fixture
@@ -51,7 +53,7 @@ def test_a_learner_is_its_game_role_opponent_settings_and_seed(path: Path) -> No
         first = make(Rules(), "red", opponent="random", settings={"a": 1, "b": 2}, seed=1)
         assert make(Rules(), "red", opponent="random", settings={"b": 2, "a": 1}, seed=1).id == first.id
         others = [
-            make(Rules(rules_hash="f00"), "red", opponent="random", settings={"a": 1, "b": 2}, seed=1),
+            make(Rules(rules_hash="f00d" * 16), "red", opponent="random", settings={"a": 1, "b": 2}, seed=1),
             make(Rules(), "blue", opponent="random", settings={"a": 1, "b": 2}, seed=1),
             make(Rules(), "red", opponent="weak", settings={"a": 1, "b": 2}, seed=1),
             make(Rules(), "red", opponent="random", settings={"a": 1}, seed=1),
@@ -73,7 +75,7 @@ def test_what_a_learner_began_with_stays_and_tells_its_sources(path: Path) -> No
 
         def target(value: float) -> StoredLearner:
             return knowledge.learner(
-                Rules("dice", rules_hash="d1ce"),
+                Rules("dice", rules_hash="d1ce" * 16),
                 "red",
                 opponent="random",
                 settings={"kind": "transfer"},
@@ -324,17 +326,93 @@ def test_a_match_of_a_learner_that_another_process_continues_is_kept_and_learned
         assert there.trajectories(theirs) == []
 
 
+WRONG_ROWS: dict[str, Callable[[Knowledge, StoredLearner], object]] = {
+    "UPDATE game SET name = x'ff'": lambda knowledge, _: knowledge.games(),
+    "UPDATE game SET rules = x'ff'": lambda knowledge, _: knowledge.games(),
+    "UPDATE match SET reward = 'much'": lambda knowledge, learner: knowledge.matches(learner),
+    "UPDATE match SET length = -1": lambda knowledge, learner: knowledge.matches(learner),
+    "UPDATE feature SET value = 'much'": lambda knowledge, learner: knowledge.features(ids=[learner.id]),
+    "UPDATE feature SET visits = 0.5": lambda knowledge, learner: knowledge.feature_values(learner),
+    "UPDATE feature SET feature = 'L,}'": lambda knowledge, learner: knowledge.feature_values(learner),
+    "UPDATE inherited SET value = 9e999": lambda knowledge, learner: knowledge.inherited(learner),
+    "UPDATE reply SET chosen = 9": lambda knowledge, learner: knowledge.inherited(learner),
+    "UPDATE reply SET chosen = 3, neutrals = 0": lambda knowledge, learner: knowledge.inherited(learner),
+    "UPDATE trajectory SET moves = '5'": lambda knowledge, learner: knowledge.trajectories(learner),
+    "UPDATE trajectory SET moves = '[[5]]'": lambda knowledge, learner: knowledge.trajectories(learner),
+    "UPDATE trajectory SET end = 'x'": lambda knowledge, learner: knowledge.trajectories(learner),
+    "UPDATE afterstate SET q = 'much'": lambda knowledge, learner: knowledge.afterstates(learner),
+    "UPDATE afterstate SET state = 'text' WHERE learner = 2": lambda knowledge, learner: knowledge.afterstates(learner),
+    "UPDATE afterstate SET state = x'0102' WHERE learner = 2": lambda knowledge, learner: knowledge.afterstates(
+        learner
+    ),
+    "UPDATE fact SET text = x'ff' WHERE number = 1": lambda knowledge, learner: knowledge.afterstates(learner),
+    "UPDATE sequence SET kind = 'trio'": lambda knowledge, _: knowledge.sequences(knowledge.find(3)),
+    "UPDATE sequence SET several = 2": lambda knowledge, _: knowledge.sequences(knowledge.find(3)),
+    "UPDATE pair SET tries = 'many'": lambda knowledge, _: knowledge.pairs(knowledge.find(3)),
+    "UPDATE branch SET moves = 'text'": lambda knowledge, _: knowledge.pairs(knowledge.find(3)),
+    "UPDATE branch SET kind = 5": lambda knowledge, _: knowledge.pairs(knowledge.find(3)),
+}
+"""Statements that damage a row, and who reads it."""
+
+
+@pytest.mark.parametrize("statement", WRONG_ROWS)
+def test_a_wrong_row_is_told_when_it_is_read(path: Path, statement: str) -> None:
+    with Knowledge(path) as knowledge:
+        fill_all(knowledge)
+        read, stored = WRONG_ROWS[statement], knowledge.find(2)
+        read(knowledge, stored)
+        with knowledge.writing() as connection:
+            connection.execute(statement)
+        with pytest.raises(KnowledgeError, match=re.escape(str(path))):
+            read(knowledge, stored)
+
+
+FOREIGN_TABLES = [
+    "CREATE TABLE copy AS SELECT * FROM reply; DROP TABLE reply; ALTER TABLE copy RENAME TO reply",
+    "ALTER TABLE match ADD COLUMN more TEXT",
+    "DROP TABLE feature",
+    "DROP INDEX match_id",
+]
+
+
+@pytest.mark.parametrize("statements", FOREIGN_TABLES)
+def test_a_store_with_other_tables_or_keys_is_refused(path: Path, statements: str) -> None:
+    with Knowledge(path) as knowledge:
+        fill_all(knowledge)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.executescript(statements)
+    for is_writable in (True, False):
+        with pytest.raises(KnowledgeError, match="got other columns or keys in"):
+            Knowledge(path, create=False, writable=is_writable)
+
+
+def test_a_read_only_store_is_read(path: Path, tmp_path: Path) -> None:
+    with Knowledge(path) as knowledge:
+        fill_all(knowledge)
+        before = content(knowledge)
+    path.chmod(0o444)
+    tmp_path.chmod(0o555)
+    try:
+        with without_override():
+            with Knowledge(path, create=False, writable=False) as knowledge:
+                assert content(knowledge) == before
+            with pytest.raises(KnowledgeError, match="expected a file that can be opened and written"):
+                Knowledge(path)
+    finally:
+        tmp_path.chmod(0o755)
+
+
 def test_the_store_tells_its_games_and_its_size(path: Path) -> None:
     with Knowledge(path) as knowledge:
         assert knowledge.games() == []
         empty = knowledge.size
         learner(knowledge)
         knowledge.learner(
-            Rules("dice", rules_hash="d1ce", rulesheet="(role red)"), "red", opponent="x", settings={}, seed=0
+            Rules("dice", rules_hash="d1ce" * 16, rulesheet="(role red)"), "red", opponent="x", settings={}, seed=0
         )
         assert knowledge.games() == [
             ("coins", Rules.rules_hash, Rules.rulesheet),
-            ("dice", "d1ce", "(role red)"),
+            ("dice", "d1ce" * 16, "(role red)"),
         ]
         assert knowledge.size > empty > 0
         files = list(path.parent.glob("knowledge.db*"))

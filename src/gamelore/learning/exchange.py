@@ -92,6 +92,7 @@ from .store.schema import (
     StoredLearner,
     ValueRow,
     packed,
+    unpacked,
 )
 from .td.initial_values import LearnerSettings, Symmetric
 
@@ -228,14 +229,27 @@ def _exported_learner(connection: sqlite3.Connection, learner: StoredLearner) ->
         outcomes=learner.outcomes,
         inherited=INHERITED_VALUES.of(connection, learner.id),
         matches=MATCHES.of(connection, learner.id),
-        afterstates=AFTERSTATES.of(connection, learner.id),
+        afterstates=[
+            AfterstateCells(_indices(facts), q, visits) for facts, q, visits in AFTERSTATES.of(connection, learner.id)
+        ],
         features=FEATURES.of(connection, learner.id),
         features_at=learner.features_at,
         trajectories=[(kept.match, kept.moves, kept.end) for kept in get_trajectories(connection, learner.id)],
         replies=REPLIES.of(connection, learner.id),
-        sequences=SEQUENCES.of(connection, learner.id),
-        pairs=get_pairs(connection, learner.id),
+        sequences=[
+            SequenceCells(role, kind, _indices(moves), _indices(context), *counts)
+            for role, kind, moves, context, *counts in SEQUENCES.of(connection, learner.id)
+        ],
+        pairs=[
+            PairCells(role, _indices(context), tuple((kind, _indices(moves)) for kind, moves in branches), *record)
+            for role, context, branches, *record in get_pairs(connection, learner.id)
+        ],
     )
+
+
+def _indices(cell: bytes) -> Indices:
+    """Return the numbers of facts or moves in a cell of the store as a list for the file."""
+    return list(unpacked(cell))
 
 
 # import
@@ -536,7 +550,7 @@ _UNSOUND = (GameloreError, msgspec.MsgspecError, ValueError, TypeError, struct.e
 
 def _damages(connection: sqlite3.Connection) -> Iterator[str]:
     """Yield the damages that SQLite itself finds."""
-    for (finding,) in connection.execute("PRAGMA quick_check(10)"):
+    for (finding,) in connection.execute("PRAGMA integrity_check(10)"):
         if finding != "ok":
             yield f"the file is damaged: {_in_a_line(finding)}"
     orphans = Counter(table for table, *_ in connection.execute("PRAGMA main.foreign_key_check"))

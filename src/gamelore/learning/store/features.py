@@ -82,6 +82,12 @@ def canonical_text(text: str) -> str:
     return to_text(parse(text))
 
 
+def check_depth(depth: int) -> None:
+    """Raise GameloreError if features cannot have this depth."""
+    if not 0 <= depth <= DEEPEST:
+        raise GameloreError(f"expected a depth from 0 to {DEEPEST}, got {depth}; the depth is a number of plies")
+
+
 def outcomes_of(tree: Tree) -> set[int]:
     """Return all outcomes in the tree."""
     if isinstance(tree, tuple):

@@ -33,6 +33,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import struct
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -47,7 +48,7 @@ import msgspec
 
 from ...errors import GameloreError, KnowledgeError
 from ...gdl.syntax import printable
-from .features import DEEPEST, STANDARD, FeatureValues, Replies, checked_reply, reply_rows
+from .features import STANDARD, FeatureValues, Replies, check_depth, checked_reply, reply_rows
 from .schema import (
     ALL_ROLES,
     INHERITED,
@@ -58,7 +59,6 @@ from .schema import (
     FeatureRow,
     GameRow,
     Index,
-    Indices,
     LearnedRows,
     Line,
     MatchRow,
@@ -85,8 +85,8 @@ M = TypeVar("M")
 F = TypeVar("F")
 FeatureTable: TypeAlias = Mapping[str, tuple[float, int]]
 """Feature values: feature text -> (value in units of reward, visits)."""
-FactTexts: TypeAlias = Callable[[Sequence[int]], tuple[str, ...]]
-"""A function that returns the texts of the facts or moves with these numbers."""
+FactTexts: TypeAlias = Callable[[bytes], tuple[str, ...]]
+"""A function that returns the texts of the facts or moves whose numbers are in a cell."""
 
 
 class Selection(TypedDict, total=False):
@@ -234,9 +234,8 @@ class Knowledge(StoreFile):
         try:
             decoded = {key: from_json(values[key]) for key in ("settings", "sources", "outcomes")}
             learner = msgspec.convert(values | decoded, StoredLearner)
-            if not 0 <= learner.depth <= DEEPEST:
-                raise ValueError(f"the depth {learner.depth}")
-        except (msgspec.MsgspecError, RecursionError, TypeError, ValueError) as error:
+            check_depth(learner.depth)
+        except (GameloreError, msgspec.MsgspecError, RecursionError, TypeError, ValueError) as error:
             raise KnowledgeError(
                 f"{self.path}: expected learner {row[0]} as gamelore stores it, got: {error}; remove it (gamelore "
                 f"knowledge delete {row[0]})"
@@ -413,10 +412,10 @@ class Knowledge(StoreFile):
             query = "SELECT number, text FROM fact WHERE game = ?"
             names = dict(typed(connection.execute(query, [game]), tuple[Index, Line]))
 
-            def texts(numbers: Sequence[int]) -> tuple[str, ...]:
+            def texts(cell: bytes) -> tuple[str, ...]:
                 try:
-                    return tuple(map(names.__getitem__, numbers))
-                except KeyError as error:
+                    return tuple(map(names.__getitem__, unpacked(cell)))
+                except (KeyError, struct.error) as error:
                     raise KnowledgeError(
                         f"{self.path}: expected numbers of facts of {learner.game} in learner {learner.id}, got "
                         f"{error}; gamelore knowledge check tells what is wrong in this store"
@@ -693,12 +692,8 @@ def _where(selection: Selection) -> tuple[str, list[object]]:
 
 
 def typed(rows: Iterable[Any], kind: type[R]) -> list[R]:
-    """Return rows as objects of this type. Raise msgspec.ValidationError for a cell of another type, or out of bounds.
-
-    Cells of facts and moves are converted to lists of numbers.
-    """
-    plain = [[unpacked(cell) if isinstance(cell, bytes) else cell for cell in row] for row in rows]
-    return msgspec.convert(plain, list[kind])  # type: ignore[valid-type]
+    """Return rows as objects of this type. Raise msgspec.ValidationError for a cell that does not fit the type."""
+    return msgspec.convert(list(rows), list[kind], builtin_types=(bytes,))  # type: ignore[valid-type]
 
 
 @dataclass(frozen=True)
@@ -716,7 +711,7 @@ class RowQuery(Generic[R]):
 INHERITED_VALUES = RowQuery("SELECT feature, value, visits FROM inherited WHERE learner = ? ORDER BY feature", ValueRow)
 MATCHES = RowQuery("SELECT reward, length FROM match WHERE learner = ? ORDER BY number", MatchRow)
 AFTERSTATES = RowQuery(
-    "SELECT state, q, visits FROM afterstate WHERE learner = ? ORDER BY state", AfterstateCells[Indices]
+    "SELECT state, q, visits FROM afterstate WHERE learner = ? ORDER BY state", AfterstateCells[bytes]
 )
 FEATURES = RowQuery("SELECT feature, value, visits FROM feature WHERE learner = ? ORDER BY feature", ValueRow)
 REPLIES = RowQuery(
@@ -726,7 +721,7 @@ REPLIES = RowQuery(
 )
 SEQUENCES = RowQuery(
     "SELECT role, kind, moves, context, encounters, several FROM sequence WHERE learner = ? ORDER BY number",
-    SequenceCells[Indices, Indices],
+    SequenceCells[bytes, bytes],
 )
 
 
@@ -737,16 +732,16 @@ def get_trajectories(connection: sqlite3.Connection, learner: int) -> list[Traje
     return typed([(number, match, from_json(moves), end) for number, match, moves, end in rows], Trajectory)
 
 
-def get_pairs(connection: sqlite3.Connection, learner: int) -> list[PairCells[Indices, Indices]]:
+def get_pairs(connection: sqlite3.Connection, learner: int) -> list[PairCells[bytes, bytes]]:
     """Return all pairs of a learner, in the order of their numbers."""
-    branches: dict[int, list[tuple[str, Sequence[int]]]] = defaultdict(list)
+    branches: dict[int, list[tuple[str, bytes]]] = defaultdict(list)
     query = "SELECT pair, kind, moves FROM branch WHERE learner = ? ORDER BY pair, number"
-    for pair, kind, moves in typed(connection.execute(query, [learner]), tuple[int, SequenceKind, Indices]):
+    for pair, kind, moves in typed(connection.execute(query, [learner]), tuple[int, SequenceKind, bytes]):
         branches[pair].append((kind, moves))
     columns = "number, role, context, comments, agreements, tries, successes"
     rows = connection.execute(f"SELECT {columns} FROM pair WHERE learner = ? ORDER BY number", [learner]).fetchall()
     cells = ((role, context, branches[pair], *record) for pair, role, context, *record in rows)
-    return typed(cells, PairCells[Indices, Indices])
+    return typed(cells, PairCells[bytes, bytes])
 
 
 def value_table(rows: Sequence[ValueRow]) -> FeatureTable:

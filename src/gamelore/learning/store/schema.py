@@ -385,7 +385,8 @@ class StoreFile:
         A writer would have its log beside the file.
         """
         uri, log = self.path.absolute().as_uri(), self.path.with_name(f"{self.path.name}-wal")
-        is_sealed = not self._writable and not os.access(self.path.parent, os.W_OK) and not log.exists()
+        can_write = os.access(self.path.parent, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+        is_sealed = not self._writable and not can_write and not log.exists()
         return f"{uri}?immutable=1" if is_sealed else uri
 
     def _prepare(self, connection: sqlite3.Connection) -> None:

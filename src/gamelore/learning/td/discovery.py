@@ -32,7 +32,7 @@ from ...players.kernel import I32, I64, Bool, I16x2, I32x2, kernel
 from ...players.player import Finished
 from ...players.position_graph import PositionGraph, joint_stride
 from ...players.random_streams import extend, mix, stream
-from ..store.features import OPEN, Equivalence, Tree, outcomes_of, to_text
+from ..store.features import OPEN, Equivalence, Tree, check_depth, outcomes_of, to_text
 from .afterstates import Afterstates, grown, own_afterstates, pair_origins, role_number
 
 if TYPE_CHECKING:
@@ -186,8 +186,7 @@ class FeatureSpace:
     """
 
     def __init__(self, graph: PositionGraph, role: int, depth: int = 2, equivalence: Equivalence | None = None) -> None:
-        if depth < 0:
-            raise GameloreError(f"expected a depth of at least 0, got {depth}; the depth is a number of plies")
+        check_depth(depth)
         self.graph = graph
         self.role = role
         self.depth = depth

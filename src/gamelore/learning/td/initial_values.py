@@ -38,7 +38,7 @@ from ...matches.opponents import Opponent, OpponentSettings
 from ...players.kernel import I32, F64x2, I32x2, Int32, inlined, kernel
 from ...players.lookahead import Heuristic, choice_values, lookahead
 from ...solver.best_response import BestResponse
-from ..store.features import DEEPEST, Equivalence, FeatureValues, Replies
+from ..store.features import DEEPEST, Equivalence, FeatureValues, Replies, check_depth
 from .afterstates import Afterstates, grown, pair_origins
 from .deep_features import DeepFeatures
 from .discovery import FIRST_SET, UNKNOWN, FeatureSpace, feature_space
@@ -128,10 +128,7 @@ class LearnerSettings:
         for name in ("alpha", "gamma", "lam", "epsilon"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise GameloreError(f"expected {name} from 0 to 1, got {getattr(self, name)}; correct the settings")
-        if not 0 <= self.depth <= DEEPEST:
-            raise GameloreError(
-                f"expected a depth from 0 to {DEEPEST}, got {self.depth}; the depth is a number of plies"
-            )
+        check_depth(self.depth)
         if not 0 <= self.turns <= DEEPEST or (self.turns and self.kind != "transfer"):
             raise GameloreError(
                 f"expected turns from 0 to {DEEPEST}, and only for the transfer learner, got {self.turns} for "
