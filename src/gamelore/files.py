@@ -1,4 +1,4 @@
-"""Files that are written in one step: if the program ends before, a file with the final name is the old one, or none."""
+"""Files that are written in one step: until then, the final name has the old file, or none."""
 
 from __future__ import annotations
 

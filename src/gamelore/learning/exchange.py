@@ -136,10 +136,10 @@ class _Learner(Struct):
 class _Header(Struct, kw_only=True):
     format: str = ""
     version: Integer = 0
-    gamelore: Line = ""
 
 
 class _Content(_Header, kw_only=True):
+    gamelore: Line = ""
     games: list[_Game]
     learners: list[_Learner]
 

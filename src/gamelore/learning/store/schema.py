@@ -427,7 +427,7 @@ class StoreFile:
             raise KnowledgeError(
                 f"{self.path}: expected knowledge of format {FORMAT} or older, got format {version}, which {reason}"
             )
-        for name, sql in connection.execute("SELECT name, sql FROM sqlite_master"):
+        for (sql,) in connection.execute("SELECT sql FROM sqlite_master"):
             # a trigger or a view could change or invent rows; SQLite goes by `sql`, whatever the column `type` says
             if sql is not None and not sql.upper().startswith(("CREATE TABLE", "CREATE UNIQUE INDEX")):
                 raise KnowledgeError(
@@ -436,9 +436,10 @@ class StoreFile:
                 )
         own = _layout(version)
         if others := own ^ {row for row in connection.execute(_LAYOUT) if row[0] in {name for name, *_ in own}}:
+            table, kind, name, *_ = min(others, key=repr)
             raise KnowledgeError(
-                f"{self.path}: expected the tables of knowledge, got another {' '.join(map(str, min(others, key=repr)[1:3]))} "
-                f"in {min(others, key=repr)[0]}, which no version of gamelore writes; name another file"
+                f"{self.path}: expected the tables of knowledge, got another {kind} {name} in {table}, which no version "
+                "of gamelore writes; name another file"
             )
         return int(version)
 
