@@ -438,8 +438,8 @@ class StoreFile:
         if others := own ^ {row for row in connection.execute(_LAYOUT) if row[0] in {name for name, *_ in own}}:
             table, kind, name, *_ = min(others, key=repr)
             raise KnowledgeError(
-                f"{self.path}: expected the tables of knowledge, got another {kind} {name} in {table}, which no version "
-                "of gamelore writes; name another file"
+                f"{self.path}: expected the tables of knowledge, got another {kind} {name} in {table}, which no "
+                "version of gamelore writes; name another file"
             )
         return int(version)
 
