@@ -32,6 +32,8 @@ def whole_file(path: Path) -> Iterator[Path]:
         yield new
         os.replace(new, target)
     except OSError as error:
+        if error.filename not in (None, str(new)):  # such as a folder that cannot be made
+            raise
         raise OSError(error.errno, error.strerror or str(error), str(path)) from error
     finally:
         with suppress(OSError):  # the folder may be gone, too
