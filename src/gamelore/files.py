@@ -35,7 +35,7 @@ def whole_file(path: Path) -> Iterator[Path]:
             shutil.copymode(target, new)
         os.replace(new, target)
     except OSError as error:
-        if error.errno is None:
+        if error.errno is None or error.filename not in (None, str(new)):  # such as a folder that cannot be made
             raise
         raise OSError(error.errno, error.strerror or str(error), str(path)) from error
     finally:

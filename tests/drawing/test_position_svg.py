@@ -92,4 +92,7 @@ def test_show_draws_into_a_file(tmp_path):
     result = run("show", "connectfour", "--svg", file)
     assert result.stderr == f"wrote the picture {file}\n"
     assert ElementTree.parse(file).getroot().tag == f"{SPACE}svg"
-    assert "expected a file" in run("show", "connectfour", "--svg", tmp_path / "none" / "p.svg", code=1).stderr
+    run("show", "connectfour", "--svg", tmp_path / "new" / "p.svg")
+    assert (tmp_path / "new" / "p.svg").read_bytes() == file.read_bytes()
+    message = run("show", "connectfour", "--svg", file / "p.svg", code=1).stderr
+    assert f"expected a file or folder that can be used, got: [Errno 17] File exists: '{file}'" in message
