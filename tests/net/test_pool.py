@@ -335,14 +335,20 @@ def test_a_new_text_does_not_wait_for_others(runner, workers, monkeypatch) -> No
 
 def test_a_long_look_lets_another_process_start(runner, workers, monkeypatch) -> None:
     async def test() -> None:
-        before = await workers._take_spare()
-        workers._give_back(before)
+        looking_at = await workers._take_spare()
+        workers._give_back(looking_at)
+        looking_at = workers._spare
+        pid = looking_at._transport.get_pid()
         monkeypatch.setattr(pool, "QUICK_LOOK", 0.0)
-        refilled = []
-        refill = workers._refill
-        monkeypatch.setattr(workers, "_refill", lambda: (refill(), refilled.append(workers._spare))[0])
-        await workers._look(COUNTING.format(other="longer"))
-        assert any(spare is not before and spare is not None for spare in refilled)
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            look = asyncio.create_task(workers._look(COUNTING.format(other="longer")))
+            async with asyncio.timeout(60):
+                while workers._spare in (None, looking_at):
+                    await asyncio.sleep(0.01)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        await look
 
     runner.run(test())
 
