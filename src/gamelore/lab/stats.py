@@ -264,6 +264,8 @@ def matches_until(rewards: ArrayLike, level: float = 95.0, trailing: int = 20) -
     The number is inf for a run that never reaches the level.
     """
     values = np.asarray(rewards, np.float64)
+    if values.shape[1] < trailing:
+        return np.full(len(values), np.inf)
     sums = np.cumsum(np.pad(values, ((0, 0), (1, 0))), axis=1)
     reached = sums[:, trailing:] - sums[:, :-trailing] >= level * trailing - 1e-9
     return np.where(reached.any(axis=1), reached.argmax(axis=1) + float(trailing), np.inf)

@@ -16,21 +16,10 @@ from ..errors import ExperimentError
 from ..learning.td.initial_values import LearnerSettings
 from ..matches.opponents import OpponentSettings
 from ..rulesheets import title
-from . import stats
+from . import report, stats
 from .experiment import SeriesSetting, SettingGrid, code_version, run_grid
 from .figures import CurvePlan, ReportPicture, file_name, learning_figure, write_rows
-from .report import (
-    Block,
-    Heading,
-    Pictures,
-    ReportPaths,
-    TableBlock,
-    Text,
-    literal,
-    provenance_table,
-    span,
-    write_report,
-)
+from .report import Block, Heading, Pictures, ReportPaths, TableBlock, Text, provenance_table, span, write_report
 from .results import ResultStore, store_path
 from .stats import Interval
 
@@ -205,7 +194,7 @@ def _picture(plan: TransferPlan, target: str, rewards: Rewards, folder: Path) ->
     source, place = plan.source_place, plan.target_place(target)
     heading = f"{place}, after {source}, against {plan.opponent.kind}"
     runs = f"{plan.runs} runs, {stats.with_intervals(plan.runs, '95 % bands')}"
-    caption = f"{literal(heading)}: cumulative average from match 1, {runs}."
+    caption = f"{report.literal(heading)}: cumulative average from match 1, {runs}."
     figure = CurvePlan(file_name(*f"{source}.to.{place}".split(".")), heading, caption, None, 1, cut + 1, plan.runs)
     return learning_figure(figure, shown, folder, extra)
 
@@ -217,7 +206,7 @@ def _gains_table(gains: Sequence[Gain], matches: int) -> TableBlock:
     for gain in gains:
         for learner, level in gain.levels.items():
             differences = (span(part.get(learner), sign=True) for part in (gain.early, gain.late))
-            rows.append((literal(gain.source), literal(gain.target), learner, span(level), *differences))
+            rows.append((report.literal(gain.source), report.literal(gain.target), learner, span(level), *differences))
     header = ("source", "target", "learner", f"matches {late}-{last}", f"gain, {first}-{cut}", f"gain, {late}-{last}")
     skip = int(len({gain.source for gain in gains}) == 1)
     return TableBlock(header[skip:], [row[skip:] for row in rows], tuple(range(3 - skip, 6 - skip)))
@@ -250,7 +239,7 @@ def _headline(plans: Sequence[TransferPlan], gains: Sequence[Gain]) -> str:
     certainty = stats.with_intervals(plan.runs)
     compared = [gain for gain in gains if "baseline" in gain.late]
     words = [
-        f"{span(gain.late['baseline'], sign=True)} from {literal(gain.source)} to {literal(gain.target)}"
+        f"{span(gain.late['baseline'], sign=True)} from {report.literal(gain.source)} to {report.literal(gain.target)}"
         for gain in compared
     ]
     if len(compared) > 4:
@@ -281,4 +270,4 @@ def _place(game: str, role: int) -> str:
 
 
 def _names(games: Iterator[str]) -> str:
-    return ", ".join(dict.fromkeys(map(literal, games)))
+    return ", ".join(dict.fromkeys(map(report.literal, games)))

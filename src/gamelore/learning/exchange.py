@@ -217,23 +217,17 @@ def _exported_game(connection: sqlite3.Connection, rules_hash: str) -> _Game:
 
 def _exported_learner(connection: sqlite3.Connection, learner: StoredLearner) -> _Learner:
     """Return a learner in the form in which it is exported. Raise one of _UNSOUND if its rows are wrong."""
+    same = ("role", "opponent", "settings", "seed", "created", "sources", "outcomes", "features_at")
     return _Learner(
         game=learner.rules_hash,
-        role=learner.role,
-        opponent=learner.opponent,
-        settings=learner.settings,
-        seed=learner.seed,
         gamelore=learner.version,
-        created=learner.created,
-        sources=learner.sources,
-        outcomes=learner.outcomes,
+        **{key: getattr(learner, key) for key in same},
         inherited=INHERITED_VALUES.of(connection, learner.id),
         matches=MATCHES.of(connection, learner.id),
         afterstates=[
             AfterstateCells(_indices(facts), q, visits) for facts, q, visits in AFTERSTATES.of(connection, learner.id)
         ],
         features=FEATURES.of(connection, learner.id),
-        features_at=learner.features_at,
         trajectories=[(kept.match, kept.moves, kept.end) for kept in get_trajectories(connection, learner.id)],
         replies=REPLIES.of(connection, learner.id),
         sequences=[
