@@ -7,6 +7,7 @@ nothing. `working_on` names the present step, so that the error can name the ste
 
 from __future__ import annotations
 
+import gc
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -145,3 +146,19 @@ def resident_memory() -> int:
         import sys
 
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Pause Python's collector of cyclic garbage in the `with` block, or during a decorated function.
+
+    A rulesheet may have millions of terms, and terms form no cycles. The collector would visit all of them each time
+    their number has grown by a quarter: reading 100,000 rules would take twice the time.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
