@@ -76,7 +76,6 @@ def test_a_part_ends_before_the_whole_and_names_the_limit_of_the_whole(clock: Cl
 def test_memory_is_counted_from_the_beginning_of_the_budget(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     used = 7 * GIB
     monkeypatch.setattr(limits, "resident_memory", lambda: used)
-    monkeypatch.setattr(limits, "LOOKS_AT_MEMORY", 1)
     with within(Limits(memory=2 * GIB)):
         used = 8 * GIB
         clock.now += 1
@@ -95,7 +94,7 @@ def test_the_memory_of_the_process_is_measured() -> None:
 
 def test_limits_of_states_and_parts() -> None:
     limits = Limits(seconds=2, literals=30, memory=400)
-    assert limits.times(3) == Limits(6, 90, 400)
+    assert limits.times(3) == Limits(2, 90, 400)
     assert limits.share(0.5) == Limits(1, 30, 200)
 
 

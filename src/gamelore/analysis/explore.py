@@ -12,6 +12,10 @@ the same result on fast and slow machines. A match that visits one state twice c
 `Watch` records the faults, and the joint moves that lead to them: a role without a legal move in a state that is not
 terminal, a missing or unclear goal, a goal above 100, facts that `base` does not declare, moves that `input` does not
 declare, and states for which the rules have no answer.
+
+Playing ends within its limits of time and memory, whatever the rules. States are queried in parts of BATCH_BYTES, and
+the reasoner looks at the limits while it answers. If a single step takes half of the time, or all of the memory, the
+`Watch` records this as a fault, too.
 """
 
 from __future__ import annotations
@@ -32,6 +36,7 @@ from numpy.typing import NDArray
 from ..errors import GameloreError, GDLSemanticError, GroundingError
 from ..game.engines import Legal, States
 from ..game.game import Game
+from ..gdl.limits import GIB, Limits, check, exceeds, within
 
 MOST_JOINT_BYTES = 4 << 30  # maximum size of the joint moves that are listed at once
 BATCH = 1 << 16  # largest number of successors that are computed in one call
@@ -92,25 +97,42 @@ def joint_moves(game: Game, states: States) -> tuple[NDArray[np.int64], NDArray[
     Raises GameloreError if they need more than MOST_JOINT_BYTES.
     """
     legal = game.legal(states)
-    starts, counts = legal.by_role(game.num_roles)
-    products = legal.num_joint(game.num_roles)
-    most = MOST_JOINT_BYTES // (4 * game.num_roles + 8 * 8)  # an action for each role, and up to eight other numbers
-    if (total := sum(products.tolist())) > most:
+    most = MOST_JOINT_BYTES // _joint_bytes(game.num_roles)
+    if (total := sum(legal.num_joint(game.num_roles).tolist())) > most:
         raise GameloreError(
             f"expected at most {most:,} joint moves in the positions of one depth, got {total:,}; {game.name} is too "
             "large for this depth"
         )
-    parents = np.repeat(np.arange(len(states)), products)
-    number = np.arange(len(parents)) - np.repeat(np.cumsum(products) - products, products)
-    joints = np.empty((len(parents), game.num_roles), np.int32)
-    for role in reversed(range(game.num_roles)):
-        number, choice = np.divmod(number, counts[parents, role])
-        joints[:, role] = legal.actions[starts[parents, role] + choice]
-    return parents, joints
+    none = np.zeros(0, np.int64), np.zeros((0, game.num_roles), np.int32)
+    return next(joint_batches(legal, game.num_roles, max(total, 1)), none)
+
+
+def _joint_bytes(num_roles: int) -> int:
+    """Return the bytes that a joint move needs while it is listed: the actions, and up to eight other numbers."""
+    return 4 * num_roles + 8 * 8
+
+
+def joint_batches(legal: Legal, num_roles: int, most: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32]]]:
+    """Yield every joint move of a batch of states as `joint_moves` returns them, at most so many at once."""
+    starts, counts = legal.by_role(num_roles)
+    ends = np.cumsum(legal.num_joint(num_roles))
+    begins = np.concatenate([np.zeros(1, np.int64), ends])
+    for first in range(0, int(begins[-1]), most):
+        number = np.arange(first, min(first + most, int(begins[-1])))
+        parents = np.searchsorted(ends, number, side="right")
+        number -= begins[parents]
+        joints = np.empty((len(parents), num_roles), np.int32)
+        for role in reversed(range(num_roles)):
+            number, choice = np.divmod(number, counts[parents, role])
+            joints[:, role] = legal.actions[starts[parents, role] + choice]
+        yield parents, joints
 
 
 MAX_GOAL = 100
-NUM_SAMPLES = 16  # number of sample states that are kept for each incident; samples nearest the start are preferred
+NUM_SAMPLES = 16  # number of sample states that are kept for each unclear goal; samples nearest the start are preferred
+MOST_INCIDENTS = 500  # recorded incidents of each kind
+BATCH_BYTES = 32 << 20  # for the arrays of states that are queried together, and of their moves
+ENTRY_BYTES = 40  # for a legal move, or a role, of a state: up to five numbers
 
 Kind: TypeAlias = Literal[
     "no-legal-move",
@@ -183,21 +205,47 @@ class Seen(NamedTuple):
 
 
 class UnplayableError(GameloreError):
-    """Error: the rules have no answer for a state. The watch has recorded this state."""
+    """Error: the rules have no answer for a state, or playing exceeded its limits. The watch has recorded this."""
 
 
 class Watch:
-    """Recorder of the incidents in a game. `end` is the first terminal state that was seen, None before."""
+    """Recorder of the incidents in a game, within the present budget (see `gdl.limits`).
 
-    def __init__(self, game: Game, declared: Declared | None = None) -> None:
+    end: the first terminal state that was seen; None before. left_out: kinds that had more than MOST_INCIDENTS
+        incidents; the others were not recorded.
+    """
+
+    def __init__(self, game: Game, declared: Declared | None = None, effort: Effort | None = None) -> None:
         self.game = game
         self.declared = declared or Declared()
         self.phase: Phase = "walk"
         self.incidents: dict[Key, Incident] = {}
+        self.left_out: set[Kind] = set()
         self.end: Sample | None = None
+        self.effort = effort or Effort()
+        self.batch_bytes = min(BATCH_BYTES, self.effort.memory // 16)
+        self._num_incidents: Counter[Kind] = Counter()
         self._facts: set[str] = set()
         self._bits = np.zeros(game.num_words, np.uint64)
         self._moves: set[int] = set()  # num_roles * action + role
+        num_actions = game.circuit.num_actions if game.circuit else 0
+        self._fixed_bytes = 24 * game.num_words + ENTRY_BYTES * game.num_roles + num_actions // 4
+        self._most_moves = num_actions // 16  # in a state so far, or a guess before
+
+    @property
+    def most_matches(self) -> int:
+        """The largest number of matches of a round, whose states and joint moves need `batch_bytes` each."""
+        steps = min(STEPS, self.effort.max_steps) * (4 * self.game.num_roles + 16)
+        return max(1, min(self.batch_bytes // steps, self.batch_bytes // (32 * self.game.num_words)))
+
+    def parts(self, number: int) -> Iterator[slice]:
+        """Yield slices of a batch of states. Each part needs at most about `batch_bytes`."""
+        start = 0
+        while start < number:
+            lane = self._fixed_bytes + ENTRY_BYTES * self._most_moves
+            stop = min(number, start + max(1, min(AT_ONCE[self.game.engine], self.batch_bytes // lane)))
+            yield slice(start, stop)
+            start = stop
 
     def look(self, states: States, depth: int, path: Path) -> Seen:
         """Query the rules for a batch of states, uint64[batch, num_words], and record all incidents.
@@ -207,10 +255,11 @@ class Watch:
         terminal, goals = self.ask(self.game.evaluate, (states,), path)
         legal = self.ask(self.game.legal, (states,), path)
         _, counts = legal.by_role(self.game.num_roles)
+        self._most_moves = max(self._most_moves, int(np.diff(legal.offsets[:: self.game.num_roles]).max(initial=0)))
         stuck = ~terminal[:, None] & (counts == 0)
-        for role in range(self.game.num_roles):
-            self._note(Key("no-legal-move", role), stuck[:, role], states, depth, path)
-            self._note(Key("unclear-goal", role), terminal & (goals[:, role] < 0), states, depth, path)
+        self._note_roles("no-legal-move", stuck, states, depth, path)
+        self._note_roles("unclear-goal", terminal[:, None] & (goals < 0), states, depth, path)
+        for role in np.flatnonzero((goals > MAX_GOAL).any(axis=0)).tolist():
             for value in np.unique(goals[goals[:, role] > MAX_GOAL, role]).tolist():
                 self._note(Key("goal-out-of-range", role, str(value)), goals[:, role] == value, states, depth, path)
         if self.end is None and terminal.any():
@@ -225,28 +274,60 @@ class Watch:
 
         If a state has no answer, record the first such state and raise UnplayableError.
         """
+        start = time.thread_time()
         try:
             return question(*rows)
         except (GDLSemanticError, GroundingError) as error:
+            if what := exceeds():
+                self._out_of_budget(what, time.thread_time() - start, str(error), rows[0], path)
+                raise UnplayableError(str(error)) from error
             lane = next((lane for lane in range(len(rows[0])) if not _answers(question, rows, lane)), 0)
             kind: Kind = "too-large" if isinstance(error, GroundingError) else "no-perfect-model"
             message = error.message if isinstance(error, GDLSemanticError) else str(error)
-            steps, is_lane = len(path(lane)), np.arange(len(rows[0])) == lane
-            self._note(Key(kind, what=message), is_lane, rows[0], steps, path)
+            self._note_lane(Key(kind, what=message), lane, rows[0], path)
             raise UnplayableError(message) from error
+
+    def _out_of_budget(self, what: str, seconds: float, message: str, states: States, path: Path) -> None:
+        """Record a query that exceeded the budget; not if time was up soon after it began."""
+        limit = self.effort.seconds
+        if what == "time" and limit is not None:
+            if seconds < limit / 2:
+                return
+            message = f"expected a step of play to end within {limit / 2:g} s, half of the time of play, but it did not"
+        self._note_lane(Key("too-large", what=message), 0, states, path)
+
+    def _note_lane(self, key: Key, lane: int, states: States, path: Path) -> None:
+        self._note(key, np.arange(len(states)) == lane, states, len(path(lane)), path)
+
+    def _note_roles(self, kind: Kind, where: NDArray[np.bool_], states: States, depth: int, path: Path) -> None:
+        """Record an incident of the roles and lanes that are given as bool[batch, roles]."""
+        for role in np.flatnonzero(where.any(axis=0)).tolist():
+            self._note(Key(kind, role), where[:, role], states, depth, path)
 
     def _note(self, key: Key, where: NDArray[np.bool_], states: States, depth: int, path: Path) -> None:
         """Count the lanes with an incident, given as bool[batch], and keep some states as samples."""
         lanes = np.flatnonzero(where)
-        if not len(lanes):
+        if not len(lanes) or self._is_left_out(key):
             return
-        incident = self.incidents.setdefault(key, Incident())
+        if key not in self.incidents:
+            self.incidents[key] = Incident()
+            self._num_incidents[key.kind] += 1
+        incident = self.incidents[key]
         incident.counts[self.phase] += len(lanes)
-        for lane in lanes[:NUM_SAMPLES].tolist():
-            if len(incident.samples) == NUM_SAMPLES and incident.samples[-1].depth <= depth:
+        most = NUM_SAMPLES if key.kind == "unclear-goal" else 1
+        for lane in lanes[:most].tolist():
+            if len(incident.samples) == most and incident.samples[-1].depth <= depth:
                 break
             insort(incident.samples, Sample(path(lane), states[lane].copy()), key=lambda sample: sample.depth)
-            del incident.samples[NUM_SAMPLES:]
+            del incident.samples[most:]
+
+    def _is_left_out(self, key: Key) -> bool:
+        """Return whether a new incident is only counted, because there are enough of its kind."""
+        check()
+        if key in self.incidents or self._num_incidents[key.kind] < MOST_INCIDENTS:
+            return False
+        self.left_out.add(key.kind)
+        return True
 
     def _look_at_facts(self, states: States, depth: int, path: Path) -> None:
         if self.declared.base is None:
@@ -254,15 +335,21 @@ class Watch:
         new = set(self._facts_of(states)) - self._facts
         self._facts |= new
         for fact in sorted(new - self.declared.base):
-            self._note(Key("outside-base", what=fact), self.game.holds(states, fact), states, depth, path)
+            key = Key("outside-base", what=fact)
+            if not self._is_left_out(key):
+                self._note(key, self.game.holds(states, fact), states, depth, path)
 
     def _facts_of(self, states: States) -> Iterable[str]:
         """Return the facts that hold in these states. For compiled games, leave out facts from earlier calls."""
         if self.game.engine != "native" or self.game.is_bounded:
-            return (fact for state in np.unique(states, axis=0) for fact in self.game.facts(state))
+            return (fact for state in np.unique(states, axis=0) for fact in self._facts_of_one(state))
         new = np.bitwise_or.reduce(states, axis=0, initial=np.uint64(0)) & ~self._bits
         self._bits |= new
         return self.game.facts(new) if new.any() else ()
+
+    def _facts_of_one(self, state: NDArray[np.uint64]) -> Iterable[str]:
+        check()
+        return self.game.facts(state)
 
     def _look_at_moves(self, legal: Legal, states: States, depth: int, path: Path) -> None:
         if self.declared.inputs is None:
@@ -270,14 +357,15 @@ class Watch:
         lanes_and_roles = np.repeat(np.arange(len(legal.offsets) - 1), np.diff(legal.offsets))
         lanes, roles = np.divmod(lanes_and_roles, self.game.num_roles)
         keys = self.game.num_roles * legal.actions.astype(np.int64) + roles
-        new = set(np.flatnonzero(np.bincount(keys)).tolist()) - self._moves
+        new = set(np.unique(keys).tolist()) - self._moves
         self._moves |= new
         for key in sorted(new):
+            check()
             action, role = divmod(key, self.game.num_roles)
-            move = self.game.move_text(role, action)
-            if move not in self.declared.inputs[role]:
+            incident = Key("outside-input", role, self.game.move_text(role, action))
+            if incident.what not in self.declared.inputs[role] and not self._is_left_out(incident):
                 where = np.isin(np.arange(len(states)), lanes[keys == key])
-                self._note(Key("outside-input", role, move), where, states, depth, path)
+                self._note(incident, where, states, depth, path)
 
 
 def _answers(question: Callable[..., Any], rows: tuple[NDArray[Any], ...], lane: int) -> bool:
@@ -306,16 +394,18 @@ class Endless:
 class Walk:
     """A breadth-first walk. States are numbered in the order of discovery; the first state has number 0.
 
-    num_seen: the number of states that were queried. max_states: the walk stops when it knows more states than this.
-    at_once: the number of states that are queried together.
+    num_seen: the number of states that were queried. max_states: the walk stops when it knows more states than this,
+        or when the states need an eighth of the memory.
     """
 
-    def __init__(self, watch: Watch, max_states: int, at_once: int) -> None:
+    def __init__(self, watch: Watch, max_states: int) -> None:
         self.watch, self.game = watch, watch.game
-        self.max_states, self.at_once = max_states, at_once
+        self._row_bytes, num_roles = 8 * self.game.num_words, self.game.num_roles
+        self.max_states = min(max_states, watch.effort.memory // 8 // (self._row_bytes + JOINT_BYTES * num_roles + 400))
+        self._joints_at_once = max(1, watch.batch_bytes // (4 * self._row_bytes + _joint_bytes(num_roles)))
         self.complete = False
         self.num_seen = self.num_terminal = self.num_joints = 0
-        self._rows: list[NDArray[np.uint64]] = []
+        self._rows: list[bytes] = []
         self._numbers: dict[bytes, int] = {}
         self._parents: list[int] = []
         self._joints: list[tuple[int, ...]] = []
@@ -323,12 +413,11 @@ class Walk:
 
     def run(self, deadline: float) -> None:
         """Walk until all states are visited, too many states are known, or `deadline` (time.monotonic) has passed."""
-        self._number(self.game.initial, -1, ())
+        self._number(self.game.initial.tobytes(), -1, ())
         layer, depth = range(1), 0
         while layer:
-            for start in layer[:: self.at_once]:
-                part = range(start, min(start + self.at_once, layer.stop))
-                if time.monotonic() > deadline or not self._expand(part, depth):
+            for part in self.watch.parts(len(layer)):
+                if time.monotonic() > deadline or not self._expand(layer[part], depth):
                     return
             layer, depth = range(layer.stop, len(self._rows)), depth + 1
         self.complete = True
@@ -341,9 +430,15 @@ class Walk:
             number = self._parents[number]
         return joints[::-1]
 
-    def _number(self, row: NDArray[np.uint64], parent: int, joint: tuple[int, ...]) -> int:
+    def _states(self, numbers: Iterable[int]) -> States:
+        """Return the states with these numbers."""
+        row = b"".join(self._rows[number] for number in numbers)
+        return np.frombuffer(row, np.uint64).reshape(-1, self.game.num_words)
+
+    def _number(self, row: bytes, parent: int, joint: tuple[int, ...]) -> int:
         """Return the number of a state. A new state gets the next free number."""
-        number = self._numbers.setdefault(row.tobytes(), len(self._rows))
+        check()
+        number = self._numbers.setdefault(row, len(self._rows))
         if number == len(self._rows):
             self._rows.append(row)
             self._parents.append(parent)
@@ -352,17 +447,18 @@ class Walk:
 
     def _expand(self, part: range, depth: int) -> bool:
         """Query states and number their successors; return False if there are too many states or joint moves."""
-        states = np.array([self._rows[number] for number in part])
+        states = self._states(part)
         seen = self.watch.look(states, depth, lambda lane: self.path(part[lane]))
         self.num_seen += len(part)
         self.num_terminal += int(seen.terminal.sum())
         self.num_joints += sum(seen.legal.num_joint(self.game.num_roles).tolist())
         if self.num_joints > JOINTS_PER_STATE * self.max_states:
             return False
-        parents, joints = joint_moves(self.game, states)
-        if len(parents):
+        for parents, joints in joint_batches(seen.legal, self.game.num_roles, self._joints_at_once):
             self._follow(states[parents], joints, parents + part.start)
-        return len(self._rows) <= self.max_states
+            if len(self._rows) > self.max_states:
+                return False
+        return True
 
     def _follow(self, states: NDArray[np.uint64], joints: NDArray[np.int32], parents: NDArray[np.int64]) -> None:
         """Number the successors of states and record the edges. Row i of the three arrays is about one joint move."""
@@ -375,7 +471,7 @@ class Walk:
         numbers = np.zeros(len(rows), np.int64)
         for row in np.argsort(first).tolist():
             lane = int(first[row])
-            numbers[row] = self._number(rows[row], int(parents[lane]), tuple(joints[lane].tolist()))
+            numbers[row] = self._number(rows[row].tobytes(), int(parents[lane]), tuple(joints[lane].tolist()))
         self._edges.append(np.unique(np.stack([parents, numbers[which.ravel()]]), axis=1))
 
     def longest(self) -> int | Endless:
@@ -391,11 +487,16 @@ class Walk:
         """Return joint moves that lead along a path, given as the numbers of its states."""
         joints = []
         for here, there in pairwise(numbers):
-            parents, choices = joint_moves(self.game, self._rows[here][None])
-            following = self.game.next(self._rows[here][None][parents], choices)
-            lane = int((following == self._rows[there]).all(axis=1).argmax())
-            joints.append(tuple(choices[lane].tolist()))
+            state, target = self._states([here]), self._states([there])
+            batches = joint_batches(self.game.legal(state), self.game.num_roles, self._joints_at_once)
+            joints.append(next(filter(None, (self._leading(state, choices, target) for _, choices in batches))))
         return joints
+
+    def _leading(self, state: States, choices: NDArray[np.int32], target: States) -> tuple[int, ...] | None:
+        """Return the first of these joint moves that leads from a state to another one; None if none does."""
+        following = self.game.next(np.repeat(state, len(choices), axis=0), choices)
+        lanes = np.flatnonzero((following == target).all(axis=1))
+        return tuple(choices[lanes[0]].tolist()) if len(lanes) else None
 
 
 def _loop(edges: NDArray[np.int64], num_states: int) -> list[int]:
@@ -424,16 +525,18 @@ def _loop(edges: NDArray[np.int64], num_states: int) -> list[int]:
 
 
 def _longest(edges: NDArray[np.int64], num_states: int) -> int:
-    """Return the length of a longest path in an acyclic graph, by relaxing all edges until no length changes."""
-    steps = np.zeros(num_states, np.int64)
-    while True:
-        more = steps.copy()
-        np.maximum.at(more, edges[1], steps[edges[0]] + 1)
-        if (more == steps).all():
-            return int(steps.max())
-        steps = more
+    """Return the length of a longest path in an acyclic graph."""
+    import rustworkx
+
+    graph: rustworkx.PyDiGraph[None, None] = rustworkx.PyDiGraph()
+    graph.add_nodes_from([None] * num_states)
+    graph.add_edges_from_no_data(list(zip(*edges.tolist(), strict=True)))
+    return int(rustworkx.dag_longest_path_length(graph))
 
 
+A_STEP = "a step of play to end"  # the task of the budget
+JOINT_BYTES = 40  # for the action of a role in a joint move that a walk keeps
+STEPS = 1000  # of a match: a round has memory for the joint moves of so many
 AT_ONCE = {"native": 512, "reasoner": 16}  # largest number of states that a walk queries together, or of lanes
 WALKED = {"native": 10_000, "reasoner": 300}  # default of `max_states`; the reasoner takes at least 1 ms for each state
 MATCHES_AFTER_WALK = 1023  # default number of matches after a complete walk, which serve only the statistics
@@ -445,7 +548,8 @@ class Effort:
 
     Playing stops when the first limit is reached. max_steps: a match is cut after this number of steps. (Matches of the
     public rulesheets end after at most 200 steps, so the default 1000 cuts only endless matches.) max_states: the walk
-    stops when it knows more states than this; 0 means no walk, and None means the default in WALKED.
+    stops when it knows more states than this; 0 means no walk, and None means the default in WALKED. memory: bytes by
+    which the memory of the process may grow.
     """
 
     seconds: float | None = 5.0
@@ -453,6 +557,7 @@ class Effort:
     max_steps: int = 1000
     max_states: int | None = None
     seed: int = 0
+    memory: int = 4 * GIB
 
 
 @dataclass(slots=True)
@@ -477,10 +582,14 @@ class MatchCounts:
         """Return the mean of `lengths`; None if it is empty."""
         return float(np.mean(self.lengths)) if self.lengths else None
 
-    def mean_goal(self, role: int) -> float | None:
-        """Return the mean goal of a role over the matches that gave it a goal; None if there are no such matches."""
-        values = [goals[role] for goals in self.goals if goals[role] >= 0]
-        return float(np.mean(values)) if values else None
+    def mean_goals(self, num_roles: int) -> list[float | None]:
+        """Return the mean goal of each role over the matches that gave it a goal; None if there are no such matches."""
+        goals = np.array(self.goals, np.int16).reshape(-1, num_roles)
+        has_goal = goals >= 0
+        sums, numbers = np.where(has_goal, goals, 0).sum(axis=0), has_goal.sum(axis=0)
+        return [
+            total / number if number else None for total, number in zip(sums.tolist(), numbers.tolist(), strict=True)
+        ]
 
 
 @dataclass(slots=True)
@@ -489,7 +598,7 @@ class Tryout:
 
     num_states, num_terminal: the number of states, and of terminal states, that the walk visited; if the walk is
     `complete`, it visited all reachable states. longest: the number of steps of the longest possible match; None if it
-    is unknown or unlimited.
+    is unknown or unlimited. cut: the limit that ended play in the middle of a step, as text; "" if none did.
     """
 
     effort: Effort
@@ -501,6 +610,7 @@ class Tryout:
     longest: int | None = None
     endless: Endless | None = None
     interrupted: bool = False
+    cut: str = ""
     seconds: float = 0.0
 
     def found_endless(self, endless: Endless) -> None:
@@ -517,23 +627,26 @@ def try_out(game: Game, effort: Effort, declared: Declared | None = None) -> Try
 
     After an interrupt (Ctrl-C), or at a state for which the rules have no answer, return the results so far.
     """
-    result = Tryout(effort, Watch(game, declared))
+    result = Tryout(effort, Watch(game, declared, effort))
     start = time.monotonic()
     seconds = inf if effort.seconds is None else effort.seconds
-    try:
-        _walk(result, start + seconds / 2)
-        _play(result, start + seconds)
-    except KeyboardInterrupt:
-        result.interrupted = True
-    except UnplayableError:
-        pass
+    with within(Limits(seconds, memory=effort.memory), A_STEP):
+        try:
+            _walk(result, start + seconds / 2)
+            _play(result, start + seconds)
+        except KeyboardInterrupt:
+            result.interrupted = True
+        except UnplayableError:
+            pass
+        except GroundingError as error:
+            result.cut = str(error) if exceeds() == "memory" else ""
     result.seconds = time.monotonic() - start
     return result
 
 
 def _walk(result: Tryout, deadline: float) -> None:
     engine, max_states = result.watch.game.engine, result.effort.max_states
-    walk = Walk(result.watch, WALKED[engine] if max_states is None else max_states, AT_ONCE[engine])
+    walk = Walk(result.watch, WALKED[engine] if max_states is None else max_states)
     try:
         walk.run(deadline)
     finally:
@@ -548,9 +661,9 @@ def _walk(result: Tryout, deadline: float) -> None:
 
 def _play(result: Tryout, deadline: float) -> None:
     """Play random matches. If the walk visited all states, do not record incidents again."""
-    watch = Watch(result.watch.game) if result.complete else result.watch
+    watch = Watch(result.watch.game, effort=result.effort) if result.complete else result.watch
     watch.phase = "matches"
-    for number, size in enumerate(_sizes(result, result.effort.matches)):
+    for number, size in enumerate(_sizes(result, watch, result.effort.matches)):
         if time.monotonic() > deadline:
             break
         matches = Round(watch, size, result.effort, number, result.tally)
@@ -560,12 +673,12 @@ def _play(result: Tryout, deadline: float) -> None:
                 result.found_endless(endless)
 
 
-def _sizes(result: Tryout, wanted: int | None) -> Iterator[int]:
+def _sizes(result: Tryout, watch: Watch, wanted: int | None) -> Iterator[int]:
     """Yield the number of matches of each round; `wanted` is the number of all matches, None for no limit."""
     if wanted is None and result.complete:
         wanted = MATCHES_AFTER_WALK
     for number in count():
-        size = min(1 << number, AT_ONCE[result.watch.game.engine])
+        size = min(1 << number, AT_ONCE[result.watch.game.engine], watch.most_matches)
         if wanted is not None:
             size = min(size, wanted - result.tally.num_matches)
         if size <= 0:
@@ -602,11 +715,32 @@ class Round:
 
     def _step(self) -> bool:
         """Play one joint move in every unfinished match; return False if no match is left."""
-        depth = len(self._history)
-        seen = self.watch.look(self._states, depth, self._path)
+        depth, num_lanes = len(self._history), len(self._states)
         keys = np.full(self.size, depth, np.uint64)  # a finished match gets a different key in every step
         keys[self._matches] = self.game.state_keys(self._states)
         self._keys.append(keys)
+        going, joints = np.zeros(num_lanes, np.bool_), np.zeros((num_lanes, self.game.num_roles), np.int32)
+        draws = self._rng.random((num_lanes, self.game.num_roles))
+        for part in self.watch.parts(num_lanes):
+            going[part], joints[part] = self._look(part, depth, draws[part])
+        self._matches, self._states = self._matches[going], self._states[going]
+        if depth == self.max_steps:
+            self._num_cut = len(self._matches)
+            self.tally.num_cut += self._num_cut
+            return False
+        if len(self._matches):
+            joints = joints[going]
+            self._history.append((self._matches, joints))
+            self._states = self.watch.ask(self.game.next, (self._states, joints), self._path)
+            self.tally.num_steps += len(joints)
+        return len(self._matches) > 0
+
+    def _look(self, part: slice, depth: int, draws: NDArray[np.float64]) -> tuple[NDArray[np.bool_], NDArray[np.int32]]:
+        """Query some of the states. Return whether the match of each state goes on, and with which joint move.
+
+        draws: float64[states, roles], at least 0 and below 1.
+        """
+        seen = self.watch.look(self._states[part], depth, lambda lane: self._path(part.start + lane))
         going = ~(seen.terminal | seen.stuck)
         num_ended = int(seen.terminal.sum())
         self.tally.num_ended += num_ended
@@ -614,18 +748,9 @@ class Round:
         self._lengths += [depth] * num_ended
         self._goals += list(seen.goals[seen.terminal])
         starts, counts = seen.legal.by_role(self.game.num_roles)
-        drawn = starts + (self._rng.random(counts.shape) * counts).astype(np.int64)
-        self._matches, self._states = self._matches[going], self._states[going]
-        if depth == self.max_steps:
-            self._num_cut = len(self._matches)
-            self.tally.num_cut += self._num_cut
-            return False
-        if len(self._matches):
-            joints = seen.legal.actions[drawn[going]]
-            self._history.append((self._matches, joints))
-            self._states = self.watch.ask(self.game.next, (self._states, joints), self._path)
-            self.tally.num_steps += len(joints)
-        return len(self._matches) > 0
+        joints = np.zeros(draws.shape, np.int32)
+        joints[going] = seen.legal.actions[(starts + (draws * counts).astype(np.int64))[going]]
+        return going, joints
 
     def _path(self, lane: int) -> Joints:
         return self._path_of(int(self._matches[lane]))

@@ -11,32 +11,41 @@ Findings of play:
     error    outside-input      a move is legal that `input` does not declare; only if the sheet has `input`
     error    no-perfect-model   a relation depends on its own negation in some state
     error    unplayable         the sheet cannot be loaded on the requested engine
+    error    too-large          the text cannot be checked within the limits
     warning  no-end             a match can go on forever, or it did not end within the largest number of steps
-    warning  too-large          a query about some state exceeds the limits
+    warning  too-large          a step of play exceeds the limits
 
 An error leaves players or a referee without an answer, or misleads a system that trusts the declarations. An endless
 match is only a warning: it causes neither of these problems, and some public puzzles have endless matches.
+
+The check of the text and loading share one budget of time and memory. Play has its own time (`Effort.seconds`), and
+shares the memory. Questions about `base`, `input`, roles and goals have little time of their own, see `_questions`. So
+the whole check ends soon after the sum of the two limits of time, whatever the sheet. The report says what was cut.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import GameloreError, GDLError, GDLSemanticError, GroundingError
 from ..game.compile import rulesheet_findings
 from ..game.game import EngineName, Game, make
-from ..gdl.limits import Limits
-from ..gdl.lint import REFUSED, Finding, Moves, Severity, placed
+from ..gdl.limits import Limits, check, exceeds, resident_memory, within
+from ..gdl.lint import MEND_FIRST, MORE, MOST_FINDINGS, REFUSED, Finding, Moves, Severity, placed
 from ..gdl.syntax import Function, Location, Rule, Rulesheet, Term, Variable, parse, parse_term, variables_of
 from ..ground import clingo
 from .explore import Declared, Effort, Incident, Joints, Kind, Sample, Tryout, try_out
 
 NOT_PLAYED = REFUSED | {"syntax", "no-perfect-model"}  # kinds of errors after which a sheet is not played
-QUESTION_LIMITS = Limits(seconds=5.0)  # limits of each extra query: for `base` and `input`, or for the goals of a state
+FOR_QUESTIONS = 5.0  # seconds, at most, for the extra queries before play, and again after play
+OF_THE_LIMITS = 1 / 8  # part, at most, of the limits of time for these queries
+BEFORE_PLAY = 1 / 2  # part of the budget of loading for the check of the text, if the sheet is also played
 
 
 class Size(NamedTuple):
@@ -87,7 +96,8 @@ class PlayReport:
 class CheckedSheet:
     """A checked rulesheet: its findings, and the report of play or the reason why the sheet was not played.
 
-    game: the name of the game with the chosen options. interrupted: whether Ctrl-C ended the check.
+    game: the name of the game with the chosen options. interrupted: whether Ctrl-C ended the check. make_seconds: see
+    PlayReport.
     """
 
     path: Path
@@ -96,6 +106,11 @@ class CheckedSheet:
     report: PlayReport | None = None
     not_played: str = ""
     interrupted: bool = False
+    make_seconds: float = 0.0
+
+    def add(self, findings: Iterable[Finding]) -> None:
+        """Add findings in the order of the text."""
+        self.findings = sorted([*self.findings, *findings], key=lambda finding: (finding.line, finding.column))
 
     @property
     def title(self) -> str:
@@ -118,41 +133,65 @@ def check_sheet(
     Ctrl-C ends the check, and keeps the findings until then.
     """
     checked = CheckedSheet(path, name)
+    limits, memory = limits or Limits(), resident_memory()
     try:
-        checked.findings = rulesheet_findings(text, path, limits)
-        if effort is None:
-            return checked
-        if NOT_PLAYED.isdisjoint(finding.code for finding in checked.findings if finding.severity == "error"):
-            _play(checked, text, effort, engine, limits)
-        else:
-            checked.not_played = "it has errors that must be corrected first"
+        with within(limits):
+            game = _loaded(checked, text, engine, limits, effort is not None)
+        if game is not None and effort is not None:
+            checked.report = _played(game, effort, limits, memory, checked.make_seconds)
+            checked.add(checked.report.findings)
+            checked.interrupted = checked.report.interrupted
     except KeyboardInterrupt:
         checked.interrupted, checked.not_played = True, "the check was interrupted"
     return checked
 
 
-def _play(checked: CheckedSheet, text: str, effort: Effort, engine: EngineName, limits: Limits | None) -> None:
-    """Play a rulesheet; add the report and its findings to `checked`."""
+def _loaded(checked: CheckedSheet, text: str, engine: EngineName, limits: Limits, is_played: bool) -> Game | None:
+    """Add the findings in the text to `checked`, and load the game. Return None if it is not to be played."""
     try:
-        checked.report = play_check(parse(text, checked.path), checked.game, effort, engine, limits)
-        findings, checked.interrupted = checked.report.findings, checked.report.interrupted
+        checked.add(rulesheet_findings(text, checked.path, limits.share(BEFORE_PLAY) if is_played else limits))
+    except GroundingError as error:
+        message, _, remedy = str(error).partition(". Remedy: ")
+        checked.add([Finding("error", "too-large", message, checked.path, 1, 1, "", remedy)])
+        checked.not_played = "its text cannot be checked within the limits"
+        return None
+    if not is_played:
+        return None
+    if not NOT_PLAYED.isdisjoint(finding.code for finding in checked.findings if finding.severity == "error"):
+        checked.not_played = "it has errors that must be corrected first"
+        return None
+    start = time.monotonic()
+    try:
+        game = make(parse(text, checked.path), checked.game, engine, limits)
     except GameloreError as error:
-        findings, checked.not_played = [unplayable(error, checked.path)], "it cannot be loaded"
-    checked.findings = sorted([*checked.findings, *findings], key=lambda finding: (finding.line, finding.column))
+        checked.add([unplayable(error, checked.path)])
+        checked.not_played = "it cannot be loaded"
+        return None
+    checked.make_seconds = time.monotonic() - start
+    return game
 
 
 def play_check(
     sheet: Rulesheet, name: str, effort: Effort, engine: EngineName = "auto", limits: Limits | None = None
 ) -> PlayReport:
-    """Play a rulesheet and return a report. If the sheet cannot be loaded, raise the error of `make`."""
-    start = time.monotonic()
+    """Load and play a rulesheet and return a report. If the sheet cannot be loaded, raise the error of `make`."""
+    limits, memory, start = limits or Limits(), resident_memory(), time.monotonic()
     game = make(sheet, name, engine, limits)
-    make_seconds = time.monotonic() - start
+    return _played(game, effort, limits, memory, time.monotonic() - start)
+
+
+def _played(game: Game, effort: Effort, limits: Limits, memory: int, make_seconds: float) -> PlayReport:
+    """Play a game and return a report. `memory`: the memory of the process before the game was loaded, in bytes."""
     remarks: list[str] = []
-    tryout = try_out(game, effort, _declared(game, remarks))
+    ceiling = max(memory + limits.memory, resident_memory() + limits.memory // 2)
+    with _questions(effort, limits, ceiling):
+        declared = _declared(game, remarks)
+    tryout = try_out(game, replace(effort, memory=ceiling - resident_memory()), declared)
+    with _questions(effort, limits, ceiling):
+        findings = sorted(_Findings(game, tryout, remarks).all(), key=lambda finding: (finding.line, finding.column))
     circuit, tally = game.circuit, tryout.tally
     return PlayReport(
-        findings=sorted(_Findings(game, tryout, remarks).all(), key=lambda finding: (finding.line, finding.column)),
+        findings=findings,
         engine=game.engine,
         reason=game.engine_reason,
         size=Size(circuit.num_facts, circuit.num_actions, circuit.num_gates) if circuit else None,
@@ -167,10 +206,19 @@ def play_check(
         num_stuck=tally.num_stuck,
         num_cut=tally.num_cut,
         mean_length=tally.mean_length(),
-        mean_goals={name: tally.mean_goal(role) for role, name in enumerate(game.roles)},
+        mean_goals=dict(zip(game.roles, tally.mean_goals(game.num_roles), strict=True)),
         remarks=remarks,
         interrupted=tryout.interrupted,
     )
+
+
+@contextmanager
+def _questions(effort: Effort, limits: Limits, ceiling: int) -> Iterator[None]:
+    """Open the budget of the extra queries before or after play. `ceiling`: largest memory of the process, in bytes."""
+    seconds = OF_THE_LIMITS * (limits.seconds + (limits.seconds if effort.seconds is None else effort.seconds))
+    memory = max(ceiling - resident_memory(), limits.memory // 16)
+    with within(Limits(min(FOR_QUESTIONS, seconds), memory=memory), "the questions about states to be answered"):
+        yield
 
 
 def unplayable(error: GameloreError, path: Path | None) -> Finding:
@@ -187,15 +235,18 @@ def _declared(game: Game, remarks: list[str]) -> Declared:
     heads = {rule.head.name for rule in game.rulesheet.rules}
     words = [word for word in ("base", "input") if word in heads]
     try:
-        sentences = clingo.state_sentences(game.rulesheet, words, limits=QUESTION_LIMITS)
+        sentences = clingo.state_sentences(game.rulesheet, words)
     except (GroundingError, GDLSemanticError) as error:
         remarks.append(f"facts and moves were not compared with {' and '.join(words)}: {error}")
         return Declared()
     base = frozenset(fact for (fact,) in sentences["base"]) if "base" in words else None
     if "input" not in words:
         return Declared(base)
-    inputs = sentences["input"]
-    return Declared(base, tuple(frozenset(move for who, move in inputs if who == role) for role in game.roles))
+    inputs: dict[str, set[str]] = {role: set() for role in game.roles}
+    for role, move in sentences["input"]:
+        if role in inputs:
+            inputs[role].add(move)
+    return Declared(base, tuple(map(frozenset, inputs.values())))
 
 
 class _Findings:
@@ -203,9 +254,22 @@ class _Findings:
 
     def __init__(self, game: Game, tryout: Tryout, remarks: list[str]) -> None:
         self.game, self.sheet, self.tryout, self.remarks = game, game.rulesheet, tryout, remarks
+        self.by_role: dict[tuple[Kind, int], list[tuple[str, Incident]]] = {}
+        for key, incident in tryout.watch.incidents.items():
+            self.by_role.setdefault((key.kind, key.role), []).append((key.what, incident))
 
     def all(self) -> Iterator[Finding]:
-        """Yield all findings, grouped by kind."""
+        """Yield the findings, at most MOST_FINDINGS of each kind, and then one that tells that there are more."""
+        numbers: Counter[str] = Counter()
+        for finding in self._each():
+            numbers[finding.code] += 1
+            if numbers[finding.code] <= MOST_FINDINGS:
+                yield finding
+            elif numbers[finding.code] == MOST_FINDINGS + 1:
+                place = finding.line, finding.column
+                yield Finding(finding.severity, finding.code, MORE, self.sheet.path, *place, "", MEND_FIRST)
+
+    def _each(self) -> Iterator[Finding]:
         for role, name in enumerate(self.game.roles):
             yield from self._no_legal_move(role, name)
             yield from self._unclear_goals(role, name)
@@ -224,15 +288,20 @@ class _Findings:
         place = rule.location if rule else Location(1, 1)
         return Finding(severity, code, message, self.sheet.path, *place, str(rule or ""), remedy, self._moves(joints))
 
-    def _moves(self, joints: Joints) -> Moves:
-        text = self.game.move_text
-        return tuple(tuple(text(role, action) for role, action in enumerate(joint)) for joint in joints)
+    def _moves(self, joints: Joints) -> Moves | None:
+        """Return joint moves as text. If this takes too long, as with thousands of roles, return None."""
+        try:
+            return tuple(map(self._joint, joints))
+        except GroundingError:
+            return None
+
+    def _joint(self, joint: Sequence[int]) -> tuple[str, ...]:
+        check()
+        return tuple(self.game.move_text(role, action) for role, action in enumerate(joint))
 
     def _incidents(self, kind: Kind, role: int = -1) -> list[tuple[str, Incident]]:
         """Return (subject, incident) for each incident of a kind and role; incidents nearest the start come first."""
-        incidents = self.tryout.watch.incidents.items()
-        chosen = [(key.what, incident) for key, incident in incidents if (key.kind, key.role) == (kind, role)]
-        return sorted(chosen, key=lambda entry: entry[1].samples[0].depth)
+        return sorted(self.by_role.get((kind, role), ()), key=lambda entry: entry[1].samples[0].depth)
 
     def _often(self, incident: Incident, what: str, num_walked: int, num_matches: int) -> str:
         """Return a text that says in how many states of the walk and in how many matches the incident occurred."""
@@ -255,14 +324,13 @@ class _Findings:
 
     def _unclear_goals(self, role: int, name: str) -> Iterator[Finding]:
         """Yield one finding for each fault in the goals of the samples: no goal, several goals, or not a number."""
-        deadline = time.monotonic() + QUESTION_LIMITS.seconds
         for _, incident in self._incidents("unclear-goal", role):
             often = self._often(incident, "terminal states", self.tryout.num_terminal, self.tryout.tally.num_ended)
             findings: dict[str, Finding] = {}
             for sample in incident.samples:
                 for finding in self._unclear_goal(name, sample, often):
                     findings.setdefault(finding.code, finding)
-                if time.monotonic() > deadline:
+                if exceeds():
                     break
             yield from findings.values()
 
@@ -300,7 +368,7 @@ class _Findings:
             first = incident.samples[0]
             maker = self._rule("legal" if roles else "next" if first.depth else "init", *roles, text)
             subject = f"the legal move {text} of {roles[0]}" if roles else f"the fact {text}"
-            message = f"{subject} is not in '{word}'{_others(incidents, name)}"
+            message = f"{subject} is not in '{word}'{_others(incidents, name, kind in self.tryout.watch.left_out)}"
             remedy = f"add ({' '.join((word, *roles, text))}), or correct {_lines([maker])}"
             yield self._finding("error", kind, message, remedy, self._rule(word, *roles, text), first.joints)
 
@@ -349,11 +417,14 @@ class _Findings:
             message, _, remedy = text.partition(". Remedy: ")
             remedy = remedy or "limit the terms that a recursive rule builds, or raise the limits"
             yield self._finding("warning", "too-large", message, remedy, None, incident.samples[0].joints)
+        if self.tryout.cut:
+            message, _, remedy = self.tryout.cut.partition(". Remedy: ")
+            yield Finding("warning", "too-large", message, self.sheet.path, 1, 1, "", remedy)
 
     def _ask(self, words: Sequence[str], sample: Sample) -> clingo.Sentences | None:
         """Return the sentences of these relations that hold in a state. At the limits, add a remark and return None."""
         try:
-            return clingo.state_sentences(self.sheet, words, self.game.facts(sample.state), QUESTION_LIMITS)
+            return clingo.state_sentences(self.sheet, words, self.game.facts(sample.state))
         except (GroundingError, GDLSemanticError) as error:
             self.remarks.append(f"{' and '.join(words)} could not be computed in a state: {error}")
             return None
@@ -397,10 +468,14 @@ def _by_name(incidents: Sequence[tuple[str, Incident]]) -> dict[str, list[tuple[
     return groups
 
 
-def _others(incidents: Sequence[object], name: str) -> str:
-    """Return a text with the number of further incidents with this name; empty if there are none."""
+def _others(incidents: Sequence[object], name: str, are_more: bool) -> str:
+    """Return a text with the number of further incidents with this name; empty if there are none.
+
+    are_more: whether not all incidents were recorded.
+    """
     number = len(incidents) - 1
-    others = "the same is true of one more" if number == 1 else f"the same is true of {number} more"
+    least = "at least " if are_more else ""
+    others = "the same is true of one more" if number == 1 else f"the same is true of {least}{number} more"
     return f", and {others} with the name '{name}'" if number else ""
 
 

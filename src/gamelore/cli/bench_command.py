@@ -17,7 +17,9 @@ from typer import Argument, Option
 
 from ..errors import GameloreError
 from ..game.game import Game
+from ..gdl.limits import Limits
 from ..rulesheets import title
+from . import console
 from .console import FAILED, INTERRUPTED, Engine, Json, Seed, command, emit, rulesheet_path, say, status, usage
 
 SIDE_BY_SIDE = 512  # matches that the native engine plays at once; fewer matches take as much time
@@ -130,7 +132,7 @@ def _timed(game: Game, n: int, seconds: float, seed: int, compile_s: float = 0.0
     return PlayoutSpeed(num_playouts, num_steps, cpu_s, wall_s, compile_s)
 
 
-@command(app, "bench", "bench tictactoe connectfour", "bench games/*.kif --seconds 5 --json")
+@command(app, "bench", "bench tictactoe connectfour", "bench games/*.kif --seconds 5 --json", loads="games")
 def bench(
     games: Annotated[list[str], Argument(metavar="GAME", help="Shipped games or paths of rulesheets.")],
     seconds: Annotated[float, Option(min=0.01, help="CPU time in seconds for the playouts of each game.")] = 2.0,
@@ -146,6 +148,8 @@ def bench(
     A step is one joint move. In a playout all moves are uniformly random. 'steps' is the mean number of steps in a
     playout. 'start' is the time to read the rulesheet and find the first legal moves with an empty cache; 'cached' is
     this time with a filled cache. 'compile' is the time of the first playout, and 'peak' is the highest memory use.
+
+    A game is loaded twice, within the limits each time; the playouts stay within the same memory.
 
     If a game cannot be measured, all other games are measured and the exit code is 1. If a game does not exist, no
     game is measured and the exit code is 2.
@@ -176,7 +180,13 @@ def bench(
 
 def _measured(name: str, engine: str, seconds: float, seed: int, limit: float) -> dict[str, Any]:
     """Measure one game in a new process with an empty cache, then measure its start again with the filled cache."""
-    request = {"game": name, "engine": engine, "seconds": seconds, "seed": seed}
+    request = {
+        "game": name,
+        "engine": engine,
+        "seconds": seconds,
+        "seed": seed,
+        "limits": asdict(console.LOADING.get()),
+    }
     with TemporaryDirectory(prefix="gamelore-") as cache:
         row = _in_fresh_process(request, cache, limit)
         if not row["error"]:
@@ -214,17 +224,19 @@ def measure_here() -> None:
     from ..rulesheets import load
 
     request = json_text.loads(sys.argv[1])
+    limits = Limits(**request["limits"])
     try:
-        game, start_s = started(lambda: load(request["game"], request["engine"]))
-        answer: dict[str, Any] = {
-            "engine": game.engine,
-            "reason": game.engine_reason,
-            **circuit_size(game),
-            "start_s": start_s,
-        }
-        if request["seconds"]:
-            speed = playout_speed(game, request["seconds"], request["seed"])
-            answer |= asdict(speed) | {name: getattr(speed, name) for name in RATES} | {"peak_mb": _peak_mb()}
+        with console.whole_command(limits.memory, "bench"):
+            game, start_s = started(lambda: load(request["game"], request["engine"], limits))
+            answer: dict[str, Any] = {
+                "engine": game.engine,
+                "reason": game.engine_reason,
+                **circuit_size(game),
+                "start_s": start_s,
+            }
+            if request["seconds"]:
+                speed = playout_speed(game, request["seconds"], request["seed"])
+                answer |= asdict(speed) | {name: getattr(speed, name) for name in RATES} | {"peak_mb": _peak_mb()}
     except (GameloreError, OSError, MemoryError) as error:
         answer = {"error": str(error) or type(error).__name__}
     print(json_text.dumps(answer))

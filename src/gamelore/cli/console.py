@@ -6,21 +6,25 @@ Results go to standard output, as a table or, with --json, as JSON. Progress, wa
 from __future__ import annotations
 
 import functools
+import inspect
 import json
+import math
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, Literal, NoReturn, TypeAlias
 
 import typer
 from typer import Argument, Option
 
 from ..errors import GameloreError, KnowledgeError, one_of, player_bug
 from ..game.game import EngineName, Game
+from ..gdl.limits import GIB, Limits, within
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130  # exit codes; FAILED is also used for findings
 
@@ -42,26 +46,84 @@ Engine = Annotated[
     EngineName,
     Option("--engine", help="native: fast, compiled rules. reasoner: slow, for all rules. auto: native if possible."),
 ]
+LIMITS = Limits()
+of_loading = functools.partial(Option, min=0, rich_help_panel="Limits of loading a game")
+LOAD_SECONDS_HELP = "CPU time in seconds; a step on the reasoner gets half."
+LoadSeconds = Annotated[float, of_loading("--load-seconds", help=LOAD_SECONDS_HELP)]
+Memory = Annotated[
+    float, of_loading("--memory", metavar="GIB", help="Growth of memory in GiB; a step on the reasoner gets half.")
+]
+Loads: TypeAlias = Literal["no", "games", "within memory"]
+LOADING: ContextVar[Limits] = ContextVar("loading", default=LIMITS)
+"""The limits of loading of the present command."""
+
+
+def limits_of(load_seconds: float, memory: float, literals: int = LIMITS.literals) -> Limits:
+    """Return the limits of loading for these options; `memory` is in GiB."""
+    return Limits(load_seconds, literals, int(memory * GIB))
+
+
+@contextmanager
+def whole_command(memory: int, name: str) -> Iterator[None]:
+    """Keep what a command does in the `with` block within this memory, in bytes."""
+    with within(Limits(math.inf, memory=memory), f"gamelore {name} to run"):
+        yield
 
 
 def command(
-    app: typer.Typer, name: str, *examples: str, kept: str = "nothing was written"
+    app: typer.Typer,
+    name: str,
+    *examples: str,
+    kept: str = "nothing was written",
+    loads: Loads = "no",
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Register a function as a command of `app`. Its help consists of the docstring and the examples.
 
     After Ctrl-C the message is "interrupted; " and `kept`.
+    loads: whether the command loads games by `load_game`; then it has the options --load-seconds and --memory. Some
+        commands stay within this memory after loading, too.
     """
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(function)
         def run(*args: Any, **options: Any) -> None:
-            with reported(kept):
-                function(*args, **options)
+            with reported(kept), _limited(name, loads, options):
+                function(*args, **{key: options[key] for key in options if key in own})
 
+        own = inspect.signature(function).parameters
+        if loads != "no":
+            run.__signature__ = _with_limits(function)  # type: ignore[attr-defined]  # typer reads it
         app.command(name, help=_help(function.__doc__ or "", examples))(run)
         return function
 
     return register
+
+
+@contextmanager
+def _limited(name: str, loads: Loads, options: Mapping[str, Any]) -> Iterator[None]:
+    """Set the limits of a command with these options: of `load_game` and, for some commands, of the whole command."""
+    if loads == "no":
+        yield
+        return
+    limits = limits_of(options["load_seconds"], options["memory"])
+    token = LOADING.set(limits)
+    try:
+        with whole_command(limits.memory, name) if loads == "within memory" else nullcontext():
+            yield
+    finally:
+        LOADING.reset(token)
+
+
+def _with_limits(function: Callable[..., None]) -> inspect.Signature:
+    """Return the signature of a command with the options that limit loading added to its own options."""
+    own = inspect.signature(function, eval_str=True)
+    options = {"load_seconds": (LoadSeconds, LIMITS.seconds), "memory": (Memory, LIMITS.memory / GIB)}
+    added = (
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        for name, (annotation, default) in options.items()
+        if name not in own.parameters
+    )
+    return own.replace(parameters=[*own.parameters.values(), *added])
 
 
 def _help(doc: str, examples: Sequence[str]) -> str:
@@ -255,7 +317,7 @@ def load_game(name: str, engine: EngineName = "auto") -> Game:
         rulesheet_path(name)
     with status() as doing:
         doing(f"loading {name}")
-        game = load(name, engine)
+        game = load(name, engine, LOADING.get())
     if engine == "auto" and game.engine == "reasoner":
         say(f"{name} plays on the reasoner, which is slow: {game.engine_reason}")
     return game

@@ -26,6 +26,7 @@ app = typer.Typer()
     "duel uct:seconds=0.02 uct:seconds=0.02@/old/src --game connectfour --matches 200 --out old --equal-cpu",
     "duel uct:seconds=1.5 'ggp:java -jar player.jar {port}' --game reversi.kif --startclock 15 --playclock 2 --out ggp",
     kept="finished matches are stored; run the same command again to continue",
+    loads="games",
 )
 def duel(
     a: Annotated[str, Argument(metavar="PLAYER", help="The player whose score is reported, A.")],

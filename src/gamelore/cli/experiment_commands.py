@@ -43,6 +43,7 @@ app = typer.Typer()
     "transfer othello4 capturego3 --source-role white --target-role white --runs 30 --matches 1000 --out go",
     "transfer --every-pair --runs 5 --matches 500 --out all --json",
     kept=KEPT,
+    loads="games",
 )
 def transfer(
     source: Annotated[str | None, Argument(metavar="SOURCE", help="The game that is learned first.")] = None,

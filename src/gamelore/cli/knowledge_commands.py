@@ -52,6 +52,7 @@ app.add_typer(knowledge_app, name="knowledge")
     "features tictactoe",
     "features tictactoe --role xplayer --draw figure2.png",
     "features othello4 --depth 3 --matches 500 --json",
+    loads="games",
 )
 def features(
     game: GameName,

@@ -54,6 +54,7 @@ app = typer.Typer()
     "learn fivemensmorris --learner sequences --length 3 --length 5 --matches 40",
     "learn tictactoe3p --learner sequences --expert uct:simulations=200 --against random,egreedy",
     kept=KEPT.format("match"),
+    loads="within memory",
 )
 def learn(
     context: typer.Context,

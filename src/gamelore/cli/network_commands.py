@@ -161,6 +161,7 @@ def serve(
     "host othello4 --player black=baseline --player white=weak --matches 300 --figure curve.png",
     "host connectfour --player red=http://127.0.0.1:9147 --player yellow=uct --scramble --at-once 10 --matches 100",
     kept="finished matches count; with --record, run the same command again to continue",
+    loads="games",
 )
 def host(
     game: Annotated[str, typer.Argument(metavar="GAME", help=GAME_HELP)],

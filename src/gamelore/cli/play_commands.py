@@ -42,6 +42,7 @@ app = typer.Typer()
     "play connectfour human",
     "play connect3 baseline egreedy --matches 500",
     kept="no record was written",  # learners still store their knowledge after every finished match
+    loads="games",
 )
 def play(
     game: GameName,
@@ -234,6 +235,7 @@ def players(json: Json = False) -> None:
     "replay matches.jsonl",
     "replay match-000000.json --show",
     "replay downloaded.json --game tictactoe --json",
+    loads="games",
 )
 def replay(
     files: Annotated[list[Path], Argument(metavar="FILE", help="Match records, or folders with match records.")],

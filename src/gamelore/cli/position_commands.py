@@ -62,6 +62,7 @@ app = typer.Typer()
     "show othello4 --random 6 --seed 3 --matrix",
     "show checkers.kif --random 20 --svg position.svg",
     'show tictactoe --facts "(cell 1 1 x) (cell 2 2 b) (control oplayer)"',
+    loads="within memory",
 )
 def show(
     game: GameName,
@@ -110,6 +111,7 @@ def show(
     "think reversi.kif --seconds 5 --teaching 2000000 --threads 2 --json",
     "think breakthrough --svg thought.svg",
     "think goofspiel --joint regret --simulations 20000",
+    loads="games",
 )
 def think(
     game: GameName,
@@ -302,7 +304,7 @@ def _verdict(position: Position) -> str:
     )
 
 
-@console.command(app, "perft", "perft connectfour --depth 7", "perft tictactoe --json")
+@console.command(app, "perft", "perft connectfour --depth 7", "perft tictactoe --json", loads="within memory")
 def perft(
     game: GameName,
     depth: Annotated[
@@ -371,7 +373,7 @@ def _row(counts: dict[str, Any]) -> str:
     return f"{counts['depth']:>5}{numbers}{seconds:>12.3f}{rate:>16}".rstrip()
 
 
-@console.command(app, "symmetries", "symmetries tictactoe", "symmetries fivemensmorris --json")
+@console.command(app, "symmetries", "symmetries tictactoe", "symmetries fivemensmorris --json", loads="games")
 def symmetries(
     game: GameName,
     show_all: Annotated[bool, Option("--all", help="Show all symmetries, even if there are many.")] = False,
@@ -485,6 +487,7 @@ def _count_line(game: Game, counter: StepCounter | None) -> str:
     "solve fivemensmorris:flying=yes",
     "solve connect3 --memory 1 --json",
     kept="earlier solutions are unchanged",
+    loads="games",
 )
 def solve(
     game: GameName,

@@ -19,15 +19,14 @@ from typer import Argument, Option
 
 from ..errors import GameloreError, GDLSyntaxError
 from ..files import whole_file
-from ..gdl.limits import GIB, Limits
+from ..gdl.limits import GIB
 from . import console
-from .console import Engine, Json, Seed
+from .console import LIMITS, LOAD_SECONDS_HELP, Engine, Json, Memory, Seed, of_loading
 
 if TYPE_CHECKING:
     from ..analysis.playcheck import CheckedSheet, PlayReport
     from ..gdl.lint import Finding
 
-LIMITS = Limits()
 ENCODING = "utf-8", "surrogateescape"  # comments of old sheets can contain bytes that are not UTF-8; keep them
 STANDARD_INPUT = "-"
 
@@ -100,15 +99,13 @@ def check(
     ] = None,
     seed: Seed = 0,
     engine: Engine = "auto",
-    ground_seconds: Annotated[
-        float, Option(min=0, help="Limit of the CPU time for loading a rulesheet, in seconds.")
+    load_seconds: Annotated[
+        float, of_loading("--load-seconds", "--ground-seconds", help=LOAD_SECONDS_HELP)
     ] = LIMITS.seconds,
     ground_literals: Annotated[
-        int, Option(min=0, help="Limit of the size of the ground rules, in literals (about 100 bytes each).")
+        int, of_loading(help="Size of the ground rules, in literals (about 100 bytes each).")
     ] = LIMITS.literals,
-    memory: Annotated[
-        float, Option(min=0, help="Limit of the growth of memory while the rulesheet is loaded, in GiB.")
-    ] = LIMITS.memory / GIB,
+    memory: Memory = LIMITS.memory / GIB,
     json: Json = False,
 ) -> None:
     """Find mistakes in rulesheets, each with its line, column, rule and remedy.
@@ -134,7 +131,7 @@ def check(
         options = ", ".join(f"--{name.replace('_', '-')}" for name in given)
         console.fail(f"expected --play together with {options}; add it", console.USAGE)
     effort = Effort(**({"seconds": None} if matches is not None else {}) | given, seed=seed) if play else None
-    limits = Limits(ground_seconds, ground_literals, int(memory * GIB))
+    limits = console.limits_of(load_seconds, memory, ground_literals)
     sheets: list[CheckedSheet] = []
     with console.status() as progress:
         for number, name in enumerate(files, 1):

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import Context
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from itertools import chain
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
@@ -27,7 +28,7 @@ from ..circuit.aig import Circuit
 from ..circuit.playout import PlayoutRunner, Playouts, Rollouts
 from ..errors import GameloreError, GDLSemanticError, GDLSyntaxError, GroundingError, IllegalMoveError, shortened
 from ..gdl import lint
-from ..gdl.limits import Limits, within
+from ..gdl.limits import Limits, check, within
 from ..gdl.syntax import Rulesheet, parse_term
 from ..ground.clingo import GroundTerm
 from ..ground.optimize import within_bounds
@@ -36,6 +37,7 @@ from .engines import BoundedEngine, Engine, Legal, NativeEngine, Promises, Reaso
 
 MATCHES_AND_PLIES = 32, 100  # number and maximum length of the random matches for TurnOrder
 ON_THE_REASONER = 4, 20
+OBSERVED_BYTES = 64 << 20  # for the states of these matches and their numbers of moves; the matches are cut before more
 
 
 @dataclass(frozen=True)
@@ -54,8 +56,7 @@ class TurnOrder:
     def observe(cls, engine: Engine) -> TurnOrder:
         """Infer the turn order from random matches."""
         states, counts, idle = _seen_at_random(engine)
-        facts = [frozenset(engine.facts(state)) for state in states]
-        return cls(engine, _controls(engine.roles, facts, counts), frozenset(idle))
+        return cls(engine, _controls(engine, states, counts), frozenset(idle))
 
     def acting(self, states: States) -> NDArray[np.bool_]:
         """Return bool[batch, roles]: whether each role acts in each state."""
@@ -82,7 +83,8 @@ def _seen_at_random(engine: Engine) -> tuple[States, NDArray[np.int64], set[tupl
     states = np.repeat(engine.initial[None], matches, axis=0)
     seen, num_moves = [states[:1]], [np.zeros((1, len(engine.roles)), np.int64)]
     idle: set[tuple[int, int]] = set()
-    for _ in range(plies):
+    for _ in range(min(plies, OBSERVED_BYTES // (8 * matches * (engine.num_words + len(engine.roles))) + 1)):
+        check()
         legal = engine.legal(states)
         starts, counts = legal.by_role(len(engine.roles))
         playing = counts.min(axis=1) > 0
@@ -98,17 +100,26 @@ def _seen_at_random(engine: Engine) -> tuple[States, NDArray[np.int64], set[tupl
     return unique, np.concatenate(num_moves[played])[first], idle
 
 
-def _controls(
-    roles: Sequence[GroundTerm], facts: Sequence[frozenset[GroundTerm]], counts: NDArray[np.int64]
-) -> tuple[GroundTerm, ...] | None:
+def _controls(engine: Engine, states: States, counts: NDArray[np.int64]) -> tuple[GroundTerm, ...] | None:
     """Return for each role the fact that gives it the turn; None if no relation gives the turn."""
-    all_facts = frozenset().union(*facts)
-    for name in sorted({name for name, arguments in all_facts if len(arguments) == 1 and arguments[0] in roles}):
-        candidates = tuple((name, (role,)) for role in roles)
-        held = np.array([[fact in state for fact in candidates] for state in facts], np.bool_)
+    for name in sorted(_relations_of_roles(engine, states)):
+        candidates = tuple((name, (role,)) for role in engine.roles)
+        held = np.stack([engine.holds(states, fact) for fact in candidates], axis=1)
         if (held.sum(axis=1) == 1).all() and not (counts > 1)[~held].any():
             return candidates
     return None
+
+
+def _relations_of_roles(engine: Engine, states: States) -> set[int]:
+    """Return the names of the facts in these states whose only argument is a role; perhaps of other facts, too."""
+    roles = set(engine.roles)
+    facts = engine.circuit.facts if isinstance(engine, NativeEngine) else chain.from_iterable(map(engine.facts, states))
+    names = set()
+    for name, arguments in facts:
+        check()
+        if len(arguments) == 1 and arguments[0] in roles:
+            names.add(name)
+    return names
 
 
 def _idle_moves(legal: Legal, starts: NDArray[np.int64], counts: NDArray[np.int64]) -> set[tuple[int, int]]:
@@ -208,6 +219,7 @@ class Game:
             goals: int16[batch, roles], from 0 to 100, also in states that are not terminal; -1 if the rules give the
                 role no goal value or several goal values.
         """
+        check()
         return self._engine.evaluate(states)
 
     def legal(self, states: States) -> Legal:
@@ -220,6 +232,7 @@ class Game:
             The legal actions of all states in one array, with offsets: see `Legal`. Their order is the same in both
             engines. Terminal states have no moves.
         """
+        check()
         return self._engine.legal(states)
 
     def next(self, states: States, joint: NDArray[np.int32]) -> States:
@@ -233,6 +246,7 @@ class Game:
         Returns:
             uint64[batch, num_words].
         """
+        check()
         return self._engine.next(states, joint)
 
     def state_keys(self, states: States) -> NDArray[np.uint64]:

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 from ..errors import GroundingError
 from ..gdl import syntax
 from ..gdl.clauses import Literal, Signature, reachable, signature
-from ..gdl.limits import Limits, working_on
+from ..gdl.limits import Limits, check, within, working_on
 from ..gdl.syntax import KEYWORD_ARITY, Atom, Rule, Rulesheet
 from ..ground.clingo import (
     Grounding,
@@ -38,6 +38,8 @@ from ..ground.optimize import Rewritten
 Facts: TypeAlias = frozenset[GroundTerm]
 Joint: TypeAlias = Mapping[GroundTerm, GroundTerm]
 AT_ONCE = 256  # maximum number of states in one call of clingo
+IN_PLAY = 0.5  # part of the limits of loading for one call of clingo during play
+BATCH = 0.1  # part of the time of a call that its states are expected to take; the first call has one state
 STATE_KEYWORDS = {("true", 1), ("does", 2), ("legal", 2), ("goal", 2), ("terminal", 0), ("next", 1)}
 
 
@@ -123,6 +125,9 @@ class _Questions:
     each batch. The *lost* time is the time that the slowdown has cost since the last start of clingo. As soon as the
     lost time is at least as long as the start took, clingo is started again. Such restarts do not change the answers.
 
+    The states of a batch share the limits of one call, so that a state that exceeds them does not take the time of all
+    others. Therefore the size of a batch depends on the time that the states before it took.
+
     fixed: the rules that depend on no state.
     of_a_state: the rules that depend on a state, for the variable `State`. They are ground once for each batch, for
         all states of the batch.
@@ -138,6 +143,7 @@ class _Questions:
         # start_seconds: duration of the last start. least_seconds: shortest time for one state since that start.
         self.start_seconds, self.least_seconds = 0.0, math.inf
         self.lost = math.inf  # sum over all states since the start: seconds of the state minus least_seconds
+        self.at_once = 1  # number of states in the next batch
 
     def answers(self, given: Iterable[str]) -> Iterator[list[tuple[str, list[GroundTerm]]]]:
         """Yield the shown atoms that follow from each text of facts.
@@ -147,16 +153,23 @@ class _Questions:
         Raises GDLSemanticError if there is not exactly one model, and GroundingError if the limits are exceeded.
         """
         given = iter(given)
-        while batch := list(islice(given, AT_ONCE)):
-            if self.lost >= self.start_seconds:
-                self._begin()
-            first = self.num_asked
-            answers: list[list[tuple[str, list[GroundTerm]]]] = [[] for _ in batch]
-            for symbol in self._answer(batch):
-                (number, _), *terms = terms_of(symbol)
-                if number >= first:
-                    answers[number - first].append((symbol.name, terms))
+        while batch := list(islice(given, self.at_once)):
+            with within(self.limits.share(IN_PLAY).times(len(batch)), "the reasoner to answer"):
+                answers = self._batch(batch)
             yield from answers
+
+    def _batch(self, batch: Sequence[str]) -> list[list[tuple[str, list[GroundTerm]]]]:
+        """Return the shown atoms for each text of a batch."""
+        if self.lost >= self.start_seconds:
+            self._begin()
+        first = self.num_asked
+        answers: list[list[tuple[str, list[GroundTerm]]]] = [[] for _ in batch]
+        for symbol in self._answer(batch):
+            (number, _), *terms = terms_of(symbol)
+            if number >= first:
+                answers[number - first].append((symbol.name, terms))
+            check()
+        return answers
 
     def fixed(self) -> list[Any]:
         """Return the shown atoms that depend on no state."""
@@ -178,7 +191,7 @@ class _Questions:
         """Return the shown atoms of all states since the start. The states of this batch have the highest numbers."""
         start, lost = time.thread_time(), self.lost
         self.lost = math.inf  # after an error the next call starts clingo again
-        self.grounding.renew(self.limits.times(len(given)))
+        self.grounding.renew(self.limits.share(IN_PLAY).times(len(given)))
         parts: list[tuple[str, Sequence[Any]]] = []
         for number, facts in enumerate(given, start=self.num_asked):
             self.control.add(f"facts{number}", ["state"], f"asked({self.num_asked},state).{facts}")
@@ -189,6 +202,8 @@ class _Questions:
         seconds = (time.thread_time() - start) / len(given)
         self.least_seconds = min(seconds, self.least_seconds)
         self.lost = lost + (seconds - self.least_seconds) * len(given)
+        most = BATCH * IN_PLAY * self.limits.seconds / max(seconds, 1e-6)
+        self.at_once = max(1, int(min(AT_ONCE, self.at_once * (1 + (len(given) == self.at_once)), most)))
         return model
 
     def _ground(self, parts: Sequence[tuple[str, Sequence[Any]]]) -> None:

@@ -18,7 +18,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import chain, islice
+from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
@@ -35,6 +35,9 @@ NEEDED = {
 GDL_II_WORDS = frozenset({"sees", "random"})
 GOAL = re.compile(r"0*(100|[0-9]{1,2})")
 USUAL_NAME = re.compile(r"[A-Za-z0-9_+.-]+")
+VARIABLE = re.compile(r"\?[^\s\ufeff();]+")
+_SPACE = r"(?:[\s\ufeff]|;[^\r\n]*)*"
+IN_PARENTHESES = re.compile(rf"\({_SPACE}[^\s\ufeff();]+{_SPACE}\)")  # a single word
 
 
 class Flaw(NamedTuple):
@@ -46,14 +49,33 @@ class Flaw(NamedTuple):
     rule: Rule | None = None
 
 
+Name: TypeAlias = Atom | Constant | Function
+Named = TypeVar("Named", Atom, Function, Constant | Function, Atom | Constant)
+
+
 class Sheet:
-    """A rulesheet with lookups that several checks need."""
+    """A rulesheet with lookups that several checks need.
+
+    A sheet may have millions of terms. Checks of names need only the first use of each spelling.
+
+    atoms: every atom with its rule, heads included. compounds: every other condition with its rule. Both include the
+        conditions inside other conditions.
+    """
 
     def __init__(self, rulesheet: syntax.Rulesheet) -> None:
         self.rules = rulesheet.rules
         self.text = rulesheet.text
         self.heads = {rule.head.name for rule in rulesheet.rules}
         self.dependencies = syntax.RelationGraph(rulesheet)
+        self.atoms: list[tuple[Rule, Atom]] = []
+        self.compounds: list[tuple[Rule, Condition]] = []
+        for rule in self.rules:
+            self.atoms.append((rule, rule.head))
+            for condition in syntax.conditions(rule.body):
+                if isinstance(condition, Atom):
+                    self.atoms.append((rule, condition))
+                else:
+                    self.compounds.append((rule, condition))
 
     @cached_property
     def lines(self) -> list[str]:
@@ -70,32 +92,53 @@ class Sheet:
         return spelling if spelling.lower() == str(variable) else str(variable)
 
     @cached_property
-    def conditions(self) -> list[tuple[Rule, Condition]]:
-        """Every condition of a body with its rule. Conditions inside other conditions are included."""
-        return [(rule, condition) for rule in self.rules for condition in syntax.conditions(rule.body)]
+    def respells_variables(self) -> bool:
+        """Whether a variable in the text is not in lower case."""
+        return any(spelling != spelling.lower() for spelling in set(VARIABLE.findall(self.text)))
 
     @cached_property
     def body_atoms(self) -> list[tuple[Rule, Atom]]:
         """Every atom of a body with its rule."""
-        return [(rule, condition) for rule, condition in self.conditions if isinstance(condition, Atom)]
+        return [(rule, atom) for rule, atom in self.atoms if atom is not rule.head]
 
     @cached_property
-    def atoms(self) -> list[tuple[Rule, Atom]]:
-        """Every atom with its rule. Heads are included."""
-        return [(rule, atom) for rule in self.rules for atom in (rule.head, *syntax.body_atoms(rule))]
+    def recursive_rules(self) -> list[Rule]:
+        """The rules with a condition that is in a cycle with their head."""
+        groups = self.dependencies.groups
+        recursive = (rule for rule, atom in self.body_atoms if groups[rule.head.name] == groups[atom.name])
+        return [rule for rule, _ in groupby(recursive)]
 
     @cached_property
-    def names(self) -> list[tuple[Rule, Constant | Function]]:
-        """Every constant and function with its rule."""
-        return [(rule, term) for rule in self.rules for term in syntax.named_terms(rule)]
+    def first_uses(self) -> tuple[list[tuple[Rule, Name]], list[tuple[Rule, Variable]]]:
+        """The first use of every name in each spelling and with each number of arguments, and of every variable."""
+        names: dict[tuple[type, str, int], tuple[Rule, Name]] = {}
+        variables: dict[str, tuple[Rule, Variable]] = {}
+        for rule in self.rules:
+            for use in _uses(rule):
+                if isinstance(use, Variable):
+                    variables.setdefault(use.name, (rule, use))
+                else:
+                    arity = 0 if isinstance(use, Constant) else len(use.args)
+                    names.setdefault((type(use), use.spelling, arity), (rule, use))
+        return [*names.values()], [*variables.values()]
 
     @cached_property
-    def functions(self) -> list[tuple[Rule, Function]]:
-        """Every function with its rule."""
-        return [(rule, term) for rule, term in self.names if isinstance(term, Function)]
+    def first_relations(self) -> list[tuple[Rule, Atom]]:
+        """The first use of every relation in each spelling and with each number of arguments."""
+        return [(rule, use) for rule, use in self.first_uses[0] if isinstance(use, Atom)]
+
+    @cached_property
+    def first_functions(self) -> list[tuple[Rule, Function]]:
+        """The first use of every function in each spelling and with each number of arguments."""
+        return [(rule, use) for rule, use in self.first_uses[0] if isinstance(use, Function)]
 
 
-Named = TypeVar("Named", Atom, Function, Constant | Function, Atom | Constant)
+def _uses(rule: Rule) -> Iterator[Name | Variable]:
+    """Yield all atoms and terms of a rule, in the order of the text."""
+    for sentence in syntax.sentences(rule):
+        if isinstance(sentence, Atom):
+            yield sentence
+        yield from syntax.terms(sentence)
 
 
 def _first_places(uses: Iterable[tuple[Rule, Named]]) -> Iterable[tuple[Rule, Named]]:
@@ -166,7 +209,7 @@ def state_depends_on_moves(sheet: Sheet) -> Iterator[Flaw]:
 
 def not_a_sentence(sheet: Sheet) -> Iterator[Flaw]:
     remedy = "define a new relation for the condition inside, and negate that relation"
-    for rule, condition in sheet.conditions:
+    for rule, condition in sheet.compounds:
         match condition:
             case Not(Or() | And() | Not() as inner):
                 word = type(inner).__name__.lower()
@@ -174,7 +217,7 @@ def not_a_sentence(sheet: Sheet) -> Iterator[Flaw]:
 
 
 def unsafe(sheet: Sheet) -> Iterator[Flaw]:
-    for rule in sheet.rules:
+    for rule in filter(_may_be_unsafe, sheet.rules):
         first: dict[str, tuple[Variable, str]] = {}
         for variable, where in _unbound(rule):
             first.setdefault(variable.name, (variable, where))
@@ -184,6 +227,27 @@ def unsafe(sheet: Sheet) -> Iterator[Flaw]:
             message = f"the variable {variable} in {where} is in no positive condition"
             remedy = f"add a positive condition that gives {variable} its values, such as (some_relation {variable})"
             yield Flaw(variable.location, message, remedy + in_or, rule)
+
+
+def _may_be_unsafe(rule: Rule) -> bool:
+    """Return whether a variable of a rule is in no atom of its body; the branches of an `or` may still bind it."""
+    bound = _variables(condition for condition in rule.body if isinstance(condition, Atom))
+    others = (condition for condition in rule.body if not isinstance(condition, Atom))
+    inside = (part for part in syntax.conditions(others) if isinstance(part, Atom | Distinct))
+    return not _variables(chain([rule.head] if rule.body else [], inside)) <= bound
+
+
+def _variables(sentences: Iterable[syntax.Sentence]) -> set[str]:
+    """Return the names of the variables in sentences."""
+    names: set[str] = set()
+    for sentence in sentences:
+        waiting = [sentence.left, sentence.right] if isinstance(sentence, Distinct) else [*sentence.args]
+        for term in waiting:  # the list grows while it is read
+            if isinstance(term, Variable):
+                names.add(term.name)
+            elif isinstance(term, Function):
+                waiting += term.args
+    return names
 
 
 def _unbound(rule: Rule) -> Iterator[tuple[Variable, str]]:
@@ -207,10 +271,8 @@ def variable_in_fact(sheet: Sheet) -> Iterator[Flaw]:
 
 def unlimited_recursion(sheet: Sheet) -> Iterator[Flaw]:
     """Check the recursion restriction of the specification. This restriction keeps the derived relations finite."""
-    for rule in sheet.rules:
-        recursive = partial(sheet.dependencies.recursive, rule.head)
-        if any(map(recursive, syntax.body_atoms(rule))):
-            yield from _unlimited_terms(rule, recursive)
+    for rule in sheet.recursive_rules:
+        yield from _unlimited_terms(rule, partial(sheet.dependencies.recursive, rule.head))
 
 
 def _unlimited_terms(rule: Rule, recursive: Callable[[Atom], bool]) -> Iterator[Flaw]:
@@ -253,7 +315,7 @@ def unknown_role(sheet: Sheet) -> Iterator[Flaw]:
 
 def negation_in_cycle(sheet: Sheet) -> Iterator[Flaw]:
     remedy = "remove the negation from the cycle; the rules have a meaning only if no atom depends on its own negation"
-    for rule in sheet.rules:
+    for rule in sheet.recursive_rules:
         for sentence, positive, _ in syntax.in_context(rule):
             if isinstance(sentence, Atom) and not positive and sheet.dependencies.recursive(rule.head, sentence):
                 path = " -> ".join(sheet.dependencies.path(sentence.name, rule.head.name))
@@ -264,7 +326,7 @@ def negation_in_cycle(sheet: Sheet) -> Iterator[Flaw]:
 def used_but_never_derived(sheet: Sheet) -> Iterator[Flaw]:
     remedy = "add a rule or a fact for it, or correct its name; without a rule or a fact it is always false"
     derived = sheet.heads | syntax.GIVEN_RELATIONS
-    for rule, atom in _first_places(sheet.body_atoms):
+    for rule, atom in _first_places(sheet.first_relations):
         if atom.name not in derived:
             yield Flaw(atom.location, f"the relation '{atom.name}' is used but never derived", remedy, rule)
 
@@ -283,7 +345,7 @@ def derived_but_never_used(sheet: Sheet) -> Iterator[Flaw]:
 
 
 def few_branches(sheet: Sheet) -> Iterator[Flaw]:
-    for rule, condition in sheet.conditions:
+    for rule, condition in sheet.compounds:
         match condition:
             case Or([]):
                 message = "an 'or' without branches never holds"
@@ -295,7 +357,7 @@ def few_branches(sheet: Sheet) -> Iterator[Flaw]:
 
 def and_word(sheet: Sheet) -> Iterator[Flaw]:
     remedy = "write the conditions side by side in the body; inside an 'or', define a new relation for them"
-    for rule, condition in sheet.conditions:
+    for rule, condition in sheet.compounds:
         if isinstance(condition, And):
             yield Flaw(condition.location, "'and' is not in the definition of GDL", remedy, rule)
 
@@ -304,7 +366,7 @@ def not_distinct(sheet: Sheet) -> Iterator[Flaw]:
     remedy = (
         "gamelore reads this as equality, but other systems may not: remove it, and write the same term in both places"
     )
-    for rule, condition in sheet.conditions:
+    for rule, condition in sheet.compounds:
         if isinstance(condition, Not) and isinstance(condition.condition, Distinct):
             yield Flaw(condition.location, "a 'not' is before a 'distinct'", remedy, rule)
 
@@ -317,7 +379,8 @@ def empty_body(sheet: Sheet) -> Iterator[Flaw]:
 
 def keyword_as_name(sheet: Sheet) -> Iterator[Flaw]:
     remedy = "use another name, or close the parenthesis that is open before this word"
-    for rule, term in _first_places(sheet.names):
+    terms = [(rule, use) for rule, use in sheet.first_uses[0] if not isinstance(use, Atom)]
+    for rule, term in _first_places(terms):
         if term.name in syntax.FORM:
             kind = "function" if isinstance(term, Function) else "constant"
             yield Flaw(term.location, f"the GDL keyword '{term.name}' is used as a {kind}", remedy, rule)
@@ -325,7 +388,7 @@ def keyword_as_name(sheet: Sheet) -> Iterator[Flaw]:
 
 def several_arities(sheet: Sheet) -> Iterator[Flaw]:
     remedy = "add or remove arguments, or rename one of the two, because they never match each other"
-    for kind, uses in (("relation", sheet.atoms), ("function", sheet.functions)):
+    for kind, uses in (("relation", sheet.first_relations), ("function", sheet.first_functions)):
         arities: dict[str, list[int]] = {}
         for rule, named in uses:
             arity = len(named.args)
@@ -343,10 +406,15 @@ def _arguments(number: int) -> str:
 def several_spellings(sheet: Sheet) -> Iterator[Flaw]:
     """Compare the spellings of each name in the whole sheet, and the spellings of each variable in its rule."""
     spellings: _Spellings = {}
+    names: dict[int, list[_Written]] = {}  # by the identity of the rule
+    for rule, use in sheet.first_uses[0]:
+        if use.name not in KEYWORD_ARITY:
+            names.setdefault(id(rule), []).append(_Written(use.name, use.spelling, use.location))
     for rule in sheet.rules:
-        names = (written for written in _written_names(rule) if written.name not in KEYWORD_ARITY)
-        yield from _differing(rule, names, spellings)
-        yield from _differing(rule, _written_variables(sheet, rule), {})
+        if id(rule) in names:
+            yield from _differing(rule, names[id(rule)], spellings)
+        if sheet.respells_variables:
+            yield from _differing(rule, _written_variables(sheet, rule), {})
 
 
 _Spellings: TypeAlias = dict[str, dict[str, None]]
@@ -371,15 +439,6 @@ class _Written(NamedTuple):
     location: Location
 
 
-def _written_names(rule: Rule) -> Iterator[_Written]:
-    for sentence in syntax.sentences(rule):
-        if isinstance(sentence, Atom):
-            yield _Written(sentence.name, sentence.spelling, sentence.location)
-        for term in syntax.terms(sentence):
-            if not isinstance(term, Variable):
-                yield _Written(term.name, term.spelling, term.location)
-
-
 def _written_variables(sheet: Sheet, rule: Rule) -> Iterator[_Written]:
     """Yield the variables of a rule. They are in lower case if the rule was not parsed from the text of the sheet."""
     for variable in syntax.term_variables(*syntax.sentences(rule)):
@@ -390,17 +449,28 @@ def unusual_characters(sheet: Sheet) -> Iterator[Flaw]:
     remedy = "use only letters, digits, '_', '-', '+' and '.'; other systems may not read other characters"
     usual: set[str] = set()
     told: set[str] = set()
-    for rule in sheet.rules:
-        for name, spelling, location in chain(_written_names(rule), _written_variables(sheet, rule)):
-            bare = spelling.removeprefix("?")
-            if bare in usual:
-                continue
-            if USUAL_NAME.fullmatch(bare):
-                usual.add(bare)
-            elif name not in told:
-                told.add(name)
-                unusual = USUAL_NAME.sub("", bare)[0]
-                yield Flaw(location, f"the name {spelling} has the unusual character {unusual!r}", remedy, rule)
+    for rule, (name, spelling, location) in _written_names(sheet):
+        bare = spelling.removeprefix("?")
+        if bare in usual:
+            continue
+        if USUAL_NAME.fullmatch(bare):
+            usual.add(bare)
+        elif name not in told:
+            told.add(name)
+            unusual = USUAL_NAME.sub("", bare)[0]
+            yield Flaw(location, f"the name {spelling} has the unusual character {unusual!r}", remedy, rule)
+
+
+def _written_names(sheet: Sheet) -> list[tuple[Rule, _Written]]:
+    """Return the first use of every name and variable in each spelling, rule by rule; names before variables."""
+    names, variables = sheet.first_uses
+    uses = [(rule, _Written(use.name, use.spelling, use.location)) for rule, use in names]
+    if sheet.respells_variables:
+        uses += [(rule, written) for rule in sheet.rules for written in _written_variables(sheet, rule)]
+    else:
+        uses += [(rule, _Written(use.name, str(use), use.location)) for rule, use in variables]
+    order = {id(rule): number for number, rule in enumerate(sheet.rules)}
+    return sorted(uses, key=lambda use: order[id(use[0])])
 
 
 def relation_and_function(sheet: Sheet) -> Iterator[Flaw]:
@@ -408,15 +478,17 @@ def relation_and_function(sheet: Sheet) -> Iterator[Flaw]:
         "rename one of the two; the name is a function inside 'true', 'next' and 'does', and a relation as a condition"
     )
     relations = sheet.dependencies.bodies.keys() - KEYWORD_ARITY.keys()
-    for rule, term in _first_places(sheet.functions):
+    for rule, term in _first_places(sheet.first_functions):
         if term.name in relations:
             message = f"the name '{term.name}' is used for both a function and a relation"
             yield Flaw(term.location, message, remedy, rule)
 
 
 def parenthesised(sheet: Sheet) -> Iterator[Flaw]:
+    if not IN_PARENTHESES.search(sheet.text):
+        return
     propositions = ((rule, atom) for rule, atom in sheet.atoms if not atom.args)
-    constants = ((rule, term) for rule, term in sheet.names if isinstance(term, Constant))
+    constants = ((rule, term) for rule in sheet.rules for term in _uses(rule) if isinstance(term, Constant))
     for kind, uses in (("proposition", propositions), ("constant", constants)):
         opened = ((rule, named) for rule, named in uses if sheet.at(named.location, 1) == "(")
         for rule, named in _first_places(opened):
@@ -529,6 +601,7 @@ def lint(rulesheet: syntax.Rulesheet) -> list[Finding]:
     return _findings(rulesheet, CHECKS)
 
 
+@limits.collector_paused()
 def lint_text(text: str, path: Path | None = None) -> list[Finding]:
     """Return the findings of `lint`, and a finding with the code "syntax" for every rule that does not parse.
 
@@ -575,6 +648,7 @@ def _error(place: Finding, message: str, remedy: str) -> GDLSemanticError:
     )
 
 
+@limits.collector_paused()
 def _findings(rulesheet: syntax.Rulesheet, checks: Sequence[Check]) -> list[Finding]:
     sheet, path = Sheet(rulesheet), rulesheet.path
     texts: dict[int, str] = {}  # of rules by identity; a long rule may have many findings

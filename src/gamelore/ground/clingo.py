@@ -200,7 +200,8 @@ def _applied(name: str, arguments: Iterable[str]) -> str:
 def terms_of(symbol: Any) -> tuple[GroundTerm, ...]:
     """Return the arguments of a clingo atom as numbered terms. A number n becomes the term `(n, ())`.
 
-    This function parses the text of the atom, because it is slower to ask clingo for each part of a symbol.
+    This function parses the text of the atom, because it is slower to ask clingo for each part of a symbol. Raises
+    GroundingError for a term that `syntax.parse_term` would not read, because it has too many levels.
     """
     text = str(symbol)
     begin = text.find("(")
@@ -210,6 +211,11 @@ def terms_of(symbol: Any) -> tuple[GroundTerm, ...]:
     for token in TOKEN.findall(text, begin):
         if token == "(":
             open_.append([])
+            if len(open_) > syntax.MAX_NESTING:
+                raise GroundingError(
+                    f"expected terms of at most {syntax.MAX_NESTING} levels, got a deeper one. Remedy: limit the "
+                    "terms that a rule builds from other terms; a fact may grow with each move"
+                )
         elif token == ")":
             arguments, outer = tuple(open_.pop()), open_[-1]
             if not outer:
@@ -369,6 +375,7 @@ def state_sentences(
     if not ground_within(asked, grounding):
         raise GroundingError(f"expected an answer within {grounding.exceeded}, got none; raise the limit")
     for symbol in only_model(asked):
+        check()
         rows[symbol.name].append(terms_of(symbol))
     return {word: [tuple(map(names.text, terms)) for terms in sorted(rows[word])] for word in rows}
 
