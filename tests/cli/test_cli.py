@@ -380,7 +380,7 @@ def test_a_store_is_checked_and_wrong_learners_are_deleted(store: Path) -> None:
         connection.commit()
     assert f"1 problem in {store}; remove wrong learners" in run("knowledge", "check", code=1)
     assert run_json("knowledge", "check", code=1)["problems"] == [
-        "learner 1: Expected `float`, got `str` - at `$.matches[0][0]`"
+        "learner 1: Expected `float`, got `str` - at `$[0][0]`"
     ]
     assert "expected the number of a learner in this store (1, 2), got 3" in run("knowledge", "delete", 3, code=1)
     assert [gone["number"] for gone in run_json("knowledge", "delete", 1)["deleted"]] == [1]

@@ -227,7 +227,9 @@ def test_perft_tells_matches_that_ended_from_stuck_ones(tmp_path: Path) -> None:
 
 def test_a_game_that_will_be_slow_is_called_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        rulesheets, "load", lambda name, engine: rulesheets.make(*rulesheets.read(name), engine, Limits(literals=50))
+        rulesheets,
+        "load",
+        lambda name, engine, limits: rulesheets.make(*rulesheets.read(name), engine, Limits(literals=50)),
     )
     told = run("perft", "tictactoe", "--depth", 1).stderr
     assert told.startswith("tictactoe plays on the reasoner, which is slow: expected grounding to end within 50")

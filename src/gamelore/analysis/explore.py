@@ -278,7 +278,7 @@ class Watch:
         try:
             return question(*rows)
         except (GDLSemanticError, GroundingError) as error:
-            if what := exceeds():
+            if isinstance(error, GroundingError) and (what := exceeds()):
                 self._out_of_budget(what, time.thread_time() - start, str(error), rows[0], path)
                 raise UnplayableError(str(error)) from error
             lane = next((lane for lane in range(len(rows[0])) if not _answers(question, rows, lane)), 0)
@@ -323,7 +323,6 @@ class Watch:
 
     def _is_left_out(self, key: Key) -> bool:
         """Return whether a new incident is only counted, because there are enough of its kind."""
-        check()
         if key in self.incidents or self._num_incidents[key.kind] < MOST_INCIDENTS:
             return False
         self.left_out.add(key.kind)
@@ -335,6 +334,7 @@ class Watch:
         new = set(self._facts_of(states)) - self._facts
         self._facts |= new
         for fact in sorted(new - self.declared.base):
+            check()
             key = Key("outside-base", what=fact)
             if not self._is_left_out(key):
                 self._note(key, self.game.holds(states, fact), states, depth, path)
@@ -369,11 +369,11 @@ class Watch:
 
 
 def _answers(question: Callable[..., Any], rows: tuple[NDArray[Any], ...], lane: int) -> bool:
-    """Return whether the rules have an answer for one lane."""
+    """Return whether the rules have an answer for one lane, as far as the budget allows to ask."""
     with suppress(GDLSemanticError, GroundingError):
         question(*(part[lane : lane + 1] for part in rows))
         return True
-    return False
+    return bool(exceeds())
 
 
 # Largest average number of joint moves per state. Above it the walk stops, because then random matches see more states.

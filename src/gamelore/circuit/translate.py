@@ -7,7 +7,8 @@ has no perfect model, and is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from ..ground.clingo import GroundTerm
 from ..ground.program import GroundProgram, factor_rules
 from .aig import FALSE, TRUE, Builder, Circuit, GateLiteral, Loop, components_below, cut, drop_dead, evaluate
 
+Value = TypeVar("Value", GroundTerm, int)
 MOST_LITERALS = 8_000_000  # limit for the factored rules; translating this many takes about 2 GB and 25 s
 
 
@@ -25,12 +27,20 @@ def build(program: GroundProgram) -> Circuit:
 
     Raises GDLSemanticError for recursion through negation, and GroundingError if the circuit would be too large.
     """
-    facts, roles, goals = sorted(program.true), program.roles, _goal_atoms(program)
-    actions = [sorted(move for owner, move in program.does if owner == role) for role in roles]
-    values = [sorted(value for owner, value in goals if owner == role) for role in roles]
+    facts, roles = sorted(program.true), program.roles
+    actions, values = _by_role(program.does, roles), _by_role(_goal_atoms(program), roles)
     circuit = Circuit(facts, actions, values, [False] * len(facts), unique=program.unique)
     _Translation(program, circuit).run()
     return circuit
+
+
+def _by_role(pairs: Iterable[tuple[GroundTerm, Value]], roles: Sequence[GroundTerm]) -> list[list[Value]]:
+    """Return for each role the sorted values of its pairs (role, value)."""
+    values: dict[GroundTerm, list[Value]] = {role: [] for role in roles}
+    for role, value in pairs:
+        if role in values:
+            values[role].append(value)
+    return list(map(sorted, values.values()))
 
 
 def _goal_atoms(program: GroundProgram) -> dict[tuple[GroundTerm, int], list[int]]:

@@ -53,14 +53,27 @@ LoadSeconds = Annotated[float, of_loading("--load-seconds", help=LOAD_SECONDS_HE
 Memory = Annotated[
     float, of_loading("--memory", metavar="GIB", help="Growth of memory in GiB; a step on the reasoner gets half.")
 ]
+MemoryOfLoading = Annotated[
+    float | None,
+    of_loading(
+        "--memory",
+        metavar="GIB",
+        help="Growth of memory in GiB; a step on the reasoner gets half. learn, show and perft stay "
+        "within it, too, if it is given.",
+        show_default=f"{LIMITS.memory / GIB:g} for loading",
+    ),
+]
 Loads: TypeAlias = Literal["no", "games", "within memory"]
 LOADING: ContextVar[Limits] = ContextVar("loading", default=LIMITS)
 """The limits of loading of the present command."""
 
 
-def limits_of(load_seconds: float, memory: float, literals: int = LIMITS.literals) -> Limits:
-    """Return the limits of loading for these options; `memory` is in GiB."""
-    return Limits(load_seconds, literals, int(memory * GIB))
+def limits_of(load_seconds: float, memory: float | None, literals: int = LIMITS.literals) -> Limits:
+    """Return the limits of loading for these options; `memory` is in GiB, None for the default."""
+    for option, value in (("--load-seconds", load_seconds), ("--memory", memory or 0.0)):
+        if not 0 <= value < math.inf:
+            fail(f"expected {option} of a number from 0, got {value}; name a finite number", USAGE)
+    return Limits(load_seconds, literals, LIMITS.memory if memory is None else int(memory * GIB))
 
 
 @contextmanager
@@ -80,14 +93,15 @@ def command(
     """Register a function as a command of `app`. Its help consists of the docstring and the examples.
 
     After Ctrl-C the message is "interrupted; " and `kept`.
-    loads: whether the command loads games by `load_game`; then it has the options --load-seconds and --memory. Some
-        commands stay within this memory after loading, too.
+    loads: whether the command loads games by `load_game`; then it has the options --load-seconds and, unless it has one
+        of its own, --memory. Some commands stay within a memory that is given after loading, too.
     """
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(function)
         def run(*args: Any, **options: Any) -> None:
-            with reported(kept), _limited(name, loads, options):
+            limiting = {key: options[key] for key in options if key not in own}
+            with reported(kept), _limited(name, loads, limiting):
                 function(*args, **{key: options[key] for key in options if key in own})
 
         own = inspect.signature(function).parameters
@@ -105,10 +119,12 @@ def _limited(name: str, loads: Loads, options: Mapping[str, Any]) -> Iterator[No
     if loads == "no":
         yield
         return
-    limits = limits_of(options["load_seconds"], options["memory"])
+    memory = options.get("memory")
+    limits = limits_of(options["load_seconds"], memory)
     token = LOADING.set(limits)
     try:
-        with whole_command(limits.memory, name) if loads == "within memory" else nullcontext():
+        is_limited = loads == "within memory" and memory is not None
+        with whole_command(limits.memory, name) if is_limited else nullcontext():
             yield
     finally:
         LOADING.reset(token)
@@ -117,7 +133,7 @@ def _limited(name: str, loads: Loads, options: Mapping[str, Any]) -> Iterator[No
 def _with_limits(function: Callable[..., None]) -> inspect.Signature:
     """Return the signature of a command with the options that limit loading added to its own options."""
     own = inspect.signature(function, eval_str=True)
-    options = {"load_seconds": (LoadSeconds, LIMITS.seconds), "memory": (Memory, LIMITS.memory / GIB)}
+    options = {"load_seconds": (LoadSeconds, LIMITS.seconds), "memory": (MemoryOfLoading, None)}
     added = (
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
         for name, (annotation, default) in options.items()

@@ -335,7 +335,7 @@ class _Judge:
                 f"expected the rules of the game, got no {RULES} in the folder of the record; name the game with --game"
             )
         if source not in self._graphs:
-            self._graphs[source] = PositionGraph(self._game or load(source, self._engine))
+            self._graphs[source] = PositionGraph(self._game or load(source, self._engine, console.LOADING.get()))
         return self._graphs[source]
 
 

@@ -61,7 +61,8 @@ def native_engine(rules: Rulesheet, sheet: Rulesheet, limits: Limits, rewrite: b
             circuit = _circuit(sheet, program)
             tapes = record_circuit(circuit)  # the gates as numbers, in evaluation order
     except GroundingError as error:
-        if not budget.steps.are_out_of_memory:  # to which other threads of this process may have contributed
+        # Other threads may have used the memory, and another step the rest of a budget around this one.
+        if not (budget.steps.are_out_of_memory or budget.is_cut):
             cache.store_refusal(key, limits, str(error))
         raise
     cache.store(key, program.roles, circuit, tapes)

@@ -154,14 +154,14 @@ class _Questions:
         """
         given = iter(given)
         while batch := list(islice(given, self.at_once)):
+            if self.lost >= self.start_seconds:
+                self._begin()
             with within(self.limits.share(IN_PLAY).times(len(batch)), "the reasoner to answer"):
                 answers = self._batch(batch)
             yield from answers
 
     def _batch(self, batch: Sequence[str]) -> list[list[tuple[str, list[GroundTerm]]]]:
         """Return the shown atoms for each text of a batch."""
-        if self.lost >= self.start_seconds:
-            self._begin()
         first = self.num_asked
         answers: list[list[tuple[str, list[GroundTerm]]]] = [[] for _ in batch]
         for symbol in self._answer(batch):

@@ -68,6 +68,9 @@ class _Steps:
         return max(self._spent.items(), key=lambda spent: spent[1])
 
 
+LOADING = "the game to load"  # the usual task of a budget
+
+
 class _End(NamedTuple):
     """End of a budget: processor time or bytes, the limit as text, and the task that must end within the limit."""
 
@@ -86,14 +89,18 @@ class Budget:
 
     task: what must end within the limits; "" for a part of the budget around it.
     exceeded: the limit that is used up, as text; "" if none is. In a part of a budget, this is the limit of the whole.
+    is_cut: whether less than these limits was left of the outer budget.
     """
 
     def __init__(self, limits: Limits, task: str = "") -> None:
-        outer, name = _budget.get(), task or "the game to load"
+        outer, name = _budget.get(), task or LOADING
         self._time = _End(time.thread_time() + limits.seconds, f"{limits.seconds:g} s", name)
         self._memory = _End(resident_memory() + limits.memory, f"{limits.memory / GIB:.2g} GiB of memory", name)
         is_part = outer is not None and not task
-        self.steps: _Steps = outer.steps if outer and is_part else _Steps("" if task else "reading the rules")
+        self.steps: _Steps = (
+            outer.steps if outer and is_part else _Steps("reading the rules" if name == LOADING else "")
+        )
+        self.is_cut = outer is not None and (outer._time.at < self._time.at or outer._memory.at < self._memory.at)
         if outer is not None:
             self._time = self._time.inside(outer._time, is_part)
             self._memory = self._memory.inside(outer._memory, is_part)

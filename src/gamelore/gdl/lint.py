@@ -36,7 +36,7 @@ GDL_II_WORDS = frozenset({"sees", "random"})
 GOAL = re.compile(r"0*(100|[0-9]{1,2})")
 USUAL_NAME = re.compile(r"[A-Za-z0-9_+.-]+")
 VARIABLE = re.compile(r"\?[^\s\ufeff();]+")
-_SPACE = r"(?:[\s\ufeff]|;[^\r\n]*)*"
+_SPACE = r"(?:[\s\ufeff]|;[^\r\n]*+)*+"  # possessive, so that a comment is read in one way only
 IN_PARENTHESES = re.compile(rf"\({_SPACE}[^\s\ufeff();]+{_SPACE}\)")  # a single word
 
 

@@ -48,7 +48,7 @@ from typing import NamedTuple
 
 from ..errors import GameloreError, one_of
 from ..game.game import EngineName, Game, make
-from ..gdl.limits import Limits, within
+from ..gdl.limits import LOADING, Limits, within
 from ..gdl.syntax import Constant, Rule, Rulesheet, lines, parse, parse_around_errors, refuse_binary
 
 _WORD = re.compile(r"[^\s();?][^\s();]*")
@@ -226,7 +226,7 @@ def load(
         OSError: the file cannot be read.
     """
     limits = limits or Limits()
-    with within(limits):
+    with within(limits, LOADING):
         sheet, name = read(source)
         return make(sheet, name, engine, limits, rewrite)
 
