@@ -30,7 +30,7 @@ ROOMS = ["errors", *(name for drawn in DRAWING["ROOMS"] for name in (drawn, *BEH
 PAPERS = {"lab.papers.banerjee2007", "lab.papers.lock2004"}
 MOST_MODULES = 152
 MOST_MODULES_IN_A_ROOM = 14
-MOST_LINES_OF_CODE = 34_560
+MOST_LINES_OF_CODE = 34_610
 MOST_LINES_IN_A_FILE = 800
 
 
