@@ -24,7 +24,7 @@ from gamelore.game.game import Position
 from gamelore.net import messages
 from gamelore.net.http import WebLimits
 from gamelore.net.pool import IDLE
-from processes import children, descendants, num_open_files, resident, wait_until
+from processes import children, descendants, num_connections, num_open_files, resident, wait_until
 from reducing import reduced
 from wire import request, rules, say, served
 
@@ -93,6 +93,7 @@ class Target:
         """Stop the server. Assert that nothing is left of it, and that each innocent match is in its store once."""
         if not self._pid:
             return
+        self._assert_free()
         started = descendants(self._pid)
         self.give_up()
         wait_until(lambda: not any(process.is_alive for process in started), "no process to be left", PATIENCE)
@@ -120,6 +121,15 @@ class Target:
         serving = served("--player", "baseline", "--knowledge", self._store, *limits, log=log)
         process, self._port = self._stack.enter_context(serving)
         self._pid = process.pid
+
+    def _assert_free(self) -> None:
+        """Assert that no match holds a place: so many new ones can begin as the server takes."""
+        role = next(iter(_start_of(GAME).legal))
+        ids = [f"free.{number}" for number in range(AT_ONCE)]
+        for match in ids:
+            _expect("ready", say(self._port, f"( START {match} {role} ( {rules(GAME)} ) 60 20 )"))
+        for match in ids:
+            _expect("aborted", say(self._port, f"( ABORT {match} )"))
 
     def _assert_no_bug(self) -> None:
         log = self._log.read_text()
@@ -185,7 +195,11 @@ class Target:
             assert_known(step["sent"].encode("latin-1"), step["way"], answer)
 
     def _abort_all(self, steps: list[dict[str, Any]]) -> None:
-        """Abort the matches of a sequence, as a manager does before it goes away."""
+        """Abort the matches of a sequence, as a manager does before it goes away.
+
+        A message may still be on its way, if its sender has not waited for the reply.
+        """
+        wait_until(lambda: not num_connections(self._port), "no connection to be left", PATIENCE)
         for step in steps:
             match = _started(step["sent"].encode("latin-1").decode("utf-8", "replace"))
             if match:

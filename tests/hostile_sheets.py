@@ -29,7 +29,7 @@ from gamelore.gdl.limits import Limits
 LIMITS = Limits(seconds=1.0, memory=256 << 20)
 MOST_SECONDS = 1.5 * LIMITS.seconds + 0.5  # half a second for what cannot be interrupted, such as one step of clingo
 MOST_MEMORY = int(1.5 * LIMITS.memory) + (64 << 20)
-CHECKED = 4e-6  # seconds for each character of a sheet, in addition, to find its mistakes
+CHECKED = 6e-6  # seconds for each character of a sheet, in addition, to find its mistakes
 TRIES = (
     3  # measurements before a sheet counts as too slow: the time of a virtual machine's neighbours may count as ours
 )

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
+OPEN = ("01", "03", "08")  # established, not yet accepted, closed by the other side
 GONE = (FileNotFoundError, ProcessLookupError)
 
 
@@ -76,6 +77,12 @@ def num_open_files(pid: int) -> int:
     with suppress(*GONE):
         return len(os.listdir(f"/proc/{pid}/fd"))
     return 0
+
+
+def num_connections(port: int) -> int:
+    """Return the number of connections to a port of this machine that its listener has not closed yet."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return sum(local.endswith(f":{port:04X}") and state in OPEN for _, local, _, state, *_ in rows)
 
 
 def wait_until(holds: Callable[[], bool], what: str, seconds: float) -> None:

@@ -35,6 +35,7 @@ from gamelore.net.pool import (
     GameSeats,
     RunningMatch,
     WorkerDied,
+    WorkerProcess,
     Workers,
     WorkerSettings,
 )
@@ -298,7 +299,7 @@ def test_matches_share_processes(runner, workers) -> None:
 
 
 def test_who_looks_at_new_rules_holds_nobody_up(runner, workers, monkeypatch) -> None:
-    async def never(rules: str) -> None:
+    async def never(process: WorkerProcess, rules: str) -> None:
         await asyncio.sleep(60)
 
     async def test() -> None:
@@ -316,10 +317,10 @@ def test_who_looks_at_new_rules_holds_nobody_up(runner, workers, monkeypatch) ->
 def test_a_new_text_does_not_wait_for_others(runner, workers, monkeypatch) -> None:
     look = workers._look
 
-    async def looks(rules: str) -> tuple[str, GameSeats]:
+    async def looks(process: WorkerProcess, rules: str) -> tuple[str, GameSeats]:
         if rules.startswith("(role r"):
             await asyncio.sleep(60)
-        return await look(rules)
+        return await look(process, rules)
 
     async def test() -> None:
         monkeypatch.setattr(workers, "_look", looks)
@@ -342,7 +343,7 @@ def test_a_long_look_lets_another_process_start(runner, workers, monkeypatch) ->
         monkeypatch.setattr(pool, "QUICK_LOOK", 0.0)
         os.kill(pid, signal.SIGSTOP)
         try:
-            look = asyncio.create_task(workers._look(COUNTING.format(other="longer")))
+            look = asyncio.create_task(workers._compared(COUNTING.format(other="longer")))
             async with asyncio.timeout(60):
                 while workers._spare in (None, looking_at):
                     await asyncio.sleep(0.01)
@@ -357,10 +358,10 @@ def test_two_texts_of_a_new_game_at_the_same_time_are_one_game(runner, workers, 
     look, looked = workers._look, []
     both = asyncio.Event()
 
-    async def looks(rules: str) -> tuple[str, GameSeats]:
+    async def looks(process: WorkerProcess, rules: str) -> tuple[str, GameSeats]:
         """Examine a text; the first two examinations end when both are done."""
         looked.append(rules)
-        result = await look(rules)
+        result = await look(process, rules)
         if len(looked) >= 2:
             both.set()
         await both.wait()
@@ -420,7 +421,7 @@ def test_processes_killed_while_they_start_are_replaced_but_not_without_end(own,
 def test_rules_in_upper_case_need_no_second_look(runner, workers, monkeypatch) -> None:
     """The spare process may still be starting, which takes seconds on a busy machine."""
 
-    async def never(rules: str) -> None:
+    async def never(process: WorkerProcess, rules: str) -> None:
         await asyncio.sleep(60)
 
     async def test() -> None:

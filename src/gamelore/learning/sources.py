@@ -80,11 +80,6 @@ class Recognition:
         for rules in chain(games, _shipped()):
             self.add(rules)
 
-    @property
-    def num_games(self) -> int:
-        """Number of known games."""
-        return len(self._known)
-
     def add(self, rules: KnownRules) -> None:
         """Add a game, unless a game with the same rules is already known."""
         self._known.setdefault(rules.rules_hash, _KnownGame(rules))

@@ -518,35 +518,34 @@ class Workers:
         return game
 
     async def _compared(self, rules: str) -> tuple[str, GameSeats]:
-        """Return what `_look` returns.
+        """Let the spare process recognise the game of these rules. Return (key of the game, its seats).
 
         Another text of the same new game may be recognised in the meantime. The name of a new game is a hash that does
         not depend on names and order in the rules. So only if a new game has the same name, another look is needed.
         """
         while True:
+            process = await self._take_spare()
             seen = set(self._games)
-            key, game = await self._look(rules)
-            others = (self._games[other] for other in self._games.keys() - seen)
-            if not (game.new_games and any(other.new_games and other.name == game.name for other in others)):
-                return key, game
+            try:
+                key, game = await self._look(process, rules)
+                others = (self._games[other] for other in self._games.keys() - seen)
+                if not (game.new_games and any(other.new_games and other.name == game.name for other in others)):
+                    return key, game
+                process.kill("the process takes the game for a new one from now on")
+            finally:
+                self._give_back(process)
 
-    async def _look(self, rules: str) -> tuple[str, GameSeats]:
-        """Let the spare process recognise the game of these rules.
+    async def _look(self, process: WorkerProcess, rules: str) -> tuple[str, GameSeats]:
+        """Let a process recognise the game of these rules. Return (key of the game, a `GameSeats` without processes).
 
-        If this takes long, start another spare process for the texts that come in the meantime. Return (key of the
-        game, a new `GameSeats` without processes).
+        If this takes long, start another spare process for the texts that come in the meantime.
         """
-        new_games = self._new_games()
         seconds = min(LOOK_SECONDS, self.settings.prepare_seconds)
-        process = await self._take_spare()
-        try:
-            looking = process.post("recognise", seconds, rules=rules, new_games=new_games)
-            await asyncio.wait({looking.reply}, timeout=QUICK_LOOK)
-            if not looking.reply.done():
-                self._refill()
-            recognised = await process.answer(looking)
-        finally:
-            self._give_back(process)
+        looking = process.post("recognise", seconds, rules=rules, new_games=self._new_games())
+        await asyncio.wait({looking.reply}, timeout=QUICK_LOOK)
+        if not looking.reply.done():
+            self._refill()
+        recognised = await process.answer(looking)
         key, name = recognised["key"], recognised["name"]
         return key, GameSeats(name, [(name, key, rules)] if recognised["is_new"] else [])
 

@@ -87,7 +87,7 @@ class Worker:
         """
         self._note(new_games)
         with processor_time(self.prepare_seconds):
-            key, game = self._recognised(rules, self._known.num_games)
+            key, game = self._recognised(rules)
         return {"key": key, "name": game.name, "is_new": game.is_new}
 
     def prepare(self, rules: str, new_games: Sequence[Sequence[str]] = ()) -> None:
@@ -179,23 +179,22 @@ class Worker:
             with Knowledge(self._store, create=False, writable=False) as store:
                 self._note(store.games())
 
-    def _recognise(self, rules: str, num_known: int) -> tuple[str, Recognised]:
-        """Return the hash of the rules to play, and the recognised game.
-
-        The number of known games is an argument so that the result is not cached when more games are known.
-        """
+    def _recognise(self, rules: str) -> tuple[str, Recognised]:
+        """Return the hash of the rules to play, and the recognised game."""
         try:
             self._note_stored_games()
         except KnowledgeError as error:  # other games can still be played
             log.warning("the games in the store cannot be recognised: %s", error)
         game = self._known.recognise(parse(rules))
+        key = game.sheet.rules_hash
         if game.is_new:
             refuse(game.sheet)
-        return game.sheet.rules_hash, game
+            self._note([(game.name, key, rules)])
+        return key, game
 
     def _game(self, rules: str) -> tuple[PlayerMatches, Recognised]:
         """Return the matches of the game with these rules, and the recognised game. Load the game if necessary."""
-        key, recognised = self._recognised(rules, self._known.num_games)
+        key, recognised = self._recognised(rules)
         if key not in self._games:
             game = self._load(recognised)
             self._games[key] = PlayerMatches(game, self._player(), seed=self._seed, max_graph=self.max_graph)
