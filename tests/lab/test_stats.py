@@ -99,7 +99,9 @@ def test_paired_differences_use_the_runs_that_both_have() -> None:
 def test_matches_until_a_trailing_mean() -> None:
     rewards = [[0, 100, 100, 100], [0, 0, 0, 0], [100, 100, 0, 0]]
     assert stats.matches_until(rewards, level=95, trailing=2).tolist() == [3.0, math.inf, 2.0]
-    assert stats.matches_until(rewards, level=0, trailing=9).tolist() == [math.inf] * 3, "fewer matches than the mean has"
+    assert stats.matches_until(rewards, level=0, trailing=9).tolist() == [math.inf] * 3, (
+        "fewer matches than the mean has"
+    )
 
 
 def test_slope_in_points_per_thousand_matches() -> None:
