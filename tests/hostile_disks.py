@@ -155,6 +155,7 @@ def drawn(random: Random) -> dict[str, Any]:
     names = sorted(JOBS)
     job = random.choices(names, [JOBS[name].weight for name in names])[0]
     fault = random.choice(FAULTS if JOBS[job].final else FAULTS[:-2])
+    fault = "missing" if (job, fault) == ("records in a file", "taken") else fault  # it takes a folder, too
     room = random.choice([0.0, random.random(), random.random(), 1.2 * random.random()])
     return {"job": job, "fault": fault, "room": room, "after": round(1.5 * random.random(), 3)}
 

@@ -80,6 +80,15 @@ def test_the_first_tenth_and_the_rest() -> None:
     assert windows(1) == ((1, 1), (1, 1))
 
 
+def test_a_path_that_no_store_keeps_is_refused_before_anything_is_played(tmp_path: Path) -> None:
+    for game in ("a\udcff.kif", "a\nb.kif", "\x1b[2J"):
+        with pytest.raises(
+            ExperimentError, match=r"expected a path without control characters, in UTF-8, got '.*rename"
+        ):
+            transfer(TransferPlan("tictactoe", (game,)), tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
 def test_targets_are_named_once(tmp_path: Path) -> None:
     with pytest.raises(ExperimentError, match="expected every target once, got connect3, connect3"):
         transfer(TransferPlan("tictactoe", ("connect3", "connect3")), tmp_path)

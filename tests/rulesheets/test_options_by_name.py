@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -163,3 +164,9 @@ def test_every_choice_that_a_sheet_names_can_be_loaded(name: str, option: str, v
     game = gamelore.load(f"{name}:{option}={value}", engine="reasoner")
     assert game.name == f"{name}:{option}={value}"
     assert not game.start().is_terminal
+
+
+def test_a_file_name_that_is_not_utf_8_gives_a_name_that_is(tmp_path: Path) -> None:
+    file = tmp_path / os.fsdecode(b"a\xff.kif")
+    file.write_text(rulesheets.path("tictactoe").read_text(encoding="utf-8"), encoding="utf-8")
+    assert (rulesheets.title(file), rulesheets.sheet(file)[2]) == ("a?", "a?")

@@ -136,6 +136,9 @@ def transfer(
             raise ExperimentError(
                 f"expected every target once, got {', '.join(plan.targets) or 'no targets'}; correct the list"
             )
+        for game in (plan.source, *plan.targets):
+            if not game.isprintable():  # the store of results keeps the path
+                raise ExperimentError(f"expected a path without control characters, in UTF-8, got {game!r}; rename it")
     with ResultStore(store_path(folder)) as store:
         grid = SettingGrid.of(setting for plan in plans for setting in plan.settings())
         run_grid(grid, store, workers=workers, progress=progress)

@@ -255,9 +255,9 @@ def sheet(source: str | Path) -> tuple[Path, str, str]:
     refuse_binary(text, file)
     chosen = _chosen(settings, str(source))
     if not chosen:
-        return file, text, file.stem
+        return file, text, _stem(file)
     text, values = with_choices(text, chosen, file.stem)
-    return file, text, f"{file.stem}:{','.join(map('='.join, values.items()))}"
+    return file, text, f"{_stem(file)}:{','.join(map('='.join, values.items()))}"
 
 
 def split(source: str | Path) -> tuple[str, str]:
@@ -275,7 +275,12 @@ def split(source: str | Path) -> tuple[str, str]:
 def title(source: str | Path) -> str:
     """Return a short name for tables: the source without its folder and `.kif`, but with its options."""
     base, settings = split(source)
-    return ":".join(filter(None, (Path(base).stem, settings)))
+    return ":".join(filter(None, (_stem(Path(base)), settings)))
+
+
+def _stem(file: Path) -> str:
+    """Return the name of a file without its suffix; a question mark stands for bytes that are not UTF-8."""
+    return file.stem.encode(errors="replace").decode()
 
 
 def _is_text(source: str) -> bool:
