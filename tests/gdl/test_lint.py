@@ -364,3 +364,10 @@ def test_a_shortened_text_tells_how_much_is_left_out_and_stays_as_it_is():
     )
     assert shortened(short) == short
     assert shortened("x" * SHORT) == "x" * SHORT
+
+
+@pytest.mark.parametrize("begin", ["(<= ", "(or ", "("])
+def test_a_long_comment_is_read_in_one_way_only(begin: str) -> None:
+    """A check that tries all ways to read the comment would never end."""
+    text = f"{begin}{';' * 60} a comment of words {'and spaces ' * 30}\n (next a) (true b))"
+    assert lint_text(text) != []

@@ -246,7 +246,7 @@ def test_learners_of_different_sources_share_the_graph() -> None:
 
 
 def test_what_does_not_fit_is_refused() -> None:
-    with pytest.raises(GameloreError, match=r"expected turns from 0 to 1000, .* got 1 for lookahead; leave turns out"):
+    with pytest.raises(GameloreError, match=r"expected turns from 0 to 100, .* got 1 for lookahead; leave turns out"):
         LearnerSettings("lookahead", turns=1)
     for turns, control in ((0, "replies"), (0, "minimax"), (1, "terminal"), (1, "features")):
         allowed = "shuffled, replies, minimax" if turns else "terminal, shuffled, features"

@@ -126,5 +126,5 @@ def test_a_terminal_afterstate_is_its_own_goal() -> None:
 
 
 def test_depth_must_not_be_negative() -> None:
-    with pytest.raises(GameloreError, match="expected a depth of at least 0, got -1"):
+    with pytest.raises(GameloreError, match="expected a depth from 0 to 100, got -1"):
         FeatureSpace(PositionGraph(load(TREE)), 0, -1)

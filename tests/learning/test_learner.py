@@ -294,7 +294,7 @@ def test_settings_are_checked() -> None:
         LearnerSettings("minimax")  # type: ignore[arg-type]
     with pytest.raises(GameloreError, match=r"expected lam from 0 to 1, got 1\.5"):
         LearnerSettings(lam=1.5)
-    with pytest.raises(GameloreError, match="expected a depth from 0 to 1000"):
+    with pytest.raises(GameloreError, match="expected a depth from 0 to 100"):
         LearnerSettings(depth=-1)
     with pytest.raises(GameloreError, match="only for the transfer learner and the oracle, got terminal for lookahead"):
         LearnerSettings("lookahead", control="terminal")
