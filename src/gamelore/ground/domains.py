@@ -26,7 +26,7 @@ ATTEMPTS = 3
 # Limits of one attempt. The limit of literals is reached first, so that every run has the same result.
 LIMITS = Limits(seconds=60, literals=300_000)
 # Combinations of values; clingo goes through some million of them in a second.
-LONG_JOIN, VERY_LONG_JOIN, FIRST_STOP, FAR = 1e7, 1e8, 1e3, 1e6
+LONG_JOIN, VERY_LONG_JOIN, FIRST_STOP, FAR = 1e7, 1e10, 1e3, 1e6
 DERIVED = 10_000  # presumed number of atoms of a static relation with rules, while it is derived
 MAX_KNOWN = 2_000  # the rows of a relation are stored if it has at most this number of atoms
 
