@@ -205,3 +205,17 @@ def test_no_perfect_model_is_refused(engine):
     """
     with pytest.raises(gamelore.GDLSemanticError, match="no perfect model"):
         bool(gamelore.load(rules, engine=engine).start().is_terminal)
+
+
+def test_a_search_for_a_perfect_model_is_stopped():
+    """Pigeons that do not fit into holes: clingo would need hours to prove that there is no model."""
+    pigeons = " ".join(f"(pigeon {i})" for i in range(13)) + " ".join(f"(hole {i})" for i in range(12))
+    rules = f"""(role x) (legal x stay) (goal x 0) (<= terminal (true never)) {pigeons}
+    (<= (in ?p ?h) (pigeon ?p) (hole ?h) (not (out ?p ?h)))
+    (<= (out ?p ?h) (pigeon ?p) (hole ?h) (not (in ?p ?h)))
+    (<= (some ?p) (in ?p ?h))
+    (<= bad (pigeon ?p) (not (some ?p)) (not bad))
+    (<= bad (in ?p ?h) (in ?q ?h) (distinct ?p ?q) (not bad))
+    (<= (next never) (in 0 0) (not bad))"""
+    with pytest.raises(gamelore.GroundingError, match="the reasoner to answer within 0"):
+        gamelore.load(rules, "reasoner", Limits(seconds=0.4)).start().play(["stay"])

@@ -7,10 +7,10 @@ import pytest
 
 import gamelore
 from gamelore.gdl.clauses import Dependencies, clauses
-from gamelore.gdl.limits import Limits
+from gamelore.gdl.limits import Limits, within
 from gamelore.gdl.syntax import bound, parse, term_variables
 from gamelore.ground import optimize
-from gamelore.ground.clingo import Grounding, Names
+from gamelore.ground.clingo import Names
 from gamelore.ground.domains import Domains, Estimate, Statics, statics
 from gamelore.ground.optimize import Demand, rewrite, rewrite_for_a_state
 from gamelore.ground.program import ground
@@ -281,17 +281,35 @@ def test_relations_too_large_to_derive_are_left_out(monkeypatch):
     assert statics(rules) == Statics()
 
 
-def test_a_long_join_of_derived_relations_can_be_stopped(monkeypatch):
-    """The closure has a million combinations, and no ground rule for any but the first few: only ticks see the rest."""
-    ticks = []
-    monkeypatch.setattr(Grounding, "tick", lambda grounding, line, *bound: (ticks.append(line.number), line)[1])
-    text = f"""{numbers("n", 100)}
-    (<= (e ?a ?b) (n ?a) (n ?b))
-    (<= (joined ?a ?b) (e ?a ?b))
-    (<= (joined ?a ?c) (joined ?a ?b) (e ?b ?c))"""
-    assert statics(clauses(parse(text))).sizes["joined", 2] == 10_000
-    assert len(ticks) >= 10_000
-    assert set(ticks) == {4}
+EDGES = f"{numbers('n', 30)} (<= (e ?a ?b) (n ?a) (n ?b) (distinct ?a ?b))"
+PATH = "(e ?a ?b) (e ?b ?c) (e ?c ?d) (e ?d ?f) (e ?f ?g) (e ?g ?h)"
+LONG = {
+    "as many rows as the estimate": ("?a ?b ?c ?d ?f ?g", PATH, True),  # all variables but one are told
+    "few of them untold": ("?a ?b ?c ?d", "(e ?a ?b) (e ?b ?c) (e ?c ?d)", False),
+    "untold": ("?a", PATH.replace("(e ?g ?h)", ""), True),  # 30**5 values of ?b to ?g for each ?a
+    "few": ("?a", "(e ?a ?b) (e ?b ?c)", False),
+    "anyhow": (
+        "?a",
+        " ".join(f"(one ?v{i} ?v{i + 1})" for i in range(7)) + "(n ?a)",
+        True,
+    ),  # one row, but 31**8 values
+}
+
+
+@pytest.mark.parametrize(("head", "body", "is_long"), LONG.values(), ids=LONG)
+def test_joins_that_may_hold_clingo(head: str, body: str, is_long: bool):
+    ones = " ".join(f"(one {i} {i})" for i in range(30))
+    rules = clauses(parse(f"{EDGES} {ones} (<= (p {head}) {body})"))
+    long = Domains(rules, statics(rules[:-1])).long_joins(rules)
+    assert [rule.head.name for rule in long] == ["p"] * is_long
+
+
+def test_a_long_join_of_relations_that_never_change_is_stopped():
+    clique = " ".join(f"(e ?v{i} ?v{j})" for j in range(7) for i in range(j))
+    edges = " ".join(f"(e {i} {j})" for i in range(60) for j in range(60) if i % 6 != j % 6)
+    reason = r"within 0.2 s, .* the longest join is that of the rule at line 1, with 3e\+12 combinations"
+    with pytest.raises(gamelore.GroundingError, match=reason), within(Limits(seconds=0.2)):
+        statics(clauses(parse(f"{edges} (<= won {clique})")))
 
 
 def test_estimates_of_a_join():

@@ -18,6 +18,7 @@ gates, the AND of many literals, so that fewer intermediate results are stored.
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
@@ -165,7 +166,8 @@ class Builder:
             self.new_node()
         self.first_action = 2 * (circuit.num_facts + 1)
         sizes = list(map(len, circuit.actions))
-        self.roles = [(1 << size) - 1 << end - size for size, end in zip(sizes, accumulate(sizes), strict=True)]
+        self.ends = list(accumulate(sizes))  # of each role's actions
+        self.roles = [(1 << size) - 1 << end - size for size, end in zip(sizes, self.ends, strict=True)]
         # literal -> set of actions: the literal is true if and only if one of these actions is played
         self.known_actions: dict[GateLiteral, int] = {}
 
@@ -248,8 +250,9 @@ class Builder:
             actions = self._actions(literal)
             played |= actions
             (saying if actions else others).append(literal)
-        if any(2 * (played & role).bit_count() > role.bit_count() for role in self.roles):
-            saying = [self._any_action(played & role, role) for role in self.roles]
+        roles = self._roles_of(played)
+        if any(2 * (played & role).bit_count() > role.bit_count() for role in roles):
+            saying = [self._any_action(played & role, role) for role in roles]
         result = self.all_of([literal ^ 1 for literal in (*others, *saying)]) ^ 1
         if not others:
             self.known_actions[result] = played
@@ -261,6 +264,15 @@ class Builder:
         if 0 <= action < self.circuit.num_actions and not literal & 1:
             return 1 << action
         return self.known_actions.get(literal, 0)
+
+    def _roles_of(self, actions: int) -> list[int]:
+        """Return the sets of all actions of those roles that have one of these actions."""
+        roles = []
+        while actions:
+            role = self.roles[bisect_right(self.ends, (actions & -actions).bit_length() - 1)]
+            roles.append(role)
+            actions &= ~role
+        return roles
 
     def _any_action(self, actions: int, role: int) -> GateLiteral:
         """Return the literal that is true if the role plays one of these actions."""

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from ..errors import GroundingError
 from ..gdl import syntax
@@ -22,9 +22,13 @@ from ..gdl.clauses import Literal, Signature, reachable, signature
 from ..gdl.limits import Limits, check, within, working_on
 from ..gdl.syntax import KEYWORD_ARITY, Atom, Rule, Rulesheet
 from ..ground.clingo import (
+    BASE,
     Grounding,
     GroundTerm,
+    LongJoins,
     Names,
+    Part,
+    Text,
     Translator,
     control,
     ground_within,
@@ -32,7 +36,7 @@ from ..ground.clingo import (
     only_model,
     terms_of,
 )
-from ..ground.domains import Stops
+from ..ground.domains import long_joins
 from ..ground.optimize import Rewritten
 
 Facts: TypeAlias = frozenset[GroundTerm]
@@ -65,24 +69,24 @@ class Reasoner:
         self.limits = limits or Limits()
         self.names = names or Names(sheet)
         self.names.add_made_relations(sheet)
-        stops = sheet.stops if isinstance(sheet, Rewritten) else {}
         working_on("the first state on the reasoner")
-        self.translator = _StateTranslator(self.names, _depending(sheet, STATE_KEYWORDS, downwards=False), stops)
+        long = sheet.long_joins if isinstance(sheet, Rewritten) else long_joins(sheet)
+        self.translator = _StateTranslator(self.names, _depending(sheet, STATE_KEYWORDS, downwards=False), long)
         self.roles, self.initial = self._start(sheet)
         self._of_states = self._questions(sheet, {"legal": 2, "goal": 2, "terminal": 0})
         self._of_moves = self._questions(sheet, {"next": 1})
 
     def _questions(self, sheet: Rulesheet, shown: Mapping[str, int]) -> _Questions:
-        fixed, of_a_state = self.translator.programs(sheet, set(shown.items()))
-        return self._questions_of(fixed, of_a_state, {name: arity + 1 for name, arity in shown.items()})
+        program = self.translator.program(sheet, set(shown.items()))
+        return self._questions_of(program, {name: arity + 1 for name, arity in shown.items()})
 
-    def _questions_of(self, fixed: str, of_a_state: str, shown: Mapping[str, int]) -> _Questions:
-        return _Questions(fixed, of_a_state, shown, self.limits, self.translator)
+    def _questions_of(self, program: _Program, shown: Mapping[str, int]) -> _Questions:
+        return _Questions(program, shown, self.limits, self.translator)
 
     def _start(self, sheet: Rulesheet) -> tuple[list[GroundTerm], Facts]:
-        fixed, _ = self.translator.programs(sheet, {("role", 1), ("init", 1)})
+        program = self.translator.program(sheet, {("role", 1), ("init", 1)})
         terms: dict[str, list[GroundTerm]] = {"role": [], "init": []}
-        for symbol in self._questions_of(fixed, "", {"role": 1, "init": 1}).fixed():
+        for symbol in self._questions_of(program, {"role": 1, "init": 1}).fixed():
             terms[symbol.name].append(terms_of(symbol)[0])
         return sorted(terms["role"], key=self.names.place_of_role), frozenset(terms["init"])
 
@@ -118,6 +122,18 @@ class Reasoner:
         return "".join(f"does(state,{role},{move})." for role, move in moves)
 
 
+class _Program(NamedTuple):
+    """Translated rules, and those of them whose joins may be long.
+
+    fixed: the rules that depend on no state.
+    of_a_state: the rules that depend on a state, for the variable `State`.
+    """
+
+    fixed: str
+    of_a_state: str
+    long_joins: LongJoins
+
+
 class _Questions:
     """One clingo program that answers questions about many batches of states.
 
@@ -128,18 +144,14 @@ class _Questions:
     The states of a batch share the limits of one call, so that a state that exceeds them does not take the time of all
     others. Therefore the size of a batch depends on the time that the states before it took.
 
-    fixed: the rules that depend on no state.
-    of_a_state: the rules that depend on a state, for the variable `State`. They are ground once for each batch, for
-        all states of the batch.
+    program: the rules. Those that depend on a state are ground once for each batch, for all states of the batch.
     shown: the relations of the answers, name -> arity.
     """
 
-    def __init__(
-        self, fixed: str, of_a_state: str, shown: Mapping[str, int], limits: Limits, translator: Translator
-    ) -> None:
+    def __init__(self, program: _Program, shown: Mapping[str, int], limits: Limits, translator: Translator) -> None:
         shows = "\n".join(f"#show {name}/{arity}." for name, arity in shown.items())
-        self.program = f"{fixed}\n#show.\n{shows}\n#program rules(batch).\n{of_a_state}\n"
-        self.limits, self.translator = limits, translator
+        self.program = f"{program.fixed}\n#show.\n{shows}\n#program rules(batch).\n{program.of_a_state}\n"
+        self.limits, self.translator, self.long_joins = limits, translator, program.long_joins
         # start_seconds: duration of the last start. least_seconds: shortest time for one state since that start.
         self.start_seconds, self.least_seconds = 0.0, math.inf
         self.lost = math.inf  # sum over all states since the start: seconds of the state minus least_seconds
@@ -180,10 +192,10 @@ class _Questions:
         import clingo
 
         start = time.thread_time()
-        self.grounding = Grounding(self.limits)
+        self.grounding = Grounding(self.limits, self.long_joins)
         self.control = control(self.program, self.grounding, "--models=2", solves=True)
         self._number = clingo.Number
-        self._ground([("base", ())])
+        self._ground(BASE)
         self.start_seconds, self.least_seconds = time.thread_time() - start, math.inf
         self.lost, self.num_asked = 0.0, 0
 
@@ -192,11 +204,12 @@ class _Questions:
         start, lost = time.thread_time(), self.lost
         self.lost = math.inf  # after an error the next call starts clingo again
         self.grounding.renew(self.limits.share(IN_PLAY).times(len(given)))
-        parts: list[tuple[str, Sequence[Any]]] = []
+        added: list[Text] = []
+        parts: list[Part] = []
         for number, facts in enumerate(given, start=self.num_asked):
-            self.control.add(f"facts{number}", ["state"], f"asked({self.num_asked},state).{facts}")
+            added.append((f"facts{number}", ["state"], f"asked({self.num_asked},state).{facts}"))
             parts.append((f"facts{number}", (self._number(number),)))
-        self._ground([*parts, ("rules", (self._number(self.num_asked),))])
+        self._ground([*parts, ("rules", (self._number(self.num_asked),))], added)
         self.num_asked += len(given)
         model = only_model(self.control)
         seconds = (time.thread_time() - start) / len(given)
@@ -206,8 +219,8 @@ class _Questions:
         self.at_once = max(1, int(min(AT_ONCE, self.at_once * (1 + (len(given) == self.at_once)), most)))
         return model
 
-    def _ground(self, parts: Sequence[tuple[str, Sequence[Any]]]) -> None:
-        if not ground_within(self.control, self.grounding, parts):
+    def _ground(self, parts: Sequence[Part], added: Sequence[Text] = ()) -> None:
+        if not ground_within(self.control, self.grounding, parts, added):
             raise GroundingError(
                 f"expected the rules to be evaluated in a state within {self.grounding.exceeded}, but they were not"
                 f"{largest_part(self.grounding, self.control, self.translator)}. Remedy: limit the terms that a "
@@ -219,11 +232,12 @@ class _StateTranslator(Translator):
     """Translator that adds the number of a state as first argument to relations that depend on a state.
 
     dynamic: the relations that depend on a state, including the keywords of GDL about a state.
+    long_joins: those of the sheet.
     """
 
-    def __init__(self, names: Names, dynamic: set[Signature], stops: Mapping[Rule, Stops]) -> None:
-        super().__init__(names, stops)
-        self.dynamic = dynamic
+    def __init__(self, names: Names, dynamic: set[Signature], long_joins: LongJoins) -> None:
+        super().__init__(names)
+        self.dynamic, self.long_joins = dynamic, long_joins
 
     def atom(self, atom: Atom) -> str:
         if signature(atom) not in self.dynamic:
@@ -237,17 +251,15 @@ class _StateTranslator(Translator):
         asked = ["asked(batch,State)"] if signature(rule.head) in self.dynamic else []
         return asked + super().conditions(rule, body)
 
-    def programs(self, sheet: Rulesheet, wanted: set[Signature]) -> tuple[str, str]:
-        """Return the rules on which the wanted relations depend.
-
-        The first text has the rules that depend on no state; the second text has the rules that depend on a state.
-        """
+    def program(self, sheet: Rulesheet, wanted: set[Signature]) -> _Program:
+        """Return the rules on which the wanted relations depend."""
         needed = _depending(sheet, wanted, downwards=True)
         texts: dict[bool, list[str]] = {False: [], True: []}
         for rule in sheet.rules:
             if signature(rule.head) in needed:
                 texts[signature(rule.head) in self.dynamic] += self.of_rule(rule, sheet.path)
-        return "\n".join(texts[False]), "\n".join(texts[True])
+        long = {rule: number for rule, number in self.long_joins.items() if signature(rule.head) in needed}
+        return _Program("\n".join(texts[False]), "\n".join(texts[True]), long)
 
 
 def _depending(sheet: Rulesheet, names: set[Signature], downwards: bool) -> set[Signature]:

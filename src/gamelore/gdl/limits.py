@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gc
 import math
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -31,7 +32,9 @@ BETWEEN_LOOKS_AT_MEMORY = 0.012  # seconds; a look at the memory costs 30 micros
 class Limits:
     """Limits of loading a game.
 
-    seconds   processor time of the thread that loads
+    Rules with joins that may be long must be ground within half of what is left, see `ground.clingo`.
+
+    seconds   processor time of the thread that loads, with that of the processes for which it waits
     literals  number of literals in ground rules, about 100 bytes each
     memory    bytes by which the memory of the process may grow
     """
@@ -49,16 +52,34 @@ class Limits:
         return replace(self, seconds=part * self.seconds, memory=int(part * self.memory))
 
 
+class _Elsewhere(threading.local):
+    """Processor time that other processes have used for this thread, in seconds."""
+
+    seconds = 0.0
+
+
+_elsewhere = _Elsewhere()
+
+
+def _processor_time() -> float:
+    return time.thread_time() + _elsewhere.seconds
+
+
+def spend(seconds: float) -> None:
+    """Count the processor time of another process as time of this thread."""
+    _elsewhere.seconds += seconds
+
+
 class _Steps:
     """Seconds of processor time of each step of one loading; whether it has run out of memory."""
 
     def __init__(self, first: str) -> None:
         self.are_out_of_memory = False
-        self._step, self._since = first, time.thread_time()
+        self._step, self._since = first, _processor_time()
         self._spent: defaultdict[str, float] = defaultdict(float)
 
     def begin(self, step: str) -> None:
-        now = time.thread_time()
+        now = _processor_time()
         self._spent[self._step] += now - self._since
         self._step, self._since = step, now
 
@@ -94,7 +115,7 @@ class Budget:
 
     def __init__(self, limits: Limits, task: str = "") -> None:
         outer, name = _budget.get(), task or LOADING
-        self._time = _End(time.thread_time() + limits.seconds, f"{limits.seconds:g} s", name)
+        self._time = _End(_processor_time() + limits.seconds, f"{limits.seconds:g} s", name)
         self._memory = _End(resident_memory() + limits.memory, f"{limits.memory / GIB:.2g} GiB of memory", name)
         is_part = outer is not None and not task
         self.steps: _Steps = (
@@ -113,22 +134,29 @@ class Budget:
         if now < self._next_look:
             return
         self._next_look = now + BETWEEN_LOOKS
-        if time.thread_time() > self._time.at:
-            self._fail(self._time)
+        if _processor_time() > self._time.at:
+            self.fail("time")
         if now < self._next_look_at_memory:
             return
         self._next_look_at_memory = now + BETWEEN_LOOKS_AT_MEMORY
         if resident_memory() > self._memory.at:
-            self.steps.are_out_of_memory = True
-            self._fail(self._memory)
+            self.fail("memory")
 
     def exceeds(self) -> Literal["", "time", "memory"]:
         """Return what is used up now."""
-        if time.thread_time() > self._time.at:
+        if _processor_time() > self._time.at:
             return "time"
         return "memory" if resident_memory() > self._memory.at else ""
 
-    def _fail(self, end: _End) -> NoReturn:
+    def left(self) -> Limits:
+        """Return what is left of the time and of the memory."""
+        seconds, memory = self._time.at - _processor_time(), self._memory.at - resident_memory()
+        return Limits(max(0.0, seconds), memory=max(0, int(memory)))
+
+    def fail(self, what: Literal["time", "memory"]) -> NoReturn:
+        """Raise the error that the time or the memory is used up."""
+        end = self._time if what == "time" else self._memory
+        self.steps.are_out_of_memory |= what == "memory"
         self.exceeded = end.limit
         step, seconds = self.steps.longest()
         longest = f"; {step} took the most time, {seconds:.3g} s" if step else ""

@@ -10,19 +10,28 @@ are not cached.
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import signal
+import subprocess
+import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
+from typing import Literal as Only
 
 from ..errors import GDLSemanticError, GroundingError
 from ..gdl import syntax
 from ..gdl.clauses import Literal, conjunctions
-from ..gdl.limits import Budget, Limits, check
+from ..gdl.limits import Budget, Limits, check, spend
 from ..gdl.syntax import KEYWORD_ARITY, Atom, Distinct, Function, Rule, Rulesheet, Term, Variable
+from . import rehearsal
 
 MAX_GOAL = 32767  # goals are stored in 16 bits; lint reports goals above 100, but such games can be played
 
@@ -115,7 +124,6 @@ def goal_value(text: str) -> int | None:
 TOKEN = re.compile(r"\d+|[()]")
 RELATION = re.compile(r"(?:state_)?r(\d+)")
 RULES_BETWEEN_CHECKS = 64
-FRUITLESS = 10  # steps of a join for each ground rule; an error message names a join with more instead of a relation
 COUNTED = 20_000  # an error message counts the atoms of a relation only up to this number
 
 
@@ -126,14 +134,10 @@ def _variable(name: str) -> str:
 
 
 class Translator:
-    """Translator of rules to the text of an answer-set program. Subclasses may override `atom` and `conditions`.
+    """Translator of rules to the text of an answer-set program. Subclasses may override `atom` and `conditions`."""
 
-    stops: rule -> the stops of its join: sets of variables. The rule gets a condition for each that calls
-        `Grounding.tick` when clingo has bound all variables of the stop.
-    """
-
-    def __init__(self, names: Names, stops: Mapping[Rule, Iterable[Iterable[str]]] = MappingProxyType({})) -> None:
-        self.names, self.stops = names, stops
+    def __init__(self, names: Names) -> None:
+        self.names = names
 
     def term(self, term: Term) -> str:
         if isinstance(term, Variable):
@@ -170,9 +174,7 @@ class Translator:
 
     def conditions(self, rule: Rule, body: Iterable[Literal]) -> list[str]:
         """Return the texts of the conditions of one conjunction."""
-        line, stops = rule.location.line, self.stops.get(rule, ()) if self.stops else ()
-        ticks = (f"@tick({','.join([str(line), *map(_variable, bound)])})={line}" for bound in stops)
-        return [*map(self.literal, body), *ticks]
+        return list(map(self.literal, body))
 
     def relation_spelling(self, name: str) -> str:
         """Return the spelling of a relation, given its name in clingo."""
@@ -226,21 +228,33 @@ def terms_of(symbol: Any) -> tuple[GroundTerm, ...]:
     raise AssertionError(f"expected an atom, got {text}")
 
 
+LongJoins: TypeAlias = Mapping[Rule, float]
+"""Rule -> number of combinations of values, for rules whose joins may hold clingo for long; see `domains`."""
+Text: TypeAlias = tuple[str, Sequence[str], str]
+"""Part of a clingo program: its name, the names of its parameters, and its rules."""
+Part: TypeAlias = tuple[str, Sequence[Any]]
+"""Part of a clingo program that is to be ground: its name, and the values of its parameters, which are numbers."""
+BASE: tuple[Part, ...] = (("base", ()),)
+REHEARSED = 0.5  # part of what is left of the limits for a rehearsal; the grounding after it takes as long
+
+
 class Grounding:
     """One grounding: the observer of clingo that counts ground rules, and that stops clingo at the limits.
 
     clingo tells the observer about each ground rule. It may also join conditions for a long time without a new ground
-    rule. Therefore rules whose joins are expected to be large get conditions that call `tick`, see `Translator`.
+    rule. Therefore a program with joins that may be long is ground twice, first in a process that can be ended.
+
+    text: the program with long joins; "" for other programs.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, long_joins: LongJoins = MappingProxyType({})) -> None:
+        self.long_joins, self.text = long_joins, ""
         self.renew(limits)
 
     def renew(self, limits: Limits) -> None:
         """Restart counting, with new limits."""
         self.limits, self._num_rules, self.num_literals = limits, 0, 0
-        self.ticks: Counter[int] = Counter()  # line of a rule -> number of its partial instances
-        self.exceeded = ""
+        self.exceeded, self.is_held = "", False
         self._budget = Budget(limits)
 
     def rule(self, choice: bool, head: list[int], body: list[int]) -> None:
@@ -249,17 +263,6 @@ class Grounding:
         self._num_rules += 1
         if not self._num_rules % RULES_BETWEEN_CHECKS:
             self.check(self.num_literals)
-
-    def tick(self, line: Any, *_: Any) -> Any:
-        """Count a partial instance of a rule. clingo calls this method for `@tick(line,..)`."""
-        self.ticks[line.number] += 1
-        self.check(self.num_literals)
-        return line
-
-    @property
-    def num_rules(self) -> int:
-        """Number of ground rules so far."""
-        return self._num_rules
 
     @property
     def is_out_of_budget(self) -> bool:
@@ -271,11 +274,52 @@ class Grounding:
         if num_literals > self.limits.literals:
             self.exceeded = f"{self.limits.literals} literals"
             raise GroundingError(self.exceeded)
+        self._within(self._budget.check)
+
+    def rehearse(self, added: Sequence[Text], parts: Sequence[Part]) -> None:
+        """Ground the program with more texts in a process of its own. Raise GroundingError if a join holds it."""
+        limits = self._budget.left().share(REHEARSED)
+        used_up, seconds = _rehearsed([("base", (), self.text), *added], parts, limits, self.limits.literals)
+        spend(seconds)
+        if used_up:
+            self.is_held = True
+            self._within(partial(self._budget.fail, used_up))
+
+    def _within(self, check: Callable[[], None]) -> None:
         try:
-            self._budget.check()
+            check()
         except GroundingError:
             self.exceeded = self._budget.exceeded
             raise
+
+
+MOST_SECONDS = 1e6  # what a timer of the system takes
+
+
+def _rehearsed(
+    texts: Sequence[Text], parts: Sequence[Part], limits: Limits, literals: int
+) -> tuple[Only["", "time", "memory"], float]:
+    """Let another process ground a program. Return what it has used up, and its seconds of processor time."""
+    seconds = min(limits.seconds, MOST_SECONDS)
+    plain = [(name, [value.number for value in values]) for name, values in parts]
+    asked = {"texts": texts, "parts": plain, "seconds": seconds, "memory": limits.memory, "literals": literals}
+    timer_of_system = hasattr(signal, "setitimer")
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", rehearsal.__file__],
+            input=json.dumps(asked),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            timeout=None if timer_of_system else seconds,
+        )
+    except subprocess.TimeoutExpired:
+        return "time", seconds
+    if done.stdout:
+        return "memory" if done.returncode == rehearsal.OUT_OF_MEMORY else "", float(done.stdout)
+    is_late = timer_of_system and done.returncode == -signal.SIGPROF
+    return "time" if is_late else "memory", seconds
 
 
 def control(program: str, grounding: Grounding, *options: str, solves: bool = False) -> Any:
@@ -288,15 +332,45 @@ def control(program: str, grounding: Grounding, *options: str, solves: bool = Fa
     made: Any = clingo.Control(["--warn=none", *options], message_limit=0)
     made.add("base", [], program)
     made.register_observer(grounding, replace=not solves)
+    if solves:
+        made.register_propagator(_Solving())
+    grounding.text = program if grounding.long_joins else ""
     return made
 
 
+class _Solving:
+    """Propagator without constraints, by which clingo looks at the budget while it searches for a model.
+
+    Rules without recursion through negation need no search. Others may be as hard as any puzzle.
+    """
+
+    def init(self, init: Any) -> None:
+        """Let clingo call `check` before each guess."""
+        import clingo
+
+        init.check_mode = clingo.PropagatorCheckMode.Fixpoint
+
+    def check(self, control: Any) -> None:
+        """Raise GroundingError if the present budget is used up."""
+        check()
+
+
 def ground_within(
-    control: Any, grounding: Grounding, parts: Sequence[tuple[str, Sequence[Any]]] = (("base", ()),)
+    control: Any,
+    grounding: Grounding,
+    parts: Sequence[Part] = BASE,
+    added: Sequence[Text] = (),
 ) -> bool:
-    """Ground with clingo. Return False if the limits stopped the grounding."""
+    """Ground parts of a program with clingo. Return False if the limits stopped the grounding.
+
+    added: parts that are added to the program before.
+    """
     try:
-        control.ground(parts, context=grounding)
+        if grounding.text:
+            grounding.rehearse(added, parts if parts is BASE else [*BASE, *parts])
+        for part in added:
+            control.add(*part)
+        control.ground(parts)
     except (RuntimeError, GroundingError):
         if not grounding.exceeded:
             raise
@@ -314,6 +388,10 @@ def too_large(grounding: Grounding, control: Any, translator: Translator) -> str
 
 def largest_part(grounding: Grounding, control: Any, translator: Translator) -> str:
     """Return a part of an error message: "; the largest relation is ..", or the same about the longest join."""
+    if grounding.is_held:
+        rule, combinations = max(grounding.long_joins.items(), key=itemgetter(1))
+        line = rule.location.line
+        return f"; the longest join is that of the rule at line {line}, with {combinations:.0e} combinations"
     atoms = control.symbolic_atoms
     sizes: Counter[str] = Counter()
     for name, arity, _ in atoms.signatures:
@@ -323,9 +401,6 @@ def largest_part(grounding: Grounding, control: Any, translator: Translator) -> 
         relation = translator.made_part(name) or f"`{translator.relation_spelling(name)}`"
         number = f"{size} atoms" if size < COUNTED else f"at least {COUNTED} atoms"
         largest = f"; the largest relation is {relation}, with {number} so far"
-    for line, steps in grounding.ticks.most_common(1):
-        if steps > FRUITLESS * grounding.num_rules:
-            largest = f"; the longest join is that of the rule at line {line}, with {steps} steps so far"
     return largest
 
 
@@ -355,11 +430,15 @@ Sentences: TypeAlias = dict[str, list[tuple[str, ...]]]
 
 
 def state_sentences(
-    sheet: Rulesheet, words: Collection[str], facts: Iterable[str] = (), limits: Limits | None = None
+    sheet: Rulesheet,
+    words: Collection[str],
+    facts: Iterable[str] = (),
+    limits: Limits | None = None,
+    long_joins: LongJoins = MappingProxyType({}),
 ) -> Sentences:
     """Return the arguments of all sentences of some GDL keywords that hold in a state.
 
-    They are sorted like actions.
+    They are sorted like actions. `long_joins`: those of the sheet, see `domains`.
 
     Raises GroundingError if the limits are exceeded, and GDLSemanticError if the state has no perfect model.
     """
@@ -370,7 +449,7 @@ def state_sentences(
     shown = (f"#show {word}/{KEYWORD_ARITY[word]}." for word in words)
     program = "\n".join((*translator.rules(needed), *given, "#show.", *shown))
     rows: dict[str, list[tuple[Any, ...]]] = {word: [] for word in words}
-    grounding = Grounding(limits or Limits())
+    grounding = Grounding(limits or Limits(), long_joins)
     asked = control(program, grounding, "--models=2", solves=True)
     if not ground_within(asked, grounding):
         raise GroundingError(f"expected an answer within {grounding.exceeded}, got none; raise the limit")

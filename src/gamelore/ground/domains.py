@@ -17,17 +17,18 @@ from math import inf, prod
 from typing import Any, TypeAlias
 
 from ..errors import GroundingError
-from ..gdl.clauses import Clause, Dependencies, Signature, all_atoms, signature, variables
+from ..gdl.clauses import Clause, Dependencies, Signature, all_atoms, clauses, signature, variables
 from ..gdl.limits import Limits, check, working_on
-from ..gdl.syntax import KEYWORD_ARITY, Atom, Constant, Rule, Rulesheet, Term, Variable, variables_of
-from .clingo import Grounding, Names, Translator, atoms_of, control, ground_within, too_large
+from ..gdl.syntax import KEYWORD_ARITY, Atom, Constant, Rulesheet, Term, Variable, variables_of
+from .clingo import Grounding, LongJoins, Names, Translator, atoms_of, control, ground_within, too_large
 
 ATTEMPTS = 3
 # Limits of one attempt. The limit of literals is reached first, so that every run has the same result.
 LIMITS = Limits(seconds=60, literals=300_000)
-# Combinations of values; clingo goes through some million of them in a second.
-LONG_JOIN, VERY_LONG_JOIN, FIRST_STOP, FAR = 1e7, 1e10, 1e3, 1e6
-DERIVED = 10_000  # presumed number of atoms of a static relation with rules, while it is derived
+# A join is long with so many rows by estimate, so many rows without a ground rule, or so many combinations of values,
+# since clingo may join in another order than the estimate. It goes through some ten million rows in a second.
+LONG_JOIN, LONG_UNTOLD, LONG_ANYHOW = 1e8, 1e7, 1e10
+DERIVED = 10_000  # presumed number of atoms of a static relation with rules, before it is derived
 MAX_KNOWN = 2_000  # the rows of a relation are stored if it has at most this number of atoms
 
 Row: TypeAlias = tuple[str | None, ...]
@@ -63,8 +64,8 @@ def _derived(rules: Iterable[Clause], relations: Collection[Signature]) -> tuple
     static = [rule for rule in rules if signature(rule.head) in relations]
     sheet = Rulesheet(tuple(rule.rule for rule in static), "")
     names = Names(sheet)
-    translator = Translator(names, _static_stops(static))
-    grounding = Grounding(LIMITS)
+    translator = Translator(names)
+    grounding = Grounding(LIMITS, _long_static_joins(static))
     clingo = control("\n".join(translator.rules(sheet)), grounding)
     complete = ground_within(clingo, grounding)
     if grounding.is_out_of_budget:
@@ -81,42 +82,21 @@ def _derived(rules: Iterable[Clause], relations: Collection[Signature]) -> tuple
     return derived, complete
 
 
-Stops: TypeAlias = Sequence[tuple[str, ...]]
-"""Stops of a join: the variables that are bound at each. There clingo calls `Grounding.tick`."""
-
-
-def stops(combinations: Iterable[tuple[float, Iterable[str]]]) -> Stops:
-    """Return the stops of a join: its first step with FIRST_STOP combinations, and further ones that are FAR apart.
-
-    A call of Python takes as long as ten rows of clingo. So stops at all steps would make joins slow. These few take
-    time only where a join is really long.
-
-    Args:
-        combinations: the number of combinations of values of the variables that are bound after each step of a join,
-            and these variables.
-    """
-    places, enough = [], FIRST_STOP
-    for number, bound in combinations:
-        if number >= enough:
-            places.append(tuple(bound))
-            enough = FAR * number
-    return places
-
-
-def _static_stops(rules: Iterable[Clause]) -> dict[Rule, Stops]:
-    """Return the stops of the joins of static relations that may be long, from numbers of facts alone."""
+def _long_static_joins(rules: Sequence[Clause]) -> LongJoins:
+    """Return the long joins of static rules. Look at the domains only if the numbers of facts leave a doubt."""
     number_of_facts = Counter(signature(rule.head) for rule in rules if not rule.body)
     derived = {signature(rule.head) for rule in rules if rule.body}
-    found = {}
     for rule in rules:
-        number, bound, steps = 1.0, dict[str, None](), []
-        for atom in rule.positive:
-            number *= max(1, number_of_facts[signature(atom)], DERIVED if signature(atom) in derived else 0)
-            bound |= variables([atom])
-            steps.append((number, tuple(bound)))
-        if len(steps) > 1 and number >= LONG_JOIN:
-            found[rule.rule] = stops(steps)
-    return found
+        names = map(signature, rule.positive)
+        if prod(float(max(1, number_of_facts[name], DERIVED * (name in derived))) for name in names) >= LONG_JOIN:
+            return Domains(rules, Statics()).long_joins(rules, derived | number_of_facts.keys())
+    return {}
+
+
+def long_joins(sheet: Rulesheet) -> LongJoins:
+    """Return the rules whose joins may be long if clingo gets the sheet as it is written."""
+    rules = clauses(sheet)
+    return Domains(rules, Statics()).long_joins(rules, _static(rules, ()))
 
 
 def _constant(symbol: Any, spelled: Sequence[str]) -> str | None:
@@ -316,25 +296,35 @@ class Domains:
             self._sizes[name] = min(self._sizes[name], sum(estimates) if clauses else inf)
         return self._sizes[name]
 
-    def stops(self, clause: Clause) -> Stops:
-        """Return the stops of the join of a clause, see `stops`. Only long joins have stops.
+    def long_joins(self, rules: Iterable[Clause], facts: Collection[Signature] | None = None) -> LongJoins:
+        """Return the rules whose joins may hold clingo for seconds without a new ground rule.
 
-        clingo tells each new ground rule, where it can be stopped, too. But a long join may give no new rule: if its
-        parts have many rows, and the whole has none, or if some variables occur in nothing but static atoms, which
-        clingo leaves out of ground rules.
+        facts: the relations whose atoms clingo derives as facts; by default the static ones.
         """
-        joined = variables(clause.positive)
-        estimate = Estimate(self, clause.positive) if len(clause.positive) > 1 else None
-        if estimate is None or estimate.variables is None or estimate.combinations(joined) < LONG_JOIN:
-            return ()
-        told = [clause.head, *(atom for atom in all_atoms(clause.body) if signature(atom) not in self.static)]
-        is_long = estimate.combinations(joined.keys() - variables(told).keys()) >= LONG_JOIN
-        number, places = 1.0, []
-        for factor, bound in estimate.steps(clause.positive):
-            number = max(1.0, number * factor)
-            is_long |= number >= VERY_LONG_JOIN
-            places.append((estimate.combinations(bound), sorted(bound)))
-        return stops(places) if is_long else ()
+        facts = self.static if facts is None else facts
+        return {rule.rule: size for rule in rules if len(rule.positive) > 1 and (size := self._long_join(rule, facts))}
+
+    def _long_join(self, clause: Clause, facts: Collection[Signature]) -> float:
+        """Return the number of combinations of values of the variables of a clause; 0 if the join is not long.
+
+        clingo tells each new ground rule, and can be stopped there. But a long join may give no new rule: if its parts
+        have many rows, and the whole has none, or if some variables occur in nothing but facts, which clingo leaves out
+        of ground rules. Terms without end do not count: clingo tells each new one.
+        """
+        estimate = Estimate(self, clause.positive)
+        if estimate.variables is None:
+            return 0.0
+        joined = {name for name in variables(clause.positive) if estimate.variables[name].size < inf}
+        combinations = estimate.combinations(joined)
+        if combinations < LONG_UNTOLD:
+            return 0.0
+        told = [clause.head, *(atom for atom in all_atoms(clause.body) if signature(atom) not in facts)]
+        untold = estimate.combinations(joined - variables(told).keys())
+        rows = most = 1.0
+        for factor in estimate.factors(clause.positive):
+            rows = max(1.0, rows * factor) if factor < inf else rows
+            most = max(most, rows)
+        return combinations if most >= LONG_JOIN or untold >= LONG_UNTOLD or combinations >= LONG_ANYHOW else 0.0
 
 
 class Estimate:
@@ -353,19 +343,19 @@ class Estimate:
         if self.variables is None:
             return 0.0
         rows = max(1.0, min(part_size, self.combinations(part)))
-        for factor, _ in self.steps(atoms, part):
+        for factor in self.factors(atoms, part):
             rows = max(1.0, rows * factor)
         return rows
 
-    def steps(self, atoms: Iterable[Atom], part: Iterable[str] = ()) -> Iterator[tuple[float, Collection[str]]]:
-        """Yield the factor of each atom of a join, see `join`, and the variables that are bound after it."""
+    def factors(self, atoms: Iterable[Atom], part: Iterable[str] = ()) -> Iterator[float]:
+        """Yield the factor of each atom of a join, see `join`."""
         bound, left = set(part), list(atoms)
         while left:
             check()
             factors = [self.factor(atom, bound) for atom in left]
             place = min(range(len(left)), key=factors.__getitem__)
             bound.update(variables([left.pop(place)]))
-            yield factors[place], bound
+            yield factors[place]
 
     def instances(self, head: Atom, atoms: Iterable[Atom]) -> float:
         """Estimate the number of instances of a head. All its variables must be in the atoms that derive it."""

@@ -79,8 +79,8 @@ from ..gdl.syntax import (
     Term,
     Variable,
 )
-from .clingo import MAX_GOAL, goal_value
-from .domains import Domains, Estimate, Stops, statics
+from .clingo import MAX_GOAL, LongJoins, goal_value
+from .domains import Domains, Estimate, statics
 from .invariants import Group, Unique, without_persistent_facts
 
 SMALL = 2_000  # a clause with fewer instances is not cut
@@ -451,12 +451,12 @@ class Rewritten(Rulesheet):
     guards: the relations of wanted bindings; see `Demand`.
     unique: groups of facts. The rules are correct only if at most one fact of each group holds; see
         `invariants.Unique`.
-    stops: the stops of rules whose joins may take long, even if they have few instances; see `domains.stops`.
+    long_joins: the rules whose joins may take long, even if they have few instances; see `Domains.long_joins`.
     """
 
     guards: frozenset[str] = frozenset()
     unique: frozenset[Group] = frozenset()
-    stops: Mapping[Rule, Stops] = field(default_factory=dict)
+    long_joins: LongJoins = field(default_factory=dict)
 
 
 ASKED = ("role", "init", "next", "legal", "goal", "terminal")  # relations that a game asks for
@@ -502,8 +502,7 @@ def _rewritten(sheet: Rulesheet, rules: list[Clause], domains: Domains, large: f
     rules = [*demand.guarded(), *(part for guard in guards for part in parts.of(guard, depth=0))]
     names = frozenset(guard.head.name for guard in guards)
     final = tuple(rule.rule for rule in rules)
-    long = {new: places for new, rule in zip(final, rules, strict=True) if (places := domains.stops(rule))}
-    return Rewritten(final, sheet.text, sheet.path, names, stops=long)
+    return Rewritten(final, sheet.text, sheet.path, names, long_joins=domains.long_joins(rules))
 
 
 def _needed_rules(rules: list[Clause]) -> list[Clause]:

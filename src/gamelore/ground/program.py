@@ -38,6 +38,7 @@ from .clingo import (
     RULES_BETWEEN_CHECKS,
     Grounding,
     GroundTerm,
+    LongJoins,
     Names,
     Translator,
     atoms_of,
@@ -46,6 +47,7 @@ from .clingo import (
     terms_of,
     too_large,
 )
+from .domains import long_joins
 from .invariants import Group
 from .optimize import Rewritten
 
@@ -90,8 +92,8 @@ CHOICES = """
 class _Recorder(Grounding):
     """Grounding that records the ground rules."""
 
-    def __init__(self, limits: Limits) -> None:
-        super().__init__(limits)
+    def __init__(self, limits: Limits, long_joins: LongJoins) -> None:
+        super().__init__(limits, long_joins)
         self.heads, self.lengths, self.literals = array("i"), array("i"), array("i")
         self.given: set[int] = set()  # atoms of facts and actions: the state and the players choose them
 
@@ -104,10 +106,6 @@ class _Recorder(Grounding):
         self.literals.fromlist(body)
         if not len(self.heads) % RULES_BETWEEN_CHECKS:
             self.check(len(self.heads) + len(self.literals))
-
-    @property
-    def num_rules(self) -> int:
-        return len(self.heads)
 
     def program(self, names: Names, guards: NDArray[np.int32]) -> GroundProgram:
         """Return the ground program. Guards count as true: their only purpose is to limit the grounding."""
@@ -130,10 +128,13 @@ def ground(sheet: Rulesheet, limits: Limits | None = None, names: Names | None =
     """
     names = names or Names(sheet)
     names.add_made_relations(sheet)
-    rewritten = sheet if isinstance(sheet, Rewritten) else Rewritten(sheet.rules, sheet.text)
-    translator = Translator(names, rewritten.stops)
+    if isinstance(sheet, Rewritten):
+        rewritten = sheet
+    else:
+        rewritten = Rewritten(sheet.rules, sheet.text, long_joins=long_joins(sheet))
+    translator = Translator(names)
     working_on("grounding")
-    recorder = _Recorder(limits or Limits())
+    recorder = _Recorder(limits or Limits(), rewritten.long_joins)
     clingo = control("\n".join(translator.rules(sheet)) + CHOICES, recorder)
     if not ground_within(clingo, recorder):
         raise GroundingError(too_large(recorder, clingo, translator))
@@ -288,8 +289,9 @@ def rules_of(program: GroundProgram) -> GroundRules:
     largest = max(int(program.heads.max(initial=0)), int(literals.max(initial=0)) >> 1, max(named, default=0))
     is_input, groups = np.zeros(largest + 1, np.bool_), np.full(largest + 1, NO_GROUP)
     is_input[[*program.true.values(), *program.does.values()]] = True
+    number = {role: number for number, role in enumerate(program.roles)}
     for (role, _), atom in program.does.items():
-        groups[atom] = program.roles.index(role)
+        groups[atom] = number[role]
     return GroundRules(program.heads.astype(np.int64), program.offsets, literals, is_input, groups, largest + 1)
 
 
