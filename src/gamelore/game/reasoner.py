@@ -28,7 +28,6 @@ from ..ground.clingo import (
     LongJoins,
     Names,
     Part,
-    Text,
     Translator,
     control,
     ground_within,
@@ -38,6 +37,7 @@ from ..ground.clingo import (
 )
 from ..ground.domains import long_joins
 from ..ground.optimize import Rewritten
+from ..ground.rehearsal import Text
 
 Facts: TypeAlias = frozenset[GroundTerm]
 Joint: TypeAlias = Mapping[GroundTerm, GroundTerm]

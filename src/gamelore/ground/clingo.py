@@ -10,12 +10,7 @@ are not cached.
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -24,14 +19,13 @@ from operator import itemgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
-from typing import Literal as Only
 
 from ..errors import GDLSemanticError, GroundingError
 from ..gdl import syntax
 from ..gdl.clauses import Literal, conjunctions
 from ..gdl.limits import Budget, Limits, check, spend
 from ..gdl.syntax import KEYWORD_ARITY, Atom, Distinct, Function, Rule, Rulesheet, Term, Variable
-from . import rehearsal
+from .rehearsal import Text, rehearse
 
 MAX_GOAL = 32767  # goals are stored in 16 bits; lint reports goals above 100, but such games can be played
 
@@ -230,10 +224,8 @@ def terms_of(symbol: Any) -> tuple[GroundTerm, ...]:
 
 LongJoins: TypeAlias = Mapping[Rule, float]
 """Rule -> number of combinations of values, for rules whose joins may hold clingo for long; see `domains`."""
-Text: TypeAlias = tuple[str, Sequence[str], str]
-"""Part of a clingo program: its name, the names of its parameters, and its rules."""
 Part: TypeAlias = tuple[str, Sequence[Any]]
-"""Part of a clingo program that is to be ground: its name, and the values of its parameters, which are numbers."""
+"""Part of a program that is to be ground: its name, and the values of its parameters, which are numbers of clingo."""
 BASE: tuple[Part, ...] = (("base", ()),)
 REHEARSED = 0.5  # part of what is left of the limits for a rehearsal; the grounding after it takes as long
 
@@ -279,7 +271,9 @@ class Grounding:
     def rehearse(self, added: Sequence[Text], parts: Sequence[Part]) -> None:
         """Ground the program with more texts in a process of its own. Raise GroundingError if a join holds it."""
         limits = self._budget.left().share(REHEARSED)
-        used_up, seconds = _rehearsed([("base", (), self.text), *added], parts, limits, self.limits.literals)
+        texts = [("base", (), self.text), *added]
+        plain = [(name, [value.number for value in values]) for name, values in parts]
+        used_up, seconds = rehearse(texts, plain, limits.seconds, limits.memory, self.limits.literals)
         spend(seconds)
         if used_up:
             self.is_held = True
@@ -291,35 +285,6 @@ class Grounding:
         except GroundingError:
             self.exceeded = self._budget.exceeded
             raise
-
-
-MOST_SECONDS = 1e6  # what a timer of the system takes
-
-
-def _rehearsed(
-    texts: Sequence[Text], parts: Sequence[Part], limits: Limits, literals: int
-) -> tuple[Only["", "time", "memory"], float]:
-    """Let another process ground a program. Return what it has used up, and its seconds of processor time."""
-    seconds = min(limits.seconds, MOST_SECONDS)
-    plain = [(name, [value.number for value in values]) for name, values in parts]
-    asked = {"texts": texts, "parts": plain, "seconds": seconds, "memory": limits.memory, "literals": literals}
-    timer_of_system = hasattr(signal, "setitimer")
-    try:
-        done = subprocess.run(
-            [sys.executable, "-P", rehearsal.__file__],
-            input=json.dumps(asked),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            timeout=None if timer_of_system else seconds,
-        )
-    except subprocess.TimeoutExpired:
-        return "time", seconds
-    if done.stdout:
-        return "memory" if done.returncode == rehearsal.OUT_OF_MEMORY else "", float(done.stdout)
-    is_late = timer_of_system and done.returncode == -signal.SIGPROF
-    return "time" if is_late else "memory", seconds
 
 
 def control(program: str, grounding: Grounding, *options: str, solves: bool = False) -> Any:

@@ -1,10 +1,10 @@
-"""Program of a process that grounds rules only to find out whether clingo comes to an end: `python -P rehearsal.py`.
+"""Rehearsal: grounding in a process of its own, only to find out whether clingo can be stopped within the limits.
 
-Nothing can stop clingo while it joins conditions without a new ground rule. A process can be ended, so `clingo.py` lets
-one ground what may join for long. The process reads one JSON object from standard input:
+Nothing stops clingo while it joins conditions without a new ground rule. But a process can be ended. `rehearse` runs
+this file as a program, `python -P rehearsal.py`, which reads one JSON object from standard input:
 
-    texts     the program: names, parameters and rules of its parts
-    parts     the parts to ground, in this order, with the values of their parameters: whole numbers
+    texts     the parts of a clingo program: names, parameters and rules
+    parts     the parts to ground, in this order, with the values of their parameters
     seconds   processor time; the system ends the process after it
     memory    bytes by which the process may grow, where the system can limit it
     literals  number of literals in ground rules
@@ -19,22 +19,67 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
 import sys
 import time
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias
 
+Text: TypeAlias = tuple[str, Sequence[str], str]
+"""Part of a clingo program: its name, the names of its parameters, and its rules."""
 OUT_OF_MEMORY = 3
 NEARLY = 0.9  # part of the time after which the next ground rule ends the process
 BETWEEN_LOOKS = 64  # ground rules
+MOST_SECONDS = 1e6  # what a timer of the system takes
+HAS_TIMER = hasattr(signal, "setitimer")  # not on Windows, where wall-clock time counts instead
+
+
+def rehearse(
+    texts: Sequence[Text], parts: Sequence[tuple[str, Sequence[int]]], seconds: float, memory: int, literals: int
+) -> tuple[Literal["", "time", "memory"], float]:
+    """Ground parts of a program in another process.
+
+    Args:
+        texts: the program.
+        parts: the names of the parts to ground, and the values of their parameters.
+        seconds: limit of processor time.
+        memory: limit of memory in bytes.
+        literals: limit of literals in ground rules.
+
+    Returns:
+        What was used up before clingo ended or gave a ground rule, and the seconds of processor time. "" stands for
+        nothing, and for a process that could not do its work: then the grounding itself tells why.
+    """
+    seconds = min(seconds, MOST_SECONDS)
+    asked = {"texts": texts, "parts": parts, "seconds": seconds, "memory": memory, "literals": literals}
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", __file__],
+            input=json.dumps(asked),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            timeout=None if HAS_TIMER else seconds,
+        )
+    except subprocess.TimeoutExpired:
+        return "time", seconds
+    except OSError:
+        return "", 0.0
+    if HAS_TIMER and done.returncode == -signal.SIGPROF:
+        return "time", seconds
+    was_ended = done.returncode < 0 or done.returncode == OUT_OF_MEMORY  # some allocations end the process at once
+    return "memory" if was_ended else "", float(done.stdout or 0)
 
 
 def _limit(seconds: float, memory: int) -> None:
-    """Let the system end this process after its time, and refuse memory beyond its limit. Windows does neither."""
-    try:
-        import resource
-        import signal
-    except ImportError:
+    """Let the system end this process after its time, and refuse memory beyond its limit, where it can."""
+    if not HAS_TIMER:
         return
+    import resource
+
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         with open("/proc/self/statm", "rb") as file:
@@ -63,8 +108,8 @@ class _Observer:
         """Count a ground rule. clingo calls this method for every ground rule."""
         self.literals -= len(body) + 1
         self.num_rules += 1
-        late = not self.num_rules % BETWEEN_LOOKS and time.process_time() > self.seconds
-        if late or self.literals < 0:
+        is_late = not self.num_rules % BETWEEN_LOOKS and time.process_time() > self.seconds
+        if is_late or self.literals < 0:
             _end(0)
 
 
