@@ -223,10 +223,11 @@ def terms_of(symbol: Any) -> tuple[GroundTerm, ...]:
 
 
 LongJoins: TypeAlias = Mapping[Rule, float]
-"""Rule -> number of combinations of values, for rules whose joins may hold clingo for long; see `domains`."""
+"""Rule -> number of rows of its join, for rules whose joins may hold clingo for long; see `domains`."""
 Part: TypeAlias = tuple[str, Sequence[Any]]
 """Part of a program that is to be ground: its name, and the values of its parameters, which are numbers of clingo."""
 BASE: tuple[Part, ...] = (("base", ()),)
+ROWS_IN_A_SECOND = 2e7  # of a join, in clingo
 REHEARSED = 0.5  # part of what is left of the limits for a rehearsal; the grounding after it takes as long
 
 
@@ -269,15 +270,20 @@ class Grounding:
         self._within(self._budget.check)
 
     def rehearse(self, added: Sequence[Text], parts: Sequence[Part]) -> None:
-        """Ground the program with more texts in a process of its own. Raise GroundingError if a join holds it."""
-        limits = self._budget.left().share(REHEARSED)
+        """If a join may take too long, ground the program with more texts in a process of its own.
+
+        Raises GroundingError if a join holds it for half of the time that is left.
+        """
+        left = self._budget.left()
+        seconds = REHEARSED * left.seconds
+        if max(self.long_joins.values()) < ROWS_IN_A_SECOND * seconds:
+            return
         texts = [("base", (), self.text), *added]
         plain = [(name, [value.number for value in values]) for name, values in parts]
-        used_up, seconds = rehearse(texts, plain, limits.seconds, limits.memory, self.limits.literals)
-        spend(seconds)
-        if used_up:
-            self.is_held = True
-            self._within(partial(self._budget.fail, used_up))
+        self.is_held, spent = rehearse(texts, plain, seconds, left.memory, self.limits.literals)
+        spend(spent)
+        if self.is_held:
+            self._within(partial(self._budget.fail, "time"))
 
     def _within(self, check: Callable[[], None]) -> None:
         try:
@@ -354,9 +360,8 @@ def too_large(grounding: Grounding, control: Any, translator: Translator) -> str
 def largest_part(grounding: Grounding, control: Any, translator: Translator) -> str:
     """Return a part of an error message: "; the largest relation is ..", or the same about the longest join."""
     if grounding.is_held:
-        rule, combinations = max(grounding.long_joins.items(), key=itemgetter(1))
-        line = rule.location.line
-        return f"; the longest join is that of the rule at line {line}, with {combinations:.0e} combinations"
+        rule, rows = max(grounding.long_joins.items(), key=itemgetter(1))
+        return f"; the longest join is that of the rule at line {rule.location.line}, with up to {rows:.0e} rows"
     atoms = control.symbolic_atoms
     sizes: Counter[str] = Counter()
     for name, arity, _ in atoms.signatures:

@@ -19,16 +19,16 @@ from typing import Any, TypeAlias
 from ..errors import GroundingError
 from ..gdl.clauses import Clause, Dependencies, Signature, all_atoms, clauses, signature, variables
 from ..gdl.limits import Limits, check, working_on
-from ..gdl.syntax import KEYWORD_ARITY, Atom, Constant, Rulesheet, Term, Variable, variables_of
+from ..gdl.syntax import KEYWORD_ARITY, Atom, Constant, Function, Rulesheet, Term, Variable, variables_of
 from .clingo import Grounding, LongJoins, Names, Translator, atoms_of, control, ground_within, too_large
 
 ATTEMPTS = 3
 # Limits of one attempt. The limit of literals is reached first, so that every run has the same result.
 LIMITS = Limits(seconds=60, literals=300_000)
-# A join is long with so many rows by estimate, so many rows without a ground rule, or so many combinations of values,
-# since clingo may join in another order than the estimate. It goes through some ten million rows in a second.
-LONG_JOIN, LONG_UNTOLD, LONG_ANYHOW = 1e8, 1e7, 1e10
+LONG_JOIN = 1e6  # rows without a ground rule; whether they are too many depends on the limits
+DOUBTFUL = 1e7  # rows of a join of all atoms of its relations
 DERIVED = 10_000  # presumed number of atoms of a static relation with rules, before it is derived
+GIVEN = frozenset({("true", 1), ("does", 2)})  # relations of a state and of moves
 MAX_KNOWN = 2_000  # the rows of a relation are stored if it has at most this number of atoms
 
 Row: TypeAlias = tuple[str | None, ...]
@@ -88,15 +88,32 @@ def _long_static_joins(rules: Sequence[Clause]) -> LongJoins:
     derived = {signature(rule.head) for rule in rules if rule.body}
     for rule in rules:
         names = map(signature, rule.positive)
-        if prod(float(max(1, number_of_facts[name], DERIVED * (name in derived))) for name in names) >= LONG_JOIN:
-            return Domains(rules, Statics()).long_joins(rules, derived | number_of_facts.keys())
+        if prod(float(max(1, number_of_facts[name], DERIVED * (name in derived))) for name in names) >= DOUBTFUL:
+            return Domains(rules, _given(rules)).long_joins(rules, derived | number_of_facts.keys())
     return {}
+
+
+def _given(rules: Iterable[Clause]) -> Statics:
+    """Return the relations that consist of facts alone."""
+    facts: dict[Signature, list[Row]] = {}
+    for rule in rules:
+        if not rule.body:
+            facts.setdefault(signature(rule.head), []).append(tuple(map(_name, rule.head.args)))
+    for rule in rules:
+        if rule.body:
+            facts.pop(signature(rule.head), None)
+    sizes = {name: len(rows) for name, rows in facts.items()}
+    return Statics(sizes, {name: rows for name, rows in facts.items() if len(rows) <= MAX_KNOWN})
+
+
+def _name(term: Term) -> str | None:
+    return term.name if isinstance(term, Constant) else None
 
 
 def long_joins(sheet: Rulesheet) -> LongJoins:
     """Return the rules whose joins may be long if clingo gets the sheet as it is written."""
     rules = clauses(sheet)
-    return Domains(rules, Statics()).long_joins(rules, _static(rules, ()))
+    return Domains(rules, _given(rules)).long_joins(rules, _static(rules, ()))
 
 
 def _constant(symbol: Any, spelled: Sequence[str]) -> str | None:
@@ -108,7 +125,7 @@ def _static(rules: Sequence[Clause], left_out: Collection[Signature]) -> set[Sig
     dependencies = Dependencies(rules)
     derived = dependencies.uses.keys()
     chosen = {name for name in derived - left_out if name[0] not in KEYWORD_ARITY or name[0] == "role"}
-    given = derived | {("true", 1), ("does", 2)}
+    given = derived | GIVEN
     return {name for name in chosen if dependencies.below(name) & given <= chosen}
 
 
@@ -208,6 +225,7 @@ class Domains:
         self.static = frozenset(static.sizes)
         self._sizes: dict[Signature, float] = dict(static.sizes)
         self._rows = static.rows
+        self._largest_groups: dict[tuple[Signature, tuple[int, ...]], int] = {}
         self._columns = {name: _columns(rows, name[1]) for name, rows in static.rows.items()}
         readers: dict[Signature, list[Clause]] = {}
         for rule in rules:
@@ -297,7 +315,7 @@ class Domains:
         return self._sizes[name]
 
     def long_joins(self, rules: Iterable[Clause], facts: Collection[Signature] | None = None) -> LongJoins:
-        """Return the rules whose joins may hold clingo for seconds without a new ground rule.
+        """Return the rules whose joins may hold clingo for long without a new ground rule.
 
         facts: the relations whose atoms clingo derives as facts; by default the static ones.
         """
@@ -305,26 +323,52 @@ class Domains:
         return {rule.rule: size for rule in rules if len(rule.positive) > 1 and (size := self._long_join(rule, facts))}
 
     def _long_join(self, clause: Clause, facts: Collection[Signature]) -> float:
-        """Return the number of combinations of values of the variables of a clause; 0 if the join is not long.
+        """Return an upper bound of the rows of a clause's join that clingo does not tell; 0 if the join is not long.
 
         clingo tells each new ground rule, and can be stopped there. But a long join may give no new rule: if its parts
         have many rows, and the whole has none, or if some variables occur in nothing but facts, which clingo leaves out
-        of ground rules. Terms without end do not count: clingo tells each new one.
+        of ground rules.
         """
         estimate = Estimate(self, clause.positive)
-        if estimate.variables is None:
+        joined = variables(clause.positive)
+        if estimate.variables is None or estimate.combinations(joined) < LONG_JOIN:
             return 0.0
-        joined = {name for name in variables(clause.positive) if estimate.variables[name].size < inf}
-        combinations = estimate.combinations(joined)
-        if combinations < LONG_UNTOLD:
-            return 0.0
+        *before, whole = estimate.rows(clause.positive)
         told = [clause.head, *(atom for atom in all_atoms(clause.body) if signature(atom) not in facts)]
-        untold = estimate.combinations(joined - variables(told).keys())
-        rows = most = 1.0
-        for factor in estimate.factors(clause.positive):
-            rows = max(1.0, rows * factor) if factor < inf else rows
-            most = max(most, rows)
-        return combinations if most >= LONG_JOIN or untold >= LONG_UNTOLD or combinations >= LONG_ANYHOW else 0.0
+        if len(clause.positive) == len(clause.body):  # no other condition rejects rows
+            whole = min(whole, estimate.combinations(joined.keys() - variables(told).keys()))
+        untold = max(whole, *before)
+        return untold if untold >= LONG_JOIN else 0.0
+
+    def largest_group(self, name: Signature, places: tuple[int, ...]) -> float:
+        """Return the largest number of atoms of a relation that are equal at some places; an upper bound."""
+        if name not in self._rows:
+            return self._sizes[name] if name in self.static - GIVEN else self.product(name)
+        if (name, places) not in self._largest_groups:
+            groups = Counter(tuple(row[place] for place in places) for row in self._rows[name])
+            self._largest_groups[name, places] = max(groups.values(), default=0)
+        return self._largest_groups[name, places]
+
+
+def _score(arguments: Sequence[Term], size: float, bound: Collection[str]) -> float:
+    """Return clingo's score of an atom or a function; it joins the atom with the smallest one next.
+
+    Source: `FunctionTerm::estimate` and `VarTerm::estimate` of gringo, the grounder of clingo.
+    """
+    if not arguments:
+        return 0.0
+    root = max(1.0, (size / 2) ** (1 / len(arguments)))
+    scores = (
+        (root if term.name not in bound else 0.0)
+        if isinstance(term, Variable)
+        else _score(_arguments(term), root, bound)
+        for term in arguments
+    )
+    return sum(scores) / len(arguments)
+
+
+def _arguments(term: Term) -> Sequence[Term]:
+    return term.args if isinstance(term, Function) else ()
 
 
 class Estimate:
@@ -356,6 +400,29 @@ class Estimate:
             place = min(range(len(left)), key=factors.__getitem__)
             bound.update(variables([left.pop(place)]))
             yield factors[place]
+
+    def rows(self, atoms: Iterable[Atom]) -> Iterator[float]:
+        """Yield an upper bound of the number of rows after each step of a join, in the order that clingo takes.
+
+        Terms without end do not count: clingo tells the new ones.
+        """
+        bound, left, rows = set[str](), list(atoms), 1.0
+        while left:
+            check()
+            scores = [_score(atom.args, self.domains.size(signature(atom)), bound) for atom in left]
+            atom = left.pop(min(range(len(left)), key=scores.__getitem__))
+            factor = self._most_instances(atom, bound)
+            rows = max(1.0, rows * factor) if factor < inf else rows
+            bound.update(variables([atom]))
+            yield rows
+
+    def _most_instances(self, atom: Atom, bound: set[str]) -> float:
+        """Return an upper bound of the number of instances of an atom for one instance of the bound variables."""
+        combinations = self.combinations(variables([atom]).keys() - bound)
+        if combinations <= 1:
+            return combinations
+        places = tuple(place for place, term in enumerate(atom.args) if variables_of(term) <= bound)
+        return min(combinations, self.domains.largest_group(signature(atom), places))
 
     def instances(self, head: Atom, atoms: Iterable[Atom]) -> float:
         """Estimate the number of instances of a head. All its variables must be in the atoms that derive it."""

@@ -9,8 +9,8 @@ this file as a program, `python -P rehearsal.py`, which reads one JSON object fr
     memory    bytes by which the process may grow, where the system can limit it
     literals  number of literals in ground rules
 
-It writes its seconds of processor time, and exits with 0, if clingo ends, or if it gives ground rules, at which it can
-be stopped, when the literals or nearly all of the time is used up. It exits with OUT_OF_MEMORY if it needs more memory.
+It writes its seconds of processor time if clingo ends, or if it gives ground rules, at which it can be stopped, when
+the literals, the memory or nearly all of the time is used up.
 
 This module imports nothing of gamelore, so that the process starts in some hundredths of a second.
 """
@@ -24,11 +24,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from contextlib import suppress
+from typing import Any, TypeAlias
 
 Text: TypeAlias = tuple[str, Sequence[str], str]
 """Part of a clingo program: its name, the names of its parameters, and its rules."""
-OUT_OF_MEMORY = 3
 NEARLY = 0.9  # part of the time after which the next ground rule ends the process
 BETWEEN_LOOKS = 64  # ground rules
 MOST_SECONDS = 1e6  # what a timer of the system takes
@@ -37,7 +37,7 @@ HAS_TIMER = hasattr(signal, "setitimer")  # not on Windows, where wall-clock tim
 
 def rehearse(
     texts: Sequence[Text], parts: Sequence[tuple[str, Sequence[int]]], seconds: float, memory: int, literals: int
-) -> tuple[Literal["", "time", "memory"], float]:
+) -> tuple[bool, float]:
     """Ground parts of a program in another process.
 
     Args:
@@ -48,8 +48,8 @@ def rehearse(
         literals: limit of literals in ground rules.
 
     Returns:
-        What was used up before clingo ended or gave a ground rule, and the seconds of processor time. "" stands for
-        nothing, and for a process that could not do its work: then the grounding itself tells why.
+        Whether a join without a ground rule used up the time, and the seconds of processor time. A process that could
+        not do its work does not count: then the grounding itself tells why.
     """
     seconds = min(seconds, MOST_SECONDS)
     asked = {"texts": texts, "parts": parts, "seconds": seconds, "memory": memory, "literals": literals}
@@ -64,13 +64,12 @@ def rehearse(
             timeout=None if HAS_TIMER else seconds,
         )
     except subprocess.TimeoutExpired:
-        return "time", seconds
+        return True, seconds
     except OSError:
-        return "", 0.0
+        return False, 0.0
     if HAS_TIMER and done.returncode == -signal.SIGPROF:
-        return "time", seconds
-    was_ended = done.returncode < 0 or done.returncode == OUT_OF_MEMORY  # some allocations end the process at once
-    return "memory" if was_ended else "", float(done.stdout or 0)
+        return True, seconds
+    return False, float(done.stdout or 0)
 
 
 def _limit(seconds: float, memory: int) -> None:
@@ -91,11 +90,11 @@ def _limit(seconds: float, memory: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (most, hard))
 
 
-def _end(code: int) -> None:
-    """End without freeing the ground program, which may be large."""
+def _end() -> None:
+    """Tell the time, and end without freeing the ground program, which may be large."""
     sys.stdout.write(f"{time.process_time()}")
     sys.stdout.flush()
-    os._exit(code)
+    os._exit(0)
 
 
 class _Observer:
@@ -110,7 +109,7 @@ class _Observer:
         self.num_rules += 1
         is_late = not self.num_rules % BETWEEN_LOOKS and time.process_time() > self.seconds
         if is_late or self.literals < 0:
-            _end(0)
+            _end()
 
 
 def _ground(asked: dict[str, Any]) -> None:
@@ -126,8 +125,6 @@ def _ground(asked: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    try:
+    with suppress(MemoryError):
         _ground(json.load(sys.stdin.buffer))
-    except MemoryError:
-        _end(OUT_OF_MEMORY)
-    _end(0)
+    _end()
