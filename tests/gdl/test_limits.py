@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
+from clocks import Clock, clock_to_set, counted_time
 from explosions import BEGIN, EXPLOSIONS, explosion
 from gamelore import GameloreError, GroundingError, load
 from gamelore.gdl import limits
 from gamelore.gdl.limits import GIB, Limits, check, resident_memory, within, working_on
-from gamelore.ground import clingo
 
-SECONDS = 0.2  # of the clock below
-CALLS = 1_000_000  # function calls of Python in a second of the clock below
+SECONDS = 0.2  # of the clock that counts calls
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """A clock that tests set."""
-    made = Clock()
-    monkeypatch.setattr(limits.time, "thread_time", made)
-    monkeypatch.setattr(limits.time, "monotonic", made)
-    return made
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+    return clock_to_set(monkeypatch)
 
 
 def test_without_a_budget_nothing_is_checked(clock: Clock) -> None:
@@ -96,28 +80,6 @@ def test_limits_of_states_and_parts() -> None:
     limits = Limits(seconds=2, literals=30, memory=400)
     assert limits.times(3) == Limits(2, 90, 400)
     assert limits.share(0.5) == Limits(1, 30, 200)
-
-
-@contextmanager
-def counted_time(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], float]]:
-    """Let the clock of budgets count function calls, so that a test does not depend on the machine."""
-    number = 0
-
-    def count(frame: Any, event: str, argument: Any) -> None:
-        nonlocal number
-        number += event in ("call", "c_call")
-
-    def now() -> float:
-        return number / CALLS
-
-    monkeypatch.setattr(limits.time, "thread_time", now)
-    monkeypatch.setattr(limits.time, "monotonic", now)
-    monkeypatch.setattr(clingo, "COUNTED", 100)
-    sys.setprofile(count)
-    try:
-        yield now
-    finally:
-        sys.setprofile(None)
 
 
 @pytest.mark.parametrize("name", EXPLOSIONS)
