@@ -260,20 +260,27 @@ def parse_around_errors(
 
     Parsing stops at an unmatched parenthesis, because the rules after it cannot be separated, and after `most` errors.
     """
-    parser = _Parser(path)
     rules: list[Rule] = []
     errors: list[GDLSyntaxError] = []
+    for part in rules_and_errors(text, path, most):
+        rules.append(part) if isinstance(part, Rule) else errors.append(part)
+    return Rulesheet(tuple(rules), text, path), errors
+
+
+def rules_and_errors(text: str, path: Path | None = None, most: int | None = None) -> Iterator[Rule | GDLSyntaxError]:
+    """Yield the rules and the errors of `parse_around_errors`, as they are read."""
+    parser, num_errors = _Parser(path), 0
     try:
         for expression in parser.expressions(text):
             try:
-                rules.append(parser.rule(expression))
+                yield parser.rule(expression)
             except GDLSyntaxError as error:
-                errors.append(error)
-                if len(errors) == most:
-                    break
+                yield error
+                num_errors += 1
+                if num_errors == most:
+                    return
     except GDLSyntaxError as error:
-        errors.append(error)
-    return Rulesheet(tuple(rules), text, path), errors
+        yield error
 
 
 def parse_term(text: str) -> Term:
