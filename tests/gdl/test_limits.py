@@ -9,6 +9,8 @@ import pytest
 from clocks import Clock, clock_to_set, counted_time
 from explosions import BEGIN, EXPLOSIONS, explosion
 from gamelore import GameloreError, GroundingError, load
+from gamelore.game.engines import ReasonerEngine
+from gamelore.game.reasoner import IN_PLAY, _Questions
 from gamelore.gdl import limits
 from gamelore.gdl.limits import GIB, Limits, check, resident_memory, within, working_on
 
@@ -143,3 +145,36 @@ def test_the_reasoner_refuses_what_it_cannot_play_for_one_ply() -> None:
     load(rules.replace("(next (best", "(unused (best"), "reasoner", Limits(literals=20_000))
     with pytest.raises(GroundingError, match="to be evaluated in a state within 20000 literals, but they were not"):
         load(rules, "reasoner", Limits(literals=20_000))
+
+
+@pytest.mark.parametrize("of_limit", [0.1, 0.45, 0.55, 0.8, 2.0])
+@pytest.mark.parametrize("what", ["time", "memory"])
+def test_what_the_reasoner_loads_it_answers_in_play(
+    what: str, of_limit: float, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each question takes a part of the limits. Half of them are too little, at loading as in play."""
+    answered, used, given = _Questions._answer, 7 * GIB, Limits(seconds=10, memory=GIB)
+
+    def cost(*arguments: Any) -> Any:
+        nonlocal used
+        answer = answered(*arguments)
+        clock.now += of_limit * given.seconds if what == "time" else 1
+        used += int(of_limit * given.memory) if what == "memory" else 0
+        return answer
+
+    monkeypatch.setattr(limits, "resident_memory", lambda: used)
+    monkeypatch.setattr(_Questions, "_answer", cost)
+    if of_limit > IN_PLAY:
+        half = "5 s" if what == "time" else "0.5 GiB of memory"
+        with pytest.raises(GroundingError, match=f"expected the reasoner to answer within {half}, but it did not"):
+            load("tictactoe", "reasoner", given)
+        return
+    game = load("tictactoe", "reasoner", given)
+    engine = game._engine
+    assert isinstance(engine, ReasonerEngine)
+    for _ in range(3):
+        engine._known.clear()  # else the answer that loading got would be kept
+        legal = game.legal(game.initial[None])
+        starts, counts = legal.by_role(2)
+        assert counts.tolist() == [[9, 1]]
+        game.next(game.initial[None], legal.actions[starts])
