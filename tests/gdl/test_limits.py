@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 
 from clocks import Clock, clock_to_set, counted_time
@@ -178,3 +180,29 @@ def test_what_the_reasoner_loads_it_answers_in_play(
         starts, counts = legal.by_role(2)
         assert counts.tolist() == [[9, 1]]
         game.next(game.initial[None], legal.actions[starts])
+
+
+def test_states_that_exceed_the_limits_together_are_asked_about_alone(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The nine successors take a third of the memory each, and all their successors."""
+    answered, used, given = _Questions._answer, 7 * GIB, Limits(seconds=10, memory=GIB)
+    batches: list[int] = []
+
+    def cost(questions: _Questions, batch: Sequence[str]) -> Any:
+        nonlocal used
+        batches.append(len(batch))
+        clock.now += 0.1
+        used += len(batch) * given.memory // 3
+        return answered(questions, batch)
+
+    monkeypatch.setattr(limits, "resident_memory", lambda: used)
+    monkeypatch.setattr(_Questions, "_answer", cost)
+    game = load("tictactoe", "reasoner", given)
+    opened = [game.start().play([mark, "noop"]) for mark in game.start().legal["xplayer"]]
+    legal = game.legal(np.array([position.state for position in opened]))
+    starts, counts = legal.by_role(2)
+    assert counts.tolist() == [[1, 8]] * 9
+    states = game.next(np.array([position.state for position in opened]), legal.actions[starts])
+    assert len(np.unique(states)) == 9
+    assert max(batches) > 1
