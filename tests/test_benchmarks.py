@@ -117,3 +117,14 @@ def test_openspiel_matches(shared: Path, tmp_path: Path) -> None:
         rows = list(csv.DictReader(file))
     assert [row["number"] for row in rows] == ["0", "1"], "the second run has nothing to play"
     assert all(row["score"] in ("0.0", "1.0") and float(row["theirs"]) > 0 for row in rows)
+
+
+def test_explosions(tmp_path: Path) -> None:
+    """The reasoner plays this sheet, whose facts grow with each move; two commands, one of them over the network."""
+    options = ["--explosions", "successors", "--commands", "load,serve", "--seconds", "5", "--memory", "1"]
+    command = [sys.executable, BENCHMARKS / "explosions.py", *options, "--json"]
+    done = subprocess.run(command, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT)
+    rows = json.loads(done.stdout)
+    assert [(row["explosion"], row["command"]) for row in rows] == [("successors", "load"), ("successors", "serve")]
+    assert rows[1]["message"].startswith("START was answered by 'ready'")
+    assert all(row["of_time"] > 0 and row["of_memory"] > 0 and "traceback" not in row["faults"] for row in rows)

@@ -16,7 +16,7 @@ from gamelore.analysis import playcheck
 from gamelore.analysis.explore import Effort, try_out
 from gamelore.analysis.playcheck import MORE_REMARKS, MOST_REMARKS, CheckedSheet, PlayReport, check_sheet, play_check
 from gamelore.errors import SHORT
-from gamelore.game.engines import NativeEngine
+from gamelore.game.engines import NativeEngine, ReasonerEngine
 from gamelore.game.game import make
 from gamelore.gdl import limits
 from gamelore.gdl.limits import Limits
@@ -68,6 +68,22 @@ def test_a_slow_step_of_the_native_engine_is_told(slow: float, question: str, mo
     assert finding.witness == ((("go", "go"),) if question == "next" else ())
     monkeypatch.setattr(NativeEngine, question, answered)
     assert play_check(sheet, "sheet", Effort(5.0, 4)).findings == []
+
+
+def test_many_states_that_take_long_together_are_no_slow_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, answered, num_states = clock_to_set(monkeypatch), ReasonerEngine.evaluate, [0]
+
+    def late(engine: ReasonerEngine, states: Any) -> Any:
+        clock.now += 0.3 * len(states)
+        num_states.append(len(states))
+        return answered(engine, states)
+
+    sheet = parse(roles(4, "(legal r{0} go) (legal r{0} stay) (<= (next (went r{0})) (does r{0} go)) (goal r{0} 1)"))
+    game = make(sheet, "sheet", "reasoner")
+    monkeypatch.setattr(ReasonerEngine, "evaluate", late)
+    monkeypatch.setattr(playcheck, "make", lambda *_: game)
+    assert play_check(sheet, "sheet", Effort(8.0, 4)).findings == []
+    assert 0.3 * max(num_states) > 8.0 / 2
 
 
 def test_goals_that_are_not_computed_are_not_called_no_goal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -290,11 +290,12 @@ class Watch:
             message = error.message if isinstance(error, GDLSemanticError) else str(error)
             self._note_lane(Key(kind, what=message), lane, rows[0], path)
             raise UnplayableError(message) from error
-        self._note_if_slow(time.thread_time() - start, rows[0], path)
+        num_steps = max(1, -(-len(rows[0]) // LANES[self.game.engine]))
+        self._note_if_slow((time.thread_time() - start) / num_steps, rows[0], path)
         return answer
 
     def _note_if_slow(self, seconds: float, states: States, path: Path) -> None:
-        """Record a query that took half of the time of play. One that began late may have exceeded it in less."""
+        """Record a step that took half of the time of play. One that began late may have exceeded it in less."""
         limit = self.effort.seconds
         if limit and seconds >= limit / 2:
             what = f"expected a step of play to end within {limit / 2:g} s, half of the time of play, but it did not"
@@ -541,6 +542,7 @@ def _longest(edges: NDArray[np.int64], num_states: int) -> int:
 A_STEP = "a step of play to end"  # the task of the budget
 JOINT_BYTES = 40  # for the action of a role in a joint move that a walk keeps
 STEPS = 1000  # of a match: a round has memory for the joint moves of so many
+LANES = {"native": 512, "reasoner": 1}  # states that an engine evaluates for the cost of one
 AT_ONCE = {"native": 512, "reasoner": 16}  # largest number of states that a walk queries together, or of lanes
 WALKED = {"native": 10_000, "reasoner": 300}  # default of `max_states`; the reasoner takes at least 1 ms for each state
 MATCHES_AFTER_WALK = 1023  # default number of matches after a complete walk, which serve only the statistics
