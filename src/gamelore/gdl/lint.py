@@ -623,14 +623,15 @@ def _findings_of_text(text: str, path: Path | None) -> Iterator[Finding]:
     """Yield the findings of `lint_text` as they are made."""
     rules: list[Rule] = []
     num_errors = 0
-    for part in syntax.rules_and_errors(text, path, MOST_FINDINGS + 1):
+    for part in syntax.rules_and_errors(text, path):
         if isinstance(part, Rule):
             rules.append(part)
-            continue
-        num_errors += 1
-        is_last = num_errors > MOST_FINDINGS  # reading stops at this one
-        message, rule, remedy = (MORE, "", MEND_FIRST) if is_last else (part.message, part.rule, part.remedy)
-        yield Finding("error", "syntax", message, path, part.line, part.column, rule, remedy)
+        elif num_errors == MOST_FINDINGS:
+            yield Finding("error", "syntax", MORE, path, part.line, part.column, "", MEND_FIRST)
+            break
+        else:
+            yield Finding("error", "syntax", part.message, path, part.line, part.column, part.rule, part.remedy)
+            num_errors += 1
     checks = (check for check in CHECKS if not num_errors or check.code not in OF_THE_WHOLE_SHEET)
     yield from _each_finding(syntax.Rulesheet(tuple(rules), text, path), checks)
 

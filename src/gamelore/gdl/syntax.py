@@ -253,32 +253,25 @@ def parse(text: str, path: Path | None = None) -> Rulesheet:
 
 
 @collector_paused()
-def parse_around_errors(
-    text: str, path: Path | None = None, most: int | None = None
-) -> tuple[Rulesheet, list[GDLSyntaxError]]:
+def parse_around_errors(text: str, path: Path | None = None) -> tuple[Rulesheet, list[GDLSyntaxError]]:
     """Return the rules that parse, and the first error of each rule that does not parse, in the order of the text.
 
-    Parsing stops at an unmatched parenthesis, because the rules after it cannot be separated, and after `most` errors.
+    Parsing stops at an unmatched parenthesis, because the rules after it cannot be separated.
     """
-    rules: list[Rule] = []
-    errors: list[GDLSyntaxError] = []
-    for part in rules_and_errors(text, path, most):
-        rules.append(part) if isinstance(part, Rule) else errors.append(part)
-    return Rulesheet(tuple(rules), text, path), errors
+    parts = list(rules_and_errors(text, path))
+    rules = tuple(part for part in parts if isinstance(part, Rule))
+    return Rulesheet(rules, text, path), [part for part in parts if not isinstance(part, Rule)]
 
 
-def rules_and_errors(text: str, path: Path | None = None, most: int | None = None) -> Iterator[Rule | GDLSyntaxError]:
+def rules_and_errors(text: str, path: Path | None = None) -> Iterator[Rule | GDLSyntaxError]:
     """Yield the rules and the errors of `parse_around_errors`, as they are read."""
-    parser, num_errors = _Parser(path), 0
+    parser = _Parser(path)
     try:
         for expression in parser.expressions(text):
             try:
                 yield parser.rule(expression)
             except GDLSyntaxError as error:
                 yield error
-                num_errors += 1
-                if num_errors == most:
-                    return
     except GDLSyntaxError as error:
         yield error
 
