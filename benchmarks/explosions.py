@@ -134,10 +134,10 @@ def _run(command: Command, folder: str, rules: str = "") -> Run:
         _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     killer.cancel()
-    # The system counts short peaks, too, but of one process only, and the time of children that were waited for only.
+    # The system knows the time until the end, but not of children that were not waited for. Its largest memory would
+    # be at least that of this process.
     cpu, wall = max(tree.cpu, usage.ru_utime + usage.ru_stime), time.monotonic() - start
-    memory = max(tree.memory, usage.ru_maxrss * 1024)
-    return Run(process.returncode, cpu, wall, memory, output.read_text("utf-8", "replace") + asked)
+    return Run(process.returncode, cpu, wall, tree.memory, output.read_text("utf-8", "replace") + asked)
 
 
 class _Tree:
@@ -159,12 +159,17 @@ class _Tree:
     def _look(self) -> None:
         while not self._is_over.wait(SAMPLED):
             self.cpu = max(self.cpu, cpu_seconds(self.pid))
-            self.memory = max(self.memory, sum(map(_resident, descendants(self.pid))))
+            pids = descendants(self.pid)
+            peaks = (_memory(pid, "VmHWM") for pid in pids)  # of one process, also between two looks
+            self.memory = max(self.memory, sum(_memory(pid, "VmRSS") for pid in pids), *peaks)
 
 
-def _resident(pid: int) -> int:
-    with suppress(OSError, IndexError):  # it has ended
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+def _memory(pid: int, what: str) -> int:
+    """Return the memory of a process now (VmRSS) or at its peak (VmHWM), in bytes; 0 if it has ended."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith(what):
+                return int(line.split()[1]) << 10
     return 0
 
 
@@ -174,7 +179,7 @@ def _resident(pid: int) -> int:
 def _asked(process: subprocess.Popen[bytes], output: Path, rules: str) -> str:
     """Send START to the server whose output has its address, and INFO meanwhile; return lines about its answers."""
     while not (address := re.search(r'"url": "(.*?)"', output.read_text("utf-8", "replace"))):
-        if not _resident(process.pid):
+        if not _memory(process.pid, "VmRSS"):
             return "\nthere was no server"
         time.sleep(BETWEEN)
     role = re.search(r"\(role ([^()\s]+)\)", rules)
