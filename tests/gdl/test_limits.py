@@ -11,10 +11,12 @@ import pytest
 from clocks import Clock, clock_to_set, counted_time
 from explosions import BEGIN, EXPLOSIONS, explosion
 from gamelore import GameloreError, GroundingError, load
+from gamelore.game import reasoner
 from gamelore.game.engines import ReasonerEngine
 from gamelore.game.reasoner import IN_PLAY, _Questions
 from gamelore.gdl import limits
 from gamelore.gdl.limits import GIB, Limits, check, resident_memory, within, working_on
+from gamelore.ground.clingo import terms_of
 
 SECONDS = 0.2  # of the clock that counts calls
 
@@ -206,3 +208,19 @@ def test_states_that_exceed_the_limits_together_are_asked_about_alone(
     states = game.next(np.array([position.state for position in opened]), legal.actions[starts])
     assert len(np.unique(states)) == 9
     assert max(batches) > 1
+
+
+def test_the_facts_of_the_first_state_are_read_within_the_limits(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    num_read = 0
+
+    def slow(symbol: Any) -> Any:
+        nonlocal num_read
+        num_read += 1
+        clock.now += 1
+        return terms_of(symbol)
+
+    monkeypatch.setattr(reasoner, "terms_of", slow)
+    facts = " ".join(f"(init (f {i}))" for i in range(100))
+    with pytest.raises(GroundingError, match="within 10 s"):
+        load(BEGIN + facts, "reasoner", Limits(seconds=10))
+    assert num_read <= 11

@@ -86,6 +86,7 @@ class Reasoner:
         fixed, _ = self.translator.programs(sheet, {("role", 1), ("init", 1)})
         terms: dict[str, list[GroundTerm]] = {"role": [], "init": []}
         for symbol in self._questions_of(fixed, "", {"role": 1, "init": 1}).fixed():
+            check()
             terms[symbol.name].append(terms_of(symbol)[0])
         return sorted(terms["role"], key=self.names.place_of_role), frozenset(terms["init"])
 
