@@ -117,3 +117,17 @@ def test_openspiel_matches(shared: Path, tmp_path: Path) -> None:
         rows = list(csv.DictReader(file))
     assert [row["number"] for row in rows] == ["0", "1"], "the second run has nothing to play"
     assert all(row["score"] in ("0.0", "1.0") and float(row["theirs"]) > 0 for row in rows)
+
+
+@pytest.mark.parametrize("name", ["load", pytest.param("serve", marks=pytest.mark.long)])
+def test_explosions(tmp_path: Path, name: str) -> None:
+    """The reasoner plays this sheet, whose facts grow with each move."""
+    options = ["--explosions", "successors", "--commands", name, "--seconds", "5", "--memory", "1", "--json"]
+    command = [sys.executable, BENCHMARKS / "explosions.py", *options]
+    done = subprocess.run(command, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT)
+    (row,) = json.loads(done.stdout)
+    assert (row["explosion"], row["command"]) == ("successors", name)
+    assert row["message"].startswith("START was answered by 'ready'" if name == "serve" else "")
+    assert row["of_time"] > 0
+    assert row["of_memory"] > 0
+    assert {"traceback", "no answer"}.isdisjoint(row["faults"])

@@ -21,7 +21,10 @@ import typer
 from typer.testing import CliRunner
 
 from commands import wait_for_matches
+from gamelore import GameloreError
 from gamelore.cli import app
+from gamelore.gdl.limits import GIB, Limits
+from gamelore.lab import transfer_study
 from gamelore.lab.report import ReportPaths
 from gamelore.learning.store.features import FeatureValues
 from gamelore.learning.store.knowledge import Knowledge
@@ -403,6 +406,19 @@ def test_an_interrupt_keeps_every_finished_match_and_says_so(store: Path) -> Non
     assert kept["num_matches"] >= 20
     assert f"after {kept['num_matches']} matches" in run("knowledge", "show")
     assert run_json("learn", "tictactoe", "--matches", kept["num_matches"] + 5)["number"] == kept["number"]
+
+
+def test_transfer_gives_its_limits_to_its_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Limits] = []
+
+    def start(*_: Any, limits: Limits, **__: Any) -> None:
+        given.append(limits)
+        raise GameloreError("enough")
+
+    monkeypatch.setattr(transfer_study, "transfer", start)
+    limits = ("--load-seconds", 7, "--memory", 2)
+    assert "enough" in run("transfer", "tictactoe", "connect3", "--out", tmp_path, *limits, code=1)
+    assert given == [Limits(7.0, memory=2 * GIB)]
 
 
 def test_transfer_writes_a_report_and_refuses_a_folder_of_other_settings(tmp_path: Path) -> None:

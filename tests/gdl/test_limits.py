@@ -2,38 +2,28 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 
+from clocks import Clock, clock_to_set, counted_time
 from explosions import BEGIN, EXPLOSIONS, explosion
 from gamelore import GameloreError, GroundingError, load
+from gamelore.game import reasoner
+from gamelore.game.engines import ReasonerEngine
+from gamelore.game.reasoner import IN_PLAY, _Questions
 from gamelore.gdl import limits
 from gamelore.gdl.limits import GIB, Limits, check, resident_memory, within, working_on
-from gamelore.ground import clingo
+from gamelore.ground.clingo import terms_of
 
-SECONDS = 0.2  # of the clock below
-CALLS = 1_000_000  # function calls of Python in a second of the clock below
+SECONDS = 0.2  # of the clock that counts calls
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """A clock that tests set."""
-    made = Clock()
-    monkeypatch.setattr(limits.time, "thread_time", made)
-    monkeypatch.setattr(limits.time, "monotonic", made)
-    return made
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+    return clock_to_set(monkeypatch)
 
 
 def test_without_a_budget_nothing_is_checked(clock: Clock) -> None:
@@ -98,28 +88,6 @@ def test_limits_of_states_and_parts() -> None:
     assert limits.share(0.5) == Limits(1, 30, 200)
 
 
-@contextmanager
-def counted_time(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], float]]:
-    """Let the clock of budgets count function calls, so that a test does not depend on the machine."""
-    number = 0
-
-    def count(frame: Any, event: str, argument: Any) -> None:
-        nonlocal number
-        number += event in ("call", "c_call")
-
-    def now() -> float:
-        return number / CALLS
-
-    monkeypatch.setattr(limits.time, "thread_time", now)
-    monkeypatch.setattr(limits.time, "monotonic", now)
-    monkeypatch.setattr(clingo, "COUNTED", 100)
-    sys.setprofile(count)
-    try:
-        yield now
-    finally:
-        sys.setprofile(None)
-
-
 @pytest.mark.parametrize("name", EXPLOSIONS)
 @pytest.mark.parametrize("engine", ["auto", "reasoner"])
 def test_every_loop_looks_at_the_budget(name: str, engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,3 +149,78 @@ def test_the_reasoner_refuses_what_it_cannot_play_for_one_ply() -> None:
     load(rules.replace("(next (best", "(unused (best"), "reasoner", Limits(literals=20_000))
     with pytest.raises(GroundingError, match="to be evaluated in a state within 20000 literals, but they were not"):
         load(rules, "reasoner", Limits(literals=20_000))
+
+
+@pytest.mark.parametrize("of_limit", [0.1, 0.45, 0.55, 0.8, 2.0])
+@pytest.mark.parametrize("what", ["time", "memory"])
+def test_what_the_reasoner_loads_it_answers_in_play(
+    what: str, of_limit: float, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each question takes a part of the limits. Half of them are too little, at loading as in play."""
+    answered, used, given = _Questions._answer, 7 * GIB, Limits(seconds=10, memory=GIB)
+
+    def cost(*arguments: Any) -> Any:
+        nonlocal used
+        answer = answered(*arguments)
+        clock.now += of_limit * given.seconds if what == "time" else 1
+        used += int(of_limit * given.memory) if what == "memory" else 0
+        return answer
+
+    monkeypatch.setattr(limits, "resident_memory", lambda: used)
+    monkeypatch.setattr(_Questions, "_answer", cost)
+    if of_limit > IN_PLAY:
+        half = "5 s" if what == "time" else "0.5 GiB of memory"
+        with pytest.raises(GroundingError, match=f"expected the reasoner to answer within {half}, but it did not"):
+            load("tictactoe", "reasoner", given)
+        return
+    game = load("tictactoe", "reasoner", given)
+    engine = game._engine
+    assert isinstance(engine, ReasonerEngine)
+    for _ in range(3):
+        engine._known.clear()  # else the answer that loading got would be kept
+        legal = game.legal(game.initial[None])
+        starts, counts = legal.by_role(2)
+        assert counts.tolist() == [[9, 1]]
+        game.next(game.initial[None], legal.actions[starts])
+
+
+def test_states_that_exceed_the_limits_together_are_asked_about_alone(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The nine successors take a third of the memory each, and all their successors."""
+    answered, used, given = _Questions._answer, 7 * GIB, Limits(seconds=10, memory=GIB)
+    batches: list[int] = []
+
+    def cost(questions: _Questions, batch: Sequence[str]) -> Any:
+        nonlocal used
+        batches.append(len(batch))
+        clock.now += 0.1
+        used += len(batch) * given.memory // 3
+        return answered(questions, batch)
+
+    monkeypatch.setattr(limits, "resident_memory", lambda: used)
+    monkeypatch.setattr(_Questions, "_answer", cost)
+    game = load("tictactoe", "reasoner", given)
+    opened = [game.start().play([mark, "noop"]) for mark in game.start().legal["xplayer"]]
+    legal = game.legal(np.array([position.state for position in opened]))
+    starts, counts = legal.by_role(2)
+    assert counts.tolist() == [[1, 8]] * 9
+    states = game.next(np.array([position.state for position in opened]), legal.actions[starts])
+    assert len(np.unique(states)) == 9
+    assert max(batches) > 1
+
+
+def test_the_facts_of_the_first_state_are_read_within_the_limits(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    num_read = 0
+
+    def slow(symbol: Any) -> Any:
+        nonlocal num_read
+        num_read += 1
+        clock.now += 1
+        return terms_of(symbol)
+
+    monkeypatch.setattr(reasoner, "terms_of", slow)
+    facts = " ".join(f"(init (f {i}))" for i in range(100))
+    with pytest.raises(GroundingError, match="within 10 s"):
+        load(BEGIN + facts, "reasoner", Limits(seconds=10))
+    assert num_read <= 11

@@ -3,16 +3,18 @@
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import floods
+from clocks import clock_to_set
 from gamelore import load, rulesheets
 from gamelore.errors import SHORT, GDLSemanticError, GDLSyntaxError, GroundingError, shortened
 from gamelore.game.compile import rulesheet_findings
-from gamelore.gdl.limits import Limits
+from gamelore.gdl.limits import Limits, within
 from gamelore.gdl.lint import CHECKS, MORE, MOST_FINDINGS, lint, lint_text, refuse
-from gamelore.gdl.syntax import Rulesheet, parse
+from gamelore.gdl.syntax import Rulesheet, _Parser, parse
 
 MALFORMED = Path(__file__).parent / "malformed"
 EXPECTED = tomllib.loads((MALFORMED / "expected.toml").read_text(encoding="utf-8"))
@@ -371,3 +373,24 @@ def test_a_long_comment_is_read_in_one_way_only(begin: str) -> None:
     """A check that tries all ways to read the comment would never end."""
     text = f"{begin}{';' * 60} a comment of words {'and spaces ' * 30}\n (next a) (true b))"
     assert lint_text(text) != []
+
+
+def test_findings_are_kept_where_a_budget_ends_in_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, read = clock_to_set(monkeypatch), _Parser.rule
+
+    def slow(*arguments: Any) -> Any:
+        clock.now += 1
+        return read(*arguments)
+
+    monkeypatch.setattr(_Parser, "rule", slow)
+    with within(Limits(seconds=10)):
+        findings = lint_text("(role x) (legal x)\n" + "(q 1)" * 30)
+    assert [(finding.severity, finding.code, finding.line) for finding in findings] == [
+        ("error", "too-large", 1),
+        ("error", "syntax", 1),
+    ]
+    assert (
+        findings[0].message
+        == "expected the game to load within 10 s, but it did not; reading the rules took the most time, 11 s"
+    )
+    assert findings[0].remedy == "simplify this part, or raise the limit"

@@ -15,6 +15,7 @@ import pytest
 
 import gamelore
 from gamelore import ExperimentError, GameloreError
+from gamelore.gdl.limits import Limits
 from gamelore.lab import duel as module
 from gamelore.lab.duel import Duel, DuelSettings, GameScore, overall
 from gamelore.lab.results import ResultStore, store_path
@@ -401,3 +402,10 @@ def test_games_are_the_samples_over_all() -> None:
     assert overall([*games, score_of()]) == overall(games)
     assert overall(games[:1]) == games[0].score
     assert math.isnan(overall([]).mean)
+
+
+def test_seats_load_the_game_within_the_limits_of_the_duel(tmp_path: Path) -> None:
+    duel = make(tmp_path, "random", "random", 2)
+    duel.games[0].limits = Limits(seconds=0)
+    with pytest.raises(GameloreError, match=r"expected a reply from random, got .*the game to load within 0 s"):
+        run(duel)

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gamelore.errors import ExperimentError
+from gamelore.errors import ExperimentError, GroundingError
+from gamelore.gdl.limits import Limits
 from gamelore.lab.experiment import Batch, Lane, PrintedValues, Report, SettingGrid, batches, play_batch, run_grid
 from gamelore.lab.papers.banerjee2007.plan import printed_values
 from gamelore.lab.results import Outcome, ResultStore
@@ -272,6 +273,16 @@ def test_rules_that_changed_are_found_before_the_first_match(tmp_path: Path) -> 
         sheet.write_text(rules + "(goal me 50)\n")
         with pytest.raises(ExperimentError, match=r"expected the rules of .*own\.kif with which .* was made"):
             run_grid(grid, store, workers=1, progress=False)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_every_process_loads_the_games_within_the_limits(tmp_path: Path, workers: int) -> None:
+    grid = SettingGrid.of([make_setting("own", game="tictactoe", runs=2, opponent=OpponentSettings("random"))])
+    with (
+        ResultStore(tmp_path / "results.db") as store,
+        pytest.raises(GroundingError, match="expected the game to load within 0 s"),
+    ):
+        run_grid(grid, store, workers=workers, progress=False, limits=Limits(seconds=0))
 
 
 def test_real_matches_do_not_depend_on_the_batch() -> None:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ import pytest
 
 import gamelore
 from gamelore import GameloreError
+from gamelore.gdl.limits import GIB, Limits
+from gamelore.lab import seat_process
 from gamelore.lab.seats import (
     PROGRAM,
     TREE,
@@ -122,7 +124,7 @@ def test_a_seat_plays_from_a_position(former: Path, is_former: bool) -> None:
     start = {"role": 0, "facts": sorted(position.facts), "match": 0, "key": 5, "max_plies": 100}
     replies = talk(
         former if is_former else TREE,
-        {"do": "load", "rules": rules, "player": "egreedy", "seed": 0},
+        {"do": "load", "rules": rules, "player": "egreedy", "seed": 0, "limits": asdict(Limits())},
         {"do": "start", **start},
         {"do": "play", "moves": None, "seconds": 1.0},
         {"do": "stop", "moves": ["(mark 1 3)", "noop"]},
@@ -134,6 +136,19 @@ def test_a_seat_plays_from_a_position(former: Path, is_former: bool) -> None:
     moves = [{}, {"move": "(mark 1 3)"}, {}, {}, {"move": "noop"}]
     assert replies[:6] == [{"id": number, **reply} for number, reply in enumerate([roles, *moves])]
     assert "IllegalMoveError" in replies[6]["error"]
+
+
+def test_a_seat_loads_its_game_within_the_limits_that_it_gets() -> None:
+    rules = gamelore.load("tictactoe").rulesheet.text
+    given = {"do": "load", "rules": rules, "player": "random", "seed": 0}
+    (reply,) = talk(TREE, {**given, "limits": asdict(Limits(seconds=0))})
+    assert "expected the game to load within 0 s" in reply["error"]
+
+
+def test_a_tree_without_such_limits_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert seat_process._limited({"seconds": 7.0, "memory": GIB, "warmth": 20}) == {"limits": Limits(7.0, memory=GIB)}
+    monkeypatch.setattr(seat_process, "find_spec", lambda name: None if name.endswith("limits") else name)
+    assert seat_process._limited(asdict(Limits())) == {}
 
 
 def test_a_player_that_fails_is_named_with_its_output(tmp_path: Path) -> None:

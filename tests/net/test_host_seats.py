@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 
 from gamelore import Game, GameloreError, load
 from gamelore.analysis.isomorphism import scramble
+from gamelore.game.game import EngineName, make
+from gamelore.gdl.limits import Limits
+from gamelore.gdl.syntax import Rulesheet
 from gamelore.net.host import Disguise, LocalSeat, RemoteSeat
 from gamelore.net.messages import PlayerInfo, Start
 from gamelore.players.player import Finished, Player, Turn
@@ -286,6 +289,18 @@ def test_local_players_of_a_game_on_the_reasoner_have_one_each() -> None:
     mark, noop = asyncio.run(talk())
     assert mark.startswith("(mark")
     assert noop == "noop"
+
+
+def test_a_local_player_on_the_reasoner_gets_the_limits_of_the_game(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Limits] = []
+
+    def remake(sheet: Rulesheet, name: str, engine: EngineName, limits: Limits) -> Game:
+        given.append(limits)
+        return make(sheet, name, engine, limits)
+
+    monkeypatch.setattr("gamelore.net.host.make", remake)
+    LocalSeat("random", load("tictactoe", "reasoner", Limits(seconds=7)))
+    assert given == [Limits(seconds=7)]
 
 
 def test_a_player_that_stays_busy_is_asked_again_until_the_clock_ends(monkeypatch: pytest.MonkeyPatch) -> None:

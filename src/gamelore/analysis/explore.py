@@ -272,29 +272,34 @@ class Watch:
     def ask(self, question: Callable[..., Any], rows: tuple[NDArray[Any], ...], path: Path) -> Any:
         """Return the answer to a query about a batch of states.
 
-        If a state has no answer, record the first such state and raise UnplayableError.
+        If a state has no answer, record the first such state and raise UnplayableError. Record slow answers, too: the
+        native engine does not look at the budget.
         """
         start = time.thread_time()
         try:
-            return question(*rows)
+            answer = question(*rows)
         except (GDLSemanticError, GroundingError) as error:
             if isinstance(error, GroundingError) and (what := exceeds()):
-                self._out_of_budget(what, time.thread_time() - start, str(error), rows[0], path)
+                if what == "memory" or self.effort.seconds is None:
+                    self._note_lane(Key("too-large", what=str(error)), 0, rows[0], path)
+                else:
+                    self._note_if_slow(time.thread_time() - start, rows[0], path)
                 raise UnplayableError(str(error)) from error
             lane = next((lane for lane in range(len(rows[0])) if not _answers(question, rows, lane)), 0)
             kind: Kind = "too-large" if isinstance(error, GroundingError) else "no-perfect-model"
             message = error.message if isinstance(error, GDLSemanticError) else str(error)
             self._note_lane(Key(kind, what=message), lane, rows[0], path)
             raise UnplayableError(message) from error
+        num_steps = max(1, -(-len(rows[0]) // LANES[self.game.engine]))
+        self._note_if_slow((time.thread_time() - start) / num_steps, rows[0], path)
+        return answer
 
-    def _out_of_budget(self, what: str, seconds: float, message: str, states: States, path: Path) -> None:
-        """Record a query that exceeded the budget; not if time was up soon after it began."""
+    def _note_if_slow(self, seconds: float, states: States, path: Path) -> None:
+        """Record a step that took half of the time of play. One that began late may have exceeded it in less."""
         limit = self.effort.seconds
-        if what == "time" and limit is not None:
-            if seconds < limit / 2:
-                return
-            message = f"expected a step of play to end within {limit / 2:g} s, half of the time of play, but it did not"
-        self._note_lane(Key("too-large", what=message), 0, states, path)
+        if limit and seconds >= limit / 2:
+            what = f"expected a step of play to end within {limit / 2:g} s, half of the time of play, but it did not"
+            self._note_lane(Key("too-large", what=what), 0, states, path)
 
     def _note_lane(self, key: Key, lane: int, states: States, path: Path) -> None:
         self._note(key, np.arange(len(states)) == lane, states, len(path(lane)), path)
@@ -537,6 +542,7 @@ def _longest(edges: NDArray[np.int64], num_states: int) -> int:
 A_STEP = "a step of play to end"  # the task of the budget
 JOINT_BYTES = 40  # for the action of a role in a joint move that a walk keeps
 STEPS = 1000  # of a match: a round has memory for the joint moves of so many
+LANES = {"native": 512, "reasoner": 1}  # states that an engine evaluates for the cost of one
 AT_ONCE = {"native": 512, "reasoner": 16}  # largest number of states that a walk queries together, or of lanes
 WALKED = {"native": 10_000, "reasoner": 300}  # default of `max_states`; the reasoner takes at least 1 ms for each state
 MATCHES_AFTER_WALK = 1023  # default number of matches after a complete walk, which serve only the statistics

@@ -5,6 +5,7 @@ Findings of play:
     error    no-legal-move      a role has no move in a state that is not terminal
     error    no-goal            a role has no goal at the end
     error    several-goals      a role has several goals at the end
+    error    unclear-goal       a role has no goal or several goals at the end; the limits did not suffice to tell which
     error    goal-out-of-range  a goal is not a whole number from 0 to 100
     error    unknown-role       a `legal` or `goal` atom holds whose first argument is not a role
     error    outside-base       a fact is reached that `base` does not declare; only if the sheet has `base`
@@ -25,19 +26,21 @@ the whole check ends soon after the sum of the two limits of time, whatever the 
 
 from __future__ import annotations
 
+import heapq
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from ..errors import GameloreError, GDLError, GDLSemanticError, GroundingError
+from ..errors import GameloreError, GDLError, GDLSemanticError, GroundingError, shortened
 from ..game.compile import rulesheet_findings
 from ..game.game import EngineName, Game, make
 from ..gdl.limits import Limits, check, exceeds, resident_memory, within
-from ..gdl.lint import MEND_FIRST, MORE, MOST_FINDINGS, REFUSED, Finding, Moves, Severity, placed
+from ..gdl.lint import MEND_FIRST, MORE, MOST_FINDINGS, REFUSED, Finding, Moves, Severity, findings_of
 from ..gdl.syntax import Function, Location, Rule, Rulesheet, Term, Variable, parse, parse_term, variables_of
 from ..ground import clingo
 from .explore import Declared, Effort, Incident, Joints, Kind, Sample, Tryout, try_out
@@ -46,6 +49,9 @@ NOT_PLAYED = REFUSED | {"syntax", "no-perfect-model"}  # kinds of errors after w
 FOR_QUESTIONS = 5.0  # seconds, at most, for the extra queries before play, and again after play
 OF_THE_LIMITS = 1 / 8  # part, at most, of the limits of time for these queries
 BEFORE_PLAY = 1 / 2  # part of the budget of loading for the check of the text, if the sheet is also played
+MOST_REMARKS = 20
+MORE_REMARKS = "further questions were not answered, either"
+NAMED_GOALS = 8  # of a role with several goals at the end
 
 
 class Size(NamedTuple):
@@ -69,7 +75,7 @@ class PlayReport:
     ended, `num_stuck` got stuck, and `num_cut` were cut after the largest number of moves. The other matches were
     unfinished when time was up. Matches are played in rounds, see explore.py. The means `mean_length` and `mean_goals`
     leave out all rounds with unfinished matches; a mean is None if it has no values. remarks: the queries that exceeded
-    the limits.
+    the limits, at most MOST_REMARKS and one that tells that there are more.
     """
 
     findings: list[Finding]
@@ -148,16 +154,14 @@ def check_sheet(
 
 def _loaded(checked: CheckedSheet, text: str, engine: EngineName, limits: Limits, is_played: bool) -> Game | None:
     """Add the findings in the text to `checked`, and load the game. Return None if it is not to be played."""
-    try:
-        checked.add(rulesheet_findings(text, checked.path, limits.share(BEFORE_PLAY) if is_played else limits))
-    except GroundingError as error:
-        message, _, remedy = str(error).partition(". Remedy: ")
-        checked.add([Finding("error", "too-large", message, checked.path, 1, 1, "", remedy)])
-        checked.not_played = "its text cannot be checked within the limits"
-        return None
+    checked.add(rulesheet_findings(text, checked.path, limits.share(BEFORE_PLAY) if is_played else limits))
     if not is_played:
         return None
-    if not NOT_PLAYED.isdisjoint(finding.code for finding in checked.findings if finding.severity == "error"):
+    errors = {finding.code for finding in checked.findings if finding.severity == "error"}
+    if "too-large" in errors:
+        checked.not_played = "its text cannot be checked within the limits"
+        return None
+    if not NOT_PLAYED.isdisjoint(errors):
         checked.not_played = "it has errors that must be corrected first"
         return None
     start = time.monotonic()
@@ -182,7 +186,7 @@ def play_check(
 
 def _played(game: Game, effort: Effort, limits: Limits, memory: int, make_seconds: float) -> PlayReport:
     """Play a game and return a report. `memory`: the memory of the process before the game was loaded, in bytes."""
-    remarks: list[str] = []
+    remarks = _Remarks()
     ceiling = max(memory + limits.memory, resident_memory() + limits.memory // 2)
     with _questions(effort, limits, ceiling):
         declared = _declared(game, remarks)
@@ -207,7 +211,7 @@ def _played(game: Game, effort: Effort, limits: Limits, memory: int, make_second
         num_cut=tally.num_cut,
         mean_length=tally.mean_length(),
         mean_goals=dict(zip(game.roles, tally.mean_goals(game.num_roles), strict=True)),
-        remarks=remarks,
+        remarks=remarks.texts,
         interrupted=tryout.interrupted,
     )
 
@@ -230,14 +234,26 @@ def unplayable(error: GameloreError, path: Path | None) -> Finding:
     return Finding("error", "unplayable", message, path, 1, 1, "", remedy or "raise the limits")
 
 
-def _declared(game: Game, remarks: list[str]) -> Declared:
+class _Remarks:
+    """The remarks of a report, limited in number and length. Equal remarks are one."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def add(self, text: str) -> None:
+        text = shortened(text)
+        if text not in self.texts and len(self.texts) <= MOST_REMARKS:
+            self.texts.append(text if len(self.texts) < MOST_REMARKS else MORE_REMARKS)
+
+
+def _declared(game: Game, remarks: _Remarks) -> Declared:
     """Return the declarations of `base` and `input`. If they exceed the limits, add a remark and return none."""
     heads = {rule.head.name for rule in game.rulesheet.rules}
     words = [word for word in ("base", "input") if word in heads]
     try:
         sentences = clingo.state_sentences(game.rulesheet, words)
     except (GroundingError, GDLSemanticError) as error:
-        remarks.append(f"facts and moves were not compared with {' and '.join(words)}: {error}")
+        remarks.add(f"facts and moves were not compared with {' and '.join(words)}: {error}")
         return Declared()
     base = frozenset(fact for (fact,) in sentences["base"]) if "base" in words else None
     if "input" not in words:
@@ -250,24 +266,33 @@ def _declared(game: Game, remarks: list[str]) -> Declared:
 
 
 class _Findings:
-    """Converter from the incidents of a tryout to findings."""
+    """Converter from the incidents of a tryout to findings.
 
-    def __init__(self, game: Game, tryout: Tryout, remarks: list[str]) -> None:
+    Its budget may end at any time. From then on findings lack their rules or their moves, and what needs an answer to a
+    question is left out; remarks tell it.
+    """
+
+    def __init__(self, game: Game, tryout: Tryout, remarks: _Remarks) -> None:
         self.game, self.sheet, self.tryout, self.remarks = game, game.rulesheet, tryout, remarks
+        self._num_findings: Counter[str] = Counter()  # of each code
+        self._has_ended = False  # whether the budget has
         self.by_role: dict[tuple[Kind, int], list[tuple[str, Incident]]] = {}
         for key, incident in tryout.watch.incidents.items():
             self.by_role.setdefault((key.kind, key.role), []).append((key.what, incident))
 
     def all(self) -> Iterator[Finding]:
         """Yield the findings, at most MOST_FINDINGS of each kind, and then one that tells that there are more."""
-        numbers: Counter[str] = Counter()
         for finding in self._each():
-            numbers[finding.code] += 1
-            if numbers[finding.code] <= MOST_FINDINGS:
+            self._num_findings[finding.code] += 1
+            if self._num_findings[finding.code] <= MOST_FINDINGS:
                 yield finding
-            elif numbers[finding.code] == MOST_FINDINGS + 1:
+            elif self._num_findings[finding.code] == MOST_FINDINGS + 1:
                 place = finding.line, finding.column
                 yield Finding(finding.severity, finding.code, MORE, self.sheet.path, *place, "", MEND_FIRST)
+
+    def _is_full(self, code: str) -> bool:
+        """Return whether no more findings of a kind are shown; to make them would take time for each role or fact."""
+        return self._num_findings[code] > MOST_FINDINGS
 
     def _each(self) -> Iterator[Finding]:
         for role, name in enumerate(self.game.roles):
@@ -296,7 +321,7 @@ class _Findings:
             return None
 
     def _joint(self, joint: Sequence[int]) -> tuple[str, ...]:
-        check()
+        self._check()
         return tuple(self.game.move_text(role, action) for role, action in enumerate(joint))
 
     def _incidents(self, kind: Kind, role: int = -1) -> list[tuple[str, Incident]]:
@@ -313,6 +338,8 @@ class _Findings:
         return " and ".join(parts)
 
     def _no_legal_move(self, role: int, name: str) -> Iterator[Finding]:
+        if self._is_full("no-legal-move"):
+            return
         for _, incident in self._incidents("no-legal-move", role):
             often = self._often(incident, "states", self.tryout.num_states, self.tryout.tally.num_matches)
             message = f"{name} has no legal move in a state that is not terminal; this happens {often}"
@@ -327,34 +354,40 @@ class _Findings:
         for _, incident in self._incidents("unclear-goal", role):
             often = self._often(incident, "terminal states", self.tryout.num_terminal, self.tryout.tally.num_ended)
             findings: dict[str, Finding] = {}
-            for sample in incident.samples:
-                for finding in self._unclear_goal(name, sample, often):
+            answered = [(sample, goals) for sample in incident.samples if (goals := self._ask(["goal"], sample))]
+            for sample, goals in answered:
+                values = [value for who, value in goals["goal"] if who == name]
+                for finding in self._unclear_goal(name, values, sample, often):
                     findings.setdefault(finding.code, finding)
-                if exceeds():
-                    break
             yield from findings.values()
+            if not answered and not self._is_full("unclear-goal"):
+                yield self._unanswered_goal(name, incident.samples[0], often)
 
-    def _unclear_goal(self, name: str, sample: Sample, often: str) -> Iterator[Finding]:
-        goals = self._ask(["goal"], sample)
-        values = [value for who, value in goals["goal"] if who == name] if goals else []
+    def _unanswered_goal(self, name: str, sample: Sample, often: str) -> Finding:
+        message = f"{name} has no goal or several goals at the end, not exactly one goal; this happens {often}"
+        remedy = "raise the limits to see which of the two it is, and make exactly one goal hold in this state"
+        return self._finding("error", "unclear-goal", message, remedy, self._rule("goal", name), sample.joints)
+
+    def _unclear_goal(self, name: str, values: Sequence[str], sample: Sample, often: str) -> Iterator[Finding]:
         if len(values) == 1:
             yield from self._out_of_range(name, values[0], sample)
+        elif self._is_full("several-goals" if values else "no-goal"):
+            return
         elif values:
-            rules = [self._rule("goal", name, value) for value in values]
-            message = (
-                f"{name} has the goals {' and '.join(values)} at the end, not exactly one goal; this happens {often}"
-            )
+            rules = [self._rule("goal", name, value) for value in values[:NAMED_GOALS]]
+            more = f" and {len(values) - NAMED_GOALS} more" if len(values) > NAMED_GOALS else ""
+            goals = f"{' and '.join(values[:NAMED_GOALS])}{more}"
+            message = f"{name} has the goals {goals} at the end, not exactly one goal; this happens {often}"
             remedy = f"make only one of these goals hold in this state: see {_lines(rules)}"
             yield self._finding("error", "several-goals", message, remedy, rules[0], sample.joints)
         else:
-            number = "no goal" if goals else "no goal or several goals"
-            message = f"{name} has {number} at the end, not exactly one goal; this happens {often}"
+            message = f"{name} has no goal at the end, not exactly one goal; this happens {often}"
             remedy = f"add a rule such as (<= (goal {name} 0) terminal ...) that holds in this state"
             yield self._finding("error", "no-goal", message, remedy, self._rule("goal", name), sample.joints)
 
     def _out_of_range(self, name: str, value: str, sample: Sample) -> Iterator[Finding]:
         """Yield a finding if the rule for this goal has a variable as value; `gdl.lint` reports all other values."""
-        rule = self._rule("goal", name, value)
+        rule = None if self._is_full("goal-out-of-range") else self._rule("goal", name, value)
         if rule and isinstance(rule.head.args[1], Variable):
             message = f"expected a goal of {name} that is a whole number from 0 to 100, got {value}"
             remedy = "scale the goals of all roles to the range from 0 to 100"
@@ -364,6 +397,8 @@ class _Findings:
         """Yield one finding for each name of undeclared facts (kind outside-base) or moves (kind outside-input)."""
         word, roles = kind.removeprefix("outside-"), () if role < 0 else (self.game.roles[role],)
         for name, incidents in _by_name(self._incidents(kind, role)).items():
+            if self._is_full(kind):
+                return
             text, incident = incidents[0]
             first = incident.samples[0]
             maker = self._rule("legal" if roles else "next" if first.depth else "init", *roles, text)
@@ -378,15 +413,17 @@ class _Findings:
         Only rules with a variable as role are examined; `gdl.lint` reports unknown roles that the text names.
         """
         heads = [rule for rule in self.sheet.rules if rule.head.name in ("legal", "goal")]
-        by_variable = [rule for rule in heads if variables_of(rule.head.args[0])]
+        roles = set(self.game.roles)
         seen: set[tuple[str, str]] = set()
         end = self.tryout.watch.end
         samples = (Sample([], self.game.initial), *((end,) if end else ()))
-        for sample in samples if by_variable else ():
+        for sample in samples if any(variables_of(rule.head.args[0]) for rule in heads) else ():
             sentences = self._ask(["legal", "goal"], sample) or {}
             for word, name, what in ((word, *row) for word, rows in sentences.items() for row in rows):
+                if name in roles or (word, name) in seen or self._is_full("unknown-role"):
+                    continue
                 rule = self._rule(word, name, what)
-                if name not in self.game.roles and (word, name) not in seen and rule in by_variable:
+                if rule and variables_of(rule.head.args[0]):
                     seen.add((word, name))
                     message = f"'{word}' holds for {name}, but {name} is not declared as a role"
                     remedy = f"add (role {name}), or add the condition (role {rule.head.args[0]}) to this rule"
@@ -409,9 +446,7 @@ class _Findings:
 
     def _unplayable(self) -> Iterator[Finding]:
         for message, incident in self._incidents("no-perfect-model"):
-            error = placed(GDLSemanticError(message), self.sheet, "negation-in-cycle")
-            rule = next((rule for rule in self.sheet.rules if str(rule) == error.rule), None)
-            remedy = "remove the negation from the cycle"
+            remedy, rule = "remove the negation from the cycle", self._negating_rule()
             yield self._finding("error", "no-perfect-model", message, remedy, rule, incident.samples[0].joints)
         for text, incident in self._incidents("too-large"):
             message, _, remedy = text.partition(". Remedy: ")
@@ -423,26 +458,75 @@ class _Findings:
 
     def _ask(self, words: Sequence[str], sample: Sample) -> clingo.Sentences | None:
         """Return the sentences of these relations that hold in a state. At the limits, add a remark and return None."""
+        self._has_ended = self._has_ended or bool(exceeds())
+        if self._has_ended:
+            self.remarks.add(f"{' and '.join(words)} could not be computed in some states within the limits")
+            return None
         try:
             return clingo.state_sentences(self.sheet, words, self.game.facts(sample.state))
         except (GroundingError, GDLSemanticError) as error:
-            self.remarks.append(f"{' and '.join(words)} could not be computed in a state: {error}")
+            self.remarks.add(f"{' and '.join(words)} could not be computed in a state: {error}")
             return None
 
     def _rule(self, word: str, *arguments: str) -> Rule | None:
         """Return the rule that fits an atom best; None if no rule defines its relation.
 
         The first choice is a rule whose head matches the atom, the second a rule whose arguments have the same names,
-        and the third any rule for the relation.
+        and the third any rule for the relation. After the end of the budget, add a remark and return None.
         """
         terms = [parse_term(argument) for argument in arguments]
-        rules = [rule for rule in self.sheet.rules if rule.head.name == word]
-        for fits in (_may_be, _alike):
-            for rule in rules:
-                binding: dict[str, Term] = {}
-                if all(fits(pattern, term, binding) for pattern, term in zip(rule.head.args, terms, strict=False)):
-                    return rule
-        return rules[0] if rules else None
+        try:
+            for fits in (_may_be, _alike):
+                for _, rule in self._candidates(word, terms):
+                    self._check()
+                    binding: dict[str, Term] = {}
+                    if all(fits(pattern, term, binding) for pattern, term in zip(rule.head.args, terms, strict=False)):
+                        return rule
+        except GroundingError:
+            self.remarks.add("the rules of some findings were not looked up within the limits")
+            return None
+        return next((rule for _, rule in self._rules.get((word, None), ())), None)
+
+    @cached_property
+    def _rules(self) -> dict[tuple[str, str | None], list[tuple[int, Rule]]]:
+        """The rules and their places in the text, by the names of their relation and first argument, see `_first`.
+
+        With None in place of an argument: the first rule of the relation.
+        """
+        rules: dict[tuple[str, str | None], list[tuple[int, Rule]]] = {}
+        for place, rule in enumerate(self.sheet.rules):
+            rules.setdefault((rule.head.name, None), [(place, rule)])
+            rules.setdefault((rule.head.name, _first(rule.head.args)), []).append((place, rule))
+        return rules
+
+    def _candidates(self, word: str, terms: Sequence[Term]) -> Iterator[tuple[int, Rule]]:
+        """Return the rules whose first argument fits, in the order of the text."""
+        names = {"", _first(terms)}
+        return heapq.merge(*(self._rules.get((word, name), []) for name in names), key=lambda entry: entry[0])
+
+    def _negating_rule(self) -> Rule | None:
+        """Return the first rule with a negation in a cycle. After the end of the budget, return None."""
+        try:
+            self._check()
+            flaws = findings_of(self.sheet, "negation-in-cycle")[:1]
+        except GroundingError:
+            return None
+        places = [rule for rule in self.sheet.rules for flaw in flaws if rule.location <= (flaw.line, flaw.column)]
+        return max(places, key=lambda rule: rule.location, default=None)
+
+    def _check(self) -> None:
+        """Raise GroundingError if the budget has ended, from then on at once."""
+        try:
+            check()
+        except GroundingError:
+            self._has_ended = True
+        if self._has_ended:
+            raise GroundingError("expected the findings to be made within the limits, but they were not")
+
+
+def _first(terms: Sequence[Term]) -> str:
+    """Return the name of the first term; "" if it is a variable, or if there is none."""
+    return "" if not terms or isinstance(terms[0], Variable) else terms[0].name
 
 
 def _may_be(pattern: Term, term: Term, binding: dict[str, Term]) -> bool:
@@ -482,6 +566,8 @@ def _others(incidents: Sequence[object], name: str, are_more: bool) -> str:
 def _lines(rules: Sequence[Rule | None]) -> str:
     """Return the line numbers of rules as text, such as "the rules in lines 5 and 7"."""
     numbers = [str(line) for line in sorted({rule.location.line for rule in rules if rule})]
+    if not numbers:
+        return "its rules"
     plural = "s" * (len(numbers) > 1)
     return f"the rule{plural} in line{plural} {' and '.join(numbers)}"
 

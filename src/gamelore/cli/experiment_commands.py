@@ -109,7 +109,7 @@ def transfer(
     plans = pairs(**options) if every_pair else [TransferPlan(source or "", tuple(targets or ()), **options)]
     if not every_pair:
         plans = [_with_roles(plans[0], source_role, target_role)]
-    result = run(plans, out, workers=workers, progress=sys.stderr.isatty())
+    result = run(plans, out, workers=workers, progress=sys.stderr.isatty(), limits=console.LOADING.get())
     _show(result.report, {"gains": [gain.as_json() for gain in result.gains]}, json)
 
 

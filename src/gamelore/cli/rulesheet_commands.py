@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from ..errors import GameloreError, GDLSyntaxError
+from ..errors import GameloreError, GDLSyntaxError, shortened
 from ..files import whole_file
 from ..gdl.limits import GIB
 from . import console
@@ -220,7 +220,7 @@ def _figures(report: PlayReport) -> list[str]:
         means = (
             f"{role} {'none' if goal is None else format(goal, '.1f')}" for role, goal in report.mean_goals.items()
         )
-        lines.append(f"on average {report.mean_length:.1f} moves; goals {', '.join(means)}")
+        lines.append(f"on average {report.mean_length:.1f} moves; goals {shortened(', '.join(means))}")
     if report.longest_match is not None:
         lines.append(f"every match ends within {console.counted(report.longest_match, 'move')}")
     return lines + report.remarks

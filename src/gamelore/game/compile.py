@@ -110,14 +110,16 @@ def rulesheet_findings(text: str, path: Path | None = None, limits: Limits | Non
     For `lint_text`, such a cycle is a warning, because the game may still have a perfect model. If ground atoms form a
     cycle with negation as well, this function replaces the warning by an error. The warning stays if the sheet exceeds
     the limits, or if it is refused for another reason.
+
+    Both have one budget. If it ends in `lint_text`, the findings until then are returned, and one that says so.
     """
-    findings = lint.lint_text(text, path)
-    codes = {finding.code for finding in findings}
-    if "negation-in-cycle" not in codes or not codes.isdisjoint(lint.REFUSED):
-        return findings
-    sheet = parse(text, path)
     with within(limits or Limits()):
+        findings = lint.lint_text(text, path)
+        codes = {finding.code for finding in findings}
+        if "negation-in-cycle" not in codes or not codes.isdisjoint(lint.REFUSED | {"too-large"}):
+            return findings
         try:
+            sheet = parse(text, path)
             program = ground(sheet, limits)
         except (GroundingError, GDLSemanticError):
             return findings

@@ -150,6 +150,7 @@ class Game:
         is_bounded: whether the game is compiled within `base` and `input`, and the reasoner plays outside of them.
         engine_reason: the reason why the reasoner plays the game, or the states outside the bounds; "" if the native
             engine plays all states.
+        limits: the limits within which the game was loaded; other processes load it within the same.
         circuit: the circuit of the native engine; None if the engine is the reasoner.
         num_words: the number of 64-bit words of a state.
         initial: the first state, uint64[num_words].
@@ -170,7 +171,7 @@ class Game:
         self.engine: Literal["native", "reasoner"] = "reasoner" if isinstance(engine, ReasonerEngine) else "native"
         self.is_bounded = isinstance(engine, BoundedEngine)
         self.engine_reason = why
-        self._limits = limits or Limits()
+        self.limits = limits or Limits()
         self._rewrite = rewrite
         self._engine = engine
         self.circuit: Circuit | None = None if isinstance(engine, ReasonerEngine) else engine.circuit
@@ -188,7 +189,7 @@ class Game:
 
     def __reduce__(self) -> tuple[Callable[..., Game], tuple[object, ...]]:
         choice = self.engine, self.is_bounded, self.engine_reason
-        return _remake, (self.rulesheet, self.name, *choice, self._limits, self._rewrite)
+        return _remake, (self.rulesheet, self.name, *choice, self.limits, self._rewrite)
 
     @cached_property
     def rules_hash(self) -> str:

@@ -42,7 +42,10 @@ from ..ground.rehearsal import Text
 Facts: TypeAlias = frozenset[GroundTerm]
 Joint: TypeAlias = Mapping[GroundTerm, GroundTerm]
 AT_ONCE = 256  # maximum number of states in one call of clingo
-IN_PLAY = 0.5  # part of the limits of loading for one call of clingo during play
+# Part of the limits of loading for one call of clingo. The first ply, which loading tries, and play get the same, so
+# that what is loaded can answer in play: a sheet that needs more is refused at loading, with the reason. Play does not
+# get the whole, because loading has to answer two questions, and to start clingo before each of them.
+IN_PLAY = 0.5
 BATCH = 0.1  # part of the time of a call that its states are expected to take; the first call has one state
 STATE_KEYWORDS = {("true", 1), ("does", 2), ("legal", 2), ("goal", 2), ("terminal", 0), ("next", 1)}
 
@@ -87,6 +90,7 @@ class Reasoner:
         program = self.translator.program(sheet, {("role", 1), ("init", 1)})
         terms: dict[str, list[GroundTerm]] = {"role": [], "init": []}
         for symbol in self._questions_of(program, {"role": 1, "init": 1}).fixed():
+            check()
             terms[symbol.name].append(terms_of(symbol)[0])
         return sorted(terms["role"], key=self.names.place_of_role), frozenset(terms["init"])
 

@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
-from ..errors import GDLSemanticError, shortened
+from ..errors import GDLSemanticError, GroundingError, shortened
 from . import limits, syntax
 from .syntax import KEYWORD_ARITY, And, Atom, Condition, Constant, Distinct, Function, Location, Not, Or, Rule, Variable
 
@@ -607,18 +607,37 @@ def lint_text(text: str, path: Path | None = None) -> list[Finding]:
 
     If a rule does not parse, checks of the whole sheet are left out. Such a check could report that a rule is missing,
     and the missing rule could be the rule that does not parse.
+
+    If the present budget ends before, return the findings until then, and one with the code "too-large".
     """
-    rulesheet, errors = syntax.parse_around_errors(text, path, MOST_FINDINGS + 1)
-    findings = [
-        Finding("error", "syntax", error.message, path, error.line, error.column, error.rule, error.remedy)
-        for error in errors[:MOST_FINDINGS]
-    ]
-    findings += [
-        Finding("error", "syntax", MORE, path, error.line, error.column, "", MEND_FIRST)
-        for error in errors[MOST_FINDINGS:]  # reading stopped at this one
-    ]
-    findings += _findings(rulesheet, [check for check in CHECKS if not errors or check.code not in OF_THE_WHOLE_SHEET])
-    return sorted(findings, key=lambda finding: (finding.line, finding.column))
+    findings: list[Finding] = []
+    try:
+        findings.extend(_findings_of_text(text, path))  # keeps what it has got at an error
+    except GroundingError as error:
+        message, _, remedy = str(error).partition(". Remedy: ")
+        findings.append(Finding("error", "too-large", message, path, 1, 1, "", remedy))
+    return sorted(findings, key=_place)
+
+
+def _findings_of_text(text: str, path: Path | None) -> Iterator[Finding]:
+    """Yield the findings of `lint_text` as they are made."""
+    rules: list[Rule] = []
+    num_errors = 0
+    for part in syntax.rules_and_errors(text, path):
+        if isinstance(part, Rule):
+            rules.append(part)
+        elif num_errors == MOST_FINDINGS:
+            yield Finding("error", "syntax", MORE, path, part.line, part.column, "", MEND_FIRST)
+            break
+        else:
+            yield Finding("error", "syntax", part.message, path, part.line, part.column, part.rule, part.remedy)
+            num_errors += 1
+    checks = (check for check in CHECKS if not num_errors or check.code not in OF_THE_WHOLE_SHEET)
+    yield from _each_finding(syntax.Rulesheet(tuple(rules), text, path), checks)
+
+
+def _place(finding: Finding) -> tuple[int, int]:
+    return finding.line, finding.column
 
 
 def refuse(rulesheet: syntax.Rulesheet) -> None:
@@ -649,17 +668,19 @@ def _error(place: Finding, message: str, remedy: str) -> GDLSemanticError:
 
 
 @limits.collector_paused()
-def _findings(rulesheet: syntax.Rulesheet, checks: Sequence[Check]) -> list[Finding]:
+def _findings(rulesheet: syntax.Rulesheet, checks: Iterable[Check]) -> list[Finding]:
+    return sorted(_each_finding(rulesheet, checks), key=_place)
+
+
+def _each_finding(rulesheet: syntax.Rulesheet, checks: Iterable[Check]) -> Iterator[Finding]:
     sheet, path = Sheet(rulesheet), rulesheet.path
     texts: dict[int, str] = {}  # of rules by identity; a long rule may have many findings
-    findings = []
     for check in checks:
         limits.check()
         flaws = check.find(sheet)
         for place, message, remedy, rule in islice(flaws, MOST_FINDINGS):
             if id(rule) not in texts:
                 texts[id(rule)] = shortened(str(rule or ""))
-            findings.append(Finding(check.severity, check.code, message, path, *place, texts[id(rule)], remedy))
+            yield Finding(check.severity, check.code, message, path, *place, texts[id(rule)], remedy)
         if next(flaws, None) is not None:
-            findings.append(Finding(check.severity, check.code, MORE, path, *place, "", MEND_FIRST))
-    return sorted(findings, key=lambda finding: (finding.line, finding.column))
+            yield Finding(check.severity, check.code, MORE, path, *place, "", MEND_FIRST)

@@ -253,27 +253,27 @@ def parse(text: str, path: Path | None = None) -> Rulesheet:
 
 
 @collector_paused()
-def parse_around_errors(
-    text: str, path: Path | None = None, most: int | None = None
-) -> tuple[Rulesheet, list[GDLSyntaxError]]:
+def parse_around_errors(text: str, path: Path | None = None) -> tuple[Rulesheet, list[GDLSyntaxError]]:
     """Return the rules that parse, and the first error of each rule that does not parse, in the order of the text.
 
-    Parsing stops at an unmatched parenthesis, because the rules after it cannot be separated, and after `most` errors.
+    Parsing stops at an unmatched parenthesis, because the rules after it cannot be separated.
     """
+    parts = list(rules_and_errors(text, path))
+    rules = tuple(part for part in parts if isinstance(part, Rule))
+    return Rulesheet(rules, text, path), [part for part in parts if not isinstance(part, Rule)]
+
+
+def rules_and_errors(text: str, path: Path | None = None) -> Iterator[Rule | GDLSyntaxError]:
+    """Yield the rules and the errors of `parse_around_errors`, as they are read."""
     parser = _Parser(path)
-    rules: list[Rule] = []
-    errors: list[GDLSyntaxError] = []
     try:
         for expression in parser.expressions(text):
             try:
-                rules.append(parser.rule(expression))
+                yield parser.rule(expression)
             except GDLSyntaxError as error:
-                errors.append(error)
-                if len(errors) == most:
-                    break
+                yield error
     except GDLSyntaxError as error:
-        errors.append(error)
-    return Rulesheet(tuple(rules), text, path), errors
+        yield error
 
 
 def parse_term(text: str) -> Term:

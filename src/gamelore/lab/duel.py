@@ -419,7 +419,12 @@ class _Table:
                 ProgramSeat(contender, self._client)
                 if contender.is_outside
                 else ProcessSeat(
-                    contender, self._game.rulesheet.text, settings.seed, settings.think, settings.start_think
+                    contender,
+                    self._game.rulesheet.text,
+                    settings.seed,
+                    settings.think,
+                    settings.start_think,
+                    self._game.limits,
                 )
             )
         return self._seats[player, copy]  # type: ignore[return-value]

@@ -28,7 +28,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import metadata
 from itertools import groupby
 from multiprocessing import current_process, get_context
@@ -39,6 +39,7 @@ from typing import Any, Generic, Literal, TypeAlias, cast
 
 from ..circuit.cache import source_hash
 from ..errors import ExperimentError
+from ..gdl.limits import Limits
 from ..learning.store.features import FeatureValues
 from ..learning.td.initial_values import LearnerSettings, best_response
 from ..learning.td.series import Series, extract, play_series
@@ -240,10 +241,10 @@ def batches(trials: Iterable[Trial[SeriesSetting]], store: ResultStore, workers:
             )
 
 
-def play_batch(batch: Batch, report: Report) -> list[Outcome]:
-    """Play one batch in this process and return the outcomes of its trials."""
-    begin = time.perf_counter()
-    graph = PositionGraph(load(batch.game)) if batch.expands_all else _graph(batch.game)
+def play_batch(batch: Batch, report: Report, limits: Limits | None = None) -> list[Outcome]:
+    """Play one batch in this process and return the outcomes of its trials. `limits`: of loading the game."""
+    begin, limits = time.perf_counter(), limits or Limits()
+    graph = PositionGraph(load(batch.game, limits=limits)) if batch.expands_all else _graph(batch.game, limits)
     series, game = play_lanes(batch, graph, report), graph.game
     seconds = (time.perf_counter() - begin) / len(batch.lanes)
     outcomes = []
@@ -278,9 +279,9 @@ def play_lanes(batch: Batch, graph: PositionGraph, report: Report | None = None)
 
 
 @lru_cache(maxsize=1)
-def _graph(game: str) -> PositionGraph:
+def _graph(game: str, limits: Limits) -> PositionGraph:
     """Return a graph of the game. The last graph is kept, so the next batch of the game finds its positions."""
-    return PositionGraph(load(game))
+    return PositionGraph(load(game, limits=limits))
 
 
 # ---- running ----
@@ -317,22 +318,24 @@ def run_grid(
     jobs: Jobs = batches,
     play: Play | None = None,
     version: str | None = None,
+    limits: Limits | None = None,
 ) -> RunSummary:
     """Play every trial of the grid that the store does not have yet.
 
-    If `jobs` and `play` are not given, the trials are series of matches. Raise ExperimentError if the store holds
-    results of other settings, or if a worker dies.
+    If `jobs` and `play` are not given, the trials are series of matches, and each process loads their games within
+    `limits`. Raise ExperimentError if the store holds results of other settings, or if a worker dies.
     """
     begin, version = time.perf_counter(), version or code_version()
     store.check(grid.settings, version)
     if play is None:
         games = {setting.game for setting in grid.settings.values()} & store.rules().keys()
-        store.check_rules({game: load(game).rules_hash for game in games})
+        store.check_rules({game: load(game, limits=limits).rules_hash for game in games})
     finished = store.finished()
     todo = [trial for trial in grid.trials() if trial.key not in finished]
     total = sum(trial.setting.size for trial in todo)
     processes = min(workers, len(todo))
-    with bar(label, total, progress and bool(todo)) as report, pool(processes, play or play_batch) as do:
+    play = play or partial(play_batch, limits=limits)
+    with bar(label, total, progress and bool(todo)) as report, pool(processes, play) as do:
         for settings in grid.stages():
             trials = [trial for trial in todo if trial.setting in settings]
             for outcomes in do(list(jobs(trials, store, workers)), report):

@@ -7,7 +7,8 @@ these trees have. `MODULES` says where they are.
 A request is a line of JSON on standard input, {"do": name, "id": number, ..}; the reply on standard output is a line
 with the same id, or with {"error": text}. The program ends when its input does. The requests:
 
-    load   rules, player, seed          read the rules, make the player, and let it make a move for practice
+    load   rules, player, seed, limits  read the rules within these limits of loading, if the tree knows them, make the
+                                        player, and let it make a move for practice
     start  role, facts, match, key, max_plies, seconds
                                         a match begins in the position with these facts. `key` is that of the random
                                         stream, `match` the number of the match at this seat. If `seconds` is not null,
@@ -26,7 +27,7 @@ import select
 import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from importlib import import_module
 from importlib.util import find_spec
 from time import monotonic
@@ -48,17 +49,26 @@ def names() -> list[Any]:
     raise ImportError("expected a gamelore with a module catalogue or play.roster; give another source tree")
 
 
+def _limited(limits: Mapping[str, float]) -> dict[str, Any]:
+    """Return the arguments of `load` for limits of loading; of a tree that has other limits, those that it knows."""
+    if not find_spec("gamelore.gdl") or not find_spec("gamelore.gdl.limits"):
+        return {}  # until November 2026
+    limits_of_tree = import_module("gamelore.gdl.limits").Limits
+    names = {field.name for field in fields(limits_of_tree)}
+    return {"limits": limits_of_tree(**{name: limit for name, limit in limits.items() if name in names})}
+
+
 class _Seat:
     """A player with its game, and the match that it plays."""
 
     def __init__(self) -> None:
         self.ponders = False
 
-    def load(self, rules: str, player: str, seed: int) -> dict[str, Any]:
+    def load(self, rules: str, player: str, seed: int, limits: Mapping[str, float]) -> dict[str, Any]:
         """Read the rules, make the player, and let it make a move for practice."""
         gamelore = import_module("gamelore")
         make, self.graph_type, self.match_type = names()
-        self.game = gamelore.load(rules)
+        self.game = gamelore.load(rules, **_limited(limits))
         self.player = make(player, seed=seed)
         self._warm_up()
         return {"roles": list(self.game.roles), "engine": self.game.engine}

@@ -33,12 +33,13 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO, Any
 
 from ..errors import GameloreError, ProtocolError
+from ..gdl.limits import Limits
 from ..net.host import Moves, RemoteSeat
 from ..net.http import Client
 from ..net.messages import ABORTED, DONE, READY, Start
@@ -320,15 +321,23 @@ class Beginning:
 class ProcessSeat(DuelSeat):
     """A gamelore player in a process of its own, for matches of one game.
 
+    limits      limits within which the process loads the game; a source tree without such limits has its own
     think       seconds for a move; None for no limit
     start_think seconds for START. The player then thinks in START, and while others do; None if it does not
     """
 
     def __init__(
-        self, contender: Contender, rules: str, seed: int, think: float | None, start_think: float | None = None
+        self,
+        contender: Contender,
+        rules: str,
+        seed: int,
+        think: float | None,
+        start_think: float | None = None,
+        limits: Limits | None = None,
     ) -> None:
         super().__init__(contender)
         self._rules, self._seed, self._think, self._start_think = rules, seed, think, start_think
+        self._limits = asdict(limits or Limits())
         self._writer: asyncio.StreamWriter | None = None
         self._requests = 0
         self._matches = 0
@@ -355,7 +364,8 @@ class ProcessSeat(DuelSeat):
         self._replies, self._writer = await asyncio.open_connection(sock=ours, limit=REPLY_LIMIT)
         try:
             async with asyncio.timeout(LOAD_SECONDS):
-                await self._ask("load", rules=self._rules, player=self.contender.spec, seed=self._seed)
+                given = {"rules": self._rules, "player": self.contender.spec, "seed": self._seed}
+                await self._ask("load", **given, limits=self._limits)
         except TimeoutError:
             raise self._failed(f"none within {LOAD_SECONDS:g} s after it got the rules") from None
 

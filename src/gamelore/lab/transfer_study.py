@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ExperimentError
+from ..gdl.limits import Limits
 from ..learning.td.initial_values import LearnerSettings
 from ..matches.opponents import OpponentSettings
 from ..rulesheets import title
@@ -123,9 +124,16 @@ class TransferResult:
 
 
 def transfer(
-    plans: TransferPlan | Sequence[TransferPlan], out: Path | str, *, workers: int = 2, progress: bool = True
+    plans: TransferPlan | Sequence[TransferPlan],
+    out: Path | str,
+    *,
+    workers: int = 2,
+    progress: bool = True,
+    limits: Limits | None = None,
 ) -> TransferResult:
     """Run the trials that are not yet in `out`/results.db, and write a report with figures and CSV files.
+
+    Each process loads the games within `limits`.
 
     Raise ExperimentError if `out` contains results of other settings, or if a plan has no target or a target twice.
     """
@@ -141,7 +149,7 @@ def transfer(
                 raise ExperimentError(f"expected a path without control characters, in UTF-8, got {game!r}; rename it")
     with ResultStore(store_path(folder)) as store:
         grid = SettingGrid.of(setting for plan in plans for setting in plan.settings())
-        run_grid(grid, store, workers=workers, progress=progress)
+        run_grid(grid, store, workers=workers, progress=progress, limits=limits)
         pairs = [
             (plan, target, {x: store.rewards(plan.setting(target, x).id, plan.runs) for x in plan.learners})
             for plan in plans

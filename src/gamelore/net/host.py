@@ -306,7 +306,7 @@ def _for_thread(game: Game) -> Game:
     """
     if game.engine == "native" and not game.is_bounded:
         return game
-    return make(game.rulesheet, game.name, "reasoner" if game.engine == "reasoner" else "auto")
+    return make(game.rulesheet, game.name, "reasoner" if game.engine == "reasoner" else "auto", game.limits)
 
 
 async def run_match(

@@ -1,0 +1,55 @@
+"""Clocks for budgets, in place of those of the machine: one that tests set, and one that counts function calls."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from gamelore.gdl import limits
+from gamelore.ground import clingo
+
+CALLS = 1_000_000  # function calls of Python in a second of the clock that counts them
+
+
+class Clock:
+    """A clock that tests set."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def clock_to_set(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Replace the clocks of budgets and of play by one that the test sets."""
+    clock = Clock()
+    monkeypatch.setattr(limits.time, "thread_time", clock)
+    monkeypatch.setattr(limits.time, "monotonic", clock)
+    return clock
+
+
+@contextmanager
+def counted_time(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], float]]:
+    """Let the clock of budgets count function calls, so that a test does not depend on the machine."""
+    number = 0
+
+    def count(frame: Any, event: str, argument: Any) -> None:
+        nonlocal number
+        number += event in ("call", "c_call")
+
+    def now() -> float:
+        return number / CALLS
+
+    monkeypatch.setattr(limits.time, "thread_time", now)
+    monkeypatch.setattr(limits.time, "monotonic", now)
+    monkeypatch.setattr(clingo, "COUNTED", 100)
+    sys.setprofile(count)
+    try:
+        yield now
+    finally:
+        sys.setprofile(None)
