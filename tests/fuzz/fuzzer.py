@@ -59,8 +59,13 @@ class Fuzzer:
 
 
 def store(name: str, example: Example, title: str) -> Path:
-    """Writes an example to where the tests replay it."""
-    place = FOUND / name / f"{title}{'.kif' if isinstance(example, str) else '.json'}"
+    """Write an example to where the tests replay it."""
+    return write(example, FOUND / name / title)
+
+
+def write(example: Example, path: Path) -> Path:
+    """Write an example into a file; return its path, with the suffix of its kind."""
+    place = path.with_name(f"{path.name}{'.kif' if isinstance(example, str) else '.json'}")
     place.parent.mkdir(parents=True, exist_ok=True)
     text = example if isinstance(example, str) else json.dumps(example, indent=1, ensure_ascii=False)
     place.write_text(text, encoding="utf-8", newline="")
@@ -68,7 +73,7 @@ def store(name: str, example: Example, title: str) -> Path:
 
 
 def load(path: Path) -> Example:
-    """Reads what `store` wrote."""
+    """Read what `write` wrote."""
     with path.open(encoding="utf-8", newline="") as file:
         text = file.read()
     example: Example = json.loads(text) if path.suffix == ".json" else text
