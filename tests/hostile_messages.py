@@ -11,21 +11,19 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from commands import run, stored_matches
-from gamelore import load
 from gamelore.errors import ProtocolError
-from gamelore.game.game import Position
 from gamelore.net import messages
 from gamelore.net.http import WebLimits
 from gamelore.net.pool import IDLE
 from processes import children, descendants, num_connections, num_open_files, resident, wait_until
 from reducing import reduced
+from scripted_manager import lead, start_of
 from wire import request, rules, say, served
 
 AT_ONCE = 16  # matches of the server: more than a sequence starts, so that the innocent ones are never `busy`
@@ -35,6 +33,7 @@ IDLE_PROCESSES = 2 * (IDLE + 3)  # of both pools: idle ones, the spare one, one 
 OPEN_FILES = 40  # of the server: sockets, pipes of the event loop, and three pipes of each process
 INFO_SECONDS = 5.0  # the limit of the test; the slowest INFO is one of the figures
 BETWEEN_INFOS = 0.1  # seconds
+BETWEEN_MOVES = 0.02  # seconds
 PATIENCE = 90.0  # seconds; only what hangs takes so long
 STATUSES = frozenset({200, 400, 403, 405, 408, 411, 413, 431, 503})
 """Statuses of HTTP that http.py sends; 500 is an error of the server."""
@@ -124,7 +123,7 @@ class Target:
 
     def _assert_free(self) -> None:
         """Assert that no match holds a place: so many new ones can begin as the server takes."""
-        role = next(iter(_start_of(GAME).legal))
+        role = next(iter(start_of(GAME).legal))
         ids = [f"free.{number}" for number in range(AT_ONCE)]
         for match in ids:
             _expect("ready", say(self._port, f"( START {match} {role} ( {rules(GAME)} ) 60 20 )"))
@@ -151,7 +150,9 @@ class Target:
             while True:
                 is_last = over.is_set()
                 match = f"innocent.{self.figures.innocent_matches}"
-                _play(self._port, match, f"{rules(GAME)} {next(facts, '')}", Random(match))
+                played = lead(self._say_slowly, GAME, match, Random(match), more=next(facts, ""))
+                assert not played.errors, f"expected legal moves, got {played.errors}"
+                assert played.is_finished, "expected an answer to STOP"
                 self.figures.innocent_matches += 1
                 self._finished.append(match)
                 if is_last:
@@ -176,6 +177,10 @@ class Target:
 
         with _beside(ask_on, over):
             yield
+
+    def _say_slowly(self, message: str) -> str:
+        time.sleep(BETWEEN_MOVES)
+        return say(self._port, message)
 
     def _send_all(self, steps: list[dict[str, Any]]) -> None:
         """Send the messages of a sequence, and look at the replies."""
@@ -228,25 +233,6 @@ def _beside(work: Callable[[], None], over: threading.Event) -> Iterator[None]:
         finally:
             over.set()
         done.result()
-
-
-@cache
-def _start_of(name: str) -> Position:
-    return load(name).start()
-
-
-def _play(port: int, match: str, text: str, random: Random) -> None:
-    """Play a match by these rules of GAME to its end, as an ordinary manager does."""
-    position, shown = _start_of(GAME), "NIL"
-    role = random.choice(list(position.legal))
-    _expect("ready", say(port, f"( START {match} {role} ( {text} ) 60 20 )"))
-    while not position.is_terminal:
-        reply = say(port, f"( PLAY {match} {shown} )")
-        assert reply in position.legal[role], f"expected one of the moves {position.legal[role]}, got {reply}"
-        joint = [reply if name == role else random.choice(moves) for name, moves in position.legal.items()]
-        position, shown = position.play(joint), f"( {' '.join(joint)} )"
-        time.sleep(0.02)
-    _expect("done", say(port, f"( STOP {match} {shown} )"))
 
 
 def _expect(reply: str, got: str) -> None:

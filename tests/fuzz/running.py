@@ -43,9 +43,7 @@ def fuzz(name: str, minutes: float, seed: int, present: Path) -> None:
     sys.exit(failed is not None)
 
 
-def first_failed(
-    name: str, fuzzer: Fuzzer, check: Check, minutes: float, seed: int, present: Path
-) -> int | None:
+def first_failed(name: str, fuzzer: Fuzzer, check: Check, minutes: float, seed: int, present: Path) -> int | None:
     """Store the first example that fails; return its seed. Return None if the time is over before."""
     begin = told = time.monotonic()
     failed, unfit = None, 0

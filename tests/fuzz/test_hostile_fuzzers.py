@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -12,13 +13,16 @@ import pytest
 
 import hostile_kills
 import hostile_messages
+import hostile_rivals
 import hostile_sheets
 import message_grammar
 from fuzz.hostile import HOSTILE
 from gamelore.errors import ProtocolError
 from gamelore.gdl.lint import lint_text
 from gamelore.net import messages
-from hostile_kills import Kill, Killing, Match
+from hostile_kills import Killing
+from restarted_server import Kill
+from scripted_manager import Match
 from wire import reply, request
 
 REFUSAL = b"HTTP/1.0 400 Bad Request\r\nContent-length: 2\r\n\r\nno"
@@ -124,7 +128,8 @@ def judge(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., None
     return assert_once
 
 
-MATCH = Match("m", True, 10.0, 12.0, 13.0)
+MATCH = Match("m", (), False, 10.0, 12.0, 13.0)
+FINISHED = Match("m", (), True, 10.0, 12.0, 13.0)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +137,7 @@ MATCH = Match("m", True, 10.0, 12.0, 13.0)
     [
         ({"m": 1}, MATCH, []),
         ({"m": 0}, MATCH, [Kill("server", 12.5, 12.6)]),
-        ({"m": 0}, Match("m", False, 10.0, 12.0, 13.0), []),
+        ({"m": 0}, Match("m", ("nil",), False, 10.0, 12.0, 13.0), []),
         ({"m": 1, "x": 1}, MATCH, [Kill("worker", 12.5, 12.6)]),
     ],
 )
@@ -157,6 +162,42 @@ def test_lost_and_double_matches_are_found(
 ) -> None:
     with pytest.raises(AssertionError, match=told):
         judge(stored, [MATCH], kills)
+
+
+def test_a_match_whose_end_the_server_has_acknowledged_is_never_cut_off(judge: Callable[..., None]) -> None:
+    with pytest.raises(AssertionError, match="lost"):
+        judge({"m": 0}, [FINISHED], [Kill("server", 12.5, 12.6)])
+
+
+# ---- rivals -----------------------------------------------------------------------------------------------------
+
+KILLED = [Kill("server", 11.0, 11.1)]
+
+
+@pytest.mark.parametrize(
+    ("stored", "match", "kills"),
+    [({"m": 1}, FINISHED, []), ({"m": 1}, MATCH, KILLED), ({}, MATCH, KILLED), ({"m": 1}, FINISHED, KILLED)],
+)
+def test_the_account_of_two_servers_is_right(stored: dict[str, int], match: Match, kills: list[Kill]) -> None:
+    hostile_rivals.assert_each_once(Counter(stored), [([], KILLED), ([match], kills)])
+
+
+@pytest.mark.parametrize(
+    ("stored", "match", "kills", "told"),
+    [
+        ({"m": 2}, FINISHED, [], "once in the store, got 2"),
+        ({"m": 2}, MATCH, KILLED, "once in the store, got 2"),
+        ({}, FINISHED, KILLED, "it is lost"),
+        ({}, MATCH, [], "an answer to STOP"),
+        ({"m": 1}, MATCH, [Kill("server", 14.0, 14.1)], "an answer to STOP"),
+        ({"m": 1, "other": 1}, FINISHED, [], "only matches that were played"),
+    ],
+)
+def test_a_wrong_account_of_two_servers_is_found(
+    stored: dict[str, int], match: Match, kills: list[Kill], told: str
+) -> None:
+    with pytest.raises(AssertionError, match=told):
+        hostile_rivals.assert_each_once(Counter(stored), [([match], kills), ([], KILLED)])
 
 
 def test_everything_is_killed_sometimes() -> None:
