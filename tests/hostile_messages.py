@@ -21,7 +21,7 @@ from gamelore.errors import ProtocolError
 from gamelore.net import messages
 from gamelore.net.http import WebLimits
 from gamelore.net.pool import IDLE
-from processes import children, descendants, num_connections, num_open_files, resident, wait_until
+from processes import Delays, children, descendants, num_connections, num_open_files, resident, wait_until, waited
 from reducing import reduced
 from scripted_manager import lead, start_of
 from wire import request, rules, say, served
@@ -31,7 +31,7 @@ MEMORY = 1500 << 20  # bytes for each worker
 SERVER_MEMORY = 400 << 20  # bytes, resident, of the process that listens; of this about 60 MB are its imports
 IDLE_PROCESSES = 2 * (IDLE + 3)  # of both pools: idle ones, the spare one, one that starts, one that ends
 OPEN_FILES = 40  # of the server: sockets, pipes of the event loop, and three pipes of each process
-INFO_SECONDS = 5.0  # the limit of the test; the slowest INFO is one of the figures
+INFO_SECONDS = 1.0  # of the server itself, see `info_is_asked`
 BETWEEN_INFOS = 0.1  # seconds
 BETWEEN_MOVES = 0.02  # seconds
 PATIENCE = 90.0  # seconds; only what hangs takes so long
@@ -47,6 +47,7 @@ class Figures:
     messages: int = 0
     infos: int = 0
     slowest_info: float = 0.0
+    slowest_server: float = 0.0
     innocent_matches: int = 0
     most_processes: int = 0
     most_files: int = 0
@@ -54,7 +55,8 @@ class Figures:
 
     def __str__(self) -> str:
         return (
-            f"{self.messages} hostile messages, {self.infos} INFOs, the slowest after {self.slowest_info:.3f} s, "
+            f"{self.messages} hostile messages, {self.infos} INFOs, the slowest after {self.slowest_info:.3f} s "
+            f"({self.slowest_server:.3f} s of the server), "
             f"{self.innocent_matches} innocent matches, at most {self.most_processes} child processes, "
             f"{self.most_files} open files, {self.most_memory >> 20} MiB"
         )
@@ -75,7 +77,7 @@ class Target:
         """Send a sequence. Raise AssertionError if the server does not bear it."""
         try:
             self._open()
-            with self._innocent_matches(example["newcomer"]), self._infos():
+            with self._innocent_matches(example["newcomer"]), info_is_asked(self._port, self._pid, self.figures):
                 self._send_all(example["steps"])
             self._abort_all(example["steps"])
             self._assert_small()
@@ -161,23 +163,6 @@ class Target:
         with _beside(play_on, over):
             yield
 
-    @contextmanager
-    def _infos(self) -> Iterator[None]:
-        """Send INFO all the time, and wait for its reply at most INFO_SECONDS."""
-        over = threading.Event()
-
-        def ask_on() -> None:
-            while not over.wait(BETWEEN_INFOS):
-                begin = time.monotonic()
-                assert messages.parse_status(say(self._port, "( INFO )")).name == "gamelore"
-                seconds = time.monotonic() - begin
-                self.figures.infos += 1
-                self.figures.slowest_info = max(self.figures.slowest_info, seconds)
-                assert seconds <= INFO_SECONDS, "expected an answer to INFO in time"
-
-        with _beside(ask_on, over):
-            yield
-
     def _say_slowly(self, message: str) -> str:
         time.sleep(BETWEEN_MOVES)
         return say(self._port, message)
@@ -221,6 +206,30 @@ class Target:
         wait_until(lambda: num_open_files(self._pid) <= OPEN_FILES + 3 * IDLE_PROCESSES, "few open files", PATIENCE)
         assert resident(self._pid) <= SERVER_MEMORY
         self._assert_no_bug()
+
+
+@contextmanager
+def info_is_asked(port: int, pid: int, figures: Figures) -> Iterator[None]:
+    """Send INFO all the time, and assert that the server, which has this pid, is not slow to reply.
+
+    What holds up the server is not its fault as long as it waits for a processor, and the same holds for this process.
+    On a busy machine both wait at the same time, so only the longer time is taken off.
+    """
+    over = threading.Event()
+
+    def ask_on() -> None:
+        while not over.wait(BETWEEN_INFOS):
+            begin, held_up, waited_before = time.monotonic(), delays.seconds, waited(pid)
+            assert messages.parse_status(say(port, "( INFO )")).name == "gamelore"
+            seconds = time.monotonic() - begin
+            own = seconds - max(delays.seconds - held_up, waited(pid) - waited_before)
+            figures.infos += 1
+            figures.slowest_info = max(figures.slowest_info, seconds)
+            figures.slowest_server = max(figures.slowest_server, own)
+            assert own <= INFO_SECONDS, f"expected a reply to INFO within {INFO_SECONDS} s, got one after {own:.2f} s"
+
+    with Delays() as delays, _beside(ask_on, over):
+        yield
 
 
 @contextmanager

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext
+from itertools import count
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +21,7 @@ import hostile_messages
 import hostile_rivals
 import hostile_sheets
 import message_grammar
+import processes
 from fuzz.hostile import HOSTILE
 from gamelore.errors import ProtocolError
 from gamelore.gdl.lint import lint_text
@@ -23,7 +29,7 @@ from gamelore.net import messages
 from hostile_kills import Killing
 from restarted_server import Kill
 from scripted_manager import Match
-from wire import reply, request
+from wire import PATIENCE, Scripted, reply, request
 
 REFUSAL = b"HTTP/1.0 400 Bad Request\r\nContent-length: 2\r\n\r\nno"
 
@@ -91,6 +97,56 @@ def test_replies_of_the_protocol_are_known(body: str, answer: bytes) -> None:
 def test_other_replies_are_found(body: str, answer: bytes) -> None:
     with pytest.raises((AssertionError, ProtocolError)):
         hostile_messages.assert_known(request(body), "whole", answer)
+
+
+INFO = "( ( name gamelore ) ( status available ) )"
+
+
+def ask_slow_server(monkeypatch: pytest.MonkeyPatch, waiting: Any) -> hostile_messages.Figures:
+    """Send INFO for a while to a server that replies after twice the limit, and has waited for a processor."""
+    monkeypatch.setattr(hostile_messages, "INFO_SECONDS", 0.05)
+    monkeypatch.setattr(hostile_messages, "waited", waiting)
+    monkeypatch.setattr(hostile_messages, "Delays", lambda: nullcontext(SimpleNamespace(seconds=0.0)))
+    asked, figures = threading.Event(), hostile_messages.Figures()
+
+    def answer(body: str) -> bytes:
+        time.sleep(0.1)
+        asked.set()
+        return reply(INFO)
+
+    with Scripted(answer) as player, hostile_messages.info_is_asked(player.port, 0, figures):
+        assert asked.wait(PATIENCE)
+    return figures
+
+
+def test_a_slow_info_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(AssertionError, match=r"expected a reply to INFO within 0\.05 s"):
+        ask_slow_server(monkeypatch, lambda pid: 0.0)
+
+
+def test_a_server_without_a_processor_is_not_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = count(step=3600.0)
+    figures = ask_slow_server(monkeypatch, lambda pid: next(seconds))
+    assert figures.infos > 0
+    assert figures.slowest_info >= 0.1
+    assert figures.slowest_server == 0.0
+
+
+def test_delays_are_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 10.0
+    monkeypatch.setattr(processes.time, "monotonic", lambda: now)
+    delays, wakes = processes.Delays(), iter([0.05, 0.25, 0.06])
+
+    def wait(seconds: float) -> bool:
+        nonlocal now
+        now += (sleeps := next(wakes, 0.0))
+        return not sleeps
+
+    monkeypatch.setattr(delays._over, "wait", wait)
+    delays._tick()
+    assert delays.seconds == pytest.approx(0.21)
+    now += 1.05
+    assert delays.seconds == pytest.approx(1.21)
 
 
 def test_a_sequence_is_cut_down_to_the_messages_that_are_needed() -> None:
