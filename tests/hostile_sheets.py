@@ -1,6 +1,7 @@
 """Rulesheets made to explode, drawn at random: `load` and `check` end within their limits, with one clear error.
 
-They run in a child process, which measures the processor time and the memory of each call.
+They run in a child process, which measures the processor time and the memory of each call. In tests, the child counts
+function calls instead (`counted_time`), so that they pass on a slow machine.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeAlias
 
+from counted_time import counted_time
 from explosions import BEGIN, EXPLOSIONS
 from gamelore import load
 from gamelore.circuit.cache import FOLDER_VARIABLE
@@ -34,8 +36,12 @@ TRIES = (
     3  # measurements before a sheet counts as too slow: the time of a virtual machine's neighbours may count as ours
 )
 HANGS = 60  # seconds of processor time after which the child is ended
+COUNTED = "counted"  # the argument of a child that counts calls
 LARGEST = 3_000_000  # characters
 LONGEST = 2_000  # characters of a message
+
+Clock: TypeAlias = Callable[[], AbstractContextManager[Callable[[], float]]]
+"""A function that starts a clock, which tells the seconds since then."""
 
 
 # ---- sheets -----------------------------------------------------------------------------------------------------
@@ -180,13 +186,14 @@ def smaller(example: dict[str, Any], fails: Callable[[Any], bool]) -> dict[str, 
 
 def main() -> None:
     """Read an example from each line; print the length of its rules, and what `load` and `check` did with them."""
+    clock = counted_time if COUNTED in sys.argv else _processor_clock
     load("tictactoe")
     rulesheet_findings(BEGIN, limits=LIMITS)
     for line in sys.stdin:
         text = text_of(json.loads(line))
         with TemporaryDirectory() as folder:  # what could not be loaded is remembered, and not tried again
             os.environ[FOLDER_VARIABLE] = folder
-            print(json.dumps([len(text), _measured(_loaded, text), _measured(_checked, text)]), flush=True)
+            print(json.dumps([len(text), *(_measured(work, text, clock) for work in (_loaded, _checked))]), flush=True)
 
 
 def _loaded(text: str) -> list[str]:
@@ -203,16 +210,22 @@ def _checked(text: str) -> list[str]:
     return list(map(str, rulesheet_findings(text, limits=LIMITS)))
 
 
-def _measured(work: Callable[[str], list[str]], text: str) -> dict[str, Any]:
-    """Return the messages of a call, its processor time, and the bytes by which the memory of the process grew."""
+def _measured(work: Callable[[str], list[str]], text: str, clock: Clock) -> dict[str, Any]:
+    """Return the messages of a call, its seconds, and the bytes by which the memory of the process grew."""
     soft = int(_processor_time()) + HANGS
     resource.setrlimit(resource.RLIMIT_CPU, (soft, resource.RLIM_INFINITY))
     gc.collect()
     Path("/proc/self/clear_refs").write_text("5")  # let the peak of the memory begin anew
-    before, begin = _memory("VmRSS"), _processor_time()
-    messages = work(text)
-    seconds = _processor_time() - begin
+    before = _memory("VmRSS")
+    with clock() as now:
+        messages, seconds = work(text), now()
     return {"messages": messages, "seconds": seconds, "memory": _memory("VmHWM") - before}
+
+
+@contextmanager
+def _processor_clock() -> Iterator[Callable[[], float]]:
+    begin = _processor_time()
+    yield lambda: _processor_time() - begin
 
 
 def _processor_time() -> float:
@@ -245,9 +258,10 @@ class Figures:
 
 
 class Measuring:
-    """A child process that takes one sheet after the other. It is started when it is needed."""
+    """A child process that takes one sheet after the other. It is started when it is needed, with these arguments."""
 
-    def __init__(self) -> None:
+    def __init__(self, *arguments: str) -> None:
+        self._arguments = arguments
         self.figures = Figures()
         self._process: subprocess.Popen[str] | None = None
 
@@ -280,7 +294,7 @@ class Measuring:
         """Return what the child measured. Raise AssertionError with the last line that it printed if it dies."""
         if self._process is None:
             self._process = subprocess.Popen(
-                [sys.executable, __file__],
+                [sys.executable, __file__, *self._arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -302,13 +316,18 @@ class Measuring:
 
 
 @contextmanager
-def session() -> Iterator[Callable[[Any], None]]:
+def session(*arguments: str) -> Iterator[Callable[[Any], None]]:
     """One child process for many sheets."""
-    measuring = Measuring()
+    measuring = Measuring(*arguments)
     try:
         yield measuring
     finally:
         measuring.close()
+
+
+def counted_session() -> AbstractContextManager[Callable[[Any], None]]:
+    """The same, and the child counts calls."""
+    return session(COUNTED)
 
 
 def assert_bounded(example: dict[str, Any]) -> None:

@@ -31,16 +31,19 @@ class Fuzzer:
     `reduce` takes an example and a function that tells whether another one fails, too. `session` is for a check with
     something that takes long to start, such as a server: entered once for many examples, it gives a check that does
     the same as `check` alone. This check may have the attribute `figures`: what to tell about all examples so far.
+    `steady_session` is for the tests, where `check` measures time: its check does not depend on the machine.
     """
 
     draw: Callable[[Random], Example]
     check: Check
     reduce: Callable[[Any, Callable[[Any], bool]], Example] = not_reduced
     session: Callable[[], AbstractContextManager[Check]] | None = None
+    steady_session: Callable[[], AbstractContextManager[Check]] | None = None
 
-    def checking(self) -> AbstractContextManager[Check]:
-        """Give the check for many examples, one after the other."""
-        return self.session() if self.session else nullcontext(self.check)
+    def checking(self, *, steadily: bool = False) -> AbstractContextManager[Check]:
+        """Give the check for many examples, one after the other; if `steadily`, one that no slow machine fails."""
+        session = self.steady_session if steadily and self.steady_session else self.session
+        return session() if session else nullcontext(self.check)
 
     def fails(self, example: Example) -> str:
         """The kind of failure, without what differs from example to example; empty where there is none."""

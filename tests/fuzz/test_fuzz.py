@@ -51,13 +51,14 @@ def test_a_few_examples(name: str) -> None:
         with suppress(Unfit):
             check(EVERY[name].draw(Random(seed)))
 
-    with EVERY[name].checking() as check:
+    with EVERY[name].checking(steadily=True) as check:
         holds()
 
 
 @pytest.mark.parametrize("path", sorted(FOUND.rglob("*.*")), ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_what_was_found(path: Path) -> None:
-    EVERY[path.parent.name].check(load(path))
+    with EVERY[path.parent.name].checking(steadily=True) as check:
+        check(load(path))
 
 
 @pytest.mark.parametrize("name", rulesheets.names())

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
+from counted_time import counted_time
 from explosions import BEGIN, EXPLOSIONS, explosion
 from gamelore import GameloreError, GroundingError, load
 from gamelore.gdl import limits
 from gamelore.gdl.limits import GIB, Limits, check, resident_memory, within, working_on
-from gamelore.ground import clingo
 
-SECONDS = 0.2  # of the clock below
-CALLS = 1_000_000  # function calls of Python in a second of the clock below
+SECONDS = 0.2  # of the clock that counts calls
 
 
 @pytest.fixture
@@ -98,34 +94,12 @@ def test_limits_of_states_and_parts() -> None:
     assert limits.share(0.5) == Limits(1, 30, 200)
 
 
-@contextmanager
-def counted_time(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], float]]:
-    """Let the clock of budgets count function calls, so that a test does not depend on the machine."""
-    number = 0
-
-    def count(frame: Any, event: str, argument: Any) -> None:
-        nonlocal number
-        number += event in ("call", "c_call")
-
-    def now() -> float:
-        return number / CALLS
-
-    monkeypatch.setattr(limits.time, "thread_time", now)
-    monkeypatch.setattr(limits.time, "monotonic", now)
-    monkeypatch.setattr(clingo, "COUNTED", 100)
-    sys.setprofile(count)
-    try:
-        yield now
-    finally:
-        sys.setprofile(None)
-
-
 @pytest.mark.parametrize("name", EXPLOSIONS)
 @pytest.mark.parametrize("engine", ["auto", "reasoner"])
-def test_every_loop_looks_at_the_budget(name: str, engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_loop_looks_at_the_budget(name: str, engine: Any) -> None:
     """Without checks, the loops of these rulesheets call up to a thousand times as many functions, or never end."""
     text = explosion(name)
-    with counted_time(monkeypatch) as now:
+    with counted_time() as now:
         try:
             load(text, engine, Limits(seconds=SECONDS))
         except GameloreError as error:
@@ -136,11 +110,11 @@ def test_every_loop_looks_at_the_budget(name: str, engine: Any, monkeypatch: pyt
     assert message == "" or "Remedy: " in message or "remedy: " in message
 
 
-def test_loading_has_one_budget_for_all_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loading_has_one_budget_for_all_attempts() -> None:
     """The rules below are too large as a whole, within their bounds, and for one state."""
     bounds = "(<= (base (f ?a ?b)) (n ?a) (n ?b)) (input x (go a))"
     text = explosion("closure") + bounds
-    with counted_time(monkeypatch) as now, pytest.raises(GroundingError, match=f"within {SECONDS:g} s"):
+    with counted_time() as now, pytest.raises(GroundingError, match=f"within {SECONDS:g} s"):
         load(text, limits=Limits(seconds=SECONDS))
     assert now() < 1.5 * SECONDS
 
