@@ -55,6 +55,8 @@ COMMANDS = {
     "play transfer": "play connect3 transfer:knowledge=STORE random --matches 2",
     "play sequences": "play losetictactoe seqplayer:knowledge=STORE random --matches 1",
 }
+WORKING = {"full": ("list", "export", "check"), "format 3": ("list", "show", "export", "check")}
+"""What always works with a sound store. One game of `full` has no legal moves, so that it cannot be shown."""
 CELLS: list[Any] = [
     None, "", "x", "[]", "{}", "null", "[5]", '[{"game": "x"}]', '{"kind": "baseline", "depth": null}', "egreedy",
     '{"kind": "baseline", "depth": 100}', '{"kind": "baseline", "depth": 100000}', '{"kind": "sequences"}', "L,}",
@@ -291,7 +293,7 @@ def assert_stores_stay_sound(example: dict[str, Any]) -> None:
                 code = _run(name, path, Path(folder) / "export.json")
                 if was_sound:
                     assert _is_sound(path), f"{name} has made the store worse"
-                    assert code == 0 or not name.startswith(("list", "show", "export", "check")), f"{name} has failed"
+                    assert code == 0 or not name.startswith(WORKING[example["base"]]), f"{name} has failed"
 
 
 def _is_sound(path: Path) -> bool:

@@ -31,7 +31,7 @@ class Fuzzer:
     `reduce` takes an example and a function that tells whether another one fails, too. `session` is for a check with
     something that takes long to start, such as a server: entered once for many examples, it gives a check that does
     the same as `check` alone. This check may have the attribute `figures`: what to tell about all examples so far.
-    `steady_session` is for the tests, where `check` measures time: its check does not depend on the machine.
+    `steady_session` is for new examples in tests, if `check` measures time: its check does not depend on a machine.
     """
 
     draw: Callable[[Random], Example]

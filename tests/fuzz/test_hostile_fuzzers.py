@@ -265,7 +265,7 @@ def test_everything_is_killed_sometimes() -> None:
 
 # ---- sheets -----------------------------------------------------------------------------------------------------
 
-GOOD: dict[str, Any] = {"messages": [], "seconds": 1.0, "memory": 1 << 20}
+GOOD: dict[str, Any] = {"messages": [], "seconds": 1.0, "memory": 1 << 20, "slowness": 1.0}
 EXAMPLE = {"parts": [["many", 5, 1]]}
 
 
@@ -298,6 +298,13 @@ def test_a_sheet_is_too_slow_if_it_always_is(monkeypatch: pytest.MonkeyPatch) ->
         measured(monkeypatch, slow, slow, slow)
     with pytest.raises(AssertionError, match="check took 9"):
         measured(monkeypatch, slow[::-1], slow[::-1], slow[::-1])
+
+
+def test_a_slow_machine_has_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = [GOOD | {"seconds": 3.5, "slowness": 3.0}] * 2
+    measured(monkeypatch, slow)
+    with pytest.raises(AssertionError, match=r"load took 4\.5"):
+        measured(monkeypatch, *[[GOOD | {"seconds": 4.5, "slowness": 3.0}, GOOD]] * 3)
 
 
 def test_a_child_that_ends_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
