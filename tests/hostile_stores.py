@@ -198,6 +198,8 @@ def _change_row(connection: sqlite3.Connection, kind: str, table: str, *where: A
         connection.execute(f"ALTER TABLE loose RENAME TO {table}")
     names = [name for _, name, *_ in connection.execute(f"PRAGMA table_info({table})")]
     rows = connection.execute(f"SELECT * FROM {table}").fetchall()
+    if not rows:
+        return
     row = list(rows[int(where[-1 if kind in ("delete", "double") else 1] * len(rows))])
     same = " AND ".join(f"{name} IS ?" for name in names)
     if kind == "delete":
