@@ -466,6 +466,29 @@ def test_a_read_only_store_is_copied_again_if_it_changes_meanwhile(path: Path, m
         Knowledge(path, create=False, writable=False)
 
 
+def test_a_detached_store_is_a_copy_that_can_be_changed(path: Path) -> None:
+    with Knowledge(path) as knowledge:
+        fill_all(knowledge)
+        before = content(knowledge)
+        with Knowledge(path, create=False, writable=False) as copy:
+            copy.detach()
+            assert content(copy) == before
+            copy.delete([1])
+            assert content(knowledge) == before != content(copy)
+
+
+def test_a_locked_store_is_not_copied(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schema, "BUSY_SECONDS", 0.1)
+    with Knowledge(path) as knowledge:
+        fill_all(knowledge)
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")  # in this mode, writers keep out readers
+        with Knowledge(path, create=False, writable=False) as knowledge:
+            connection.execute("BEGIN EXCLUSIVE")
+            with pytest.raises(KnowledgeError, match="another process has locked the store"):
+                knowledge.detach()
+
+
 def test_the_store_tells_its_games_and_its_size(path: Path) -> None:
     with Knowledge(path) as knowledge:
         assert knowledge.games() == []

@@ -382,11 +382,13 @@ class StoreFile:
 
     def detach(self) -> None:
         """Go on with a copy of the store in memory, which can be changed. The file remains as it is."""
-        with closing(self._connection) as file:
-            self._connection = _connected(":memory:")
-            file.backup(self._connection)
-        self._writable = True
-        self._prepare(self._connection)
+        with self.reported() as file:
+            with closing(file), _transaction(file, "DEFERRED"):
+                file.execute("SELECT * FROM sqlite_master LIMIT 1")  # `backup` waits for ever for a lock
+                self._connection = _connected(":memory:")
+                file.backup(self._connection)
+            self._writable = True
+            self._prepare(self._connection)
 
     def _read_copy(self) -> None:
         """Copy the store into memory.
