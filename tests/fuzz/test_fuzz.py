@@ -194,7 +194,7 @@ def test_the_present_example_is_stored_if_the_process_ends_badly(
         planted.plant(lambda text: None, end)
     else:
         planted.plant(lambda text: end() if len(text) >= 3 else None)
-    assert not running.run("planted", minutes=0.01, seed=0)
+    assert not running.run("planted", minutes=0.002, seed=0)
     (path,) = planted.found.iterdir()
     assert f"{path.stem}: the process ended with " in capfd.readouterr().out
     assert planted.stored() == [EVERY["planted"].draw(Random(int(path.stem.removeprefix("seed"))))]
@@ -202,7 +202,7 @@ def test_the_present_example_is_stored_if_the_process_ends_badly(
 
 def test_a_fuzzer_that_finds_nothing_leaves_nothing(planted: Planted) -> None:
     planted.plant(lambda text: None)
-    assert running.run("planted", minutes=0.01, seed=0)
+    assert running.run("planted", minutes=0.002, seed=0)
     assert planted.stored() == []
 
 
