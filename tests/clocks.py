@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -34,8 +35,8 @@ def clock_to_set(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 @contextmanager
-def counted_time(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], float]]:
-    """Let the clock of budgets count function calls, so that a test does not depend on the machine."""
+def counted_time() -> Iterator[Callable[[], float]]:
+    """Let the clock of budgets count function calls of this thread; give this clock."""
     number = 0
 
     def count(frame: Any, event: str, argument: Any) -> None:
@@ -45,11 +46,13 @@ def counted_time(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], float
     def now() -> float:
         return number / CALLS
 
-    monkeypatch.setattr(limits.time, "thread_time", now)
-    monkeypatch.setattr(limits.time, "monotonic", now)
-    monkeypatch.setattr(clingo, "COUNTED", 100)
-    sys.setprofile(count)
-    try:
-        yield now
-    finally:
-        sys.setprofile(None)
+    with (
+        patch.object(limits.time, "thread_time", now),
+        patch.object(limits.time, "monotonic", now),
+        patch.object(clingo, "COUNTED", 100),
+    ):
+        sys.setprofile(count)
+        try:
+            yield now
+        finally:
+            sys.setprofile(None)

@@ -18,19 +18,18 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 from commands import run, stored_matches
-from gamelore import load
-from gamelore.game.game import Position
 from gamelore.learning.store.knowledge import Knowledge
-from processes import Process, children, command_of, descendants, wait_until
+from processes import wait_until
 from reducing import reduced
-from wire import GAMELORE, rules, say
+from restarted_server import Kill, RestartedServer, is_cut_off
+from scripted_manager import PATIENCE, Match, ScriptedManager, start_of
+from wire import GAMELORE
 
 GAMES = ("tictactoe", "losetictactoe", "connect3")
 VICTIMS = {"worker": 6, "follower": 4, "server": 2, "starting": 1, "host": 3}
@@ -39,8 +38,6 @@ of the next one while it starts, the host."""
 AT_ONCE = 2  # matches of the scripted manager
 ABSENT = "start the player first"  # in what a host says that does not reach its player at first
 BETWEEN_TRIES = 0.2  # seconds
-PATIENCE = 120.0  # seconds; only what hangs takes so long
-LAG = 0.01  # seconds by which a kill may seem to come too early: times in records are in milliseconds
 
 
 def drawn(random: Random) -> dict[str, Any]:
@@ -80,163 +77,15 @@ class Figures:
         )
 
 
-@dataclass(frozen=True)
-class Match:
-    """A match that was played to its end. Times are in seconds since 1970.
-
-    begin  time before START
-    last   time after the last move
-    over   time after the reply to STOP
-    """
-
-    id: str
-    is_error_free: bool
-    begin: float
-    last: float
-    over: float
-
-
-class Kill(NamedTuple):
-    """What was killed, and the times before and after it, in seconds since 1970."""
-
-    victim: str
-    begin: float
-    end: float
-
-
-class Server:
-    """`gamelore serve` with a learner and a store, killed and started again at the same port."""
-
-    def __init__(self, store: Path, log: IO[str]) -> None:
-        self.port = 0
-        self._store, self._log = store, log
-        self._process: subprocess.Popen[str] | None = None
-        self._left: list[Process] = []
-
-    def start(self, *, loses_a_worker: bool = False) -> None:
-        """Start the server, and wait until it listens. Kill its first worker as soon as it has one, if told so."""
-        command = (*GAMELORE, "serve", "--player", "baseline", "--knowledge", self._store, "--json")
-        options = ("--matches-at-once", 2 * AT_ONCE, "--port", self.port)
-        process = subprocess.Popen(
-            list(map(str, (*command, *options))), stdout=subprocess.PIPE, stderr=self._log, text=True
-        )
-        self._process = process
-        if loses_a_worker:
-            wait_until(lambda: bool(self.workers()), "a first worker", PATIENCE)
-            os.kill(self.workers()[0], signal.SIGKILL)
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        assert line, f"expected a server that listens, got one that ended: {process.wait(PATIENCE)}"
-        self.port = int(json.loads(line)["url"].rpartition(":")[2])
-
-    @property
-    def pid(self) -> int:
-        assert self._process is not None
-        assert self._process.poll() is None, f"expected the server to live, it ended: {self._process.returncode}"
-        return self._process.pid
-
-    @property
-    def runs(self) -> bool:
-        return self._process is not None
-
-    def workers(self) -> list[int]:
-        return [pid for pid in children(self.pid) if "gamelore.net.worker" in command_of(pid)]
-
-    def followers(self) -> list[int]:
-        return [pid for pid in children(self.pid) if "gamelore.net.follower" in command_of(pid)]
-
-    def end(self, how: signal.Signals) -> None:
-        """Send a signal that ends the server. What it leaves behind must end by itself, see `assert_alone`."""
-        assert self._process is not None
-        process = self._process
-        self._left += descendants(self.pid)
-        process.send_signal(how)
-        process.wait(PATIENCE)
-        assert process.stdout is not None
-        process.stdout.close()
-        self._process = None
-
-    def assert_alone(self) -> None:
-        """Assert that no process is left of servers that have ended."""
-        wait_until(lambda: not any(child.is_alive for child in self._left), "no process to be left", PATIENCE)
-        self._left.clear()
-
-
-@cache
-def _start_of(name: str) -> Position:
-    return load(name).start()
-
-
-class Scripted:
-    """A manager in this process: it plays AT_ONCE matches at a time until it is told to end."""
-
-    def __init__(self, example: dict[str, Any], server: Server, folder: Path) -> None:
-        self._server, self._game = server, example["game"]
-        self._name, self._seed = f"scripted.{example['seed']}.{time.time_ns()}", example["seed"]
-
-    def play(self, over: threading.Event) -> list[Match]:
-        """Return the matches that were played. Each of AT_ONCE threads plays one more after `over`."""
-        with ThreadPoolExecutor(AT_ONCE) as threads:
-            done = [threads.submit(self._play_on, f"{self._name}.{number}", over) for number in range(AT_ONCE)]
-        return [match for thread in done for match in thread.result()]
-
-    @property
-    def has_begun(self) -> bool:
-        return True
-
-    def kill(self) -> bool:
-        return False
-
-    def may_have(self, match: str) -> bool:
-        """Whether a match in the store can be one of this manager that it has not told of."""
-        return match.startswith(self._name)
-
-    def _play_on(self, name: str, over: threading.Event) -> list[Match]:
-        random, matches = Random(f"{self._seed}{name[-1]}"), []
-        while True:
-            is_last = over.is_set()
-            matches.append(self._match(f"{name}.{len(matches)}", random))
-            if is_last:
-                return matches
-
-    def _match(self, name: str, random: Random) -> Match:
-        """Play a match to its end, as managers do: a random move takes the place of a missing one."""
-        begin = time.time()
-        position, shown, errors = _start_of(self._game), "NIL", 0
-        role = random.choice(list(position.legal))
-        self._start(name, role)
-        while not position.is_terminal:
-            joint = {name: random.choice(moves) for name, moves in position.legal.items()}
-            reply = self._say(f"( PLAY {name} {shown} )")
-            errors += reply not in position.legal[role]
-            joint[role] = reply if reply in position.legal[role] else joint[role]
-            position, shown = position.play(joint), f"( {' '.join(joint.values())} )"
-        last = time.time()
-        self._say(f"( STOP {name} {shown} )")
-        return Match(name, not errors, begin, last, time.time())
-
-    def _start(self, name: str, role: str) -> None:
-        """Send START until the server is there and takes the match."""
-        message = f"( START {name} {role} ( {rules(self._game)} ) 60 20 )"
-        wait_until(lambda: self._say(message) == "ready", "a match that begins", PATIENCE)
-
-    def _say(self, message: str) -> str:
-        """Return the reply to a message; empty if there is none."""
-        try:
-            return say(self._server.port, message)
-        except (OSError, ValueError, AssertionError):  # no connection, or a reply that was cut off
-            return ""
-
-
 class Host:
     """`gamelore host` in a process of its own, started again until its series has all its matches."""
 
     NUM_MATCHES = 25
 
-    def __init__(self, example: dict[str, Any], server: Server, folder: Path) -> None:
-        roles = [f"{role}=random" for role in _start_of(example["game"]).legal]
+    def __init__(self, example: dict[str, Any], server: RestartedServer, folder: Path) -> None:
+        roles = [f"{role}=random" for role in start_of(example["game"]).legal]
         mine = example["seed"] % len(roles)
-        roles[mine] = roles[mine].replace("random", f"http://127.0.0.1:{server.port}")
+        roles[mine] = roles[mine].replace("random", server.url)
         players = [text for role in roles for text in ("--player", role)]
         clocks = ("--startclock", 60, "--playclock", 20, "--give-up", 0)
         options = ("--matches", self.NUM_MATCHES, "--record", folder, *(["--scramble"] if example["scrambles"] else []))
@@ -289,8 +138,20 @@ class Host:
 
 
 def _match_of(record: dict[str, Any], over: float) -> Match:
-    is_error_free = not any(error for phase in record["errors"] for error in phase)
-    return Match(record["matchId"], is_error_free, record["startTime"] / 1000, record["stateTimes"][-1] / 1000, over)
+    errors = tuple(error for phase in record["errors"] for error in phase if error)
+    return Match(record["matchId"], errors, None, record["startTime"] / 1000, record["stateTimes"][-1] / 1000, over)
+
+
+class Scripted(ScriptedManager):
+    """A manager in this process."""
+
+    has_begun = True
+
+    def __init__(self, example: dict[str, Any], server: RestartedServer, folder: Path) -> None:
+        super().__init__(server.send, example["game"], example["seed"], AT_ONCE)
+
+    def kill(self) -> bool:
+        return False
 
 
 MANAGERS: dict[str, type[Scripted] | type[Host]] = {"scripted": Scripted, "host": Host}
@@ -303,7 +164,7 @@ class Killing:
         self.figures = Figures()
         self._folder = folder
         self._store = folder / "knowledge.db"
-        self._server = Server(self._store, log)
+        self._server = RestartedServer(self._store, log, "--matches-at-once", 2 * AT_ONCE)
         self._num_examples = 0
 
     def __call__(self, example: dict[str, Any]) -> None:
@@ -348,8 +209,7 @@ class Killing:
             if manager.kill():
                 yield Kill(whom, begin, time.time())
         elif whom in ("server", "starting"):
-            self._server.end(signal.SIGKILL)
-            yield Kill("server", begin, time.time())
+            yield self._server.kill()
             self._server.start(loses_a_worker=whom == "starting")
             if whom == "starting":
                 yield Kill("worker", begin, time.time())
@@ -367,10 +227,10 @@ class Killing:
         figures.matches += len(matches)
         for match in matches:
             assert stored[match.id] <= 1, f"expected the match {match.id} once in the store, it is there twice"
-            figures.error_free += match.is_error_free
+            figures.error_free += not match.errors
             figures.stored += stored[match.id]
-            if match.is_error_free and not stored[match.id]:
-                assert _is_cut_off(match, kills), f"expected the match {match} in the store, it is lost; {kills}"
+            if not match.errors and not stored[match.id]:
+                assert is_cut_off(match, kills), f"expected the match {match} in the store, it is lost; {kills}"
                 figures.cut_off += 1
         strange = {match for match in stored if manager.may_have(match)} - {match.id for match in matches}
         assert not strange, f"expected only matches that were played to their end in the store, got {strange}"
@@ -382,13 +242,6 @@ class Killing:
         with Knowledge(self._store, create=False) as knowledge:
             for learner in knowledge.learners():
                 assert len(knowledge.matches(learner)) == learner.num_matches
-
-
-def _is_cut_off(match: Match, kills: list[Kill]) -> bool:
-    """Whether the server was killed after the last move and before the reply to STOP."""
-    return any(
-        match.last - LAG <= kill.end and kill.begin <= match.over + LAG for kill in kills if kill.victim == "server"
-    )
 
 
 # ---- the fuzzer -------------------------------------------------------------------------------------------------

@@ -1,19 +1,20 @@
 """Two processes on one store at the same time, killed and started again: no match is lost, none is counted twice.
 
-Two `gamelore learn` end with what each would have learned alone. Two `gamelore serve` keep every match that ended
-without an error exactly once.
+Two `gamelore learn` end with what each would have learned alone. Two `gamelore serve` keep every match exactly once
+whose STOP they answered.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sqlite3
 import subprocess
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
@@ -27,11 +28,13 @@ from gamelore.learning.session import LastingLearner
 from gamelore.learning.store.knowledge import Knowledge
 from gamelore.players.position_graph import PositionGraph
 from hostile_disks import learned
+from restarted_server import Kill, RestartedServer
+from scripted_manager import Match, ScriptedManager
 from wire import GAMELORE, PATIENCE
 
 SEED = 7
 GAME = "tictactoe"
-MOST_SERVED = 25  # matches of a series
+MOST_SERVED = 24  # matches against each server, unless the kills take longer
 MOST_STARTS = 20  # of a process that another one hinders
 HINDERED = ("another process continues this learner", "another process learned from it", "another process has locked")
 
@@ -128,74 +131,67 @@ def _killed(kills: list[tuple[int, float]]) -> Iterator[dict[int, Any]]:
 # ---- gamelore serve ----------------------------------------------------------------------------------------------
 
 
-class _Server:
-    """A server that is started again, on the same port, whenever it was killed."""
-
-    def __init__(self) -> None:
-        self.port = 0
-        self.is_ready, self.over = threading.Event(), threading.Event()
-
-    def keep_serving(self, number: int, seed: int, store: Path, processes: dict[int, Any]) -> None:
-        """Serve until it is over."""
-        while not self.over.is_set():
-            words = f"serve --player baseline --knowledge {store} --seed {seed} --port {self.port} --json"
-            command = [*GAMELORE, *words.split()]
-            with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-                processes[number] = process
-                if told := process.stdout.readline():  # type: ignore[union-attr]  # else it was killed before
-                    self.port = int(json.loads(told)["url"].rpartition(":")[2].strip("/"))
-                    self.is_ready.set()
-                while process.poll() is None and not self.over.wait(0.02):
-                    pass
-                process.send_signal(signal.SIGINT)
-
-
 def _serve(folder: Path, example: dict[str, Any]) -> None:
-    seeds = [SEED, SEED if example["same"] else SEED + 1]
-    servers = [_Server() for _ in seeds]
-    with _killed(example["kills"]) as processes:
-        threads = [
-            threading.Thread(target=server.keep_serving, args=(number, seed, folder / "k.db", processes))
-            for number, (server, seed) in enumerate(zip(servers, seeds, strict=True))
-        ]
-        for thread in threads:
-            thread.start()
+    """Play against both servers, kill them and start them again, and look at the account of each."""
+    store, seeds = folder / "k.db", [SEED, SEED if example["same"] else SEED + 1]
+    over, kills = threading.Event(), list[list[Kill]]([[], []])
+    with (folder / "log").open("w") as log, ThreadPoolExecutor(len(seeds)) as threads:
+        servers = [RestartedServer(store, log, "--seed", seed) for seed in seeds]
+        managers = [ScriptedManager(server.send, GAME, number) for number, server in enumerate(servers)]
         try:
-            assert all(server.is_ready.wait(PATIENCE) for server in servers)
-            matches = min(example["matches"], MOST_SERVED)
-            hosts = [_host(server, folder / f"series{number}", matches) for number, server in enumerate(servers)]
-            for host in hosts:
-                _, told = host.communicate(timeout=8 * PATIENCE)
-                assert host.returncode == 0, told
+            for server in servers:
+                server.start()
+            at_least = min(example["matches"], MOST_SERVED) // 2  # in each of two threads
+            played = [threads.submit(manager.play, over, at_least) for manager in managers]
+            try:
+                for number, seconds in example["kills"]:
+                    time.sleep(seconds)
+                    kills[number].append(servers[number].kill())
+                    servers[number].launch()  # the next kill may come before it listens
+            finally:
+                over.set()
+            matches = [playing.result() for playing in played]
+            for server in servers:
+                server.end(signal.SIGINT)
+                server.assert_alone()
         finally:
-            for server, thread in zip(servers, threads, strict=True):
-                server.over.set()
-                thread.join(2 * PATIENCE)
-    _assert_each_once(folder, seeds, len(example["kills"]))
+            for server in servers:
+                if server.runs:
+                    server.end(signal.SIGKILL)
+    log_text = (folder / "log").read_text()
+    assert "Traceback" not in log_text, log_text[-5000:]
+    assert_each_once(_learned_matches(store, set(seeds)), list(zip(matches, kills, strict=True)))
 
 
-def _host(server: _Server, folder: Path, matches: int) -> subprocess.Popen[str]:
-    """A host that plays a series against the server."""
-    players = f"--player xplayer=http://127.0.0.1:{server.port} --player oplayer=random"
-    clocks = "--startclock 20 --playclock 10"
-    words = f"host {GAME} {players} --matches {matches} --record {folder} {clocks} --json"
-    return subprocess.Popen([*GAMELORE, *words.split()], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def assert_each_once(stored: Counter[str], played: list[tuple[list[Match], list[Kill]]]) -> None:
+    """Assert that the store has each finished match once, others at most once, and none else.
+
+    stored: how often the store has each match.
+    played: for each server, the matches against it, and how often it was killed.
+    """
+    for matches, kills in played:
+        for match in matches:
+            assert stored[match.id] <= 1, f"expected the match {match.id} once in the store, got {stored[match.id]}"
+            assert stored[match.id] or not match.is_finished, f"expected the match {match} in the store, it is lost"
+            assert match.is_finished or _is_hit(match, kills), f"expected an answer to STOP of {match}, got none"
+    strange = stored.keys() - {match.id for matches, _ in played for match in matches}
+    assert not strange, f"expected only matches that were played in the store, got {strange}"
 
 
-def _assert_each_once(folder: Path, seeds: list[int], num_kills: int) -> None:
-    """Assert that the learners have each match of the records once, but for those whose end a killed server missed."""
-    records = [json.loads(path.read_text()) for path in folder.glob("series*/match-*.json")]
-    sound = {record["matchId"] for record in records if not any(error for phase in record["errors"] for error in phase)}
+def _is_hit(match: Match, kills: list[Kill]) -> bool:
+    """Whether the server was killed during the match."""
+    return any(match.begin <= kill.end and kill.begin <= match.over for kill in kills)
+
+
+def _learned_matches(store: Path, seeds: set[int]) -> Counter[str]:
+    """Let the learners learn what waits. Return how often the store has each match, of whatever learner."""
     graph = PositionGraph(gamelore.load(GAME))
-    for seed in set(seeds):
-        LastingLearner("baseline", knowledge=folder / "k.db", seed=seed).num_matches(graph, 0)  # learns what waits
-    with Knowledge(folder / "k.db", create=False) as knowledge:
+    for seed in seeds:
+        LastingLearner("baseline", knowledge=store, seed=seed).num_matches(graph, 0)
+    with Knowledge(store, create=False) as knowledge:
         assert list(problems(knowledge)) == []
         learners = knowledge.learners()
-        assert sorted(learner.seed for learner in learners) == sorted(set(seeds))
+        assert {learner.seed for learner in learners} <= seeds
         assert not any(knowledge.trajectories(learner) for learner in learners)
-    with closing(sqlite3.connect(folder / "k.db")) as connection:
-        stored = Counter(match.partition("#")[0] for (match,) in connection.execute("SELECT id FROM match"))
-    assert set(stored.values()) == {1}, "a match is counted twice"
-    assert stored.keys() <= {record["matchId"] for record in records}
-    assert len(sound - stored.keys()) <= num_kills, "a match is lost"
+    with closing(sqlite3.connect(store)) as connection:
+        return Counter(match.partition("#")[0] for (match,) in connection.execute("SELECT id FROM match"))

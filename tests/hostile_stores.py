@@ -55,6 +55,8 @@ COMMANDS = {
     "play transfer": "play connect3 transfer:knowledge=STORE random --matches 2",
     "play sequences": "play losetictactoe seqplayer:knowledge=STORE random --matches 1",
 }
+WORKING = {"full": ("list", "export", "check"), "format 3": ("list", "show", "export", "check")}
+"""What always works with a sound store. One game of `full` has no legal moves, so that it cannot be shown."""
 CELLS: list[Any] = [
     None, "", "x", "[]", "{}", "null", "[5]", '[{"game": "x"}]', '{"kind": "baseline", "depth": null}', "egreedy",
     '{"kind": "baseline", "depth": 100}', '{"kind": "baseline", "depth": 100000}', '{"kind": "sequences"}', "L,}",
@@ -196,6 +198,8 @@ def _change_row(connection: sqlite3.Connection, kind: str, table: str, *where: A
         connection.execute(f"ALTER TABLE loose RENAME TO {table}")
     names = [name for _, name, *_ in connection.execute(f"PRAGMA table_info({table})")]
     rows = connection.execute(f"SELECT * FROM {table}").fetchall()
+    if not rows:
+        return
     row = list(rows[int(where[-1 if kind in ("delete", "double") else 1] * len(rows))])
     same = " AND ".join(f"{name} IS ?" for name in names)
     if kind == "delete":
@@ -291,7 +295,7 @@ def assert_stores_stay_sound(example: dict[str, Any]) -> None:
                 code = _run(name, path, Path(folder) / "export.json")
                 if was_sound:
                     assert _is_sound(path), f"{name} has made the store worse"
-                    assert code == 0 or not name.startswith(("list", "export", "check")), f"{name} has failed"
+                    assert code == 0 or not name.startswith(WORKING[example["base"]]), f"{name} has failed"
 
 
 def _is_sound(path: Path) -> bool:

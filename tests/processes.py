@@ -1,14 +1,15 @@
-"""Children, memory and open files of processes, as the folder /proc of Linux shows them."""
+"""Children, memory, open files and delays of processes, as the folder /proc of Linux shows them."""
 
 from __future__ import annotations
 
 import os
 import re
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import pytest
 
@@ -83,6 +84,45 @@ def num_connections(port: int) -> int:
     """Return the number of connections to a port of this machine that its listener has not closed yet."""
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     return sum(local.endswith(f":{port:04X}") and state in OPEN for _, local, _, state, *_ in rows)
+
+
+def waited(pid: int) -> float:
+    """Return the seconds for which the first thread of a process could have run, but had no processor; 0 if unknown."""
+    with suppress(*GONE):
+        return int(Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split()[1]) / 1e9
+    return 0.0
+
+
+class Delays:
+    """How long this process was held up: a thread sleeps for short times, and adds up by how much it wakes too late.
+
+    What holds it up may be other processes, other threads of this one, or other virtual machines.
+    """
+
+    TICK = 0.05  # seconds
+
+    def __init__(self) -> None:
+        self._total, self._woken = 0.0, time.monotonic()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._tick, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    @property
+    def seconds(self) -> float:
+        """The sum so far, with the sleep that goes on."""
+        return self._total + max(0.0, time.monotonic() - self._woken - self.TICK)
+
+    def _tick(self) -> None:
+        self._woken = time.monotonic()
+        while not self._over.wait(self.TICK):
+            self._total, self._woken = self.seconds, time.monotonic()
 
 
 def wait_until(holds: Callable[[], bool], what: str, seconds: float) -> None:

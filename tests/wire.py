@@ -26,17 +26,29 @@ def serving(*options: object) -> Iterator[int]:
 @contextmanager
 def served(*options: object, log: IO[str] | None = None) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """The same, with the process. Its log goes to this file instead of standard error."""
-    command = [*GAMELORE, "serve", "--port", "0", "--json", *map(str, options)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+    process = start_server(*options, log=log)
     try:
-        assert process.stdout is not None
-        yield process, int(json.loads(process.stdout.readline())["url"].rpartition(":")[2].strip("/"))
+        yield process, port_of(process)
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGINT)
         process.wait(PATIENCE)
         assert process.stdout is not None
         process.stdout.close()
+
+
+def start_server(*options: object, port: int = 0, log: IO[str] | None = None) -> subprocess.Popen[str]:
+    """Start `gamelore serve`; whoever does so ends it."""
+    command = [*GAMELORE, "serve", "--port", str(port), "--json", *map(str, options)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+
+
+def port_of(process: subprocess.Popen[str]) -> int:
+    """Wait until a server listens; return its port."""
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    assert line, f"expected a server that listens, got one that ended: {process.wait(PATIENCE)}"
+    return int(json.loads(line)["url"].rpartition(":")[2].strip("/"))
 
 
 def hosting(*arguments: object, code: int = 0) -> Any:

@@ -174,7 +174,7 @@ def test_rules_are_not_looked_up_after_the_time_for_questions(monkeypatch: pytes
 @pytest.mark.parametrize("name", ["board", "roles", "counter", "pairs in play", "closure", "moves"])
 def test_loading_play_and_questions_stay_within_their_seconds(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Some of these sheets cannot be loaded in the time."""
-    with counted_time(monkeypatch) as now:
+    with counted_time() as now:
         check_sheet(Path("a.kif"), explosion(name), "a", Effort(SECONDS), limits=Limits(SECONDS))
         assert now() <= 1.5 * 2 * SECONDS
 
@@ -190,7 +190,7 @@ def test_play_and_its_questions_stay_within_their_seconds(
     sheet = parse(BEGIN + EXPLOSIONS[name][0](size))
     game = make(sheet, name, engine, Limits(literals=1_000_000))
     monkeypatch.setattr(playcheck, "make", lambda *_: game)
-    with counted_time(monkeypatch) as now:
+    with counted_time() as now:
         report = play_check(sheet, name, Effort(SECONDS), engine, Limits(SECONDS))
         assert now() <= 1.5 * 2 * SECONDS
     assert report.num_states > 0
@@ -200,7 +200,7 @@ def test_a_text_that_takes_too_long_keeps_its_findings(monkeypatch: pytest.Monke
     text = BEGIN + "(q ?x) (unused 1)" + EXPLOSIONS["rules"][0](300)
 
     def checked(seconds: float) -> CheckedSheet:
-        with counted_time(monkeypatch):
+        with counted_time():
             return check_sheet(Path("a.kif"), text, "a", Effort(SECONDS), limits=Limits(seconds))
 
     found_at_last = set(codes(checked(60).findings))

@@ -30,6 +30,7 @@ from gamelore.learning.store.features import FeatureValues
 from gamelore.learning.store.knowledge import Knowledge
 from gamelore.players.uct import SearchSettings
 from learning.small_stores import SETTINGS, Rules, fill, learner
+from privileges import without_override
 
 ROOT: Any = typer.main.get_command(app)  # of click's classes, which typer brings along under various names
 
@@ -358,6 +359,26 @@ def test_a_wrong_learner_is_no_mistake_of_the_user(tmp_path: Path, change: str) 
     if "num_matches" in change:
         words = ("learn", "connect3", "--learner", "transfer", "--source", "tictactoe", "--knowledge", path)
         assert WRONG_LEARNERS[change] in run(*words, code=1)
+
+
+@pytest.mark.parametrize("mode", [0o444, 0o644])
+def test_an_interrupted_learner_of_a_read_only_store_is_shown(tmp_path: Path, mode: int) -> None:
+    paths = [Path(shutil.copy(FORMAT3, tmp_path / name)) for name in ("own.db", "read_only.db")]
+    for path in paths:
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            connection.executescript("UPDATE learner SET features_at = 0 WHERE id = 1; DELETE FROM feature")
+    own, read_only = paths
+    before = read_only.read_bytes()
+    read_only.chmod(mode)
+    tmp_path.chmod(0o555)
+    try:
+        with without_override():
+            shown = run("knowledge", "show", "--knowledge", read_only)
+    finally:
+        tmp_path.chmod(0o755)
+    assert "learner 1: tictactoe, xplayer against egreedy:filler=first,epsilon=0.1, after 12 matches" in shown
+    assert shown == run("knowledge", "show", "--knowledge", own)
+    assert read_only.read_bytes() == before
 
 
 def test_pictures_of_any_names_lie_in_the_folder_that_was_named(store: Path, tmp_path: Path) -> None:

@@ -23,7 +23,11 @@ HOSTILE = {
     ),
     "kills": Fuzzer(hostile_kills.drawn, hostile_kills.assert_borne, hostile_kills.fewer_kills, hostile_kills.session),
     "sheets": Fuzzer(
-        hostile_sheets.drawn, hostile_sheets.assert_bounded, hostile_sheets.smaller, hostile_sheets.session
+        hostile_sheets.drawn,
+        hostile_sheets.assert_bounded,
+        hostile_sheets.smaller,
+        hostile_sheets.session,
+        hostile_sheets.counted_session,
     ),
     "imports": Fuzzer(exports.mutated, exports.assert_import_does_no_harm),
     "stores": Fuzzer(hostile_stores.drawn, hostile_stores.assert_stores_stay_sound, hostile_stores.reduced_example),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections import Counter
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,7 +21,7 @@ import scrambling
 from agreement import assert_agreement, walk
 from evaluators import Gates, Make, Plainly, Unfit, eagerly, program_of
 from fuzz import running
-from fuzz.fuzzer import FOUND, Fuzzer, load, store
+from fuzz.fuzzer import FOUND, Example, Fuzzer, load, store
 from fuzz.fuzzers import EVERY, FUZZERS, texts
 from gamelore import rulesheets
 from gamelore.circuit.aig import Builder
@@ -49,7 +51,7 @@ def test_a_few_examples(name: str) -> None:
         with suppress(Unfit):
             check(EVERY[name].draw(Random(seed)))
 
-    with EVERY[name].checking() as check:
+    with EVERY[name].checking(steadily=True) as check:
         holds()
 
 
@@ -124,20 +126,84 @@ def test_reading_a_text_again_and_again_is_found() -> None:
         assert_work_grows_with_size("(role a) (init b)")
 
 
-def test_what_is_found_is_stored_and_replayed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def fails_on_long(text: str) -> None:
-        assert len(text) < 3, "too long"
+class Planted:
+    """A fuzzer of texts that are all x. A text is too long from three letters on."""
 
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+        self.found = folder / "found" / "planted"
+        self.present = folder / "present"
+        self.present.mkdir()
+        self._monkeypatch = monkeypatch
+        monkeypatch.setattr("fuzz.fuzzer.FOUND", self.found.parent)
+        monkeypatch.setattr(running, "START", "fork")  # a new process would not know this fuzzer
+
+    def plant(self, check: Callable[[str], object], at_end: Callable[[], object] = lambda: None) -> None:
+        @contextmanager
+        def session() -> Iterator[Callable[[str], object]]:
+            yield check
+            at_end()
+
+        fuzzer = Fuzzer(lambda random: "x" * random.randint(0, 9), check, self.shorter, session)  # type: ignore[arg-type]
+        self._monkeypatch.setitem(EVERY, "planted", fuzzer)
+
+    @staticmethod
     def shorter(text: str, fails: Callable[[Any], bool]) -> str:
         return "".join(reduced(text, lambda parts: fails("".join(parts))))
 
-    fuzzer = Fuzzer(lambda random: "x" * random.randint(0, 9), fails_on_long, shorter)
-    monkeypatch.setitem(EVERY, "planted", fuzzer)
-    monkeypatch.setattr("fuzz.fuzzer.FOUND", tmp_path)
-    with pytest.raises(SystemExit):
-        running.fuzz("planted", 1, seed=0, beside=tmp_path / "seed")
-    (found,) = (tmp_path / "planted").iterdir()
-    assert load(found) == "xxx"
+    @staticmethod
+    def fails_on_long(text: str) -> None:
+        assert len(text) < 3, "too long"
+
+    @staticmethod
+    def fail() -> None:
+        raise OSError("the session ends badly")
+
+    def stored(self) -> list[Example]:
+        return [load(path) for path in self.found.iterdir()] if self.found.exists() else []
+
+
+@pytest.fixture
+def planted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Planted:
+    return Planted(monkeypatch, tmp_path)
+
+
+@pytest.mark.parametrize("at_end", [lambda: None, Planted.fail])
+def test_what_is_found_is_stored_and_cut_down_whatever_the_session_does(
+    planted: Planted, at_end: Callable[[], object]
+) -> None:
+    planted.plant(Planted.fails_on_long, at_end)
+    with pytest.raises(SystemExit, match="True"):
+        running.fuzz("planted", 1, seed=0, present=planted.present)
+    assert planted.stored() == ["xxx"]
+    assert not [*planted.present.iterdir()]
+
+
+def test_what_is_found_is_stored_before_it_is_cut_down(planted: Planted, monkeypatch: pytest.MonkeyPatch) -> None:
+    planted.plant(Planted.fails_on_long)
+    monkeypatch.setattr(running, "cut_down", lambda name, seed: os._exit(9))
+    assert not running.run("planted", 1, seed=0)
+    (stored,) = planted.stored()
+    assert len(stored) >= 3
+
+
+@pytest.mark.parametrize("end", [lambda: os.kill(os.getpid(), signal.SIGKILL), lambda: os._exit(3), Planted.fail])
+def test_the_present_example_is_stored_if_the_process_ends_badly(
+    planted: Planted, end: Callable[[], object], capfd: pytest.CaptureFixture[str]
+) -> None:
+    if end is Planted.fail:
+        planted.plant(lambda text: None, end)
+    else:
+        planted.plant(lambda text: end() if len(text) >= 3 else None)
+    assert not running.run("planted", minutes=0.002, seed=0)
+    (path,) = planted.found.iterdir()
+    assert f"{path.stem}: the process ended with " in capfd.readouterr().out
+    assert planted.stored() == [EVERY["planted"].draw(Random(int(path.stem.removeprefix("seed"))))]
+
+
+def test_a_fuzzer_that_finds_nothing_leaves_nothing(planted: Planted) -> None:
+    planted.plant(lambda text: None)
+    assert running.run("planted", minutes=0.002, seed=0)
+    assert planted.stored() == []
 
 
 @pytest.mark.parametrize("example", ["(p)\r\n(q) \ufeff", {"text": "é\n", "seed": [1, None]}])

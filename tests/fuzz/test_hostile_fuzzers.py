@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
+from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext
+from itertools import count
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import hostile_kills
 import hostile_messages
+import hostile_rivals
 import hostile_sheets
 import message_grammar
+import processes
 from fuzz.hostile import HOSTILE
 from gamelore.errors import ProtocolError
 from gamelore.gdl.lint import lint_text
 from gamelore.net import messages
-from hostile_kills import Kill, Killing, Match
-from wire import reply, request
+from hostile_kills import Killing
+from restarted_server import Kill
+from scripted_manager import Match
+from wire import PATIENCE, Scripted, reply, request
 
 REFUSAL = b"HTTP/1.0 400 Bad Request\r\nContent-length: 2\r\n\r\nno"
 
@@ -89,6 +99,56 @@ def test_other_replies_are_found(body: str, answer: bytes) -> None:
         hostile_messages.assert_known(request(body), "whole", answer)
 
 
+INFO = "( ( name gamelore ) ( status available ) )"
+
+
+def ask_slow_server(monkeypatch: pytest.MonkeyPatch, waiting: Any) -> hostile_messages.Figures:
+    """Send INFO for a while to a server that replies after twice the limit, and has waited for a processor."""
+    monkeypatch.setattr(hostile_messages, "INFO_SECONDS", 0.05)
+    monkeypatch.setattr(hostile_messages, "waited", waiting)
+    monkeypatch.setattr(hostile_messages, "Delays", lambda: nullcontext(SimpleNamespace(seconds=0.0)))
+    asked, figures = threading.Event(), hostile_messages.Figures()
+
+    def answer(body: str) -> bytes:
+        time.sleep(0.1)
+        asked.set()
+        return reply(INFO)
+
+    with Scripted(answer) as player, hostile_messages.info_is_asked(player.port, 0, figures):
+        assert asked.wait(PATIENCE)
+    return figures
+
+
+def test_a_slow_info_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(AssertionError, match=r"expected a reply to INFO within 0\.05 s"):
+        ask_slow_server(monkeypatch, lambda pid: 0.0)
+
+
+def test_a_server_without_a_processor_is_not_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = count(step=3600.0)
+    figures = ask_slow_server(monkeypatch, lambda pid: next(seconds))
+    assert figures.infos > 0
+    assert figures.slowest_info >= 0.1
+    assert figures.slowest_server == 0.0
+
+
+def test_delays_are_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 10.0
+    monkeypatch.setattr(processes.time, "monotonic", lambda: now)
+    delays, wakes = processes.Delays(), iter([0.05, 0.25, 0.06])
+
+    def wait(seconds: float) -> bool:
+        nonlocal now
+        now += (sleeps := next(wakes, 0.0))
+        return not sleeps
+
+    monkeypatch.setattr(delays._over, "wait", wait)
+    delays._tick()
+    assert delays.seconds == pytest.approx(0.21)
+    now += 1.05
+    assert delays.seconds == pytest.approx(1.21)
+
+
 def test_a_sequence_is_cut_down_to_the_messages_that_are_needed() -> None:
     steps = [{"sent": text, "way": "whole", "waits": True} for text in "abcdef"]
 
@@ -124,7 +184,8 @@ def judge(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., None
     return assert_once
 
 
-MATCH = Match("m", True, 10.0, 12.0, 13.0)
+MATCH = Match("m", (), False, 10.0, 12.0, 13.0)
+FINISHED = Match("m", (), True, 10.0, 12.0, 13.0)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +193,7 @@ MATCH = Match("m", True, 10.0, 12.0, 13.0)
     [
         ({"m": 1}, MATCH, []),
         ({"m": 0}, MATCH, [Kill("server", 12.5, 12.6)]),
-        ({"m": 0}, Match("m", False, 10.0, 12.0, 13.0), []),
+        ({"m": 0}, Match("m", ("nil",), False, 10.0, 12.0, 13.0), []),
         ({"m": 1, "x": 1}, MATCH, [Kill("worker", 12.5, 12.6)]),
     ],
 )
@@ -159,6 +220,42 @@ def test_lost_and_double_matches_are_found(
         judge(stored, [MATCH], kills)
 
 
+def test_a_match_whose_end_the_server_has_acknowledged_is_never_cut_off(judge: Callable[..., None]) -> None:
+    with pytest.raises(AssertionError, match="lost"):
+        judge({"m": 0}, [FINISHED], [Kill("server", 12.5, 12.6)])
+
+
+# ---- rivals -----------------------------------------------------------------------------------------------------
+
+KILLED = [Kill("server", 11.0, 11.1)]
+
+
+@pytest.mark.parametrize(
+    ("stored", "match", "kills"),
+    [({"m": 1}, FINISHED, []), ({"m": 1}, MATCH, KILLED), ({}, MATCH, KILLED), ({"m": 1}, FINISHED, KILLED)],
+)
+def test_the_account_of_two_servers_is_right(stored: dict[str, int], match: Match, kills: list[Kill]) -> None:
+    hostile_rivals.assert_each_once(Counter(stored), [([], KILLED), ([match], kills)])
+
+
+@pytest.mark.parametrize(
+    ("stored", "match", "kills", "told"),
+    [
+        ({"m": 2}, FINISHED, [], "once in the store, got 2"),
+        ({"m": 2}, MATCH, KILLED, "once in the store, got 2"),
+        ({}, FINISHED, KILLED, "it is lost"),
+        ({}, MATCH, [], "an answer to STOP"),
+        ({"m": 1}, MATCH, [Kill("server", 14.0, 14.1)], "an answer to STOP"),
+        ({"m": 1, "other": 1}, FINISHED, [], "only matches that were played"),
+    ],
+)
+def test_a_wrong_account_of_two_servers_is_found(
+    stored: dict[str, int], match: Match, kills: list[Kill], told: str
+) -> None:
+    with pytest.raises(AssertionError, match=told):
+        hostile_rivals.assert_each_once(Counter(stored), [([match], kills), ([], KILLED)])
+
+
 def test_everything_is_killed_sometimes() -> None:
     examples = [hostile_kills.drawn(Random(seed)) for seed in range(100)]
     victims = {kill["whom"] for example in examples for kill in example["kills"]}
@@ -168,7 +265,7 @@ def test_everything_is_killed_sometimes() -> None:
 
 # ---- sheets -----------------------------------------------------------------------------------------------------
 
-GOOD: dict[str, Any] = {"messages": [], "seconds": 1.0, "memory": 1 << 20}
+GOOD: dict[str, Any] = {"messages": [], "seconds": 1.0, "memory": 1 << 20, "slowness": 1.0}
 EXAMPLE = {"parts": [["many", 5, 1]]}
 
 
@@ -201,6 +298,13 @@ def test_a_sheet_is_too_slow_if_it_always_is(monkeypatch: pytest.MonkeyPatch) ->
         measured(monkeypatch, slow, slow, slow)
     with pytest.raises(AssertionError, match="check took 9"):
         measured(monkeypatch, slow[::-1], slow[::-1], slow[::-1])
+
+
+def test_a_slow_machine_has_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = [GOOD | {"seconds": 3.5, "slowness": 3.0}] * 2
+    measured(monkeypatch, slow)
+    with pytest.raises(AssertionError, match=r"load took 4\.5"):
+        measured(monkeypatch, *[[GOOD | {"seconds": 4.5, "slowness": 3.0}, GOOD]] * 3)
 
 
 def test_a_child_that_ends_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

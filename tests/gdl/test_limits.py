@@ -90,10 +90,10 @@ def test_limits_of_states_and_parts() -> None:
 
 @pytest.mark.parametrize("name", EXPLOSIONS)
 @pytest.mark.parametrize("engine", ["auto", "reasoner"])
-def test_every_loop_looks_at_the_budget(name: str, engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_loop_looks_at_the_budget(name: str, engine: Any) -> None:
     """Without checks, the loops of these rulesheets call up to a thousand times as many functions, or never end."""
     text = explosion(name)
-    with counted_time(monkeypatch) as now:
+    with counted_time() as now:
         try:
             load(text, engine, Limits(seconds=SECONDS))
         except GameloreError as error:
@@ -104,11 +104,11 @@ def test_every_loop_looks_at_the_budget(name: str, engine: Any, monkeypatch: pyt
     assert message == "" or "Remedy: " in message or "remedy: " in message
 
 
-def test_loading_has_one_budget_for_all_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loading_has_one_budget_for_all_attempts() -> None:
     """The rules below are too large as a whole, within their bounds, and for one state."""
     bounds = "(<= (base (f ?a ?b)) (n ?a) (n ?b)) (input x (go a))"
     text = explosion("closure") + bounds
-    with counted_time(monkeypatch) as now, pytest.raises(GroundingError, match=f"within {SECONDS:g} s"):
+    with counted_time() as now, pytest.raises(GroundingError, match=f"within {SECONDS:g} s"):
         load(text, limits=Limits(seconds=SECONDS))
     assert now() < 1.5 * SECONDS
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,19 @@ import pytest
 
 from gamelore.errors import ExperimentError, GroundingError
 from gamelore.gdl.limits import Limits
-from gamelore.lab.experiment import Batch, Lane, PrintedValues, Report, SettingGrid, batches, play_batch, run_grid
+from gamelore.lab.experiment import (
+    Batch,
+    Lane,
+    PrintedValues,
+    Report,
+    SettingGrid,
+    batches,
+    play_batch,
+    run_grid,
+)
+from gamelore.lab.experiment import (
+    _Team as Team,
+)
 from gamelore.lab.papers.banerjee2007.plan import printed_values
 from gamelore.lab.results import Outcome, ResultStore
 from gamelore.learning.td.initial_values import LearnerSettings
@@ -301,3 +314,13 @@ def test_real_matches_do_not_depend_on_the_batch() -> None:
     assert dict(alone.values) == dict(together[2].values)
     assert sum(counted) == 5 * 30
     assert set(np.unique(alone.rewards)) <= {0.0, 50.0, 100.0}
+
+
+def test_a_worker_that_dies_is_noticed_if_its_end_of_the_pipe_stays_open() -> None:
+    """On Windows it stays open if the worker has not taken it over yet."""
+    context, team = get_context("spawn"), Team(script=None)
+    ours, theirs = context.Pipe()
+    team.add(context.Process(target=os._exit, args=(3,)), ours)
+    with theirs, pytest.raises(ExperimentError, match="one died"):
+        list(team.do(["job"], lambda steps: None))
+    team.dismiss()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
 
@@ -386,20 +387,106 @@ def test_a_store_with_other_tables_or_keys_is_refused(path: Path, statements: st
             Knowledge(path, create=False, writable=is_writable)
 
 
-def test_a_read_only_store_is_read(path: Path, tmp_path: Path) -> None:
+@contextlib.contextmanager
+def read_only(path: Path) -> Iterator[None]:
+    """Forbid this thread to write a store and its folder. Others may."""
+    path.chmod(0o444)
+    path.parent.chmod(0o555)
+    try:
+        with without_override():
+            yield
+    finally:
+        path.parent.chmod(0o755)
+
+
+def test_a_read_only_store_is_read(path: Path) -> None:
     with Knowledge(path) as knowledge:
         fill_all(knowledge)
         before = content(knowledge)
-    path.chmod(0o444)
-    tmp_path.chmod(0o555)
-    try:
-        with without_override():
-            with Knowledge(path, create=False, writable=False) as knowledge:
-                assert content(knowledge) == before
-            with pytest.raises(KnowledgeError, match="expected a file that can be opened and written"):
-                Knowledge(path)
-    finally:
-        tmp_path.chmod(0o755)
+    with read_only(path):
+        with Knowledge(path, create=False, writable=False) as knowledge:
+            assert content(knowledge) == before
+            with pytest.raises(KnowledgeError, match="readonly"):
+                knowledge.delete([1])
+        with pytest.raises(KnowledgeError, match="expected a file that can be opened and written"):
+            Knowledge(path)
+
+
+def test_a_read_only_store_that_another_process_changes_is_read_as_it_was(path: Path) -> None:
+    with Knowledge(path) as knowledge:
+        fill(knowledge, num_matches=3)
+        before = content(knowledge)
+    with read_only(path):
+        reader = Knowledge(path, create=False, writable=False)
+    with reader:
+        with Knowledge(path) as knowledge:
+            fill(knowledge, num_matches=300)
+        assert content(reader) == before
+
+
+def test_a_read_only_store_that_another_process_has_open_is_read(path: Path) -> None:
+    with Knowledge(path) as writer:
+        fill_all(writer)
+        with read_only(path), Knowledge(path, create=False, writable=False) as reader:
+            assert content(reader) == content(writer)
+
+
+def test_a_read_only_store_of_a_killed_process_is_read(path: Path, tmp_path: Path) -> None:
+    """Its log has what is not in the file; nobody has the third file of SQLite."""
+    copy = tmp_path / "copy" / path.name
+    copy.parent.mkdir()
+    with Knowledge(path) as knowledge:
+        fill_all(knowledge)
+        before = content(knowledge)
+        for suffix in ("", "-wal"):
+            shutil.copy(f"{path}{suffix}", f"{copy}{suffix}")
+    with read_only(copy), Knowledge(copy, create=False, writable=False) as knowledge:
+        assert content(knowledge) == before
+
+
+def test_a_read_only_store_is_copied_again_if_it_changes_meanwhile(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Knowledge(path) as knowledge:
+        fill(knowledge, num_matches=3)
+    copy_file, changes = shutil.copyfile, iter([30, 300])
+
+    def copy_and_change(source: Path, target: Path) -> None:
+        copy_file(source, target)
+        if num_matches := next(changes, 0):
+            monkeypatch.setattr(shutil, "copyfile", copy_file)
+            with Knowledge(path) as knowledge:
+                fill(knowledge, num_matches=num_matches)
+            monkeypatch.setattr(shutil, "copyfile", copy_and_change)
+
+    monkeypatch.setattr(shutil, "copyfile", copy_and_change)
+    monkeypatch.setattr(schema, "_is_readable", lambda connection: False)
+    with Knowledge(path, create=False, writable=False) as knowledge:
+        assert [learner.num_matches for learner in knowledge.learners()] == [300]
+    changes = iter(range(301, 400))
+    with pytest.raises(KnowledgeError, match="another process changes the store"):
+        Knowledge(path, create=False, writable=False)
+
+
+def test_a_detached_store_is_a_copy_that_can_be_changed(path: Path) -> None:
+    with Knowledge(path) as knowledge:
+        fill_all(knowledge)
+        before = content(knowledge)
+        with Knowledge(path, create=False, writable=False) as copy:
+            copy.detach()
+            assert content(copy) == before
+            copy.delete([1])
+            assert content(knowledge) == before != content(copy)
+
+
+def test_a_locked_store_is_not_copied(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schema, "BUSY_SECONDS", 0.1)
+    with Knowledge(path) as knowledge:
+        fill_all(knowledge)
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")  # in this mode, writers keep out readers
+        with Knowledge(path, create=False, writable=False) as knowledge:
+            connection.execute("BEGIN EXCLUSIVE")
+            with pytest.raises(KnowledgeError, match="another process has locked the store"):
+                knowledge.detach()
 
 
 def test_the_store_tells_its_games_and_its_size(path: Path) -> None:

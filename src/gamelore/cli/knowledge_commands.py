@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 from typer import Argument, Option
 
+from ..errors import KnowledgeError
 from . import console
 from .console import Engine, Force, GameName, Json, KnowledgeFile, Seed
 
@@ -186,7 +187,7 @@ def show(
     with Knowledge(knowledge, create=False, writable=False) as store:
         ids = None if not numbers else [store.find(number).id for number in numbers]
         narrowed = partial(store.learners, source=source, opponent=opponent, ids=ids)
-        _refresh(store.path, narrowed(role=role))
+        _refresh(store, narrowed(role=role))
         with store.reading():
             learners = [learner for learner in narrowed(role=role) if not learner.has_sequences]
             rows = store.features(source=source, role=role, opponent=opponent, ids=ids)
@@ -241,15 +242,22 @@ def _paths(path: Path, names: Sequence[tuple[str, ...]]) -> list[Path]:
     ]
 
 
-def _refresh(path: Path, learners: Sequence[StoredLearner]) -> None:
-    """Compute and store the features of learners that were interrupted before they computed them."""
+def _refresh(store: Knowledge, learners: Sequence[StoredLearner]) -> None:
+    """Compute the features of learners that were interrupted before they computed them. Store them if this is possible.
+
+    Otherwise they are only in the copy of the store that is in memory from then on.
+    """
     from ..learning.sources import refresh_features
     from ..learning.store.knowledge import Knowledge
 
     for learner in learners:
         if not learner.has_sequences and learner.features_at != learner.num_matches:
             console.say(f"learner {learner.id} was interrupted before; its features are computed now")
-            with Knowledge(path, create=False) as store:
+            try:
+                with Knowledge(store.path, create=False) as file:
+                    refresh_features(file, learner)
+            except KnowledgeError:
+                store.detach()
                 refresh_features(store, learner)
 
 

@@ -29,7 +29,7 @@ from ..circuit.native import TapedCode, compiled
 from ..circuit.playout import PlayoutRunner, Playouts, Rollouts, informed_playouts
 from ..circuit.tape import Tapes, words
 from ..circuit.transpose import Rows
-from ..errors import GDLSemanticError, GroundingError
+from ..errors import GDLSemanticError
 from ..gdl.clauses import clauses
 from ..gdl.limits import Limits
 from ..gdl.syntax import Rulesheet, Variable, variables_of
@@ -42,7 +42,6 @@ States: TypeAlias = NDArray[np.uint64]
 Lanes: TypeAlias = NDArray[np.intp]
 Progress: TypeAlias = Callable[[int], None]
 Item = TypeVar("Item")
-Answer = TypeVar("Answer")
 NO_GOAL = -1
 MOST_JOINT = 10**18  # larger numbers of joint moves are not told apart
 # Playouts use compiled gates for circuits with at most this number of gates. Compiled gates are up to twice as fast.
@@ -249,23 +248,6 @@ def possible_goals(sheet: Rulesheet, names: Names, roles: Sequence[GroundTerm]) 
     return possible
 
 
-def _together_or_alone(ask: Callable[[Sequence[Item]], Iterable[Answer]], items: Sequence[Item]) -> Iterator[Answer]:
-    """Yield the answer about each item. Where items exceed the limits together, ask about each of them alone.
-
-    Loading has tried the reasoner with single states, and states that are asked about together share the limits.
-    """
-    num_answered = 0
-    try:
-        for answer in ask(items):
-            num_answered += 1
-            yield answer
-    except GroundingError:
-        if len(items) == 1:
-            raise
-        for item in items[num_answered:]:
-            yield from ask([item])
-
-
 class ReasonerEngine:
     """Engine that runs the plain reasoner. A state is one word: the number of its set of facts.
 
@@ -294,7 +276,7 @@ class ReasonerEngine:
         if len(self._known) > MOST_ANSWERS:
             self._known.clear()
         new = [number for number in dict.fromkeys(numbers) if number not in self._known]
-        answers = _together_or_alone(self.reasoner.answers, [self._sets.items[number] for number in new])
+        answers = self.reasoner.answers(self._sets.items[number] for number in new)
         self._known.update(zip(new, answers, strict=True))
         return [self._known[number] for number in numbers]
 
@@ -319,11 +301,7 @@ class ReasonerEngine:
             {role: self._moves.items[action] for role, action in zip(self.roles, actions, strict=True)}
             for actions in joint.tolist()
         )
-
-        def following(steps: Sequence[tuple[Facts, Joint]]) -> Iterator[Facts]:
-            return self.reasoner.successors((facts for facts, _ in steps), (moves for _, moves in steps))
-
-        successors = _together_or_alone(following, list(zip(self._states(states), joint_moves, strict=True)))
+        successors = self.reasoner.successors(self._states(states), joint_moves)
         return np.array(list(map(self._number, successors)), np.uint64).reshape(-1, 1)
 
     def try_first_ply(self) -> None:

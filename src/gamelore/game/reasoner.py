@@ -13,7 +13,7 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple, TypeAlias
 
 from ..errors import GroundingError
@@ -172,8 +172,14 @@ class _Questions:
         while batch := list(islice(given, self.at_once)):
             if self.lost >= self.start_seconds:
                 self._begin()
-            with within(self.limits.share(IN_PLAY).times(len(batch)), "the reasoner to answer"):
-                answers = self._batch(batch)
+            try:
+                with within(self.limits.share(IN_PLAY).times(len(batch)), "the reasoner to answer"):
+                    answers = self._batch(batch)
+            except GroundingError:
+                if len(batch) == 1:
+                    raise
+                self.at_once, given = 1, chain(batch, given)  # loading has tried only single states
+                continue
             yield from answers
 
     def _batch(self, batch: Sequence[str]) -> list[list[tuple[str, list[GroundTerm]]]]:

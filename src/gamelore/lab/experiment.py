@@ -31,11 +31,11 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from importlib import metadata
 from itertools import groupby
-from multiprocessing import current_process, get_context
+from multiprocessing import current_process, get_context, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeAlias, cast
+from typing import Any, Generic, Literal, TypeAlias
 
 from ..circuit.cache import source_hash
 from ..errors import ExperimentError
@@ -71,6 +71,7 @@ MAX_LANES = 768  # largest number of lanes of a batch; larger batches are faster
 MAX_ORACLES = 24  # the same for oracles, each of which needs a table of all positions
 PROGRESS_SECONDS = 0.2  # time between two messages of a worker about its progress
 MAX_DEEP = 96  # the same for learners that look several turns ahead, each of which has a value for many positions
+MAX_WORKERS_ON_WINDOWS = 30  # it waits for at most 63 objects at a time; each worker is two
 
 
 # ---- settings ----
@@ -370,6 +371,8 @@ def pool(workers: int, play: Play) -> Iterator[Pool]:
     if workers <= 1:
         yield lambda todo, report: (play(job, report) for job in todo)
         return
+    if sys.platform == "win32":
+        workers = min(workers, MAX_WORKERS_ON_WINDOWS)
     script = _script_of(play)
     context = get_context("spawn")
     lifeline, our_end = context.Pipe(duplex=False)
@@ -441,9 +444,14 @@ class _Team:
         while self._free and jobs:
             with suppress(ConnectionError):  # the worker is dead, which `recv` tells
                 self._free.pop().send(jobs.popleft())
-        for connection in cast(list[Connection], wait(self._connections)):
+        # On Windows, a connection whose worker dies while it starts has no end.
+        ready = wait([*self._connections, *(process.sentinel for process in self._processes)])
+        for process, connection in zip(self._processes, self._connections, strict=True):
             try:
-                messages.append((connection, connection.recv()))
+                if connection in ready or (process.sentinel in ready and connection.poll()):
+                    messages.append((connection, connection.recv()))
+                elif process.sentinel in ready:
+                    raise EOFError
             except (EOFError, OSError):
                 messages.append((connection, _explained(None if self._has_started else self._script)))
         return messages
@@ -504,6 +512,7 @@ def _interrupts_wait() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):  # on Windows
         yield
         return
+    resource_tracker.ensure_running()  # else the first process starts it, which ends the blocking
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -10,15 +10,16 @@ remain. knowledge.py explains the meaning of the tables.
 
 from __future__ import annotations
 
-import os
+import shutil
 import sqlite3
 import struct
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Generic, Literal, NamedTuple, Self, TypeAlias, TypedDict, TypeVar, cast
 
 import msgspec
@@ -30,6 +31,7 @@ from ...ground.clingo import MAX_GOAL
 APPLICATION_ID = 0x676C6F72  # "glor" in ASCII; SQLite stores it in bytes 68-71 of the file
 FORMAT = 4  # the user_version; a version of gamelore that adds tables increases it
 BUSY_SECONDS = 30.0  # maximum time that a writer waits for other writers
+MAX_COPIES = 5  # of a store that other processes change while it is copied
 
 _AFTERSTATES = """
 CREATE TABLE game (
@@ -355,15 +357,15 @@ class StoreFile:
         try:
             if create and writable:
                 path.parent.mkdir(parents=True, exist_ok=True)
-            # no thread check: the owner may use the connection in another thread, and SQLite allows this
-            self._connection = sqlite3.connect(
-                self._uri(), uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
-            )
+            self._connection = _connected(path.absolute().as_uri())
         except (OSError, sqlite3.Error) as error:
             raise self._unwritable(error) from error
         try:
             with self.reported() as connection:
-                self._prepare(connection)
+                if writable or _is_readable(connection):
+                    self._prepare(connection)
+                else:
+                    self._read_copy()
         except BaseException:
             self.close()
             raise
@@ -378,16 +380,41 @@ class StoreFile:
         """Close the file."""
         self._connection.close()
 
-    def _uri(self) -> str:
-        """Return the URI of the file.
+    def detach(self) -> None:
+        """Go on with a copy of the store in memory, which can be changed. The file remains as it is."""
+        with self.reported() as file:
+            with closing(file), _transaction(file, "DEFERRED"):
+                file.execute("SELECT * FROM sqlite_master LIMIT 1")  # `backup` waits for ever for a lock
+                self._connection = _connected(":memory:")
+                file.backup(self._connection)
+            self._writable = True
+            self._prepare(self._connection)
 
-        SQLite reads a file in WAL mode from a folder that cannot be written only if it is told that nobody else writes.
-        A writer would have its log beside the file.
+    def _read_copy(self) -> None:
+        """Copy the store into memory.
+
+        To read a file in WAL mode, SQLite needs two other files beside it. In a folder that cannot be written, they
+        exist only while another process has the store open. The option `immutable` of SQLite does without them, but it
+        reads nonsense if such a process comes later. So this method copies the file and its log.
         """
-        uri, log = self.path.absolute().as_uri(), self.path.with_name(f"{self.path.name}-wal")
-        can_write = os.access(self.path.parent, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
-        is_sealed = not self._writable and not can_write and not log.exists()
-        return f"{uri}?immutable=1" if is_sealed else uri
+        files = [self.path.with_name(self.path.name + suffix) for suffix in ("", "-wal", "-journal")]
+        for _ in range(MAX_COPIES):
+            with TemporaryDirectory() as folder:
+                try:
+                    before = list(map(_version, files))
+                    for file in files:
+                        with suppress(FileNotFoundError):
+                            shutil.copyfile(file, Path(folder, file.name))
+                    is_whole = before == list(map(_version, files))
+                except OSError as error:
+                    raise self._unwritable(error) from error
+                if is_whole:
+                    self._connection.close()
+                    self._connection = _connected(Path(folder, self.path.name).as_uri())
+                    self.detach()
+                    self._connection.execute("PRAGMA query_only = ON")
+                    return
+        raise KnowledgeError(f"{self.path}: another process changes the store; wait until it ends, and try again")
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         """Check the format, set the pragmas, and add the missing tables."""
@@ -510,6 +537,29 @@ class StoreFile:
         """
         with self.reported(), _transaction(self._connection, "DEFERRED"):
             yield self._connection
+
+
+def _connected(uri: str) -> sqlite3.Connection:
+    """Open an SQLite file. The owner may use the connection in another thread, which SQLite allows."""
+    return sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+
+
+def _is_readable(connection: sqlite3.Connection) -> bool:
+    """Whether SQLite can open the file, and the files beside it."""
+    try:
+        connection.execute("SELECT * FROM sqlite_master LIMIT 1")
+    except sqlite3.OperationalError as error:
+        return error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
+    return True
+
+
+def _version(file: Path) -> tuple[int, int] | None:
+    """Return what changes with each change of a file; None for no file."""
+    try:
+        status = file.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_size, status.st_mtime_ns
 
 
 @contextmanager
