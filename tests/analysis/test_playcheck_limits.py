@@ -232,3 +232,12 @@ def test_play_stays_within_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
         tracemalloc.stop()
     assert (result.tally.num_matches, result.cut) == (600, "")
     assert most - before <= memory
+
+
+def test_questions_about_rules_that_the_game_does_not_need_have_limits(tmp_path: Path) -> None:
+    """No engine needs `base` here; its join would hold clingo for hours."""
+    base = EXPLOSIONS["clique"][0](7).replace("(next won) (true (step 0))", "(base won)")
+    checked = check_sheet(tmp_path, BEGIN + base, "sheet", Effort(1.0, 1), "native", Limits(seconds=1))
+    assert checked.report is not None
+    (remark,) = [remark for remark in checked.report.remarks if "not compared with base" in remark]
+    assert "expected an answer within" in remark

@@ -43,6 +43,8 @@ from ..gdl.limits import Limits, check, exceeds, resident_memory, within
 from ..gdl.lint import MEND_FIRST, MORE, MOST_FINDINGS, REFUSED, Finding, Moves, Severity, findings_of
 from ..gdl.syntax import Function, Location, Rule, Rulesheet, Term, Variable, parse, parse_term, variables_of
 from ..ground import clingo
+from ..ground.clingo import LongJoins
+from ..ground.domains import long_joins
 from .explore import Declared, Effort, Incident, Joints, Kind, Sample, Tryout, try_out
 
 NOT_PLAYED = REFUSED | {"syntax", "no-perfect-model"}  # kinds of errors after which a sheet is not played
@@ -251,7 +253,7 @@ def _declared(game: Game, remarks: _Remarks) -> Declared:
     heads = {rule.head.name for rule in game.rulesheet.rules}
     words = [word for word in ("base", "input") if word in heads]
     try:
-        sentences = clingo.state_sentences(game.rulesheet, words)
+        sentences = clingo.state_sentences(game.rulesheet, words, long_joins=long_joins(game.rulesheet))
     except (GroundingError, GDLSemanticError) as error:
         remarks.add(f"facts and moves were not compared with {' and '.join(words)}: {error}")
         return Declared()
@@ -463,10 +465,15 @@ class _Findings:
             self.remarks.add(f"{' and '.join(words)} could not be computed in some states within the limits")
             return None
         try:
-            return clingo.state_sentences(self.sheet, words, self.game.facts(sample.state))
+            facts = self.game.facts(sample.state)
+            return clingo.state_sentences(self.sheet, words, facts, long_joins=self._long_joins)
         except (GroundingError, GDLSemanticError) as error:
             self.remarks.add(f"{' and '.join(words)} could not be computed in a state: {error}")
             return None
+
+    @cached_property
+    def _long_joins(self) -> LongJoins:
+        return long_joins(self.sheet)
 
     def _rule(self, word: str, *arguments: str) -> Rule | None:
         """Return the rule that fits an atom best; None if no rule defines its relation.
