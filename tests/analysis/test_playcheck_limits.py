@@ -90,7 +90,7 @@ def test_goals_that_are_not_computed_are_not_called_no_goal(monkeypatch: pytest.
     several = roles(2, MOVES_AND_GOALS + "(goal r{0} 2)")
     assert codes(played(several).findings) == ["several-goals"] * 2
 
-    def refuse(*_: Any) -> Any:
+    def refuse(*_: Any, **__: Any) -> Any:
         raise GroundingError("too large")
 
     monkeypatch.setattr(clingo, "state_sentences", refuse)
@@ -105,9 +105,9 @@ def test_goals_that_are_not_computed_are_not_called_no_goal(monkeypatch: pytest.
 def test_goals_after_the_time_for_questions_are_not_called_no_goal(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, answered = clock_to_set(monkeypatch), clingo.state_sentences
 
-    def late(*arguments: Any) -> Any:
+    def late(*arguments: Any, **options: Any) -> Any:
         clock.now += playcheck.FOR_QUESTIONS - 2
-        return answered(*arguments)
+        return answered(*arguments, **options)
 
     monkeypatch.setattr(clingo, "state_sentences", late)
     report = played(roles(4, NO_GOALS))
@@ -118,7 +118,7 @@ def test_goals_after_the_time_for_questions_are_not_called_no_goal(monkeypatch: 
 def test_remarks_are_few_and_short(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
 
-    def refuse(*_: Any) -> Any:
+    def refuse(*_: Any, **__: Any) -> Any:
         asked.append(0)
         raise GroundingError(f"{len(asked)} {LONG}")
 
@@ -140,7 +140,7 @@ def test_a_goal_with_very_many_values_is_told_with_a_few() -> None:
 @pytest.mark.parametrize("rules", [NO_MOVES, NO_GOALS + "(<= (goal ?who 5) (true (step 2)) (lost ?who)) (lost nobody)"])
 def test_the_findings_take_time_in_proportion_to_the_rules(rules: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each role has a finding and a rule of its own."""
-    monkeypatch.setattr(clingo, "state_sentences", lambda *_: {"goal": [], "legal": []})
+    monkeypatch.setattr(clingo, "state_sentences", lambda *_, **__: {"goal": [], "legal": []})
 
     def findings_of(number: int) -> tuple[int, list[Finding]]:
         sheet = parse(roles(number, rules))
