@@ -122,12 +122,12 @@ def test_the_error_names_the_rule_that_costs_most() -> None:
 
 def test_a_long_join_in_clingo_is_stopped() -> None:
     """It has no ground rule, so only the conditions that clingo evaluates can stop it."""
-    with pytest.raises(GroundingError, match="the longest join is that of the rule at line 3, with"):
+    with pytest.raises(GroundingError, match="the longest join is that of the rule at line 3, which"):
         load(BEGIN + EXPLOSIONS["clique"][0](7), "native", Limits(seconds=1))
 
 
 def test_a_long_join_of_facts_in_clingo_is_stopped() -> None:
-    with pytest.raises(GroundingError, match="the longest join is that of the rule at line 3, with"):
+    with pytest.raises(GroundingError, match="the longest join is that of the rule at line 3, which"):
         load(explosion("clique in play"), "native", Limits(seconds=1))
 
 

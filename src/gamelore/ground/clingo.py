@@ -223,11 +223,10 @@ def terms_of(symbol: Any) -> tuple[GroundTerm, ...]:
 
 
 LongJoins: TypeAlias = Mapping[Rule, float]
-"""Rule -> number of rows of its join, for rules whose joins may hold clingo for long; see `domains`."""
+"""Rule -> seconds for which its join may hold clingo, an upper bound; see `domains`."""
 Part: TypeAlias = tuple[str, Sequence[Any]]
 """Part of a program that is to be ground: its name, and the values of its parameters, which are numbers of clingo."""
 BASE: tuple[Part, ...] = (("base", ()),)
-ROWS_IN_A_SECOND = 2e7  # of a join, in clingo
 REHEARSED = 0.5  # part of what is left of the limits for a rehearsal; the grounding after it takes as long
 
 
@@ -276,7 +275,7 @@ class Grounding:
         """
         left = self._budget.left()
         seconds = REHEARSED * left.seconds
-        if max(self.long_joins.values()) < ROWS_IN_A_SECOND * seconds:
+        if max(self.long_joins.values()) < seconds:
             return
         texts = [("base", (), self.text), *added]
         plain = [(name, [value.number for value in values]) for name, values in parts]
@@ -360,8 +359,8 @@ def too_large(grounding: Grounding, control: Any, translator: Translator) -> str
 def largest_part(grounding: Grounding, control: Any, translator: Translator) -> str:
     """Return a part of an error message: "; the largest relation is ..", or the same about the longest join."""
     if grounding.is_held:
-        rule, rows = max(grounding.long_joins.items(), key=itemgetter(1))
-        return f"; the longest join is that of the rule at line {rule.location.line}, with up to {rows:.0e} rows"
+        rule, seconds = max(grounding.long_joins.items(), key=itemgetter(1))
+        return f"; the longest join is that of the rule at line {rule.location.line}, which may take {seconds:.0e} s"
     atoms = control.symbolic_atoms
     sizes: Counter[str] = Counter()
     for name, arity, _ in atoms.signatures:

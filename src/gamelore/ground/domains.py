@@ -25,7 +25,9 @@ from .clingo import Grounding, LongJoins, Names, Translator, atoms_of, control, 
 ATTEMPTS = 3
 # Limits of one attempt. The limit of literals is reached first, so that every run has the same result.
 LIMITS = Limits(seconds=60, literals=300_000)
-LONG_JOIN = 1e6  # rows without a ground rule; whether they are too many depends on the limits
+# What clingo goes through in a second: rows of a part of a join, and rows of the whole, for which it looks up the head.
+PARTIAL_ROWS, WHOLE_ROWS = 2e7, 3e6
+LONG_JOIN = 0.05  # seconds without a ground rule; whether they are too many depends on the limits
 DOUBTFUL = 1e7  # rows of a join of all atoms of its relations
 DERIVED = 10_000  # presumed number of atoms of a static relation with rules, before it is derived
 GIVEN = frozenset({("true", 1), ("does", 2)})  # relations of a state and of moves
@@ -320,25 +322,25 @@ class Domains:
         facts: the relations whose atoms clingo derives as facts; by default the static ones.
         """
         facts = self.static if facts is None else facts
-        return {rule.rule: size for rule in rules if len(rule.positive) > 1 and (size := self._long_join(rule, facts))}
+        joins = ((rule, self._long_join(rule, facts)) for rule in rules if len(rule.positive) > 1)
+        return {rule.rule: seconds for rule, seconds in joins if seconds}
 
     def _long_join(self, clause: Clause, facts: Collection[Signature]) -> float:
-        """Return an upper bound of the rows of a clause's join that clingo does not tell; 0 if the join is not long.
+        """Return an upper bound of the seconds for which clingo joins without a new ground rule; 0 if they are few.
 
         clingo tells each new ground rule, and can be stopped there. But a long join may give no new rule: if its parts
-        have many rows, and the whole has none, or if some variables occur in nothing but facts, which clingo leaves out
-        of ground rules.
+        have many rows, and the whole has none, or if many rows of the whole give the same rule. They do so if some
+        variables occur in nothing but facts, which clingo leaves out of ground rules.
         """
         estimate = Estimate(self, clause.positive)
         joined = variables(clause.positive)
-        if estimate.variables is None or estimate.combinations(joined) < LONG_JOIN:
+        if estimate.variables is None or estimate.combinations(joined) < LONG_JOIN * WHOLE_ROWS:
             return 0.0
         *before, whole = estimate.rows(clause.positive)
         told = [clause.head, *(atom for atom in all_atoms(clause.body) if signature(atom) not in facts)]
-        if len(clause.positive) == len(clause.body):  # no other condition rejects rows
-            whole = min(whole, estimate.combinations(joined.keys() - variables(told).keys()))
-        untold = max(whole, *before)
-        return untold if untold >= LONG_JOIN else 0.0
+        is_told = joined.keys() <= variables(told).keys() and len(clause.positive) == len(clause.body)
+        seconds = max(before) / PARTIAL_ROWS + (0.0 if is_told else whole / WHOLE_ROWS)
+        return seconds if seconds >= LONG_JOIN else 0.0
 
     def largest_group(self, name: Signature, places: tuple[int, ...]) -> float:
         """Return the largest number of atoms of a relation that are equal at some places; an upper bound."""
