@@ -116,6 +116,9 @@ def check(
     matches that need not end. Each finding names the moves that lead to the state. The report also names the engine
     that plays the game, and the reason for this engine.
 
+    At most 50 findings of a kind are shown, and long rules are shortened. If the rules exceed a limit, the findings
+    until then are kept, and the finding 'too-large' tells which limit.
+
     The output of --json is a list of findings. With --play it is an object: 'findings' is this list, and 'played' is a
     report of play.
 

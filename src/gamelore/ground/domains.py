@@ -29,7 +29,6 @@ LIMITS = Limits(seconds=60, literals=300_000)
 PARTIAL_ROWS, WHOLE_ROWS = 2e7, 3e6
 LONG_JOIN = 0.05  # seconds without a ground rule; whether they are too many depends on the limits
 DOUBTFUL = 1e7  # rows of a join of all atoms of its relations
-DERIVED = 10_000  # presumed number of atoms of a static relation with rules, before it is derived
 GIVEN = frozenset({("true", 1), ("does", 2)})  # relations of a state and of moves
 MAX_KNOWN = 2_000  # the rows of a relation are stored if it has at most this number of atoms
 
@@ -86,12 +85,12 @@ def _derived(rules: Iterable[Clause], relations: Collection[Signature]) -> tuple
 
 def _long_static_joins(rules: Sequence[Clause]) -> LongJoins:
     """Return the long joins of static rules. Look at the domains only if the numbers of facts leave a doubt."""
-    number_of_facts = Counter(signature(rule.head) for rule in rules if not rule.body)
-    derived = {signature(rule.head) for rule in rules if rule.body}
+    facts = Counter(signature(rule.head) for rule in rules if not rule.body)
+    derived = {signature(rule.head): LIMITS.literals for rule in rules if rule.body}
+    most = {**facts, **derived}
     for rule in rules:
-        names = map(signature, rule.positive)
-        if prod(float(max(1, number_of_facts[name], DERIVED * (name in derived))) for name in names) >= DOUBTFUL:
-            return Domains(rules, _given(rules)).long_joins(rules, derived | number_of_facts.keys())
+        if prod(float(most.get(signature(atom), 1)) for atom in rule.positive) >= DOUBTFUL:
+            return Domains(rules, _given(rules)).long_joins(rules, most.keys())
     return {}
 
 
