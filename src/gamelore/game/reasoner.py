@@ -46,6 +46,7 @@ AT_ONCE = 256  # maximum number of states in one call of clingo
 # that what is loaded can answer in play: a sheet that needs more is refused at loading, with the reason. Play does not
 # get the whole, because loading has to answer two questions, and to start clingo before each of them.
 IN_PLAY = 0.5
+TOGETHER = 0.15  # the same for several states at once
 BATCH = 0.1  # part of the time of a call that its states are expected to take; the first call has one state
 STATE_KEYWORDS = {("true", 1), ("does", 2), ("legal", 2), ("goal", 2), ("terminal", 0), ("next", 1)}
 
@@ -173,14 +174,18 @@ class _Questions:
             if self.lost >= self.start_seconds:
                 self._begin()
             try:
-                with within(self.limits.share(IN_PLAY).times(len(batch)), "the reasoner to answer"):
+                with within(self._limits_of(batch), "the reasoner to answer"):
                     answers = self._batch(batch)
             except GroundingError:
                 if len(batch) == 1:
                     raise
-                self.at_once, given = 1, chain(batch, given)  # loading has tried only single states
+                self.at_once, given = 1, chain(batch, given)
                 continue
             yield from answers
+
+    def _limits_of(self, batch: Sequence[str]) -> Limits:
+        """Return the limits of one call. Loading has tried single states; several that need more are asked alone."""
+        return self.limits.share(IN_PLAY if len(batch) == 1 else TOGETHER).times(len(batch))
 
     def _batch(self, batch: Sequence[str]) -> list[list[tuple[str, list[GroundTerm]]]]:
         """Return the shown atoms for each text of a batch."""
@@ -213,7 +218,7 @@ class _Questions:
         """Return the shown atoms of all states since the start. The states of this batch have the highest numbers."""
         start, lost = time.thread_time(), self.lost
         self.lost = math.inf  # after an error the next call starts clingo again
-        self.grounding.renew(self.limits.share(IN_PLAY).times(len(given)))
+        self.grounding.renew(self._limits_of(given))
         added: list[Text] = []
         parts: list[Part] = []
         for number, facts in enumerate(given, start=self.num_asked):
@@ -225,7 +230,7 @@ class _Questions:
         seconds = (time.thread_time() - start) / len(given)
         self.least_seconds = min(seconds, self.least_seconds)
         self.lost = lost + (seconds - self.least_seconds) * len(given)
-        most = BATCH * IN_PLAY * self.limits.seconds / max(seconds, 1e-6)
+        most = BATCH * TOGETHER * self.limits.seconds / max(seconds, 1e-6)
         self.at_once = max(1, int(min(AT_ONCE, self.at_once * (1 + (len(given) == self.at_once)), most)))
         return model
 
