@@ -139,6 +139,40 @@ def _many(size: int, random: Random) -> str:
     return " ".join(kind.format(i, random.randrange(size), random.randrange(size)) for i in range(size))
 
 
+def _late(size: int, random: Random) -> str:
+    """Return a join without a result that begins only after many ground rules."""
+    pads = _facts("pad", size)
+    begin = "(<= (init (pad ?a ?b)) (pad ?a) (pad ?b)) (<= (next (pad 0 ?a)) (true (pad 0 ?a)) (true (pad ?a 0)))"
+    needed = f"(true (step 0)) (true (pad 0 {random.randrange(size)}))"
+    return f"{pads} {begin} {EXPLOSIONS['clique'][0](7).replace('(true (step 0))', needed)}"
+
+
+def _rejected(size: int, random: Random) -> str:
+    """Return joins of derived relations that another condition rejects at the end, as many as wanted."""
+    first, second = random.choice(((1000, 100), (300, 300), (50, 50)))
+    last = random.choice((30, 300))
+    rule = "(<= (w{0}) (big ?a ?b) (c ?c) (not (bc ?b ?c))) (<= (legal x k) (w{0}))"
+    return f"""{_facts("a", first)} {_facts("b", second)} {_facts("c", last)}
+        (<= (big ?a ?b) (a ?a) (b ?b)) (<= (bc ?b ?c) (b ?b) (c ?c)) {" ".join(rule.format(i) for i in range(size))}"""
+
+
+def _equal(size: int, random: Random) -> str:
+    """Return many joins of medium length, none of which has a result."""
+    nodes = random.randint(2, 25)
+    pairs = [(i, j) for i in range(nodes) for j in range(nodes)]
+    facts = " ".join(f"(z {i} {j}) (h {i} {j})" for i, j in pairs) + " ".join(
+        f"(e {i} {j})" for i, j in pairs if i != j
+    )
+    join = " ".join(
+        [*(f"(e ?v{i} ?v{i + 1})" for i in range(4)), "(z ?v0 ?v2) (z ?v1 ?v3) (z ?v2 ?v4) (not (h ?v0 ?v4))"]
+    )
+    return f"{facts} {' '.join(f'(<= (next (won {i})) (true (step 0)) {join})' for i in range(size))}"
+
+
+def _facts(name: str, size: int) -> str:
+    return " ".join(f"({name} {i})" for i in range(size))
+
+
 KINDS: dict[str, tuple[Callable[[int, Random], str], int]] = {
     "random join": (_join, 40),
     "random growth": (_growth, 100),
@@ -146,6 +180,9 @@ KINDS: dict[str, tuple[Callable[[int, Random], str], int]] = {
     "random board": (_board, 200),
     "deep": (_deep, 20_000),
     "many": (_many, 30_000),
+    "late join": (_late, 600),
+    "rejected joins": (_rejected, 100),
+    "equal joins": (_equal, 400),
     **{name: (lambda size, _, make=make: make(size), most) for name, (make, most) in EXPLOSIONS.items()},
 }
 """Name -> function that makes the rules, and the size at which they explode."""

@@ -444,6 +444,17 @@ def test_a_read_only_store_of_a_killed_process_is_read(path: Path, tmp_path: Pat
         assert content(knowledge) == before
 
 
+def test_a_read_only_store_needs_a_temporary_folder(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
+        raise FileNotFoundError("No usable temporary directory")
+
+    with Knowledge(path) as knowledge:
+        fill(knowledge, num_matches=3)
+    monkeypatch.setattr(schema, "TemporaryDirectory", refuse)
+    with read_only(path), pytest.raises(KnowledgeError, match=f"{path}: expected a temporary folder .* set TMPDIR"):
+        Knowledge(path, create=False, writable=False)
+
+
 def test_a_read_only_store_is_copied_again_if_it_changes_meanwhile(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Knowledge(path) as knowledge:
         fill(knowledge, num_matches=3)

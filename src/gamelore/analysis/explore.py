@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from ..errors import GameloreError, GDLSemanticError, GroundingError
 from ..game.engines import Legal, States
 from ..game.game import Game
-from ..gdl.limits import GIB, Limits, check, exceeds, within
+from ..gdl.limits import GIB, Limits, check, exceeds, processor_time, within
 
 MOST_JOINT_BYTES = 4 << 30  # maximum size of the joint moves that are listed at once
 BATCH = 1 << 16  # largest number of successors that are computed in one call
@@ -275,7 +275,7 @@ class Watch:
         If a state has no answer, record the first such state and raise UnplayableError. Record slow answers, too: the
         native engine does not look at the budget.
         """
-        start = time.thread_time()
+        start = processor_time()
         try:
             answer = question(*rows)
         except (GDLSemanticError, GroundingError) as error:
@@ -283,7 +283,7 @@ class Watch:
                 if what == "memory" or self.effort.seconds is None:
                     self._note_lane(Key("too-large", what=str(error)), 0, rows[0], path)
                 else:
-                    self._note_if_slow(time.thread_time() - start, rows[0], path)
+                    self._note_if_slow(processor_time() - start, rows[0], path)
                 raise UnplayableError(str(error)) from error
             lane = next((lane for lane in range(len(rows[0])) if not _answers(question, rows, lane)), 0)
             kind: Kind = "too-large" if isinstance(error, GroundingError) else "no-perfect-model"
@@ -291,7 +291,7 @@ class Watch:
             self._note_lane(Key(kind, what=message), lane, rows[0], path)
             raise UnplayableError(message) from error
         num_steps = max(1, -(-len(rows[0]) // LANES[self.game.engine]))
-        self._note_if_slow((time.thread_time() - start) / num_steps, rows[0], path)
+        self._note_if_slow((processor_time() - start) / num_steps, rows[0], path)
         return answer
 
     def _note_if_slow(self, seconds: float, states: States, path: Path) -> None:

@@ -10,16 +10,15 @@ program gives the answers for many states.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
 from ..errors import GroundingError
 from ..gdl import syntax
 from ..gdl.clauses import Literal, Signature, reachable, signature
-from ..gdl.limits import Limits, check, within, working_on
+from ..gdl.limits import Limits, check, processor_time, within, working_on
 from ..gdl.syntax import KEYWORD_ARITY, Atom, Rule, Rulesheet
 from ..ground.clingo import (
     BASE,
@@ -45,8 +44,8 @@ AT_ONCE = 256  # maximum number of states in one call of clingo
 # Part of the limits of loading for one call of clingo. The first ply, which loading tries, and play get the same, so
 # that what is loaded can answer in play: a sheet that needs more is refused at loading, with the reason. Play does not
 # get the whole, because loading has to answer two questions, and to start clingo before each of them.
-IN_PLAY = 0.5
-TOGETHER = 0.15  # the same for several states at once
+IN_PLAY = 0.4
+TOGETHER = 0.1  # the same for several states at once
 BATCH = 0.1  # part of the time of a call that its states are expected to take; the first call has one state
 STATE_KEYWORDS = {("true", 1), ("does", 2), ("legal", 2), ("goal", 2), ("terminal", 0), ("next", 1)}
 
@@ -179,9 +178,11 @@ class _Questions:
             except GroundingError:
                 if len(batch) == 1:
                     raise
-                self.at_once, given = 1, chain(batch, given)
-                continue
-            yield from answers
+                self.at_once = 1
+                for text in batch:
+                    yield from self.answers([text])
+            else:
+                yield from answers
 
     def _limits_of(self, batch: Sequence[str]) -> Limits:
         """Return the limits of one call. Loading has tried single states; several that need more are asked alone."""
@@ -206,17 +207,17 @@ class _Questions:
     def _begin(self) -> None:
         import clingo
 
-        start = time.thread_time()
+        start = processor_time()
         self.grounding = Grounding(self.limits, self.long_joins)
         self.control = control(self.program, self.grounding, "--models=2", solves=True)
         self._number = clingo.Number
         self._ground(BASE)
-        self.start_seconds, self.least_seconds = time.thread_time() - start, math.inf
+        self.start_seconds, self.least_seconds = processor_time() - start, math.inf
         self.lost, self.num_asked = 0.0, 0
 
     def _answer(self, given: Sequence[str]) -> list[Any]:
         """Return the shown atoms of all states since the start. The states of this batch have the highest numbers."""
-        start, lost = time.thread_time(), self.lost
+        start, lost = processor_time(), self.lost
         self.lost = math.inf  # after an error the next call starts clingo again
         self.grounding.renew(self._limits_of(given))
         added: list[Text] = []
@@ -227,7 +228,7 @@ class _Questions:
         self._ground([*parts, ("rules", (self._number(self.num_asked),))], added)
         self.num_asked += len(given)
         model = only_model(self.control)
-        seconds = (time.thread_time() - start) / len(given)
+        seconds = (processor_time() - start) / len(given)
         self.least_seconds = min(seconds, self.least_seconds)
         self.lost = lost + (seconds - self.least_seconds) * len(given)
         most = BATCH * TOGETHER * self.limits.seconds / max(seconds, 1e-6)

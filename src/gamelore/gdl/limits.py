@@ -61,7 +61,8 @@ class _Elsewhere(threading.local):
 _elsewhere = _Elsewhere()
 
 
-def _processor_time() -> float:
+def processor_time() -> float:
+    """Return the processor time of this thread and of the processes for which it waited, in seconds."""
     return time.thread_time() + _elsewhere.seconds
 
 
@@ -75,11 +76,11 @@ class _Steps:
 
     def __init__(self, first: str) -> None:
         self.are_out_of_memory = False
-        self._step, self._since = first, _processor_time()
+        self._step, self._since = first, processor_time()
         self._spent: defaultdict[str, float] = defaultdict(float)
 
     def begin(self, step: str) -> None:
-        now = _processor_time()
+        now = processor_time()
         self._spent[self._step] += now - self._since
         self._step, self._since = step, now
 
@@ -115,7 +116,7 @@ class Budget:
 
     def __init__(self, limits: Limits, task: str = "") -> None:
         outer, name = _budget.get(), task or LOADING
-        self._time = _End(_processor_time() + limits.seconds, f"{limits.seconds:g} s", name)
+        self._time = _End(processor_time() + limits.seconds, f"{limits.seconds:g} s", name)
         self._memory = _End(resident_memory() + limits.memory, f"{limits.memory / GIB:.2g} GiB of memory", name)
         is_part = outer is not None and not task
         self.steps: _Steps = (
@@ -134,7 +135,7 @@ class Budget:
         if now < self._next_look:
             return
         self._next_look = now + BETWEEN_LOOKS
-        if _processor_time() > self._time.at:
+        if processor_time() > self._time.at:
             self.fail("time")
         if now < self._next_look_at_memory:
             return
@@ -144,13 +145,13 @@ class Budget:
 
     def exceeds(self) -> Literal["", "time", "memory"]:
         """Return what is used up now."""
-        if _processor_time() > self._time.at:
+        if processor_time() > self._time.at:
             return "time"
         return "memory" if resident_memory() > self._memory.at else ""
 
     def left(self) -> Limits:
         """Return what is left of the time and of the memory."""
-        seconds, memory = self._time.at - _processor_time(), self._memory.at - resident_memory()
+        seconds, memory = self._time.at - processor_time(), self._memory.at - resident_memory()
         return Limits(max(0.0, seconds), memory=max(0, int(memory)))
 
     def fail(self, what: Literal["time", "memory"]) -> NoReturn:
@@ -206,14 +207,17 @@ def _page() -> int:
 
 
 def resident_memory() -> int:
-    """Return the memory of this process in bytes; where the system does not tell, its largest memory so far."""
+    """Return the memory of this process in bytes; its largest memory so far on macOS, and 0 on Windows."""
     try:
         with open("/proc/self/statm", "rb") as file:
             return int(file.read().split()[1]) * _page()
     except OSError:
-        import resource
         import sys
 
+        try:
+            import resource
+        except ImportError:
+            return 0
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 

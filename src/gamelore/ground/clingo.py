@@ -25,7 +25,7 @@ from ..gdl import syntax
 from ..gdl.clauses import Literal, conjunctions
 from ..gdl.limits import Budget, Limits, check, spend
 from ..gdl.syntax import KEYWORD_ARITY, Atom, Distinct, Function, Rule, Rulesheet, Term, Variable
-from .rehearsal import Text, rehearse
+from .rehearsal import RULES_BETWEEN_LOOKS, Rehearsed, Text, rehearse
 
 MAX_GOAL = 32767  # goals are stored in 16 bits; lint reports goals above 100, but such games can be played
 
@@ -117,7 +117,7 @@ def goal_value(text: str) -> int | None:
 
 TOKEN = re.compile(r"\d+|[()]")
 RELATION = re.compile(r"(?:state_)?r(\d+)")
-RULES_BETWEEN_CHECKS = 64
+HOUR = 3600
 COUNTED = 20_000  # an error message counts the atoms of a relation only up to this number
 
 
@@ -237,6 +237,7 @@ class Grounding:
     rule. Therefore a program with joins that may be long is ground twice, first in a process that can be ended.
 
     text: the program with long joins; "" for other programs.
+    is_held: whether a rehearsal did not come to an end.
     """
 
     def __init__(self, limits: Limits, long_joins: LongJoins = MappingProxyType({})) -> None:
@@ -247,40 +248,51 @@ class Grounding:
         """Restart counting, with new limits."""
         self.limits, self._num_rules, self.num_literals = limits, 0, 0
         self.exceeded, self.is_held = "", False
+        self._last = Rehearsed("ended", 0, 0.0)
         self._budget = Budget(limits)
 
     def rule(self, choice: bool, head: list[int], body: list[int]) -> None:
         """Count a ground rule. clingo calls this method for every ground rule."""
-        self.num_literals += len(body) + 1
+        if not choice:
+            self.num_literals += len(body) + 1
         self._num_rules += 1
-        if not self._num_rules % RULES_BETWEEN_CHECKS:
-            self.check(self.num_literals)
+        if not self._num_rules % RULES_BETWEEN_LOOKS or self._num_rules == self._last.num_rules:
+            self.check()
 
     @property
     def is_out_of_budget(self) -> bool:
         """Whether the time or the memory is used up."""
         return bool(self._budget.exceeded)
 
-    def check(self, num_literals: int) -> None:
-        """Raise GroundingError if there are too many literals, or if the time or the memory is used up."""
-        if num_literals > self.limits.literals:
+    def check(self) -> None:
+        """Raise GroundingError if there are too many literals, or if the time or the memory is used up.
+
+        The grounding stops where a rehearsal that did not end had its last ground rule: what follows may take for ever.
+        """
+        end = self._last.end if self._num_rules >= self._last.num_rules else "ended"
+        if self.num_literals > self.limits.literals or end == "literals":
             self.exceeded = f"{self.limits.literals} literals"
             raise GroundingError(self.exceeded)
+        if end == "time" or end == "memory":
+            self._within(partial(self._budget.fail, end))
         self._within(self._budget.check)
 
     def rehearse(self, added: Sequence[Text], parts: Sequence[Part]) -> None:
-        """If a join may take too long, ground the program with more texts in a process of its own.
+        """If joins may take too long, ground the program with more texts in a process of its own.
 
         Raises GroundingError if a join holds it for half of the time that is left.
         """
         left = self._budget.left()
         seconds = REHEARSED * left.seconds
-        if max(self.long_joins.values()) < seconds:
+        if sum(self.long_joins.values()) < seconds:
             return
-        texts = [("base", (), self.text), *added]
+        if not seconds:
+            self._within(partial(self._budget.fail, "time"))
         plain = [(name, [value.number for value in values]) for name, values in parts]
-        self.is_held, spent = rehearse(texts, plain, seconds, left.memory, self.limits.literals)
-        spend(spent)
+        texts = [("base", (), self.text), *added]
+        self._last = rehearse(texts, plain, seconds, left.memory, self.limits.literals)
+        spend(self._last.seconds)
+        self.is_held = self._last.end == "held"
         if self.is_held:
             self._within(partial(self._budget.fail, "time"))
 
@@ -337,7 +349,7 @@ def ground_within(
     """
     try:
         if grounding.text:
-            grounding.rehearse(added, parts if parts is BASE else [*BASE, *parts])
+            grounding.rehearse(added, parts)
         for part in added:
             control.add(*part)
         control.ground(parts)
@@ -360,7 +372,8 @@ def largest_part(grounding: Grounding, control: Any, translator: Translator) -> 
     """Return a part of an error message: "; the largest relation is ..", or the same about the longest join."""
     if grounding.is_held:
         rule, seconds = max(grounding.long_joins.items(), key=itemgetter(1))
-        return f"; the longest join is that of the rule at line {rule.location.line}, which may take {seconds:.0e} s"
+        duration = f"{seconds:.0f} s" if seconds < HOUR else "more than an hour"
+        return f"; the longest join is that of the rule at line {rule.location.line}, which may take {duration}"
     atoms = control.symbolic_atoms
     sizes: Counter[str] = Counter()
     for name, arity, _ in atoms.signatures:

@@ -17,7 +17,7 @@ from math import inf, prod
 from typing import Any, TypeAlias
 
 from ..errors import GroundingError
-from ..gdl.clauses import Clause, Dependencies, Signature, all_atoms, clauses, signature, variables
+from ..gdl.clauses import Clause, Dependencies, Signature, clauses, signature, variables
 from ..gdl.limits import Limits, check, working_on
 from ..gdl.syntax import KEYWORD_ARITY, Atom, Constant, Function, Rulesheet, Term, Variable, variables_of
 from .clingo import Grounding, LongJoins, Names, Translator, atoms_of, control, ground_within, too_large
@@ -27,8 +27,8 @@ ATTEMPTS = 3
 LIMITS = Limits(seconds=60, literals=300_000)
 # What clingo goes through in a second: rows of a part of a join, and rows of the whole, for which it looks up the head.
 PARTIAL_ROWS, WHOLE_ROWS = 2e7, 3e6
-LONG_JOIN = 0.05  # seconds without a ground rule; whether they are too many depends on the limits
-DOUBTFUL = 1e7  # rows of a join of all atoms of its relations
+LONG_JOIN = 1e4  # combinations of values; how many seconds are too many depends on the limits
+DOUBTFUL = 1e7  # rows of joins of all atoms of their relations
 GIVEN = frozenset({("true", 1), ("does", 2)})  # relations of a state and of moves
 MAX_KNOWN = 2_000  # the rows of a relation are stored if it has at most this number of atoms
 
@@ -88,10 +88,8 @@ def _long_static_joins(rules: Sequence[Clause]) -> LongJoins:
     facts = Counter(signature(rule.head) for rule in rules if not rule.body)
     derived = {signature(rule.head): LIMITS.literals for rule in rules if rule.body}
     most = {**facts, **derived}
-    for rule in rules:
-        if prod(float(most.get(signature(atom), 1)) for atom in rule.positive) >= DOUBTFUL:
-            return Domains(rules, _given(rules)).long_joins(rules, most.keys())
-    return {}
+    rows = (prod(float(most.get(signature(atom), 1)) for atom in rule.positive) for rule in rules)
+    return Domains(rules, _given(rules)).long_joins(rules, ()) if sum(rows) >= DOUBTFUL else {}
 
 
 def _given(rules: Iterable[Clause]) -> Statics:
@@ -111,10 +109,24 @@ def _name(term: Term) -> str | None:
     return term.name if isinstance(term, Constant) else None
 
 
-def long_joins(sheet: Rulesheet) -> LongJoins:
-    """Return the rules whose joins may be long if clingo gets the sheet as it is written."""
+def long_joins(sheet: Rulesheet, chosen: Collection[Signature] = ()) -> LongJoins:
+    """Return the long joins if clingo gets the sheet as it is written; see `Domains.long_joins`."""
     rules = clauses(sheet)
-    return Domains(rules, _given(rules)).long_joins(rules, _static(rules, ()))
+    return Domains(rules, _given(rules)).long_joins(rules, chosen)
+
+
+def _uncertain(rules: Iterable[Clause], chosen: Collection[Signature]) -> set[Signature]:
+    """Return the relations of whose atoms clingo knows none to hold: chosen ones, and those that always need these."""
+    bodies: dict[Signature, list[set[Signature]]] = {}
+    for rule in rules:
+        bodies.setdefault(signature(rule.head), []).append(set(map(signature, rule.positive)))
+    uncertain = set(chosen) | bodies.keys() if chosen else set()
+    while certain := {
+        name for name in uncertain - set(chosen) if any(uncertain.isdisjoint(body) for body in bodies[name])
+    }:
+        check()
+        uncertain -= certain
+    return uncertain
 
 
 def _constant(symbol: Any, spelled: Sequence[str]) -> str | None:
@@ -315,31 +327,31 @@ class Domains:
             self._sizes[name] = min(self._sizes[name], sum(estimates) if clauses else inf)
         return self._sizes[name]
 
-    def long_joins(self, rules: Iterable[Clause], facts: Collection[Signature] | None = None) -> LongJoins:
-        """Return the rules whose joins may hold clingo for long without a new ground rule.
+    def long_joins(self, rules: Sequence[Clause], chosen: Collection[Signature]) -> LongJoins:
+        """Return the rules whose joins may hold clingo without a new ground rule, and for how many seconds.
 
-        facts: the relations whose atoms clingo derives as facts; by default the static ones.
+        clingo reports each new ground rule, and can be stopped there. But a long join may give no new rule: if its
+        parts have many rows, and the whole has none, or if many rows of the whole give the same rule. They do so if
+        variables occur in no atom of the ground rule; it has no atoms that are known to hold.
+
+        chosen: the relations whose atoms may or may not hold when the rules are ground.
         """
-        facts = self.static if facts is None else facts
-        joins = ((rule, self._long_join(rule, facts)) for rule in rules if len(rule.positive) > 1)
-        return {rule.rule: seconds for rule, seconds in joins if seconds}
+        uncertain = _uncertain(rules, chosen)
+        joins = ((rule.rule, self._seconds(rule, uncertain)) for rule in rules if len(rule.positive) > 1)
+        return {rule: seconds for rule, seconds in joins if seconds}
 
-    def _long_join(self, clause: Clause, facts: Collection[Signature]) -> float:
-        """Return an upper bound of the seconds for which clingo joins without a new ground rule; 0 if they are few.
-
-        clingo tells each new ground rule, and can be stopped there. But a long join may give no new rule: if its parts
-        have many rows, and the whole has none, or if many rows of the whole give the same rule. They do so if some
-        variables occur in nothing but facts, which clingo leaves out of ground rules.
-        """
+    def _seconds(self, clause: Clause, uncertain: Collection[Signature]) -> float:
+        """Return an upper bound of the seconds for which a clause's join gives no ground rule; 0 if they are few."""
         estimate = Estimate(self, clause.positive)
         joined = variables(clause.positive)
-        if estimate.variables is None or estimate.combinations(joined) < LONG_JOIN * WHOLE_ROWS:
+        if estimate.variables is None or estimate.combinations(joined) < LONG_JOIN:
             return 0.0
         *before, whole = estimate.rows(clause.positive)
-        told = [clause.head, *(atom for atom in all_atoms(clause.body) if signature(atom) not in facts)]
-        is_told = joined.keys() <= variables(told).keys() and len(clause.positive) == len(clause.body)
-        seconds = max(before) / PARTIAL_ROWS + (0.0 if is_told else whole / WHOLE_ROWS)
-        return seconds if seconds >= LONG_JOIN else 0.0
+        reported = [atom for atom in clause.positive if signature(atom) in uncertain]
+        in_ground_rule = variables([clause.head, *reported]).keys() if reported else set[str]()
+        no_other_condition = len(clause.positive) == len(clause.body)
+        is_reported = no_other_condition and joined.keys() <= in_ground_rule
+        return max(before) / PARTIAL_ROWS + (0.0 if is_reported else whole / WHOLE_ROWS)
 
     def largest_group(self, name: Signature, places: tuple[int, ...]) -> float:
         """Return the largest number of atoms of a relation that are equal at some places; an upper bound."""

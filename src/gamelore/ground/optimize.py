@@ -80,7 +80,7 @@ from ..gdl.syntax import (
     Variable,
 )
 from .clingo import MAX_GOAL, LongJoins, goal_value
-from .domains import Domains, Estimate, statics
+from .domains import GIVEN, Domains, Estimate, statics
 from .invariants import Group, Unique, without_persistent_facts
 
 SMALL = 2_000  # a clause with fewer instances is not cut
@@ -502,7 +502,9 @@ def _rewritten(sheet: Rulesheet, rules: list[Clause], domains: Domains, large: f
     rules = [*demand.guarded(), *(part for guard in guards for part in parts.of(guard, depth=0))]
     names = frozenset(guard.head.name for guard in guards)
     final = tuple(rule.rule for rule in rules)
-    return Rewritten(final, sheet.text, sheet.path, names, long_joins=domains.long_joins(rules))
+    return Rewritten(
+        final, sheet.text, sheet.path, names, long_joins=domains.long_joins(rules, GIVEN if must_pay else ())
+    )
 
 
 def _needed_rules(rules: list[Clause]) -> list[Clause]:

@@ -35,7 +35,6 @@ from ..errors import GroundingError
 from ..gdl.limits import Limits, check, working_on
 from ..gdl.syntax import Rulesheet
 from .clingo import (
-    RULES_BETWEEN_CHECKS,
     Grounding,
     GroundTerm,
     LongJoins,
@@ -47,7 +46,7 @@ from .clingo import (
     terms_of,
     too_large,
 )
-from .domains import long_joins
+from .domains import GIVEN, long_joins
 from .invariants import Group
 from .optimize import Rewritten
 
@@ -100,12 +99,11 @@ class _Recorder(Grounding):
     def rule(self, choice: bool, head: list[int], body: list[int]) -> None:
         if choice:
             self.given.update(head)
-            return
-        self.heads.append(head[0])
-        self.lengths.append(len(body))
-        self.literals.fromlist(body)
-        if not len(self.heads) % RULES_BETWEEN_CHECKS:
-            self.check(len(self.heads) + len(self.literals))
+        else:
+            self.heads.append(head[0])
+            self.lengths.append(len(body))
+            self.literals.fromlist(body)
+        super().rule(choice, head, body)
 
     def program(self, names: Names, guards: NDArray[np.int32]) -> GroundProgram:
         """Return the ground program. Guards count as true: their only purpose is to limit the grounding."""
@@ -131,7 +129,7 @@ def ground(sheet: Rulesheet, limits: Limits | None = None, names: Names | None =
     if isinstance(sheet, Rewritten):
         rewritten = sheet
     else:
-        rewritten = Rewritten(sheet.rules, sheet.text, long_joins=long_joins(sheet))
+        rewritten = Rewritten(sheet.rules, sheet.text, long_joins=long_joins(sheet, GIVEN))
     translator = Translator(names)
     working_on("grounding")
     recorder = _Recorder(limits or Limits(), rewritten.long_joins)

@@ -1,16 +1,15 @@
-"""Rehearsal: grounding in a process of its own, only to find out whether clingo can be stopped within the limits.
+"""Rehearsal: grounding in a process of its own, to find out how far clingo comes within the limits.
 
 Nothing stops clingo while it joins conditions without a new ground rule. But a process can be ended. `rehearse` runs
 this file as a program, `python -P rehearsal.py`, which reads one JSON object from standard input:
 
     texts     the parts of a clingo program: names, parameters and rules
-    parts     the parts to ground, in this order, with the values of their parameters
+    parts     the parts to ground after the part `base`, with the values of their parameters
     seconds   processor time; the system ends the process after it
     memory    bytes by which the process may grow, where the system can limit it
     literals  number of literals in ground rules
 
-It writes its seconds of processor time if clingo ends, or if it gives ground rules, at which it can be stopped, when
-the literals, the memory or nearly all of the time is used up.
+It writes how it ended, its number of ground rules, and its seconds of processor time, see `Rehearsed`.
 
 This module imports nothing of gamelore, so that the process starts in some hundredths of a second.
 """
@@ -25,20 +24,38 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
 Text: TypeAlias = tuple[str, Sequence[str], str]
 """Part of a clingo program: its name, the names of its parameters, and its rules."""
+End: TypeAlias = Literal["ended", "time", "memory", "literals", "held"]
 NEARLY = 0.9  # part of the time after which the next ground rule ends the process
-BETWEEN_LOOKS = 64  # ground rules
-MOST_SECONDS = 1e6  # what a timer of the system takes
+RULES_BETWEEN_LOOKS = 64
+LEAST_SECONDS, MOST_SECONDS = 0.01, 1e6  # what a timer of the system takes
 HAS_TIMER = hasattr(signal, "setitimer")  # not on Windows, where wall-clock time counts instead
+
+
+class Rehearsed(NamedTuple):
+    """Outcome of a rehearsal.
+
+    end: "ended" if clingo came to an end; "held" if it joined without a new ground rule when the time was over; else
+        the limit that was used up when it reported a ground rule.
+    num_rules: number of ground rules until then, without those of the part `base` if other parts were ground.
+    seconds: processor time.
+    """
+
+    end: End
+    num_rules: int
+    seconds: float
 
 
 def rehearse(
     texts: Sequence[Text], parts: Sequence[tuple[str, Sequence[int]]], seconds: float, memory: int, literals: int
-) -> tuple[bool, float]:
+) -> Rehearsed:
     """Ground parts of a program in another process.
+
+    A process that cannot be started, or that meets a mistake in the program, counts as ended: the grounding itself
+    tells what is wrong.
 
     Args:
         texts: the program.
@@ -48,11 +65,12 @@ def rehearse(
         literals: limit of literals in ground rules.
 
     Returns:
-        Whether a join without a ground rule used up the time, and the seconds of processor time. A process that could
-        not do its work does not count: then the grounding itself tells why.
+        How clingo ended, and when.
     """
-    seconds = min(seconds, MOST_SECONDS)
+    seconds = min(max(seconds, LEAST_SECONDS), MOST_SECONDS)
     asked = {"texts": texts, "parts": parts, "seconds": seconds, "memory": memory, "literals": literals}
+    if not sys.executable:  # Python is a part of another program
+        return Rehearsed("ended", 0, 0.0)
     try:
         done = subprocess.run(
             [sys.executable, "-P", __file__],
@@ -64,12 +82,14 @@ def rehearse(
             timeout=None if HAS_TIMER else seconds,
         )
     except subprocess.TimeoutExpired:
-        return True, seconds
+        return Rehearsed("held", 0, seconds)
     except OSError:
-        return False, 0.0
-    if HAS_TIMER and done.returncode == -signal.SIGPROF:
-        return True, seconds
-    return False, float(done.stdout or 0)
+        return Rehearsed("ended", 0, 0.0)
+    *_, last = "", *done.stdout.splitlines()
+    end, *numbers = last.split() or [""]
+    if end in get_args(End):
+        return Rehearsed(cast(End, end), int(numbers[0]), float(numbers[1]))
+    return Rehearsed("held" if done.returncode < 0 else "ended", 0, seconds)  # ended by a signal, or by a mistake
 
 
 def _limit(seconds: float, memory: int) -> None:
@@ -90,26 +110,27 @@ def _limit(seconds: float, memory: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (most, hard))
 
 
-def _end() -> None:
-    """Tell the time, and end without freeing the ground program, which may be large."""
-    sys.stdout.write(f"{time.process_time()}")
-    sys.stdout.flush()
-    os._exit(0)
-
-
 class _Observer:
-    """Observer that ends the process as soon as clingo gives a ground rule beyond a limit."""
+    """Observer that ends the process as soon as clingo reports a ground rule beyond a limit."""
 
     def __init__(self, seconds: float, literals: int) -> None:
         self.seconds, self.literals, self.num_rules = seconds, literals, 0
 
     def rule(self, choice: bool, head: list[int], body: list[int]) -> None:
-        """Count a ground rule. clingo calls this method for every ground rule."""
-        self.literals -= len(body) + 1
+        """Count a ground rule, as `clingo.Grounding` does. clingo calls this method for every ground rule."""
+        if not choice:
+            self.literals -= len(body) + 1
         self.num_rules += 1
-        is_late = not self.num_rules % BETWEEN_LOOKS and time.process_time() > self.seconds
-        if is_late or self.literals < 0:
-            _end()
+        if self.literals < 0:
+            self.end("literals")
+        if not self.num_rules % RULES_BETWEEN_LOOKS and time.process_time() > self.seconds:
+            self.end("time")
+
+    def end(self, end: End) -> None:
+        """Tell the outcome, and end without freeing the ground program, which may be large."""
+        sys.stdout.write(f"\n{end} {self.num_rules} {time.process_time()}")
+        sys.stdout.flush()
+        os._exit(0)
 
 
 def _ground(asked: dict[str, Any]) -> None:
@@ -119,12 +140,18 @@ def _ground(asked: dict[str, Any]) -> None:
     made = clingo.Control(["--warn=none"], message_limit=0)
     observer: Any = _Observer(NEARLY * asked["seconds"], asked["literals"])
     made.register_observer(observer, replace=True)
-    for name, parameters, rules in asked["texts"]:
-        made.add(name, parameters, rules)
-    made.ground([(name, [clingo.Number(value) for value in values]) for name, values in asked["parts"]])
+    try:
+        for name, parameters, rules in asked["texts"]:
+            made.add(name, parameters, rules)
+        made.ground([("base", ())])
+        if asked["parts"] != [["base", []]]:
+            observer.num_rules = 0
+            made.ground([(name, [clingo.Number(value) for value in values]) for name, values in asked["parts"]])
+    except MemoryError:
+        observer.end("memory")
+    observer.end("ended")
 
 
 if __name__ == "__main__":
-    with suppress(MemoryError):
+    with suppress(BrokenPipeError, KeyboardInterrupt):
         _ground(json.load(sys.stdin.buffer))
-    _end()

@@ -399,7 +399,7 @@ class StoreFile:
         """
         files = [self.path.with_name(self.path.name + suffix) for suffix in ("", "-wal", "-journal")]
         for _ in range(MAX_COPIES):
-            with TemporaryDirectory() as folder:
+            with self._temporary_folder() as folder:
                 try:
                     before = list(map(_version, files))
                     for file in files:
@@ -415,6 +415,15 @@ class StoreFile:
                     self._connection.execute("PRAGMA query_only = ON")
                     return
         raise KnowledgeError(f"{self.path}: another process changes the store; wait until it ends, and try again")
+
+    def _temporary_folder(self) -> TemporaryDirectory[str]:
+        try:
+            return TemporaryDirectory()
+        except OSError as error:
+            raise KnowledgeError(
+                f"{self.path}: expected a temporary folder for a copy of the store, which cannot be read in its own "
+                f"folder, got: {error}; set TMPDIR to a folder that can be written"
+            ) from error
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         """Check the format, set the pragmas, and add the missing tables."""
