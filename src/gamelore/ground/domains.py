@@ -115,17 +115,26 @@ def long_joins(sheet: Rulesheet, chosen: Collection[Signature] = ()) -> LongJoin
     return Domains(rules, _given(rules)).long_joins(rules, chosen)
 
 
-def _uncertain(rules: Iterable[Clause], chosen: Collection[Signature]) -> set[Signature]:
+def _uncertain(rules: Sequence[Clause], chosen: Collection[Signature]) -> set[Signature]:
     """Return the relations of whose atoms clingo knows none to hold: chosen ones, and those that always need these."""
-    bodies: dict[Signature, list[set[Signature]]] = {}
-    for rule in rules:
-        bodies.setdefault(signature(rule.head), []).append(set(map(signature, rule.positive)))
-    uncertain = set(chosen) | bodies.keys() if chosen else set()
-    while certain := {
-        name for name in uncertain - set(chosen) if any(uncertain.isdisjoint(body) for body in bodies[name])
-    }:
-        check()
-        uncertain -= certain
+    if not chosen:
+        return set()
+    bodies = [set(map(signature, rule.positive)) for rule in rules]
+    readers: dict[Signature, list[int]] = {}
+    for number, body in enumerate(bodies):
+        for name in body:
+            readers.setdefault(name, []).append(number)
+    uncertain = {signature(rule.head) for rule in rules}.union(chosen)
+    certain = [name for name in readers if name not in uncertain]
+    certain += [signature(rule.head) for rule, body in zip(rules, bodies, strict=True) if not body]
+    for name in certain:  # grows
+        if name in chosen:
+            continue
+        uncertain.discard(name)
+        for number in readers.pop(name, ()):
+            bodies[number].discard(name)
+            if not bodies[number]:
+                certain.append(signature(rules[number].head))
     return uncertain
 
 
