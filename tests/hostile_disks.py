@@ -357,7 +357,7 @@ def assert_whole(folder: Path) -> None:
 
 
 def _is_json(data: bytes) -> bool:
-    return all(isinstance(json.loads(line), dict) for line in data.splitlines()) and data.endswith(b"\n")
+    return all(isinstance(json.loads(line), dict) for line in data.splitlines()) and data[-1:] in (b"\n", b"")
 
 
 def _is_table(data: bytes) -> bool:
