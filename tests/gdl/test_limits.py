@@ -156,7 +156,7 @@ def test_the_reasoner_refuses_what_it_cannot_play_for_one_ply() -> None:
 def test_what_the_reasoner_loads_it_answers_in_play(
     what: str, of_limit: float, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each question takes a part of the limits. Two fifths of them may be too little, at loading as in play."""
+    """Each question takes a part of the limits. A third of them may be too little, at loading as in play."""
     answered, used, given = _Questions._answer, 7 * GIB, Limits(seconds=10, memory=GIB)
 
     def cost(*arguments: Any) -> Any:
@@ -169,7 +169,7 @@ def test_what_the_reasoner_loads_it_answers_in_play(
     monkeypatch.setattr(limits, "resident_memory", lambda: used)
     monkeypatch.setattr(_Questions, "_answer", cost)
     if of_limit > IN_PLAY:
-        part = "4 s" if what == "time" else "0.4 GiB of memory"
+        part = "3 s" if what == "time" else "0.3 GiB of memory"
         with pytest.raises(GroundingError, match=f"expected the reasoner to answer within {part}, but it did not"):
             load("tictactoe", "reasoner", given)
         return

@@ -48,17 +48,17 @@ Engine = Annotated[
 ]
 LIMITS = Limits()
 of_loading = functools.partial(Option, min=0, rich_help_panel="Limits of loading a game")
-LOAD_SECONDS_HELP = "CPU time in seconds; a step on the reasoner gets 40 %."
+LOAD_SECONDS_HELP = "CPU time in seconds; a step on the reasoner gets 30 %."
 LoadSeconds = Annotated[float, of_loading("--load-seconds", help=LOAD_SECONDS_HELP)]
 Memory = Annotated[
-    float, of_loading("--memory", metavar="GIB", help="Growth of memory in GiB; a step on the reasoner gets 40 %.")
+    float, of_loading("--memory", metavar="GIB", help="Growth of memory in GiB; a step on the reasoner gets 30 %.")
 ]
 MemoryOfLoading = Annotated[
     float | None,
     of_loading(
         "--memory",
         metavar="GIB",
-        help="Growth of memory in GiB; a step on the reasoner gets 40 %. learn, show and perft stay "
+        help="Growth of memory in GiB; a step on the reasoner gets 30 %. learn, show and perft stay "
         "within it, too, if it is given.",
         show_default=f"{LIMITS.memory / GIB:g} for loading",
     ),

@@ -44,7 +44,7 @@ AT_ONCE = 256  # maximum number of states in one call of clingo
 # Part of the limits of loading for one call of clingo. The first ply, which loading tries, and play get the same, so
 # that what is loaded can answer in play: a sheet that needs more is refused at loading, with the reason. Play does not
 # get the whole, because loading has to answer two questions, and to start clingo before each of them.
-IN_PLAY = 0.4
+IN_PLAY = 0.3
 TOGETHER = 0.1  # the same for several states at once
 BATCH = 0.1  # part of the time of a call that its states are expected to take; the first call has one state
 STATE_KEYWORDS = {("true", 1), ("does", 2), ("legal", 2), ("goal", 2), ("terminal", 0), ("next", 1)}
