@@ -36,6 +36,9 @@ USUAL = 0.08  # seconds that `_slowness` takes on the machine for which these ti
 TRIES = (
     3  # measurements before a sheet counts as too slow: the time of a virtual machine's neighbours may count as ours
 )
+# clingo keeps all names and terms of a process in a table that doubles in one step. After many sheets, this step takes
+# more memory than any of them.
+SHEETS_OF_A_CHILD = 15
 HANGS = 60  # seconds of processor time after which the child is ended
 COUNTED = "counted"  # the argument of a child that counts calls
 LARGEST = 3_000_000  # characters
@@ -304,12 +307,13 @@ class Figures:
 
 
 class Measuring:
-    """A child process that takes one sheet after the other. It is started when it is needed, with these arguments."""
+    """A child process that takes some sheets, one after the other. It is started when needed, with these arguments."""
 
     def __init__(self, *arguments: str) -> None:
         self._arguments = arguments
         self.figures = Figures()
         self._process: subprocess.Popen[str] | None = None
+        self._sheets_left = 0  # of this process
 
     def __call__(self, example: dict[str, Any]) -> None:
         """Assert that loading and checking a sheet end within the limits, with one error or a few findings."""
@@ -339,7 +343,11 @@ class Measuring:
 
     def _measured(self, example: dict[str, Any]) -> list[Any]:
         """Return what the child measured. Raise AssertionError with the last line that it printed if it dies."""
+        if not self._sheets_left:
+            self.close()
+        self._sheets_left -= 1
         if self._process is None:
+            self._sheets_left = SHEETS_OF_A_CHILD - 1
             self._process = subprocess.Popen(
                 [sys.executable, __file__, *self._arguments],
                 stdin=subprocess.PIPE,

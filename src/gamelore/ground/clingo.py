@@ -6,6 +6,9 @@ names for clingo: constant or function number n becomes `c<n>`, and relation num
 `state_sentences` returns all sentences of some relations that hold in one state, as text. It answers questions that the
 engines do not answer, such as several goals of a role, or the facts of `base`. Each call runs clingo once. The results
 are not cached.
+
+clingo keeps all names and terms that it has seen until the process ends, about 80 bytes each. So a process should not
+ground many large rulesheets that it does not need; `gamelore serve` has processes of their own for new ones.
 """
 
 from __future__ import annotations
