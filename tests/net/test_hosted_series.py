@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import io
 import json
 import math
@@ -325,15 +326,18 @@ def test_copies_among_the_records_are_no_matches(game: Game, tmp_path: Path) -> 
     assert sorted(play(game, LOCAL, 3, folder=tmp_path).played) == [0, 1, 2]
 
 
-def test_a_full_disk_leaves_whole_lines(tmp_path: Path) -> None:
+@pytest.mark.parametrize("room", [9, 0])
+def test_a_full_disk_leaves_whole_lines(tmp_path: Path, room: int) -> None:
     class Full(io.FileIO):
         def write(self, data: object) -> int:
-            return super().write(bytes(data)[:9])  # type: ignore[call-overload]
+            if not room:
+                raise OSError(errno.ENOSPC, "No space left on device")  # without the name of the file
+            return super().write(bytes(data)[:room])  # type: ignore[call-overload]
 
     with SeriesFolder(tmp_path, {}, "") as folder:
         folder.note("started", 0, "m.0")
         journal, folder._journal = folder._journal, Full(tmp_path / "journal.jsonl", "a+")
-        with folder._journal, pytest.raises(OSError, match="No space left"):
+        with folder._journal, pytest.raises(OSError, match=f"No space left on device: '{tmp_path / 'journal.jsonl'}'"):
             folder.note("started", 1, "m.1")
         folder._journal = journal
         folder.note("stopped", 0, "m.0")

@@ -110,12 +110,18 @@ class SeriesFolder:
 
         Raise OSError if the line cannot be written. The journal then contains no part of the line.
         """
-        line = f"{json.dumps({'is': what, 'number': number, 'match': match})}\n".encode()
-        begin = self._journal.seek(0, os.SEEK_END)
-        if self._journal.write(line) < len(line):
-            self._journal.truncate(begin)
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path / JOURNAL))
+        self._append(f"{json.dumps({'is': what, 'number': number, 'match': match})}\n".encode())
         self._take(what, number, match)
+
+    def _append(self, line: bytes) -> None:
+        """Write to the journal; an OSError names it."""
+        begin = self._journal.seek(0, os.SEEK_END)
+        try:
+            if self._journal.write(line) < len(line):
+                self._journal.truncate(begin)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self.path / JOURNAL)) from error
 
     def num_started(self, number: int) -> int:
         """Return the number of times that a match was started."""
@@ -186,7 +192,7 @@ class SeriesFolder:
         self._journal.seek(0)
         text = self._journal.read()
         if text and not text.endswith(b"\n"):  # the machine stopped while it wrote a line
-            self._journal.write(b"\n")
+            self._append(b"\n")
         for line in text.splitlines():
             with suppress(ValueError, KeyError, TypeError):
                 entry = json.loads(line)
