@@ -187,7 +187,7 @@ def test_what_the_reasoner_loads_it_answers_in_play(
 def test_states_that_exceed_the_limits_together_are_asked_about_alone(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The nine successors take a third of the memory each, and all their successors."""
+    """The nine successors take a fifth of the memory each, and all their successors."""
     answered, used, given = _Questions._answer, 7 * GIB, Limits(seconds=10, memory=GIB)
     batches: list[int] = []
 
@@ -195,7 +195,7 @@ def test_states_that_exceed_the_limits_together_are_asked_about_alone(
         nonlocal used
         batches.append(len(batch))
         clock.now += 0.1
-        used += len(batch) * given.memory // 3
+        used += len(batch) * given.memory // 5
         return answered(questions, batch)
 
     monkeypatch.setattr(limits, "resident_memory", lambda: used)
