@@ -240,7 +240,6 @@ class Grounding:
     rule. Therefore a program with joins that may be long is ground twice, first in a process that can be ended.
 
     text: the program with long joins; "" for other programs.
-    is_held: whether a rehearsal did not come to an end.
     """
 
     def __init__(self, limits: Limits, long_joins: LongJoins = MappingProxyType({})) -> None:
@@ -250,7 +249,7 @@ class Grounding:
     def renew(self, limits: Limits) -> None:
         """Restart counting, with new limits."""
         self.limits, self._num_rules, self.num_literals = limits, 0, 0
-        self.exceeded, self.is_held = "", False
+        self.exceeded = ""
         self._last = Rehearsed("ended", 0, 0.0)
         self._budget = Budget(limits)
 
@@ -261,6 +260,11 @@ class Grounding:
         self._num_rules += 1
         if not self._num_rules % RULES_BETWEEN_LOOKS or self._num_rules == self._last.num_rules:
             self.check()
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a rehearsal used up its time in a join."""
+        return self._last.end == "held"
 
     @property
     def is_out_of_budget(self) -> bool:
@@ -295,7 +299,6 @@ class Grounding:
         texts = [("base", (), self.text), *added]
         self._last = rehearse(texts, plain, seconds, left.memory, self.limits.literals)
         spend(self._last.seconds)
-        self.is_held = self._last.end == "held"
         if self.is_held:
             self._within(partial(self._budget.fail, "time"))
 
