@@ -1,5 +1,7 @@
 """Random playouts and rollouts: exactly as many as asked for, the same on any number of threads, and fair."""
 
+import gc
+import weakref
 from threading import get_ident
 
 import numpy as np
@@ -7,6 +9,8 @@ import pytest
 
 import gamelore
 from gamelore import rulesheets
+from gamelore.circuit.native import compiled_kernel
+from gamelore.circuit.sampling import draw_code, num_digits
 from gamelore.game import engines as engines
 
 ENGINES = ["native", "reasoner"]
@@ -53,6 +57,17 @@ def test_any_number_of_moves_and_each_as_likely(engine, num_moves):
     assert counts.sum() == played.num_steps == n
     degrees = num_moves - 1
     assert ((counts - n / num_moves) ** 2).sum() / (n / num_moves) <= degrees + 5 * (2 * degrees) ** 0.5
+
+
+def test_a_game_keeps_the_machine_code_that_it_calls():
+    """Otherwise a game crashes that is played after the cache of shared code was emptied."""
+    game = gamelore.load(choice(2_000), engine="native")
+    before = game.playouts(100, seed=1)
+    draw = weakref.ref(compiled_kernel(draw_code(num_digits(2_000))))
+    compiled_kernel.cache_clear()
+    gc.collect()
+    assert draw() is not None
+    assert game.playouts(100, seed=1) == before
 
 
 def test_playouts_are_the_same_on_any_number_of_threads_and_again():

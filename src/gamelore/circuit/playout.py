@@ -469,7 +469,8 @@ class PlayoutRunner:
         self._begin = CFUNCTYPE(None, c_void_p)(code.address("begin"))
         self._play = CFUNCTYPE(c_int64, c_void_p, c_int64)(code.address("play"))
         functions = {name: address_of(name) for name in ("legal", "goal", "next")}
-        draws = [compiled_kernel(draw_code(num_digits(len(moves)))).address("draw") for moves in circuit.actions]
+        self._draws = [compiled_kernel(draw_code(num_digits(len(moves)))) for moves in circuit.actions]
+        draws = [draw.address("draw") for draw in self._draws]
         self._new_memory = partial(_Memory, circuit, num_planes, functions, draws)
         self._steps_per_call = max(1, GATES_PER_CALL // (LANES + circuit.num_gates))
         self._initial = np.where(circuit.initial, FULL, np.uint64(0))
