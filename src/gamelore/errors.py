@@ -82,7 +82,14 @@ class GDLSemanticError(GDLError):
 
 
 class GroundingError(GameloreError):
-    """Grounding has exceeded a limit. The message names the limit and the largest relation."""
+    """Loading or grounding has exceeded a limit. The message names the limit, and the rule or the relation."""
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        self.message, self.remedy = message, remedy
+        super().__init__(message, remedy)
+
+    def __str__(self) -> str:
+        return f"{self.message}. Remedy: {self.remedy}" if self.remedy else self.message
 
 
 class IllegalMoveError(GameloreError, ValueError):

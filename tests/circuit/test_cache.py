@@ -114,13 +114,14 @@ def test_a_folder_that_others_may_write_to_is_not_read(folder, monkeypatch):
 
 
 def test_nothing_is_read_from_or_written_to_a_folder_that_others_may_write_to(folder):
-    cache.store_refusal("key", Limits(), "too large")
+    too_large = gamelore.GroundingError("too large", "raise the limit")
+    cache.store_refusal("key", Limits(), too_large)
     cache.store_arrays("key", {"numbers": np.arange(3)})
-    assert cache.refusal("key", Limits()) == "too large"
+    assert str(cache.refusal("key", Limits())) == "too large. Remedy: raise the limit"
     folder.chmod(0o777)
     assert (cache.refusal("key", Limits()), cache.load_arrays("key")) == (None, None)
     entries = sorted(folder.iterdir())
-    cache.store_refusal("other", Limits(), "too large")
+    cache.store_refusal("other", Limits(), too_large)
     cache.store_arrays("other", {"numbers": np.arange(3)})
     assert cache.object_file("text", str.encode) == b"text"
     assert moves()["xplayer"] == ["noop"]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +18,7 @@ from gamelore.game import reasoner
 from gamelore.game.engines import ReasonerEngine
 from gamelore.game.reasoner import IN_PLAY, _Questions
 from gamelore.gdl import limits
-from gamelore.gdl.limits import GIB, Limits, check, resident_memory, within, working_on
+from gamelore.gdl.limits import GIB, Limits, check, enforced, resident_memory, within, working_on
 from gamelore.ground.clingo import terms_of
 
 SECONDS = 0.2  # of the clock that counts calls
@@ -80,6 +83,77 @@ def test_the_memory_of_the_process_is_measured() -> None:
     before = resident_memory()
     filled = bytearray(b"x") * (1 << 27)
     assert resident_memory() - before > len(filled) / 2
+
+
+def endless() -> None:
+    """Work that never looks at the budget."""
+    number = 0
+    while True:
+        number += 1
+
+
+def growing() -> None:
+    """The same, with more and more memory."""
+    kept = []
+    while True:
+        kept.append(bytearray(b"x") * 1_000_000)
+
+
+def test_work_that_does_not_look_at_its_budget_is_ended() -> None:
+    with pytest.raises(GroundingError, match=r"expected the work to end within 0\.05 s, but it did not"):
+        enforced(endless, Limits(seconds=0.05), "the work to end")
+    with pytest.raises(GroundingError, match=r"within 0\.031 GiB of memory"):
+        enforced(growing, Limits(memory=1 << 25))
+
+
+def test_work_in_another_thread_is_ended() -> None:
+    with ThreadPoolExecutor(1) as pool:
+        work = pool.submit(enforced, endless, Limits(seconds=0.05))
+        with pytest.raises(GroundingError, match=r"within 0\.05 s"):
+            work.result()
+
+
+def test_work_inside_other_work_has_what_is_left_of_its_budget() -> None:
+    with pytest.raises(GroundingError, match=r"within 0\.05 s"):
+        enforced(lambda: enforced(endless, Limits(seconds=100)), Limits(seconds=0.05))
+
+
+def test_results_and_errors_of_work_are_passed_on() -> None:
+    assert enforced(lambda: 7, Limits()) == 7
+    with pytest.raises(KeyError):
+        enforced(lambda: {}["missing"], Limits())
+
+
+def test_no_exception_comes_after_work_that_ends_at_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of this work is just in time, and half is just late."""
+    monkeypatch.setattr(limits, "BETWEEN_WATCHES", 1e-5)
+    monkeypatch.setattr(limits, "OVERTIME", 0.0)
+
+    def work(seconds: float) -> str:
+        end = time.thread_time() + seconds
+        while time.thread_time() < end:
+            pass
+        return "done"
+
+    outcomes = set()
+    for number in range(400):
+        try:
+            outcomes.add(enforced(partial(work, 0.0008 + 1e-6 * number), Limits(seconds=0.001)))
+        except GroundingError as error:
+            outcomes.add(error.message.partition(";")[0])
+    for _ in range(1000):
+        check()
+    assert outcomes == {"done", "expected the game to load within 0.001 s, but it did not"}
+
+
+def test_rules_that_are_nested_too_deeply_for_python() -> None:
+    def deep() -> None:
+        deep()
+
+    with pytest.raises(
+        GroundingError, match=r"with at most 1000 nested calls, but it needs more\. Remedy: write rules"
+    ):
+        enforced(deep, Limits())
 
 
 def test_limits_of_states_and_parts() -> None:

@@ -281,15 +281,14 @@ class Watch:
         except (GDLSemanticError, GroundingError) as error:
             if isinstance(error, GroundingError) and (what := exceeds()):
                 if what == "memory" or self.effort.seconds is None:
-                    self._note_lane(Key("too-large", what=str(error)), 0, rows[0], path)
+                    self._note_lane(Key("too-large", what=error.message), 0, rows[0], path)
                 else:
                     self._note_if_slow(processor_time() - start, rows[0], path)
                 raise UnplayableError(str(error)) from error
             lane = next((lane for lane in range(len(rows[0])) if not _answers(question, rows, lane)), 0)
             kind: Kind = "too-large" if isinstance(error, GroundingError) else "no-perfect-model"
-            message = error.message if isinstance(error, GDLSemanticError) else str(error)
-            self._note_lane(Key(kind, what=message), lane, rows[0], path)
-            raise UnplayableError(message) from error
+            self._note_lane(Key(kind, what=error.message), lane, rows[0], path)
+            raise UnplayableError(error.message) from error
         num_steps = max(1, -(-len(rows[0]) // LANES[self.game.engine]))
         self._note_if_slow((processor_time() - start) / num_steps, rows[0], path)
         return answer
@@ -645,7 +644,7 @@ def try_out(game: Game, effort: Effort, declared: Declared | None = None) -> Try
         except UnplayableError:
             pass
         except GroundingError as error:
-            result.cut = str(error) if exceeds() == "memory" else ""
+            result.cut = error.message if exceeds() == "memory" else ""
     result.seconds = time.monotonic() - start
     return result
 

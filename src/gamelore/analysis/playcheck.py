@@ -40,7 +40,7 @@ from ..errors import GameloreError, GDLError, GDLSemanticError, GroundingError, 
 from ..game.compile import rulesheet_findings
 from ..game.game import EngineName, Game, make
 from ..gdl.limits import Limits, check, exceeds, resident_memory, within
-from ..gdl.lint import MEND_FIRST, MORE, MOST_FINDINGS, REFUSED, Finding, Moves, Severity, findings_of
+from ..gdl.lint import CHECK, MEND_FIRST, MORE, MOST_FINDINGS, REFUSED, Finding, Moves, Severity, findings_of
 from ..gdl.syntax import Function, Location, Rule, Rulesheet, Term, Variable, parse, parse_term, variables_of
 from ..ground import clingo
 from ..ground.clingo import LongJoins
@@ -143,7 +143,7 @@ def check_sheet(
     checked = CheckedSheet(path, name)
     limits, memory = limits or Limits(), resident_memory()
     try:
-        with within(limits):
+        with within(limits, CHECK):
             game = _loaded(checked, text, engine, limits, effort is not None)
         if game is not None and effort is not None:
             checked.report = _played(game, effort, limits, memory, checked.make_seconds)
@@ -232,7 +232,7 @@ def unplayable(error: GameloreError, path: Path | None) -> Finding:
     if isinstance(error, GDLError):
         place = (error.line, error.column, error.rule, error.remedy)
         return Finding("error", "unplayable", error.message, path, *place)
-    message, _, remedy = str(error).partition(". Remedy: ")
+    message, remedy = (error.message, error.remedy) if isinstance(error, GroundingError) else (str(error), "")
     return Finding("error", "unplayable", message, path, 1, 1, "", remedy or "raise the limits")
 
 
@@ -450,13 +450,12 @@ class _Findings:
         for message, incident in self._incidents("no-perfect-model"):
             remedy, rule = "remove the negation from the cycle", self._negating_rule()
             yield self._finding("error", "no-perfect-model", message, remedy, rule, incident.samples[0].joints)
-        for text, incident in self._incidents("too-large"):
-            message, _, remedy = text.partition(". Remedy: ")
-            remedy = remedy or "limit the terms that a recursive rule builds, or raise the limits"
+        for message, incident in self._incidents("too-large"):
+            remedy = "limit the terms that a recursive rule builds, or raise the limits"
             yield self._finding("warning", "too-large", message, remedy, None, incident.samples[0].joints)
         if self.tryout.cut:
-            message, _, remedy = self.tryout.cut.partition(". Remedy: ")
-            yield Finding("warning", "too-large", message, self.sheet.path, 1, 1, "", remedy)
+            cut, path = self.tryout.cut, self.sheet.path
+            yield Finding("warning", "too-large", cut, path, 1, 1, "", "raise the limit of memory")
 
     def _ask(self, words: Sequence[str], sample: Sample) -> clingo.Sentences | None:
         """Return the sentences of these relations that hold in a state. At the limits, add a remark and return None."""

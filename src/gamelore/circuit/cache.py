@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import GameloreError
+from ..errors import GameloreError, GroundingError
 from ..files import whole_file
 from ..gdl.limits import Limits
 from ..gdl.syntax import Rulesheet
@@ -139,17 +139,17 @@ def store(key: str, roles: list[GroundTerm], circuit: Circuit, tapes: Tapes) -> 
             archive.writestr(f"{name}.tape", words.tobytes())
 
 
-def refusal(key: str, limits: Limits) -> str | None:
+def refusal(key: str, limits: Limits) -> GroundingError | None:
     """Return the reason why a game could not be compiled, as stored by `store_refusal`; None if there is none."""
-    with suppress(OSError, UnicodeDecodeError):
-        return _private(_refused(key, limits)).read_text(encoding="utf-8")
+    with suppress(OSError, ValueError, TypeError):
+        return GroundingError(*json.loads(_private(_refused(key, limits)).read_text(encoding="utf-8")))
     return None
 
 
-def store_refusal(key: str, limits: Limits, reason: str) -> None:
+def store_refusal(key: str, limits: Limits, reason: GroundingError) -> None:
     """Store the reason why a game could not be compiled, so that later calls with the same limits do not retry."""
     with suppress(OSError), _new_file(_refused(key, limits)) as file:
-        file.write_text(reason, encoding="utf-8")
+        file.write_text(json.dumps([reason.message, reason.remedy]), encoding="utf-8")
 
 
 def _refused(key: str, limits: Limits) -> str:

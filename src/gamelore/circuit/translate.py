@@ -70,8 +70,8 @@ class _Translation:
         if len(factored.literals) > MOST_LITERALS:
             raise GroundingError(
                 f"expected at most {MOST_LITERALS} literals in the rules after factoring, got "
-                f"{len(factored.literals)}: "
-                'the circuit would not fit into memory. Remedy: use engine="reasoner", which needs no circuit'
+                f"{len(factored.literals)}: the circuit would not fit into memory",
+                'use engine="reasoner", which needs no circuit',
             )
         rules = factored.by_head()
         self.values = [FALSE] * rules.num_atoms

@@ -17,7 +17,7 @@ from ..circuit.tape import record_circuit
 from ..circuit.translate import build
 from ..errors import GDLSemanticError, GroundingError
 from ..gdl import lint
-from ..gdl.limits import Limits, within
+from ..gdl.limits import Limits, enforced, within
 from ..gdl.syntax import Rulesheet, parse
 from ..ground import optimize
 from ..ground.clingo import Names
@@ -51,7 +51,7 @@ def native_engine(rules: Rulesheet, sheet: Rulesheet, limits: Limits, rewrite: b
         return NativeEngine(names, *compiled)
     refusal = cache.refusal(key, limits)
     if refusal is not None:
-        raise GroundingError(refusal)
+        raise refusal
     try:
         with within(limits) as budget:
             if rewrite:
@@ -63,7 +63,7 @@ def native_engine(rules: Rulesheet, sheet: Rulesheet, limits: Limits, rewrite: b
     except GroundingError as error:
         # Other threads may have used the memory, and another step the rest of a budget around this one.
         if not (budget.steps.are_out_of_memory or budget.is_cut):
-            cache.store_refusal(key, limits, str(error))
+            cache.store_refusal(key, limits, error)
         raise
     cache.store(key, program.roles, circuit, tapes)
     return NativeEngine(names, program.roles, circuit, tapes)  # the engine loads the machine code that runs the tapes
@@ -80,7 +80,7 @@ def bounded_engine(
     Raises GroundingError if the sheet declares no bounds, or if the bounded game is still too large.
     """
     if inside is None:
-        raise GroundingError("expected a rulesheet with bounds, got one without; declare `base` and `input`")
+        raise GroundingError("expected a rulesheet with bounds, got one without", "declare `base` and `input`")
     native = native_engine(inside, sheet, limits.share(part), rewrite)
     return BoundedEngine(sheet, native, partial(ReasonerEngine, sheet, limits, rewrite, native.names))
 
@@ -95,13 +95,12 @@ def compiled_engine(sheet: Rulesheet, limits: Limits, rewrite: bool) -> tuple[Na
         part = WITHOUT_BOUNDS if inside is None else BEFORE_BOUNDS
         return native_engine(sheet, sheet, limits.share(part), rewrite), ""
     except GroundingError as error:
-        too_large = str(error)  # keep only the text: the traceback of the error holds the ground program in memory
+        too_large = error.with_traceback(None)  # the traceback holds the ground program in memory
     try:
         bounded = bounded_engine(sheet, inside, limits, rewrite)
     except GroundingError:
-        raise GroundingError(too_large) from None
-    reason, _, _ = too_large.partition(". Remedy:")
-    return bounded, f"{ONLY_BOUNDED}: {reason}"
+        raise too_large from None
+    return bounded, f"{ONLY_BOUNDED}: {too_large.message}"
 
 
 def rulesheet_findings(text: str, path: Path | None = None, limits: Limits | None = None) -> list[lint.Finding]:
@@ -113,25 +112,32 @@ def rulesheet_findings(text: str, path: Path | None = None, limits: Limits | Non
 
     Both have one budget. If it ends in `lint_text`, the findings until then are returned, and one that says so.
     """
-    with within(limits or Limits()):
-        findings = lint.lint_text(text, path)
+    limits = limits or Limits()
+    with within(limits, lint.CHECK):
+        findings = lint.lint_text(text, path, limits)
         codes = {finding.code for finding in findings}
         if "negation-in-cycle" not in codes or not codes.isdisjoint(lint.REFUSED | {"too-large"}):
             return findings
         try:
-            sheet = parse(text, path)
-            program = ground(sheet, limits)
+            error = enforced(partial(_negation_in_cycle, text, path, limits), limits, lint.CHECK)
         except (GroundingError, GDLSemanticError):
             return findings
-        try:
-            _circuit(sheet, program)
-        except GroundingError:
-            return findings
-        except GDLSemanticError as error:
-            findings = [finding for finding in findings if finding.code != "negation-in-cycle"]
-            location = (sheet.path, error.line, error.column, error.rule, error.remedy)
-            findings.append(lint.Finding("error", "no-perfect-model", error.message, *location))
+    if error:
+        findings = [finding for finding in findings if finding.code != "negation-in-cycle"]
+        location = (error.path, error.line, error.column, error.rule, error.remedy)
+        findings.append(lint.Finding("error", "no-perfect-model", error.message, *location))
     return sorted(findings, key=lambda finding: (finding.line, finding.column))
+
+
+def _negation_in_cycle(text: str, path: Path | None, limits: Limits) -> GDLSemanticError | None:
+    """Return the error that ground atoms form a cycle with negation; None if they do not."""
+    sheet = parse(text, path)
+    program = ground(sheet, limits)
+    try:
+        _circuit(sheet, program)
+    except GDLSemanticError as error:
+        return error
+    return None
 
 
 def _circuit(sheet: Rulesheet, program: GroundProgram) -> Circuit:

@@ -461,7 +461,9 @@ class BoundedEngine:
     def __init__(self, sheet: Rulesheet, native: NativeEngine, reasoner: Callable[[], ReasonerEngine]) -> None:
         self.names, self.roles, self.circuit = native.names, native.roles, native.circuit
         self._native, self._make_reasoner = native, reasoner
-        self._goal_outside = goal_outside(sheet)
+        goal = goal_outside(sheet)
+        assert goal is not None  # otherwise the sheet has no bounded rules
+        self._goal_outside = goal
         goals = zip(possible_goals(sheet, self.names, self.roles), native.goal_values, strict=True)
         self.goal_values = [sorted(possible.union(own) - {self._goal_outside}) for possible, own in goals]
         self.num_words = native.num_words + 1

@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import Context
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from itertools import chain
 from typing import Literal, TypeAlias, get_args
 
@@ -28,7 +28,7 @@ from ..circuit.aig import Circuit
 from ..circuit.playout import PlayoutRunner, Playouts, Rollouts
 from ..errors import GameloreError, GDLSemanticError, GDLSyntaxError, GroundingError, IllegalMoveError, shortened
 from ..gdl import lint
-from ..gdl.limits import Limits, check, within
+from ..gdl.limits import Limits, check, enforced, within
 from ..gdl.syntax import Rulesheet, parse_term
 from ..ground.clingo import GroundTerm
 from ..ground.optimize import within_bounds
@@ -614,29 +614,35 @@ def make(
     if engine not in get_args(EngineName):
         engines = ", ".join(get_args(EngineName))
         raise GameloreError(f"expected one of the engines {engines}, got '{engine}'; choose one of these")
-    limits, why = limits or Limits(), "the engine reasoner was chosen"
-    with within(limits):
-        lint.refuse(sheet)
-        if engine != "reasoner":
-            try:
-                return Game(sheet, name, *compiled_engine(sheet, limits, rewrite), limits, rewrite)
-            except GroundingError as error:
-                if engine == "native":
-                    raise
-                why = str(error)
+    limits = limits or Limits()
+    return enforced(partial(_made, sheet, name, engine, limits, rewrite), limits)
+
+
+def _made(sheet: Rulesheet, name: str, engine: EngineName, limits: Limits, rewrite: bool) -> Game:
+    """Make a game within the present budget; see `make`."""
+    lint.refuse(sheet)
+    why = "the engine reasoner was chosen"
+    if engine != "reasoner":
         try:
-            reasoner = ReasonerEngine(sheet, limits, rewrite)
-            reasoner.try_first_ply()
-            return Game(sheet, name, reasoner, why, limits, rewrite)
+            return Game(sheet, name, *compiled_engine(sheet, limits, rewrite), limits, rewrite)
         except GroundingError as error:
-            reason = _reason(error) if engine == "reasoner" else f"{_reason(why)}; on the reasoner: {_reason(error)}"
-            endless = Context().run(_endless, sheet, limits)  # outside of the budget, which is used up
-            raise GroundingError(f"{reason}{endless}. Remedy: simplify these rules, or raise the limit") from error
+            if engine == "native":
+                raise
+            why = error.message
+    try:
+        reasoner = ReasonerEngine(sheet, limits, rewrite)
+        reasoner.try_first_ply()
+        return Game(sheet, name, reasoner, why, limits, rewrite)
+    except GroundingError as error:
+        reason = error.message if engine == "reasoner" else _joined(why, error.message)
+        endless = Context().run(_endless, sheet, limits)  # outside of the budget, which is used up
+        raise GroundingError(f"{reason}{endless}", "simplify these rules, or raise the limit") from error
 
 
-def _reason(error: GroundingError | str) -> str:
-    """Return the message of an error without its remedy."""
-    return str(error).partition(". Remedy:")[0]
+def _joined(compiling: str, reasoner: str) -> str:
+    """Return the reasons why a game could not be compiled and why the reasoner cannot play it; equal limits once."""
+    is_same = compiling.partition(";")[0] == reasoner.partition(";")[0]
+    return compiling if is_same else f"{compiling}; on the reasoner: {reasoner}"
 
 
 FOR_THE_REASON = 0.1  # part of the limits, after these are used up, for finding out why

@@ -239,8 +239,8 @@ class _Questions:
         if not ground_within(self.control, self.grounding, parts, added):
             raise GroundingError(
                 f"expected the rules to be evaluated in a state within {self.grounding.exceeded}, but they were not"
-                f"{largest_part(self.grounding, self.control, self.translator)}. Remedy: limit the terms that a "
-                "recursive rule builds (`gamelore check` names the rule), or raise the limit"
+                f"{largest_part(self.grounding, self.control, self.translator)}",
+                "limit the terms that a recursive rule builds (`gamelore check` names the rule), or raise the limit",
             )
 
 

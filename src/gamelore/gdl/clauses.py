@@ -321,6 +321,15 @@ class Dependencies:
         """Return these relations and all relations on which they depend."""
         return reachable(self.uses, roots)
 
+    def users(self) -> dict[Signature, set[Signature]]:
+        """Return relation -> the relations that use it in the bodies of their clauses."""
+        users: dict[Signature, set[Signature]] = {}
+        for name, uses in self.uses.items():
+            check()
+            for use in uses:
+                users.setdefault(use, set()).add(name)
+        return users
+
     def recursive(self) -> set[Signature]:
         """Return the relations that depend on themselves."""
         return {name for name, uses in self.uses.items() if name in self.below(*uses)}

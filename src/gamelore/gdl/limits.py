@@ -4,24 +4,31 @@
 budget is used up. A budget inside another one has at most what is left of the outer one. Without a budget, `check` does
 nothing. `working_on` names the present step, so that the error can name the step, or the rule, that took the most time.
 
+`enforced` opens a budget, too, and ends its work also where a loop does not call `check`. This is for rulesheets that
+are made to explode, and that find such a loop.
+
 Play has budgets, too: one for each call of the reasoner, and one for the whole of `gamelore check --play`.
 """
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import math
+import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Literal, NamedTuple, NoReturn
+from typing import Literal, NamedTuple, NoReturn, TypeVar
 
 from ..errors import GroundingError
+
+Result = TypeVar("Result")
 
 GIB = 1 << 30
 BETWEEN_LOOKS = 0.003  # seconds; a look costs a microsecond, and a check without a look a fifth of that
@@ -52,23 +59,24 @@ class Limits:
         return replace(self, seconds=part * self.seconds, memory=int(part * self.memory))
 
 
-class _Elsewhere(threading.local):
-    """Processor time that other processes have used for this thread, in seconds."""
+class _OfThread(threading.local):
+    """State of a thread. seconds: processor time that other processes have used for it."""
 
     seconds = 0.0
+    is_watched = False  # whether the thread is in a call of `enforced`
 
 
-_elsewhere = _Elsewhere()
+_here = _OfThread()
 
 
 def processor_time() -> float:
     """Return the processor time of this thread and of the processes for which it waited, in seconds."""
-    return time.thread_time() + _elsewhere.seconds
+    return time.thread_time() + _here.seconds
 
 
 def spend(seconds: float) -> None:
     """Count the processor time of another process as time of this thread."""
-    _elsewhere.seconds += seconds
+    _here.seconds += seconds
 
 
 class _Steps:
@@ -109,7 +117,7 @@ class _End(NamedTuple):
 class Budget:
     """What is left of the limits from now on.
 
-    task: what must end within the limits; "" for a part of the budget around it.
+    task: what must end within the limits; "", or the task of the budget around it, for a part of that budget.
     exceeded: the limit that is used up, as text; "" if none is. In a part of a budget, this is the limit of the whole.
     is_cut: whether less than these limits was left of the outer budget.
     """
@@ -118,7 +126,7 @@ class Budget:
         outer, name = _budget.get(), task or LOADING
         self._time = _End(processor_time() + limits.seconds, f"{limits.seconds:g} s", name)
         self._memory = _End(resident_memory() + limits.memory, f"{limits.memory / GIB:.2g} GiB of memory", name)
-        is_part = outer is not None and not task
+        is_part = outer is not None and task in ("", outer.task())
         self.steps: _Steps = (
             outer.steps if outer and is_part else _Steps("reading the rules" if name == LOADING else "")
         )
@@ -149,6 +157,10 @@ class Budget:
             return "time"
         return "memory" if resident_memory() > self._memory.at else ""
 
+    def task(self) -> str:
+        """Return what must end within the limits."""
+        return self._time.task
+
     def left(self) -> Limits:
         """Return what is left of the time and of the memory."""
         seconds, memory = self._time.at - processor_time(), self._memory.at - resident_memory()
@@ -161,8 +173,8 @@ class Budget:
         self.exceeded = end.limit
         step, seconds = self.steps.longest()
         longest = f"; {step} took the most time, {seconds:.3g} s" if step else ""
-        remedy = "simplify this part, or raise the limit"
-        raise GroundingError(f"expected {end.task} within {end.limit}, but it did not{longest}. Remedy: {remedy}")
+        remedy = "simplify this part, or raise the limit" if step else "raise the limit"
+        raise GroundingError(f"expected {end.task} within {end.limit}, but it did not{longest}", remedy)
 
 
 _budget: ContextVar[Budget | None] = ContextVar("budget", default=None)
@@ -170,13 +182,111 @@ _budget: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
 @contextmanager
 def within(limits: Limits, task: str = "") -> Iterator[Budget]:
-    """Open a budget for the `with` block; see Budget."""
+    """Open a budget for the `with` block; see Budget.
+
+    Raises GroundingError instead of RecursionError and MemoryError, because only rules that are nested too deeply, or
+    that are too large, lead to these.
+    """
     budget = Budget(limits, task)
     token = _budget.set(budget)
     try:
         yield budget
+    except RecursionError as error:
+        raise GroundingError(
+            f"expected {budget.task()} with at most {sys.getrecursionlimit()} nested calls, but it needs more",
+            "write rules with less nesting, and shorter chains of relations that depend on each other",
+        ) from error
+    except MemoryError:
+        budget.fail("memory")
     finally:
         _budget.reset(token)
+
+
+class _Overdue(BaseException):
+    """Raised in a thread by its watch."""
+
+
+OVERTIME = 0.2  # part of the limits by which work may exceed them until the watch ends it
+BETWEEN_WATCHES = 0.02  # seconds
+
+
+class _Watch:
+    """Watch over this thread: another thread, which raises _Overdue in this one if its limits are exceeded.
+
+    The exception is raised between two instructions of Python, so it does not end a long call of other code. It is
+    raised again until the watch ends, because some code, as that of `__del__`, ignores exceptions. Where the system
+    does not tell the processor time of another thread, as on Windows and macOS, only the memory is watched.
+
+    left: what is left of the limits.
+    """
+
+    def __init__(self, left: Limits, limits: Limits) -> None:
+        self._thread, self._lock, self._is_over = threading.get_ident(), threading.Lock(), threading.Event()
+        has_clock = hasattr(time, "pthread_getcpuclockid")
+        self._clock = time.pthread_getcpuclockid(self._thread) if has_clock else None
+        self._seconds = self._now() + left.seconds + OVERTIME * limits.seconds
+        self._memory = resident_memory() + left.memory + OVERTIME * limits.memory
+        self.exceeded: Literal["", "time", "memory"] = ""
+        threading.Thread(target=self._run, name="limits", daemon=True).start()
+
+    def _now(self) -> float:
+        return 0.0 if self._clock is None else time.clock_gettime(self._clock)
+
+    def _run(self) -> None:
+        while not self._is_over.wait(BETWEEN_WATCHES):
+            with self._lock:
+                if self._is_over.is_set():
+                    return
+                if self._now() > self._seconds:
+                    self.exceeded = "time"
+                elif resident_memory() > self._memory:
+                    self.exceeded = "memory"
+                if self.exceeded:
+                    thread = ctypes.c_ulong(self._thread)
+                    ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(_Overdue))
+
+    def end(self) -> None:
+        """End the watch. No exception is raised after this call."""
+        while True:
+            try:
+                self._is_over.set()
+                with self._lock:
+                    pass
+                for _ in range(2):  # Python raises exceptions of other threads at the end of a turn of a loop
+                    pass
+                return
+            except _Overdue:
+                continue
+
+
+def enforced(work: Callable[[], Result], limits: Limits, task: str = "") -> Result:
+    """Call a function within a budget, and end it even if it does not look at the budget.
+
+    Args:
+        work: a function without arguments, written in Python.
+        limits: the limits. The function is ended at the latest when they are exceeded by a fifth.
+        task: see Budget.
+
+    Returns:
+        What the function returns.
+
+    Raises:
+        GroundingError: the limits are exceeded.
+    """
+    with within(limits, task) as budget:
+        if _here.is_watched:
+            return work()
+        _here.is_watched, watch = True, _Watch(budget.left(), limits)
+        try:
+            try:
+                return work()
+            finally:
+                watch.end()
+        except _Overdue:
+            watch.end()  # again: the exception may have come at its beginning
+            budget.fail(watch.exceeded or "time")
+        finally:
+            _here.is_watched = False
 
 
 def check() -> None:
@@ -212,8 +322,6 @@ def resident_memory() -> int:
         with open("/proc/self/statm", "rb") as file:
             return int(file.read().split()[1]) * _page()
     except OSError:
-        import sys
-
         try:
             import resource
         except ImportError:

@@ -601,21 +601,24 @@ def lint(rulesheet: syntax.Rulesheet) -> list[Finding]:
     return _findings(rulesheet, CHECKS)
 
 
+CHECK = "the check of the rulesheet to end"  # the task of a budget
+
+
 @limits.collector_paused()
-def lint_text(text: str, path: Path | None = None) -> list[Finding]:
+def lint_text(text: str, path: Path | None = None, allowed: limits.Limits | None = None) -> list[Finding]:
     """Return the findings of `lint`, and a finding with the code "syntax" for every rule that does not parse.
 
     If a rule does not parse, checks of the whole sheet are left out. Such a check could report that a rule is missing,
     and the missing rule could be the rule that does not parse.
 
-    If the present budget ends before, return the findings until then, and one with the code "too-large".
+    If the limits `allowed` are used up before, return the findings until then, and one with the code "too-large".
     """
     findings: list[Finding] = []
+    add = partial(findings.extend, _findings_of_text(text, path))  # keeps what it has got at an error
     try:
-        findings.extend(_findings_of_text(text, path))  # keeps what it has got at an error
+        limits.enforced(add, allowed or limits.Limits(), CHECK)
     except GroundingError as error:
-        message, _, remedy = str(error).partition(". Remedy: ")
-        findings.append(Finding("error", "too-large", message, path, 1, 1, "", remedy))
+        findings.append(Finding("error", "too-large", error.message, path, 1, 1, "", error.remedy))
     return sorted(findings, key=_place)
 
 
@@ -645,6 +648,7 @@ def refuse(rulesheet: syntax.Rulesheet) -> None:
 
     A game with such a finding has no perfect model, or it cannot be played.
     """
+    limits.working_on("checking the rules")
     for finding in _findings(rulesheet, [check for check in CHECKS if check.refuses])[:1]:
         raise _error(finding, finding.message, finding.remedy)
 

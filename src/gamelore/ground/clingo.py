@@ -212,8 +212,8 @@ def terms_of(symbol: Any) -> tuple[GroundTerm, ...]:
             open_.append([])
             if len(open_) > syntax.MAX_NESTING:
                 raise GroundingError(
-                    f"expected terms of at most {syntax.MAX_NESTING} levels, got a deeper one. Remedy: limit the "
-                    "terms that a rule builds from other terms; a fact may grow with each move"
+                    f"expected terms of at most {syntax.MAX_NESTING} levels, got a deeper one",
+                    "limit the terms that a rule builds from other terms; a fact may grow with each move",
                 )
         elif token == ")":
             arguments, outer = tuple(open_.pop()), open_[-1]
@@ -365,12 +365,12 @@ def ground_within(
     return not grounding.exceeded
 
 
-def too_large(grounding: Grounding, control: Any, translator: Translator) -> str:
-    """Return the error message for a grounding that exceeds a limit: it names the largest relation or join."""
-    return (
+def too_large(grounding: Grounding, control: Any, translator: Translator) -> GroundingError:
+    """Return the error for a grounding that exceeds a limit: it names the largest relation or join."""
+    return GroundingError(
         f"expected grounding to end within {grounding.exceeded}, but it did not"
-        f"{largest_part(grounding, control, translator)}. "
-        'Remedy: bound this relation, raise the limit, or use engine="reasoner", which grounds one state at a time'
+        f"{largest_part(grounding, control, translator)}",
+        'bound this relation, raise the limit, or use engine="reasoner", which grounds one state at a time',
     )
 
 
@@ -440,7 +440,7 @@ def state_sentences(
     grounding = Grounding(limits or Limits(), long_joins)
     asked = control(program, grounding, "--models=2", solves=True)
     if not ground_within(asked, grounding):
-        raise GroundingError(f"expected an answer within {grounding.exceeded}, got none; raise the limit")
+        raise GroundingError(f"expected an answer within {grounding.exceeded}, got none", "raise the limit")
     for symbol in only_model(asked):
         check()
         rows[symbol.name].append(terms_of(symbol))

@@ -10,25 +10,31 @@ domains give upper bounds of the sizes of relations, and estimates of the sizes 
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import groupby
 from math import inf, prod
 from typing import Any, TypeAlias
 
-from ..errors import GroundingError
-from ..gdl.clauses import Clause, Dependencies, Signature, clauses, signature, variables
+from ..gdl.clauses import Clause, Dependencies, Signature, clauses, reachable, signature, variables
 from ..gdl.limits import Limits, check, working_on
-from ..gdl.syntax import KEYWORD_ARITY, Atom, Constant, Function, Rulesheet, Term, Variable, variables_of
+from ..gdl.syntax import KEYWORD_ARITY, Atom, Constant, Function, Rulesheet, Term, Variable, components, variables_of
 from .clingo import Grounding, LongJoins, Names, Translator, atoms_of, control, ground_within, too_large
 
 ATTEMPTS = 3
-# Limits of one attempt. The limit of literals is reached first, so that every run has the same result.
-LIMITS = Limits(seconds=60, literals=300_000)
+# Limits of one attempt: only a number of literals, so that every run has the same result.
+LIMITS = Limits(inf, 300_000, sys.maxsize)
 # What clingo goes through in a second: rows of a part of a join, and rows of the whole, for which it looks up the head.
 PARTIAL_ROWS, WHOLE_ROWS = 2e7, 3e6
 LONG_JOIN = 1e4  # combinations of values; how many seconds are too many depends on the limits
 DOUBTFUL = 1e7  # rows of joins of all atoms of their relations
+# Seconds for one rule, by the fourth power of its number of atoms that must hold: clingo puts them into an order for
+# each of them. Measured for 60 to 800 atoms of relations that depend on themselves; this is an upper bound.
+ORDERING = 3e-9
+FEW_SECONDS = 1e-4  # rules for which clingo takes less are not counted
 GIVEN = frozenset({("true", 1), ("does", 2)})  # relations of a state and of moves
 MAX_KNOWN = 2_000  # the rows of a relation are stored if it has at most this number of atoms
 
@@ -70,7 +76,7 @@ def _derived(rules: Iterable[Clause], relations: Collection[Signature]) -> tuple
     clingo = control("\n".join(translator.rules(sheet)), grounding)
     complete = ground_within(clingo, grounding)
     if grounding.is_out_of_budget:
-        raise GroundingError(too_large(grounding, clingo, translator))
+        raise too_large(grounding, clingo, translator)
     derived = Statics()
     spelled = list(names.numbers)
     for name, arity in sorted(relations):
@@ -147,11 +153,11 @@ def _static(rules: Sequence[Clause], left_out: Collection[Signature]) -> set[Sig
     dependencies = Dependencies(rules)
     derived = dependencies.uses.keys()
     chosen = {name for name in derived - left_out if name[0] not in KEYWORD_ARITY or name[0] == "role"}
-    given = derived | GIVEN
-    return {name for name in chosen if dependencies.below(name) & given <= chosen}
+    return chosen - reachable(dependencies.users(), (derived | GIVEN) - chosen)
 
 
 MAX_DEPTH = 8  # maximum nesting of functions in a domain; a deeper argument counts as any term
+MAX_WIDTH = 10_000  # maximum number of arguments of functions at one depth; with more, they count as any term
 FLOWS_TO = {("init", 1): ("true", 1), ("next", 1): ("true", 1), ("legal", 2): ("does", 2)}
 
 
@@ -171,16 +177,21 @@ class Terms:
         """Upper bound of the number of terms."""
         if self.any:
             return inf
+        check()
         return len(self.constants) + sum(prod(part.size for part in parts) for parts in self.functions.values())
 
     def __bool__(self) -> bool:
         return self.any or bool(self.constants) or bool(self.functions)
 
-    def add(self, other: Terms, depth: int = 0) -> bool:
-        """Add all terms of another set. Return whether this set has changed."""
+    def add(self, other: Terms, depth: int = 0, width: int = 1) -> bool:
+        """Add all terms of another set. Return whether this set has changed.
+
+        depth: number of functions around this set. width: upper bound of the number of sets at this depth.
+        """
+        check()
         if self.any:
             return False
-        if other.any or depth > MAX_DEPTH:
+        if other.any or depth > MAX_DEPTH or width > MAX_WIDTH:
             self.any = True
             return True
         before = len(self.constants)
@@ -190,14 +201,17 @@ class Terms:
             if name not in self.functions:
                 self.functions[name] = [Terms() for _ in parts]
                 changed = True
+        width *= max(1, sum(map(len, self.functions.values())))
+        for name, parts in other.functions.items():
             for mine, theirs in zip(self.functions[name], parts, strict=True):
-                changed |= mine.add(theirs, depth + 1)
+                changed |= mine.add(theirs, depth + 1, width)
         return changed
 
     def common(self, other: Terms) -> Terms:
         """Return the intersection with another set."""
         if self.any or other.any or self is other:
             return other if self.any else self
+        check()
         functions = {}
         for name in self.functions.keys() & other.functions.keys():
             parts = [a.common(b) for a, b in zip(self.functions[name], other.functions[name], strict=True)]
@@ -242,6 +256,7 @@ class Domains:
     """
 
     def __init__(self, rules: Sequence[Clause], static: Statics) -> None:
+        working_on("estimating the sizes of relations")
         self.of: dict[Signature, list[Terms]] = {}
         self.clauses_of: dict[Signature, list[Clause]] = {}
         self.static = frozenset(static.sizes)
@@ -330,11 +345,31 @@ class Domains:
     def size(self, name: Signature) -> float:
         """Return the smaller of two estimates of a relation's size: by its arguments, and by its clauses."""
         if name not in self._sizes:
-            self._sizes[name] = self.product(name)  # recursive clauses use this value
-            clauses = self.clauses_of.get(name, ())
-            estimates = (Estimate(self, rule.positive).instances(rule.head, rule.positive) for rule in clauses)
-            self._sizes[name] = min(self._sizes[name], sum(estimates) if clauses else inf)
+            self._estimate(reachable(self._uses, [name]) - self._sizes.keys())
         return self._sizes[name]
+
+    @cached_property
+    def _uses(self) -> dict[Signature, set[Signature]]:
+        """Relation -> the relations that must hold in its clauses."""
+        return {
+            name: {signature(atom) for rule in own for atom in rule.positive} for name, own in self.clauses_of.items()
+        }
+
+    @cached_property
+    def _components(self) -> dict[Signature, int]:
+        return components(self._uses)
+
+    def _estimate(self, names: Collection[Signature]) -> None:
+        """Estimate the sizes of relations whose dependencies are known or among them, dependencies first."""
+        component = {name: self._components.get(name, -1) for name in names}  # -1: without clauses
+        for _, group in groupby(sorted(names, key=lambda name: (component[name], name)), key=component.__getitem__):
+            recursive = list(group)
+            self._sizes.update((name, self.product(name)) for name in recursive)  # recursive clauses use these values
+            for name in recursive:
+                check()
+                clauses = self.clauses_of.get(name, ())
+                estimates = (Estimate(self, rule.positive).instances(rule.head, rule.positive) for rule in clauses)
+                self._sizes[name] = min(self._sizes[name], sum(estimates) if clauses else inf)
 
     def long_joins(self, rules: Sequence[Clause], chosen: Collection[Signature]) -> LongJoins:
         """Return the rules whose joins may hold clingo without a new ground rule, and for how many seconds.
@@ -347,20 +382,21 @@ class Domains:
         """
         uncertain = _uncertain(rules, chosen)
         joins = ((rule.rule, self._seconds(rule, uncertain)) for rule in rules if len(rule.positive) > 1)
-        return {rule: seconds for rule, seconds in joins if seconds}
+        return {rule: seconds for rule, seconds in joins if seconds > FEW_SECONDS}
 
     def _seconds(self, clause: Clause, uncertain: Collection[Signature]) -> float:
-        """Return an upper bound of the seconds for which a clause's join gives no ground rule; 0 if they are few."""
+        """Return an upper bound of the seconds for which a clause's join gives no ground rule."""
         estimate = Estimate(self, clause.positive)
         joined = variables(clause.positive)
+        ordering = ORDERING * len(clause.positive) ** 4
         if estimate.variables is None or estimate.combinations(joined) < LONG_JOIN:
-            return 0.0
+            return ordering
         *before, whole = estimate.rows(clause.positive)
         reported = [atom for atom in clause.positive if signature(atom) in uncertain]
         in_ground_rule = variables([clause.head, *reported]).keys() if reported else set[str]()
         no_other_condition = len(clause.positive) == len(clause.body)
         is_reported = no_other_condition and joined.keys() <= in_ground_rule
-        return max(before) / PARTIAL_ROWS + (0.0 if is_reported else whole / WHOLE_ROWS)
+        return ordering + max(before) / PARTIAL_ROWS + (0.0 if is_reported else whole / WHOLE_ROWS)
 
     def largest_group(self, name: Signature, places: tuple[int, ...]) -> float:
         """Return the largest number of atoms of a relation that are equal at some places; an upper bound."""

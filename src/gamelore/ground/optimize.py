@@ -466,6 +466,7 @@ LARGE_RELATION, LARGE_IN_A_STATE = 20_000, 200
 
 def rewrite(sheet: Rulesheet) -> Rewritten:
     """Return rules to compile. They keep the ground program small, although it covers all reachable facts."""
+    working_on("rewriting the rules")
     rules = clauses(sheet)
     rules = without_persistent_facts(rules, _fresh("always", rules))
     static = statics(rules)
@@ -479,6 +480,7 @@ def rewrite(sheet: Rulesheet) -> Rewritten:
 
 def rewrite_for_a_state(sheet: Rulesheet) -> Rewritten:
     """Return rules to reason with. Their ground program is small for the facts of one state and one move per role."""
+    working_on("rewriting the rules")
     rules = clauses(sheet)
     static = statics(rules)
     num_facts = sum(rule.head.name == "init" for rule in rules)
@@ -552,14 +554,20 @@ def within_bounds(sheet: Rulesheet) -> Rulesheet | None:
         replace(rule, body=(*rule.body, _declaration(rule.head)), arrow=True) if _is_bounded(rule, bounded) else rule
         for rule in rules
     )
-    new = (*_definitions(sheet), *(_outside(rule, everywhere) for rule in held_back), *_ends(goal_outside(sheet)))
+    goal = goal_outside(sheet)
+    if goal is None:
+        return None
+    new = (*_definitions(sheet), *(_outside(rule, everywhere) for rule in held_back), *_ends(goal))
     return Rulesheet((*inside, *new), sheet.text, sheet.path)
 
 
-def goal_outside(sheet: Rulesheet) -> int:
-    """Return the goal of all roles in states outside the bounds: the largest goal value that the sheet does not use."""
+def goal_outside(sheet: Rulesheet) -> int | None:
+    """Return the goal of all roles in states outside the bounds: the largest goal value that the sheet does not use.
+
+    Return None if it uses all.
+    """
     taken = {goal_value(term.name) for rule in sheet.rules for term in syntax.named_terms(rule)}
-    return next(value for value in range(MAX_GOAL, -1, -1) if value not in taken)
+    return next((value for value in range(MAX_GOAL, -1, -1) if value not in taken), None)
 
 
 def _bounded(name: str, rules: Sequence[Rule]) -> Shapes:

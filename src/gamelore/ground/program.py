@@ -31,7 +31,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import GroundingError
 from ..gdl.limits import Limits, check, working_on
 from ..gdl.syntax import Rulesheet
 from .clingo import (
@@ -135,7 +134,7 @@ def ground(sheet: Rulesheet, limits: Limits | None = None, names: Names | None =
     recorder = _Recorder(limits or Limits(), rewritten.long_joins)
     clingo = control("\n".join(translator.rules(sheet)) + CHOICES, recorder)
     if not ground_within(clingo, recorder):
-        raise GroundingError(too_large(recorder, clingo, translator))
+        raise too_large(recorder, clingo, translator)
     program = recorder.program(names, _atoms(clingo, map(translator.relation, rewritten.guards)))
     _read_atoms(clingo, program, recorder.given)
     program.unique = [_facts(group, program) for group in sorted(rewritten.unique)]

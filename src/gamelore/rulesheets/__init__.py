@@ -48,7 +48,7 @@ from typing import NamedTuple
 
 from ..errors import GameloreError, one_of
 from ..game.game import EngineName, Game, make
-from ..gdl.limits import LOADING, Limits, within
+from ..gdl.limits import LOADING, Limits, enforced
 from ..gdl.syntax import Constant, Rule, Rulesheet, lines, parse, parse_around_errors, refuse_binary
 
 _WORD = re.compile(r"[^\s();?][^\s();]*")
@@ -225,10 +225,13 @@ def load(
         GameloreError: the name, an option or the engine is unknown, or the file does not exist.
         OSError: the file cannot be read.
     """
-    limits = limits or Limits()
-    with within(limits, LOADING):
+    chosen = limits or Limits()
+
+    def read_and_make() -> Game:
         sheet, name = read(source)
-        return make(sheet, name, engine, limits, rewrite)
+        return make(sheet, name, engine, chosen, rewrite)
+
+    return enforced(read_and_make, chosen, LOADING)
 
 
 def read(source: str | Path) -> tuple[Rulesheet, str]:
