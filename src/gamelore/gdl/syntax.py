@@ -457,7 +457,12 @@ def conditions(body: Iterable[Condition]) -> Iterator[Condition]:
 
 def terms(sentence: Sentence) -> Iterator[Term]:
     """Yield every term of a sentence and every term inside it, in the order of the text."""
-    yield from _inside((sentence.left, sentence.right) if isinstance(sentence, Distinct) else sentence.args)
+    yield from _inside(arguments(sentence))
+
+
+def arguments(sentence: Sentence) -> tuple[Term, ...]:
+    """Return the arguments of an atom, or the two terms of a `distinct`."""
+    return (sentence.left, sentence.right) if isinstance(sentence, Distinct) else sentence.args
 
 
 def _inside(arguments: Iterable[Term]) -> Iterator[Term]:
