@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain, groupby, islice
@@ -36,8 +36,7 @@ GDL_II_WORDS = frozenset({"sees", "random"})
 GOAL = re.compile(r"0*(100|[0-9]{1,2})")
 USUAL_NAME = re.compile(r"[A-Za-z0-9_+.-]+")
 VARIABLE = re.compile(r"\?[^\s\ufeff();]+")
-_SPACE = r"(?:[\s\ufeff]|;[^\r\n]*+)*+"  # possessive, so that a comment is read in one way only
-IN_PARENTHESES = re.compile(rf"\({_SPACE}[^\s\ufeff();]+{_SPACE}\)")  # a single word
+SHOWN_RELATIONS = 10  # maximum number of relations in a path of a message
 
 
 class Flaw(NamedTuple):
@@ -56,26 +55,44 @@ Named = TypeVar("Named", Atom, Function, Constant | Function, Atom | Constant)
 class Sheet:
     """A rulesheet with lookups that several checks need.
 
-    A sheet may have millions of terms. Checks of names need only the first use of each spelling.
+    A sheet may have millions of terms. Checks of names need only the first use of each spelling. All loops over rules,
+    atoms and compounds look at the budget.
 
     atoms: every atom with its rule, heads included. compounds: every other condition with its rule. Both include the
         conditions inside other conditions.
     """
 
     def __init__(self, rulesheet: syntax.Rulesheet) -> None:
-        self.rules = rulesheet.rules
+        self._rules = rulesheet.rules
         self.text = rulesheet.text
-        self.heads = {rule.head.name for rule in rulesheet.rules}
+        self.heads = {rule.head.name for rule in self.rules}
         self.dependencies = syntax.RelationGraph(rulesheet)
-        self.atoms: list[tuple[Rule, Atom]] = []
-        self.compounds: list[tuple[Rule, Condition]] = []
+        self._atoms: list[tuple[Rule, Atom]] = []
+        self._compounds: list[tuple[Rule, Condition]] = []
         for rule in self.rules:
-            self.atoms.append((rule, rule.head))
-            for condition in syntax.conditions(rule.body):
+            self._atoms.append((rule, rule.head))
+            for condition in _checked(syntax.conditions(rule.body)):
                 if isinstance(condition, Atom):
-                    self.atoms.append((rule, condition))
+                    self._atoms.append((rule, condition))
                 else:
-                    self.compounds.append((rule, condition))
+                    self._compounds.append((rule, condition))
+
+    @property
+    def rules(self) -> Iterator[Rule]:
+        return syntax.checked(self._rules)
+
+    @property
+    def atoms(self) -> Iterator[tuple[Rule, Atom]]:
+        return syntax.checked(self._atoms)
+
+    @property
+    def compounds(self) -> Iterator[tuple[Rule, Condition]]:
+        return syntax.checked(self._compounds)
+
+    @property
+    def body_atoms(self) -> Iterator[tuple[Rule, Atom]]:
+        """Every atom of a body with its rule."""
+        return ((rule, atom) for rule, atom in self.atoms if atom is not rule.head)
 
     @cached_property
     def lines(self) -> list[str]:
@@ -94,12 +111,7 @@ class Sheet:
     @cached_property
     def respells_variables(self) -> bool:
         """Whether a variable in the text is not in lower case."""
-        return any(spelling != spelling.lower() for spelling in set(VARIABLE.findall(self.text)))
-
-    @cached_property
-    def body_atoms(self) -> list[tuple[Rule, Atom]]:
-        """Every atom of a body with its rule."""
-        return [(rule, atom) for rule, atom in self.atoms if atom is not rule.head]
+        return any(match[0] != match[0].lower() for match in _checked(VARIABLE.finditer(self.text)))
 
     @cached_property
     def recursive_rules(self) -> list[Rule]:
@@ -133,9 +145,20 @@ class Sheet:
         return [(rule, use) for rule, use in self.first_uses[0] if isinstance(use, Function)]
 
 
+Item = TypeVar("Item")
+
+
+def _checked(items: Iterable[Item]) -> Iterator[Item]:
+    """Return the items one by one, with a look at the budget for each."""
+    for item in items:
+        limits.check()
+        yield item
+
+
 def _uses(rule: Rule) -> Iterator[Name | Variable]:
     """Yield all atoms and terms of a rule, in the order of the text."""
     for sentence in syntax.sentences(rule):
+        limits.check()
         if isinstance(sentence, Atom):
             yield sentence
         yield from syntax.terms(sentence)
@@ -184,11 +207,19 @@ def output_in_body(sheet: Sheet) -> Iterator[Flaw]:
 
 def _depends(sheet: Sheet, heads: frozenset[str], given: str, remedy: str) -> Iterator[Flaw]:
     """Yield a flaw for every condition that makes a rule for one of `heads` depend on `given`."""
-    dependent = sheet.dependencies.toward(given).keys() | {given}
+    steps = sheet.dependencies.toward(given)
     for rule, atom in sheet.body_atoms:
-        if rule.head.name in heads and atom.name in dependent:
-            path = " -> ".join((rule.head.name, *sheet.dependencies.path(atom.name, given)))
+        if rule.head.name in heads and (atom.name == given or atom.name in steps):
+            path = _path([rule.head.name, *syntax.followed(steps, atom.name, given)])
             yield Flaw(atom.location, f"'{rule.head.name}' depends on '{given}': {path}", remedy, rule)
+
+
+def _path(names: Sequence[str]) -> str:
+    """Return a path of relations on one line. If it is long, leave out relations in the middle."""
+    if len(names) > SHOWN_RELATIONS:
+        first, last = names[: SHOWN_RELATIONS // 2], names[-SHOWN_RELATIONS // 2 :]
+        names = [*first, f"... {len(names) - len(first) - len(last)} more ...", *last]
+    return " -> ".join(names)
 
 
 def fixed_depends_on_state(sheet: Sheet) -> Iterator[Flaw]:
@@ -241,7 +272,8 @@ def _variables(sentences: Iterable[syntax.Sentence]) -> set[str]:
     """Return the names of the variables in sentences."""
     names: set[str] = set()
     for sentence in sentences:
-        waiting = [sentence.left, sentence.right] if isinstance(sentence, Distinct) else [*sentence.args]
+        limits.check()
+        waiting = [*syntax.arguments(sentence)]
         for term in waiting:  # the list grows while it is read
             if isinstance(term, Variable):
                 names.add(term.name)
@@ -318,7 +350,7 @@ def negation_in_cycle(sheet: Sheet) -> Iterator[Flaw]:
     for rule in sheet.recursive_rules:
         for sentence, positive, _ in syntax.in_context(rule):
             if isinstance(sentence, Atom) and not positive and sheet.dependencies.recursive(rule.head, sentence):
-                path = " -> ".join(sheet.dependencies.path(sentence.name, rule.head.name))
+                path = _path(sheet.dependencies.path(sentence.name, rule.head.name))
                 message = f"a cycle of relations has a negation in it: {rule.head.name} -> not {path}"
                 yield Flaw(sentence.location, message, remedy, rule)
 
@@ -334,7 +366,8 @@ def used_but_never_derived(sheet: Sheet) -> Iterator[Flaw]:
 def derived_but_never_used(sheet: Sheet) -> Iterator[Flaw]:
     """Find relations that no other relation uses. Uses within the relation's own recursion do not count."""
     groups = sheet.dependencies.groups
-    edges = ((groups[head], groups[use]) for head, uses in sheet.dependencies.bodies.items() for use in uses)
+    bodies = _checked(sheet.dependencies.bodies.items())
+    edges = ((groups[head], groups[use]) for head, uses in bodies for use in uses)
     used = {target for source, target in edges if source != target}
     words = KEYWORD_ARITY.keys() | GDL_II_WORDS
     used |= {groups[word] for word in words if word in groups}
@@ -441,7 +474,7 @@ class _Written(NamedTuple):
 
 def _written_variables(sheet: Sheet, rule: Rule) -> Iterator[_Written]:
     """Yield the variables of a rule. They are in lower case if the rule was not parsed from the text of the sheet."""
-    for variable in syntax.term_variables(*syntax.sentences(rule)):
+    for variable in _checked(syntax.term_variables(*syntax.sentences(rule))):
         yield _Written(variable.name, sheet.written(variable), variable.location)
 
 
@@ -485,12 +518,13 @@ def relation_and_function(sheet: Sheet) -> Iterator[Flaw]:
 
 
 def parenthesised(sheet: Sheet) -> Iterator[Flaw]:
-    if not IN_PARENTHESES.search(sheet.text):
+    lone = syntax.lone_words(sheet.text)
+    if not lone:
         return
     propositions = ((rule, atom) for rule, atom in sheet.atoms if not atom.args)
     constants = ((rule, term) for rule in sheet.rules for term in _uses(rule) if isinstance(term, Constant))
     for kind, uses in (("proposition", propositions), ("constant", constants)):
-        opened = ((rule, named) for rule, named in uses if sheet.at(named.location, 1) == "(")
+        opened = ((rule, named) for rule, named in uses if named.location in lone)
         for rule, named in _first_places(opened):
             remedy = f"write {named}: for some systems these are two different {kind}s"
             yield Flaw(named.location, f"the {kind} {named} has parentheses around it", remedy, rule)
@@ -679,6 +713,7 @@ def _each_finding(rulesheet: syntax.Rulesheet, checks: Iterable[Check]) -> Itera
         limits.check()
         flaws = check.find(sheet)
         for place, message, remedy, rule in islice(flaws, MOST_FINDINGS):
+            limits.check()
             if id(rule) not in texts:
                 texts[id(rule)] = shortened(str(rule or ""))
             yield Finding(check.severity, check.code, message, path, *place, texts[id(rule)], remedy)
