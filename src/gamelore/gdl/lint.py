@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain, groupby, islice
@@ -52,6 +52,15 @@ Name: TypeAlias = Atom | Constant | Function
 Named = TypeVar("Named", Atom, Function, Constant | Function, Atom | Constant)
 
 
+class _FirstUses(NamedTuple):
+    """First uses of names and variables, each with its rule; see the properties of `Sheet`."""
+
+    names: dict[tuple[type, str, int], tuple[Rule, Name]]
+    variables: dict[str, tuple[Rule, Variable]]
+    opened_propositions: dict[str, tuple[Rule, Name]]
+    opened_constants: dict[str, tuple[Rule, Name]]
+
+
 class Sheet:
     """A rulesheet with lookups that several checks need.
 
@@ -71,7 +80,7 @@ class Sheet:
         self._compounds: list[tuple[Rule, Condition]] = []
         for rule in self.rules:
             self._atoms.append((rule, rule.head))
-            for condition in _checked(syntax.conditions(rule.body)):
+            for condition in syntax.conditions(rule.body):
                 if isinstance(condition, Atom):
                     self._atoms.append((rule, condition))
                 else:
@@ -111,7 +120,9 @@ class Sheet:
     @cached_property
     def respells_variables(self) -> bool:
         """Whether a variable in the text is not in lower case."""
-        return any(match[0] != match[0].lower() for match in _checked(VARIABLE.finditer(self.text)))
+        if self.text == self.text.lower():
+            return False
+        return any(match[0] != match[0].lower() for match in syntax.checked(VARIABLE.finditer(self.text)))
 
     @cached_property
     def recursive_rules(self) -> list[Rule]:
@@ -121,18 +132,34 @@ class Sheet:
         return [rule for rule, _ in groupby(recursive)]
 
     @cached_property
-    def first_uses(self) -> tuple[list[tuple[Rule, Name]], list[tuple[Rule, Variable]]]:
-        """The first use of every name in each spelling and with each number of arguments, and of every variable."""
-        names: dict[tuple[type, str, int], tuple[Rule, Name]] = {}
-        variables: dict[str, tuple[Rule, Variable]] = {}
+    def _first_uses(self) -> _FirstUses:
+        uses = _FirstUses({}, {}, {}, {})
         for rule in self.rules:
             for use in _uses(rule):
                 if isinstance(use, Variable):
-                    variables.setdefault(use.name, (rule, use))
-                else:
-                    arity = 0 if isinstance(use, Constant) else len(use.args)
-                    names.setdefault((type(use), use.spelling, arity), (rule, use))
-        return [*names.values()], [*variables.values()]
+                    uses.variables.setdefault(use.name, (rule, use))
+                    continue
+                arity = 0 if isinstance(use, Constant) else len(use.args)
+                uses.names.setdefault((type(use), use.spelling, arity), (rule, use))
+                if not arity and self.at(use.location, 1) == "(":
+                    opened = uses.opened_propositions if isinstance(use, Atom) else uses.opened_constants
+                    opened.setdefault(use.name, (rule, use))
+        return uses
+
+    @property
+    def first_uses(self) -> tuple[Collection[tuple[Rule, Name]], Collection[tuple[Rule, Variable]]]:
+        """The first use of every name in each spelling and with each number of arguments, and of every variable."""
+        return self._first_uses.names.values(), self._first_uses.variables.values()
+
+    @property
+    def opened_propositions(self) -> Collection[tuple[Rule, Name]]:
+        """The first use of every relation without arguments that is in parentheses."""
+        return self._first_uses.opened_propositions.values()
+
+    @property
+    def opened_constants(self) -> Collection[tuple[Rule, Name]]:
+        """The first use of every constant that is in parentheses."""
+        return self._first_uses.opened_constants.values()
 
     @cached_property
     def first_relations(self) -> list[tuple[Rule, Atom]]:
@@ -143,16 +170,6 @@ class Sheet:
     def first_functions(self) -> list[tuple[Rule, Function]]:
         """The first use of every function in each spelling and with each number of arguments."""
         return [(rule, use) for rule, use in self.first_uses[0] if isinstance(use, Function)]
-
-
-Item = TypeVar("Item")
-
-
-def _checked(items: Iterable[Item]) -> Iterator[Item]:
-    """Return the items one by one, with a look at the budget for each."""
-    for item in items:
-        limits.check()
-        yield item
 
 
 def _uses(rule: Rule) -> Iterator[Name | Variable]:
@@ -366,7 +383,7 @@ def used_but_never_derived(sheet: Sheet) -> Iterator[Flaw]:
 def derived_but_never_used(sheet: Sheet) -> Iterator[Flaw]:
     """Find relations that no other relation uses. Uses within the relation's own recursion do not count."""
     groups = sheet.dependencies.groups
-    bodies = _checked(sheet.dependencies.bodies.items())
+    bodies = syntax.checked(sheet.dependencies.bodies.items())
     edges = ((groups[head], groups[use]) for head, uses in bodies for use in uses)
     used = {target for source, target in edges if source != target}
     words = KEYWORD_ARITY.keys() | GDL_II_WORDS
@@ -474,7 +491,7 @@ class _Written(NamedTuple):
 
 def _written_variables(sheet: Sheet, rule: Rule) -> Iterator[_Written]:
     """Yield the variables of a rule. They are in lower case if the rule was not parsed from the text of the sheet."""
-    for variable in _checked(syntax.term_variables(*syntax.sentences(rule))):
+    for variable in syntax.checked(syntax.term_variables(*syntax.sentences(rule))):
         yield _Written(variable.name, sheet.written(variable), variable.location)
 
 
@@ -518,14 +535,8 @@ def relation_and_function(sheet: Sheet) -> Iterator[Flaw]:
 
 
 def parenthesised(sheet: Sheet) -> Iterator[Flaw]:
-    lone = syntax.lone_words(sheet.text)
-    if not lone:
-        return
-    propositions = ((rule, atom) for rule, atom in sheet.atoms if not atom.args)
-    constants = ((rule, term) for rule in sheet.rules for term in _uses(rule) if isinstance(term, Constant))
-    for kind, uses in (("proposition", propositions), ("constant", constants)):
-        opened = ((rule, named) for rule, named in uses if named.location in lone)
-        for rule, named in _first_places(opened):
+    for kind, uses in (("proposition", sheet.opened_propositions), ("constant", sheet.opened_constants)):
+        for rule, named in uses:
             remedy = f"write {named}: for some systems these are two different {kind}s"
             yield Flaw(named.location, f"the {kind} {named} has parentheses around it", remedy, rule)
 

@@ -57,16 +57,22 @@ KEYWORD_ARITY = {word: form.count(" ") for word, form in FORM.items() if word no
 MAX_NESTING = 200  # maximum depth of nested parentheses; more could exceed the recursion limit of Python
 
 
-BETWEEN_CHECKS = 64  # a look at the budget for each item of a list would take a tenth of the time of reading it
+BETWEEN_CHECKS = 64  # items of a list; a look at the budget for each would take a tenth of the time of reading it
 
 Item = TypeVar("Item")
 
 
-def checked(items: Sequence[Item]) -> Iterator[Item]:
+def checked(items: Iterable[Item]) -> Iterator[Item]:
     """Return the items one by one, with looks at the budget."""
-    for begin in range(0, len(items), BETWEEN_CHECKS):
-        check()
-        yield from items[begin : begin + BETWEEN_CHECKS]
+    for place, item in enumerate(items):
+        if not place % BETWEEN_CHECKS:
+            check()
+        yield item
+
+
+def checked_if_long(items: Sequence[Item]) -> Iterable[Item]:
+    """Return the items, with looks at the budget if there are many. A short sequence is faster to read as it is."""
+    return items if len(items) <= BETWEEN_CHECKS else checked(items)
 
 
 class Location(NamedTuple):
@@ -316,30 +322,13 @@ def tokens(text: str, *, comments: bool = False) -> Iterator[Token]:
 
 def _placed_tokens(text: str, comments: bool = False) -> Iterator[tuple[str, int, int]]:
     """Yield the text, the line and the column of each token. Tuples take a third of the time of `Token`."""
-    for number, line in enumerate(lines(text), start=1):
+    for number, line in checked(enumerate(lines(text), start=1)):
         code, mark, comment = line.partition(";")
-        for place, match in enumerate(_TOKEN.finditer(code)):
-            if not place % BETWEEN_CHECKS:
-                check()
+        matches = _TOKEN.finditer(code)
+        for match in matches if len(code) <= WIDTH * BETWEEN_CHECKS else checked(matches):
             yield match[0], number, match.start() + 1
         if mark and comments:
             yield mark + comment, number, len(code) + 1
-
-
-def lone_words(text: str) -> set[Location]:
-    """Return the places of all parentheses with a single word inside."""
-    found: set[Location] = set()
-    opened, num_words = NOWHERE, 0
-    for token, line, column in _placed_tokens(text):
-        if token == "(":
-            opened, num_words = Location(line, column), 0
-        elif token != ")":
-            num_words += 1
-        else:
-            if num_words == 1 and opened != NOWHERE:
-                found.add(opened)
-            opened = NOWHERE
-    return found
 
 
 class _Parser:
@@ -395,7 +384,8 @@ class _Parser:
         if len(expression.items) < 2:
             self.fail("expected a head after '<=', got none", expression.location, f"write {FORM['<=']}")
         head = self.atom(expression.items[1])
-        return Rule(head, tuple(map(self.condition, checked(expression.items[2:]))), expression.location)
+        body = tuple(map(self.condition, checked_if_long(expression.items[2:])))
+        return Rule(head, body, expression.location)
 
     def condition(self, expression: _Expression) -> Condition:
         word = _first_word(expression)
@@ -412,7 +402,7 @@ class _Parser:
         if word == "<=":
             remedy = "close the rule before this one; '<=' is allowed only at the beginning of a rule"
             self.fail("this rule begins inside another rule", location, remedy)
-        return (Or if word == "or" else And)(tuple(map(self.condition, checked(arguments))), location)
+        return (Or if word == "or" else And)(tuple(map(self.condition, checked_if_long(arguments))), location)
 
     def check_number(self, word: str, expected: int, arguments: Sequence[object], location: Location) -> None:
         """Raise GDLSyntaxError if a keyword of GDL does not have the expected number of arguments."""
@@ -426,14 +416,10 @@ class _Parser:
         if word in LOGICAL_WORDS:
             where = "with parentheses" if word == "<=" else "and only in the body of a rule"
             self.fail(f"expected a relation, got '{word}'", name.location, f"write {FORM[word]}, {where}")
-        terms = self.terms(arguments)
+        terms = tuple(map(self.term, checked_if_long(arguments)))
         if word in KEYWORD_ARITY:
             self.check_number(word, KEYWORD_ARITY[word], terms, expression.location)
         return Atom(word, terms, name.text, expression.location)
-
-    def terms(self, expressions: Sequence[_Expression]) -> tuple[Term, ...]:
-        """Return the arguments of a relation or a function. Most have few, so these are read in the faster way."""
-        return tuple(map(self.term, expressions if len(expressions) <= BETWEEN_CHECKS else checked(expressions)))
 
     def term(self, expression: _Expression) -> Term:
         if isinstance(expression, Token) and expression.text.startswith("?"):
@@ -444,7 +430,8 @@ class _Parser:
         name, arguments = self.application(expression, "a function")
         if not arguments:
             return Constant(self.lower(name.text), name.text, expression.location)
-        return Function(self.lower(name.text), self.terms(arguments), name.text, expression.location)
+        terms = tuple(map(self.term, checked_if_long(arguments)))
+        return Function(self.lower(name.text), terms, name.text, expression.location)
 
     def application(self, expression: _Expression, what: str) -> tuple[Token, tuple[_Expression, ...]]:
         """Split `name` or `(name argument ...)` into the name and the arguments."""
@@ -580,7 +567,7 @@ class _Binding:
         self.everything: frozenset[str] | None = None  # what an `or` without branches binds
 
     def by_all(self, parts: Sequence[Condition]) -> frozenset[str]:
-        bound = list(map(self.by, checked(parts)))
+        bound = list(map(self.by, checked_if_long(parts)))
         if self.everything is not None and any(names is self.everything for names in bound):
             return self.everything
         return frozenset[str]().union(*bound)
@@ -607,7 +594,7 @@ class _Binding:
 
 def _in_context(parts: Sequence[Condition], here: Scope, binding: _Binding) -> Iterator[InContext]:
     """Yield the sentences of these parts. What an `and`, or the only branch of an `or`, binds is bound around it."""
-    for part in checked(parts):
+    for part in checked_if_long(parts):
         match part:
             case Atom() | Distinct():
                 yield InContext(part, True, here)
