@@ -5,20 +5,36 @@ A *clause* is a head and a conjunction of literals. A rule with an `or` gives se
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import chain, count, product
-from math import prod
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, NoReturn, TypeAlias
 
 from ..errors import GDLSemanticError
 from . import syntax
 from .limits import check
-from .syntax import And, Atom, Condition, Constant, Distinct, Function, Location, Not, Or, Rule, Term, Variable
+from .syntax import (
+    MAX_NESTING,
+    And,
+    Atom,
+    Condition,
+    Constant,
+    Distinct,
+    Function,
+    Location,
+    Not,
+    Or,
+    Rule,
+    Term,
+    Variable,
+)
 
 MAX_CONJUNCTIONS = 4096  # maximum number of conjunctions of one rule after its `or`s are multiplied out
+MAX_LITERALS = 1_000_000  # maximum number of literals in them, which take half a second and 100 MB
+MAX_GROWTH = 100_000  # maximum number of names by which a clause grows with terms in place of variables
 
 Signature: TypeAlias = tuple[str, int]
 """Name and number of arguments of a relation."""
@@ -81,71 +97,145 @@ def shape(term: Term) -> Signature | None:
 def conjunctions(rule: Rule, path: Path | None = None) -> list[tuple[Literal, ...]]:
     """Return the body of a rule in disjunctive normal form.
 
-    Raises GDLSemanticError if it has more than MAX_CONJUNCTIONS conjunctions.
+    Raises GDLSemanticError if it has more than MAX_CONJUNCTIONS conjunctions, or more than MAX_LITERALS literals.
     """
-    check()
-    body = And(rule.body, rule.location)
-    if _num_alternatives(body, positive=True) > MAX_CONJUNCTIONS:
+    literals: list[Literal] = []
+    for condition in rule.body:
+        check()
+        literal = _literal(condition)
+        if literal is None:
+            return _NormalForm(rule, path).alternatives
+        literals.append(literal)
+    return [tuple(literals)]
+
+
+def _literal(condition: Condition) -> Literal | None:
+    """Return a condition as a literal; None for an `or` or an `and`, or the negation of one of these."""
+    positive = True
+    while isinstance(condition, Not):
+        condition, positive = condition.condition, not positive
+    return None if isinstance(condition, Or | And) else Literal(positive, condition)
+
+
+class _Size(NamedTuple):
+    """Size of a disjunctive normal form: the number of conjunctions, and that of all literals in them.
+
+    Numbers above the bounds are cut, so that they do not get thousands of digits.
+    """
+
+    conjunctions: int
+    literals: int
+
+    def either(self, other: _Size) -> _Size:
+        """Return the size of a disjunction."""
+        return _cut(self.conjunctions + other.conjunctions, self.literals + other.literals)
+
+    def both(self, other: _Size) -> _Size:
+        """Return the size of a conjunction."""
+        literals = self.literals * other.conjunctions + self.conjunctions * other.literals
+        return _cut(self.conjunctions * other.conjunctions, literals)
+
+
+def _cut(conjunctions: int, literals: int) -> _Size:
+    return _Size(min(conjunctions, MAX_CONJUNCTIONS + 1), min(literals, MAX_LITERALS + 1))
+
+
+class _NormalForm:
+    """Disjunctive normal form of the body of a rule. Its size is computed before anything is multiplied out."""
+
+    def __init__(self, rule: Rule, path: Path | None) -> None:
+        self.rule, self.path = rule, path
+        self._sizes: dict[tuple[int, bool], _Size] = {}  # by the identity of an `or` or `and`, and whether it holds
+
+    @property
+    def alternatives(self) -> list[tuple[Literal, ...]]:
+        """The body as a disjunction of conjunctions of literals."""
+        body = And(self.rule.body, self.rule.location)
+        size = self._size(body, positive=True)
+        if size.conjunctions > MAX_CONJUNCTIONS:
+            self._refuse(f"more than {MAX_CONJUNCTIONS} conjunctions")
+        if size.literals > MAX_LITERALS:
+            self._refuse(f"{size.conjunctions} conjunctions with more than {MAX_LITERALS} conditions in all")
+        return self._alternatives(body, positive=True)
+
+    def _refuse(self, got: str) -> NoReturn:
         raise GDLSemanticError(
-            f"with all combinations of its 'or' branches, this rule has more than {MAX_CONJUNCTIONS} conjunctions",
-            path=path,
-            **rule.location._asdict(),
-            rule=str(rule),
+            f"with all combinations of its 'or' branches, this rule has {got}",
+            path=self.path,
+            **self.rule.location._asdict(),
+            rule=str(self.rule),
             remedy="define a new relation for each 'or', and use these relations in the body",
         )
-    return _alternatives(body, positive=True)
 
+    def _size(self, condition: Condition, positive: bool) -> _Size:
+        """Return the size of `_alternatives` without building them."""
+        check()
+        match condition:
+            case Not(inner):
+                return self._size(inner, not positive)
+            case Or(parts) | And(parts):
+                sizes = (self._size(part, positive) for part in parts)
+                is_or = isinstance(condition, Or) == positive
+                size = reduce(_Size.either, sizes, _Size(0, 0)) if is_or else reduce(_Size.both, sizes, _Size(1, 0))
+                self._sizes[id(condition), positive] = size
+                return size
+        return _Size(1, 1)
 
-def _num_alternatives(condition: Condition, positive: bool) -> int:
-    """Return the number of conjunctions of `_alternatives` without building them."""
-    match condition:
-        case Atom() | Distinct():
-            return 1
-        case Not(inner):
-            return _num_alternatives(inner, not positive)
-        case Or(parts) | And(parts):
-            numbers = [_num_alternatives(part, positive) for part in parts]
-            return sum(numbers) if isinstance(condition, Or) == positive else prod(numbers)
-
-
-def _alternatives(condition: Condition, positive: bool) -> list[tuple[Literal, ...]]:
-    """Return a condition, or its negation, as a disjunction of conjunctions of literals."""
-    match condition:
-        case Atom() | Distinct():
-            return [(Literal(positive, condition),)]
-        case Not(inner):
-            return _alternatives(inner, not positive)
-        case Or(parts) | And(parts):
-            choices = [_alternatives(part, positive) for part in parts]
-            if isinstance(condition, Or) == positive:
-                return [alternative for choice in choices for alternative in choice]
-            return [tuple(chain(*combination)) for combination in product(*choices)]
+    def _alternatives(self, condition: Condition, positive: bool) -> list[tuple[Literal, ...]]:
+        """Return a condition, or its negation, as a disjunction of conjunctions of literals."""
+        check()
+        match condition:
+            case Not(inner):
+                return self._alternatives(inner, not positive)
+            case Or(parts) | And(parts):
+                if not self._sizes[id(condition), positive].conjunctions:
+                    return []  # one part is false, but the others may have more conjunctions than the bound
+                choices = [self._alternatives(part, positive) for part in parts]
+                if isinstance(condition, Or) == positive:
+                    return [alternative for choice in choices for alternative in choice]
+                return [tuple(chain(*combination)) for combination in product(*choices)]
+        return [(Literal(positive, condition),)]
 
 
 def clauses(sheet: syntax.Rulesheet) -> list[Clause]:
     """Return all rules of a sheet as clauses. Equalities are substituted. Clauses that can never hold are left out."""
     bodies = ((rule, body) for rule in sheet.rules for body in conjunctions(rule, sheet.path))
-    simplified = (without_comparisons(Clause(rule.head, body, rule.location)) for rule, body in bodies)
+    simplified = (without_comparisons(Clause(rule.head, body, rule.location), sheet.path) for rule, body in bodies)
     return [clause for clause in simplified if clause is not None]
 
 
-def without_comparisons(clause: Clause) -> Clause | None:
+def without_comparisons(clause: Clause, path: Path | None = None) -> Clause | None:
     """Apply comparisons: substitute t for ?x in `(not (distinct ?x t))`, and drop comparisons that always hold.
 
-    Return None if a comparison can never hold.
+    Return None if a comparison can never hold. Raises GDLSemanticError if the terms get too large.
     """
+    equalities, applied = _Substitution(clause, path), set[int]()
+    for place, (positive, sentence) in enumerate(clause.body):
+        check()
+        if isinstance(sentence, Distinct) and not positive and equalities.equate(sentence.left, sentence.right):
+            applied.add(place)
+    if applied:
+        rest = tuple(literal for place, literal in enumerate(clause.body) if place not in applied)
+        clause = equalities.applied(Clause(clause.head, rest, clause.location))
+    kept: list[Literal] = []
     for literal in clause.body:
-        if not isinstance(literal.sentence, Distinct):
-            continue
-        left, right = literal.sentence.left, literal.sentence.right
-        rest = Clause(clause.head, tuple(other for other in clause.body if other is not literal), clause.location)
-        if isinstance(right, Variable):
-            left, right = right, left
-        if left == right or not (syntax.variables_of(left) or syntax.variables_of(right)):
-            return None if literal.positive == (left == right) else without_comparisons(rest)
-        if not literal.positive and isinstance(left, Variable) and left.name not in syntax.variables_of(right):
-            return without_comparisons(substituted(rest, {left.name: right}))
-    return clause
+        check()
+        holds = _value(literal)
+        if holds is False:
+            return None
+        if holds is None:
+            kept.append(literal)
+    return clause if len(kept) == len(clause.body) else Clause(clause.head, tuple(kept), clause.location)
+
+
+def _value(literal: Literal) -> bool | None:
+    """Return whether a comparison holds; None if this depends on variables, and for an atom."""
+    if not isinstance(literal.sentence, Distinct):
+        return None
+    left, right = literal.sentence.left, literal.sentence.right
+    if left == right:
+        return not literal.positive
+    return None if syntax.variables_of(left) or syntax.variables_of(right) else literal.positive
 
 
 def unfolded(clause: Clause, atom: Atom, definition: Clause) -> Clause | None:
@@ -156,17 +246,17 @@ def unfolded(clause: Clause, atom: Atom, definition: Clause) -> Clause | None:
     if not all(_alike(mine, theirs) for mine, theirs in zip(atom.args, definition.head.args, strict=True)):
         return None
     fresh = apart(definition, clause)
-    terms: dict[str, Term] = {}
-    if not all(_unify(mine, theirs, terms) for mine, theirs in zip(atom.args, fresh.head.args, strict=True)):
+    made_equal = _Substitution(clause)
+    if not all(made_equal.unify(mine, theirs) for mine, theirs in zip(atom.args, fresh.head.args, strict=True)):
         return None
     rest = tuple(literal for literal in clause.body if literal.sentence is not atom)
-    return without_comparisons(_resolved_clause(Clause(clause.head, (*rest, *fresh.body), clause.location), terms))
+    return without_comparisons(made_equal.applied(Clause(clause.head, (*rest, *fresh.body), clause.location)))
 
 
 def equated(clause: Clause, left: Term, right: Term) -> Clause | None:
     """Return the clause with two terms made equal; None if they do not unify."""
-    terms: dict[str, Term] = {}
-    return _resolved_clause(clause, terms) if _unify(left, right, terms) else None
+    made_equal = _Substitution(clause)
+    return made_equal.applied(clause) if made_equal.unify(left, right) else None
 
 
 def apart(clause: Clause, other: Clause) -> Clause:
@@ -178,22 +268,6 @@ def apart(clause: Clause, other: Clause) -> Clause:
     return substituted(clause, terms)
 
 
-def _unify(left: Term, right: Term, terms: dict[str, Term]) -> bool:
-    """Extend the substitution `terms` so that two terms become equal. Return False if this is impossible."""
-    left, right = _resolved(left, terms), _resolved(right, terms)
-    if isinstance(right, Variable):
-        left, right = right, left
-    match left, right:
-        case _ if left == right:
-            return True
-        case Variable(name), _:
-            terms[name] = right
-            return name not in syntax.variables_of(right)
-        case Function(), Function() if left.name == right.name and len(left.args) == len(right.args):
-            return all(_unify(mine, theirs, terms) for mine, theirs in zip(left.args, right.args, strict=True))
-    return False
-
-
 def _alike(left: Term, right: Term) -> bool:
     """Return whether two terms may unify. This fast test compares only names: it is necessary, but not sufficient."""
     if isinstance(left, Function) and isinstance(right, Function):
@@ -202,25 +276,120 @@ def _alike(left: Term, right: Term) -> bool:
     return isinstance(left, Variable) or isinstance(right, Variable) or left == right
 
 
-def _resolved(term: Term, terms: Mapping[str, Term]) -> Term:
-    """Apply a substitution to a term until nothing changes."""
-    while syntax.variables_of(term) & terms.keys():
-        term = _term(term, terms)
-    return term
+class _Substitution:
+    """Terms for variables of a clause, found one after another. The variables in a term may have terms, too.
+
+    Terms that contain each other may double with each variable. Raises GDLSemanticError if they get too large.
+    """
+
+    def __init__(self, clause: Clause, path: Path | None = None) -> None:
+        self.clause, self.path = clause, path
+        self._terms: dict[str, Term] = {}
+
+    def equate(self, left: Term, right: Term) -> bool:
+        """Make two terms equal if one is a variable that is not in the other. Return whether it is."""
+        left, right = self._resolved(left), self._resolved(right)
+        if isinstance(right, Variable):
+            left, right = right, left
+        if not isinstance(left, Variable) or left.name in syntax.variables_of(right):
+            return False
+        self._terms[left.name] = right
+        return True
+
+    def unify(self, left: Term, right: Term) -> bool:
+        """Make two terms equal. Return False if this is impossible."""
+        left, right = self._resolved(left), self._resolved(right)
+        if left == right or self.equate(left, right):
+            return True
+        match left, right:
+            case Function(), Function() if left.name == right.name and len(left.args) == len(right.args):
+                return all(self.unify(mine, theirs) for mine, theirs in zip(left.args, right.args, strict=True))
+        return False
+
+    def _resolved(self, term: Term) -> Term:
+        """Return the term with terms in place of variables, and in these terms, too."""
+        check()
+        if isinstance(term, Constant) or not self._terms:
+            return term
+        num_names = 0
+
+        def resolved(term: Term, level: int, is_new: bool) -> Term:
+            nonlocal num_names
+            num_names += is_new
+            if num_names > MAX_GROWTH or level > MAX_NESTING:
+                self._refuse()
+            match term:
+                case Variable():
+                    last = self._last(term)
+                    return resolved(self._terms[last.name], level, True) if last.name in self._terms else last
+                case Function(name, arguments, spelling, location):
+                    inside = tuple(resolved(argument, level + 1, is_new) for argument in arguments)
+                    return Function(name, inside, spelling, location)
+            return term
+
+        return resolved(term, 1, False)
+
+    def _last(self, variable: Variable) -> Variable:
+        """Follow variables that stand for variables to the last one, and let all of them stand for it directly."""
+        passed: list[str] = []
+        while isinstance(following := self._terms.get(variable.name), Variable):
+            passed.append(variable.name)
+            variable = following
+        self._terms.update(dict.fromkeys(passed, variable))
+        return variable
+
+    def applied(self, clause: Clause) -> Clause:
+        """Return the clause with terms in place of variables."""
+        terms = {name: self._resolved(Variable(name, clause.location)) for name in self._terms}
+        large = {name: _extent(term) for name, term in terms.items() if isinstance(term, Function)}
+        growth = 0
+        for term, level in _levels([clause.head, *sentences_of(clause.body)]) if large else ():
+            if isinstance(term, Variable) and term.name in large:
+                num_names, num_levels = large[term.name]
+                growth += num_names
+                if growth > MAX_GROWTH or level + num_levels > MAX_NESTING:
+                    self._refuse()
+        return substituted(clause, terms)
+
+    def _refuse(self) -> NoReturn:
+        raise GDLSemanticError(
+            f"with equal terms in place of variables, this rule grows by more than {MAX_GROWTH} names, or has a term "
+            f"of more than {MAX_NESTING} levels",
+            path=self.path,
+            **self.clause.location._asdict(),
+            rule=str(self.clause),
+            remedy="use fewer conditions whose terms contain the variables of each other",
+        )
 
 
-def _resolved_clause(clause: Clause, terms: Mapping[str, Term]) -> Clause:
-    return substituted(clause, {name: _resolved(term, terms) for name, term in terms.items()})
+def _extent(term: Term) -> tuple[int, int]:
+    """Return the number of names and variables in a term, and the number of its levels."""
+    levels = [level for _, level in _levels([Atom("", (term,), "", syntax.NOWHERE)])]
+    return len(levels), max(levels)
+
+
+def _levels(sentences: Iterable[Atom | Distinct]) -> Iterator[tuple[Term, int]]:
+    """Yield all terms of sentences and the terms inside them. Yield the level of each, from 1, too."""
+    for sentence in sentences:
+        check()
+        waiting = [(term, 1) for term in syntax.arguments(sentence)]
+        for term, level in waiting:  # the list grows while it is read
+            yield term, level
+            if isinstance(term, Function):
+                waiting += [(argument, level + 1) for argument in term.args]
 
 
 def substituted(clause: Clause, terms: Mapping[str, Term]) -> Clause:
     """Return the clause with terms substituted for variables."""
     if not terms:
         return clause
-    body = tuple(Literal(literal.positive, _sentence(literal.sentence, terms)) for literal in clause.body)
+    body: list[Literal] = []
+    for positive, sentence in clause.body:
+        check()
+        body.append(Literal(positive, _sentence(sentence, terms)))
     head = _sentence(clause.head, terms)
     assert isinstance(head, Atom)
-    return Clause(head, body, clause.location)
+    return Clause(head, tuple(body), clause.location)
 
 
 def _sentence(sentence: Atom | Distinct, terms: Mapping[str, Term]) -> Atom | Distinct:
@@ -295,6 +464,7 @@ def reachable(edges: Edges, roots: Iterable[Signature]) -> set[Signature]:
     reached: set[Signature] = set()
     stack = list(roots)
     while stack:
+        check()
         name = stack.pop()
         if name not in reached:
             reached.add(name)
@@ -313,6 +483,7 @@ class Dependencies:
         self.uses: dict[Signature, set[Signature]] = {}
         self.negates: dict[Signature, set[Signature]] = {}
         for rule in rules:
+            check()
             head = signature(rule.head)
             self.uses.setdefault(head, set()).update(map(signature, all_atoms(rule.body)))
             self.negates.setdefault(head, set()).update(map(signature, rule.negative))
@@ -332,7 +503,9 @@ class Dependencies:
 
     def recursive(self) -> set[Signature]:
         """Return the relations that depend on themselves."""
-        return {name for name, uses in self.uses.items() if name in self.below(*uses)}
+        component = syntax.components(self.uses)
+        sizes = Counter(component.values())
+        return {name for name, uses in self.uses.items() if sizes[component[name]] > 1 or name in uses}
 
     def negated_below(self, root: Signature) -> set[Signature]:
         """Return all relations on which a relation depends through at least one negation."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain, groupby, islice
@@ -36,8 +36,7 @@ GDL_II_WORDS = frozenset({"sees", "random"})
 GOAL = re.compile(r"0*(100|[0-9]{1,2})")
 USUAL_NAME = re.compile(r"[A-Za-z0-9_+.-]+")
 VARIABLE = re.compile(r"\?[^\s\ufeff();]+")
-_SPACE = r"(?:[\s\ufeff]|;[^\r\n]*+)*+"  # possessive, so that a comment is read in one way only
-IN_PARENTHESES = re.compile(rf"\({_SPACE}[^\s\ufeff();]+{_SPACE}\)")  # a single word
+SHOWN_RELATIONS = 10  # maximum number of relations in a path of a message
 
 
 class Flaw(NamedTuple):
@@ -53,29 +52,56 @@ Name: TypeAlias = Atom | Constant | Function
 Named = TypeVar("Named", Atom, Function, Constant | Function, Atom | Constant)
 
 
+class _FirstUses(NamedTuple):
+    """First uses of names and variables, each with its rule; see the properties of `Sheet`."""
+
+    names: dict[tuple[type, str, int], tuple[Rule, Name]]
+    variables: dict[str, tuple[Rule, Variable]]
+    opened_propositions: dict[str, tuple[Rule, Name]]
+    opened_constants: dict[str, tuple[Rule, Name]]
+
+
 class Sheet:
     """A rulesheet with lookups that several checks need.
 
-    A sheet may have millions of terms. Checks of names need only the first use of each spelling.
+    A sheet may have millions of terms. Checks of names need only the first use of each spelling. All loops over rules,
+    atoms and compounds look at the budget.
 
     atoms: every atom with its rule, heads included. compounds: every other condition with its rule. Both include the
         conditions inside other conditions.
     """
 
     def __init__(self, rulesheet: syntax.Rulesheet) -> None:
-        self.rules = rulesheet.rules
+        self._rules = rulesheet.rules
         self.text = rulesheet.text
-        self.heads = {rule.head.name for rule in rulesheet.rules}
+        self.heads = {rule.head.name for rule in self.rules}
         self.dependencies = syntax.RelationGraph(rulesheet)
-        self.atoms: list[tuple[Rule, Atom]] = []
-        self.compounds: list[tuple[Rule, Condition]] = []
+        self._atoms: list[tuple[Rule, Atom]] = []
+        self._compounds: list[tuple[Rule, Condition]] = []
         for rule in self.rules:
-            self.atoms.append((rule, rule.head))
+            self._atoms.append((rule, rule.head))
             for condition in syntax.conditions(rule.body):
                 if isinstance(condition, Atom):
-                    self.atoms.append((rule, condition))
+                    self._atoms.append((rule, condition))
                 else:
-                    self.compounds.append((rule, condition))
+                    self._compounds.append((rule, condition))
+
+    @property
+    def rules(self) -> Iterator[Rule]:
+        return syntax.checked(self._rules)
+
+    @property
+    def atoms(self) -> Iterator[tuple[Rule, Atom]]:
+        return syntax.checked(self._atoms)
+
+    @property
+    def compounds(self) -> Iterator[tuple[Rule, Condition]]:
+        return syntax.checked(self._compounds)
+
+    @property
+    def body_atoms(self) -> Iterator[tuple[Rule, Atom]]:
+        """Every atom of a body with its rule."""
+        return ((rule, atom) for rule, atom in self.atoms if atom is not rule.head)
 
     @cached_property
     def lines(self) -> list[str]:
@@ -94,12 +120,9 @@ class Sheet:
     @cached_property
     def respells_variables(self) -> bool:
         """Whether a variable in the text is not in lower case."""
-        return any(spelling != spelling.lower() for spelling in set(VARIABLE.findall(self.text)))
-
-    @cached_property
-    def body_atoms(self) -> list[tuple[Rule, Atom]]:
-        """Every atom of a body with its rule."""
-        return [(rule, atom) for rule, atom in self.atoms if atom is not rule.head]
+        if self.text == self.text.lower():
+            return False
+        return any(match[0] != match[0].lower() for match in syntax.checked(VARIABLE.finditer(self.text)))
 
     @cached_property
     def recursive_rules(self) -> list[Rule]:
@@ -109,18 +132,34 @@ class Sheet:
         return [rule for rule, _ in groupby(recursive)]
 
     @cached_property
-    def first_uses(self) -> tuple[list[tuple[Rule, Name]], list[tuple[Rule, Variable]]]:
-        """The first use of every name in each spelling and with each number of arguments, and of every variable."""
-        names: dict[tuple[type, str, int], tuple[Rule, Name]] = {}
-        variables: dict[str, tuple[Rule, Variable]] = {}
+    def _first_uses(self) -> _FirstUses:
+        uses = _FirstUses({}, {}, {}, {})
         for rule in self.rules:
             for use in _uses(rule):
                 if isinstance(use, Variable):
-                    variables.setdefault(use.name, (rule, use))
-                else:
-                    arity = 0 if isinstance(use, Constant) else len(use.args)
-                    names.setdefault((type(use), use.spelling, arity), (rule, use))
-        return [*names.values()], [*variables.values()]
+                    uses.variables.setdefault(use.name, (rule, use))
+                    continue
+                arity = 0 if isinstance(use, Constant) else len(use.args)
+                uses.names.setdefault((type(use), use.spelling, arity), (rule, use))
+                if not arity and self.at(use.location, 1) == "(":
+                    opened = uses.opened_propositions if isinstance(use, Atom) else uses.opened_constants
+                    opened.setdefault(use.name, (rule, use))
+        return uses
+
+    @property
+    def first_uses(self) -> tuple[Collection[tuple[Rule, Name]], Collection[tuple[Rule, Variable]]]:
+        """The first use of every name in each spelling and with each number of arguments, and of every variable."""
+        return self._first_uses.names.values(), self._first_uses.variables.values()
+
+    @property
+    def opened_propositions(self) -> Collection[tuple[Rule, Name]]:
+        """The first use of every relation without arguments that is in parentheses."""
+        return self._first_uses.opened_propositions.values()
+
+    @property
+    def opened_constants(self) -> Collection[tuple[Rule, Name]]:
+        """The first use of every constant that is in parentheses."""
+        return self._first_uses.opened_constants.values()
 
     @cached_property
     def first_relations(self) -> list[tuple[Rule, Atom]]:
@@ -136,6 +175,7 @@ class Sheet:
 def _uses(rule: Rule) -> Iterator[Name | Variable]:
     """Yield all atoms and terms of a rule, in the order of the text."""
     for sentence in syntax.sentences(rule):
+        limits.check()
         if isinstance(sentence, Atom):
             yield sentence
         yield from syntax.terms(sentence)
@@ -184,11 +224,19 @@ def output_in_body(sheet: Sheet) -> Iterator[Flaw]:
 
 def _depends(sheet: Sheet, heads: frozenset[str], given: str, remedy: str) -> Iterator[Flaw]:
     """Yield a flaw for every condition that makes a rule for one of `heads` depend on `given`."""
-    dependent = sheet.dependencies.toward(given).keys() | {given}
+    steps = sheet.dependencies.toward(given)
     for rule, atom in sheet.body_atoms:
-        if rule.head.name in heads and atom.name in dependent:
-            path = " -> ".join((rule.head.name, *sheet.dependencies.path(atom.name, given)))
+        if rule.head.name in heads and (atom.name == given or atom.name in steps):
+            path = _path([rule.head.name, *syntax.followed(steps, atom.name, given)])
             yield Flaw(atom.location, f"'{rule.head.name}' depends on '{given}': {path}", remedy, rule)
+
+
+def _path(names: Sequence[str]) -> str:
+    """Return a path of relations on one line. If it is long, leave out relations in the middle."""
+    if len(names) > SHOWN_RELATIONS:
+        first, last = names[: SHOWN_RELATIONS // 2], names[-SHOWN_RELATIONS // 2 :]
+        names = [*first, f"... {len(names) - len(first) - len(last)} more ...", *last]
+    return " -> ".join(names)
 
 
 def fixed_depends_on_state(sheet: Sheet) -> Iterator[Flaw]:
@@ -241,7 +289,8 @@ def _variables(sentences: Iterable[syntax.Sentence]) -> set[str]:
     """Return the names of the variables in sentences."""
     names: set[str] = set()
     for sentence in sentences:
-        waiting = [sentence.left, sentence.right] if isinstance(sentence, Distinct) else [*sentence.args]
+        limits.check()
+        waiting = [*syntax.arguments(sentence)]
         for term in waiting:  # the list grows while it is read
             if isinstance(term, Variable):
                 names.add(term.name)
@@ -318,7 +367,7 @@ def negation_in_cycle(sheet: Sheet) -> Iterator[Flaw]:
     for rule in sheet.recursive_rules:
         for sentence, positive, _ in syntax.in_context(rule):
             if isinstance(sentence, Atom) and not positive and sheet.dependencies.recursive(rule.head, sentence):
-                path = " -> ".join(sheet.dependencies.path(sentence.name, rule.head.name))
+                path = _path(sheet.dependencies.path(sentence.name, rule.head.name))
                 message = f"a cycle of relations has a negation in it: {rule.head.name} -> not {path}"
                 yield Flaw(sentence.location, message, remedy, rule)
 
@@ -334,7 +383,8 @@ def used_but_never_derived(sheet: Sheet) -> Iterator[Flaw]:
 def derived_but_never_used(sheet: Sheet) -> Iterator[Flaw]:
     """Find relations that no other relation uses. Uses within the relation's own recursion do not count."""
     groups = sheet.dependencies.groups
-    edges = ((groups[head], groups[use]) for head, uses in sheet.dependencies.bodies.items() for use in uses)
+    bodies = syntax.checked(sheet.dependencies.bodies.items())
+    edges = ((groups[head], groups[use]) for head, uses in bodies for use in uses)
     used = {target for source, target in edges if source != target}
     words = KEYWORD_ARITY.keys() | GDL_II_WORDS
     used |= {groups[word] for word in words if word in groups}
@@ -441,7 +491,7 @@ class _Written(NamedTuple):
 
 def _written_variables(sheet: Sheet, rule: Rule) -> Iterator[_Written]:
     """Yield the variables of a rule. They are in lower case if the rule was not parsed from the text of the sheet."""
-    for variable in syntax.term_variables(*syntax.sentences(rule)):
+    for variable in syntax.checked(syntax.term_variables(*syntax.sentences(rule))):
         yield _Written(variable.name, sheet.written(variable), variable.location)
 
 
@@ -485,13 +535,8 @@ def relation_and_function(sheet: Sheet) -> Iterator[Flaw]:
 
 
 def parenthesised(sheet: Sheet) -> Iterator[Flaw]:
-    if not IN_PARENTHESES.search(sheet.text):
-        return
-    propositions = ((rule, atom) for rule, atom in sheet.atoms if not atom.args)
-    constants = ((rule, term) for rule in sheet.rules for term in _uses(rule) if isinstance(term, Constant))
-    for kind, uses in (("proposition", propositions), ("constant", constants)):
-        opened = ((rule, named) for rule, named in uses if sheet.at(named.location, 1) == "(")
-        for rule, named in _first_places(opened):
+    for kind, uses in (("proposition", sheet.opened_propositions), ("constant", sheet.opened_constants)):
+        for rule, named in uses:
             remedy = f"write {named}: for some systems these are two different {kind}s"
             yield Flaw(named.location, f"the {kind} {named} has parentheses around it", remedy, rule)
 
@@ -683,6 +728,7 @@ def _each_finding(rulesheet: syntax.Rulesheet, checks: Iterable[Check]) -> Itera
         limits.check()
         flaws = check.find(sheet)
         for place, message, remedy, rule in islice(flaws, MOST_FINDINGS):
+            limits.check()
             if id(rule) not in texts:
                 texts[id(rule)] = shortened(str(rule or ""))
             yield Finding(check.severity, check.code, message, path, *place, texts[id(rule)], remedy)

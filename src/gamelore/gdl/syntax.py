@@ -57,6 +57,24 @@ KEYWORD_ARITY = {word: form.count(" ") for word, form in FORM.items() if word no
 MAX_NESTING = 200  # maximum depth of nested parentheses; more could exceed the recursion limit of Python
 
 
+BETWEEN_CHECKS = 64  # items of a list; a look at the budget for each would take a tenth of the time of reading it
+
+Item = TypeVar("Item")
+
+
+def checked(items: Iterable[Item]) -> Iterator[Item]:
+    """Return the items one by one, with looks at the budget."""
+    for place, item in enumerate(items):
+        if not place % BETWEEN_CHECKS:
+            check()
+        yield item
+
+
+def checked_if_long(items: Sequence[Item]) -> Iterable[Item]:
+    """Return the items, with looks at the budget if there are many. A short sequence is faster to read as it is."""
+    return items if len(items) <= BETWEEN_CHECKS else checked(items)
+
+
 class Location(NamedTuple):
     """A place in the text. Lines and columns are counted from 1."""
 
@@ -304,9 +322,10 @@ def tokens(text: str, *, comments: bool = False) -> Iterator[Token]:
 
 def _placed_tokens(text: str, comments: bool = False) -> Iterator[tuple[str, int, int]]:
     """Yield the text, the line and the column of each token. Tuples take a third of the time of `Token`."""
-    for number, line in enumerate(lines(text), start=1):
+    for number, line in checked(enumerate(lines(text), start=1)):
         code, mark, comment = line.partition(";")
-        for match in _TOKEN.finditer(code):
+        matches = _TOKEN.finditer(code)
+        for match in matches if len(code) <= WIDTH * BETWEEN_CHECKS else checked(matches):
             yield match[0], number, match.start() + 1
         if mark and comments:
             yield mark + comment, number, len(code) + 1
@@ -365,7 +384,8 @@ class _Parser:
         if len(expression.items) < 2:
             self.fail("expected a head after '<=', got none", expression.location, f"write {FORM['<=']}")
         head = self.atom(expression.items[1])
-        return Rule(head, tuple(map(self.condition, expression.items[2:])), expression.location)
+        body = tuple(map(self.condition, checked_if_long(expression.items[2:])))
+        return Rule(head, body, expression.location)
 
     def condition(self, expression: _Expression) -> Condition:
         word = _first_word(expression)
@@ -382,7 +402,7 @@ class _Parser:
         if word == "<=":
             remedy = "close the rule before this one; '<=' is allowed only at the beginning of a rule"
             self.fail("this rule begins inside another rule", location, remedy)
-        return (Or if word == "or" else And)(tuple(map(self.condition, arguments)), location)
+        return (Or if word == "or" else And)(tuple(map(self.condition, checked_if_long(arguments))), location)
 
     def check_number(self, word: str, expected: int, arguments: Sequence[object], location: Location) -> None:
         """Raise GDLSyntaxError if a keyword of GDL does not have the expected number of arguments."""
@@ -396,7 +416,7 @@ class _Parser:
         if word in LOGICAL_WORDS:
             where = "with parentheses" if word == "<=" else "and only in the body of a rule"
             self.fail(f"expected a relation, got '{word}'", name.location, f"write {FORM[word]}, {where}")
-        terms = tuple(map(self.term, arguments))
+        terms = tuple(map(self.term, checked_if_long(arguments)))
         if word in KEYWORD_ARITY:
             self.check_number(word, KEYWORD_ARITY[word], terms, expression.location)
         return Atom(word, terms, name.text, expression.location)
@@ -410,7 +430,8 @@ class _Parser:
         name, arguments = self.application(expression, "a function")
         if not arguments:
             return Constant(self.lower(name.text), name.text, expression.location)
-        return Function(self.lower(name.text), tuple(map(self.term, arguments)), name.text, expression.location)
+        terms = tuple(map(self.term, checked_if_long(arguments)))
+        return Function(self.lower(name.text), terms, name.text, expression.location)
 
     def application(self, expression: _Expression, what: str) -> tuple[Token, tuple[_Expression, ...]]:
         """Split `name` or `(name argument ...)` into the name and the arguments."""
@@ -457,7 +478,12 @@ def conditions(body: Iterable[Condition]) -> Iterator[Condition]:
 
 def terms(sentence: Sentence) -> Iterator[Term]:
     """Yield every term of a sentence and every term inside it, in the order of the text."""
-    yield from _inside((sentence.left, sentence.right) if isinstance(sentence, Distinct) else sentence.args)
+    yield from _inside(arguments(sentence))
+
+
+def arguments(sentence: Sentence) -> tuple[Term, ...]:
+    """Return the arguments of an atom, or the two terms of a `distinct`."""
+    return (sentence.left, sentence.right) if isinstance(sentence, Distinct) else sentence.args
 
 
 def _inside(arguments: Iterable[Term]) -> Iterator[Term]:
@@ -540,8 +566,8 @@ class _Binding:
         self.by_branch: dict[int, frozenset[str]] = {}  # identity of a branch of an `or` -> variables that it binds
         self.everything: frozenset[str] | None = None  # what an `or` without branches binds
 
-    def by_all(self, parts: Iterable[Condition]) -> frozenset[str]:
-        bound = list(map(self.by, parts))
+    def by_all(self, parts: Sequence[Condition]) -> frozenset[str]:
+        bound = list(map(self.by, checked_if_long(parts)))
         if self.everything is not None and any(names is self.everything for names in bound):
             return self.everything
         return frozenset[str]().union(*bound)
@@ -559,7 +585,7 @@ class _Binding:
             case Or([branch]):
                 return self.by(branch)
             case Or(branches):
-                self.by_branch.update((id(branch), self.by(branch)) for branch in branches)
+                self.by_branch.update((id(branch), self.by(branch)) for branch in checked(branches))
                 bound = [self.by_branch[id(branch)] for branch in branches]
                 some = [names for names in bound if names is not self.everything]
                 return frozenset.intersection(*some) if some else bound[0]
@@ -568,7 +594,7 @@ class _Binding:
 
 def _in_context(parts: Sequence[Condition], here: Scope, binding: _Binding) -> Iterator[InContext]:
     """Yield the sentences of these parts. What an `and`, or the only branch of an `or`, binds is bound around it."""
-    for part in parts:
+    for part in checked_if_long(parts):
         match part:
             case Atom() | Distinct():
                 yield InContext(part, True, here)
@@ -578,7 +604,7 @@ def _in_context(parts: Sequence[Condition], here: Scope, binding: _Binding) -> I
             case And(inner_parts) | Or([_] as inner_parts):
                 yield from _in_context(inner_parts, here, binding)
             case Or(branches):
-                for branch in branches:
+                for branch in checked(branches):
                     inside = Scope(binding.by_branch[id(branch)], here)
                     yield from _in_context((branch,), inside, binding)
 
@@ -606,7 +632,7 @@ class RelationGraph:
 
     def __init__(self, sheet: Rulesheet) -> None:
         self.bodies: dict[str, dict[str, None]] = {}
-        for rule in sheet.rules:
+        for rule in checked(sheet.rules):
             uses = self.bodies.setdefault(rule.head.name, {})
             for atom in body_atoms(rule):
                 self.bodies.setdefault(atom.name, {})
@@ -618,6 +644,7 @@ class RelationGraph:
         """The relations in whose rules each relation is used."""
         users: dict[str, list[str]] = {}
         for head, uses in self.bodies.items():
+            check()
             for use in uses:
                 users.setdefault(use, []).append(head)
         return users
@@ -630,6 +657,7 @@ class RelationGraph:
         steps: dict[str, str] = {}
         queue = [target]
         for name in queue:
+            check()
             if start in steps:
                 break
             new = [head for head in self.users.get(name, ()) if head not in steps]
@@ -639,11 +667,7 @@ class RelationGraph:
 
     def path(self, start: str, target: str) -> list[str]:
         """Return a shortest path from `start` to `target`, both included. `start` must depend on `target`."""
-        steps = self.toward(target, start)
-        path = [start]
-        while path[-1] != target:
-            path.append(steps[path[-1]])
-        return path
+        return followed(self.toward(target, start), start, target)
 
     @cached_property
     def groups(self) -> dict[str, int]:
@@ -653,6 +677,15 @@ class RelationGraph:
     def recursive(self, head: Atom, condition: Atom) -> bool:
         """Return whether a condition of a rule is in a cycle with the head."""
         return self.groups[head.name] == self.groups[condition.name]
+
+
+def followed(steps: Mapping[str, str], start: str, target: str) -> list[str]:
+    """Return the path from `start` to `target`, both included, in a map from each relation to the next."""
+    path = [start]
+    while path[-1] != target:
+        check()
+        path.append(steps[path[-1]])
+    return path
 
 
 WIDTH = 100  # maximum number of columns of a line, without its comment

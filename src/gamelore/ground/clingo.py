@@ -450,7 +450,10 @@ def state_sentences(
 def _needed(sheet: Rulesheet, words: Collection[str]) -> Iterator[Rule]:
     """Return the rules on which the keywords `words` depend."""
     bodies = syntax.RelationGraph(sheet).bodies
-    names = list(dict.fromkeys(words))
-    for name in names:
-        names += [use for use in bodies.get(name, ()) if use not in names]
-    return (rule for rule in sheet.rules if rule.head.name in names)
+    needed, waiting = set(words), [*words]
+    for name in waiting:  # the list grows while it is read
+        check()
+        new = [use for use in bodies.get(name, ()) if use not in needed]
+        needed.update(new)
+        waiting += new
+    return (rule for rule in sheet.rules if rule.head.name in needed)
