@@ -29,7 +29,7 @@ def _facts(shape: str, facts: Iterable[str]) -> str:
 
 
 def _nested(opening: str, inside: str, depth: int) -> str:
-    return opening * depth + inside + ")" * (opening.count("(") * depth)
+    return opening * depth + inside + ")" * ((opening.count("(") - opening.count(")")) * depth)
 
 
 def _mixed(parts: Sequence[str], random: Random, between: str = " ") -> str:
@@ -476,7 +476,7 @@ def _one_line(size: int, random: Random) -> str:
         )
     )
     spaces = random.choice(("", " ", " " * 50, "\t", "\n\n"))
-    begin = _nested("(", "p", random.randint(1, DEEPEST)) if random.random() < 0.2 else ""
+    begin = _nested("(p ", "a", random.randint(1, DEEPEST)) if random.random() < 0.2 else ""
     return begin + spaces.join([part] * size)
 
 
