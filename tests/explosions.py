@@ -227,6 +227,13 @@ def star(size: int) -> str:
     return f"{_edges(30)} (<= (next won) (true (step 0)) {' '.join(f'(e ?c {name})' for name in variables(size))})"
 
 
+def star_in_head(size: int) -> str:
+    """Return the same with facts that may change, and all variables in the head: more atoms than a float can count."""
+    changes = "(<= (init (f ?a ?b)) (e ?a ?b)) (<= (next (f ?a ?b)) (true (f ?a ?b)) (does x (go ?c)))"
+    joined = " ".join(f"(true (f ?c {name}))" for name in variables(size))
+    return f"{_edges(30)} {changes} (<= (next (all {' '.join(variables(size))})) {joined})"
+
+
 def row_of_relations(size: int) -> str:
     """Return relations each of which reads the one before, and the last of which reads a fact."""
     row = " ".join(f"(<= (r{i} ?x) (r{i + 1} ?x))" for i in range(size))
@@ -313,6 +320,7 @@ EXPLOSIONS: dict[str, tuple[Callable[[int], str], int]] = {
     "conditions": (conditions, 2000),
     "long rule": (conditions, 200_000),
     "star": (star, 8000),
+    "star in a head": (star_in_head, 300),
     "row of relations": (row_of_relations, 5000),
     "row in play": (row_in_play, 3000),
     "row of negations": (row_of_negations, 3000),
