@@ -27,6 +27,7 @@ from gamelore.circuit.cache import FOLDER_VARIABLE
 from gamelore.errors import GameloreError
 from gamelore.game.compile import rulesheet_findings
 from gamelore.gdl.limits import Limits
+from hostile_constructs import CONSTRUCTS
 
 LIMITS = Limits(seconds=1.0, memory=256 << 20)
 REST = 0.5 * LIMITS.seconds + 0.5  # seconds; half a second is for what cannot be interrupted, such as a step of clingo
@@ -186,6 +187,7 @@ KINDS: dict[str, tuple[Callable[[int, Random], str], int]] = {
     "late join": (_late, 600),
     "rejected joins": (_rejected, 100),
     "equal joins": (_equal, 400),
+    **CONSTRUCTS,
     **{name: (lambda size, _, make=make: make(size), most) for name, (make, most) in EXPLOSIONS.items()},
 }
 """Name -> function that makes the rules, and the size at which they explode."""

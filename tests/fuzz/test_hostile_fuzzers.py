@@ -24,8 +24,11 @@ import message_grammar
 import processes
 from fuzz.hostile import HOSTILE
 from gamelore.errors import ProtocolError
+from gamelore.gdl.clauses import MAX_CONJUNCTIONS, conjunctions
 from gamelore.gdl.lint import lint_text
+from gamelore.gdl.syntax import parse
 from gamelore.net import messages
+from hostile_constructs import CONSTRUCTS
 from hostile_kills import Killing
 from restarted_server import Kill
 from scripted_manager import Match
@@ -318,6 +321,21 @@ def test_every_kind_of_sheet_is_one(kind: str) -> None:
     """Each can be small, too; the largest ones are for `make hostile`."""
     text = hostile_sheets.text_of({"parts": [[kind, 3, 1]]})
     assert all(finding.code != "syntax" for finding in lint_text(text))
+
+
+@pytest.mark.parametrize("kind", CONSTRUCTS)
+def test_every_shape_of_a_construct_is_a_rulesheet(kind: str) -> None:
+    """A mistake in the form of a rule would end loading before anything can explode."""
+    texts = {hostile_sheets.text_of({"parts": [[kind, 7, seed]]}) for seed in range(25)}
+    assert len(texts) > 1
+    for text in texts:
+        parse(text)
+
+
+def test_alternatives_are_within_the_conjunctions_of_one_rule() -> None:
+    texts = [hostile_sheets.text_of({"parts": [["random alternatives", 5, seed]]}) for seed in range(40)]
+    longest = max(len(list(conjunctions(rule))) for text in texts for rule in parse(text).rules)
+    assert 100 < longest <= MAX_CONJUNCTIONS
 
 
 def test_a_sheet_is_cut_down_to_the_part_and_the_size_that_are_needed() -> None:
