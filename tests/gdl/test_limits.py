@@ -20,6 +20,7 @@ from gamelore.game.engines import ReasonerEngine
 from gamelore.game.reasoner import IN_PLAY, _Questions
 from gamelore.gdl import limits
 from gamelore.gdl.limits import GIB, Limits, check, enforced, resident_memory, within, working_on
+from gamelore.gdl.syntax import parse
 from gamelore.ground.clingo import terms_of
 
 SECONDS = 0.2  # of the clock that counts calls
@@ -309,3 +310,10 @@ def test_the_facts_of_the_first_state_are_read_within_the_limits(clock: Clock, m
     with pytest.raises(GroundingError, match="within 10 s"):
         load(BEGIN + facts, "reasoner", Limits(seconds=10))
     assert num_read <= 11
+
+
+@pytest.mark.parametrize("conditions", ["(true (c a)) " * 20_000, f"(q {'a ' * 60_000})", f"(or {'(q a) ' * 20_000})"])
+def test_a_single_long_rule_is_read_within_the_limits(conditions: str) -> None:
+    with counted_time() as now, within(Limits(seconds=0.05)), pytest.raises(GroundingError, match="reading the rules"):
+        parse(f"(<= (next won) {conditions})")
+    assert now() < 0.07

@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ from gamelore import load, rulesheets
 from gamelore.errors import SHORT, GDLSemanticError, GDLSyntaxError, GroundingError, shortened
 from gamelore.game.compile import rulesheet_findings
 from gamelore.gdl.limits import Limits
-from gamelore.gdl.lint import CHECKS, MORE, MOST_FINDINGS, lint, lint_text, refuse
+from gamelore.gdl.lint import CHECKS, MORE, MOST_FINDINGS, findings_of, lint, lint_text, refuse
 from gamelore.gdl.syntax import Rulesheet, _Parser, parse
+from parsing import num_calls
 
 MALFORMED = Path(__file__).parent / "malformed"
 EXPECTED = tomllib.loads((MALFORMED / "expected.toml").read_text(encoding="utf-8"))
@@ -390,3 +392,21 @@ def test_findings_are_kept_where_a_budget_ends_in_reading(monkeypatch: pytest.Mo
     ]
     assert findings[0].message == "expected the check of the rulesheet to end within 10 s, but it did not"
     assert findings[0].remedy == "raise the limit"
+
+
+def test_what_reaches_a_relation_is_searched_once_for_all_flaws() -> None:
+    chain = " ".join(f"(<= p{i} p{i + 1})" for i in range(1000))
+    sheet = parse(f"{PLAYABLE} {chain} (<= p1000 (does ?r ?m)) {'(<= terminal p0) ' * 60}")
+    one = parse(f"{PLAYABLE} {chain} (<= p1000 (does ?r ?m)) (<= terminal p0)")
+    found = partial(findings_of, code="state-depends-on-moves")
+    assert num_calls(found, sheet) < num_calls(found, one) + 4 * 1000 * (MOST_FINDINGS + 1)
+    assert found(one)[0].message == (
+        "'terminal' depends on 'does': terminal -> p0 -> p1 -> p2 -> p3 -> ... 993 more ... -> p997 -> p998 -> p999 -> "
+        "p1000 -> does"
+    )
+
+
+def test_comments_around_a_word_in_parentheses() -> None:
+    assert codes("(<= (next s) ( ; (a\n succ\n ;)\n 1 2)) (<= (next t) (true (step ( ; (b\n 1 ; )\n))))") == [
+        "parenthesised"
+    ]

@@ -209,6 +209,8 @@ def without_comparisons(clause: Clause, path: Path | None = None) -> Clause | No
 
     Return None if a comparison can never hold. Raises GDLSemanticError if the terms get too large.
     """
+    if not any(isinstance(sentence, Distinct) for sentence in sentences_of(clause.body)):
+        return clause
     equalities, applied = _Substitution(clause, path), set[int]()
     for place, (positive, sentence) in enumerate(clause.body):
         check()

@@ -174,11 +174,11 @@ class Terms:
 
     @property
     def size(self) -> float:
-        """Upper bound of the number of terms."""
+        """Upper bound of the number of terms, a float because products of sizes may be as large as any."""
         if self.any:
             return inf
         check()
-        return len(self.constants) + sum(prod(part.size for part in parts) for parts in self.functions.values())
+        return float(len(self.constants)) + sum(prod(part.size for part in parts) for parts in self.functions.values())
 
     def __bool__(self) -> bool:
         return self.any or bool(self.constants) or bool(self.functions)

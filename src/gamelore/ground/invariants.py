@@ -71,6 +71,7 @@ def persistent(rules: Sequence[Clause]) -> set[Signature]:
 
 def _only_keeps(rule: Clause) -> bool:
     """Return whether a `next` rule has the form `(<= (next f) (true f) ..)`. Such a rule adds no new fact."""
+    check()
     return any(atom.name == "true" and atom.args == rule.head.args for atom in rule.positive)
 
 
@@ -87,6 +88,7 @@ def _keeps_all(rule: Clause) -> bool:
 
 def _reading(rule: Clause, shapes: Collection[Signature], prefix: str) -> Clause:
     """Return the clause with facts of these shapes replaced by atoms of the new relations."""
+    check()
     body = (
         Literal(positive, _always(sentence, prefix))
         if isinstance(sentence, Atom) and sentence.name == "true" and shape(sentence.args[0]) in shapes
