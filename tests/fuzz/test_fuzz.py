@@ -25,7 +25,7 @@ from fuzz.fuzzer import FOUND, Example, Fuzzer, load, store
 from fuzz.fuzzers import EVERY, FUZZERS, texts
 from gamelore import rulesheets
 from gamelore.circuit.aig import Builder
-from gamelore.gdl import syntax
+from gamelore.gdl import clauses, syntax
 from gamelore.ground.optimize import rewrite, rewrite_for_a_state
 from parsing import assert_work_grows_with_size
 from random_programs import rulesheet
@@ -220,7 +220,7 @@ def test_random_rulesheets_have_everything_that_rules_may_have() -> None:
     for part in ("(or ", "(and ", "(not ", "(distinct ", "(not (or", "(not (not", "(player a)", "nobody", "(true ?f"):
         assert any(part in text for text in drawn), part
     sheets = list(map(syntax.parse, drawn))
-    dependencies = [syntax.RelationGraph(sheet) for sheet in sheets]
+    dependencies = [clauses.RelationGraph(sheet) for sheet in sheets]
     for word in ("legal", "goal"):
         assert any(word in found.toward(word) for found in dependencies), f"no recursion in {word}"
     assert any(len(rule.body) >= 8 for sheet in sheets for rule in sheet.rules)

@@ -44,7 +44,7 @@ Ints: TypeAlias = NDArray[np.int64]
 def components_below(roots: Iterable[int], dependencies: Callable[[int], Iterable[int]]) -> Iterator[list[int]]:
     """Yield the strongly connected components of all nodes below the roots, dependencies first (Tarjan 1972).
 
-    Unlike `gdl.syntax.components`, this visits only what the roots need, and keeps the depth-first order of the roots:
+    Unlike `gdl.clauses.components`, this visits only what the roots need, and keeps the depth-first order of the roots:
     gates are built in this order, so that most gates are near the gates that read them.
     """
     # For each node on the stack, the smallest index that it reaches so far. For each node that left the stack, BEYOND.

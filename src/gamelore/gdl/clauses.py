@@ -1,22 +1,26 @@
 """Clauses: rules with `or` multiplied out, substitution and unification, and the dependencies of relations.
 
 A *clause* is a head and a conjunction of literals. A rule with an `or` gives several clauses.
+
+Relation p depends on relation q if q is in the body of a rule for p. The keywords of GDL are relations like any other.
+`RelationGraph` tells relations by their names, as the text of a rulesheet does, and `Dependencies` by name and arity.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import chain, count, product
 from pathlib import Path
-from typing import NamedTuple, NoReturn, TypeAlias
+from typing import NamedTuple, NoReturn, TypeAlias, TypeVar
 
 from ..errors import GDLSemanticError
 from . import syntax
-from .limits import check
+from .limits import check, checked
 from .syntax import (
+    GIVEN_RELATIONS,
     MAX_NESTING,
     And,
     Atom,
@@ -28,8 +32,10 @@ from .syntax import (
     Not,
     Or,
     Rule,
+    Rulesheet,
     Term,
     Variable,
+    body_atoms,
 )
 
 MAX_CONJUNCTIONS = 4096  # maximum number of conjunctions of one rule after its `or`s are multiplied out
@@ -458,6 +464,85 @@ def all_atoms(body: Iterable[Literal]) -> Iterator[Atom]:
     return (sentence for sentence in sentences_of(body) if isinstance(sentence, Atom))
 
 
+Node = TypeVar("Node", bound=Hashable)
+
+
+def components(edges: Mapping[Node, Iterable[Node]]) -> dict[Node, int]:
+    """Return the number of the strongly connected component of each node. Nodes are sources and targets of edges."""
+    import rustworkx
+
+    nodes = dict.fromkeys(node for source, targets in edges.items() for node in (source, *targets))
+    graph: rustworkx.PyDiGraph[Node, None] = rustworkx.PyDiGraph()
+    number = dict(zip(nodes, graph.add_nodes_from(list(nodes)), strict=True))
+    graph.add_edges_from_no_data([(number[source], number[use]) for source, uses in edges.items() for use in uses])
+    groups = rustworkx.strongly_connected_components(graph)
+    return {graph[node]: group for group, members in enumerate(groups) for node in members}
+
+
+class RelationGraph:
+    """Dependency graph of the relations, which are identified by name.
+
+    bodies: relation -> the relations in the bodies of its rules, in order.
+    """
+
+    def __init__(self, sheet: Rulesheet) -> None:
+        self.bodies: dict[str, dict[str, None]] = {}
+        for rule in checked(sheet.rules):
+            uses = self.bodies.setdefault(rule.head.name, {})
+            for atom in body_atoms(rule):
+                self.bodies.setdefault(atom.name, {})
+                if rule.head.name not in GIVEN_RELATIONS:
+                    uses[atom.name] = None
+
+    @cached_property
+    def users(self) -> dict[str, list[str]]:
+        """The relations in whose rules each relation is used."""
+        users: dict[str, list[str]] = {}
+        for head, uses in self.bodies.items():
+            check()
+            for use in uses:
+                users.setdefault(use, []).append(head)
+        return users
+
+    def toward(self, target: str, start: str | None = None) -> dict[str, str]:
+        """Map every relation that depends on `target` to the next relation on a shortest path to it.
+
+        If there is a `start`, the map ends with it.
+        """
+        steps: dict[str, str] = {}
+        queue = [target]
+        for name in queue:
+            check()
+            if start in steps:
+                break
+            new = [head for head in self.users.get(name, ()) if head not in steps]
+            steps.update(dict.fromkeys(new, name))
+            queue += new
+        return steps
+
+    def path(self, start: str, target: str) -> list[str]:
+        """Return a shortest path from `start` to `target`, both included. `start` must depend on `target`."""
+        return followed(self.toward(target, start), start, target)
+
+    @cached_property
+    def groups(self) -> dict[str, int]:
+        """Number of the strongly connected component of each relation."""
+        return components(self.bodies)
+
+    def recursive(self, head: Atom, condition: Atom) -> bool:
+        """Return whether a condition of a rule is in a cycle with the head."""
+        return self.groups[head.name] == self.groups[condition.name]
+
+
+def followed(steps: Mapping[str, str], start: str, target: str) -> list[str]:
+    """Return the path from `start` to `target`, both included, in a map from each relation to the next."""
+    path = [start]
+    while path[-1] != target:
+        check()
+        path.append(steps[path[-1]])
+    return path
+
+
 Edges = Mapping[Signature, Iterable[Signature]]
 
 
@@ -505,7 +590,7 @@ class Dependencies:
 
     def recursive(self) -> set[Signature]:
         """Return the relations that depend on themselves."""
-        component = syntax.components(self.uses)
+        component = components(self.uses)
         sizes = Counter(component.values())
         return {name for name, uses in self.uses.items() if sizes[component[name]] > 1 or name in uses}
 
@@ -515,7 +600,7 @@ class Dependencies:
 
     def negative_cycles(self) -> set[Signature]:
         """Return the relations of the strongly connected components that contain a negation."""
-        component = syntax.components(self.uses)
+        component = components(self.uses)
         edges = ((component[head], component[name]) for head, negated in self.negates.items() for name in negated)
         broken = {source for source, target in edges if source == target}
         return {name for name, number in component.items() if number in broken}

@@ -24,6 +24,7 @@ from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 from ..errors import GDLSemanticError, GroundingError, shortened
 from . import limits, syntax
+from .clauses import RelationGraph, followed
 from .syntax import KEYWORD_ARITY, And, Atom, Condition, Constant, Distinct, Function, Location, Not, Or, Rule, Variable
 
 NEEDED = {
@@ -75,7 +76,7 @@ class Sheet:
         self._rules = rulesheet.rules
         self.text = rulesheet.text
         self.heads = {rule.head.name for rule in self.rules}
-        self.dependencies = syntax.RelationGraph(rulesheet)
+        self.dependencies = RelationGraph(rulesheet)
         self._atoms: list[tuple[Rule, Atom]] = []
         self._compounds: list[tuple[Rule, Condition]] = []
         for rule in self.rules:
@@ -88,15 +89,15 @@ class Sheet:
 
     @property
     def rules(self) -> Iterator[Rule]:
-        return syntax.checked(self._rules)
+        return limits.checked(self._rules)
 
     @property
     def atoms(self) -> Iterator[tuple[Rule, Atom]]:
-        return syntax.checked(self._atoms)
+        return limits.checked(self._atoms)
 
     @property
     def compounds(self) -> Iterator[tuple[Rule, Condition]]:
-        return syntax.checked(self._compounds)
+        return limits.checked(self._compounds)
 
     @property
     def body_atoms(self) -> Iterator[tuple[Rule, Atom]]:
@@ -122,7 +123,7 @@ class Sheet:
         """Whether a variable in the text is not in lower case."""
         if self.text == self.text.lower():
             return False
-        return any(match[0] != match[0].lower() for match in syntax.checked(VARIABLE.finditer(self.text)))
+        return any(match[0] != match[0].lower() for match in limits.checked(VARIABLE.finditer(self.text)))
 
     @cached_property
     def recursive_rules(self) -> list[Rule]:
@@ -227,7 +228,7 @@ def _depends(sheet: Sheet, heads: frozenset[str], given: str, remedy: str) -> It
     steps = sheet.dependencies.toward(given)
     for rule, atom in sheet.body_atoms:
         if rule.head.name in heads and (atom.name == given or atom.name in steps):
-            path = _path([rule.head.name, *syntax.followed(steps, atom.name, given)])
+            path = _path([rule.head.name, *followed(steps, atom.name, given)])
             yield Flaw(atom.location, f"'{rule.head.name}' depends on '{given}': {path}", remedy, rule)
 
 
@@ -383,7 +384,7 @@ def used_but_never_derived(sheet: Sheet) -> Iterator[Flaw]:
 def derived_but_never_used(sheet: Sheet) -> Iterator[Flaw]:
     """Find relations that no other relation uses. Uses within the relation's own recursion do not count."""
     groups = sheet.dependencies.groups
-    bodies = syntax.checked(sheet.dependencies.bodies.items())
+    bodies = limits.checked(sheet.dependencies.bodies.items())
     edges = ((groups[head], groups[use]) for head, uses in bodies for use in uses)
     used = {target for source, target in edges if source != target}
     words = KEYWORD_ARITY.keys() | GDL_II_WORDS
@@ -491,7 +492,7 @@ class _Written(NamedTuple):
 
 def _written_variables(sheet: Sheet, rule: Rule) -> Iterator[_Written]:
     """Yield the variables of a rule. They are in lower case if the rule was not parsed from the text of the sheet."""
-    for variable in syntax.checked(syntax.term_variables(*syntax.sentences(rule))):
+    for variable in limits.checked(syntax.term_variables(*syntax.sentences(rule))):
         yield _Written(variable.name, sheet.written(variable), variable.location)
 
 

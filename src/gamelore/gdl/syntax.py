@@ -1,11 +1,10 @@
-"""Parser, syntax tree and formatter of GDL; iteration over conditions and terms; the dependency graph of relations.
+"""Parser, syntax tree and formatter of GDL; iteration over conditions and terms.
 
 A rulesheet is a list of rules. A rule is a head atom and a body of conditions. Every term and rule stores its line and
 column. Terms and atoms are printed in canonical form, with one space between arguments: `(cell 1 1 b)`. Names are
 compared in lower case and shown as first written.
 
-A *sentence* is the smallest condition: an atom or a `distinct`. Relation p depends on relation q if q is in the body of
-a rule for p. The keywords of GDL are relations like any other; `true` and `does` depend on no relation.
+A *sentence* is the smallest condition: an atom or a `distinct`.
 
 `formatted` changes only the white space of a rulesheet:
 
@@ -26,14 +25,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple, NoReturn, TypeAlias, TypeVar
+from typing import NamedTuple, NoReturn, TypeAlias
 
 from ..errors import GameloreError, GDLSyntaxError
-from .limits import check, collector_paused
+from .limits import BETWEEN_CHECKS, check, checked, checked_if_long, collector_paused
 
 FORM = {
     "role": "(role name)",
@@ -55,24 +54,6 @@ FORM = {
 LOGICAL_WORDS = frozenset({"<=", "not", "or", "and", "distinct"})
 KEYWORD_ARITY = {word: form.count(" ") for word, form in FORM.items() if word not in LOGICAL_WORDS}
 MAX_NESTING = 200  # maximum depth of nested parentheses; more could exceed the recursion limit of Python
-
-
-BETWEEN_CHECKS = 64  # items of a list; a look at the budget for each would take a tenth of the time of reading it
-
-Item = TypeVar("Item")
-
-
-def checked(items: Iterable[Item]) -> Iterator[Item]:
-    """Return the items one by one, with looks at the budget."""
-    for place, item in enumerate(items):
-        if not place % BETWEEN_CHECKS:
-            check()
-        yield item
-
-
-def checked_if_long(items: Sequence[Item]) -> Iterable[Item]:
-    """Return the items, with looks at the budget if there are many. A short sequence is faster to read as it is."""
-    return items if len(items) <= BETWEEN_CHECKS else checked(items)
 
 
 class Location(NamedTuple):
@@ -607,85 +588,6 @@ def _in_context(parts: Sequence[Condition], here: Scope, binding: _Binding) -> I
                 for branch in checked(branches):
                     inside = Scope(binding.by_branch[id(branch)], here)
                     yield from _in_context((branch,), inside, binding)
-
-
-Node = TypeVar("Node", bound=Hashable)
-
-
-def components(edges: Mapping[Node, Iterable[Node]]) -> dict[Node, int]:
-    """Return the number of the strongly connected component of each node. Nodes are sources and targets of edges."""
-    import rustworkx
-
-    nodes = dict.fromkeys(node for source, targets in edges.items() for node in (source, *targets))
-    graph: rustworkx.PyDiGraph[Node, None] = rustworkx.PyDiGraph()
-    number = dict(zip(nodes, graph.add_nodes_from(list(nodes)), strict=True))
-    graph.add_edges_from_no_data([(number[source], number[use]) for source, uses in edges.items() for use in uses])
-    groups = rustworkx.strongly_connected_components(graph)
-    return {graph[node]: group for group, members in enumerate(groups) for node in members}
-
-
-class RelationGraph:
-    """Dependency graph of the relations, which are identified by name.
-
-    bodies: relation -> the relations in the bodies of its rules, in order.
-    """
-
-    def __init__(self, sheet: Rulesheet) -> None:
-        self.bodies: dict[str, dict[str, None]] = {}
-        for rule in checked(sheet.rules):
-            uses = self.bodies.setdefault(rule.head.name, {})
-            for atom in body_atoms(rule):
-                self.bodies.setdefault(atom.name, {})
-                if rule.head.name not in GIVEN_RELATIONS:
-                    uses[atom.name] = None
-
-    @cached_property
-    def users(self) -> dict[str, list[str]]:
-        """The relations in whose rules each relation is used."""
-        users: dict[str, list[str]] = {}
-        for head, uses in self.bodies.items():
-            check()
-            for use in uses:
-                users.setdefault(use, []).append(head)
-        return users
-
-    def toward(self, target: str, start: str | None = None) -> dict[str, str]:
-        """Map every relation that depends on `target` to the next relation on a shortest path to it.
-
-        If there is a `start`, the map ends with it.
-        """
-        steps: dict[str, str] = {}
-        queue = [target]
-        for name in queue:
-            check()
-            if start in steps:
-                break
-            new = [head for head in self.users.get(name, ()) if head not in steps]
-            steps.update(dict.fromkeys(new, name))
-            queue += new
-        return steps
-
-    def path(self, start: str, target: str) -> list[str]:
-        """Return a shortest path from `start` to `target`, both included. `start` must depend on `target`."""
-        return followed(self.toward(target, start), start, target)
-
-    @cached_property
-    def groups(self) -> dict[str, int]:
-        """Number of the strongly connected component of each relation."""
-        return components(self.bodies)
-
-    def recursive(self, head: Atom, condition: Atom) -> bool:
-        """Return whether a condition of a rule is in a cycle with the head."""
-        return self.groups[head.name] == self.groups[condition.name]
-
-
-def followed(steps: Mapping[str, str], start: str, target: str) -> list[str]:
-    """Return the path from `start` to `target`, both included, in a map from each relation to the next."""
-    path = [start]
-    while path[-1] != target:
-        check()
-        path.append(steps[path[-1]])
-    return path
 
 
 WIDTH = 100  # maximum number of columns of a line, without its comment

@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 
 from ..errors import GDLSemanticError, GroundingError
 from ..gdl import syntax
-from ..gdl.clauses import Literal, conjunctions
+from ..gdl.clauses import Literal, RelationGraph, conjunctions
 from ..gdl.limits import Budget, Limits, check, spend
 from ..gdl.syntax import KEYWORD_ARITY, Atom, Distinct, Function, Rule, Rulesheet, Term, Variable
 from .rehearsal import RULES_BETWEEN_LOOKS, Rehearsed, Text, rehearse
@@ -449,7 +449,7 @@ def state_sentences(
 
 def _needed(sheet: Rulesheet, words: Collection[str]) -> Iterator[Rule]:
     """Return the rules on which the keywords `words` depend."""
-    bodies = syntax.RelationGraph(sheet).bodies
+    bodies = RelationGraph(sheet).bodies
     needed, waiting = set(words), [*words]
     for name in waiting:  # the list grows while it is read
         check()

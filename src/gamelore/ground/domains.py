@@ -19,9 +19,9 @@ from itertools import groupby
 from math import inf, prod
 from typing import Any, TypeAlias
 
-from ..gdl.clauses import Clause, Dependencies, Signature, clauses, reachable, signature, variables
+from ..gdl.clauses import Clause, Dependencies, Signature, clauses, components, reachable, signature, variables
 from ..gdl.limits import Limits, check, working_on
-from ..gdl.syntax import KEYWORD_ARITY, Atom, Constant, Function, Rulesheet, Term, Variable, components, variables_of
+from ..gdl.syntax import KEYWORD_ARITY, Atom, Constant, Function, Rulesheet, Term, Variable, variables_of
 from .clingo import Grounding, LongJoins, Names, Translator, atoms_of, control, ground_within, too_large
 
 ATTEMPTS = 3

@@ -56,6 +56,7 @@ from ..gdl.clauses import (
     Dependencies,
     Literal,
     NewRelations,
+    RelationGraph,
     Signature,
     all_atoms,
     clauses,
@@ -176,9 +177,11 @@ def _cuts(clause: Clause, more: bool) -> Iterator[Cut]:
     wholes = [frozenset(variables([atom]).keys() - kept.keys()) for atom in clause.positive]
     groups += wholes
     groups += [whole - {name} for whole in wholes if more and len(whole) > 2 for name in sorted(whole)]
+    names = [(literal, variables([literal.sentence]).keys()) for literal in clause.body]
     for group in filter(None, dict.fromkeys(groups)):
-        inner = tuple(literal for literal in clause.body if not group.isdisjoint(variables([literal.sentence])))
-        rest = tuple(literal for literal in clause.body if literal not in inner)
+        check()
+        inner = tuple(literal for literal, own in names if not group.isdisjoint(own))
+        rest = tuple(literal for literal, own in names if group.isdisjoint(own))
         binders = _binders(inner, rest)
         if binders is not None and len(_atoms(inner)) + len(binders) < len(clause.positive):
             yield (*inner, *binders), rest
@@ -545,7 +548,7 @@ def within_bounds(sheet: Rulesheet) -> Rulesheet | None:
     ]
     bounded = {name: _bounded(name, rules) for name in BOUNDS}
     held_back = [rule for rule in rules if _is_bounded(rule, bounded)]
-    reading = syntax.RelationGraph(sheet).toward("legal").keys()
+    reading = RelationGraph(sheet).toward("legal").keys()
     reads_next = any(atom.name == "next" for rule in sheet.rules for atom in syntax.body_atoms(rule))
     if not held_back or reads_next or not reading.isdisjoint(WITHIN):
         return None
