@@ -91,7 +91,7 @@ class Reasoner:
         terms: dict[str, list[GroundTerm]] = {"role": [], "init": []}
         for symbol in self._questions_of(program, {"role": 1, "init": 1}).fixed():
             check()
-            terms[symbol.name].append(terms_of(symbol)[0])
+            terms[symbol.name].append(terms_of(symbol, self.names.nests)[0])
         return sorted(terms["role"], key=self.names.place_of_role), frozenset(terms["init"])
 
     def answers(self, states: Iterable[Facts]) -> Iterator[StateAnswer]:
@@ -193,7 +193,7 @@ class _Questions:
         first = self.num_asked
         answers: list[list[tuple[str, list[GroundTerm]]]] = [[] for _ in batch]
         for symbol in self._answer(batch):
-            (number, _), *terms = terms_of(symbol)
+            (number, _), *terms = terms_of(symbol, self.translator.names.nests)
             if number >= first:
                 answers[number - first].append((symbol.name, terms))
             check()

@@ -42,6 +42,7 @@ class Names:
     The numbers follow the order of first appearance in the sheet. The spelling is that of the first appearance.
 
     made: number of a relation made by rewriting -> line of the rule of which it is a part; for error messages.
+    nests: whether a rule may put a term that is not a constant into another one, in a fact or a move.
     """
 
     def __init__(self, sheet: Rulesheet) -> None:
@@ -52,9 +53,10 @@ class Names:
         self.made: dict[int, int] = {}
         self.declared_roles: dict[int, int] = {}
         self.add_relations(sheet)
-        self._num_written = len(self.relations)
+        self._num_written, self.nests = len(self.relations), False
         for rule in sheet.rules:
             check()
+            self.nests = self.nests or _nests(rule)
             for term in syntax.named_terms(rule):
                 self.intern(term.name, term.spelling)
             if rule.head.name == "role" and not rule.body and not isinstance(rule.head.args[0], Variable):
@@ -109,6 +111,21 @@ class Names:
         if not arguments:
             return self.spellings[number]
         return f"({self.spellings[number]} {' '.join(map(self.text, arguments))})"
+
+
+def _nests(rule: Rule) -> bool:
+    """Return whether the head has a function with variables, or the body a variable that stands for a fact or move."""
+    of_heads = (
+        part
+        for term in rule.head.args
+        for part in (term.args if rule.head.name in KEYWORD_ARITY and isinstance(term, Function) else (term,))
+    )
+    return any(isinstance(term, Function) and syntax.variables_of(term) for term in of_heads) or any(
+        isinstance(atom.args[-1], Variable) for atom in syntax.body_atoms(rule) if atom.name in _OF_FACTS_AND_MOVES
+    )
+
+
+_OF_FACTS_AND_MOVES = KEYWORD_ARITY.keys() - {"role", "goal", "terminal"}
 
 
 def goal_value(text: str) -> int | None:
@@ -196,12 +213,21 @@ def _applied(name: str, arguments: Iterable[str]) -> str:
     return f"{name}({text})" if text else name
 
 
-def terms_of(symbol: Any) -> tuple[GroundTerm, ...]:
+MOST_NAMES = 10_000  # of an atom; clingo keeps equal terms once, but the text of an atom repeats them
+
+
+def terms_of(symbol: Any, nests: bool = True) -> tuple[GroundTerm, ...]:
     """Return the arguments of a clingo atom as numbered terms. A number n becomes the term `(n, ())`.
 
     This function parses the text of the atom, because it is slower to ask clingo for each part of a symbol. Raises
-    GroundingError for a term that `syntax.parse_term` would not read, because it has too many levels.
+    GroundingError for a term that `syntax.parse_term` would not read, because it has too many levels, and for more than
+    MOST_NAMES names, which are counted only if the rules may nest terms, see `Names.nests`.
     """
+    if nests and _num_names(symbol) > MOST_NAMES:
+        raise GroundingError(
+            f"expected terms of at most {MOST_NAMES} names, got a larger one",
+            "limit the terms that a rule builds from other terms; they may double with each rule or move",
+        )
     text = str(symbol)
     begin = text.find("(")
     if begin < 0:
@@ -223,6 +249,27 @@ def terms_of(symbol: Any) -> tuple[GroundTerm, ...]:
         else:
             open_[-1].append((int(token), ()))
     raise AssertionError(f"expected an atom, got {text}")
+
+
+def _num_names(symbol: Any) -> int:
+    """Return the number of names in the text of a symbol. Terms that occur several times are visited once."""
+    sizes: dict[Any, int] = {}
+    stack = [symbol]
+    while stack:
+        check()
+        parts = _parts(stack[-1])
+        waiting = [part for part in parts if part not in sizes]
+        if waiting:
+            stack += waiting
+        else:
+            sizes[stack.pop()] = 1 + sum(sizes[part] for part in parts)
+    return sizes[symbol]
+
+
+def _parts(symbol: Any) -> list[Any]:
+    import clingo
+
+    return symbol.arguments if symbol.type is clingo.SymbolType.Function else []
 
 
 LongJoins: TypeAlias = Mapping[Rule, float]
@@ -443,7 +490,7 @@ def state_sentences(
         raise GroundingError(f"expected an answer within {grounding.exceeded}, got none", "raise the limit")
     for symbol in only_model(asked):
         check()
-        rows[symbol.name].append(terms_of(symbol))
+        rows[symbol.name].append(terms_of(symbol, names.nests))
     return {word: [tuple(map(names.text, terms)) for terms in sorted(rows[word])] for word in rows}
 
 

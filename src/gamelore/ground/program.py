@@ -151,16 +151,17 @@ def _atoms(clingo: Any, relations: Iterable[str]) -> NDArray[np.int32]:
 
 def _read_atoms(clingo: Any, program: GroundProgram, given: set[int]) -> None:
     """Read the atoms of the GDL keywords from clingo. Leave out facts and moves that appear only negated."""
+    nests = program.names.nests
     for name, by_term in (("init", program.init), ("true", program.true), ("next", program.next)):
         for atom in atoms_of(clingo, name, 1):
             if name != "true" or atom.literal in given:
-                by_term[terms_of(atom.symbol)[0]] = atom.literal
+                by_term[terms_of(atom.symbol, nests)[0]] = atom.literal
     for name, by_pair in (("does", program.does), ("legal", program.legal), ("goal", program.goal)):
         for atom in atoms_of(clingo, name, 2):
             if name != "does" or atom.literal in given:
-                role, term = terms_of(atom.symbol)
+                role, term = terms_of(atom.symbol, nests)
                 by_pair[role, term] = atom.literal
-    roles = (terms_of(atom.symbol)[0] for atom in atoms_of(clingo, "role", 1))
+    roles = (terms_of(atom.symbol, nests)[0] for atom in atoms_of(clingo, "role", 1))
     program.roles = sorted(roles, key=program.names.place_of_role)
     program.terminal = next((atom.literal for atom in atoms_of(clingo, "terminal", 0)), 0)
 
