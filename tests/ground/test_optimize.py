@@ -308,11 +308,19 @@ LONG = {
 @pytest.mark.parametrize(("head", "body", "seconds"), LONG.values(), ids=LONG)
 def test_joins_that_may_hold_clingo(head: str, body: str, seconds: float, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("gamelore.ground.domains.LONG_JOIN", 500_000)
+    monkeypatch.setattr("gamelore.ground.domains.ORDERING", 0.0)
     ones = " ".join(f"(next_to {i} {i + 1})" for i in range(30))
     facts = "(<= (init (f ?a ?b)) (e ?a ?b)) (<= (next (f ?a ?b)) (true (f ?a ?b)))"
     rules = clauses(parse(f"{EDGES} {STAR} {ones} {facts} (<= {head} {body})"))
     long = Domains(rules, statics(rules[:-1])).long_joins(rules, GIVEN)
     assert list(long.values()) == ([pytest.approx(seconds)] if seconds else [])
+
+
+def test_many_conditions_may_hold_clingo_without_a_join():
+    conditions = " ".join(f"(true (f {i}))" for i in range(100))
+    rules = clauses(parse(f"(init (f 1)) (<= (next won) {conditions}) (<= (next (f ?a)) (true (f ?a)) (true (f 1)))"))
+    (long,) = Domains(rules, statics(rules)).long_joins(rules, GIVEN).items()
+    assert long == (rules[1].rule, pytest.approx(0.3))
 
 
 def test_a_relation_that_once_needs_no_state_counts_as_facts():

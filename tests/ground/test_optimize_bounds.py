@@ -289,7 +289,7 @@ def test_without_bounds_that_help_it_is_refused_as_ever(folder, monkeypatch, tex
     assert "within base" not in str(error.value)
     monkeypatch.setattr(pipeline, "ground", None)
     assert gamelore.load(text, limits=SMALL).engine == "reasoner"
-    assert gamelore.load(text, limits=SMALL).engine_reason == str(error.value)
+    assert gamelore.load(text, limits=SMALL).engine_reason == error.value.message
 
 
 def test_a_sheet_that_grounds_as_it_is_has_no_bounds():
