@@ -53,6 +53,9 @@ from .schema import (
     ALL_ROLES,
     INHERITED,
     LEARNER_TABLES,
+    MOST_COUNT,
+    MOST_REAL,
+    MOST_SMALL,
     OWN,
     Afterstate,
     AfterstateCells,
@@ -300,7 +303,7 @@ class Knowledge(StoreFile):
         self, connection: sqlite3.Connection, game: int, learner: int, afterstates: Iterable[Afterstate]
     ) -> None:
         rows = [
-            (learner, self._numbers.facts(connection, game, after.facts), float(after.q), int(after.visits))
+            (learner, self._numbers.facts(connection, game, after.facts), _bounded(after.q), int(after.visits))
             for after in afterstates
         ]
         connection.executemany("INSERT OR REPLACE INTO afterstate VALUES (?, ?, ?, ?)", rows)
@@ -636,7 +639,7 @@ def put_sequences(
     rows = [(i, row.role, row.kind, moves(row.moves), facts(row.context), *row[4:]) for i, row in enumerate(sequences)]
     replace_rows(connection, "sequence", learner, rows)
     pairs = list(pairs)
-    heads = [(number, row.role, facts(row.context), *row[3:]) for number, row in enumerate(pairs)]
+    heads = [(number, row.role, facts(row.context), *map(_bounded, row[3:])) for number, row in enumerate(pairs)]
     replace_rows(connection, "pair", learner, heads)
     branches = [
         (pair, number, kind, moves(branch))
@@ -653,14 +656,20 @@ def put_features(connection: sqlite3.Connection, learner: int, values: FeatureTa
 
 
 def _value_rows(values: FeatureTable) -> list[tuple[str, float, int]]:
-    return [(feature, float(value), int(visits)) for feature, (value, visits) in values.items()]
+    return [(feature, _bounded(value), min(int(visits), MOST_COUNT)) for feature, (value, visits) in values.items()]
+
+
+def _bounded(value: float) -> float:
+    """Return a number of the learner within the bounds of the schema, so that what it learns can be read again."""
+    return min(max(float(value), -MOST_REAL), MOST_REAL)
 
 
 def add_replies(connection: sqlite3.Connection, learner: int, inherited: int, replies: Replies) -> None:
     """Add replies to those of a learner: OWN, or INHERITED."""
     connection.executemany(
-        "INSERT INTO reply VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET times = times + excluded.times",
-        [(learner, inherited, *row) for row in reply_rows(replies)],
+        "INSERT INTO reply VALUES (?, ?, ?, ?, ?, ?, ?, min(?, ?)) ON CONFLICT DO UPDATE "
+        f"SET times = min(times + excluded.times, {MOST_SMALL})",
+        [(learner, inherited, *row, MOST_SMALL) for row in reply_rows(replies)],
     )
 
 
