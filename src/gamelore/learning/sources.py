@@ -386,16 +386,22 @@ def _computed(knowledge: Knowledge, stored: StoredLearner, end: float | None = N
     """Return the feature values of the stored afterstates. Raise TimeoutError after `end` (monotonic time)."""
     graph = PositionGraph(load(knowledge.rules(stored)))
     settings = LearnerSettings(symmetry=stored.settings.get("symmetry", "none"))
-    if stored.role not in graph.game.roles:
-        raise KnowledgeError(
-            f"{knowledge.path}: expected learner {stored.id} in a role of {stored.game}, got {stored.role!r}; remove "
-            f"it (gamelore knowledge delete {stored.id})"
-        )
-    learner = Learner(graph, graph.game.roles.index(stored.role), [settings])
+    learner = Learner(graph, role_of(knowledge, stored, graph.game), [settings])
     learner.restore(knowledge.learned(stored), stored.num_matches)
     if end is not None:
         _look_into(feature_space(graph, learner.role, stored.depth), learner.table.lane(0)[0], end)
     return series.learned_features(learner, 0, stored.depth)
+
+
+def role_of(knowledge: Knowledge, stored: StoredLearner, game: Game) -> int:
+    """Return the number of a learner's role in its game, whose rulesheet may spell it in another case."""
+    roles = [role.lower() for role in game.roles]
+    if stored.role.lower() not in roles:
+        raise KnowledgeError(
+            f"{knowledge.path}: expected learner {stored.id} in a role of {stored.game}, got {stored.role!r}; remove "
+            f"it (gamelore knowledge delete {stored.id})"
+        )
+    return roles.index(stored.role.lower())
 
 
 def _look_into(space: FeatureSpace, afterstates: Afterstates, end: float) -> None:

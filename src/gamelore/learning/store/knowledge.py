@@ -96,7 +96,7 @@ class Selection(TypedDict, total=False):
     """Conditions for the selection of learners. A value of None means no condition.
 
     source    the name of their game, or the hash of its rules
-    role      their role
+    role      their role; equal games may spell it in different cases
     opponent  the full text of their opponent ("egreedy:filler=first"), or its kind ("egreedy")
     ids       their numbers in this file
     """
@@ -687,7 +687,7 @@ def _where(selection: Selection) -> tuple[str, list[object]]:
     if (source := selection.get("source")) is not None:
         parts["? IN (game.name, rules_hash)"] = [source]
     if (role := selection.get("role")) is not None:
-        parts["role = ?"] = [role]
+        parts["role = ? COLLATE NOCASE"] = [role]
     if (opponent := selection.get("opponent")) is not None:
         kind = f"{opponent}:"
         parts["(opponent = ? OR substr(opponent, 1, ?) = ?)"] = [opponent, len(kind), kind]
