@@ -34,6 +34,7 @@ import json
 import os
 import sqlite3
 import struct
+import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -156,9 +157,10 @@ class Knowledge(StoreFile):
         return sum(file.stat().st_size for file in (self.path, log) if file.exists())
 
     def games(self) -> list[GameRow]:
-        """Return all games of the store, oldest first."""
+        """Return all games of the store that have a learner, oldest first."""
+        query = "SELECT name, rules_hash, rules FROM game WHERE id IN (SELECT game FROM learner) ORDER BY id"
         with self.reported() as connection:
-            return typed(connection.execute("SELECT name, rules_hash, rules FROM game ORDER BY id"), GameRow)
+            return typed(connection.execute(query), GameRow)
 
     # learners
 
@@ -254,10 +256,11 @@ class Knowledge(StoreFile):
     def delete(self, ids: Sequence[int]) -> list[DeletedLearner]:
         """Delete these learners with all that they learned, even if their rows are damaged.
 
-        Games stay in the store, because other processes may know the numbers of their facts. Raises KnowledgeError, and
-        deletes nothing, if the store does not have one of the learners.
+        Games that have no learner any more are deleted, too. Raises KnowledgeError, and deletes nothing, if the store
+        does not have one of the learners.
         """
         deleted = []
+        self._numbers.forget()
         with self.writing() as connection:
             for number in dict.fromkeys(ids):
                 row = connection.execute(_DELETED, [number]).fetchone()
@@ -267,6 +270,8 @@ class Knowledge(StoreFile):
                     connection.execute(f"DELETE FROM {table} WHERE learner = ?", [number])
                 connection.execute("DELETE FROM learner WHERE id = ?", [number])
                 deleted.append(DeletedLearner(*row))
+            connection.execute("DELETE FROM fact WHERE game NOT IN (SELECT game FROM learner)")
+            connection.execute("DELETE FROM game WHERE id NOT IN (SELECT game FROM learner)")
         return deleted
 
     # matches
@@ -536,9 +541,16 @@ def to_json(value: Any) -> str:
 
 
 def put_game(connection: sqlite3.Connection, rules_hash: str, name: str, roles: Sequence[str], rules: str) -> int:
-    """Return the id of the game with these rules. If the game is new, add it. A known game keeps its name."""
-    insert = "INSERT INTO game (rules_hash, name, roles, rules) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
-    connection.execute(insert, (rules_hash, name, to_json(list(roles)), rules))
+    """Return the id of the game with these rules. If the game is new, add it. A known game keeps its name.
+
+    The id of a deleted game never comes again, since other processes may know the numbers of its facts. So it is the
+    present time in nanoseconds, or one more than the id of the newest game.
+    """
+    insert = (
+        "INSERT INTO game (id, rules_hash, name, roles, rules) SELECT max(coalesce(max(id) + 1, 0), ?), ?, ?, ?, ? "
+        "FROM game WHERE true ON CONFLICT DO NOTHING"
+    )
+    connection.execute(insert, (time.time_ns(), rules_hash, name, to_json(list(roles)), rules))
     return int(connection.execute("SELECT id FROM game WHERE rules_hash = ?", [rules_hash]).fetchone()[0])
 
 
