@@ -476,6 +476,15 @@ def _check_learner(game: _Game, learner: _Learner) -> None:
         raise ValueError(f"features after {learner.features_at} of {len(learner.matches)} matches")
     if any(len(joint) != len(game.roles) for _, moves, _ in learner.trajectories for joint in moves):
         raise ValueError(f"a ply of a trajectory does not have {len(game.roles)} moves")
+    _check_lengths(learner)
+
+
+def _check_lengths(learner: _Learner) -> None:
+    """Raise ValueError if a sequence is longer than the sequences that the learner looks for."""
+    moves = [row.moves for row in learner.sequences] + [moves for row in learner.pairs for _, moves in row.branches]
+    longest = msgspec.convert(learner.settings, SequenceSettings).lengths[-1] if moves else 0
+    if any(len(sequence) > longest for sequence in moves):
+        raise ValueError(f"a sequence has more than {longest} moves")
 
 
 def _fact_lists(learner: _Learner) -> Iterator[list[int]]:
