@@ -575,7 +575,7 @@ def test_the_place_is_the_users_unless_the_environment_names_another(
     assert (tmp_path / "mine.db").is_file()
 
 
-def test_a_deleted_learner_leaves_nothing_but_its_game(path: Path) -> None:
+def test_a_deleted_learner_leaves_nothing_but_a_game_of_others(path: Path) -> None:
     with Knowledge(path) as knowledge:
         one, other = fill(knowledge), learner(knowledge)
         knowledge.keep_match(one, "a", MOVES, "terminal")
@@ -587,6 +587,23 @@ def test_a_deleted_learner_leaves_nothing_but_its_game(path: Path) -> None:
         assert knowledge.delete([one.id, one.id]) == [(one.id, "coins", "red", "weak", 7, 3)]
         assert content(knowledge) == before[1:]
         assert [game.name for game in knowledge.games()] == ["coins"]
+
+
+def test_the_last_learner_takes_its_game_with_it(path: Path) -> None:
+    with Knowledge(path) as knowledge, Knowledge(path) as other:
+        before = other.find(fill(knowledge).id)
+        record_match(other, before, 100, 5, [Afterstate(state("z", "(step 1)"), 50.0, 1)])
+        knowledge.delete([before.id])
+        assert knowledge.games() == []
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            assert connection.execute("SELECT * FROM fact").fetchall() == []
+        again = learner(knowledge)  # the other store knows the numbers of the facts of the game that was deleted
+        record_match(knowledge, again, 100, 5, [Afterstate(state("a"), 50.0, 1)])
+        record_match(other, other.find(again.id), 100, 5, [Afterstate(state("(step 1)"), 50.0, 1)])
+        assert {after.facts for after in knowledge.afterstates(knowledge.find(again.id))} == {
+            state("a"),
+            state("(step 1)"),
+        }
 
 
 def test_a_deletion_empties_all_tables_of_learners(path: Path) -> None:

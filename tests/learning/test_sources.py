@@ -9,7 +9,8 @@ import pytest
 
 from gamelore import rulesheets
 from gamelore.analysis.isomorphism import Renaming, scramble, shape_hash
-from gamelore.gdl.syntax import Rulesheet, parse
+from gamelore.gdl.syntax import Rulesheet, num_names, parse
+from gamelore.learning import sources
 from gamelore.learning.sources import KnownRules, Recognition
 
 RING = "(role a) (role b) (init u) (edge 1 1)"
@@ -93,6 +94,47 @@ def test_without_time_only_the_obvious_is_recognised():
     turned = parse(str(parse(text)).replace("(edge u v)\n(edge v w)", "(edge v w)\n(edge u v)"))
     assert recognition.recognise(turned).is_new
     assert not Recognition([known("hexagon", text)]).recognise(turned).is_new
+
+
+@pytest.fixture
+def parsed(monkeypatch):
+    """The number of characters in each text that a recognition parses."""
+    sizes = []
+
+    def noted(text):
+        sizes.append(len(text))
+        return parse(text)
+
+    monkeypatch.setattr(sources, "parse", noted)
+    return sizes
+
+
+def test_games_of_another_size_are_not_parsed(parsed):
+    large = "\n".join(f"(f {i})" for i in range(3000))
+    recognition = Recognition([known("large", large), known("hexagon", ring("uvwxyz"))])
+    parsed.clear()  # those shipped
+    assert recognition.recognise(scrambled(ring("uvwxyz"))[0]).name == "hexagon"
+    assert recognition.recognise(parse(ring("uvwx"))).is_new
+    assert parsed == [len(ring("uvwxyz"))]
+
+
+def test_many_games_of_the_same_size_take_a_limited_time(parsed):
+    games = [known(f"game{i}", f"{ring('uvw')} (f g{i})") for i in range(100)]
+    recognition = Recognition(games, seconds=0.0)
+    parsed.clear()  # those shipped
+    assert recognition.recognise(parse(f"(role z) {ring('uvw')}")).is_new
+    assert len(parsed) <= 1
+    assert not recognition.recognise(parse(games[99].text)).is_new
+
+
+@pytest.mark.parametrize("text", ["(<= (init u)) (init v)", "(<= (init u) (or (true v)) (and (true (w ?x))))"])
+def test_the_number_of_names_is_that_of_the_rules(text):
+    assert (
+        num_names(text)
+        == num_names(str(parse(text)))
+        == num_names(f"; a b\n{text.upper()}\r; a (b\n".replace(" ", "  "))
+    )
+    assert num_names(text) < num_names(f"{text} (init z)")
 
 
 def test_damaged_rules_do_not_stand_in_the_way(caplog):

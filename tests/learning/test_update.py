@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from gamelore.errors import GameloreError
-from gamelore.learning.td.update import ValueTable, td_update
+from gamelore.learning.td.initial_values import LearnerSettings
+from gamelore.learning.td.update import ValueTable, lane_numbers, learn, td_update
 
 
 def updated(q: list[float], slots: list[int], reward: float, alpha: float, gamma: float, lam: float) -> list[float]:
@@ -73,6 +74,21 @@ def test_loading_again_overwrites() -> None:
     table.load(0, [6], [30.0], [3])
     assert table.size == 2
     assert table.get(0, [5, 6])[0].tolist() == [10.0, 30.0]
+
+
+def test_visits_that_are_full_stay() -> None:
+    most = 2**31 - 1
+    table = ValueTable()
+    table.load(0, [4, 5, 6], [50.0] * 3, [0, most - 1, most])
+    for _ in range(2):
+        afterstates, offsets = np.array([4, 5, 6, 6], np.int32), np.array([0, 4])
+        learn(
+            *(np.zeros(1, np.int64), offsets, afterstates, np.array([100.0])),
+            *(lane_numbers([LearnerSettings()]), table.keys, table.q, table.visits),
+        )
+    q, visits = table.get(0, [4, 5, 6])
+    assert visits.tolist() == [2, most, most]
+    assert (q > 50).all()
 
 
 def test_lengths_must_fit() -> None:

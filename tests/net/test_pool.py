@@ -354,6 +354,20 @@ def test_a_long_look_lets_another_process_start(runner, workers, monkeypatch) ->
     runner.run(test())
 
 
+def test_a_dead_process_does_not_take_the_place_of_one_that_starts(runner, workers) -> None:
+    async def test() -> None:
+        looking_at = await workers._take_spare()
+        workers._refill()
+        starting = workers._spare
+        looking_at.kill("a test")
+        workers._give_back(looking_at)
+        assert workers._spare is starting
+        assert starting.is_alive
+        await starting.answer(starting.hello)
+
+    runner.run(test())
+
+
 def test_two_texts_of_a_new_game_at_the_same_time_are_one_game(runner, workers, monkeypatch) -> None:
     look, looked = workers._look, []
     both = asyncio.Event()

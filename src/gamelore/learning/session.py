@@ -46,7 +46,7 @@ from ..players.uct import prepare_search
 from .sequences.patterns import Patterns
 from .sequences.seqlearner import Curriculum, Score, Seated, SeqLearner, SequenceSettings, Tournaments, score, watch
 from .sequences.seqplayer import TIERS, SeqPlayer, SeqPlayerSettings
-from .sources import Enrolment, Sources, enrol, other_games, taught
+from .sources import Enrolment, Sources, enrol, other_games, role_of, taught
 from .store.features import FeatureValues
 from .store.knowledge import Knowledge, default_path
 from .store.schema import ALL_ROLES, LearnedRows, MatchRow, StoredLearner, Trajectory
@@ -143,7 +143,7 @@ class ValueSession(Session[Learner], Player):
     @classmethod
     def of(cls, knowledge: Knowledge, stored: StoredLearner, game: Game, settings: LearnerSettings) -> ValueSession:
         """Return the session of a stored learner on a new graph. It first learns from all matches that were kept."""
-        role = game.roles.index(stored.role)
+        role = role_of(knowledge, stored, game)
         begin = [settings], [knowledge.inherited(stored)], [(stored.seed, 0)]
         learner = Learner(PositionGraph(game), role, *begin, [known_opponent(stored.opponent)])
         session = cls(learner, (knowledge, stored), counting=True)

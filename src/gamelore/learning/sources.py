@@ -21,7 +21,7 @@ from .. import rulesheets
 from ..analysis.isomorphism import Renaming, find_renaming, shape_hash
 from ..analysis.symmetry import symmetries
 from ..errors import GameloreError, GDLError, KnowledgeError, one_of
-from ..gdl.syntax import Rulesheet, parse
+from ..gdl.syntax import Rulesheet, num_names, parse
 from ..matches.opponents import OpponentSettings, opponent_text
 from ..players.position_graph import PositionGraph
 from ..rulesheets import load
@@ -71,7 +71,8 @@ class Recognition:
 
     games    games in addition to the shipped games. If several known games are versions of the same game, a rulesheet
              is recognised as the first of them; the games in `games` come before the shipped games
-    seconds  time limit for the comparison of a rulesheet with all similar games; after it, the game counts as new
+    seconds  time limit for the comparison of a rulesheet with the known games; after it, the game counts as new. Only
+             games of the same number of names are parsed, so that large games in a store cost little
     """
 
     def __init__(self, games: Iterable[KnownRules] = (), seconds: float = 2.0) -> None:
@@ -88,17 +89,20 @@ class Recognition:
         """Return the known game of a rulesheet, or a new game.
 
         The name of a new game is "game-" and the first eight digits of its `shape_hash`. Equal rules are recognised
-        at once. For other rules, the shape hash is computed, and then similar games are compared for at most `seconds`.
+        at once. For other rules, the shape hash is computed, and then known games are compared, at least one of them,
+        for about `seconds`.
         """
         exact = self._known.get(sheet.rules_hash)
         if exact and (recognised := exact.recognised(sheet, self.seconds)):
             return recognised
         shape = shape_hash(sheet)
-        end = monotonic() + self.seconds
+        size, end = num_names(str(sheet)), monotonic() + self.seconds
         for game in self._known.values():
-            is_similar = len(game.sheet.rules) == len(sheet.rules) and game.shape == shape
+            is_similar = game.size == size and len(game.sheet.rules) == len(sheet.rules) and game.shape == shape
             if is_similar and (recognised := game.recognised(sheet, end - monotonic())):
                 return recognised
+            if monotonic() > end:
+                break
         return Recognised(f"game-{shape[:8]}", sheet, Renaming.identity(sheet), is_new=True)
 
 
@@ -116,6 +120,11 @@ class _KnownGame:
         except GDLError as error:
             _log.warning("the rules of %s cannot be read, so this game cannot be recognised: %s", self.name, error)
             return Rulesheet((), "")
+
+    @cached_property
+    def size(self) -> int:
+        """See `num_names`."""
+        return num_names(self._text)
 
     @cached_property
     def shape(self) -> str:
@@ -386,16 +395,22 @@ def _computed(knowledge: Knowledge, stored: StoredLearner, end: float | None = N
     """Return the feature values of the stored afterstates. Raise TimeoutError after `end` (monotonic time)."""
     graph = PositionGraph(load(knowledge.rules(stored)))
     settings = LearnerSettings(symmetry=stored.settings.get("symmetry", "none"))
-    if stored.role not in graph.game.roles:
-        raise KnowledgeError(
-            f"{knowledge.path}: expected learner {stored.id} in a role of {stored.game}, got {stored.role!r}; remove "
-            f"it (gamelore knowledge delete {stored.id})"
-        )
-    learner = Learner(graph, graph.game.roles.index(stored.role), [settings])
+    learner = Learner(graph, role_of(knowledge, stored, graph.game), [settings])
     learner.restore(knowledge.learned(stored), stored.num_matches)
     if end is not None:
         _look_into(feature_space(graph, learner.role, stored.depth), learner.table.lane(0)[0], end)
     return series.learned_features(learner, 0, stored.depth)
+
+
+def role_of(knowledge: Knowledge, stored: StoredLearner, game: Game) -> int:
+    """Return the number of a learner's role in its game, whose rulesheet may spell it in another case."""
+    roles = [role.lower() for role in game.roles]
+    if stored.role.lower() not in roles:
+        raise KnowledgeError(
+            f"{knowledge.path}: expected learner {stored.id} in a role of {stored.game}, got {stored.role!r}; remove "
+            f"it (gamelore knowledge delete {stored.id})"
+        )
+    return roles.index(stored.role.lower())
 
 
 def _look_into(space: FeatureSpace, afterstates: Afterstates, end: float) -> None:

@@ -580,7 +580,8 @@ class Workers:
         Start another process if it dies before, but not more than START_TRIES in all, and none after a process that
         was too slow.
         """
-        for tries_left in reversed(range(START_TRIES)):
+        num_dead = 0
+        while True:
             self._refill()
             process, self._spare = self._spare, None
             if process is None:
@@ -589,14 +590,19 @@ class Workers:
                 self.is_lasting = await process.answer(process.hello)
                 return process
             except WorkerDied as died:
-                if not tries_left or process.is_overdue:
+                num_dead += 1
+                if num_dead == START_TRIES or process.is_overdue:
                     raise
                 log.warning("a process died while it started, so another one is started: %s", died)
-        raise AssertionError("not reached")
 
     def _give_back(self, process: WorkerProcess) -> None:
-        """Make an idle process the spare process again. End it if it is busy or if there is another spare process."""
-        if not process.is_idle:
+        """Make an idle process the spare process again.
+
+        End it if it is busy or if there is another spare process. A dead process leaves the spare process as it is.
+        """
+        if not process.is_alive:
+            pass
+        elif not process.is_idle:
             process.kill("nobody waits for the answer of the process")
         elif self._spare is not None and self._spare.hello.reply.done():
             process.end()

@@ -236,7 +236,7 @@ class SeqTable:
         self._keys = np.zeros((0, 2 + longest), np.int32)  # role, kind, moves
         self._contexts = np.zeros((0, patterns.num_words), np.uint64)
         self._firsts = self._contexts.copy()
-        self._encounters = np.zeros(0, np.int32)
+        self._encounters = np.zeros(0, np.int64)
         self._several = np.zeros(0, np.bool_)
 
     def __len__(self) -> int:
@@ -251,7 +251,7 @@ class SeqTable:
             keys[:, 1].astype(np.int8),
             np.ascontiguousarray(keys[:, 2:]),
             self._contexts[:num],
-            self._encounters[:num],
+            np.minimum(self._encounters[:num], np.iinfo(np.int32).max).astype(np.int32),
             self._several[:num],
         )
 

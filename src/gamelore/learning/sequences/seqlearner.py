@@ -410,11 +410,12 @@ class _Names:
         return tuple(self._text(number) for number in moves.tolist() if number != NO_MOVE)
 
     def role(self, name: str) -> int:
-        """Return the number of a role. Raise KnowledgeError for a role that the game does not have."""
-        if name not in self._game.roles:
-            roles = ", ".join(self._game.roles)
-            raise KnowledgeError(f"expected a role of {self._game.name} ({roles}), got {name}; {_OTHER_RULES}")
-        return self._game.roles.index(name)
+        """Return the number of a role in any case. Raise KnowledgeError for a role that the game does not have."""
+        roles = [role.lower() for role in self._game.roles]
+        if name.lower() not in roles:
+            names = ", ".join(self._game.roles)
+            raise KnowledgeError(f"expected a role of {self._game.name} ({names}), got {name}; {_OTHER_RULES}")
+        return roles.index(name.lower())
 
     def numbers(self, sequences: Sequence[tuple[str, ...]], longest: int) -> Moves:
         """Return sequences as move numbers, int32[n, longest], with NO_MOVE after the end of a sequence."""

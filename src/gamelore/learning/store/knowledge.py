@@ -34,6 +34,7 @@ import json
 import os
 import sqlite3
 import struct
+import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -53,6 +54,9 @@ from .schema import (
     ALL_ROLES,
     INHERITED,
     LEARNER_TABLES,
+    MOST_COUNT,
+    MOST_REAL,
+    MOST_SMALL,
     OWN,
     Afterstate,
     AfterstateCells,
@@ -93,7 +97,7 @@ class Selection(TypedDict, total=False):
     """Conditions for the selection of learners. A value of None means no condition.
 
     source    the name of their game, or the hash of its rules
-    role      their role
+    role      their role; equal games may spell it in different cases
     opponent  the full text of their opponent ("egreedy:filler=first"), or its kind ("egreedy")
     ids       their numbers in this file
     """
@@ -153,9 +157,10 @@ class Knowledge(StoreFile):
         return sum(file.stat().st_size for file in (self.path, log) if file.exists())
 
     def games(self) -> list[GameRow]:
-        """Return all games of the store, oldest first."""
+        """Return all games of the store that have a learner, oldest first."""
+        query = "SELECT name, rules_hash, rules FROM game WHERE id IN (SELECT game FROM learner) ORDER BY id"
         with self.reported() as connection:
-            return typed(connection.execute("SELECT name, rules_hash, rules FROM game ORDER BY id"), GameRow)
+            return typed(connection.execute(query), GameRow)
 
     # learners
 
@@ -251,10 +256,11 @@ class Knowledge(StoreFile):
     def delete(self, ids: Sequence[int]) -> list[DeletedLearner]:
         """Delete these learners with all that they learned, even if their rows are damaged.
 
-        Games stay in the store, because other processes may know the numbers of their facts. Raises KnowledgeError, and
-        deletes nothing, if the store does not have one of the learners.
+        Games that have no learner any more are deleted, too. Raises KnowledgeError, and deletes nothing, if the store
+        does not have one of the learners.
         """
         deleted = []
+        self._numbers.forget()
         with self.writing() as connection:
             for number in dict.fromkeys(ids):
                 row = connection.execute(_DELETED, [number]).fetchone()
@@ -264,6 +270,8 @@ class Knowledge(StoreFile):
                     connection.execute(f"DELETE FROM {table} WHERE learner = ?", [number])
                 connection.execute("DELETE FROM learner WHERE id = ?", [number])
                 deleted.append(DeletedLearner(*row))
+            connection.execute("DELETE FROM fact WHERE game NOT IN (SELECT game FROM learner)")
+            connection.execute("DELETE FROM game WHERE id NOT IN (SELECT game FROM learner)")
         return deleted
 
     # matches
@@ -300,7 +308,7 @@ class Knowledge(StoreFile):
         self, connection: sqlite3.Connection, game: int, learner: int, afterstates: Iterable[Afterstate]
     ) -> None:
         rows = [
-            (learner, self._numbers.facts(connection, game, after.facts), float(after.q), int(after.visits))
+            (learner, self._numbers.facts(connection, game, after.facts), _bounded(after.q), int(after.visits))
             for after in afterstates
         ]
         connection.executemany("INSERT OR REPLACE INTO afterstate VALUES (?, ?, ?, ?)", rows)
@@ -533,9 +541,16 @@ def to_json(value: Any) -> str:
 
 
 def put_game(connection: sqlite3.Connection, rules_hash: str, name: str, roles: Sequence[str], rules: str) -> int:
-    """Return the id of the game with these rules. If the game is new, add it. A known game keeps its name."""
-    insert = "INSERT INTO game (rules_hash, name, roles, rules) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
-    connection.execute(insert, (rules_hash, name, to_json(list(roles)), rules))
+    """Return the id of the game with these rules. If the game is new, add it. A known game keeps its name.
+
+    The id of a deleted game never comes again, since other processes may know the numbers of its facts. So it is the
+    present time in nanoseconds, or one more than the id of the newest game.
+    """
+    insert = (
+        "INSERT INTO game (id, rules_hash, name, roles, rules) SELECT max(coalesce(max(id) + 1, 0), ?), ?, ?, ?, ? "
+        "FROM game WHERE true ON CONFLICT DO NOTHING"
+    )
+    connection.execute(insert, (time.time_ns(), rules_hash, name, to_json(list(roles)), rules))
     return int(connection.execute("SELECT id FROM game WHERE rules_hash = ?", [rules_hash]).fetchone()[0])
 
 
@@ -636,7 +651,7 @@ def put_sequences(
     rows = [(i, row.role, row.kind, moves(row.moves), facts(row.context), *row[4:]) for i, row in enumerate(sequences)]
     replace_rows(connection, "sequence", learner, rows)
     pairs = list(pairs)
-    heads = [(number, row.role, facts(row.context), *row[3:]) for number, row in enumerate(pairs)]
+    heads = [(number, row.role, facts(row.context), *map(_bounded, row[3:])) for number, row in enumerate(pairs)]
     replace_rows(connection, "pair", learner, heads)
     branches = [
         (pair, number, kind, moves(branch))
@@ -653,14 +668,20 @@ def put_features(connection: sqlite3.Connection, learner: int, values: FeatureTa
 
 
 def _value_rows(values: FeatureTable) -> list[tuple[str, float, int]]:
-    return [(feature, float(value), int(visits)) for feature, (value, visits) in values.items()]
+    return [(feature, _bounded(value), min(int(visits), MOST_COUNT)) for feature, (value, visits) in values.items()]
+
+
+def _bounded(value: float) -> float:
+    """Return a number of the learner within the bounds of the schema, so that what it learns can be read again."""
+    return min(max(float(value), -MOST_REAL), MOST_REAL)
 
 
 def add_replies(connection: sqlite3.Connection, learner: int, inherited: int, replies: Replies) -> None:
     """Add replies to those of a learner: OWN, or INHERITED."""
     connection.executemany(
-        "INSERT INTO reply VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET times = times + excluded.times",
-        [(learner, inherited, *row) for row in reply_rows(replies)],
+        "INSERT INTO reply VALUES (?, ?, ?, ?, ?, ?, ?, min(?, ?)) ON CONFLICT DO UPDATE "
+        f"SET times = min(times + excluded.times, {MOST_SMALL})",
+        [(learner, inherited, *row, MOST_SMALL) for row in reply_rows(replies)],
     )
 
 
@@ -678,7 +699,7 @@ def _where(selection: Selection) -> tuple[str, list[object]]:
     if (source := selection.get("source")) is not None:
         parts["? IN (game.name, rules_hash)"] = [source]
     if (role := selection.get("role")) is not None:
-        parts["role = ?"] = [role]
+        parts["role = ? COLLATE NOCASE"] = [role]
     if (opponent := selection.get("opponent")) is not None:
         kind = f"{opponent}:"
         parts["(opponent = ? OR substr(opponent, 1, ?) = ?)"] = [opponent, len(kind), kind]

@@ -115,13 +115,15 @@ def unpacked(numbers: bytes) -> tuple[int, ...]:
 
 # bounds of the numbers and texts in a store and in an exported file
 
+MOST_SMALL, MOST_COUNT, MOST_REAL = 2**31 - 1, 2**53, 1e9  # numbers that grow with learning stay at these
+
 Index: TypeAlias = Annotated[int, Meta(ge=0, le=2**32 - 1)]
-Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**53)]
+Count: TypeAlias = Annotated[int, Meta(ge=0, le=MOST_COUNT)]
 Integer: TypeAlias = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
-Small: TypeAlias = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+Small: TypeAlias = Annotated[int, Meta(ge=0, le=MOST_SMALL)]
 Flag: TypeAlias = Annotated[int, Meta(ge=0, le=1)]
 Goal: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_GOAL)]
-Real: TypeAlias = Annotated[float, Meta(ge=-1e9, le=1e9)]
+Real: TypeAlias = Annotated[float, Meta(ge=-MOST_REAL, le=MOST_REAL)]
 Line: TypeAlias = Annotated[str, Meta(max_length=100_000, pattern=r"\A[^\x00-\x1f\x7f-\x9f\ud800-\udfff]*\Z")]
 """A text without line breaks and other control characters, and without bytes that are not UTF-8."""
 Rules: TypeAlias = Annotated[
@@ -188,7 +190,7 @@ class ReplyRow(NamedTuple):
     gives: Small
     neutrals: Small
     chosen: Annotated[int, Meta(ge=0, le=3)]
-    times: Annotated[int, Meta(ge=1, le=2**31 - 1)]
+    times: Annotated[int, Meta(ge=1, le=MOST_SMALL)]
 
 
 class Origin(TypedDict):

@@ -30,6 +30,7 @@ Values = NDArray[np.float64]
 _EMPTY = -1
 _FIRST_CAPACITY = 1 << 12  # a power of two; at most half of the slots are used
 _LOW = np.int64(0xFFFFFFFF)
+_MOST_VISITS = np.int32(2**31 - 1)  # an entry with so many visits keeps them: one more would be a negative number
 
 
 class ValueTable:
@@ -456,7 +457,8 @@ def learn_in_lane(
     """
     for t in range(end - begin):
         slots[t] = find_slot(keys, entry_key(lane, afterstates[begin + t]))
-        visits[slots[t]] += 1
+        if visits[slots[t]] < _MOST_VISITS:
+            visits[slots[t]] += 1
     td_update(q, slots[: end - begin], reward, numbers[lane, _ALPHA], numbers[lane, _GAMMA], numbers[lane, _LAM])
 
 
