@@ -214,7 +214,7 @@ def show(
     for file in files:
         console.say(f"wrote the picture {file}")
     if wrong:
-        others = f"; {len(wrong) - 1} other learners are wrong, too: gamelore knowledge check" if wrong[1:] else ""
+        others = f"; {len(wrong) - 1} more learners are wrong; gamelore knowledge check names them" if wrong[1:] else ""
         console.fail(wrong[0] + others)
 
 
