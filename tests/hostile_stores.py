@@ -54,18 +54,25 @@ COMMANDS = {
     "play baseline": "play tictactoe baseline:knowledge=STORE,seed=5,opponent=egreedy random --matches 2",
     "play transfer": "play connect3 transfer:knowledge=STORE random --matches 2",
     "play sequences": "play losetictactoe seqplayer:knowledge=STORE random --matches 1",
+    **{f"{word} of a huge number": f"knowledge {word} {'9' * 23} --knowledge STORE" for word in ("show", "delete")},
+    "export of a huge number": f"knowledge export EXPORT {'9' * 23} --knowledge STORE --force",
+    "list of a source in bytes": "knowledge list --source \udcff --knowledge STORE",
+    "show of an opponent in bytes": "knowledge show --opponent \udcff --knowledge STORE --json",
+    "show of a role that is an escape": "knowledge show --role a\x1b[2J --knowledge STORE",
 }
 WORKING = {"full": ("list", "export", "check"), "format 3": ("list", "show", "export", "check")}
 """What always works with a sound store. One game of `full` has no legal moves, so that it cannot be shown."""
+REFUSED = {name for name in COMMANDS if " of a" in name}
+"""Commands with words that no store has."""
 CELLS: list[Any] = [
     None, "", "x", "[]", "{}", "null", "[5]", '[{"game": "x"}]', '{"kind": "baseline", "depth": null}', "egreedy",
     '{"kind": "baseline", "depth": 100}', '{"kind": "baseline", "depth": 100000}', '{"kind": "sequences"}', "L,}",
     '{"kind": "sequences", "lengths": ["x"], "weighting": 5}', '{"kind": "baseline", "alpha": "x", "symmetry": []}',
     "\x1b[2J", "a\nb", "all roles", "terminal", "solo", "{" * 200, "(role x) (init y)", "(", "[[]]", '[["a"]]',
     0, -1, 1, 3, 5, 99, 2**31, 2**63 - 1, 0.5, -0.5, 1e300, {"real": "inf"}, {"column": ""},
-    {"blob": ""}, {"blob": "01"}, {"blob": "63000000"}, {"blob": "00" * 400},
+    {"blob": ""}, {"blob": "01"}, {"blob": "63000000"}, {"blob": "00" * 400}, {"text": "ff41"},
 ]  # fmt: skip
-"""Values for a cell; {"column": ""} is the value of the same column in another row."""
+"""Values for a cell; {"column": ""} is the value of the same column in another row, {"text": ""} a text in bytes."""
 SCHEMAS = [
     "CREATE TRIGGER more AFTER INSERT ON match BEGIN UPDATE learner SET num_matches = num_matches + 1; END",
     "CREATE TRIGGER fewer AFTER UPDATE ON learner BEGIN DELETE FROM match; END",
@@ -78,6 +85,9 @@ SCHEMAS = [
     "ALTER TABLE match RENAME COLUMN reward TO rewards",
     "ALTER TABLE match ADD COLUMN more TEXT",
     "DROP INDEX match_id",
+    "CREATE TABLE extra AS SELECT id FROM learner",
+    "CREATE TABLE extra (learner INTEGER REFERENCES learner)",
+    "ALTER TABLE match ADD COLUMN more INT GENERATED ALWAYS AS (1/0) VIRTUAL",
 ]
 
 
@@ -209,12 +219,17 @@ def _change_row(connection: sqlite3.Connection, kind: str, table: str, *where: A
     else:
         column = int(where[0] * len(names))
         value = rows[0][column] if where[2] == {"column": ""} else _cell(where[2])
-        connection.execute(f"UPDATE {table} SET {names[column]} = ? WHERE {same}", [value, *row])
+        new = "CAST(? AS TEXT)" if _is_text(where[2]) else "?"
+        connection.execute(f"UPDATE {table} SET {names[column]} = {new} WHERE {same}", [value, *row])
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, dict) and "text" in value
 
 
 def _cell(value: Any) -> Any:
     if isinstance(value, dict):
-        return bytes.fromhex(value["blob"]) if "blob" in value else float(value["real"])
+        return float(value["real"]) if "real" in value else bytes.fromhex(value.get("blob", value.get("text")))
     return value
 
 
@@ -295,7 +310,8 @@ def assert_stores_stay_sound(example: dict[str, Any]) -> None:
                 code = _run(name, path, Path(folder) / "export.json")
                 if was_sound:
                     assert _is_sound(path), f"{name} has made the store worse"
-                    assert code == 0 or not name.startswith(WORKING[example["base"]]), f"{name} has failed"
+                    works = name.startswith(WORKING[example["base"]]) and name not in REFUSED
+                    assert code == 0 or not works, f"{name} has failed"
 
 
 def _is_sound(path: Path) -> bool:

@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 
 from commands import wait_for_matches
 from gamelore import GameloreError
-from gamelore.cli import app
+from gamelore.cli import app, knowledge_commands
 from gamelore.gdl.limits import GIB, Limits
 from gamelore.lab import transfer_study
 from gamelore.lab.report import ReportPaths
@@ -359,6 +359,75 @@ def test_a_wrong_learner_is_no_mistake_of_the_user(tmp_path: Path, change: str) 
     if "num_matches" in change:
         words = ("learn", "connect3", "--learner", "transfer", "--source", "tictactoe", "--knowledge", path)
         assert WRONG_LEARNERS[change] in run(*words, code=1)
+
+
+def changed_store(folder: Path, statement: str) -> Path:
+    """A copy of the store of format 3 in which a statement was carried out."""
+    path = Path(shutil.copy(FORMAT3, folder / "k.db"))
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute(statement)
+        connection.commit()
+    return path
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE learner SET num_matches = 'many' WHERE id = 1",
+        "UPDATE learner SET opponent = CAST(x'ff41' AS TEXT) WHERE id = 1",
+        "UPDATE feature SET value = 'much' WHERE learner = 1",
+        "UPDATE pair SET role = 'nobody'",
+        "DELETE FROM branch",
+    ],
+)
+def test_a_wrong_learner_does_not_hide_the_others(tmp_path: Path, statement: str) -> None:
+    words = ["knowledge", "show", "--knowledge", str(changed_store(tmp_path, statement))]
+    shown, as_json = (CliRunner().invoke(app, [*words, *more]) for more in ([], ["--json"]))
+    assert shown.exit_code == as_json.exit_code == 1
+    (error,) = re.findall("^error: .*", shown.stderr, re.MULTILINE)
+    wrong = re.findall(r"learner (\d)", error)[0]
+    others = {1, 2, 3} - {int(wrong)}
+    assert {row["number"] for row in json.loads(as_json.stdout)["learners"]} == others
+    assert set(map(int, re.findall(r"^learner (\d): ", shown.stdout, re.MULTILINE))) == others
+
+
+def test_a_learner_of_all_roles_with_features_is_shown_without_them(tmp_path: Path) -> None:
+    change = """role = 'all roles', settings = '{"kind":"sequences","lengths":[1]}'"""
+    path = changed_store(tmp_path, f"UPDATE learner SET {change} WHERE id = 2")
+    run("knowledge", "show", "--knowledge", path, "--draw", tmp_path / "all.svg")
+    shown = run_json("knowledge", "show", "--knowledge", path)
+    assert {row["learner"] for row in shown["features"]} == {1}
+    assert len(shown["learners"]) == 3
+
+
+def test_large_features_are_printed_as_json_but_not_drawn(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deep = "L," + "{n," * 98 + "W" + "}" * 98
+    wide = {f"{{{a},{b}}},{{{c}}}": (1.0, 1) for a in range(30, 40) for b in range(10, 30) for c in range(20)}
+    with Knowledge(store) as knowledge:
+        settings = {**SETTINGS, "depth": 100}
+        stored = knowledge.learner(Rules(), "red", opponent="weak", settings=settings, seed=0)
+        knowledge.store_features(stored, FeatureValues({deep: (1.0, 1), **wide}, depth=100))
+    assert len(run("knowledge", "show")) < 50_000
+    monkeypatch.setattr(knowledge_commands, "MOST_FEATURES", 5)
+    shown = CliRunner().invoke(app, ["knowledge", "show", "--draw", str(tmp_path / "deep.png")])
+    assert "3996 of 4001 features are not drawn, only the first 5 of at most 400 characters" in shown.stderr
+    assert (tmp_path / "deep.png").stat().st_size > 10_000
+    assert len(run_json("knowledge", "show")["features"]) == 4001
+
+
+def test_show_loads_games_within_its_limits() -> None:
+    assert "learner 3" in run("knowledge", "show", 3, "--load-seconds", 0, "--knowledge", FORMAT3, code=1)
+
+
+def test_words_that_no_store_has_are_told(store: Path, tmp_path: Path) -> None:
+    with Knowledge(store) as knowledge:
+        fill(knowledge)
+    for words in (("show",), ("delete",), ("export", tmp_path / "x.json")):
+        assert "learner in this store (1), got 9999" in run("knowledge", *words, "9" * 23, code=1)
+    for words in (("list", "--source"), ("show", "--opponent")):
+        assert "in UTF-8" in run("knowledge", *words, "\udcff", code=1)
 
 
 @pytest.mark.parametrize("mode", [0o444, 0o644])

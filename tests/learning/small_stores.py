@@ -59,7 +59,7 @@ def fill(knowledge: Knowledge, num_matches: int = 3) -> StoredLearner:
         Rules(), "red", opponent="weak", settings=SETTINGS, seed=7, inherited=FeatureValues({"L": (0.1 + 0.2, 3)})
     )
     for number in range(one.num_matches, num_matches):
-        after = Afterstate(state("é (cell 1 1 b)", f"(step {number})"), number / 3, number + 1)
+        after = Afterstate(state("(cell 1 1 é)", f"(step {number})"), number / 3, number + 1)
         record_match(knowledge, one, 100, number, [after])
     knowledge.store_features(one, FeatureValues({"L,{n,W}": (1 / 3, 2)}))
     return one

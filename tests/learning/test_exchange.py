@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import shutil
 import sqlite3
 from collections import Counter
 from collections.abc import Callable
@@ -195,11 +196,11 @@ def test_a_changed_export_is_refused_whole_or_does_no_harm(version: int, number:
 
 
 DAMAGES = {
-    "UPDATE learner SET settings = 'null'": "learner 1: .* Expected `object`, got `null`",
+    "UPDATE learner SET settings = 'null'": "learner 1: Expected `object`, got `null`",
     """UPDATE learner SET settings = '{"kind":"baseline","alpha":"a"}'""": "learner 1: Expected `float`",
     """UPDATE learner SET settings = '{"kind":"basic"}'""": "learner 1: Invalid enum value 'basic'",
-    """UPDATE learner SET settings = '{"kind":"baseline","depth":null}'""": "learner 1: .*expected learner 1 as",
-    """UPDATE learner SET settings = '{"kind":"baseline","depth":1000000}'""": "learner 1: .* a depth from 0 to",
+    """UPDATE learner SET settings = '{"kind":"baseline","depth":null}'""": "learner 1: Expected `int`, got `null`",
+    """UPDATE learner SET settings = '{"kind":"baseline","depth":1000000}'""": "learner 1: expected a depth from 0 to",
     "UPDATE learner SET sources = '[5]'": "learner 1: .* got `int`",
     """UPDATE learner SET sources = '[{"game": "x"}]'""": "learner 1: .* missing required field",
     "UPDATE learner SET num_matches = 5": "learner 1: 3 matches instead of 5",
@@ -209,6 +210,11 @@ DAMAGES = {
     "UPDATE afterstate SET state = x'01' WHERE q = 0": "learner 1: unpack requires",
     "UPDATE afterstate SET state = 'text' WHERE q = 0": "learner 1: Expected `bytes`, got `str`",
     "UPDATE afterstate SET state = x'63000000' WHERE q = 0": "learner 1: 99 is no index of the 4 facts",
+    "UPDATE learner SET outcomes = '[100,0]'": "learner 1: outcomes that are not in ascending order",
+    "UPDATE learner SET outcomes = '[0,0]'": "learner 1: outcomes .* not different",
+    """UPDATE learner SET settings = '{"kind":"baseline","depth":1}'""": "learner 1: .*: a feature of depth 2, instead",
+    """UPDATE learner SET role = 'all roles', settings = '{"kind":"sequences"}'""": "learner 1: expected no inherited",
+    "UPDATE learner SET opponent = CAST(x'ff41' AS TEXT)": "learner 1: Expected `str` matching",
 }
 """Statements that damage a learner, and what a check says."""
 OTHER_DAMAGES = {
@@ -217,6 +223,17 @@ OTHER_DAMAGES = {
     "UPDATE game SET rules = '(role red'": "game [0-9a-f]*: .* never closed; remedy: add",
     """UPDATE game SET roles = '["red", "green"]'""": "the roles of coins are red, blue, not red, green",
     "DELETE FROM learner": "3 rows of the table match have no learner",
+    "UPDATE fact SET text = '(((' WHERE number = 0": r"game [0-9a-f]*: expected a fact, got \(\(\(: .* never closed",
+    "UPDATE fact SET text = '(step ?x)' WHERE number = 0": "game [0-9a-f]*: expected a fact, .*: it has variables",
+    "UPDATE fact SET text = 'a b' WHERE number = 0": "game [0-9a-f]*: expected a fact, got a b: expected one term",
+    "UPDATE game SET name = CAST(x'ff41' AS TEXT)": r"game [0-9a-f]*: Expected `str` matching .* at `\$.name`",
+}
+DAMAGED_SEQUENCES = {
+    "DELETE FROM branch": "learner 3: Expected `array` of length >= 1",
+    "UPDATE pair SET comments = -1": "learner 3: Expected `float` >= 0",
+    "UPDATE pair SET role = 'nobody'": "learner 3: nobody is no role of coins",
+    "UPDATE sequence SET role = 'nobody'": "learner 3: nobody is no role of coins",
+    """UPDATE learner SET role = 'red', settings = '{"kind":"baseline"}' WHERE id = 3""": "expected no sequences of a",
 }
 
 
@@ -232,7 +249,33 @@ def damaged(path: Path, statement: str) -> None:
 def test_a_check_names_what_is_wrong_in_a_store(path: Path, statement: str) -> None:
     damaged(path, statement)
     with Knowledge(path, writable=False) as knowledge:
-        assert re.search((DAMAGES | OTHER_DAMAGES)[statement], "\n".join(problems(knowledge)))
+        told = "\n".join(problems(knowledge))
+    assert re.search((DAMAGES | OTHER_DAMAGES)[statement], told)
+    assert str(path) not in told
+
+
+@pytest.mark.parametrize("statement", DAMAGED_SEQUENCES)
+def test_wrong_sequences_and_pairs_are_neither_sound_nor_imported(path: Path, statement: str) -> None:
+    with Knowledge(path) as knowledge:
+        fill_all(knowledge)
+        with knowledge.writing() as connection:
+            connection.execute(statement)
+        (told,) = problems(knowledge)
+        assert re.search(DAMAGED_SEQUENCES[statement], told)
+        knowledge.delete([3])
+        assert list(problems(knowledge)) == []
+
+
+def test_facts_of_other_rules_name_the_learner_and_one_remedy(tmp_path: Path) -> None:
+    path = Path(shutil.copy(exports.OLD.with_suffix(".db"), tmp_path / "k.db"))
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE fact SET text = text || '((('")
+        connection.commit()
+    with Knowledge(path) as knowledge, pytest.raises(KnowledgeError) as told:
+        refresh_features(knowledge, knowledge.find(1))
+    assert str(told.value).startswith(f"{path}: learner 1 of tictactoe: expected afterstates of ")
+    assert str(told.value).endswith("; remove it (gamelore knowledge delete 1)")
+    assert "remedy" not in str(told.value)
 
 
 @pytest.mark.parametrize("statement", DAMAGES)
@@ -296,7 +339,7 @@ HOSTILE = ["\x1b[2J", "two\nlines", "\udcff", "\x9b", "x" * 100_001]
 def test_what_an_import_refuses_is_neither_stored_nor_exported(path: Path, tmp_path: Path, text: str) -> None:
     with Knowledge(path) as knowledge:
         for game in (Rules(name=text), Rules(roles=("red", text)), Rules(rulesheet=f"(role red) (init {text}\x00)")):
-            with pytest.raises(KnowledgeError, match=r"expected .* in UTF-8, without control characters"):
+            with pytest.raises(KnowledgeError, match=r"expected .* in UTF-8, .* of at most [0-9,]+ characters"):
                 knowledge.learner(game, "red", opponent="weak", settings=SETTINGS, seed=1)
         with pytest.raises(KnowledgeError, match="expected the opponent in UTF-8"):
             knowledge.learner(Rules(), "red", opponent=text, settings=SETTINGS, seed=1)

@@ -663,3 +663,46 @@ def test_a_store_with_programs_is_refused(path: Path, kind: str | None, statemen
         connection.commit()
     with pytest.raises(KnowledgeError, match=r"got CREATE (TRIGGER|VIEW) more .*, which no version|malformed"):
         Knowledge(path)
+
+
+def test_a_number_that_no_store_can_have_is_no_learner(path: Path) -> None:
+    with Knowledge(path) as knowledge:
+        fill(knowledge)
+        for number in (2**63, -(2**63) - 1, 10**30):
+            assert knowledge.learners(ids=[number]) == knowledge.features(ids=[number]) == []
+            for use in (knowledge.find, lambda one: knowledge.delete([one])):
+                with pytest.raises(KnowledgeError, match=rf"a learner in this store \(1\), got {number}"):
+                    use(number)
+        assert knowledge.numbers() == [1]
+
+
+@pytest.mark.parametrize("key", ["source", "role", "opponent"])
+def test_a_condition_that_no_store_can_have_is_told(path: Path, key: str) -> None:
+    with Knowledge(path) as knowledge, pytest.raises(KnowledgeError, match=f"expected the {key} in UTF-8"):
+        knowledge.learners(**{key: "\udcff"})  # type: ignore[arg-type]
+
+
+def test_a_text_that_is_not_utf_8_is_refused_by_name_and_can_be_deleted(path: Path) -> None:
+    with Knowledge(path) as knowledge:
+        fill(knowledge)
+        with knowledge.writing() as connection:
+            connection.execute("UPDATE game SET name = CAST(x'ff41' AS TEXT)")
+        with pytest.raises(KnowledgeError, match=r"expected learner 1 as gamelore stores it, .* at `\$.game`"):
+            knowledge.learners()
+        assert [gone.game for gone in knowledge.delete([1])] == ["\udcffA"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "what"),
+    [
+        ("CREATE TABLE extra (own INTEGER REFERENCES learner)", "another reference own in extra"),
+        ("ALTER TABLE match ADD COLUMN more INT GENERATED ALWAYS AS (1/0) VIRTUAL", "another column more in match"),
+    ],
+)
+def test_a_table_that_would_prevent_changes_is_refused(path: Path, statement: str, what: str) -> None:
+    with Knowledge(path) as knowledge:
+        fill(knowledge)
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(statement)
+    with pytest.raises(KnowledgeError, match=what):
+        Knowledge(path)

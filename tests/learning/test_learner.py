@@ -240,7 +240,7 @@ def test_feature_values_are_means_weighted_by_visits() -> None:
 
 def test_facts_of_another_game_are_refused() -> None:
     learner = Learner(PositionGraph(load(TREE)), 0, [settings()])
-    with pytest.raises(KnowledgeError, match="this knowledge may come from other rules"):
+    with pytest.raises(KnowledgeError, match=r"expected afterstates of .*, got others"):
         learner.load(0, [Afterstate(frozenset({"(cell 1 1 x)"}), 50.0, 1)])
 
 

@@ -285,7 +285,8 @@ def counted(count: int, what: str, several: str = "") -> str:
 
 def emit(value: Any) -> None:
     """Print a result as JSON on standard output."""
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+    text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    typer.echo(text.encode("utf-8", "backslashreplace"))  # a surrogate becomes an escape of JSON
 
 
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: Iterable[int] = ()) -> None:

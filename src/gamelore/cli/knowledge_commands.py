@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from typer import Argument, Option
 
-from ..errors import KnowledgeError
+from ..errors import GameloreError, KnowledgeError
 from . import console
 from .console import Engine, Force, GameName, Json, KnowledgeFile, Seed
 
@@ -41,6 +42,12 @@ Draw = Annotated[
 ]
 Sheets = dict[tuple[str, str], list["DrawnFeature"]]
 """Labelled features by (game, role)."""
+MOST_FEATURES = 200
+"""Maximum number of features of a game and role that are drawn; a picture of so many takes half a minute."""
+MOST_LETTERS = 400
+"""Maximum length of the text of a feature that is drawn; a longer one has hundreds of nodes."""
+MOST_LETTERS_OF_A_SHEET = 10_000
+"""Maximum length of the texts of all features of a game and role that are drawn."""
 
 app = typer.Typer()
 knowledge_app = typer.Typer(help="List, show, copy, check and delete learned knowledge.", no_args_is_help=True)
@@ -82,6 +89,7 @@ def features(
         for name in roles
     }
     drawn = {(rules.name, name): _labelled((text, {}) for text in census.features) for name, census in censuses.items()}
+    drawn = {} if json and draw is None else _drawable(drawn)
     files = _draw_sheets(drawn, draw, [(role,) for role in roles]) if draw is not None else []
     if json:
         console.emit(_census_report(rules, censuses, depth, seed))
@@ -160,6 +168,7 @@ def _line(learner: StoredLearner) -> tuple[object, ...]:
     "knowledge show --source tictactoe",
     "knowledge show 1 3 --draw features.png",
     "knowledge show 4 --top 3 --role xplayer --draw pairs.png",
+    loads="games",
 )
 def show(
     numbers: Numbers = None,
@@ -182,41 +191,101 @@ def show(
     with the expert.
     """
     from ..learning.store.knowledge import Knowledge
-    from ..learning.store.schema import ALL_ROLES
 
     with Knowledge(knowledge, create=False, writable=False) as store:
-        ids = None if not numbers else [store.find(number).id for number in numbers]
-        narrowed = partial(store.learners, source=source, opponent=opponent, ids=ids)
-        _refresh(store, narrowed(role=role))
-        with store.reading():
-            learners = [learner for learner in narrowed(role=role) if not learner.has_sequences]
-            rows = store.features(source=source, role=role, opponent=opponent, ids=ids)
-            replies = {learner.id: _reply_weights(store, learner) for learner in learners}
-        watching = narrowed(role=ALL_ROLES)
-        shown = _chosen(store, watching, top, min_weight, role)
-    drawn = _sheets(learners, rows)
-    files = _draw_all(drawn, shown, draw) if draw is not None else []
-    if json:
-        about = [_about(learner) | {"replies": replies[learner.id]} for learner in learners]
-        about += [_about(learner) for learner in watching]
-        pairs = [{"learner": study.learner.id, **pair.as_json()} for study in shown for pair in study.pairs]
-        console.emit({"learners": about, "features": [row._asdict() for row in rows], "pairs": pairs})
-    elif drawn or shown:
-        _print_sheets(drawn)
-        for learner in learners:
-            who = f"learner {learner.id}: {learner.game}, {learner.role} against {learner.opponent}"
-            typer.echo(f"{who}, after {learner.features_at} matches")
-            if weights := replies[learner.id]:
-                shares = ", ".join(f"{name} {weight:.3g}" for name, weight in weights.items())
-                typer.echo(f"    the opponent's preference for a move, compared with a neutral move: {shares}")
-        _print_pairs(shown)
-    else:
+        for number in numbers or ():
+            if not store.numbers(ids=[number]):
+                store.find(number)  # says which learners there are
+        chosen = store.numbers(source=source, opponent=opponent, ids=numbers or None)
+        learners, wrong = _readable(store, chosen, partial(_shown, store, role, top, min_weight))
+    if not (json or wrong or any(shown.rows or shown.pairs for shown in learners)):
         console.fail(
             f"expected learners with features or pairs in {store.path}, got none; `gamelore knowledge list` shows the "
             "learners"
         )
+    drawn = {} if json and draw is None else _drawable(_sheets(learners))
+    files = _draw_all(drawn, learners, draw) if draw is not None else []
+    if json:
+        console.emit(_shown_report(learners))
+    else:
+        _print_sheets(drawn)
+        _print_learners(learners)
+        _print_pairs([shown.pairs for shown in learners if shown.pairs])
     for file in files:
         console.say(f"wrote the picture {file}")
+    if wrong:
+        others = f"; {len(wrong) - 1} more learners are wrong; gamelore knowledge check names them" if wrong[1:] else ""
+        console.fail(wrong[0] + others)
+
+
+class ShownLearner(NamedTuple):
+    """A learner of values with its features and with the weights of its opponents' replies, or one of sequences.
+
+    pairs: the best pairs of a learner of sequences, None if it has none
+    """
+
+    learner: StoredLearner
+    rows: Sequence[FeatureRow] = ()
+    replies: dict[str, float] | None = None
+    pairs: ShownPairs | None = None
+
+
+def _readable(
+    store: Knowledge, numbers: Iterable[int], read: Callable[[StoredLearner], ShownLearner | None]
+) -> tuple[list[ShownLearner], list[str]]:
+    """Read these learners; return those that `read` does not leave out, and an error for each that cannot be read."""
+    shown, wrong = [], []
+    for number in numbers:
+        try:
+            shown.append(read(store.find(number)))
+        except GameloreError as error:
+            name = f"learner {number}"
+            wrong.append(str(error) if name in str(error) else f"{store.path}: {name}: {error}")
+    return list(filter(None, shown)), wrong
+
+
+def _shown(
+    store: Knowledge, role: str | None, top: int, min_weight: float, learner: StoredLearner
+) -> ShownLearner | None:
+    """Read what is shown of a learner; None for a learner of another role."""
+    if learner.has_sequences:
+        return ShownLearner(learner, pairs=_chosen(store, learner, top, min_weight, role))
+    if role not in (None, learner.role):
+        return None
+    _refresh(store, learner)
+    with store.reading():
+        learner = store.find(learner.id)
+        return ShownLearner(learner, store.features(ids=[learner.id]), _reply_weights(store, learner))
+
+
+def _shown_report(learners: Sequence[ShownLearner]) -> dict[str, Any]:
+    """Return the result of `show` as JSON fields."""
+    ordered = sorted(learners, key=lambda shown: shown.learner.has_sequences)
+    return {
+        "learners": [
+            _about(shown.learner) | ({} if shown.learner.has_sequences else {"replies": shown.replies})
+            for shown in ordered
+        ],
+        "features": [row._asdict() for shown in learners for row in shown.rows],
+        "pairs": [
+            {"learner": shown.learner.id, **pair.as_json()}
+            for shown in learners
+            if shown.pairs
+            for pair in shown.pairs.pairs
+        ],
+    }
+
+
+def _print_learners(learners: Sequence[ShownLearner]) -> None:
+    """Print a line for each learner of values, and the preferences of its opponent if they are known."""
+    for learner, _, weights, _ in learners:
+        if learner.has_sequences:
+            continue
+        who = f"learner {learner.id}: {learner.game}, {learner.role} against {learner.opponent}"
+        typer.echo(f"{who}, after {learner.features_at} matches")
+        if weights:
+            shares = ", ".join(f"{name} {weight:.3g}" for name, weight in weights.items())
+            typer.echo(f"    the opponent's preference for a move, compared with a neutral move: {shares}")
 
 
 def _reply_weights(store: Knowledge, learner: StoredLearner) -> dict[str, float] | None:
@@ -227,8 +296,9 @@ def _reply_weights(store: Knowledge, learner: StoredLearner) -> dict[str, float]
     return dict(zip(("wins", "loses", "gives a win"), fit(replies).tolist(), strict=False)) if replies else None
 
 
-def _draw_all(drawn: Sheets, shown: Sequence[ShownPairs], path: Path) -> list[Path]:
+def _draw_all(drawn: Sheets, learners: Sequence[ShownLearner], path: Path) -> list[Path]:
     """Draw features and pairs into files; return the paths of the files."""
+    shown = [learner.pairs for learner in learners if learner.pairs]
     features, boards = _paths(path, [("features",), ("pairs",)]) if drawn and shown else (path, path)
     return _draw_sheets(drawn, features, list(drawn)) + _draw_pairs(shown, boards)
 
@@ -242,33 +312,50 @@ def _paths(path: Path, names: Sequence[tuple[str, ...]]) -> list[Path]:
     ]
 
 
-def _refresh(store: Knowledge, learners: Sequence[StoredLearner]) -> None:
-    """Compute the features of learners that were interrupted before they computed them. Store them if this is possible.
+def _refresh(store: Knowledge, learner: StoredLearner) -> None:
+    """Compute the features of a learner that was interrupted before it computed them. Store them if this is possible.
 
     Otherwise they are only in the copy of the store that is in memory from then on.
     """
     from ..learning.sources import refresh_features
     from ..learning.store.knowledge import Knowledge
 
-    for learner in learners:
-        if not learner.has_sequences and learner.features_at != learner.num_matches:
-            console.say(f"learner {learner.id} was interrupted before; its features are computed now")
-            try:
-                with Knowledge(store.path, create=False) as file:
-                    refresh_features(file, learner)
-            except KnowledgeError:
-                store.detach()
-                refresh_features(store, learner)
+    if learner.features_at == learner.num_matches:
+        return
+    console.say(f"learner {learner.id} was interrupted before; its features are computed now")
+    try:
+        with Knowledge(store.path, create=False) as file:
+            refresh_features(file, learner, console.LOADING.get())
+    except KnowledgeError:
+        store.detach()
+        refresh_features(store, learner, console.LOADING.get())
 
 
-def _sheets(learners: Sequence[StoredLearner], rows: Sequence[FeatureRow]) -> Sheets:
-    """Group the features in these rows by game and role. Each feature has its values by column."""
-    columns = _columns(learners)
+def _sheets(learners: Sequence[ShownLearner]) -> Sheets:
+    """Group the features of learners by game and role. Each feature has its values by column."""
+    columns = _columns([shown.learner for shown in learners])
     values: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
+    rows = (row for shown in learners for row in shown.rows)
     for row in sorted(rows, key=lambda row: (row.feature, row.learner)):
         of_feature = values.setdefault((row.game, row.role), {}).setdefault(row.feature, {})
         of_feature[columns[row.learner]] = row.value
     return {source: _labelled(features.items()) for source, features in sorted(values.items())}
+
+
+def _drawable(drawn: Sheets) -> Sheets:
+    """Return the features of each sheet that are not too large or too many to draw. Say how many are left out."""
+    sheets = {}
+    for (game, role), features in drawn.items():
+        small = [feature for feature in features if len(feature.text) <= MOST_LETTERS][:MOST_FEATURES]
+        sizes = accumulate(len(feature.text) for feature in small)
+        kept = [feature for feature, size in zip(small, sizes, strict=True) if size <= MOST_LETTERS_OF_A_SHEET]
+        if left_out := len(features) - len(kept):
+            console.say(
+                f"{game}, {role}: {left_out} of {len(features)} features are not drawn, only the first {MOST_FEATURES} "
+                f"of at most {MOST_LETTERS} characters, together at most {MOST_LETTERS_OF_A_SHEET:,}; --json prints all"
+            )
+        sheets[game, role] = kept
+    return sheets
 
 
 def _columns(learners: Sequence[StoredLearner]) -> dict[int, str]:
@@ -340,20 +427,18 @@ class ShownPairs(NamedTuple):
 
 
 def _chosen(
-    store: Knowledge, learners: Sequence[StoredLearner], top: int, min_weight: float, role: str | None
-) -> list[ShownPairs]:
-    """Return the best pairs of each learner, with weights of at least `min_weight`; omit learners without pairs."""
+    store: Knowledge, learner: StoredLearner, top: int, min_weight: float, role: str | None
+) -> ShownPairs | None:
+    """Return the best pairs of a learner, with weights of at least `min_weight`; None if there are none."""
     from ..game.game import make
     from ..gdl.syntax import parse
     from ..lab.sequence_text import best
     from ..learning.session import load_learner
 
-    chosen = []
-    for learner in learners:
-        game = make(parse(store.rules(learner)), learner.game)
-        pairs = load_learner(store, learner, game, only_pairs=True).pairs
-        chosen.append(ShownPairs(learner, game, best(pairs, top, role=role, min_weight=min_weight), len(pairs)))
-    return [shown for shown in chosen if shown.pairs]
+    game = make(parse(store.rules(learner)), learner.game, limits=console.LOADING.get())
+    pairs = load_learner(store, learner, game, only_pairs=True).pairs
+    chosen = best(pairs, top, role=role, min_weight=min_weight)
+    return ShownPairs(learner, game, chosen, len(pairs)) if chosen else None
 
 
 def _print_pairs(shown: Sequence[ShownPairs]) -> None:

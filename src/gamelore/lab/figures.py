@@ -29,6 +29,8 @@ WIDTH = 7.2  # inches
 MARGIN = 0.25
 TITLE = 0.35
 RULE = "#e3e6e9"
+DPI = 200
+LONGEST_SIDE = 50  # inches; a larger picture has fewer pixels per inch
 FORMULA = "formula"  # the label of a text in matplotlib's notation of formulas
 Spot = tuple[float, float]
 Item = TypeVar("Item")
@@ -127,12 +129,13 @@ def save(figure: Figure, path: str | Path) -> list[Path]:
     chosen = Path(path)
     check_format(chosen)
     files = [chosen] if chosen.suffix else [chosen.with_suffix(".png"), chosen.with_suffix(".svg")]
+    dpi = DPI * min(1.0, LONGEST_SIDE / max(figure.get_size_inches()))
     for file in files:
-        _write(figure, file, 200)
+        _write(figure, file, dpi)
     return files
 
 
-def _write(figure: Figure, path: Path, dpi: int | Literal["figure"]) -> None:
+def _write(figure: Figure, path: Path, dpi: float | Literal["figure"]) -> None:
     """Write a picture to a file. The files of equal pictures have equal bytes.
 
     Names in rules can contain `$`, so a text is read as a formula only if its label is FORMULA. They can also contain

@@ -36,6 +36,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from importlib.metadata import version
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Literal
 
@@ -44,7 +45,7 @@ from msgspec import Struct
 
 from ..errors import GameloreError, GDLError, KnowledgeError, shortened
 from ..files import write_whole
-from ..gdl.syntax import parse
+from ..gdl.syntax import parse, parse_term, variables_of
 from .sequences.seqlearner import Curriculum, SequenceSettings
 from .sources import Sources
 from .store.features import canonical_text, checked_reply
@@ -60,6 +61,7 @@ from .store.knowledge import (
     add_learner,
     find_learner,
     from_json,
+    get_learner,
     get_pairs,
     get_trajectories,
     put_features,
@@ -72,6 +74,7 @@ from .store.knowledge import (
 )
 from .store.schema import (
     ALL_ROLES,
+    DEPTH,
     INHERITED,
     AfterstateCells,
     Count,
@@ -430,7 +433,7 @@ def _check_size(game: _Game) -> None:
 
 
 def _check_game(game: _Game) -> None:
-    """Raise GDLError or ValueError if the rules of a game cannot be read, or do not fit its hash or its roles."""
+    """Raise GDLError or ValueError if the rules of a game do not fit its hash or its roles, or a fact is no term."""
     sheet = parse(game.rules)
     if sheet.rules_hash != game.rules_hash:
         raise ValueError(f"the rules of {game.name} have the hash {sheet.rules_hash[:12]}, not {game.rules_hash[:12]}")
@@ -441,6 +444,18 @@ def _check_game(game: _Game) -> None:
         )
     _refuse_repeated("a role of the game", _lower(game.roles))
     _refuse_repeated("a fact of the game", game.facts)
+    for fact in game.facts:
+        _check_fact(fact)
+
+
+def _check_fact(text: str) -> None:
+    """Raise ValueError if a fact or a move is not a term without variables."""
+    try:
+        names = variables_of(parse_term(text))
+    except GDLError as error:
+        raise ValueError(f"expected a fact, got {shortened(text)}: {error.message}") from error
+    if names:
+        raise ValueError(f"expected a fact, got {shortened(text)}: it has variables")
 
 
 def _lower(names: Iterable[str]) -> list[str]:
@@ -459,17 +474,28 @@ def _check_learner(game: _Game, learner: _Learner) -> None:
     """Raise ValueError if a learner does not fit its game, or if its parts do not fit together."""
     if learner.role.lower() not in (*_lower(game.roles), ALL_ROLES):
         raise ValueError(f"{learner.role} is no role of {game.name}")
+    for role in {row.role for rows in (learner.sequences, learner.pairs) for row in rows}:
+        if role.lower() not in _lower(game.roles):
+            raise ValueError(f"{role} is no role of {game.name}")
+    of_values = ("inherited", "afterstates", "features", "replies")
+    for part in of_values if learner.role == ALL_ROLES else ("sequences", "pairs"):
+        if getattr(learner, part):
+            raise ValueError(f"expected no {part} of a learner of {learner.role}")
     _check_settings(learner.settings, learner.role)
     for source in learner.sources:
         _check_settings(source["settings"], source["role"])
+    for outcomes in (learner.outcomes, *(source["outcomes"] for source in learner.sources)):
+        if outcomes != sorted(set(outcomes)):
+            raise ValueError(f"outcomes that are not in ascending order, or not different: {outcomes}")
     for cell in _index_lists(learner):
         if cell and max(cell) >= len(game.facts):
             raise ValueError(f"{max(cell)} is no index of the {len(game.facts)} facts of {game.name}")
     if any(len(set(facts)) < len(facts) for facts in _fact_lists(learner)):
         raise ValueError("a state or a context has a fact twice")
     _refuse_repeated("an afterstate", (tuple(sorted(row.facts)) for row in learner.afterstates))
+    depth = learner.settings.get("depth", DEPTH)
     for values in (learner.inherited, learner.features):
-        _refuse_repeated("a feature", [_canonical(row.feature) for row in values])
+        _refuse_repeated("a feature", [_canonical(row.feature, depth) for row in values])
     _refuse_repeated("a reply", [checked_reply(row)[:-1] for row in learner.replies or ()])
     _refuse_repeated("the id of a trajectory", [match for match, _, _ in learner.trajectories])
     if learner.features_at > len(learner.matches):
@@ -501,12 +527,16 @@ def _index_lists(learner: _Learner) -> Iterator[list[int]]:
     yield from (moves for row in learner.pairs for _, moves in row.branches)
 
 
-def _canonical(text: str) -> str:
-    """Return the canonical text of a feature. Raise ValueError for another text."""
+def _canonical(text: str, depth: int) -> str:
+    """Return the canonical text of a feature. Raise ValueError for another text, and for a deeper feature."""
     try:
-        return canonical_text(text)
+        canonical = canonical_text(text)
     except GameloreError as error:
         raise ValueError(str(error)) from error
+    levels = 1 + max(accumulate((letter == "{") - (letter == "}") for letter in canonical), default=0)
+    if levels > depth:
+        raise ValueError(f"{shortened(canonical)}: a feature of depth {levels}, instead of at most {depth}")
+    return canonical
 
 
 def _check_settings(settings: Mapping[str, Any], role: str) -> None:
@@ -552,7 +582,7 @@ def problems(knowledge: Knowledge) -> Iterator[str]:
                     yield f"game {rules_hash}: {_in_a_line(error)}"
             for (number,) in connection.execute("SELECT id FROM learner ORDER BY id").fetchall():
                 try:
-                    _sound_learner(connection, knowledge.find(number), games)
+                    _sound_learner(connection, get_learner(connection, number), games)
                 except _UNSOUND as error:
                     yield f"learner {number}: {_in_a_line(error)}"
         except sqlite3.Error as error:

@@ -94,7 +94,7 @@ class Session(Generic[L]):
         self.is_stale = False
         if shelf is not None:
             knowledge, stored = shelf
-            learner.restore(knowledge.learned(stored), stored.num_matches)
+            knowledge.restore(stored, learner.restore)
 
     @property
     def num_matches(self) -> int:

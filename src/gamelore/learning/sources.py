@@ -35,6 +35,7 @@ from .td.learner import Learner
 
 if TYPE_CHECKING:
     from ..game.game import Game
+    from ..gdl.limits import Limits
     from .td.afterstates import Afterstates
     from .td.discovery import FeatureSpace
 
@@ -386,17 +387,19 @@ def _values(knowledge: Knowledge, learner: StoredLearner, keep: bool, end: float
     return knowledge.feature_values(learner)
 
 
-def refresh_features(knowledge: Knowledge, learner: StoredLearner) -> None:
-    """Compute and store a learner's feature values from its stored afterstates."""
-    knowledge.store_features(learner, _computed(knowledge, learner))
+def refresh_features(knowledge: Knowledge, learner: StoredLearner, limits: Limits | None = None) -> None:
+    """Compute and store a learner's feature values from its stored afterstates. `limits`: those of loading its game."""
+    knowledge.store_features(learner, _computed(knowledge, learner, limits=limits))
 
 
-def _computed(knowledge: Knowledge, stored: StoredLearner, end: float | None = None) -> FeatureValues:
+def _computed(
+    knowledge: Knowledge, stored: StoredLearner, end: float | None = None, limits: Limits | None = None
+) -> FeatureValues:
     """Return the feature values of the stored afterstates. Raise TimeoutError after `end` (monotonic time)."""
-    graph = PositionGraph(load(knowledge.rules(stored)))
+    graph = PositionGraph(load(knowledge.rules(stored), limits=limits))
     settings = LearnerSettings(symmetry=stored.settings.get("symmetry", "none"))
     learner = Learner(graph, role_of(knowledge, stored, graph.game), [settings])
-    learner.restore(knowledge.learned(stored), stored.num_matches)
+    knowledge.restore(stored, learner.restore)
     if end is not None:
         _look_into(feature_space(graph, learner.role, stored.depth), learner.table.lane(0)[0], end)
     return series.learned_features(learner, 0, stored.depth)

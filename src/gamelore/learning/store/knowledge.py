@@ -43,7 +43,7 @@ from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypedDict, TypeVar, Unpack, get_args
 
 import msgspec
 
@@ -52,6 +52,7 @@ from ...gdl.syntax import printable
 from .features import STANDARD, FeatureValues, Replies, check_depth, checked_reply, reply_rows
 from .schema import (
     ALL_ROLES,
+    DEPTH,
     INHERITED,
     LEARNER_TABLES,
     MOST_COUNT,
@@ -131,6 +132,10 @@ class DeletedLearner(NamedTuple):
     num_matches: int
 
 
+_LEARNERS = (
+    "SELECT learner.id, game.name, rules_hash, role, opponent, settings, seed, version, created, sources, outcomes, "
+    "num_matches, features_at FROM learner JOIN game ON game.id = learner.game"
+)
 _DELETED = (
     "SELECT learner.id, game.name, role, opponent, seed, num_matches FROM learner "
     "LEFT JOIN game ON game.id = learner.game WHERE learner.id = ?"
@@ -184,7 +189,7 @@ class Knowledge(StoreFile):
         """
         if role not in (*game.roles, ALL_ROLES):
             raise KnowledgeError(f"expected a role of {game.name} ({', '.join(game.roles)}), got {role}")
-        if not -(2**63) <= seed < 2**63:
+        if not _is_number(seed):
             raise KnowledgeError(f"expected a seed that is a signed 64-bit number, got {seed}; choose a smaller seed")
         rules = str(game.rulesheet)
         for what, text in (
@@ -225,27 +230,25 @@ class Knowledge(StoreFile):
     def learners(self, **selection: Unpack[Selection]) -> list[StoredLearner]:
         """Return all learners that fulfil the conditions of the selection, oldest first."""
         where, values = _where(selection)
-        query = (
-            "SELECT learner.id, game.name, rules_hash, role, opponent, settings, seed, version, created, "
-            "sources, outcomes, num_matches, features_at FROM learner JOIN game ON game.id = learner.game"
-            f"{where} ORDER BY learner.id"
-        )
         with self.reported() as connection:
-            return list(map(self._learner, connection.execute(query, values)))
+            return list(map(self._learner, connection.execute(f"{_LEARNERS}{where} ORDER BY learner.id", values)))
+
+    def numbers(self, **selection: Unpack[Selection]) -> list[int]:
+        """Return the numbers of all learners that fulfil the conditions, even of those with damaged rows."""
+        where, values = _where(selection)
+        query = f"SELECT learner.id FROM learner JOIN game ON game.id = learner.game{where} ORDER BY learner.id"
+        with self.reported() as connection:
+            return [number for (number,) in connection.execute(query, values)]
 
     def _learner(self, row: Sequence[Any]) -> StoredLearner:
         """Return a row as a learner. Raise KnowledgeError if a cell does not have the type that it should have."""
-        values = dict(zip((column.name for column in fields(StoredLearner)), row, strict=True))
         try:
-            decoded = {key: from_json(values[key]) for key in ("settings", "sources", "outcomes")}
-            learner = msgspec.convert(values | decoded, StoredLearner)
-            check_depth(learner.depth)
-        except (GameloreError, msgspec.MsgspecError, RecursionError, TypeError, ValueError) as error:
+            return _decoded(row)
+        except (GameloreError, msgspec.MsgspecError, RecursionError, ValueError) as error:
             raise KnowledgeError(
                 f"{self.path}: expected learner {row[0]} as gamelore stores it, got: {error}; remove it (gamelore "
                 f"knowledge delete {row[0]})"
             ) from error
-        return learner
 
     def rules(self, learner: StoredLearner) -> str:
         """Return the rulesheet of the learner's game as GDL text."""
@@ -263,7 +266,7 @@ class Knowledge(StoreFile):
         self._numbers.forget()
         with self.writing() as connection:
             for number in dict.fromkeys(ids):
-                row = connection.execute(_DELETED, [number]).fetchone()
+                row = connection.execute(_DELETED, [number]).fetchone() if _is_number(number) else None
                 if row is None:
                     raise self._no_learner(number, connection)
                 for table in LEARNER_TABLES:
@@ -386,6 +389,17 @@ class Knowledge(StoreFile):
         """Return the whole knowledge of the learner."""
         replies = self._replies(learner, OWN).items()
         return LearnedRows(self.afterstates(learner), self.sequences(learner), self.pairs(learner), replies)
+
+    def restore(self, learner: StoredLearner, restore: Callable[[LearnedRows, int], None]) -> None:
+        """Call `restore` of a learner in memory. Its KnowledgeErrors then name the stored learner and a remedy."""
+        learned = self.learned(learner)
+        try:
+            restore(learned, learner.num_matches)
+        except KnowledgeError as error:
+            raise KnowledgeError(
+                f"{self.path}: learner {learner.id} of {learner.game}: {error}; remove it (gamelore knowledge delete "
+                f"{learner.id})"
+            ) from error
 
     def afterstates(self, learner: StoredLearner) -> list[Afterstate]:
         """Return every afterstate that has a value, in the order of the encoded states in the file."""
@@ -524,9 +538,10 @@ def check_text(what: str, text: str, kind: Any = Line) -> None:
     try:
         msgspec.convert(text, kind)
     except msgspec.ValidationError as error:
+        most = get_args(kind)[1].max_length
         raise KnowledgeError(
-            f"expected {what} in UTF-8, without control characters and not very long, got {printable(text, 60)!r} "
-            f"({len(text)} characters), which a store cannot keep; choose another text"
+            f"expected {what} in UTF-8, without control characters, of at most {most:,} characters, got "
+            f"{printable(text, 60)!r} ({len(text):,} characters); choose another text"
         ) from error
 
 
@@ -576,6 +591,31 @@ def add_learner(
     assert cursor.lastrowid is not None
     replace_rows(connection, "inherited", cursor.lastrowid, _value_rows(inherited))
     return cursor.lastrowid
+
+
+def get_learner(connection: sqlite3.Connection, number: int) -> StoredLearner:
+    """Return a learner. Raise an error of `_decoded` if its row is damaged, ValueError if its game is missing."""
+    row = connection.execute(f"{_LEARNERS} WHERE learner.id = ?", [number]).fetchone()
+    if row is None:
+        raise ValueError("its game is missing")
+    return _decoded(row)
+
+
+def _decoded(row: Sequence[Any]) -> StoredLearner:
+    """Return a row as a learner.
+
+    Raise GameloreError, MsgspecError, RecursionError or ValueError for a cell of another type.
+    """
+    values = dict(zip((column.name for column in fields(StoredLearner)), row, strict=True))
+    decoded = {key: from_json(values[key]) for key in ("settings", "sources", "outcomes")}
+    learner = msgspec.convert(values | decoded, StoredLearner)
+    check_depth(msgspec.convert(learner.settings.get("depth", DEPTH), int))
+    return learner
+
+
+def _is_number(number: int) -> bool:
+    """Return whether SQLite can store a number: whether it is a signed 64-bit number."""
+    return -(2**63) <= number < 2**63
 
 
 def _cells(columns: Mapping[str, Any]) -> list[str | int]:
@@ -694,7 +734,13 @@ def replace_rows(connection: sqlite3.Connection, table: str, learner: int, rows:
 
 
 def _where(selection: Selection) -> tuple[str, list[object]]:
-    """Return the SQL condition of a selection, and the values of its parameters."""
+    """Return the SQL condition of a selection, and the values of its parameters.
+
+    Raise KnowledgeError for a text that no store has. A learner with a number that no store has does not exist.
+    """
+    for what, text in selection.items():
+        if isinstance(text, str):
+            check_text(f"the {what}", text)
     parts: dict[str, list[object]] = {}
     if (source := selection.get("source")) is not None:
         parts["? IN (game.name, rules_hash)"] = [source]
@@ -704,7 +750,8 @@ def _where(selection: Selection) -> tuple[str, list[object]]:
         kind = f"{opponent}:"
         parts["(opponent = ? OR substr(opponent, 1, ?) = ?)"] = [opponent, len(kind), kind]
     if (ids := selection.get("ids")) is not None:
-        parts[f"learner.id IN ({', '.join('?' * len(ids))})"] = list(ids)
+        known = [number for number in ids if _is_number(number)]
+        parts[f"learner.id IN ({', '.join('?' * len(known))})"] = list(known)
     where = f" WHERE {' AND '.join(parts)}" if parts else ""
     return where, [value for values in parts.values() for value in values]
 

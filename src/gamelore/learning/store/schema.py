@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Generic, Literal, NamedTuple, Self, TypeAlias, TypedDict, TypeVar, cast
@@ -25,7 +25,8 @@ from typing import Annotated, Any, Generic, Literal, NamedTuple, Self, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from ...errors import KnowledgeError, shortened
+from ...errors import SHORT, KnowledgeError
+from ...gdl.syntax import printable
 from ...ground.clingo import MAX_GOAL
 
 APPLICATION_ID = 0x676C6F72  # "glor" in ASCII; SQLite stores it in bytes 68-71 of the file
@@ -124,6 +125,7 @@ Small: TypeAlias = Annotated[int, Meta(ge=0, le=MOST_SMALL)]
 Flag: TypeAlias = Annotated[int, Meta(ge=0, le=1)]
 Goal: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_GOAL)]
 Real: TypeAlias = Annotated[float, Meta(ge=-MOST_REAL, le=MOST_REAL)]
+Weight: TypeAlias = Annotated[float, Meta(ge=0, le=MOST_REAL)]
 Line: TypeAlias = Annotated[str, Meta(max_length=100_000, pattern=r"\A[^\x00-\x1f\x7f-\x9f\ud800-\udfff]*\Z")]
 """A text without line breaks and other control characters, and without bytes that are not UTF-8."""
 Rules: TypeAlias = Annotated[
@@ -299,11 +301,11 @@ class PairCells(NamedTuple, Generic[Moves, Facts]):
 
     role: Line
     context: Facts
-    branches: tuple[tuple[SequenceKind, Moves], ...]
-    comments: Real
-    agreements: Real
-    tries: Real
-    successes: Real
+    branches: Annotated[tuple[tuple[SequenceKind, Moves], ...], Meta(min_length=1)]
+    comments: Weight
+    agreements: Weight
+    tries: Weight
+    successes: Weight
 
 
 Afterstate: TypeAlias = AfterstateCells[frozenset[str]]
@@ -325,17 +327,19 @@ class LearnedRows(NamedTuple):
 
 
 _LAYOUT = """
-    SELECT tables.name, 'column', columns.name, columns.type, columns."notnull", columns.pk
-        FROM main.sqlite_master AS tables, pragma_table_info(tables.name, 'main') AS columns
-    UNION ALL SELECT tables.name, 'index', columns.name, indices.origin, indices."unique", columns.seqno
+    SELECT tables.name, 'column', columns.name, columns.type, columns."notnull", columns.pk, columns.hidden
+        FROM main.sqlite_master AS tables, pragma_table_xinfo(tables.name, 'main') AS columns
+    UNION ALL SELECT tables.name, 'index', columns.name, indices.origin, indices."unique", columns.seqno, 0
         FROM main.sqlite_master AS tables, pragma_index_list(tables.name, 'main') AS indices,
         pragma_index_info(indices.name, 'main') AS columns
+    UNION ALL SELECT tables.name, 'reference', keys."from", keys."table", keys.on_update, keys.on_delete, 0
+        FROM main.sqlite_master AS tables, pragma_foreign_key_list(tables.name, 'main') AS keys
 """
 
 
 @cache
 def _layout(version: int) -> frozenset[tuple[Any, ...]]:
-    """Return the columns and the indices of all tables of a format, as rows of _LAYOUT."""
+    """Return the columns, indices and references of all tables of a format, as rows of _LAYOUT."""
     with closing(sqlite3.connect(":memory:")) as connection:
         for schema in SCHEMAS[:version]:
             connection.executescript(schema)
@@ -469,15 +473,17 @@ class StoreFile:
             # a trigger or a view could change or invent rows; SQLite goes by `sql`, whatever the column `type` says
             if sql is not None and not sql.upper().startswith(("CREATE TABLE", "CREATE UNIQUE INDEX")):
                 raise KnowledgeError(
-                    f"{self.path}: expected only tables of knowledge, got {shortened(sql)}, which no version "
+                    f"{self.path}: expected only tables of knowledge, got {printable(sql, SHORT)}, which no version "
                     "of gamelore writes; name another file"
                 )
         own = _layout(version)
-        if others := own ^ {row for row in connection.execute(_LAYOUT) if row[0] in {name for name, *_ in own}}:
+        tables = {table for table, *_ in own}  # a reference from another table would prevent a deletion
+        layout = {row for row in connection.execute(_LAYOUT) if row[0] in tables or row[1] == "reference"}
+        if others := own ^ layout:
             table, kind, name, *_ = min(others, key=repr)
             raise KnowledgeError(
-                f"{self.path}: expected the tables of knowledge, got another {kind} {name} in {table}, which no "
-                "version of gamelore writes; name another file"
+                f"{self.path}: expected the tables of knowledge, got another {kind} {printable(name)} in "
+                f"{printable(table)}, which no version of gamelore writes; name another file"
             )
         return int(version)
 
@@ -516,19 +522,19 @@ class StoreFile:
         """Turn errors of SQLite, and errors in the decoding of rows, into KnowledgeErrors that name a remedy."""
         try:
             yield self._connection
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error):
-                raise self._unwritable(error) from error
-            raise KnowledgeError(
-                f"{self.path}: another process has locked the store for {BUSY_SECONDS:.0f} s; wait until it "
-                "ends, and try again"
-            ) from error
         except msgspec.ValidationError as error:
             raise KnowledgeError(
                 f"{self.path}: expected rows as gamelore stores them, got: {error}; gamelore knowledge check tells "
                 "what is wrong in this store"
             ) from error
         except (sqlite3.Error, msgspec.DecodeError, struct.error, RecursionError) as error:
+            if _code(error) in _LOCKED:
+                raise KnowledgeError(
+                    f"{self.path}: another process has locked the store for {BUSY_SECONDS:.0f} s; wait until it "
+                    "ends, and try again"
+                ) from error
+            if _code(error) in _UNWRITABLE:
+                raise self._unwritable(error) from error
             raise KnowledgeError(
                 f"{self.path}: expected a readable knowledge store, got: {error}; name another file, or "
                 "restore the knowledge from an export (gamelore knowledge import)"
@@ -551,8 +557,23 @@ class StoreFile:
 
 
 def _connected(uri: str) -> sqlite3.Connection:
-    """Open an SQLite file. The owner may use the connection in another thread, which SQLite allows."""
-    return sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    """Open an SQLite file. The owner may use the connection in another thread, which SQLite allows.
+
+    Bytes that are not UTF-8 become surrogates, so that the type `Line` refuses the text that has them.
+    """
+    connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    connection.text_factory = partial(str, encoding="utf-8", errors="surrogateescape")
+    return connection
+
+
+_LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_UNOPENED = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
+_UNWRITABLE = (*_UNOPENED, sqlite3.SQLITE_PERM, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL)
+
+
+def _code(error: Exception) -> int:
+    """Return the primary error code of SQLite; SQLITE_ERROR for an error that is not from SQLite."""
+    return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)) & 0xFF
 
 
 def _is_readable(connection: sqlite3.Connection) -> bool:
@@ -560,7 +581,7 @@ def _is_readable(connection: sqlite3.Connection) -> bool:
     try:
         connection.execute("SELECT * FROM sqlite_master LIMIT 1")
     except sqlite3.OperationalError as error:
-        return error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
+        return _code(error) not in _UNOPENED
     return True
 
 
@@ -601,6 +622,6 @@ def switch_to_wal(connection: sqlite3.Connection) -> None:
             connection.execute("PRAGMA journal_mode = WAL")
             return
         except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > deadline:
+            if _code(error) not in _LOCKED or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)

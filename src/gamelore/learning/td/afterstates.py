@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...analysis.symmetry import Symmetries, symmetries
-from ...errors import GameloreError, KnowledgeError
+from ...errors import GameloreError, GDLError, KnowledgeError
 from ...players.kernel import I32, I64, Bool, Boolx2, I32x2, I32x3, I64x2, Int32, inlined, kernel
 from ...players.position_graph import must_choose
 from ...solver.statespace import Canonical
@@ -89,9 +89,8 @@ def afterstates_of_facts(graph: PositionGraph, role: int, facts: Sequence[frozen
                 action = graph.game.action(role, own[0].removeprefix(prefix)[:-1])
                 numbers[i] = pair_number(graph, role, int(numbers[i]), action)
     except ValueError as error:
-        raise KnowledgeError(
-            f"expected afterstates of {graph.game.name}, got others: {error}; this knowledge may come from other rules"
-        ) from error
+        why = error.message if isinstance(error, GDLError) else error
+        raise KnowledgeError(f"expected afterstates of {graph.game.name}, got others: {why}") from error
     return numbers
 
 
