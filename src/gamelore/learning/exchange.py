@@ -50,20 +50,11 @@ from .sequences.seqlearner import Curriculum, SequenceSettings
 from .sources import Sources
 from .store.features import canonical_text, checked_reply
 from .store.knowledge import (
-    AFTERSTATES,
-    FEATURES,
-    INHERITED_VALUES,
-    MATCHES,
-    REPLIES,
-    SEQUENCES,
     FactNumbers,
     Knowledge,
     add_learner,
     find_learner,
-    from_json,
     get_learner,
-    get_pairs,
-    get_trajectories,
     put_features,
     put_game,
     put_matches,
@@ -73,9 +64,15 @@ from .store.knowledge import (
     value_table,
 )
 from .store.schema import (
+    AFTERSTATES,
     ALL_ROLES,
     DEPTH,
+    FEATURES,
     INHERITED,
+    INHERITED_VALUES,
+    MATCHES,
+    REPLIES,
+    SEQUENCES,
     AfterstateCells,
     Count,
     End,
@@ -94,6 +91,9 @@ from .store.schema import (
     Small,
     StoredLearner,
     ValueRow,
+    from_json,
+    get_pairs,
+    get_trajectories,
     packed,
     unpacked,
 )

@@ -26,8 +26,8 @@ from ..matches.opponents import OpponentSettings, opponent_text
 from ..players.position_graph import PositionGraph
 from ..rulesheets import load
 from .store.features import FeatureValues, Rule, combine
-from .store.knowledge import Knowledge, to_json
-from .store.schema import StoredLearner
+from .store.knowledge import Knowledge
+from .store.schema import StoredLearner, to_json
 from .td import series
 from .td.discovery import feature_space
 from .td.initial_values import LearnerSettings

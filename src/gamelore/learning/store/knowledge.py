@@ -30,20 +30,18 @@ learning/exchange.py exports learners as JSON, imports them, and checks a store.
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 import struct
 import time
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypedDict, TypeVar, Unpack, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypedDict, TypeVar, Unpack, get_args
 
 import msgspec
 
@@ -51,16 +49,21 @@ from ...errors import GameloreError, KnowledgeError
 from ...gdl.syntax import printable
 from .features import STANDARD, FeatureValues, Replies, check_depth, checked_reply, reply_rows
 from .schema import (
+    AFTERSTATES,
     ALL_ROLES,
     DEPTH,
+    FEATURES,
     INHERITED,
+    INHERITED_VALUES,
     LEARNER_TABLES,
+    MATCHES,
     MOST_COUNT,
     MOST_REAL,
     MOST_SMALL,
     OWN,
+    REPLIES,
+    SEQUENCES,
     Afterstate,
-    AfterstateCells,
     FeatureRow,
     GameRow,
     Index,
@@ -69,16 +72,19 @@ from .schema import (
     MatchRow,
     PairCells,
     PairRow,
-    ReplyRow,
     Rules,
     SequenceCells,
-    SequenceKind,
     SequenceRow,
     StoredLearner,
     StoreFile,
     Trajectory,
     ValueRow,
+    from_json,
+    get_pairs,
+    get_trajectories,
     packed,
+    to_json,
+    typed,
     unpacked,
 )
 
@@ -545,16 +551,6 @@ def check_text(what: str, text: str, kind: Any = Line) -> None:
         ) from error
 
 
-def from_json(text: object) -> Any:
-    """Return the value of JSON in a cell. Raise msgspec.DecodeError for a cell without JSON."""
-    return msgspec.json.decode(str(text))
-
-
-def to_json(value: Any) -> str:
-    """Return canonical JSON, so that equal settings have equal texts."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
 def put_game(connection: sqlite3.Connection, rules_hash: str, name: str, roles: Sequence[str], rules: str) -> int:
     """Return the id of the game with these rules. If the game is new, add it. A known game keeps its name.
 
@@ -754,62 +750,6 @@ def _where(selection: Selection) -> tuple[str, list[object]]:
         parts[f"learner.id IN ({', '.join('?' * len(known))})"] = list(known)
     where = f" WHERE {' AND '.join(parts)}" if parts else ""
     return where, [value for values in parts.values() for value in values]
-
-
-# queries of the rows of a learner
-
-
-def typed(rows: Iterable[Any], kind: type[R]) -> list[R]:
-    """Return rows as objects of this type. Raise msgspec.ValidationError for a cell that does not fit the type."""
-    return msgspec.convert(list(rows), list[kind], builtin_types=(bytes,))  # type: ignore[valid-type]
-
-
-@dataclass(frozen=True)
-class RowQuery(Generic[R]):
-    """The SQL query for rows of a learner, and their type."""
-
-    sql: str
-    kind: type[R]
-
-    def of(self, connection: sqlite3.Connection, learner: int) -> list[R]:
-        """Return all rows of a learner, see `typed`."""
-        return typed(connection.execute(self.sql, [learner]), self.kind)
-
-
-INHERITED_VALUES = RowQuery("SELECT feature, value, visits FROM inherited WHERE learner = ? ORDER BY feature", ValueRow)
-MATCHES = RowQuery("SELECT reward, length FROM match WHERE learner = ? ORDER BY number", MatchRow)
-AFTERSTATES = RowQuery(
-    "SELECT state, q, visits FROM afterstate WHERE learner = ? ORDER BY state", AfterstateCells[bytes]
-)
-FEATURES = RowQuery("SELECT feature, value, visits FROM feature WHERE learner = ? ORDER BY feature", ValueRow)
-REPLIES = RowQuery(
-    "SELECT inherited, wins, losses, gives, neutrals, chosen, times FROM reply WHERE learner = ? "
-    "ORDER BY inherited, wins, losses, gives, neutrals, chosen",
-    ReplyRow,
-)
-SEQUENCES = RowQuery(
-    "SELECT role, kind, moves, context, encounters, several FROM sequence WHERE learner = ? ORDER BY number",
-    SequenceCells[bytes, bytes],
-)
-
-
-def get_trajectories(connection: sqlite3.Connection, learner: int) -> list[Trajectory]:
-    """Return all trajectories of a learner, in the order of their numbers."""
-    query = "SELECT number, match, moves, end FROM trajectory WHERE learner = ? ORDER BY number"
-    rows = connection.execute(query, [learner]).fetchall()
-    return typed([(number, match, from_json(moves), end) for number, match, moves, end in rows], Trajectory)
-
-
-def get_pairs(connection: sqlite3.Connection, learner: int) -> list[PairCells[bytes, bytes]]:
-    """Return all pairs of a learner, in the order of their numbers."""
-    branches: dict[int, list[tuple[str, bytes]]] = defaultdict(list)
-    query = "SELECT pair, kind, moves FROM branch WHERE learner = ? ORDER BY pair, number"
-    for pair, kind, moves in typed(connection.execute(query, [learner]), tuple[int, SequenceKind, bytes]):
-        branches[pair].append((kind, moves))
-    columns = "number, role, context, comments, agreements, tries, successes"
-    rows = connection.execute(f"SELECT {columns} FROM pair WHERE learner = ? ORDER BY number", [learner]).fetchall()
-    cells = ((role, context, branches[pair], *record) for pair, role, context, *record in rows)
-    return typed(cells, PairCells[bytes, bytes])
 
 
 def value_table(rows: Sequence[ValueRow]) -> FeatureTable:
