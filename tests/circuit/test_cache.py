@@ -184,7 +184,7 @@ def test_a_game_that_is_too_large_is_not_tried_again(folder, monkeypatch):
     with pytest.raises(gamelore.GroundingError) as second:
         gamelore.load(COUNTER, engine="native", limits=limits)
     assert str(second.value) == str(first.value)
-    assert gamelore.load(COUNTER, limits=limits).engine_reason == str(first.value)
+    assert gamelore.load(COUNTER, limits=limits).engine_reason == first.value.message
 
 
 def test_what_took_too_much_memory_is_tried_again(folder, monkeypatch):

@@ -445,8 +445,9 @@ def test_without_learning_an_older_store_stays_of_its_format(path: Path) -> None
     played(writer, graph, 5)
     writer.close()
     with closing(sqlite3.connect(path)) as connection:
-        for change in ("DROP TABLE trajectory", "DROP INDEX match_id", "ALTER TABLE match DROP COLUMN id"):
+        for change in ("DROP TABLE trajectory", "DROP TABLE reply", "DROP INDEX match_id"):
             connection.execute(change)
+        connection.execute("ALTER TABLE match DROP COLUMN id")
         connection.execute("PRAGMA user_version = 2")
     before, reader = path.read_bytes(), learner(path, learn=False)
     played(reader, graph, 2)

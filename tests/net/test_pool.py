@@ -511,7 +511,9 @@ def test_rules_that_explode_cost_their_own_process_only(runner, workers) -> None
         exploding = asyncio.create_task(workers.start("n", "r", DOUBLING))
         await asyncio.sleep(0)
         assert (await match.advance(["go"])).ply == 1
-        with pytest.raises(GameloreError, match=r"for the request|processor time|memory|to answer within"):
+        with pytest.raises(
+            GameloreError, match=r"for the request|processor time|memory|to answer within|terms of at most"
+        ):
             await exploding
         assert await match.choose(10) in ("go", "stay")
         await match.abort()

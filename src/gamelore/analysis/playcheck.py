@@ -480,8 +480,9 @@ class _Findings:
         The first choice is a rule whose head matches the atom, the second a rule whose arguments have the same names,
         and the third any rule for the relation. After the end of the budget, add a remark and return None.
         """
-        terms = [parse_term(argument) for argument in arguments]
         try:
+            self._check()
+            terms = [parse_term(argument) for argument in arguments]
             for fits in (_may_be, _alike):
                 for _, rule in self._candidates(word, terms):
                     self._check()
@@ -489,6 +490,7 @@ class _Findings:
                     if all(fits(pattern, term, binding) for pattern, term in zip(rule.head.args, terms, strict=False)):
                         return rule
         except GroundingError:
+            self._has_ended = True
             self.remarks.add("the rules of some findings were not looked up within the limits")
             return None
         return next((rule for _, rule in self._rules.get((word, None), ())), None)

@@ -17,7 +17,7 @@ from ..circuit.tape import record_circuit
 from ..circuit.translate import build
 from ..errors import GDLSemanticError, GroundingError
 from ..gdl import lint
-from ..gdl.limits import Limits, enforced, within
+from ..gdl.limits import Limits, enforced, within, working_on
 from ..gdl.syntax import Rulesheet, parse
 from ..ground import optimize
 from ..ground.clingo import Names
@@ -44,6 +44,7 @@ def native_engine(rules: Rulesheet, sheet: Rulesheet, limits: Limits, rewrite: b
         GroundingError: the ground program or the circuit exceeds the limits.
         GDLSemanticError: an atom depends on its own negation.
     """
+    working_on("looking for the compiled game")
     names = Names(rules)
     key = cache.key(rules, limits.literals, rewrite)
     compiled = cache.load(key)

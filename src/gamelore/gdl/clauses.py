@@ -323,6 +323,7 @@ class _Substitution:
 
         def resolved(term: Term, level: int, is_new: bool) -> Term:
             nonlocal num_names
+            check()
             num_names += is_new
             if num_names > MAX_GROWTH or level > MAX_NESTING:
                 self._refuse()
@@ -381,7 +382,7 @@ def _levels(sentences: Iterable[Atom | Distinct]) -> Iterator[tuple[Term, int]]:
     for sentence in sentences:
         check()
         waiting = [(term, 1) for term in syntax.arguments(sentence)]
-        for term, level in waiting:  # the list grows while it is read
+        for term, level in checked(waiting):  # the list grows while it is read
             yield term, level
             if isinstance(term, Function):
                 waiting += [(argument, level + 1) for argument in term.args]
@@ -412,6 +413,7 @@ def _term(term: Term, terms: Mapping[str, Term]) -> Term:
         case Variable(name):
             return terms.get(name, term)
         case Function(name, arguments, spelling, location):
+            check()
             return Function(name, tuple(_term(argument, terms) for argument in arguments), spelling, location)
         case Constant():
             return term

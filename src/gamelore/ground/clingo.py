@@ -452,7 +452,11 @@ def only_model(control: Any) -> list[Any]:
     Raises GDLSemanticError if there is not exactly one model.
     """
     models: list[list[Any]] = []
-    control.solve(on_model=lambda model: models.append(list(model.symbols(shown=True))))
+    try:
+        control.solve(on_model=lambda model: models.append(list(model.symbols(shown=True))))
+    except GroundingError as error:  # clingo makes an error of a callback the message of another one
+        cause = error.args[0]
+        raise (cause if isinstance(cause, GroundingError) else error) from None
     if len(models) != 1:
         raise GDLSemanticError(
             "no perfect model: a relation depends on its own negation in this state",
