@@ -647,7 +647,10 @@ def to_json(value: Any) -> str:
 
 def typed(rows: Iterable[Any], kind: type[R]) -> list[R]:
     """Return rows as objects of this type. Raise msgspec.ValidationError for a cell that does not fit the type."""
-    return msgspec.convert(list(rows), list[kind], builtin_types=(bytes,))  # type: ignore[valid-type]
+    try:
+        return msgspec.convert(list(rows), list[kind], builtin_types=(bytes,))  # type: ignore[valid-type]
+    except UnicodeEncodeError as error:  # msgspec looks up a text of bytes that are not UTF-8 among those of a Literal
+        raise msgspec.ValidationError("Expected a text in UTF-8") from error
 
 
 @dataclass(frozen=True)

@@ -99,8 +99,10 @@ def pair_number(graph: PositionGraph, role: int, row: int, action: int) -> int:
 
     Raise ValueError for an illegal action.
     """
-    choice: int = graph.legal(row, role).tolist().index(action)
-    return ~(int(graph.move_start[row, role]) + choice)
+    legal: list[int] = graph.legal(row, role).tolist()
+    if action not in legal:
+        raise ValueError(f"{graph.game.move_text(role, action)} is not legal there")
+    return ~(int(graph.move_start[row, role]) + legal.index(action))
 
 
 @inlined
