@@ -481,6 +481,16 @@ def components(edges: Mapping[Node, Iterable[Node]]) -> dict[Node, int]:
     return {graph[node]: group for group, members in enumerate(groups) for node in members}
 
 
+def users_of(edges: Mapping[Node, Iterable[Node]]) -> dict[Node, list[Node]]:
+    """Return the edges the other way round: for each target, its sources in their order."""
+    users: dict[Node, list[Node]] = {}
+    for source, targets in edges.items():
+        check()
+        for target in targets:
+            users.setdefault(target, []).append(source)
+    return users
+
+
 class RelationGraph:
     """Dependency graph of the relations, which are identified by name.
 
@@ -499,12 +509,7 @@ class RelationGraph:
     @cached_property
     def users(self) -> dict[str, list[str]]:
         """The relations in whose rules each relation is used."""
-        users: dict[str, list[str]] = {}
-        for head, uses in self.bodies.items():
-            check()
-            for use in uses:
-                users.setdefault(use, []).append(head)
-        return users
+        return users_of(self.bodies)
 
     def toward(self, target: str, start: str | None = None) -> dict[str, str]:
         """Map every relation that depends on `target` to the next relation on a shortest path to it.
@@ -580,15 +585,6 @@ class Dependencies:
     def below(self, *roots: Signature) -> set[Signature]:
         """Return these relations and all relations on which they depend."""
         return reachable(self.uses, roots)
-
-    def users(self) -> dict[Signature, set[Signature]]:
-        """Return relation -> the relations that use it in the bodies of their clauses."""
-        users: dict[Signature, set[Signature]] = {}
-        for name, uses in self.uses.items():
-            check()
-            for use in uses:
-                users.setdefault(use, set()).add(name)
-        return users
 
     def recursive(self) -> set[Signature]:
         """Return the relations that depend on themselves."""

@@ -19,7 +19,17 @@ from itertools import groupby
 from math import inf, prod
 from typing import Any, TypeAlias
 
-from ..gdl.clauses import Clause, Dependencies, Signature, clauses, components, reachable, signature, variables
+from ..gdl.clauses import (
+    Clause,
+    Dependencies,
+    Signature,
+    clauses,
+    components,
+    reachable,
+    signature,
+    users_of,
+    variables,
+)
 from ..gdl.limits import Limits, check, working_on
 from ..gdl.syntax import KEYWORD_ARITY, Atom, Constant, Function, Rulesheet, Term, Variable, variables_of
 from .clingo import Grounding, LongJoins, Names, Translator, atoms_of, control, ground_within, too_large
@@ -153,7 +163,7 @@ def _static(rules: Sequence[Clause], left_out: Collection[Signature]) -> set[Sig
     dependencies = Dependencies(rules)
     derived = dependencies.uses.keys()
     chosen = {name for name in derived - left_out if name[0] not in KEYWORD_ARITY or name[0] == "role"}
-    return chosen - reachable(dependencies.users(), (derived | GIVEN) - chosen)
+    return chosen - reachable(users_of(dependencies.uses), (derived | GIVEN) - chosen)
 
 
 MAX_DEPTH = 8  # maximum nesting of functions in a domain; a deeper argument counts as any term
