@@ -299,11 +299,11 @@ def test_states_that_exceed_the_limits_together_are_asked_about_alone(
 def test_the_facts_of_the_first_state_are_read_within_the_limits(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     num_read = 0
 
-    def slow(symbol: Any, nests: bool) -> Any:
+    def slow(symbol: Any, sizes: dict[Any, int] | None) -> Any:
         nonlocal num_read
         num_read += 1
         clock.now += 1
-        return terms_of(symbol, nests)
+        return terms_of(symbol, sizes)
 
     monkeypatch.setattr(reasoner, "terms_of", slow)
     facts = " ".join(f"(init (f {i}))" for i in range(100))

@@ -89,9 +89,10 @@ class Reasoner:
     def _start(self, sheet: Rulesheet) -> tuple[list[GroundTerm], Facts]:
         program = self.translator.program(sheet, {("role", 1), ("init", 1)})
         terms: dict[str, list[GroundTerm]] = {"role": [], "init": []}
+        sizes = self.names.sizes()
         for symbol in self._questions_of(program, {"role": 1, "init": 1}).fixed():
             check()
-            terms[symbol.name].append(terms_of(symbol, self.names.nests)[0])
+            terms[symbol.name].append(terms_of(symbol, sizes)[0])
         return sorted(terms["role"], key=self.names.place_of_role), frozenset(terms["init"])
 
     def answers(self, states: Iterable[Facts]) -> Iterator[StateAnswer]:
@@ -192,8 +193,9 @@ class _Questions:
         """Return the shown atoms for each text of a batch."""
         first = self.num_asked
         answers: list[list[tuple[str, list[GroundTerm]]]] = [[] for _ in batch]
+        sizes = self.translator.names.sizes()
         for symbol in self._answer(batch):
-            (number, _), *terms = terms_of(symbol, self.translator.names.nests)
+            (number, _), *terms = terms_of(symbol, sizes)
             if number >= first:
                 answers[number - first].append((symbol.name, terms))
             check()

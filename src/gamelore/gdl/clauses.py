@@ -316,7 +316,6 @@ class _Substitution:
 
     def _resolved(self, term: Term) -> Term:
         """Return the term with terms in place of variables, and in these terms, too."""
-        check()
         if isinstance(term, Constant) or not self._terms:
             return term
         num_names = 0

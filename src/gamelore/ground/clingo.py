@@ -42,7 +42,6 @@ class Names:
     The numbers follow the order of first appearance in the sheet. The spelling is that of the first appearance.
 
     made: number of a relation made by rewriting -> line of the rule of which it is a part; for error messages.
-    nests: whether a rule may put a term that is not a constant into another one, in a fact or a move.
     """
 
     def __init__(self, sheet: Rulesheet) -> None:
@@ -53,10 +52,10 @@ class Names:
         self.made: dict[int, int] = {}
         self.declared_roles: dict[int, int] = {}
         self.add_relations(sheet)
-        self._num_written, self.nests = len(self.relations), False
+        self._num_written, self._nests = len(self.relations), False
         for rule in sheet.rules:
             check()
-            self.nests = self.nests or _nests(rule)
+            self._nests = self._nests or _nests(rule)
             for term in syntax.named_terms(rule):
                 self.intern(term.name, term.spelling)
             if rule.head.name == "role" and not rule.body and not isinstance(rule.head.args[0], Variable):
@@ -104,6 +103,10 @@ class Names:
     def goal_value(self, term: GroundTerm) -> int | None:
         """Return the goal value of a term; None if it is no whole number from 0 to MAX_GOAL."""
         return goal_value(self.text(term))
+
+    def sizes(self) -> dict[Any, int] | None:
+        """Return an empty table of sizes for `terms_of`; None if no rule can put terms into each other."""
+        return {} if self._nests else None
 
     def text(self, term: GroundTerm) -> str:
         """Return the canonical text in the spelling of the sheet: `(cell 1 1 b)`."""
@@ -216,14 +219,17 @@ def _applied(name: str, arguments: Iterable[str]) -> str:
 MOST_NAMES = 10_000  # of an atom; clingo keeps equal terms once, but the text of an atom repeats them
 
 
-def terms_of(symbol: Any, nests: bool = True) -> tuple[GroundTerm, ...]:
+def terms_of(symbol: Any, sizes: dict[Any, int] | None) -> tuple[GroundTerm, ...]:
     """Return the arguments of a clingo atom as numbered terms. A number n becomes the term `(n, ())`.
 
-    This function parses the text of the atom, because it is slower to ask clingo for each part of a symbol. Raises
-    GroundingError for a term that `syntax.parse_term` would not read, because it has too many levels, and for more than
-    MOST_NAMES names, which are counted only if the rules may nest terms, see `Names.nests`.
+    This function parses the text of the atom, because it is slower to ask clingo for each part of a symbol.
+
+    sizes: the numbers of names in the terms read before, see `Names.sizes`.
+
+    Raises GroundingError for a term that `syntax.parse_term` would not read, because it has too many levels, and for
+    more than MOST_NAMES names.
     """
-    if nests and _num_names(symbol) > MOST_NAMES:
+    if sizes is not None and _num_names(symbol, sizes) > MOST_NAMES:
         raise GroundingError(
             f"expected terms of at most {MOST_NAMES} names, got a larger one",
             "limit the terms that a rule builds from other terms; they may double with each rule or move",
@@ -251,9 +257,8 @@ def terms_of(symbol: Any, nests: bool = True) -> tuple[GroundTerm, ...]:
     raise AssertionError(f"expected an atom, got {text}")
 
 
-def _num_names(symbol: Any) -> int:
+def _num_names(symbol: Any, sizes: dict[Any, int]) -> int:
     """Return the number of names in the text of a symbol. Terms that occur several times are visited once."""
-    sizes: dict[Any, int] = {}
     stack = [symbol]
     while stack:
         check()
@@ -488,13 +493,14 @@ def state_sentences(
     shown = (f"#show {word}/{KEYWORD_ARITY[word]}." for word in words)
     program = "\n".join((*translator.rules(needed), *given, "#show.", *shown))
     rows: dict[str, list[tuple[Any, ...]]] = {word: [] for word in words}
+    sizes = names.sizes()
     grounding = Grounding(limits or Limits(), long_joins)
     asked = control(program, grounding, "--models=2", solves=True)
     if not ground_within(asked, grounding):
         raise GroundingError(f"expected an answer within {grounding.exceeded}, got none", "raise the limit")
     for symbol in only_model(asked):
         check()
-        rows[symbol.name].append(terms_of(symbol, names.nests))
+        rows[symbol.name].append(terms_of(symbol, sizes))
     return {word: [tuple(map(names.text, terms)) for terms in sorted(rows[word])] for word in rows}
 
 

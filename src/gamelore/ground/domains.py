@@ -187,6 +187,8 @@ class Terms:
         """Upper bound of the number of terms, a float because products of sizes may be as large as any."""
         if self.any:
             return inf
+        if not self.functions:
+            return float(len(self.constants))
         check()
         return float(len(self.constants)) + sum(prod(part.size for part in parts) for parts in self.functions.values())
 
@@ -198,7 +200,6 @@ class Terms:
 
         depth: number of functions around this set. width: upper bound of the number of sets at this depth.
         """
-        check()
         if self.any:
             return False
         if other.any or depth > MAX_DEPTH or width > MAX_WIDTH:
@@ -207,6 +208,9 @@ class Terms:
         before = len(self.constants)
         self.constants |= other.constants
         changed = len(self.constants) > before
+        if not other.functions:
+            return changed
+        check()
         for name, parts in other.functions.items():
             if name not in self.functions:
                 self.functions[name] = [Terms() for _ in parts]
@@ -221,6 +225,8 @@ class Terms:
         """Return the intersection with another set."""
         if self.any or other.any or self is other:
             return other if self.any else self
+        if not (self.functions and other.functions):
+            return Terms(self.constants & other.constants)
         check()
         functions = {}
         for name in self.functions.keys() & other.functions.keys():

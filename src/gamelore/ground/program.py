@@ -151,17 +151,17 @@ def _atoms(clingo: Any, relations: Iterable[str]) -> NDArray[np.int32]:
 
 def _read_atoms(clingo: Any, program: GroundProgram, given: set[int]) -> None:
     """Read the atoms of the GDL keywords from clingo. Leave out facts and moves that appear only negated."""
-    nests = program.names.nests
+    sizes = program.names.sizes()
     for name, by_term in (("init", program.init), ("true", program.true), ("next", program.next)):
         for atom in atoms_of(clingo, name, 1):
             if name != "true" or atom.literal in given:
-                by_term[terms_of(atom.symbol, nests)[0]] = atom.literal
+                by_term[terms_of(atom.symbol, sizes)[0]] = atom.literal
     for name, by_pair in (("does", program.does), ("legal", program.legal), ("goal", program.goal)):
         for atom in atoms_of(clingo, name, 2):
             if name != "does" or atom.literal in given:
-                role, term = terms_of(atom.symbol, nests)
+                role, term = terms_of(atom.symbol, sizes)
                 by_pair[role, term] = atom.literal
-    roles = (terms_of(atom.symbol, nests)[0] for atom in atoms_of(clingo, "role", 1))
+    roles = (terms_of(atom.symbol, sizes)[0] for atom in atoms_of(clingo, "role", 1))
     program.roles = sorted(roles, key=program.names.place_of_role)
     program.terminal = next((atom.literal for atom in atoms_of(clingo, "terminal", 0)), 0)
 
@@ -190,7 +190,7 @@ class _LazyTexts(dict[int, str]):
             if atom.literal == number:
                 if made := self.translator.made_part(atom.symbol.name):
                     return made
-                arguments = map(self.translator.names.text, terms_of(atom.symbol))
+                arguments = map(self.translator.names.text, terms_of(atom.symbol, {}))
                 return f"({' '.join([self.translator.relation_spelling(atom.symbol.name), *arguments])})"
         return f"atom {number}"
 
