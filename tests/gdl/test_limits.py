@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,12 +16,13 @@ import pytest
 
 from clocks import Clock, clock_to_set, counted_time
 from explosions import BEGIN, EXPLOSIONS, explosion
-from gamelore import GameloreError, GroundingError, load
+from gamelore import Game, GameloreError, GroundingError, load
 from gamelore.game import reasoner
 from gamelore.game.engines import ReasonerEngine
+from gamelore.game.game import make
 from gamelore.game.reasoner import IN_PLAY, _Questions
 from gamelore.gdl import limits
-from gamelore.gdl.limits import GIB, Limits, check, enforced, resident_memory, within, working_on
+from gamelore.gdl.limits import GIB, Limits, check, enforced, resident_memory, spend, within, working_on
 from gamelore.gdl.syntax import parse
 from gamelore.ground.clingo import terms_of
 
@@ -120,6 +123,25 @@ def test_work_inside_other_work_has_what_is_left_of_its_budget() -> None:
         enforced(lambda: enforced(endless, Limits(seconds=100)), Limits(seconds=0.05))
 
 
+def test_what_is_left_of_an_outer_budget_and_what_other_processes_took_end_work_early() -> None:
+    """Each of these would take minutes if the watch knew only the limits of the work itself."""
+    with within(Limits(seconds=0.05)), pytest.raises(GroundingError, match=r"within 0\.05 s"):
+        enforced(endless, Limits(seconds=1000))
+
+    def helped() -> None:
+        spend(10_000)
+        endless()
+
+    with pytest.raises(GroundingError, match="within 1000 s"):
+        enforced(helped, Limits(seconds=1000))
+
+
+def test_a_lack_of_memory_names_its_cause() -> None:
+    with pytest.raises(GroundingError, match="of memory") as caught, within(Limits()):
+        raise MemoryError
+    assert isinstance(caught.value.__cause__, MemoryError)
+
+
 def test_results_and_errors_of_work_are_passed_on() -> None:
     assert enforced(lambda: 7, Limits()) == 7
     with pytest.raises(KeyError):
@@ -166,6 +188,32 @@ def test_rules_that_are_nested_too_deeply_for_python() -> None:
         GroundingError, match=r"with at most 1000 nested calls, but it needs more\. Remedy: write rules"
     ):
         enforced(deep, Limits())
+
+
+def test_a_deep_stack_of_the_caller_does_not_refuse_a_sheet_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Calls around the loading leave it too few; the next loading has them."""
+    monkeypatch.setenv("GAMELORE_CACHE", str(tmp_path))
+    equal = " ".join(f"(p ?x{i}) (not (distinct ?x{i} (f ?x{i + 1})))" for i in range(40))
+    sheet = parse(BEGIN + f"(<= (next won) {equal} (p ?x40)) (p 1)")
+
+    def make_at(depth: int) -> Game:
+        return make_at(depth - 1) if depth else make(sheet, "equal", "native")
+
+    depth = sys.getrecursionlimit() - len(inspect.stack()) - 70
+    with pytest.raises(GroundingError, match="nested calls"):
+        make_at(depth)
+    assert make_at(0).engine == "native"
+
+
+@pytest.mark.parametrize("engine", ["native", "reasoner"])
+def test_terms_with_too_many_names_are_refused_whether_rules_nest_them_or_not(engine: Any) -> None:
+    """A fact of 200 terms with 150 names; no rule puts a variable into a term inside another one."""
+    long = f"(p (h {'a ' * 150})) (<= (next (f {'?x ' * 200})) (p ?x))"
+    with pytest.raises(GroundingError, match="terms of at most 10000 names"):
+        load(BEGIN + long, engine)
+    assert load(BEGIN + long.replace("?x " * 200, "?x " * 60), engine).engine == engine
 
 
 def test_limits_of_states_and_parts() -> None:

@@ -359,3 +359,25 @@ def test_rewritten_public_sheets_are_safe_and_as_stratified_as_before(path):
         assert Dependencies(clauses(rewritten)).negative_cycles() <= before
         for rule in rewritten.rules:
             assert {variable.name for variable in term_variables(rule.head)} <= bound(rule), str(rule)
+
+
+def test_rules_that_an_unfolding_would_nest_too_deeply_are_not_unfolded():
+    """The terms of `w` and `v` have 101 and 102 levels; one within the other would be too deep to write."""
+
+    def deep(levels, term):
+        return "(s " * levels + term + ")" * levels
+
+    sheet = parse(f"""
+        (role r) (init (f a)) (init (g n0)) {" ".join(f"(d n{i})" for i in range(60))}
+        (<= (legal r (go ?x)) (d ?x))
+        (<= (next (f b)) (does r (go ?x)))
+        (<= (next (g ?x)) (does r (go ?x)))
+        (<= (w {deep(100, "?z")}) (v ?z))
+        (v {deep(101, "n0")})
+        (<= (big ?a ?z) (true (g ?a)) (v ?z) (w {deep(100, "?z")}))
+        (<= (hit ?a ?e ?i) (big ?a {deep(101, "?c")}) (d ?e) (d ?i) (d ?c) (true (g ?e)) (true (g ?i)))
+        (<= terminal (true (f b)))
+        (<= (goal r 100) (true (g ?x)) (hit ?x ?x ?x))
+        (<= (goal r 50) (true (g ?x)) (not (hit ?x ?x ?x)))
+    """)
+    assert [rule for rule in rules_for("hit", rewrite(sheet)) if "big" in rule]

@@ -62,8 +62,8 @@ def native_engine(rules: Rulesheet, sheet: Rulesheet, limits: Limits, rewrite: b
             circuit = _circuit(sheet, program)
             tapes = record_circuit(circuit)  # the gates as numbers, in evaluation order
     except GroundingError as error:
-        # Other threads may have used the memory, and another step the rest of a budget around this one.
-        if not (budget.steps.are_out_of_memory or budget.is_cut):
+        # Other threads may have used the memory, calls around this one the nesting, and steps before it the time.
+        if not (budget.steps.are_out_of_memory or budget.steps.are_nested_too_deeply or budget.is_cut):
             cache.store_refusal(key, limits, error)
         raise
     cache.store(key, program.roles, circuit, tapes)
@@ -81,7 +81,10 @@ def bounded_engine(
     Raises GroundingError if the sheet declares no bounds, or if the bounded game is still too large.
     """
     if inside is None:
-        raise GroundingError("expected a rulesheet with bounds, got one without", "declare `base` and `input`")
+        raise GroundingError(
+            "expected a rulesheet with bounds, and with a goal value that it does not name",
+            "declare `base` and `input`",
+        )
     native = native_engine(inside, sheet, limits.share(part), rewrite)
     return BoundedEngine(sheet, native, partial(ReasonerEngine, sheet, limits, rewrite, native.names))
 
@@ -96,7 +99,8 @@ def compiled_engine(sheet: Rulesheet, limits: Limits, rewrite: bool) -> tuple[Na
         part = WITHOUT_BOUNDS if inside is None else BEFORE_BOUNDS
         return native_engine(sheet, sheet, limits.share(part), rewrite), ""
     except GroundingError as error:
-        too_large = error.with_traceback(None)  # the traceback holds the ground program in memory
+        # The tracebacks of the error and of its causes hold the ground program in memory.
+        too_large = GroundingError(error.message, error.remedy)
     try:
         bounded = bounded_engine(sheet, inside, limits, rewrite)
     except GroundingError:

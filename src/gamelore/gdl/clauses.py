@@ -203,21 +203,42 @@ class _NormalForm:
         return [(Literal(positive, condition),)]
 
 
+class TermsTooLargeError(Exception):
+    """A clause would grow by more than MAX_GROWTH names, or get a term of more than MAX_NESTING levels."""
+
+
 def clauses(sheet: syntax.Rulesheet) -> list[Clause]:
-    """Return all rules of a sheet as clauses. Equalities are substituted. Clauses that can never hold are left out."""
+    """Return all rules of a sheet as clauses. Equalities are substituted. Clauses that can never hold are left out.
+
+    Raises GDLSemanticError if the terms of a rule get too large.
+    """
     bodies = ((rule, body) for rule in sheet.rules for body in conjunctions(rule, sheet.path))
-    simplified = (without_comparisons(Clause(rule.head, body, rule.location), sheet.path) for rule, body in bodies)
+    simplified = (_simplified(rule, body, sheet.path) for rule, body in bodies)
     return [clause for clause in simplified if clause is not None]
 
 
-def without_comparisons(clause: Clause, path: Path | None = None) -> Clause | None:
+def _simplified(rule: Rule, body: tuple[Literal, ...], path: Path | None) -> Clause | None:
+    try:
+        return without_comparisons(Clause(rule.head, body, rule.location))
+    except TermsTooLargeError:
+        raise GDLSemanticError(
+            f"with equal terms in place of variables, this rule grows by more than {MAX_GROWTH} names, or has a term "
+            f"of more than {MAX_NESTING} levels",
+            path=path,
+            **rule.location._asdict(),
+            rule=str(rule),
+            remedy="use fewer conditions whose terms contain the variables of each other",
+        ) from None
+
+
+def without_comparisons(clause: Clause) -> Clause | None:
     """Apply comparisons: substitute t for ?x in `(not (distinct ?x t))`, and drop comparisons that always hold.
 
-    Return None if a comparison can never hold. Raises GDLSemanticError if the terms get too large.
+    Return None if a comparison can never hold. Raises TermsTooLargeError.
     """
     if not any(isinstance(sentence, Distinct) for sentence in sentences_of(clause.body)):
         return clause
-    equalities, applied = _Substitution(clause, path), set[int]()
+    equalities, applied = _Substitution(), set[int]()
     for place, (positive, sentence) in enumerate(clause.body):
         check()
         if isinstance(sentence, Distinct) and not positive and equalities.equate(sentence.left, sentence.right):
@@ -249,12 +270,12 @@ def _value(literal: Literal) -> bool | None:
 def unfolded(clause: Clause, atom: Atom, definition: Clause) -> Clause | None:
     """Replace an atom of the body by the body of a definition.
 
-    Return None if the atom does not unify with the head of the definition.
+    Return None if the atom does not unify with the head of the definition. Raises TermsTooLargeError.
     """
     if not all(_alike(mine, theirs) for mine, theirs in zip(atom.args, definition.head.args, strict=True)):
         return None
     fresh = apart(definition, clause)
-    made_equal = _Substitution(clause)
+    made_equal = _Substitution()
     if not all(made_equal.unify(mine, theirs) for mine, theirs in zip(atom.args, fresh.head.args, strict=True)):
         return None
     rest = tuple(literal for literal in clause.body if literal.sentence is not atom)
@@ -262,8 +283,8 @@ def unfolded(clause: Clause, atom: Atom, definition: Clause) -> Clause | None:
 
 
 def equated(clause: Clause, left: Term, right: Term) -> Clause | None:
-    """Return the clause with two terms made equal; None if they do not unify."""
-    made_equal = _Substitution(clause)
+    """Return the clause with two terms made equal; None if they do not unify. Raises TermsTooLargeError."""
+    made_equal = _Substitution()
     return made_equal.applied(clause) if made_equal.unify(left, right) else None
 
 
@@ -285,13 +306,12 @@ def _alike(left: Term, right: Term) -> bool:
 
 
 class _Substitution:
-    """Terms for variables of a clause, found one after another. The variables in a term may have terms, too.
+    """Terms for variables of a clause, given one after another. The variables in a term may have terms, too.
 
-    Terms that contain each other may double with each variable. Raises GDLSemanticError if they get too large.
+    Terms that contain each other may double with each variable. Raises TermsTooLargeError.
     """
 
-    def __init__(self, clause: Clause, path: Path | None = None) -> None:
-        self.clause, self.path = clause, path
+    def __init__(self) -> None:
         self._terms: dict[str, Term] = {}
 
     def equate(self, left: Term, right: Term) -> bool:
@@ -325,7 +345,7 @@ class _Substitution:
             check()
             num_names += is_new
             if num_names > MAX_GROWTH or level > MAX_NESTING:
-                self._refuse()
+                raise TermsTooLargeError
             match term:
                 case Variable():
                     last = self._last(term)
@@ -355,19 +375,9 @@ class _Substitution:
             if isinstance(term, Variable) and term.name in large:
                 num_names, num_levels = large[term.name]
                 growth += num_names
-                if growth > MAX_GROWTH or level + num_levels > MAX_NESTING:
-                    self._refuse()
+                if growth > MAX_GROWTH or level + num_levels - 1 > MAX_NESTING:
+                    raise TermsTooLargeError
         return substituted(clause, terms)
-
-    def _refuse(self) -> NoReturn:
-        raise GDLSemanticError(
-            f"with equal terms in place of variables, this rule grows by more than {MAX_GROWTH} names, or has a term "
-            f"of more than {MAX_NESTING} levels",
-            path=self.path,
-            **self.clause.location._asdict(),
-            rule=str(self.clause),
-            remedy="use fewer conditions whose terms contain the variables of each other",
-        )
 
 
 def _extent(term: Term) -> tuple[int, int]:

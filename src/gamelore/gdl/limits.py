@@ -60,10 +60,14 @@ class Limits:
 
 
 class _OfThread(threading.local):
-    """State of a thread. seconds: processor time that other processes have used for it."""
+    """State of a thread.
+
+    seconds: processor time that other processes have used for it.
+    watch: the watch over the thread, in a call of `enforced`.
+    """
 
     seconds = 0.0
-    is_watched = False  # whether the thread is in a call of `enforced`
+    watch: _Watch | None = None
 
 
 _here = _OfThread()
@@ -77,13 +81,19 @@ def processor_time() -> float:
 def spend(seconds: float) -> None:
     """Count the processor time of another process as time of this thread."""
     _here.seconds += seconds
+    if _here.watch:
+        _here.watch.bring_forward(seconds)
 
 
 class _Steps:
-    """Seconds of processor time of each step of one loading; whether it has run out of memory."""
+    """Seconds of processor time of each step of one loading.
+
+    are_out_of_memory, are_nested_too_deeply: whether it ended so. What other threads use of the memory, and calls
+    around this one use of the nesting, may be free the next time.
+    """
 
     def __init__(self, first: str) -> None:
-        self.are_out_of_memory = False
+        self.are_out_of_memory = self.are_nested_too_deeply = False
         self._step, self._since = first, processor_time()
         self._spent: defaultdict[str, float] = defaultdict(float)
 
@@ -166,7 +176,7 @@ class Budget:
         seconds, memory = self._time.at - processor_time(), self._memory.at - resident_memory()
         return Limits(max(0.0, seconds), memory=max(0, int(memory)))
 
-    def fail(self, what: Literal["time", "memory"]) -> NoReturn:
+    def fail(self, what: Literal["time", "memory"], cause: BaseException | None = None) -> NoReturn:
         """Raise the error that the time or the memory is used up."""
         end = self._time if what == "time" else self._memory
         self.steps.are_out_of_memory |= what == "memory"
@@ -174,7 +184,7 @@ class Budget:
         step, seconds = self.steps.longest()
         longest = f"; {step} took the most time, {seconds:.3g} s" if step else ""
         remedy = "simplify this part, or raise the limit" if step else "raise the limit"
-        raise GroundingError(f"expected {end.task} within {end.limit}, but it did not{longest}", remedy)
+        raise GroundingError(f"expected {end.task} within {end.limit}, but it did not{longest}", remedy) from cause
 
 
 _budget: ContextVar[Budget | None] = ContextVar("budget", default=None)
@@ -192,12 +202,13 @@ def within(limits: Limits, task: str = "") -> Iterator[Budget]:
     try:
         yield budget
     except RecursionError as error:
+        budget.steps.are_nested_too_deeply = True
         raise GroundingError(
             f"expected {budget.task()} with at most {sys.getrecursionlimit()} nested calls, but it needs more",
             "write rules with less nesting, and shorter chains of relations that depend on each other",
         ) from error
-    except MemoryError:
-        budget.fail("memory")
+    except MemoryError as error:
+        budget.fail("memory", error)
     finally:
         _budget.reset(token)
 
@@ -220,14 +231,20 @@ class _Watch:
     left: what is left of the limits.
     """
 
-    def __init__(self, left: Limits, limits: Limits) -> None:
+    def __init__(self, left: Limits) -> None:
         self._thread, self._lock, self._is_over = threading.get_ident(), threading.Lock(), threading.Event()
         has_clock = hasattr(time, "pthread_getcpuclockid")
         self._clock = time.pthread_getcpuclockid(self._thread) if has_clock else None
-        self._seconds = self._now() + left.seconds + OVERTIME * limits.seconds
-        self._memory = resident_memory() + left.memory + OVERTIME * limits.memory
+        self._seconds = self._now() + (1 + OVERTIME) * left.seconds
+        self._memory = resident_memory() + (1 + OVERTIME) * left.memory
         self.exceeded: Literal["", "time", "memory"] = ""
+
+    def begin(self) -> None:
         threading.Thread(target=self._run, name="limits", daemon=True).start()
+
+    def bring_forward(self, seconds: float) -> None:
+        """End the work earlier, because another process has used so much of its processor time."""
+        self._seconds -= seconds
 
     def _now(self) -> float:
         return 0.0 if self._clock is None else time.clock_gettime(self._clock)
@@ -263,8 +280,9 @@ def enforced(work: Callable[[], Result], limits: Limits, task: str = "") -> Resu
     """Call a function within a budget, and end it even if it does not look at the budget.
 
     Args:
-        work: a function without arguments, written in Python.
-        limits: the limits. The function is ended at the latest when they are exceeded by a fifth.
+        work: a function without arguments. Long calls of other languages than Python are not ended.
+        limits: the limits. The function is ended at the latest when what was left of them is exceeded by a fifth; in a
+            call of `enforced` within another one, when the limits of the outer one are.
         task: see Budget.
 
     Returns:
@@ -274,11 +292,12 @@ def enforced(work: Callable[[], Result], limits: Limits, task: str = "") -> Resu
         GroundingError: the limits are exceeded.
     """
     with within(limits, task) as budget:
-        if _here.is_watched:
+        if _here.watch:
             return work()
-        _here.is_watched, watch = True, _Watch(budget.left(), limits)
+        _here.watch = watch = _Watch(budget.left())
         try:
             try:
+                watch.begin()
                 return work()
             finally:
                 watch.end()
@@ -286,7 +305,7 @@ def enforced(work: Callable[[], Result], limits: Limits, task: str = "") -> Resu
             watch.end()  # again: the exception may have come at its beginning
             budget.fail(watch.exceeded or "time")
         finally:
-            _here.is_watched = False
+            _here.watch = None
 
 
 def check() -> None:

@@ -30,6 +30,7 @@ from ..gdl.limits import Budget, Limits, check, spend
 from ..gdl.syntax import KEYWORD_ARITY, Atom, Distinct, Function, Rule, Rulesheet, Term, Variable
 from .rehearsal import RULES_BETWEEN_LOOKS, Rehearsed, Text, rehearse
 
+MOST_NAMES = 10_000  # of an atom; clingo keeps equal terms once, but the text of an atom repeats them
 MAX_GOAL = 32767  # goals are stored in 16 bits; lint reports goals above 100, but such games can be played
 
 GroundTerm: TypeAlias = tuple[int, tuple["GroundTerm", ...]]
@@ -52,14 +53,18 @@ class Names:
         self.made: dict[int, int] = {}
         self.declared_roles: dict[int, int] = {}
         self.add_relations(sheet)
-        self._num_written, self._nests = len(self.relations), False
+        self._num_written, nests, longest, widest = len(self.relations), False, 0, 0
         for rule in sheet.rules:
             check()
-            self._nests = self._nests or _nests(rule)
-            for term in syntax.named_terms(rule):
+            nests = nests or _nests(rule)
+            names = list(syntax.named_terms(rule))
+            longest, widest = max(longest, len(names)), max(widest, sum(1 for _ in syntax.term_variables(rule.head)))
+            for term in names:
                 self.intern(term.name, term.spelling)
             if rule.head.name == "role" and not rule.body and not isinstance(rule.head.args[0], Variable):
                 self.declared_roles.setdefault(self.numbers[rule.head.args[0].name], len(self.declared_roles))
+        # If no rule nests terms, variables stand for terms that are written in a rule, and atoms have those of a head.
+        self._has_large_terms = nests or longest * (widest + 1) > MOST_NAMES
 
     def add_relations(self, sheet: Rulesheet) -> None:
         """Number the relations of a sheet by first appearance."""
@@ -105,8 +110,8 @@ class Names:
         return goal_value(self.text(term))
 
     def sizes(self) -> dict[Any, int] | None:
-        """Return an empty table of sizes for `terms_of`; None if no rule can put terms into each other."""
-        return {} if self._nests else None
+        """Return an empty table of sizes for `terms_of`; None if no atom of the rules can have too many names."""
+        return {} if self._has_large_terms else None
 
     def text(self, term: GroundTerm) -> str:
         """Return the canonical text in the spelling of the sheet: `(cell 1 1 b)`."""
@@ -214,9 +219,6 @@ def _applied(name: str, arguments: Iterable[str]) -> str:
     """Return a name with its arguments in parentheses; the name alone if there are none."""
     text = ",".join(arguments)
     return f"{name}({text})" if text else name
-
-
-MOST_NAMES = 10_000  # of an atom; clingo keeps equal terms once, but the text of an atom repeats them
 
 
 def terms_of(symbol: Any, sizes: dict[Any, int] | None) -> tuple[GroundTerm, ...]:

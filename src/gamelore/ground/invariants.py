@@ -169,7 +169,10 @@ class Chase:
     def refutes(self, conditions: Iterable[Literal]) -> bool:
         """Return whether the chase proves that the conditions never hold together."""
         self._cases_left_now = given = min(MAX_CASES, self.cases_left)
-        refuted = self._refuted(Clause(NOTHING, tuple(conditions), NOWHERE), MAX_DEPTH)
+        try:
+            refuted = self._refuted(Clause(NOTHING, tuple(conditions), NOWHERE), MAX_DEPTH)
+        except clauses.TermsTooLargeError:
+            refuted = False
         self.cases_left -= given - self._cases_left_now
         return refuted
 
@@ -464,7 +467,10 @@ class Unique:
             return some, []
         whole = Clause(some, body, rule.location)
         definitions = self.domains.clauses_of.get(signature(question.negated), [])
-        cases = (unfolded(whole, question.negated, definition) for definition in definitions)
+        try:
+            cases = [unfolded(whole, question.negated, definition) for definition in definitions]
+        except clauses.TermsTooLargeError:
+            return some, [whole]
         return some, [case for case in cases if case is not None]
 
     def _context(self, rule: Clause, fact: Atom, names: set[str]) -> Iterator[Atom]:

@@ -58,6 +58,7 @@ from ..gdl.clauses import (
     NewRelations,
     RelationGraph,
     Signature,
+    TermsTooLargeError,
     all_atoms,
     clauses,
     sentences_of,
@@ -149,7 +150,10 @@ class Projection:
             recursive = any(signature(a) == signature(atom) for d in definitions for a in d.positive)
             if recursive or not 0 < len(definitions) <= MAX_DEFINITIONS:
                 continue
-            variants = [variant for d in definitions if (variant := unfolded(clause, atom, d)) is not None]
+            try:
+                variants = [variant for d in definitions if (variant := unfolded(clause, atom, d)) is not None]
+            except TermsTooLargeError:
+                continue
             if UNFOLDING_GAIN * sum(self._plan(variant)[0] for variant in variants) < cost:
                 return variants
         return None
