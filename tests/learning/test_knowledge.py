@@ -340,6 +340,8 @@ WRONG_ROWS: dict[str, Callable[[Knowledge, StoredLearner], object]] = {
     "UPDATE reply SET chosen = 3, neutrals = 0": lambda knowledge, learner: knowledge.inherited(learner),
     "UPDATE trajectory SET moves = '5'": lambda knowledge, learner: knowledge.trajectories(learner),
     "UPDATE trajectory SET moves = '[[5]]'": lambda knowledge, learner: knowledge.trajectories(learner),
+    "UPDATE trajectory SET moves = CAST(x'5bff5d' AS TEXT)": lambda knowledge, learner: knowledge.trajectories(learner),
+    "UPDATE game SET rules = CAST(x'ff41' AS TEXT)": lambda knowledge, learner: knowledge.rules(learner),
     "UPDATE trajectory SET end = 'x'": lambda knowledge, learner: knowledge.trajectories(learner),
     "UPDATE afterstate SET q = 'much'": lambda knowledge, learner: knowledge.afterstates(learner),
     "UPDATE afterstate SET state = 'text' WHERE learner = 2": lambda knowledge, learner: knowledge.afterstates(learner),

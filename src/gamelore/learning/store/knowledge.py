@@ -41,7 +41,7 @@ from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypedDict, TypeVar, Unpack, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypedDict, Unpack, get_args
 
 import msgspec
 
@@ -64,12 +64,14 @@ from .schema import (
     REPLIES,
     SEQUENCES,
     Afterstate,
+    Facts,
     FeatureRow,
     GameRow,
     Index,
     LearnedRows,
     Line,
     MatchRow,
+    Moves,
     PairCells,
     PairRow,
     Rules,
@@ -91,9 +93,6 @@ from .schema import (
 if TYPE_CHECKING:
     from ...game.game import Game
 
-R = TypeVar("R")
-M = TypeVar("M")
-F = TypeVar("F")
 FeatureTable: TypeAlias = Mapping[str, tuple[float, int]]
 """Feature values: feature text -> (value in units of reward, visits)."""
 FactTexts: TypeAlias = Callable[[bytes], tuple[str, ...]]
@@ -260,7 +259,8 @@ class Knowledge(StoreFile):
         """Return the rulesheet of the learner's game as GDL text."""
         query = "SELECT rules FROM game WHERE rules_hash = ?"
         with self.reported() as connection:
-            return str(connection.execute(query, [learner.rules_hash]).fetchone()[0])
+            ((rules,),) = typed(connection.execute(query, [learner.rules_hash]), tuple[Rules])
+        return rules
 
     def delete(self, ids: Sequence[int]) -> list[DeletedLearner]:
         """Delete these learners with all that they learned, even if their rows are damaged.
@@ -678,10 +678,10 @@ def _drop_trajectory(connection: sqlite3.Connection, learner: int, number: int) 
 def put_sequences(
     connection: sqlite3.Connection,
     learner: int,
-    sequences: Iterable[SequenceCells[M, F]],
-    pairs: Iterable[PairCells[M, F]],
-    moves: Callable[[M], bytes],
-    facts: Callable[[F], bytes],
+    sequences: Iterable[SequenceCells[Moves, Facts]],
+    pairs: Iterable[PairCells[Moves, Facts]],
+    moves: Callable[[Moves], bytes],
+    facts: Callable[[Facts], bytes],
 ) -> None:
     """Replace all sequences and pairs of a learner. `moves` and `facts` return the cells of their moves and facts."""
     rows = [(i, row.role, row.kind, moves(row.moves), facts(row.context), *row[4:]) for i, row in enumerate(sequences)]

@@ -138,6 +138,7 @@ JointMove: TypeAlias = Annotated[tuple[Line, ...], Meta(min_length=1)]
 End: TypeAlias = Literal["terminal", "stuck", "cap"]
 SequenceKind: TypeAlias = Literal["duet", "solo"]
 Indices: TypeAlias = list[Index]
+R = TypeVar("R")
 Moves = TypeVar("Moves")
 Facts = TypeVar("Facts")
 """Moves and facts are texts in memory. In an exported file they are indices into the list of facts of their game."""
@@ -629,12 +630,12 @@ def switch_to_wal(connection: sqlite3.Connection) -> None:
             time.sleep(0.01)
 
 
-R = TypeVar("R")
-
-
 def from_json(text: object) -> Any:
     """Return the value of JSON in a cell. Raise msgspec.DecodeError for a cell without JSON."""
-    return msgspec.json.decode(str(text))
+    try:
+        return msgspec.json.decode(str(text))
+    except UnicodeEncodeError as error:
+        raise msgspec.DecodeError("JSON is malformed: expected a text in UTF-8") from error
 
 
 def to_json(value: Any) -> str:
