@@ -226,6 +226,7 @@ OTHER_DAMAGES = {
     "UPDATE fact SET text = '(((' WHERE number = 0": r"game [0-9a-f]*: expected a fact, got \(\(\(: .* never closed",
     "UPDATE fact SET text = '(step ?x)' WHERE number = 0": "game [0-9a-f]*: expected a fact, .*: it has variables",
     "UPDATE fact SET text = 'a b' WHERE number = 0": "game [0-9a-f]*: expected a fact, got a b: expected one term",
+    "UPDATE game SET id = 9223372036854775807": "no game can be added, because a game has",
     "UPDATE game SET name = CAST(x'ff41' AS TEXT)": r"game [0-9a-f]*: Expected `str` matching .* at `\$.name`",
 }
 DAMAGED_SEQUENCES = {
@@ -241,8 +242,7 @@ def damaged(path: Path, statement: str) -> None:
     with Knowledge(path) as knowledge:
         fill(knowledge)
     with contextlib.closing(sqlite3.connect(path)) as connection:
-        connection.execute(statement)
-        connection.commit()
+        connection.executescript(statement)
 
 
 @pytest.mark.parametrize("statement", [*DAMAGES, *OTHER_DAMAGES])
@@ -464,3 +464,14 @@ def test_sound_knowledge_of_unusual_games_comes_back(path: Path, tmp_path: Path)
         export_learners(here, tmp_path / "k.json")
         assert import_learners(there, tmp_path / "k.json") == 2
         assert content(there) == content(here)
+
+
+def test_all_roles_have_one_spelling(path: Path, tmp_path: Path) -> None:
+    file = tmp_path / "k.json"
+    with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
+        fill(here)
+        document = exported(here, file)
+        document["learners"][0]["role"] = "ALL ROLES"
+        file.write_text(json.dumps(document))
+        with pytest.raises(KnowledgeError, match=r"learners\[0\]: ALL ROLES is no role of coins"):
+            import_learners(there, file)

@@ -708,3 +708,39 @@ def test_a_table_that_would_prevent_changes_is_refused(path: Path, statement: st
         connection.execute(statement)
     with pytest.raises(KnowledgeError, match=what):
         Knowledge(path)
+
+
+def test_a_learner_whose_game_is_missing_is_named_with_a_remedy(path: Path) -> None:
+    with Knowledge(path) as knowledge:
+        fill(knowledge)
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("DELETE FROM game")
+    with Knowledge(path) as knowledge:
+        assert (knowledge.numbers(), knowledge.numbers(source="coins")) == ([1], [])
+        with pytest.raises(KnowledgeError, match=r"learner 1 as .* its game is missing; remove it \(.* delete 1\)"):
+            knowledge.find(1)
+
+
+def test_learners_are_chosen_by_the_role_for_which_they_learn_in_any_case(path: Path) -> None:
+    with Knowledge(path) as knowledge:
+        fill_all(knowledge)
+        assert [knowledge.numbers(role=role) for role in ("RED", "Blue", "green", ALL_ROLES)] == [
+            [1, 3],
+            [2, 3],
+            [3],
+            [3],
+        ]
+
+
+def test_what_is_no_number_is_not_stored(path: Path) -> None:
+    nan = float("nan")
+    with Knowledge(path) as knowledge:
+        stored = fill(knowledge)
+        before = content(knowledge)
+        for write in (
+            lambda: record_match(knowledge, stored, 100, 5, [Afterstate(state("b"), nan, 1)]),
+            lambda: knowledge.store_features(stored, FeatureValues({"L": (nan, 1)})),
+        ):
+            with pytest.raises(KnowledgeError, match="expected numbers as the values of learner 1, got nan"):
+                write()
+        assert content(knowledge) == before

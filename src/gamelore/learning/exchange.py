@@ -91,6 +91,7 @@ from .store.schema import (
     Small,
     StoredLearner,
     ValueRow,
+    fits_sqlite,
     from_json,
     get_pairs,
     get_trajectories,
@@ -294,7 +295,7 @@ def _read(path: Path) -> _Content:
             "file, or copy the store itself"
         )
     try:
-        content = _decoded(path, data)
+        content = _content_of(path, data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise KnowledgeError(
             f"{path}: expected JSON, got: {error}; import a file that `gamelore knowledge export` wrote"
@@ -303,7 +304,7 @@ def _read(path: Path) -> _Content:
     return content
 
 
-def _decoded(path: Path, data: bytes) -> _Content:
+def _content_of(path: Path, data: bytes) -> _Content:
     """Return the content of an exported file.
 
     Raise KnowledgeError for JSON of another kind, and an error of `msgspec.json.decode` for another text.
@@ -472,7 +473,7 @@ def _refuse_repeated(what: str, keys: Iterable[Hashable]) -> None:
 
 def _check_learner(game: _Game, learner: _Learner) -> None:
     """Raise ValueError if a learner does not fit its game, or if its parts do not fit together."""
-    if learner.role.lower() not in (*_lower(game.roles), ALL_ROLES):
+    if learner.role != ALL_ROLES and learner.role.lower() not in _lower(game.roles):
         raise ValueError(f"{learner.role} is no role of {game.name}")
     for role in {row.role for rows in (learner.sequences, learner.pairs) for row in rows}:
         if role.lower() not in _lower(game.roles):
@@ -557,7 +558,7 @@ def _check_json(value: object, levels: int) -> None:
     """Raise ValueError if a JSON value has more levels than this, or an integer of more than 64 bits."""
     if not levels:
         raise ValueError(f"settings with more than {MOST_SETTING_LEVELS} levels")
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+    if isinstance(value, int) and not fits_sqlite(value):
         raise ValueError("a setting of more than 64 bits")
     for member in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
         _check_json(member, levels - 1)
@@ -594,10 +595,13 @@ _UNSOUND = (GameloreError, msgspec.MsgspecError, ValueError, TypeError, struct.e
 
 
 def _damages(connection: sqlite3.Connection) -> Iterator[str]:
-    """Yield the damages that SQLite itself finds."""
+    """Yield the damages of the file, its references and its ids: all that concerns no single game or learner."""
     for (finding,) in connection.execute("PRAGMA integrity_check(10)"):
         if finding != "ok":
             yield f"the file is damaged: {_in_a_line(finding)}"
+    (newest,) = connection.execute("SELECT coalesce(max(id), 0) FROM game").fetchone()
+    if not fits_sqlite(newest + 1):
+        yield f"no game can be added, because a game has the largest possible id, {newest}"
     orphans = Counter(table for table, *_ in connection.execute("PRAGMA main.foreign_key_check"))
     for table, number in orphans.items():
         yield f"{number} rows of the table {table} have no learner or no game"

@@ -116,13 +116,19 @@ def unpacked(numbers: bytes) -> tuple[int, ...]:
     return struct.unpack(f"<{len(numbers) // 4}I", numbers)
 
 
+def fits_sqlite(number: int) -> bool:
+    """Return whether SQLite can store a number: whether it is a signed 64-bit number."""
+    return LEAST_INTEGER <= number <= MOST_INTEGER
+
+
 # bounds of the numbers and texts in a store and in an exported file
 
+LEAST_INTEGER, MOST_INTEGER = -(2**63), 2**63 - 1  # of SQLite
 MOST_SMALL, MOST_COUNT, MOST_REAL = 2**31 - 1, 2**53, 1e9  # numbers that grow with learning stay at these
 
 Index: TypeAlias = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=MOST_COUNT)]
-Integer: TypeAlias = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+Integer: TypeAlias = Annotated[int, Meta(ge=LEAST_INTEGER, le=MOST_INTEGER)]
 Small: TypeAlias = Annotated[int, Meta(ge=0, le=MOST_SMALL)]
 Flag: TypeAlias = Annotated[int, Meta(ge=0, le=1)]
 Goal: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_GOAL)]
