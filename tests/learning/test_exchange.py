@@ -25,7 +25,7 @@ from gamelore.gdl.syntax import parse
 from gamelore.learning import exchange
 from gamelore.learning.exchange import export_learners, import_learners, problems
 from gamelore.learning.session import study
-from gamelore.learning.sources import refresh_features
+from gamelore.learning.sources import computed_features
 from gamelore.learning.store.knowledge import Knowledge
 from gamelore.learning.store.schema import Afterstate
 from gamelore.learning.td.initial_values import LearnerSettings
@@ -272,7 +272,7 @@ def test_facts_of_other_rules_name_the_learner_and_one_remedy(tmp_path: Path) ->
         connection.execute("UPDATE fact SET text = text || '((('")
         connection.commit()
     with Knowledge(path) as knowledge, pytest.raises(KnowledgeError) as told:
-        refresh_features(knowledge, knowledge.find(1))
+        computed_features(knowledge, knowledge.find(1))
     assert str(told.value).startswith(f"{path}: learner 1 of tictactoe: expected afterstates of ")
     assert str(told.value).endswith("; remove it (gamelore knowledge delete 1)")
     assert "remedy" not in str(told.value)
@@ -384,7 +384,8 @@ def test_rules_are_not_longer_than_those_of_a_message(path: Path, tmp_path: Path
         fill(here)
         export_learners(here, file)
         with patch.object(exchange, "MOST_RULES", 20):
-            with pytest.raises(KnowledgeError, match=r"learner 1 \(coins\): .* the rules of coins have 22 characters"):
+            assert list(problems(here)) == []
+            with pytest.raises(KnowledgeError, match=r"the rules of coins have 22 .*; export .* copy the store itself"):
                 export_learners(here, tmp_path / "again.json")
             with pytest.raises(
                 KnowledgeError, match=r"games\[0\]: the rules of coins have 22 characters, more than 20"
@@ -405,7 +406,7 @@ def test_a_learner_of_a_role_in_another_case_goes_on(path: Path, tmp_path: Path,
         assert import_learners(there, tmp_path / "k.json") == 1
         assert list(problems(there)) == []
         (stored,) = there.learners()
-        refresh_features(there, stored)
+        there.store_features(stored, computed_features(there, stored))
         assert there.feature_values(stored) == here.feature_values(here.find(1))
         study(there, game, "xplayer", settings, greedy, 9)
         assert [(one.role, one.num_matches) for one in there.learners()] == [(role, 9)]

@@ -186,8 +186,10 @@ def export_learners(knowledge: Knowledge, path: Path, ids: Sequence[int] | None 
             with _naming(f"{knowledge.path}: learner {learner.id} ({learner.game})"):
                 if learner.rules_hash not in games:
                     games[learner.rules_hash] = _sound_game(connection, learner.rules_hash)
-                    _check_size(games[learner.rules_hash])
                 exported.append(_sound_learner(connection, learner, games))
+    for game in games.values():
+        with _naming(str(knowledge.path), "export only learners of other games, or copy the store itself"):
+            _check_size(game)
     content = _Content(
         format=FORMAT_NAME,
         version=VERSION,
@@ -570,7 +572,8 @@ def _check_json(value: object, levels: int) -> None:
 def problems(knowledge: Knowledge) -> Iterator[str]:
     """Yield what is wrong in a store, in a line for each damaged page, game or learner.
 
-    A game or a learner is wrong if its export could not be imported, or if its rows do not fit together.
+    A game or a learner is wrong if an import would refuse it, or if its rows do not fit together. Rules that are too
+    long for an exported file (MOST_RULES) are no problem in a store.
     """
     with knowledge.reading() as connection:
         try:
@@ -634,13 +637,15 @@ def _sound_learner(connection: sqlite3.Connection, stored: StoredLearner, games:
     return learner
 
 
+_REMEDY = "gamelore knowledge check tells what is wrong in this store, gamelore knowledge delete removes a learner"
+
+
 @contextmanager
-def _naming(what: str) -> Iterator[None]:
-    """Turn one of _UNSOUND into a KnowledgeError that names the learner."""
+def _naming(what: str, remedy: str = _REMEDY) -> Iterator[None]:
+    """Turn one of _UNSOUND into a KnowledgeError that names `what`, such as the learner, and the remedy."""
     try:
         yield
     except _UNSOUND as error:
         raise KnowledgeError(
-            f"{what}: expected what an import would take, got: {_in_a_line(error)}; gamelore knowledge check tells "
-            "what is wrong in this store, gamelore knowledge delete removes a learner"
+            f"{what}: expected what an import would take, got: {_in_a_line(error)}; {remedy}"
         ) from error

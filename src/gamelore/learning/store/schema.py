@@ -361,12 +361,13 @@ class StoreFile:
     create    whether to create a missing file; if False, the file must exist
     writable  whether the file may be changed; if False, an older format is not updated either
 
+    The attribute `is_writable` tells whether the store can be changed: it is `writable`, and True after `detach`.
     Raises KnowledgeError if the file is missing, damaged or not writable, or is not a store of a known format.
     """
 
     def __init__(self, path: Path, *, create: bool = True, writable: bool = True) -> None:
         self.path = path
-        self._writable = writable
+        self.is_writable = writable
         if not ((create and writable) or path.exists()):
             raise self._missing()
         try:
@@ -402,7 +403,7 @@ class StoreFile:
                 file.execute("SELECT * FROM sqlite_master LIMIT 1")  # `backup` waits for ever for a lock
                 self._connection = _connected(":memory:")
                 file.backup(self._connection)
-            self._writable = True
+            self.is_writable = True
             self._prepare(self._connection)
 
     def _read_copy(self) -> None:
@@ -428,6 +429,7 @@ class StoreFile:
                     self._connection = _connected(Path(folder, self.path.name).as_uri())
                     self.detach()
                     self._connection.execute("PRAGMA query_only = ON")
+                    self.is_writable = False
                     return
         raise KnowledgeError(f"{self.path}: another process changes the store; wait until it ends, and try again")
 
@@ -444,7 +446,7 @@ class StoreFile:
         """Check the format, set the pragmas, and add the missing tables."""
         connection.execute("PRAGMA cell_size_check = ON")  # SQLite then reports a damaged page and does not decode it
         version = self._format(connection)
-        if not self._writable:
+        if not self.is_writable:
             if not version:
                 raise self._missing()
             self._add_empty_tables(connection, version)
