@@ -236,8 +236,8 @@ def _readable(
         try:
             shown.append(read(store.find(number)))
         except GameloreError as error:
-            name = f"learner {number}"
-            errors.append(str(error) if name in str(error) else f"{store.path}: {name}: {error}")
+            name, path = f"learner {number}", f"{store.path}: "
+            errors.append(str(error) if name in str(error) else f"{path}{name}: {str(error).removeprefix(path)}")
     return shown, errors
 
 

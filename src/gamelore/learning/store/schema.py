@@ -639,11 +639,11 @@ def switch_to_wal(connection: sqlite3.Connection) -> None:
 
 
 def from_json(text: object) -> Any:
-    """Return the value of JSON in a cell. Raise msgspec.DecodeError for a cell without JSON."""
+    """Return the value of JSON in a cell. Raise msgspec.DecodeError for a cell without JSON in UTF-8."""
     try:
         return msgspec.json.decode(str(text))
     except UnicodeEncodeError as error:
-        raise msgspec.DecodeError("JSON is malformed: expected a text in UTF-8") from error
+        raise msgspec.ValidationError("Expected a text in UTF-8") from error
 
 
 def to_json(value: Any) -> str:
