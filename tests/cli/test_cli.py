@@ -391,6 +391,25 @@ def test_a_wrong_learner_does_not_hide_the_others(tmp_path: Path, statement: str
     assert set(map(int, re.findall(r"^learner (\d): ", shown.stdout, re.MULTILINE))) == others
 
 
+def test_a_wrong_learner_does_not_keep_the_features_of_another_out_of_the_file(tmp_path: Path) -> None:
+    change = "role = CASE id WHEN 1 THEN 'green' ELSE role END, features_at = 0 WHERE id < 3"
+    path = changed_store(tmp_path, f"UPDATE learner SET {change}")
+    result = CliRunner().invoke(app, ["knowledge", "show", "1", "2", "--json", "--knowledge", str(path)])
+    assert "expected learner 1 in a role of tictactoe, got 'green'" in result.stderr
+    (shown,) = json.loads(result.stdout)["learners"]
+    with Knowledge(path, writable=False) as knowledge:
+        assert shown["features_at"] == knowledge.find(2).features_at == shown["num_matches"] > 0
+
+
+def test_a_role_is_chosen_in_any_case() -> None:
+    for words in (("list",), ("show",), ("show", 3)):
+        shown = [
+            run_json("knowledge", *words, "--role", role, "--knowledge", FORMAT3) for role in ("xplayer", "XPLAYER")
+        ]
+        assert shown[0] == shown[1]
+    assert shown[0]["pairs"]
+
+
 def test_a_learner_of_all_roles_with_features_is_shown_without_them(tmp_path: Path) -> None:
     change = """role = 'all roles', settings = '{"kind":"sequences","lengths":[1]}'"""
     path = changed_store(tmp_path, f"UPDATE learner SET {change} WHERE id = 2")
@@ -435,7 +454,7 @@ def test_an_interrupted_learner_of_a_read_only_store_is_shown(tmp_path: Path, mo
     paths = [Path(shutil.copy(FORMAT3, tmp_path / name)) for name in ("own.db", "read_only.db")]
     for path in paths:
         with contextlib.closing(sqlite3.connect(path)) as connection:
-            connection.executescript("UPDATE learner SET features_at = 0 WHERE id = 1; DELETE FROM feature")
+            connection.executescript("UPDATE learner SET features_at = 0 WHERE id < 3; DELETE FROM feature")
     own, read_only = paths
     before = read_only.read_bytes()
     read_only.chmod(mode)

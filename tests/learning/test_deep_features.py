@@ -14,7 +14,7 @@ from gamelore.errors import GameloreError, KnowledgeError
 from gamelore.game.game import Position
 from gamelore.learning.exchange import export_learners, import_learners
 from gamelore.learning.session import study
-from gamelore.learning.sources import Sources, has_replies, refresh_features
+from gamelore.learning.sources import Sources, computed_features, has_replies
 from gamelore.learning.store.features import FeatureValues, Replies, combine
 from gamelore.learning.store.knowledge import Knowledge
 from gamelore.learning.td.afterstates import own_afterstates
@@ -308,7 +308,7 @@ def test_what_the_opponent_taught_is_stored_and_exported(tmp_path: Path) -> None
             assert other.feature_values(source).replies == values.replies
             assert other.inherited(stored).replies == values.replies  # type: ignore[union-attr]
             assert other.feature_values(stored).replies == whole.feature_values(stored).replies
-            refresh_features(other, other.find(source.id))
+            other.store_features(source, computed_features(other, other.find(source.id)))
             assert other.feature_values(source).replies == values.replies
             study(other, load("connect3"), "red", settings, greedy, 40, seed=2, sources=sources)
             study(whole, load("connect3"), "red", settings, greedy, 40, seed=2, sources=sources)

@@ -25,7 +25,7 @@ from gamelore.gdl.syntax import parse
 from gamelore.learning import exchange
 from gamelore.learning.exchange import export_learners, import_learners, problems
 from gamelore.learning.session import study
-from gamelore.learning.sources import refresh_features
+from gamelore.learning.sources import computed_features
 from gamelore.learning.store.knowledge import Knowledge
 from gamelore.learning.store.schema import Afterstate
 from gamelore.learning.td.initial_values import LearnerSettings
@@ -226,6 +226,7 @@ OTHER_DAMAGES = {
     "UPDATE fact SET text = '(((' WHERE number = 0": r"game [0-9a-f]*: expected a fact, got \(\(\(: .* never closed",
     "UPDATE fact SET text = '(step ?x)' WHERE number = 0": "game [0-9a-f]*: expected a fact, .*: it has variables",
     "UPDATE fact SET text = 'a b' WHERE number = 0": "game [0-9a-f]*: expected a fact, got a b: expected one term",
+    "UPDATE game SET id = 9223372036854775807": "no game can be added, because a game has",
     "UPDATE game SET name = CAST(x'ff41' AS TEXT)": r"game [0-9a-f]*: Expected `str` matching .* at `\$.name`",
 }
 DAMAGED_SEQUENCES = {
@@ -241,8 +242,7 @@ def damaged(path: Path, statement: str) -> None:
     with Knowledge(path) as knowledge:
         fill(knowledge)
     with contextlib.closing(sqlite3.connect(path)) as connection:
-        connection.execute(statement)
-        connection.commit()
+        connection.executescript(statement)
 
 
 @pytest.mark.parametrize("statement", [*DAMAGES, *OTHER_DAMAGES])
@@ -272,7 +272,7 @@ def test_facts_of_other_rules_name_the_learner_and_one_remedy(tmp_path: Path) ->
         connection.execute("UPDATE fact SET text = text || '((('")
         connection.commit()
     with Knowledge(path) as knowledge, pytest.raises(KnowledgeError) as told:
-        refresh_features(knowledge, knowledge.find(1))
+        computed_features(knowledge, knowledge.find(1))
     assert str(told.value).startswith(f"{path}: learner 1 of tictactoe: expected afterstates of ")
     assert str(told.value).endswith("; remove it (gamelore knowledge delete 1)")
     assert "remedy" not in str(told.value)
@@ -384,7 +384,8 @@ def test_rules_are_not_longer_than_those_of_a_message(path: Path, tmp_path: Path
         fill(here)
         export_learners(here, file)
         with patch.object(exchange, "MOST_RULES", 20):
-            with pytest.raises(KnowledgeError, match=r"learner 1 \(coins\): .* the rules of coins have 22 characters"):
+            assert list(problems(here)) == []
+            with pytest.raises(KnowledgeError, match=r"the rules of coins have 22 .*; export .* copy the store itself"):
                 export_learners(here, tmp_path / "again.json")
             with pytest.raises(
                 KnowledgeError, match=r"games\[0\]: the rules of coins have 22 characters, more than 20"
@@ -405,7 +406,7 @@ def test_a_learner_of_a_role_in_another_case_goes_on(path: Path, tmp_path: Path,
         assert import_learners(there, tmp_path / "k.json") == 1
         assert list(problems(there)) == []
         (stored,) = there.learners()
-        refresh_features(there, stored)
+        there.store_features(stored, computed_features(there, stored))
         assert there.feature_values(stored) == here.feature_values(here.find(1))
         study(there, game, "xplayer", settings, greedy, 9)
         assert [(one.role, one.num_matches) for one in there.learners()] == [(role, 9)]
@@ -464,3 +465,14 @@ def test_sound_knowledge_of_unusual_games_comes_back(path: Path, tmp_path: Path)
         export_learners(here, tmp_path / "k.json")
         assert import_learners(there, tmp_path / "k.json") == 2
         assert content(there) == content(here)
+
+
+def test_all_roles_have_one_spelling(path: Path, tmp_path: Path) -> None:
+    file = tmp_path / "k.json"
+    with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
+        fill(here)
+        document = exported(here, file)
+        document["learners"][0]["role"] = "ALL ROLES"
+        file.write_text(json.dumps(document))
+        with pytest.raises(KnowledgeError, match=r"learners\[0\]: ALL ROLES is no role of coins"):
+            import_learners(there, file)

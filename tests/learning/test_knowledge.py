@@ -340,6 +340,8 @@ WRONG_ROWS: dict[str, Callable[[Knowledge, StoredLearner], object]] = {
     "UPDATE reply SET chosen = 3, neutrals = 0": lambda knowledge, learner: knowledge.inherited(learner),
     "UPDATE trajectory SET moves = '5'": lambda knowledge, learner: knowledge.trajectories(learner),
     "UPDATE trajectory SET moves = '[[5]]'": lambda knowledge, learner: knowledge.trajectories(learner),
+    "UPDATE trajectory SET moves = CAST(x'5bff5d' AS TEXT)": lambda knowledge, learner: knowledge.trajectories(learner),
+    "UPDATE game SET rules = CAST(x'ff41' AS TEXT)": lambda knowledge, learner: knowledge.rules(learner),
     "UPDATE trajectory SET end = 'x'": lambda knowledge, learner: knowledge.trajectories(learner),
     "UPDATE afterstate SET q = 'much'": lambda knowledge, learner: knowledge.afterstates(learner),
     "UPDATE afterstate SET state = 'text' WHERE learner = 2": lambda knowledge, learner: knowledge.afterstates(learner),
@@ -706,3 +708,39 @@ def test_a_table_that_would_prevent_changes_is_refused(path: Path, statement: st
         connection.execute(statement)
     with pytest.raises(KnowledgeError, match=what):
         Knowledge(path)
+
+
+def test_a_learner_whose_game_is_missing_is_named_with_a_remedy(path: Path) -> None:
+    with Knowledge(path) as knowledge:
+        fill(knowledge)
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("DELETE FROM game")
+    with Knowledge(path) as knowledge:
+        assert (knowledge.numbers(), knowledge.numbers(source="coins")) == ([1], [])
+        with pytest.raises(KnowledgeError, match=r"learner 1 as .* its game is missing; remove it \(.* delete 1\)"):
+            knowledge.find(1)
+
+
+def test_learners_are_chosen_by_the_role_for_which_they_learn_in_any_case(path: Path) -> None:
+    with Knowledge(path) as knowledge:
+        fill_all(knowledge)
+        assert [knowledge.numbers(role=role) for role in ("RED", "Blue", "green", ALL_ROLES)] == [
+            [1, 3],
+            [2, 3],
+            [3],
+            [3],
+        ]
+
+
+def test_what_is_no_number_is_not_stored(path: Path) -> None:
+    nan = float("nan")
+    with Knowledge(path) as knowledge:
+        stored = fill(knowledge)
+        before = content(knowledge)
+        for write in (
+            lambda: record_match(knowledge, stored, 100, 5, [Afterstate(state("b"), nan, 1)]),
+            lambda: knowledge.store_features(stored, FeatureValues({"L": (nan, 1)})),
+        ):
+            with pytest.raises(KnowledgeError, match="expected numbers as the values of learner 1, got nan"):
+                write()
+        assert content(knowledge) == before

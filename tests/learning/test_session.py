@@ -15,7 +15,7 @@ from gamelore import load
 from gamelore.catalogue import player
 from gamelore.errors import KnowledgeError
 from gamelore.learning.session import study
-from gamelore.learning.sources import Sources, enrol, refresh_features
+from gamelore.learning.sources import Sources, computed_features, enrol
 from gamelore.learning.store.features import combine
 from gamelore.learning.store.knowledge import Knowledge
 from gamelore.learning.store.schema import StoredLearner
@@ -169,7 +169,7 @@ def test_features_can_be_worked_out_from_the_store_alone(tmp_path: Path) -> None
         learner = study(knowledge, load("tictactoe"), "xplayer", LearnerSettings(), GREEDY, 50)
         before = dict(knowledge.feature_values(learner))
         knowledge.store_features(learner, type(knowledge.feature_values(learner))({}))
-        refresh_features(knowledge, knowledge.find(learner.id))
+        knowledge.store_features(learner, computed_features(knowledge, knowledge.find(learner.id)))
         assert dict(knowledge.feature_values(learner)) == before != {}
 
 

@@ -15,7 +15,7 @@ from gamelore import load
 from gamelore.analysis.symmetry import symmetries
 from gamelore.errors import GameloreError
 from gamelore.learning.session import study
-from gamelore.learning.sources import enrol, refresh_features
+from gamelore.learning.sources import computed_features, enrol
 from gamelore.learning.store.features import FeatureValues
 from gamelore.learning.store.knowledge import Knowledge
 from gamelore.learning.store.schema import Afterstate, StoredLearner
@@ -317,7 +317,7 @@ def test_a_stopped_learner_becomes_what_it_would_have_become(tmp_path: Path, set
         assert everything(whole, one) == everything(parts, other)
         classes = [LEAST(known.facts) for known in whole.afterstates(one)]
         assert len(classes) == len(set(classes)) > 20
-        refresh_features(parts, other)
+        parts.store_features(other, computed_features(parts, other))
         assert everything(whole, one) == everything(parts, other)
 
 

@@ -130,11 +130,7 @@ def list_(
     from ..learning.store.knowledge import Knowledge
 
     with Knowledge(knowledge, create=False, writable=False) as store:
-        learners = [
-            learner
-            for learner in store.learners(source=source, opponent=opponent)
-            if learner.has_sequences or role in (None, learner.role)
-        ]
+        learners = store.learners(source=source, role=role, opponent=opponent)
     if json:
         console.emit([_about(learner) for learner in learners])
     elif learners:
@@ -196,9 +192,9 @@ def show(
         for number in numbers or ():
             if not store.numbers(ids=[number]):
                 store.find(number)  # says which learners there are
-        chosen = store.numbers(source=source, opponent=opponent, ids=numbers or None)
-        learners, wrong = _readable(store, chosen, partial(_shown, store, role, top, min_weight))
-    if not (json or wrong or any(shown.rows or shown.pairs for shown in learners)):
+        chosen = store.numbers(source=source, role=role, opponent=opponent, ids=numbers or None)
+        learners, errors = _readable(store, chosen, partial(_shown, store, role, top, min_weight))
+    if not (json or errors or any(shown.rows or shown.pairs for shown in learners)):
         console.fail(
             f"expected learners with features or pairs in {store.path}, got none; `gamelore knowledge list` shows the "
             "learners"
@@ -213,9 +209,10 @@ def show(
         _print_pairs([shown.pairs for shown in learners if shown.pairs])
     for file in files:
         console.say(f"wrote the picture {file}")
-    if wrong:
-        others = f"; {len(wrong) - 1} more learners are wrong; gamelore knowledge check names them" if wrong[1:] else ""
-        console.fail(wrong[0] + others)
+    if errors:
+        num_others = len(errors) - 1
+        others = f"; {num_others} more learners are wrong; gamelore knowledge check names them" if num_others else ""
+        console.fail(errors[0] + others)
 
 
 class ShownLearner(NamedTuple):
@@ -231,27 +228,23 @@ class ShownLearner(NamedTuple):
 
 
 def _readable(
-    store: Knowledge, numbers: Iterable[int], read: Callable[[StoredLearner], ShownLearner | None]
+    store: Knowledge, numbers: Iterable[int], read: Callable[[StoredLearner], ShownLearner]
 ) -> tuple[list[ShownLearner], list[str]]:
-    """Read these learners; return those that `read` does not leave out, and an error for each that cannot be read."""
-    shown, wrong = [], []
+    """Read these learners. Return those that can be read, and an error for each other one."""
+    shown, errors = [], []
     for number in numbers:
         try:
             shown.append(read(store.find(number)))
         except GameloreError as error:
-            name = f"learner {number}"
-            wrong.append(str(error) if name in str(error) else f"{store.path}: {name}: {error}")
-    return list(filter(None, shown)), wrong
+            name, path = f"learner {number}", f"{store.path}: "
+            errors.append(str(error) if name in str(error) else f"{path}{name}: {str(error).removeprefix(path)}")
+    return shown, errors
 
 
-def _shown(
-    store: Knowledge, role: str | None, top: int, min_weight: float, learner: StoredLearner
-) -> ShownLearner | None:
-    """Read what is shown of a learner; None for a learner of another role."""
+def _shown(store: Knowledge, role: str | None, top: int, min_weight: float, learner: StoredLearner) -> ShownLearner:
+    """Read what is shown of a learner: its features, or the pairs for this role if it is a learner of sequences."""
     if learner.has_sequences:
         return ShownLearner(learner, pairs=_chosen(store, learner, top, min_weight, role))
-    if role not in (None, learner.role):
-        return None
     _refresh(store, learner)
     with store.reading():
         learner = store.find(learner.id)
@@ -315,20 +308,23 @@ def _paths(path: Path, names: Sequence[tuple[str, ...]]) -> list[Path]:
 def _refresh(store: Knowledge, learner: StoredLearner) -> None:
     """Compute the features of a learner that was interrupted before it computed them. Store them if this is possible.
 
-    Otherwise they are only in the copy of the store that is in memory from then on.
+    If the file cannot be changed, they are only in a copy of the store, which is in memory from then on.
     """
-    from ..learning.sources import refresh_features
+    from ..learning.sources import computed_features
     from ..learning.store.knowledge import Knowledge
 
     if learner.features_at == learner.num_matches:
         return
     console.say(f"learner {learner.id} was interrupted before; its features are computed now")
-    try:
-        with Knowledge(store.path, create=False) as file:
-            refresh_features(file, learner, console.LOADING.get())
-    except KnowledgeError:
-        store.detach()
-        refresh_features(store, learner, console.LOADING.get())
+    values = computed_features(store, learner, limits=console.LOADING.get())
+    if not store.is_writable:
+        try:
+            with Knowledge(store.path, create=False) as file:
+                file.store_features(learner, values)
+            return
+        except KnowledgeError:
+            store.detach()
+    store.store_features(learner, values)
 
 
 def _sheets(learners: Sequence[ShownLearner]) -> Sheets:

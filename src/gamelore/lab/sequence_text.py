@@ -564,11 +564,13 @@ def _moves_of(pairs: ContextPairs, number: int) -> Branch:
 def best(pairs: ContextPairs, num: int, *, role: str | None = None, min_weight: float = 0.0) -> list[LearnedPair]:
     """Return at most `num` pairs with a weight of at least `min_weight`, those with the highest weight first.
 
-    Among equal weights, pairs with more comments come first. role: only pairs that advise this role; None: all pairs.
+    Among equal weights, pairs with more comments come first.
+
+    role: only pairs that advise this role, in any case of letters; None: all pairs
     """
     order = np.lexsort((-pairs.record.comments, -pairs.weights))
     chosen = pairs.weights[order] >= min_weight
     if role is not None:
-        roles = pairs.patterns.game.roles
-        chosen &= pairs.roles[order] == (roles.index(role) if role in roles else -1)
+        roles = [name.lower() for name in pairs.patterns.game.roles]
+        chosen &= pairs.roles[order] == (roles.index(role.lower()) if role.lower() in roles else -1)
     return [learned(pairs, pair) for pair in order[chosen][:num].tolist()]

@@ -91,6 +91,7 @@ from .store.schema import (
     Small,
     StoredLearner,
     ValueRow,
+    fits_sqlite,
     from_json,
     get_pairs,
     get_trajectories,
@@ -185,8 +186,10 @@ def export_learners(knowledge: Knowledge, path: Path, ids: Sequence[int] | None 
             with _naming(f"{knowledge.path}: learner {learner.id} ({learner.game})"):
                 if learner.rules_hash not in games:
                     games[learner.rules_hash] = _sound_game(connection, learner.rules_hash)
-                    _check_size(games[learner.rules_hash])
                 exported.append(_sound_learner(connection, learner, games))
+    for game in games.values():
+        with _naming(str(knowledge.path), "export only learners of other games, or copy the store itself"):
+            _check_size(game)
     content = _Content(
         format=FORMAT_NAME,
         version=VERSION,
@@ -294,7 +297,7 @@ def _read(path: Path) -> _Content:
             "file, or copy the store itself"
         )
     try:
-        content = _decoded(path, data)
+        content = _content_of(path, data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise KnowledgeError(
             f"{path}: expected JSON, got: {error}; import a file that `gamelore knowledge export` wrote"
@@ -303,7 +306,7 @@ def _read(path: Path) -> _Content:
     return content
 
 
-def _decoded(path: Path, data: bytes) -> _Content:
+def _content_of(path: Path, data: bytes) -> _Content:
     """Return the content of an exported file.
 
     Raise KnowledgeError for JSON of another kind, and an error of `msgspec.json.decode` for another text.
@@ -472,7 +475,7 @@ def _refuse_repeated(what: str, keys: Iterable[Hashable]) -> None:
 
 def _check_learner(game: _Game, learner: _Learner) -> None:
     """Raise ValueError if a learner does not fit its game, or if its parts do not fit together."""
-    if learner.role.lower() not in (*_lower(game.roles), ALL_ROLES):
+    if learner.role != ALL_ROLES and learner.role.lower() not in _lower(game.roles):
         raise ValueError(f"{learner.role} is no role of {game.name}")
     for role in {row.role for rows in (learner.sequences, learner.pairs) for row in rows}:
         if role.lower() not in _lower(game.roles):
@@ -557,7 +560,7 @@ def _check_json(value: object, levels: int) -> None:
     """Raise ValueError if a JSON value has more levels than this, or an integer of more than 64 bits."""
     if not levels:
         raise ValueError(f"settings with more than {MOST_SETTING_LEVELS} levels")
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+    if isinstance(value, int) and not fits_sqlite(value):
         raise ValueError("a setting of more than 64 bits")
     for member in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
         _check_json(member, levels - 1)
@@ -569,7 +572,8 @@ def _check_json(value: object, levels: int) -> None:
 def problems(knowledge: Knowledge) -> Iterator[str]:
     """Yield what is wrong in a store, in a line for each damaged page, game or learner.
 
-    A game or a learner is wrong if its export could not be imported, or if its rows do not fit together.
+    A game or a learner is wrong if an import would refuse it, or if its rows do not fit together. Rules that are too
+    long for an exported file (MOST_RULES) are no problem in a store.
     """
     with knowledge.reading() as connection:
         try:
@@ -594,10 +598,13 @@ _UNSOUND = (GameloreError, msgspec.MsgspecError, ValueError, TypeError, struct.e
 
 
 def _damages(connection: sqlite3.Connection) -> Iterator[str]:
-    """Yield the damages that SQLite itself finds."""
+    """Yield the damages of the file, its references and its ids: all that concerns no single game or learner."""
     for (finding,) in connection.execute("PRAGMA integrity_check(10)"):
         if finding != "ok":
             yield f"the file is damaged: {_in_a_line(finding)}"
+    (newest,) = connection.execute("SELECT coalesce(max(id), 0) FROM game").fetchone()
+    if not fits_sqlite(newest + 1):
+        yield f"no game can be added, because a game has the largest possible id, {newest}"
     orphans = Counter(table for table, *_ in connection.execute("PRAGMA main.foreign_key_check"))
     for table, number in orphans.items():
         yield f"{number} rows of the table {table} have no learner or no game"
@@ -630,13 +637,15 @@ def _sound_learner(connection: sqlite3.Connection, stored: StoredLearner, games:
     return learner
 
 
+_REMEDY = "gamelore knowledge check tells what is wrong in this store, gamelore knowledge delete removes a learner"
+
+
 @contextmanager
-def _naming(what: str) -> Iterator[None]:
-    """Turn one of _UNSOUND into a KnowledgeError that names the learner."""
+def _naming(what: str, remedy: str = _REMEDY) -> Iterator[None]:
+    """Turn one of _UNSOUND into a KnowledgeError that names `what`, such as the learner, and the remedy."""
     try:
         yield
     except _UNSOUND as error:
         raise KnowledgeError(
-            f"{what}: expected what an import would take, got: {_in_a_line(error)}; gamelore knowledge check tells "
-            "what is wrong in this store, gamelore knowledge delete removes a learner"
+            f"{what}: expected what an import would take, got: {_in_a_line(error)}; {remedy}"
         ) from error

@@ -90,8 +90,8 @@ class Recognition:
         """Return the known game of a rulesheet, or a new game.
 
         The name of a new game is "game-" and the first eight digits of its `shape_hash`. Equal rules are recognised
-        at once. For other rules, the shape hash is computed, and then known games are compared, at least one of them,
-        for about `seconds`.
+        at once. For other rules, the shape hash is computed, and then known games are compared for about `seconds`;
+        the first one always is.
         """
         exact = self._known.get(sheet.rules_hash)
         if exact and (recognised := exact.recognised(sheet, self.seconds)):
@@ -375,7 +375,7 @@ def _values(knowledge: Knowledge, learner: StoredLearner, keep: bool, end: float
     """
     if learner.features_at != learner.num_matches:
         try:
-            values = _computed(knowledge, learner, end)
+            values = computed_features(knowledge, learner, end)
         except (GameloreError, MemoryError, TimeoutError) as error:
             if end is None:
                 raise
@@ -387,15 +387,14 @@ def _values(knowledge: Knowledge, learner: StoredLearner, keep: bool, end: float
     return knowledge.feature_values(learner)
 
 
-def refresh_features(knowledge: Knowledge, learner: StoredLearner, limits: Limits | None = None) -> None:
-    """Compute and store a learner's feature values from its stored afterstates. `limits`: those of loading its game."""
-    knowledge.store_features(learner, _computed(knowledge, learner, limits=limits))
-
-
-def _computed(
+def computed_features(
     knowledge: Knowledge, stored: StoredLearner, end: float | None = None, limits: Limits | None = None
 ) -> FeatureValues:
-    """Return the feature values of the stored afterstates. Raise TimeoutError after `end` (monotonic time)."""
+    """Compute a learner's feature values from its stored afterstates, and return them without storing them.
+
+    end     monotonic time; TimeoutError is raised after it
+    limits  those of loading the learner's game
+    """
     graph = PositionGraph(load(knowledge.rules(stored), limits=limits))
     settings = LearnerSettings(symmetry=stored.settings.get("symmetry", "none"))
     learner = Learner(graph, role_of(knowledge, stored, graph.game), [settings])

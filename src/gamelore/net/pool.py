@@ -600,9 +600,12 @@ class Workers:
 
         End it if it is busy or if there is another spare process. A dead process leaves the spare process as it is.
         """
-        if not process.is_alive:
-            pass
-        elif not process.is_idle:
+        if process.is_alive:
+            self._keep_or_end(process)
+        self._refill()
+
+    def _keep_or_end(self, process: WorkerProcess) -> None:
+        if not process.is_idle:
             process.kill("nobody waits for the answer of the process")
         elif self._spare is not None and self._spare.hello.reply.done():
             process.end()
@@ -610,7 +613,6 @@ class Workers:
             starting, self._spare = self._spare, process
             if starting is not None:
                 starting.end()
-        self._refill()
 
     def _refill(self) -> None:
         """Start a spare process if there is none and the pool is open."""

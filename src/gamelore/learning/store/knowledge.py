@@ -30,6 +30,7 @@ learning/exchange.py exports learners as JSON, imports them, and checks a store.
 
 from __future__ import annotations
 
+import math
 import os
 import sqlite3
 import struct
@@ -41,7 +42,7 @@ from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypedDict, TypeVar, Unpack, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypedDict, Unpack, get_args
 
 import msgspec
 
@@ -64,12 +65,14 @@ from .schema import (
     REPLIES,
     SEQUENCES,
     Afterstate,
+    Facts,
     FeatureRow,
     GameRow,
     Index,
     LearnedRows,
     Line,
     MatchRow,
+    Moves,
     PairCells,
     PairRow,
     Rules,
@@ -79,6 +82,7 @@ from .schema import (
     StoreFile,
     Trajectory,
     ValueRow,
+    fits_sqlite,
     from_json,
     get_pairs,
     get_trajectories,
@@ -91,9 +95,6 @@ from .schema import (
 if TYPE_CHECKING:
     from ...game.game import Game
 
-R = TypeVar("R")
-M = TypeVar("M")
-F = TypeVar("F")
 FeatureTable: TypeAlias = Mapping[str, tuple[float, int]]
 """Feature values: feature text -> (value in units of reward, visits)."""
 FactTexts: TypeAlias = Callable[[bytes], tuple[str, ...]]
@@ -104,7 +105,8 @@ class Selection(TypedDict, total=False):
     """Conditions for the selection of learners. A value of None means no condition.
 
     source    the name of their game, or the hash of its rules
-    role      their role; equal games may spell it in different cases
+    role      the role for which they learn: their own, in any case of letters. A learner of sequences learns for all
+              roles
     opponent  the full text of their opponent ("egreedy:filler=first"), or its kind ("egreedy")
     ids       their numbers in this file
     """
@@ -195,7 +197,7 @@ class Knowledge(StoreFile):
         """
         if role not in (*game.roles, ALL_ROLES):
             raise KnowledgeError(f"expected a role of {game.name} ({', '.join(game.roles)}), got {role}")
-        if not _is_number(seed):
+        if not fits_sqlite(seed):
             raise KnowledgeError(f"expected a seed that is a signed 64-bit number, got {seed}; choose a smaller seed")
         rules = str(game.rulesheet)
         for what, text in (
@@ -224,10 +226,11 @@ class Knowledge(StoreFile):
 
     def find(self, learner_id: int) -> StoredLearner:
         """Return the learner with this number in this file."""
-        for learner in self.learners(ids=[learner_id]):
-            return learner
         with self.reported() as connection:
-            raise self._no_learner(learner_id, connection)
+            if not self.numbers(ids=[learner_id]):
+                raise self._no_learner(learner_id, connection)
+            with self._naming(learner_id):
+                return get_learner(connection, learner_id)
 
     def _no_learner(self, number: int, connection: sqlite3.Connection) -> KnowledgeError:
         have = ", ".join(str(row[0]) for row in connection.execute("SELECT id FROM learner ORDER BY id")) or "none"
@@ -240,27 +243,37 @@ class Knowledge(StoreFile):
             return list(map(self._learner, connection.execute(f"{_LEARNERS}{where} ORDER BY learner.id", values)))
 
     def numbers(self, **selection: Unpack[Selection]) -> list[int]:
-        """Return the numbers of all learners that fulfil the conditions, even of those with damaged rows."""
+        """Return the numbers of all learners that fulfil the conditions, even of those with damaged rows.
+
+        A learner whose game is missing has no source.
+        """
         where, values = _where(selection)
-        query = f"SELECT learner.id FROM learner JOIN game ON game.id = learner.game{where} ORDER BY learner.id"
+        game = " JOIN game ON game.id = learner.game" if selection.get("source") is not None else ""
         with self.reported() as connection:
-            return [number for (number,) in connection.execute(query, values)]
+            rows = connection.execute(f"SELECT learner.id FROM learner{game}{where} ORDER BY learner.id", values)
+            return [number for (number,) in rows]
 
     def _learner(self, row: Sequence[Any]) -> StoredLearner:
-        """Return a row as a learner. Raise KnowledgeError if a cell does not have the type that it should have."""
+        with self._naming(row[0]):
+            return _as_learner(row)
+
+    @contextmanager
+    def _naming(self, number: int) -> Iterator[None]:
+        """Turn the errors of `get_learner` into KnowledgeErrors that name the learner and a remedy."""
         try:
-            return _decoded(row)
+            yield
         except (GameloreError, msgspec.MsgspecError, RecursionError, ValueError) as error:
             raise KnowledgeError(
-                f"{self.path}: expected learner {row[0]} as gamelore stores it, got: {error}; remove it (gamelore "
-                f"knowledge delete {row[0]})"
+                f"{self.path}: expected learner {number} as gamelore stores it, got: {error}; remove it (gamelore "
+                f"knowledge delete {number})"
             ) from error
 
     def rules(self, learner: StoredLearner) -> str:
         """Return the rulesheet of the learner's game as GDL text."""
         query = "SELECT rules FROM game WHERE rules_hash = ?"
         with self.reported() as connection:
-            return str(connection.execute(query, [learner.rules_hash]).fetchone()[0])
+            ((rules,),) = typed(connection.execute(query, [learner.rules_hash]), tuple[Rules])
+        return rules
 
     def delete(self, ids: Sequence[int]) -> list[DeletedLearner]:
         """Delete these learners with all that they learned, even if their rows are damaged.
@@ -272,7 +285,7 @@ class Knowledge(StoreFile):
         self._numbers.forget()
         with self.writing() as connection:
             for number in dict.fromkeys(ids):
-                row = connection.execute(_DELETED, [number]).fetchone() if _is_number(number) else None
+                row = connection.execute(_DELETED, [number]).fetchone() if fits_sqlite(number) else None
                 if row is None:
                     raise self._no_learner(number, connection)
                 for table in LEARNER_TABLES:
@@ -317,7 +330,7 @@ class Knowledge(StoreFile):
         self, connection: sqlite3.Connection, game: int, learner: int, afterstates: Iterable[Afterstate]
     ) -> None:
         rows = [
-            (learner, self._numbers.facts(connection, game, after.facts), _bounded(after.q), int(after.visits))
+            (learner, self._numbers.facts(connection, game, after.facts), _bounded(learner, after.q), int(after.visits))
             for after in afterstates
         ]
         connection.executemany("INSERT OR REPLACE INTO afterstate VALUES (?, ?, ?, ?)", rows)
@@ -554,8 +567,9 @@ def check_text(what: str, text: str, kind: Any = Line) -> None:
 def put_game(connection: sqlite3.Connection, rules_hash: str, name: str, roles: Sequence[str], rules: str) -> int:
     """Return the id of the game with these rules. If the game is new, add it. A known game keeps its name.
 
-    The id of a deleted game never comes again, since other processes may know the numbers of its facts. So it is the
-    present time in nanoseconds, or one more than the id of the newest game.
+    The id of a deleted game should not come again, since other processes may know the numbers of its facts. So the id
+    is the present time in nanoseconds, or one more than the id of the newest game. The id of a deleted game could come
+    again only in the same nanosecond of a clock that was set back.
     """
     insert = (
         "INSERT INTO game (id, rules_hash, name, roles, rules) SELECT max(coalesce(max(id) + 1, 0), ?), ?, ?, ?, ? "
@@ -585,19 +599,19 @@ def add_learner(
     marks = ", ".join("?" * len(columns))
     cursor = connection.execute(f"INSERT INTO learner ({', '.join(columns)}) VALUES ({marks})", _cells(columns))
     assert cursor.lastrowid is not None
-    replace_rows(connection, "inherited", cursor.lastrowid, _value_rows(inherited))
+    replace_rows(connection, "inherited", cursor.lastrowid, _value_rows(cursor.lastrowid, inherited))
     return cursor.lastrowid
 
 
 def get_learner(connection: sqlite3.Connection, number: int) -> StoredLearner:
-    """Return a learner. Raise an error of `_decoded` if its row is damaged, ValueError if its game is missing."""
+    """Return a learner. Raise an error of `_as_learner` if its row is damaged, ValueError if its game is missing."""
     row = connection.execute(f"{_LEARNERS} WHERE learner.id = ?", [number]).fetchone()
     if row is None:
         raise ValueError("its game is missing")
-    return _decoded(row)
+    return _as_learner(row)
 
 
-def _decoded(row: Sequence[Any]) -> StoredLearner:
+def _as_learner(row: Sequence[Any]) -> StoredLearner:
     """Return a row as a learner.
 
     Raise GameloreError, MsgspecError, RecursionError or ValueError for a cell of another type.
@@ -607,11 +621,6 @@ def _decoded(row: Sequence[Any]) -> StoredLearner:
     learner = msgspec.convert(values | decoded, StoredLearner)
     check_depth(msgspec.convert(learner.settings.get("depth", DEPTH), int))
     return learner
-
-
-def _is_number(number: int) -> bool:
-    """Return whether SQLite can store a number: whether it is a signed 64-bit number."""
-    return -(2**63) <= number < 2**63
 
 
 def _cells(columns: Mapping[str, Any]) -> list[str | int]:
@@ -678,16 +687,19 @@ def _drop_trajectory(connection: sqlite3.Connection, learner: int, number: int) 
 def put_sequences(
     connection: sqlite3.Connection,
     learner: int,
-    sequences: Iterable[SequenceCells[M, F]],
-    pairs: Iterable[PairCells[M, F]],
-    moves: Callable[[M], bytes],
-    facts: Callable[[F], bytes],
+    sequences: Iterable[SequenceCells[Moves, Facts]],
+    pairs: Iterable[PairCells[Moves, Facts]],
+    moves: Callable[[Moves], bytes],
+    facts: Callable[[Facts], bytes],
 ) -> None:
     """Replace all sequences and pairs of a learner. `moves` and `facts` return the cells of their moves and facts."""
     rows = [(i, row.role, row.kind, moves(row.moves), facts(row.context), *row[4:]) for i, row in enumerate(sequences)]
     replace_rows(connection, "sequence", learner, rows)
     pairs = list(pairs)
-    heads = [(number, row.role, facts(row.context), *map(_bounded, row[3:])) for number, row in enumerate(pairs)]
+    heads = [
+        (number, row.role, facts(row.context), *(_bounded(learner, count) for count in row[3:]))
+        for number, row in enumerate(pairs)
+    ]
     replace_rows(connection, "pair", learner, heads)
     branches = [
         (pair, number, kind, moves(branch))
@@ -699,16 +711,23 @@ def put_sequences(
 
 def put_features(connection: sqlite3.Connection, learner: int, values: FeatureTable, num_matches: int) -> None:
     """Replace the stored feature values of a learner. The new values were computed after `num_matches` matches."""
-    replace_rows(connection, "feature", learner, _value_rows(values))
+    replace_rows(connection, "feature", learner, _value_rows(learner, values))
     connection.execute("UPDATE learner SET features_at = ? WHERE id = ?", (num_matches, learner))
 
 
-def _value_rows(values: FeatureTable) -> list[tuple[str, float, int]]:
-    return [(feature, _bounded(value), min(int(visits), MOST_COUNT)) for feature, (value, visits) in values.items()]
+def _value_rows(learner: int, values: FeatureTable) -> list[tuple[str, float, int]]:
+    return [
+        (feature, _bounded(learner, value), min(int(visits), MOST_COUNT)) for feature, (value, visits) in values.items()
+    ]
 
 
-def _bounded(value: float) -> float:
+def _bounded(learner: int, value: float) -> float:
     """Return a number of the learner within the bounds of the schema, so that what it learns can be read again."""
+    if math.isnan(value):
+        raise KnowledgeError(
+            f"expected numbers as the values of learner {learner}, got {value}, so nothing was stored; learn with "
+            "other settings"
+        )
     return min(max(float(value), -MOST_REAL), MOST_REAL)
 
 
@@ -741,12 +760,12 @@ def _where(selection: Selection) -> tuple[str, list[object]]:
     if (source := selection.get("source")) is not None:
         parts["? IN (game.name, rules_hash)"] = [source]
     if (role := selection.get("role")) is not None:
-        parts["role = ? COLLATE NOCASE"] = [role]
+        parts["role COLLATE NOCASE IN (?, ?)"] = [role, ALL_ROLES]
     if (opponent := selection.get("opponent")) is not None:
         kind = f"{opponent}:"
         parts["(opponent = ? OR substr(opponent, 1, ?) = ?)"] = [opponent, len(kind), kind]
     if (ids := selection.get("ids")) is not None:
-        known = [number for number in ids if _is_number(number)]
+        known = [number for number in ids if fits_sqlite(number)]
         parts[f"learner.id IN ({', '.join('?' * len(known))})"] = list(known)
     where = f" WHERE {' AND '.join(parts)}" if parts else ""
     return where, [value for values in parts.values() for value in values]

@@ -116,13 +116,19 @@ def unpacked(numbers: bytes) -> tuple[int, ...]:
     return struct.unpack(f"<{len(numbers) // 4}I", numbers)
 
 
+def fits_sqlite(number: int) -> bool:
+    """Return whether SQLite can store a number: whether it is a signed 64-bit number."""
+    return LEAST_INTEGER <= number <= MOST_INTEGER
+
+
 # bounds of the numbers and texts in a store and in an exported file
 
+LEAST_INTEGER, MOST_INTEGER = -(2**63), 2**63 - 1  # of SQLite
 MOST_SMALL, MOST_COUNT, MOST_REAL = 2**31 - 1, 2**53, 1e9  # numbers that grow with learning stay at these
 
 Index: TypeAlias = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=MOST_COUNT)]
-Integer: TypeAlias = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+Integer: TypeAlias = Annotated[int, Meta(ge=LEAST_INTEGER, le=MOST_INTEGER)]
 Small: TypeAlias = Annotated[int, Meta(ge=0, le=MOST_SMALL)]
 Flag: TypeAlias = Annotated[int, Meta(ge=0, le=1)]
 Goal: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_GOAL)]
@@ -138,6 +144,7 @@ JointMove: TypeAlias = Annotated[tuple[Line, ...], Meta(min_length=1)]
 End: TypeAlias = Literal["terminal", "stuck", "cap"]
 SequenceKind: TypeAlias = Literal["duet", "solo"]
 Indices: TypeAlias = list[Index]
+R = TypeVar("R")
 Moves = TypeVar("Moves")
 Facts = TypeVar("Facts")
 """Moves and facts are texts in memory. In an exported file they are indices into the list of facts of their game."""
@@ -354,12 +361,13 @@ class StoreFile:
     create    whether to create a missing file; if False, the file must exist
     writable  whether the file may be changed; if False, an older format is not updated either
 
+    The attribute `is_writable` tells whether the store can be changed: it is `writable`, and True after `detach`.
     Raises KnowledgeError if the file is missing, damaged or not writable, or is not a store of a known format.
     """
 
     def __init__(self, path: Path, *, create: bool = True, writable: bool = True) -> None:
         self.path = path
-        self._writable = writable
+        self.is_writable = writable
         if not ((create and writable) or path.exists()):
             raise self._missing()
         try:
@@ -395,7 +403,7 @@ class StoreFile:
                 file.execute("SELECT * FROM sqlite_master LIMIT 1")  # `backup` waits for ever for a lock
                 self._connection = _connected(":memory:")
                 file.backup(self._connection)
-            self._writable = True
+            self.is_writable = True
             self._prepare(self._connection)
 
     def _read_copy(self) -> None:
@@ -421,6 +429,7 @@ class StoreFile:
                     self._connection = _connected(Path(folder, self.path.name).as_uri())
                     self.detach()
                     self._connection.execute("PRAGMA query_only = ON")
+                    self.is_writable = False
                     return
         raise KnowledgeError(f"{self.path}: another process changes the store; wait until it ends, and try again")
 
@@ -437,7 +446,7 @@ class StoreFile:
         """Check the format, set the pragmas, and add the missing tables."""
         connection.execute("PRAGMA cell_size_check = ON")  # SQLite then reports a damaged page and does not decode it
         version = self._format(connection)
-        if not self._writable:
+        if not self.is_writable:
             if not version:
                 raise self._missing()
             self._add_empty_tables(connection, version)
@@ -629,12 +638,12 @@ def switch_to_wal(connection: sqlite3.Connection) -> None:
             time.sleep(0.01)
 
 
-R = TypeVar("R")
-
-
 def from_json(text: object) -> Any:
-    """Return the value of JSON in a cell. Raise msgspec.DecodeError for a cell without JSON."""
-    return msgspec.json.decode(str(text))
+    """Return the value of JSON in a cell. Raise msgspec.DecodeError for a cell without JSON in UTF-8."""
+    try:
+        return msgspec.json.decode(str(text))
+    except UnicodeEncodeError as error:
+        raise msgspec.ValidationError("Expected a text in UTF-8") from error
 
 
 def to_json(value: Any) -> str:
