@@ -104,14 +104,14 @@ from gamelore.players.player import Player
 
 class Thinker(Player):
     def choose(self, turn):
-        time.sleep(30)
+        time.sleep(600)
 
 class Brooder(Player):
     def choose(self, turn):
         return turn.graph.num_moves[turn.rows, turn.role] - 1
 
     def end(self, role, finished):
-        time.sleep(30)
+        time.sleep(600)
 """
 
 
