@@ -205,7 +205,8 @@ def test_loading_has_one_budget_for_all_attempts() -> None:
 def test_the_error_names_the_rule_that_costs_most() -> None:
     text = BEGIN + EXPLOSIONS["clique"][0](24)
     line = BEGIN.count("\n") + 1
-    with pytest.raises(GroundingError, match=f"rewriting the rule at line {line} took the most time"):
+    reason = f"rewriting the rule at line {line} took the most time"
+    with counted_time(), pytest.raises(GroundingError, match=reason):
         load(text, limits=Limits(seconds=2))
 
 
