@@ -12,7 +12,7 @@ from unittest.mock import patch
 import pytest
 
 from gamelore.gdl import limits
-from gamelore.ground import clingo
+from gamelore.ground import clingo, rehearsal
 
 CALLS = 1_000_000  # function calls of Python in a second of the clock that counts them
 
@@ -34,6 +34,11 @@ def clock_to_set(monkeypatch: pytest.MonkeyPatch) -> Clock:
     monkeypatch.setattr(limits.time, "thread_time", clock)
     monkeypatch.setattr(limits.time, "monotonic", clock)
     return clock
+
+
+def short_rehearsals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let rehearsals of groundings end soon, in budgets that no machine is too slow for."""
+    monkeypatch.setattr(rehearsal, "MOST_SECONDS", 0.1)
 
 
 @contextmanager

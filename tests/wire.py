@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import IO, Any
 
-PATIENCE = 30.0  # seconds; only what hangs takes so long
+PATIENCE = 120.0  # seconds; only what hangs takes so long
 GAMELORE = (sys.executable, "-c", "from gamelore.cli import main; main()")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from clocks import clock_to_set, counted_time
+from clocks import clock_to_set, counted_time, short_rehearsals
 from explosions import BEGIN, EXPLOSIONS, explosion
 from gamelore import GroundingError
 from gamelore.analysis import playcheck
@@ -234,10 +234,16 @@ def test_play_stays_within_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     assert most - before <= memory
 
 
-def test_questions_about_rules_that_the_game_does_not_need_have_limits(tmp_path: Path) -> None:
-    """No engine needs `base` here; its join would hold clingo for hours."""
+def test_questions_about_rules_that_the_game_does_not_need_have_limits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No engine needs `base` here; its join would hold clingo for hours.
+
+    On a slow machine, the time for questions may end before the question to clingo.
+    """
+    short_rehearsals(monkeypatch)
     base = EXPLOSIONS["clique"][0](7).replace("(next won) (true (step 0))", "(base won)")
-    checked = check_sheet(tmp_path, BEGIN + base, "sheet", Effort(1.0, 1), "native", Limits(seconds=1))
+    checked = check_sheet(tmp_path, BEGIN + base, "sheet", Effort(None, 1), "native")
     assert checked.report is not None
     (remark,) = [remark for remark in checked.report.remarks if "not compared with base" in remark]
-    assert "expected an answer within" in remark
+    assert "expected an answer within 5 s" in remark or "to be answered within 5 s" in remark

@@ -26,7 +26,7 @@ from gamelore.errors import GameloreError
 from gamelore.net import player_server
 from gamelore.net.http import WebLimits
 from gamelore.net.player_server import spec
-from gamelore.net.pool import WorkerSettings
+from gamelore.net.pool import CLOSE_SECONDS, WorkerSettings
 from gamelore.players.player import Player
 from wire import PATIENCE, request, rules, say
 
@@ -104,14 +104,14 @@ from gamelore.players.player import Player
 
 class Thinker(Player):
     def choose(self, turn):
-        time.sleep(30)
+        time.sleep(600)
 
 class Brooder(Player):
     def choose(self, turn):
         return turn.graph.num_moves[turn.rows, turn.role] - 1
 
     def end(self, role, finished):
-        time.sleep(30)
+        time.sleep(600)
 """
 
 
@@ -144,13 +144,14 @@ def test_the_second_signal_does_not_wait(tmp_path: Path):
                 moves.append(f"( noop (mark {others}) )")
         assert say(port, f"( STOP m {moves[-1]} )") == "done"
         workers = children(started.pid)
-        started.send_signal(signal.SIGINT)
-        time.sleep(0.5)
-        assert started.poll() is None  # it waits for what is learned
         before = time.monotonic()
         started.send_signal(signal.SIGINT)
+        while len(children(started.pid)) > 1:  # all but the one of the player end
+            time.sleep(0.01)
+        assert started.poll() is None  # it waits for what is learned
+        started.send_signal(signal.SIGINT)
         _, told = started.communicate(timeout=PATIENCE)
-        assert time.monotonic() - before < 5
+        assert time.monotonic() - before < CLOSE_SECONDS
     assert started.returncode == 130, told
     assert "Traceback" not in told
     assert gone(workers)

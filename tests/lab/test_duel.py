@@ -207,9 +207,9 @@ def test_a_late_move_is_an_event_and_the_next_match_goes_on(tmp_path: Path) -> N
     """The player is late once, in its first match; its reply comes too late and is left alone."""
     code = "import time\nimport numpy as np\nfrom gamelore.players.player import Player\nclass Slow(Player):\n"
     code += "    slept = 0\n    def begin(self, role, started): pass\n    def choose(self, turn):\n"
-    code += "        time.sleep(0 if Slow.slept else 1.5)\n        Slow.slept = 1\n"
+    code += "        time.sleep(0 if Slow.slept else 3.5)\n        Slow.slept = 1\n"
     (tmp_path / "slow.py").write_text(code + "        return np.zeros(len(turn.rows), np.int32)\n")
-    options: dict[str, Any] = {"startclock": 10, "playclock": 1, "extra": 0.0, "shares_core": False}
+    options: dict[str, Any] = {"startclock": 30, "playclock": 3, "extra": 0.0, "shares_core": False}
     duel = make(tmp_path / "out", "random", f"{tmp_path / 'slow.py'}:Slow", 2, cores=[CORE] * 2, **options)
     (score,) = run(duel)
     first, second = score.matches.values()

@@ -199,7 +199,8 @@ def test_ready_in_every_dialect(game: Game, ready: str) -> None:
     ],
 )
 def test_every_fault_over_the_wire(game: Game, script: str, kinds: set[str]) -> None:
-    hosted, player = asyncio.run(over_the_wire(game, script, CLOCKS))
+    settings = HostSettings(startclock=0, playclock=0, extra=1.0) if kinds == {"TO"} else GENEROUS
+    hosted, player = asyncio.run(over_the_wire(game, script, settings))
     assert {event.kind for event in hosted.events} == kinds
     assert {event.ply for event in hosted.events} == ({2} if kinds else set())
     assert hosted.end == "terminal"
@@ -209,7 +210,7 @@ def test_every_fault_over_the_wire(game: Game, script: str, kinds: set[str]) -> 
 
 
 def test_a_redirect_is_not_followed(game: Game) -> None:
-    hosted, player = asyncio.run(over_the_wire(game, "play=redirect", CLOCKS))
+    hosted, player = asyncio.run(over_the_wire(game, "play=redirect", GENEROUS))
     assert [event.kind for event in hosted.events] == ["IL"] * len(hosted.moves)
     assert player.count(Play) == len(hosted.moves)
 

@@ -20,7 +20,7 @@ from gamelore.net.host import Disguise, LocalSeat, RemoteSeat
 from gamelore.net.messages import PlayerInfo, Start
 from gamelore.players.player import Finished, Player, Turn
 
-PATIENCE = 20.0  # seconds; only what hangs takes so long
+PATIENCE = 120.0  # seconds; only what hangs takes so long
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +36,7 @@ from gamelore.players.random_streams import stream
 from scripted import ScriptedPlayer, playing
 
 SETTINGS = HostSettings(startclock=10, playclock=10, seed=4)
-QUICK = HostSettings(startclock=0, playclock=0, extra=0.3, seed=4)
+QUICK = HostSettings(startclock=0, playclock=10, extra=0.3, seed=4)
 LOCAL = ["egreedy", "weak:epsilon=0.1"]
 
 
@@ -149,7 +150,9 @@ def test_faults_do_not_stop_a_series(game: Game, tmp_path: Path) -> None:
     async def talk() -> tuple[Standing, ...]:
         async with (
             ScriptedPlayer(script, game=game) as player,
-            HostedSeries(game, [player.url, "egreedy"], QUICK, folder=tmp_path) as series,
+            HostedSeries(
+                game, [player.url, "egreedy"], replace(QUICK, playclock=0, extra=1.0), folder=tmp_path
+            ) as series,
         ):
             return await series.run(8)
 
@@ -202,7 +205,7 @@ def test_a_player_that_is_there_now_and_then_is_not_given_up(game: Game) -> None
     async def talk() -> HostedSeries:
         async with (
             ScriptedPlayer(script, game=game) as player,
-            HostedSeries(game, [player.url, "egreedy"], QUICK) as series,
+            HostedSeries(game, [player.url, "egreedy"], replace(QUICK, playclock=0)) as series,
         ):
             await series.run(6, give_up=2)
         return series

@@ -25,6 +25,13 @@ ILL = """
 import os, time
 from gamelore.players.player import Player
 
+def prepare():
+    with open(__file__ + ".log", "a") as log:
+        log.write("prepares")
+    while not os.path.exists(__file__ + ".go"):
+        time.sleep(0.01)
+    open(__file__ + ".ready", "w").close()
+
 class Asleep(Player):
     def choose(self, turn):
         time.sleep(1.2)
@@ -39,22 +46,18 @@ class Failing(Player):
         raise ValueError("as always")
 
 class Unprepared(Player):
-    '''A player whose first move of each process takes longer than several turns.'''
+    '''A player whose first move of each process takes several turns.'''
     is_prepared = False
     def choose(self, turn):
         if not self.is_prepared:
-            with open(__file__ + ".log", "a") as log:
-                log.write("prepares")
-            time.sleep(4.0)
+            prepare()
             self.is_prepared = True
         return turn.graph.num_moves[turn.rows, turn.role] - 1
 
 class Preparing(Player):
     '''A player that gets ready for longer than the startclock.'''
     def prepare(self, game, role):
-        with open(__file__ + ".log", "a") as log:
-            log.write("prepares")
-        time.sleep(4.0)
+        prepare()
     def choose(self, turn):
         return turn.graph.num_moves[turn.rows, turn.role] - 1
 """
@@ -81,6 +84,11 @@ def served(settings: WorkerSettings, scenario: Callable[[PlayerServer], Awaitabl
             return await scenario(server)
 
     return asyncio.run(run())
+
+
+async def until_there(file: str) -> None:
+    while not Path(file).exists():
+        await asyncio.sleep(0.01)
 
 
 async def play(server: PlayerServer, name: str, match: str, sheet: Rulesheet, names: Renaming, turns: int) -> list[int]:
@@ -139,13 +147,17 @@ def test_what_a_late_player_prepares_is_not_lost(players: Path, player: str) -> 
             legal = position.legal["red"]
             if len(legal) > 1:
                 answers.append(legal.index(reply))
+            if len(answers) == 2:
+                await until_there(f"{players}.log")
+                Path(f"{players}.go").touch()
+                await until_there(f"{players}.ready")
             moves = [reply, position.legal["yellow"][0]]
             joint = f"( {' '.join(moves)} )"
             position = position.play(moves)
         return answers
 
     answers = served(WorkerSettings(f"{players}:{player}"), scenario)
-    assert answers[0] == 0
+    assert answers[:2] == [0, 0]
     assert answers[-1] > 1  # the player's own move
     assert Path(f"{players}.log").read_text() == "prepares"
 

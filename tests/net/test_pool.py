@@ -44,6 +44,7 @@ from gamelore.net.worker import Worker
 from gamelore.players.position_graph import PositionGraph
 from gamelore.rulesheets import path, read
 
+PATIENCE = 120.0  # seconds; only what hangs takes so long
 TICTACTOE = path("tictactoe").read_text(encoding="utf-8")
 FIRST = ("(mark 1 1)", "noop")
 SECOND = ("noop", "(mark 2 1)")
@@ -129,7 +130,7 @@ def workers(runner: asyncio.Runner, own: str, how: Path) -> Iterator[Workers]:
     """Those of the player `Ill`. Most tests share them, for a process takes long to start."""
     how.write_text("")
     spec = f"{own}:Ill:how={how}"
-    workers = Workers(WorkerSettings(spec, {"seed": 3}, memory=1 << 30, prepare_seconds=3, processes=2, patience=0.2))
+    workers = Workers(WorkerSettings(spec, {"seed": 3}, memory=1 << 30, prepare_seconds=20, processes=2, patience=0.2))
     runner.run(workers.__aenter__())
     yield workers
     runner.run(workers.close())
@@ -300,14 +301,14 @@ def test_matches_share_processes(runner, workers) -> None:
 
 def test_who_looks_at_new_rules_holds_nobody_up(runner, workers, monkeypatch) -> None:
     async def never(process: WorkerProcess, rules: str) -> None:
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
 
     async def test() -> None:
         await workers.prepare(TICTACTOE)
         monkeypatch.setattr(workers, "_look", never)
         looking = asyncio.create_task(workers.prepare("(role r)"))
         await asyncio.sleep(0)
-        assert await asyncio.wait_for(workers.prepare(TICTACTOE), 10) == "tictactoe"
+        assert await asyncio.wait_for(workers.prepare(TICTACTOE), PATIENCE) == "tictactoe"
         looking.cancel()
         await asyncio.gather(looking, return_exceptions=True)
 
@@ -319,14 +320,14 @@ def test_a_new_text_does_not_wait_for_others(runner, workers, monkeypatch) -> No
 
     async def looks(process: WorkerProcess, rules: str) -> tuple[str, GameSeats]:
         if rules.startswith("(role r"):
-            await asyncio.sleep(60)
+            await asyncio.Event().wait()
         return await look(process, rules)
 
     async def test() -> None:
         monkeypatch.setattr(workers, "_look", looks)
         waiting = [asyncio.create_task(workers.prepare(f"(role r{i})" + " " * 99_999)) for i in range(3)]
         await asyncio.sleep(0)
-        assert (await asyncio.wait_for(workers.prepare(COUNTING.format(other="brief")), 100)).startswith("game-")
+        assert (await asyncio.wait_for(workers.prepare(COUNTING.format(other="brief")), PATIENCE)).startswith("game-")
         for task in waiting:
             task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
@@ -344,7 +345,7 @@ def test_a_long_look_lets_another_process_start(runner, workers, monkeypatch) ->
         os.kill(pid, signal.SIGSTOP)
         try:
             look = asyncio.create_task(workers._compared(COUNTING.format(other="longer")))
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(PATIENCE):
                 while workers._spare in (None, looking_at):
                     await asyncio.sleep(0.01)
         finally:
@@ -436,12 +437,12 @@ def test_rules_in_upper_case_need_no_second_look(runner, workers, monkeypatch) -
     """The spare process may still be starting, which takes seconds on a busy machine."""
 
     async def never(process: WorkerProcess, rules: str) -> None:
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
 
     async def test() -> None:
         await workers.prepare(TICTACTOE)
         monkeypatch.setattr(workers, "_look", never)
-        match = await asyncio.wait_for(workers.start("m", "XPLAYER", TICTACTOE.upper()), 10)
+        match = await asyncio.wait_for(workers.start("m", "XPLAYER", TICTACTOE.upper()), PATIENCE)
         assert (await played(match, []))[0] == "(MARK 1 1)"
         await match.abort()
 
@@ -505,9 +506,10 @@ def test_errors_of_rules_have_their_place(runner, workers) -> None:
     assert (caught.value.line, caught.value.column) == (2, 1)
 
 
-def test_rules_that_explode_cost_their_own_process_only(runner, workers) -> None:
+def test_rules_that_explode_cost_their_own_process_only(runner, workers, monkeypatch) -> None:
     async def test() -> None:
         match = await workers.start("m", "counter", COUNTING.format(other="stay"))
+        monkeypatch.setattr(pool, "LOOK_SECONDS", 3.0)
         exploding = asyncio.create_task(workers.start("n", "r", DOUBLING))
         await asyncio.sleep(0)
         assert (await match.advance(["go"])).ply == 1
@@ -750,10 +752,11 @@ def test_no_process_outlives_its_owner(own, how) -> None:
 
     asyncio.run(main())
     """
-    done = subprocess.run([sys.executable, "-c", dedent(code)], capture_output=True, text=True, timeout=60, check=False)
+    command = [sys.executable, "-c", dedent(code)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     pids = list(map(int, done.stdout.split()))
     assert pids, done.stderr
-    until = time.monotonic() + 10
+    until = time.monotonic() + PATIENCE
     while any(map(is_alive, pids)) and time.monotonic() < until:
         time.sleep(0.05)
     assert not any(map(is_alive, pids))

@@ -314,9 +314,9 @@ def test_a_batch_that_takes_longer_than_the_time_is_played_if_nothing_is_known()
     search = Search(load("connectfour"))
     search.begin(search.game.initial, stream(1))
     search._each = 1000.0
-    assert search.run(deadline=soon()) >= 32
+    assert search.run(32, deadline=monotonic() + 100) >= 32
     search._each = 1000.0
-    assert search.run(deadline=soon()) == 0
+    assert search.run(32, deadline=monotonic() + 100) == 0
     assert search.run(deadline=monotonic() - 1) == 0
 
 
@@ -329,13 +329,13 @@ def test_an_interrupted_batch_does_not_end_the_search_for_good() -> None:
     search._note_time(60.0, 0)  # it made room in a full tree
     assert search._each == 2.0
     search.run(100)
-    search._each = 2.0
-    done = [search.run(deadline=monotonic() + 1.0) > 0 for _ in range(5)]
+    search._each = 200.0
+    done = [search.run(100, deadline=monotonic() + 100) > 0 for _ in range(5)]
     assert done == [False, False, False, False, True]
-    search._each = 0.2
+    search._each = 20.0
     search._note_time = lambda *_: None  # type: ignore[method-assign]
-    assert search.run(deadline=monotonic() + 0.5) > 0
-    assert search._each == 0.2
+    assert search.run(100, deadline=monotonic() + 50) > 0
+    assert search._each == 20.0
 
 
 def test_a_settled_move_is_made_early() -> None:
