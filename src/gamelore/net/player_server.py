@@ -633,7 +633,8 @@ def _unusable(address: str, port: int, error: OSError) -> GameloreError:
 def _first_signal() -> asyncio.Future[signal.Signals]:
     """Return a future for the first Ctrl-C or SIGTERM signal.
 
-    A second signal cancels the current task. The signal handlers are removed with the event loop.
+    A second signal cancels the current task; the workers then end without learning, wherever the task was on its way
+    to their end. The signal handlers are removed with the event loop.
     """
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None

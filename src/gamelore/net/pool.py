@@ -225,13 +225,13 @@ class WorkerProcess(asyncio.SubprocessProtocol):
             requests.close()
             self._timer = self._loop.call_later(END_SECONDS, self.kill, "the process did not end in time")
 
-    async def close(self) -> None:
+    async def close(self, learns: bool) -> None:
         """End the process, and wait until it has ended.
 
-        Before that, let the player learn from finished matches for at most CLOSE_SECONDS.
+        learns: let the player first learn from finished matches for at most CLOSE_SECONDS.
         """
         self._fail_waiting("the player server ends")
-        if self.is_alive and self._ever_learns:
+        if learns and self.is_alive and self._ever_learns:
             await asyncio.wait({self.post("learn", CLOSE_SECONDS).reply}, timeout=CLOSE_SECONDS)
         if self._working is not None:
             self.kill("the player server ends")
@@ -432,8 +432,8 @@ class Workers:
             raise
         return self
 
-    async def __aexit__(self, *error: object) -> None:
-        await self.close()
+    async def __aexit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        await self.close(learns=kind is None)
 
     async def prepare(self, rules: str) -> str:
         """Get a game and the player ready to play, and return the name of the game. Raise as `start` does."""
@@ -458,10 +458,10 @@ class Workers:
             raise
         return running
 
-    async def close(self) -> None:
-        """End all processes. Before that, let learners learn from finished matches for at most CLOSE_SECONDS."""
+    async def close(self, learns: bool = True) -> None:
+        """End all processes. `learns`: let them first learn from finished matches for at most CLOSE_SECONDS."""
         self._is_open = False
-        await asyncio.gather(*(process.close() for process in list(self._processes)))
+        await asyncio.gather(*(process.close(learns) for process in list(self._processes)))
 
     # for RunningMatch
 
