@@ -44,12 +44,12 @@ def fuzz(name: str, minutes: float, seed: int, present: Path) -> None:
 
 
 def first_failed(name: str, fuzzer: Fuzzer, check: Check, minutes: float, seed: int, present: Path) -> int | None:
-    """Store the first example that fails; return its seed. Return None if the time is over before."""
+    """Store the first example that fails; return its seed. Return None if the time, or the parent, is over before."""
     begin = told = time.monotonic()
     failed, unfit = None, 0
     for number in count():
         now = time.monotonic()
-        is_over = failed is not None or now - begin > 60 * minutes
+        is_over = failed is not None or now - begin > 60 * minutes or is_orphan()
         if is_over or now - told > TOLD_EVERY:
             told = now
             tell(name, seed, number, unfit, now - begin, getattr(check, "figures", ""))
@@ -63,6 +63,12 @@ def first_failed(name: str, fuzzer: Fuzzer, check: Check, minutes: float, seed: 
             failed = seed + number
             keep(name, present, f"{type(error).__name__}: {str(error)[:500]}")
     return failed
+
+
+def is_orphan() -> bool:
+    """Return whether the process that started this one has ended, as after a SIGTERM."""
+    parent = multiprocessing.parent_process()
+    return parent is not None and not parent.is_alive()
 
 
 def drawn(fuzzer: Fuzzer, seed: int, present: Path) -> Any:

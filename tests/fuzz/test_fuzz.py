@@ -7,6 +7,7 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from multiprocessing import get_context
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -204,6 +205,17 @@ def test_a_fuzzer_that_finds_nothing_leaves_nothing(planted: Planted) -> None:
     planted.plant(lambda text: None)
     assert running.run("planted", minutes=0.002, seed=0)
     assert planted.stored() == []
+
+
+def test_a_fuzzer_ends_with_the_process_that_started_it(planted: Planted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without its parent, it would go on for its hour, beside the next fuzzer."""
+    planted.plant(lambda text: None)
+    ended = get_context("fork").Process()
+    ended.start()
+    ended.join()
+    monkeypatch.setattr("multiprocessing.parent_process", lambda: ended)
+    with pytest.raises(SystemExit, match="False"):
+        running.fuzz("planted", 60, seed=0, present=planted.present)
 
 
 @pytest.mark.parametrize("example", ["(p)\r\n(q) \ufeff", {"text": "é\n", "seed": [1, None]}])
