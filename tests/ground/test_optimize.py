@@ -383,3 +383,21 @@ def test_rules_that_an_unfolding_would_nest_too_deeply_are_not_unfolded():
         (<= (goal r 50) (true (g ?x)) (not (hit ?x ?x ?x)))
     """)
     assert [rule for rule in rules_for("hit", rewrite(sheet)) if "big" in rule]
+
+
+def test_facts_whose_proof_would_take_too_large_terms_are_not_proved_unique():
+    """`(true ?f)` may be (w a a ..), whose 200 arguments come 600 times into one atom."""
+    sheet = parse(f"""
+        (role p0) (legal p0 m) (goal p0 50) (<= terminal (true stop))
+        {" ".join(f"(n {i})" for i in range(40))}
+        (<= (legal p0 (go ?x)) (n ?x))
+        (<= (big ?x ?y ?z) (n ?x) (n ?y) (n ?z) (true (d ?x)))
+        (init (c 1)) (<= (next (c ?y)) (does p0 (go ?y)))
+        (init (d 2)) (<= (next (d ?x)) (true (c ?x)))
+        (<= (next stop) (true (c ?x)) (n ?y) (n ?z) (not (big ?x ?y ?z)))
+        (init (w {"a " * 200}))
+        (<= (q {"?f " * 600}) (true ?f))
+        (<= (next ?f) (true ?f) (q {"?f " * 600}) (true (w {"a " * 200})) (does p0 m))
+        (<= (next (w {"a " * 200})) (does p0 m))
+    """)
+    assert rules_for("next", rewrite(sheet))

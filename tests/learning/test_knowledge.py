@@ -730,6 +730,10 @@ def test_learners_are_chosen_by_the_role_for_which_they_learn_in_any_case(path: 
             [3],
             [3],
         ]
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("UPDATE learner SET role = 'Ä' WHERE id = 1")
+    with Knowledge(path) as knowledge:
+        assert knowledge.numbers(role="ä") == [1, 3]
 
 
 def test_what_is_no_number_is_not_stored(path: Path) -> None:

@@ -78,13 +78,10 @@ def bounded_engine(
     inside: the rules within these bounds, see `optimize.within_bounds`.
     part: the part of the limits that compiling may use.
 
-    Raises GroundingError if the sheet declares no bounds, or if the bounded game is still too large.
+    Raises GroundingError if there are no such rules, or if the bounded game is still too large.
     """
     if inside is None:
-        raise GroundingError(
-            "expected a rulesheet with bounds, and with a goal value that it does not name",
-            "declare `base` and `input`",
-        )
+        raise GroundingError("expected a rulesheet with bounds that can be applied, got none", "use another engine")
     native = native_engine(inside, sheet, limits.share(part), rewrite)
     return BoundedEngine(sheet, native, partial(ReasonerEngine, sheet, limits, rewrite, native.names))
 

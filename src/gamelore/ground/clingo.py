@@ -122,12 +122,13 @@ class Names:
 
 
 def _nests(rule: Rule) -> bool:
-    """Return whether the head has a function with variables, or the body a variable that stands for a fact or move."""
-    of_heads = (
-        part
-        for term in rule.head.args
-        for part in (term.args if rule.head.name in KEYWORD_ARITY and isinstance(term, Function) else (term,))
-    )
+    """Return whether the head has a function with variables, or the body a variable that stands for a fact or move.
+
+    Facts and moves of a head do not count as functions themselves.
+    """
+    of_heads = rule.head.args
+    if rule.head.name in _OF_FACTS_AND_MOVES and isinstance(of_heads[-1], Function):
+        of_heads = (*of_heads[:-1], *of_heads[-1].args)
     return any(isinstance(term, Function) and syntax.variables_of(term) for term in of_heads) or any(
         isinstance(atom.args[-1], Variable) for atom in syntax.body_atoms(rule) if atom.name in _OF_FACTS_AND_MOVES
     )
@@ -260,8 +261,9 @@ def terms_of(symbol: Any, sizes: dict[Any, int] | None) -> tuple[GroundTerm, ...
 
 
 def _num_names(symbol: Any, sizes: dict[Any, int]) -> int:
-    """Return the number of names in the text of a symbol. Terms that occur several times are visited once."""
-    stack = [symbol]
+    """Return the number of names in the text of an atom. Its terms are visited once, and their numbers are kept."""
+    terms = symbol.arguments
+    stack = [term for term in terms if term not in sizes]
     while stack:
         check()
         parts = _parts(stack[-1])
@@ -270,7 +272,7 @@ def _num_names(symbol: Any, sizes: dict[Any, int]) -> int:
             stack += waiting
         else:
             sizes[stack.pop()] = 1 + sum(sizes[part] for part in parts)
-    return sizes[symbol]
+    return 1 + sum(sizes[term] for term in terms)
 
 
 def _parts(symbol: Any) -> list[Any]:

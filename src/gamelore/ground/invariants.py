@@ -385,11 +385,15 @@ def unique(rules: Sequence[Clause], static: Statics, candidates: Collection[Grou
 
 
 def _at_most_one(group: Group, head: str, rules: Sequence[Clause], chase: Chase) -> bool:
-    """Return whether the clauses with this head derive at most one fact of the group.
+    """Return whether it is proved that the clauses with this head derive at most one fact of the group.
 
     It is refuted that two clauses, or two instances of one clause, derive different facts of the group.
     """
-    for left, other in combinations_with_replacement(list(_deriving(group, head, rules)), 2):
+    try:
+        deriving = list(_deriving(group, head, rules))
+    except clauses.TermsTooLargeError:
+        return False
+    for left, other in combinations_with_replacement(deriving, 2):
         right = clauses.apart(other, left)
         two = Literal(True, Distinct(left.head.args[0], right.head.args[0], NOWHERE))
         if not chase.refutes([two, *left.body, *right.body]):

@@ -760,7 +760,7 @@ def _where(selection: Selection) -> tuple[str, list[object]]:
     if (source := selection.get("source")) is not None:
         parts["? IN (game.name, rules_hash)"] = [source]
     if (role := selection.get("role")) is not None:
-        parts["role COLLATE NOCASE IN (?, ?)"] = [role, ALL_ROLES]
+        parts["role COLLATE any_case IN (?, ?)"] = [role, ALL_ROLES]
     if (opponent := selection.get("opponent")) is not None:
         kind = f"{opponent}:"
         parts["(opponent = ? OR substr(opponent, 1, ?) = ?)"] = [opponent, len(kind), kind]
