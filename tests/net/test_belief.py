@@ -53,6 +53,13 @@ class Watched(Player):
         self.finished.append(finished)
 
 
+class Last(Watched):
+    """Takes its last move."""
+
+    def choose(self, turn: Turn) -> np.ndarray:
+        return turn.graph.num_moves[turn.rows, turn.role] - 1
+
+
 class Kept(Watched):
     """One more match is behind it with each that it keeps. What is in `fails` fails once each."""
 
@@ -208,6 +215,29 @@ def test_after_a_missed_turn_what_is_told_later_rules_positions_out(game) -> Non
     legal = table.advance("m", None).legal
     assert not {"(mark 1 1)", "(mark 2 1)", "(mark 1 2)"} & set(legal)
     assert len(legal) == 5
+
+
+def test_positions_that_fit_the_reports_may_have_fewer_moves_than_the_one_that_was_chosen_in() -> None:
+    """After two missed turns, the player may be left, where it has three moves, or right, where it has one."""
+    table = seated(
+        load("""
+            (role me) (role you) (init (at start)) (goal me 50) (goal you 50) (<= terminal (true end))
+            (<= (legal me go) (not (true (after left))) (not (true (after right))))
+            (<= (legal me (left ?n)) (true (after left)) (number ?n))
+            (<= (legal me (right 1)) (true (after right)))
+            (<= (legal you left) (true (at start))) (<= (legal you right) (true (at start)))
+            (<= (legal you noop) (not (true (at start))))
+            (<= (next (at ?side)) (true (at start)) (does you ?side))
+            (<= (next (after ?side)) (true (at ?side)) (distinct ?side start) (does me go))
+            (<= (next end) (does me (right 1)))
+            (number 1) (number 2) (number 3)
+        """),
+        Last(),
+        role="me",
+    )
+    told(table, [("go", "noop")])  # the turn before it is missed
+    assert table.choose("m") == "(left 3)"
+    assert table.advance("m", ("go", "left")) == Advanced((), 2, None, True)
 
 
 def test_after_two_missed_turns_it_knows_no_legal_move(game) -> None:

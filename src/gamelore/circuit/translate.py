@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 
 from ..errors import GDLSemanticError, GroundingError
-from ..gdl.limits import check, working_on
+from ..gdl.limits import check, checked, working_on
 from ..ground.clingo import GroundTerm
 from ..ground.program import GroundProgram, factor_rules
 from .aig import FALSE, TRUE, Builder, Circuit, GateLiteral, Loop, components_below, cut, drop_dead, evaluate
@@ -99,8 +99,9 @@ class _Translation:
             elif self._has_rules(component[0]):
                 self.values[component[0]] = self._definition(component[0])
         for group, lists in outputs.items():
-            check()
-            self.circuit.outputs[group] = [self.builder.any_of(self.values[atom] for atom in atoms) for atoms in lists]
+            self.circuit.outputs[group] = [
+                self.builder.any_of(self.values[atom] for atom in atoms) for atoms in checked(lists)
+            ]
         self.circuit.initial = self._initial()
         del self.circuit.outputs["init"]
         drop_dead(self.circuit)

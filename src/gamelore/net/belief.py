@@ -65,7 +65,7 @@ class BelievedMatch:
     renaming: InitVar[Renaming | None]
     is_desynchronised: bool = False
     _ply: int = 0
-    _chosen: tuple[int, int] | None = None  # ply and index of the move that was chosen last
+    _chosen: tuple[int, str] | None = None  # ply and text of the move that was chosen last
 
     def __post_init__(self, renaming: Renaming | None) -> None:
         self._ours = renaming.ours if renaming else str
@@ -104,14 +104,14 @@ class BelievedMatch:
                 f"expected a position with legal moves, got none at ply {self._ply}; call advance first"
             )
         if self._chosen is None or self._chosen[0] != self._ply:
-            self._chosen = self._ply, self._ask(player, deadline)
-        choice = self._chosen[1]
-        if not 0 <= choice < len(legal):
-            raise GameloreError(
-                f"expected a move index from 0 to {len(legal) - 1}, got {choice}; correct the method choose() of the "
-                "player"
-            )
-        return self._theirs(legal[choice])
+            choice = self._ask(player, deadline)
+            if not 0 <= choice < len(legal):
+                raise GameloreError(
+                    f"expected a move index from 0 to {len(legal) - 1}, got {choice}; correct the method choose() of "
+                    "the player"
+                )
+            self._chosen = self._ply, legal[choice]
+        return self._theirs(self._chosen[1])
 
     def ponder(self, player: Player, deadline: float) -> bool:
         """Let the player think about the present position; see `Player.ponder`."""
@@ -176,7 +176,9 @@ class BelievedMatch:
         """Yield every joint move. Joint moves with the player's own choice come first."""
         moves = [list(range(num)) for num in state.graph.num_moves[state.row].tolist()]
         own = moves[self.role]
-        chosen = [self._chosen[1]] if self._chosen is not None and self._chosen[0] == state.ply else []
+        # The positions that fit the reports may have different legal moves, so the choice is looked up by its text.
+        texts = enumerate(state.legal(self.role))
+        chosen = [move for move, text in texts if (state.ply, text) == self._chosen]
         for part in (chosen, [move for move in own if move not in chosen]):
             moves[self.role] = part
             yield from map(list, product(*moves))
