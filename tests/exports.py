@@ -81,7 +81,9 @@ def mutated(random: Random) -> dict[str, Any]:
         values = [other[place] for other, place in places]
         others = [*FOREIGN, holder[key], [holder[key]] * random.choice([2, 300]), random.choice(values)]
         new = random.choice(_alike(holder[key], values) if is_alike else others)
-        for row in _siblings(holder, places) if is_alike and random.random() < 0.5 else [holder]:
+        # A list may contain all these rows: with a copy of it in each row, it would double with each.
+        in_all_rows = is_alike and not isinstance(new, list | dict) and random.random() < 0.5
+        for row in _siblings(holder, places) if in_all_rows else [holder]:
             if isinstance(row, type(holder)) and key in (row if isinstance(row, dict) else range(len(row))):
                 row[key] = copy.deepcopy(new)
     return changed
