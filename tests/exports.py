@@ -194,6 +194,7 @@ UNKNOWN_TO_A_SCHEMA = [
     r"expected facts of \w+, got",
     r"expected moves of \w+, got",
     r"expected afterstates of \w+, got others: .* is not legal there",
+    r"expected afterstates of \w+, got others: \(does .*\) is no move of ",
     r"expected a role of \w+ \(.*\), got .*; this knowledge may come from other rules",  # in a move
     "expected the opponent of an oracle",
     "expected an opponent with filler=random for an oracle",

@@ -242,6 +242,8 @@ def test_facts_of_another_game_are_refused() -> None:
     learner = Learner(PositionGraph(load(TREE)), 0, [settings()])
     with pytest.raises(KnowledgeError, match=r"expected afterstates of .*, got others"):
         learner.load(0, [Afterstate(frozenset({"(cell 1 1 x)"}), 50.0, 1)])
+    with pytest.raises(KnowledgeError, match=r"got others: \(does nobody \(go left\)\) is no move of "):
+        learner.load(0, [Afterstate(frozenset({"(does nobody (go left))"}), 50.0, 1)])
 
 
 KINDS = [

@@ -86,6 +86,8 @@ def afterstates_of_facts(graph: PositionGraph, role: int, facts: Sequence[frozen
         numbers = graph.intern(np.array(states, np.uint64).reshape(-1, graph.game.num_words))
         for i, own in enumerate(moves):
             if own:
+                if not own[0].startswith(prefix):
+                    raise ValueError(f"{own[0]} is no move of {graph.game.roles[role]}")
                 action = graph.game.action(role, own[0].removeprefix(prefix)[:-1])
                 numbers[i] = pair_number(graph, role, int(numbers[i]), action)
     except ValueError as error:
