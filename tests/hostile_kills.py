@@ -28,8 +28,8 @@ from gamelore.learning.store.knowledge import Knowledge
 from processes import wait_until
 from reducing import reduced
 from restarted_server import Kill, RestartedServer, is_cut_off
-from scripted_manager import PATIENCE, Match, ScriptedManager, start_of
-from wire import GAMELORE
+from scripted_manager import Match, ScriptedManager, start_of
+from wire import GAMELORE, PATIENCE
 
 GAMES = ("tictactoe", "losetictactoe", "connect3")
 VICTIMS = {"worker": 6, "follower": 4, "server": 2, "starting": 1, "host": 3}

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from processes import Process, children, command_of, descendants, wait_until
-from scripted_manager import PATIENCE, Match
-from wire import port_of, say, start_server
+from scripted_manager import Match
+from wire import PATIENCE, port_of, say, start_server
 
 LAG = 0.01  # seconds by which a kill may seem to come too early: times in records are in milliseconds
 

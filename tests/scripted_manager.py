@@ -13,9 +13,8 @@ from random import Random
 from gamelore import load
 from gamelore.game.game import Position
 from processes import wait_until
-from wire import rules
+from wire import PATIENCE, rules
 
-PATIENCE = 120.0  # seconds; only what hangs takes so long
 CLOCKS = "60 20"  # startclock and playclock in seconds
 
 

@@ -19,8 +19,7 @@ from gamelore.gdl.syntax import Rulesheet
 from gamelore.net.host import Disguise, LocalSeat, RemoteSeat
 from gamelore.net.messages import PlayerInfo, Start
 from gamelore.players.player import Finished, Player, Turn
-
-PATIENCE = 120.0  # seconds; only what hangs takes so long
+from wire import PATIENCE
 
 
 @pytest.fixture(scope="module")

@@ -15,9 +15,9 @@ import pytest
 from gamelore.errors import GameloreError, ProtocolError
 from gamelore.net import http
 from gamelore.net.http import MOST_REPLY, Client, WebLimits, listen
+from wire import PATIENCE
 
 T = TypeVar("T")
-PATIENCE = 120.0  # seconds; only what hangs takes so long
 PATIENT = WebLimits()
 GOOD = b"POST / HTTP/1.0\r\nContent-Length: 8\r\n\r\n( INFO )"
 

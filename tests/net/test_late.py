@@ -17,9 +17,9 @@ from gamelore.net import follower
 from gamelore.net.player_server import PlayerServer
 from gamelore.net.pool import Workers, WorkerSettings
 from gamelore.rulesheets import load, read
+from wire import PATIENCE
 
 T = TypeVar("T")
-PATIENCE = 120.0  # seconds; only what hangs takes so long
 
 ILL = """
 import os, time

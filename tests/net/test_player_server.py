@@ -16,10 +16,9 @@ from gamelore.net import player_server as server_module
 from gamelore.net.player_server import PlayerServer
 from gamelore.net.pool import Workers, WorkerSettings
 from gamelore.net.requests import Advanced, Ended
-from wire import rules
+from wire import PATIENCE, rules
 
 T = TypeVar("T")
-PATIENCE = 120.0  # seconds; only what hangs takes so long
 LEGAL = ("a", "b", "c")
 START = "( START m1 robot ( (role robot) ) {} {} )"
 

@@ -43,8 +43,8 @@ from gamelore.net.requests import answer as _answer
 from gamelore.net.worker import Worker
 from gamelore.players.position_graph import PositionGraph
 from gamelore.rulesheets import path, read
+from wire import PATIENCE
 
-PATIENCE = 120.0  # seconds; only what hangs takes so long
 TICTACTOE = path("tictactoe").read_text(encoding="utf-8")
 FIRST = ("(mark 1 1)", "noop")
 SECOND = ("noop", "(mark 2 1)")
