@@ -70,7 +70,7 @@ def test_without_a_timer_of_the_system_the_wall_clock_counts(monkeypatch: pytest
     assert rehearsed(HELD, seconds=60) == ("held", 0, 0.3)
 
 
-def test_a_rehearsal_has_half_of_what_is_left_and_its_time_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rehearsal_has_a_part_of_what_is_left_and_its_time_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[float] = []
 
     def pretended(texts: Any, parts: Any, seconds: float, memory: int, literals: int) -> Rehearsed:
@@ -85,12 +85,12 @@ def test_a_rehearsal_has_half_of_what_is_left_and_its_time_is_counted(monkeypatc
             assert all(ground_within(made, grounding) for _ in range(3))
     finally:
         spend(-sum(given))
-    assert given == pytest.approx([500, 250, 125], abs=10)
+    assert given == pytest.approx([300, 210, 147], abs=10)
 
 
 def test_many_joins_are_as_long_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clingo, "rehearse", lambda *_: Rehearsed("held", 0, 0.0))
-    for joins, is_ground in (({RULE: 40.0}, True), ({RULE: 40.0, OTHER: 40.0}, False)):
+    for joins, is_ground in (({RULE: 20.0}, True), ({RULE: 20.0, OTHER: 20.0}, False)):
         grounding = Grounding(Limits(seconds=100), joins)
         assert ground_within(control(NUMBERS, grounding), grounding) == is_ground
 

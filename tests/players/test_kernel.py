@@ -5,12 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numba
 import numpy as np
 import pytest
+from numba.core.caching import CacheImpl, IndexDataCacheFile, NullCache
 from numba.core.registry import CPUDispatcher
 from numba.core.sigutils import normalize_signature
 
@@ -88,12 +90,59 @@ def test_numba_has_the_private_parts_that_the_decorators_use(monkeypatch: pytest
     assert {"__call__", "get_call_template"} <= set(dir(CPUDispatcher))
     options = doubled.targetoptions  # type: ignore[attr-defined]
     assert [options[name] for name in ("no_cfunc_wrapper", "_nrt", "forceinline")] == [True, False, True]
-    monkeypatch.setitem(decorators._OPTIONS, "cache", False)  # numba does not show code from the cache
+    monkeypatch.setattr(decorators, "_Cache", lambda _: NullCache())  # numba does not show code from the cache
     code = {inlined: llvm_code(inlined, doubled), kernel: llvm_code(kernel, sum_of_doubled)}
     assert ["alwaysinline" in text for text in code.values()] == [True, False]  # forceinline
     assert ["@_ZN7cpython" in text for text in code.values()] == [False, True]  # no_cpython_wrapper
     assert not any("@cfunc." in text for text in code.values())  # no_cfunc_wrapper
     assert "NRT_" not in code[inlined]  # _nrt
+
+
+def test_machine_code_is_cached() -> None:
+    fresh = compile_again()
+    assert sum(fresh.stats.cache_hits.values()) == 1
+    assert sum_of_doubled._cache.cache_path == fresh._cache.cache_path  # type: ignore[attr-defined]
+
+
+def test_a_disk_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(27, "File too large")
+
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(IndexDataCacheFile, "save", refuse)
+    assert sums_with(compile_again())
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_no_folder_for_the_cache_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    for locator in CacheImpl._locator_classes:
+        monkeypatch.setattr(locator, "from_function", lambda *_: None)
+    fresh = compile_again()
+    assert isinstance(fresh._cache, NullCache)
+    assert sums_with(fresh)
+
+
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+def test_damaged_machine_code_is_compiled_again(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path))
+    compile_again()
+    (path,) = tmp_path.rglob(f"*.{ending}")
+    code = path.read_bytes()
+    for damaged in (b"", bytes(len(code)), code[: len(code) // 2]):
+        path.write_bytes(damaged)
+        assert sums_with(compile_again())
+        again = compile_again()
+        assert sum(again.stats.cache_hits.values()) == 1
+        assert sums_with(again)
+
+
+def compile_again() -> Any:
+    """Compile `sum_of_doubled` as a new start of Python would."""
+    return kernel(sum_of_doubled.py_func)  # type: ignore[attr-defined]
+
+
+def sums_with(function: Any) -> bool:
+    return bool(function(np.arange(4.0)) == 12.0)
 
 
 def llvm_code(decorator: Any, decorated: Any) -> str:

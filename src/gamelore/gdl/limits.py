@@ -39,14 +39,14 @@ BETWEEN_LOOKS_AT_MEMORY = 0.012  # seconds; a look at the memory costs 30 micros
 class Limits:
     """Limits of loading a game.
 
-    Rules with joins that may be long must be ground within half of what is left, see `ground.clingo`.
+    Rules with joins that may be long must be ground within three tenths of what is left, see `ground.clingo`.
 
     seconds   processor time of the thread that loads, with that of the processes for which it waits
     literals  number of literals in ground rules, about 100 bytes each
     memory    bytes by which the memory of the process may grow
     """
 
-    seconds: float = 60.0
+    seconds: float = 120.0
     literals: int = 16_000_000
     memory: int = 4 * GIB
 

@@ -286,7 +286,9 @@ LongJoins: TypeAlias = Mapping[Rule, float]
 Part: TypeAlias = tuple[str, Sequence[Any]]
 """Part of a program that is to be ground: its name, and the values of its parameters, which are numbers of clingo."""
 BASE: tuple[Part, ...] = (("base", ()),)
-REHEARSED = 0.5  # part of what is left of the limits for a rehearsal; the grounding after it takes as long
+REHEARSED = (
+    0.3  # part of what is left of the limits for a rehearsal; grounding and compiling take more than twice as long
+)
 
 
 class Grounding:
@@ -343,7 +345,7 @@ class Grounding:
     def rehearse(self, added: Sequence[Text], parts: Sequence[Part]) -> None:
         """If joins may take too long, ground the program with more texts in a process of its own.
 
-        Raises GroundingError if a join holds it for half of the time that is left.
+        Raises GroundingError if a join holds it for the part REHEARSED of the time that is left.
         """
         left = self._budget.left()
         seconds = REHEARSED * left.seconds

@@ -114,7 +114,8 @@ class _Observer:
     """Observer that ends the process as soon as clingo reports a ground rule beyond a limit."""
 
     def __init__(self, seconds: float, literals: int) -> None:
-        self.seconds, self.literals, self.num_rules = seconds, literals, 0
+        self.until = time.process_time() + seconds
+        self.literals, self.num_rules = literals, 0
 
     def rule(self, choice: bool, head: list[int], body: list[int]) -> None:
         """Count a ground rule, as `clingo.Grounding` does. clingo calls this method for every ground rule."""
@@ -123,7 +124,7 @@ class _Observer:
         self.num_rules += 1
         if self.literals < 0:
             self.end("literals")
-        if not self.num_rules % RULES_BETWEEN_LOOKS and time.process_time() > self.seconds:
+        if not self.num_rules % RULES_BETWEEN_LOOKS and time.process_time() > self.until:
             self.end("time")
 
     def end(self, end: End) -> None:

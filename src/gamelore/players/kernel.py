@@ -11,12 +11,15 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from pickle import UnpicklingError
 from types import NoneType
 from typing import Annotated, Any, NoReturn, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import numba
 import numpy as np
 from llvmlite import ir
+from numba.core.caching import FunctionCache
 from numba.core.registry import CPUDispatcher
 from numba.core.sigutils import normalize_signature
 from numba.extending import intrinsic
@@ -55,8 +58,9 @@ _HAS_CLOCK = hasattr(time, "clock_gettime")  # whether the system has a POSIX cl
 _MONOTONIC = time.CLOCK_MONOTONIC if _HAS_CLOCK else 0
 
 _njit: Any = numba.njit  # its type hints do not know all of these options
-# no_cfunc_wrapper, _nrt, forceinline and `_Inlined` are private to numba: see tests/players/test_kernel.py
-_OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+_FunctionCache: Any = FunctionCache  # it has no type hints
+# no_cfunc_wrapper, _nrt, forceinline, `_Inlined` and `_Cache` are private to numba: see tests/players/test_kernel.py
+_OPTIONS: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
 
 
 def kernel(function: F) -> F:
@@ -66,7 +70,7 @@ def kernel(function: F) -> F:
     code of the kernels that it calls. So after a change of a kernel that another module calls, remove the cached code:
     see CONTRIBUTING.md.
     """
-    return cast(F, _njit([_signature(function)], **_OPTIONS)(function))
+    return _compile(function)
 
 
 def inlined(function: F) -> F:
@@ -77,7 +81,7 @@ def inlined(function: F) -> F:
     TypeError.
     """
     # without forceinline, LLVM leaves the larger ones as calls, and copies all arrays of a tuple in each call
-    dispatcher: Any = _njit(**_OPTIONS, _nrt=False, forceinline=True, no_cpython_wrapper=True)(function)
+    dispatcher = _cached(function, _nrt=False, forceinline=True, no_cpython_wrapper=True)
     dispatcher.__class__ = _Inlined
     return cast(F, dispatcher)
 
@@ -103,12 +107,44 @@ class _Inlined(CPUDispatcher):
 
 def kernel_without_refcounts(function: F) -> F:
     """Compile a loop that makes no arrays. It reads arrays from tuples without cost, see `inlined`."""
-    return cast(F, _njit([_signature(function)], **_OPTIONS, _nrt=False)(function))
+    return _compile(function, _nrt=False)
 
 
 def kernel_without_gil(function: F) -> F:
     """Compile a loop as `kernel` does. Other threads of Python run during a call; it must not share what it changes."""
-    return cast(F, _njit([_signature(function)], **_OPTIONS, nogil=True)(function))
+    return _compile(function, nogil=True)
+
+
+def _compile(function: F, **options: bool) -> F:
+    dispatcher = _cached(function, **options)
+    dispatcher.compile(_signature(function))
+    dispatcher.disable_compile()
+    return cast(F, dispatcher)
+
+
+def _cached(function: Callable[..., Any], **options: bool) -> Any:
+    dispatcher = _njit(**_OPTIONS, **options)(function)
+    with suppress(RuntimeError):  # no folder for the cache can be written
+        dispatcher._cache = _Cache(function)
+    return dispatcher
+
+
+class _Cache(_FunctionCache):  # type: ignore[misc]
+    """Machine code on the disk. Where a disk is full or a file is damaged, the process compiles the code again."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the code for a signature; None if there is none, or none that can be read."""
+        try:
+            return super().load_overload(sig, target_context)
+        except (OSError, EOFError, UnpicklingError):  # the last two if a loss of power left zeros, or a part of a file
+            with suppress(OSError):
+                self.flush()
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Write the code for a signature, if the disk allows it."""
+        with suppress(OSError):
+            super().save_overload(sig, data)
 
 
 def _signature(function: Callable[..., Any]) -> Any:
