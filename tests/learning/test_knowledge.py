@@ -736,6 +736,15 @@ def test_learners_are_chosen_by_the_role_for_which_they_learn_in_any_case(path: 
         assert knowledge.numbers(role="ä") == [1, 3]
 
 
+def test_a_role_that_is_not_utf_8_hides_no_other_learner(path: Path) -> None:
+    with Knowledge(path) as knowledge:
+        fill_all(knowledge)
+        with knowledge.writing() as connection:
+            connection.execute("UPDATE learner SET role = CAST(x'ff' AS TEXT) WHERE id = 1")
+        assert knowledge.numbers(role="blue") == [2, 3]
+        assert [stored.id for stored in knowledge.learners(role="blue")] == [2, 3]
+
+
 def test_what_is_no_number_is_not_stored(path: Path) -> None:
     nan = float("nan")
     with Knowledge(path) as knowledge:

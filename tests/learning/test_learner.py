@@ -244,6 +244,9 @@ def test_facts_of_another_game_are_refused() -> None:
         learner.load(0, [Afterstate(frozenset({"(cell 1 1 x)"}), 50.0, 1)])
     with pytest.raises(KnowledgeError, match=r"got others: \(does nobody \(go left\)\) is no move of "):
         learner.load(0, [Afterstate(frozenset({"(does nobody (go left))"}), 50.0, 1)])
+    several = {f"(does red (go {where}))" for where in ("left", "right")}
+    with pytest.raises(KnowledgeError, match=r"got others: \(does red \(go left\)\) .* are several moves"):
+        learner.load(0, [Afterstate(frozenset(several), 50.0, 1)])
 
 
 KINDS = [

@@ -104,14 +104,21 @@ def test_machine_code_is_cached() -> None:
     assert sum_of_doubled._cache.cache_path == fresh._cache.cache_path  # type: ignore[attr-defined]
 
 
-def test_a_disk_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_a_disk_that_cannot_be_written_is_no_error(
+    is_damaged: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object) -> None:
         raise OSError(27, "File too large")
 
     monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(IndexDataCacheFile, "save", refuse)
+    if is_damaged:
+        compile_again()
+        (index,) = tmp_path.rglob("*.nbi")
+        index.write_bytes(b"")
+    monkeypatch.setattr(IndexDataCacheFile, "_open_for_write", refuse)
     assert sums_with(compile_again())
-    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {path.stat().st_size == 0 for path in tmp_path.rglob("*.nbi")} == ({True} if is_damaged else set())
 
 
 def test_no_folder_for_the_cache_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:

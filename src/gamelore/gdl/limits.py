@@ -39,7 +39,7 @@ BETWEEN_LOOKS_AT_MEMORY = 0.012  # seconds; a look at the memory costs 30 micros
 class Limits:
     """Limits of loading a game.
 
-    Rules with joins that may be long must be ground within three tenths of what is left, see `ground.clingo`.
+    Rules with joins that may be long must be ground within a part of what is left, see `ground.clingo.REHEARSED`.
 
     seconds   processor time of the thread that loads, with that of the processes for which it waits
     literals  number of literals in ground rules, about 100 bytes each

@@ -124,12 +124,12 @@ class Names:
 def _nests(rule: Rule) -> bool:
     """Return whether the head has a function with variables, or the body a variable that stands for a fact or move.
 
-    Facts and moves of a head do not count as functions themselves.
+    In `(next (f ?x))`, only the arguments of f count.
     """
-    of_heads = rule.head.args
-    if rule.head.name in _OF_FACTS_AND_MOVES and isinstance(of_heads[-1], Function):
-        of_heads = (*of_heads[:-1], *of_heads[-1].args)
-    return any(isinstance(term, Function) and syntax.variables_of(term) for term in of_heads) or any(
+    places = rule.head.args
+    if rule.head.name in _OF_FACTS_AND_MOVES and isinstance(places[-1], Function):
+        places = (*places[:-1], *places[-1].args)
+    return any(isinstance(term, Function) and syntax.variables_of(term) for term in places) or any(
         isinstance(atom.args[-1], Variable) for atom in syntax.body_atoms(rule) if atom.name in _OF_FACTS_AND_MOVES
     )
 
@@ -286,9 +286,8 @@ LongJoins: TypeAlias = Mapping[Rule, float]
 Part: TypeAlias = tuple[str, Sequence[Any]]
 """Part of a program that is to be ground: its name, and the values of its parameters, which are numbers of clingo."""
 BASE: tuple[Part, ...] = (("base", ()),)
-REHEARSED = (
-    0.3  # part of what is left of the limits for a rehearsal; grounding and compiling take more than twice as long
-)
+# part of the time that is left for a rehearsal; grounding and compiling take more than twice as long
+REHEARSED = 0.3
 
 
 class Grounding:
@@ -432,12 +431,15 @@ def too_large(grounding: Grounding, control: Any, translator: Translator) -> Gro
     )
 
 
+_SHARE = f"; joins may take {REHEARSED:.0%} of the time that is left"
+
+
 def largest_part(grounding: Grounding, control: Any, translator: Translator) -> str:
     """Return a part of an error message: "; the largest relation is ..", or the same about the longest join."""
     if grounding.is_held:
         rule, seconds = max(grounding.long_joins.items(), key=itemgetter(1))
         duration = f"{seconds:.0f} s" if seconds < HOUR else "more than an hour"
-        return f"; the longest join is that of the rule at line {rule.location.line}, which may take {duration}"
+        return f"; the longest join is that of the rule at line {rule.location.line}, which may take {duration}{_SHARE}"
     atoms = control.symbolic_atoms
     sizes: Counter[str] = Counter()
     for name, arity, _ in atoms.signatures:

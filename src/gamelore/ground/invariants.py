@@ -387,7 +387,8 @@ def unique(rules: Sequence[Clause], static: Statics, candidates: Collection[Grou
 def _at_most_one(group: Group, head: str, rules: Sequence[Clause], chase: Chase) -> bool:
     """Return whether it is proved that the clauses with this head derive at most one fact of the group.
 
-    It is refuted that two clauses, or two instances of one clause, derive different facts of the group.
+    The proof refutes that two clauses, or two instances of one clause, derive different facts of the group. Too large
+    terms count as no proof.
     """
     try:
         deriving = list(_deriving(group, head, rules))

@@ -96,7 +96,7 @@ class BelievedMatch:
     def move(self, player: Player, deadline: float | None) -> str:
         """Return the player's move in the present position. Repeated calls return the same move.
 
-        Raise GameloreError if the player chooses an illegal move.
+        Raise GameloreError if the player chooses an illegal move. The next call asks it again.
         """
         legal = self._legal()
         if not legal:
@@ -177,8 +177,9 @@ class BelievedMatch:
         moves = [list(range(num)) for num in state.graph.num_moves[state.row].tolist()]
         own = moves[self.role]
         # The positions that fit the reports may have different legal moves, so the choice is looked up by its text.
-        texts = enumerate(state.legal(self.role))
-        chosen = [move for move, text in texts if (state.ply, text) == self._chosen]
+        ply, choice = self._chosen or (None, "")
+        legal = state.legal(self.role) if ply == state.ply else []
+        chosen = [move for move, text in enumerate(legal) if text == choice]
         for part in (chosen, [move for move in own if move not in chosen]):
             moves[self.role] = part
             yield from map(list, product(*moves))

@@ -428,7 +428,7 @@ class Workers:
         try:
             self._give_back(await self._take_spare())
         except BaseException:
-            await self.close()
+            await self.close(learns=False)
             raise
         return self
 

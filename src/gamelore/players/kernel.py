@@ -59,12 +59,13 @@ _MONOTONIC = time.CLOCK_MONOTONIC if _HAS_CLOCK else 0
 
 _njit: Any = numba.njit  # its type hints do not know all of these options
 _FunctionCache: Any = FunctionCache  # it has no type hints
-# no_cfunc_wrapper, _nrt, forceinline, `_Inlined` and `_Cache` are private to numba: see tests/players/test_kernel.py
+# These options but the first, and what `_Inlined` and `_cached` change, are private to numba: see
+# tests/players/test_kernel.py.
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
 
 
 def kernel(function: F) -> F:
-    """Compile a loop over arrays for the types of its annotations.
+    """Compile a loop over arrays for the types of its annotations. It cannot call itself.
 
     The machine code is cached beside the source file, in `__pycache__`, until this file changes. The code contains the
     code of the kernels that it calls. So after a change of a kernel that another module calls, remove the cached code:
@@ -129,6 +130,9 @@ def _cached(function: Callable[..., Any], **options: bool) -> Any:
     return dispatcher
 
 
+_UNUSABLE = (OSError, EOFError, UnpicklingError)  # the last two if a loss of power left zeros, or a part of a file
+
+
 class _Cache(_FunctionCache):  # type: ignore[misc]
     """Machine code on the disk. Where a disk is full or a file is damaged, the process compiles the code again."""
 
@@ -136,14 +140,14 @@ class _Cache(_FunctionCache):  # type: ignore[misc]
         """Return the code for a signature; None if there is none, or none that can be read."""
         try:
             return super().load_overload(sig, target_context)
-        except (OSError, EOFError, UnpicklingError):  # the last two if a loss of power left zeros, or a part of a file
+        except _UNUSABLE:
             with suppress(OSError):
                 self.flush()
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Write the code for a signature, if the disk allows it."""
-        with suppress(OSError):
+        with suppress(*_UNUSABLE):
             super().save_overload(sig, data)
 
 

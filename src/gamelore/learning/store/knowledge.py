@@ -86,6 +86,7 @@ from .schema import (
     from_json,
     get_pairs,
     get_trajectories,
+    lower_case,
     packed,
     to_json,
     typed,
@@ -760,7 +761,7 @@ def _where(selection: Selection) -> tuple[str, list[object]]:
     if (source := selection.get("source")) is not None:
         parts["? IN (game.name, rules_hash)"] = [source]
     if (role := selection.get("role")) is not None:
-        parts["role COLLATE any_case IN (?, ?)"] = [role, ALL_ROLES]
+        parts["lower_case(CAST(role AS BLOB)) IN (?, ?)"] = [lower_case(name.encode()) for name in (role, ALL_ROLES)]
     if (opponent := selection.get("opponent")) is not None:
         kind = f"{opponent}:"
         parts["(opponent = ? OR substr(opponent, 1, ?) = ?)"] = [opponent, len(kind), kind]

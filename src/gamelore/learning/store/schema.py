@@ -574,14 +574,13 @@ def _connected(uri: str) -> sqlite3.Connection:
     """
     connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     connection.text_factory = partial(str, encoding="utf-8", errors="surrogateescape")
-    connection.create_collation("any_case", _compared)  # NOCASE knows the letters of ASCII only
+    connection.create_function("lower_case", 1, lower_case, deterministic=True)  # lower() knows only letters of ASCII
     return connection
 
 
-def _compared(left: str, right: str) -> int:
-    """Return the order of two texts without regard to case, as SQLite wants it: less than 0, 0, or more than 0."""
-    left, right = left.lower(), right.lower()
-    return (left > right) - (left < right)
+def lower_case(text: bytes) -> bytes:
+    """Return a text in lower case. Bytes that are not UTF-8 stay as they are."""
+    return text.decode(errors="surrogateescape").lower().encode(errors="surrogateescape")
 
 
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)

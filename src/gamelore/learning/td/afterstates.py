@@ -85,6 +85,8 @@ def afterstates_of_facts(graph: PositionGraph, role: int, facts: Sequence[frozen
         states = [graph.game.state(afterstate.difference(own)) for afterstate, own in zip(facts, moves, strict=True)]
         numbers = graph.intern(np.array(states, np.uint64).reshape(-1, graph.game.num_words))
         for i, own in enumerate(moves):
+            if len(own) > 1:
+                raise ValueError(f"{' '.join(sorted(own))} are several moves")
             if own:
                 if not own[0].startswith(prefix):
                     raise ValueError(f"{own[0]} is no move of {graph.game.roles[role]}")
