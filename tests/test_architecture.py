@@ -24,13 +24,13 @@ ROOT = Path(__file__).parent.parent
 # all modules may import, `gamelore`, which is `__init__.py`, and the papers. `learning` and `lab` stand for the modules
 # that lie directly in them.
 DRAWING = runpy.run_path(str(ROOT / "docs" / "draw_architecture.py"))
-BEHIND = {"opinion": ["gamelore"], "lab": ["lab.papers.banerjee2007", "lab.papers.lock2004", "lab.papers"]}
+BEHIND = {"lab": ["lab.papers.banerjee2007", "lab.papers.lock2004", "lab.papers"], "api": ["gamelore"]}
 ROOMS = ["errors", "files", *(name for drawn in DRAWING["ROOMS"] for name in (drawn, *BEHIND.get(drawn, ())))]
 
 PAPERS = {"lab.papers.banerjee2007", "lab.papers.lock2004"}
-MOST_MODULES = 154
+MOST_MODULES = 158
 MOST_MODULES_IN_A_ROOM = 14
-MOST_LINES_OF_CODE = 36_300
+MOST_LINES_OF_CODE = 36_800
 MOST_LINES_IN_A_FILE = 800
 
 
@@ -207,10 +207,11 @@ def test_docs_list_the_public_api():
 
 def test_no_room_has_a_reserved_name():
     reserved = listed_in_api("To come")
-    assert reserved >= {"play", "learn", "features", "solve", "symmetries", "check", "transfer", "tournament"}
-    assert reserved >= {"Knowledge", "list_players", "player"}
+    names = reserved | set(gamelore.__all__)
+    assert names >= {"play", "learn", "features", "solve", "symmetries", "check", "transfer", "tournament"}
+    assert names >= {"Knowledge", "list_players", "player"}
     rooms = {path.stem for path in SOURCE.iterdir() if path.is_dir() or path.suffix == ".py"}
-    assert rooms & reserved == set()
+    assert rooms & names == set()
 
 
 def test_the_page_on_architecture_shows_the_code_as_it_is():

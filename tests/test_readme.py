@@ -6,14 +6,24 @@ from pathlib import Path
 README = (Path(__file__).parents[1] / "README.md").read_text()
 
 
+EIGHT_LINES, MATCHES = re.findall(r"```python\n(.*?)```", README, flags=re.S)
+
+
 def test_the_eight_lines(capsys):
-    (code,) = re.findall(r"```python\n(.*?)```", README, flags=re.S)
+    code = EIGHT_LINES
     assert len([line for line in code.splitlines() if line.strip()]) == 8
     exec(compile(code, "README.md", "exec"), {})
     moves, goals, mean = capsys.readouterr().out.splitlines()
     assert f"# {moves}" in code
     assert f"# {goals}" in code
     assert 60 < float(mean) < 70
+
+
+def test_the_matches(capsys):
+    exec(compile(MATCHES, "README.md", "exec"), {})
+    results, *drawn = capsys.readouterr().out.splitlines()
+    assert f"# {results}" in MATCHES
+    assert drawn[0] == "(cell x y *)"
 
 
 def test_the_commands_exist():

@@ -4,8 +4,9 @@ It reads the rules of a game in GDL, compiles them, plays the game, learns, and 
 
     game = gamelore.load("tictactoe")             # a shipped name, a path or GDL text
     position = game.start().play({"xplayer": "(mark 2 2)", "oplayer": "noop"})
+    matches = gamelore.play(game, {"xplayer": "gamelore", "oplayer": my_function}, matches=100)
 
-The package consists of rooms: gdl, ground, circuit, game, players, matches, learning, net, lab, cli (see
+The package consists of rooms: gdl, ground, circuit, game, players, matches, learning, net, lab, api, cli (see
 docs/architecture.md). These are the terms of the package, in the order in which the rooms need them. Names of counts
 begin with `num_`. Docstrings state the shapes of arrays, such as `[batch, words]`.
 
@@ -44,6 +45,8 @@ begin with `num_`. Docstrings state the shapes of arrays, such as `[batch, words
 All errors that gamelore raises on purpose are subclasses of `GameloreError`; errors.py shows the hierarchy.
 """
 
+from .api.opinion import think
+from .api.playing import ListedPlayer, Match, Matches, list_players, play, player
 from .drawing.thought import MoveThought, Thought
 from .errors import (
     ExperimentError,
@@ -57,7 +60,6 @@ from .errors import (
     ProtocolError,
 )
 from .game.game import Game, Position
-from .opinion import think
 from .rulesheets import load
 
 __version__ = "0.1.0"
@@ -77,7 +79,14 @@ __all__ = [  # noqa: RUF022 - in the order of the rooms
     "Position",
     # rulesheets
     "load",
-    # opinion
+    # api.playing
+    "play",
+    "Matches",
+    "Match",
+    "player",
+    "list_players",
+    "ListedPlayer",
+    # api.opinion
     "think",
     "Thought",
     "MoveThought",

@@ -82,7 +82,7 @@ def test_a_learner_that_only_plays_begins_no_match_beyond_the_cap(
     spec = f"lookahead:initialisation=eager,knowledge={tmp_path / 'k.db'}"
     seats, ended = [player(spec), player(spec)], []
     with pytest.raises(GameloreError, match=r"at most 1 MiB, got [\d,]+ positions of connect3, .* choose lazy"):
-        play_matches(load("connect3"), [spec, spec], 20, seats=seats, on_end=ended.append)
+        play_matches(load("connect3"), [spec, spec], 20, seats=seats, one_by_one=True, on_end=ended.append)
     with Knowledge(tmp_path / "k.db") as knowledge:
         assert [learner.num_matches for learner in knowledge.learners()] == [len(ended)] * 2
     assert 0 < len(ended) < 20
@@ -93,7 +93,7 @@ def test_a_new_graph_in_time_keeps_it_below_the_cap(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(lockstep, "_MAX_GRAPH", 1 << 18)
     spec = f"lookahead:initialisation=eager,knowledge={tmp_path / 'k.db'}"
     seats = [player(spec), player("random")]
-    assert len(play_matches(load("tictactoe"), [spec, "random"], 20, seats=seats)) == 20
+    assert len(play_matches(load("tictactoe"), [spec, "random"], 20, seats=seats, one_by_one=True)) == 20
 
 
 def test_a_learner_that_studies_begins_no_match_beyond_the_cap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -231,28 +231,6 @@ def status() -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def progress_bars(transient: bool = False) -> Iterator[Callable[[str, int, int], None]]:
-    """Yield a function (stage, done, total) that shows a progress bar for each stage, with the remaining time.
-
-    Bars appear only on a terminal. `transient`: clear the bars at the end.
-    """
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TimeRemainingColumn
-
-    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), "left:", TimeRemainingColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, disable=not console.is_terminal, transient=transient) as bars:
-        tasks: dict[str, TaskID] = {}
-
-        def tell(stage: str, done: int, total: int) -> None:
-            if stage not in tasks:
-                tasks[stage] = bars.add_task(stage, total=total)
-            bars.update(tasks[stage], completed=done, total=total)
-
-        yield tell
-
-
-@contextmanager
 def usage() -> Iterator[None]:
     """Exit with code 2 on a GameloreError in the block, since it is a mistake of the user.
 

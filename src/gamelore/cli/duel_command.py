@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
+from ..api.progress import progress_bars
 from . import console
 from .console import Engine, Json, Seed
 
@@ -122,7 +123,7 @@ def duel(
     with console.usage():
         folders = data_a or data, data_b or data
         plan = _duel((a, b), games, out, matches, folders, cores, settings, at_once=at_once, open_sealed=open_sealed)
-    with console.progress_bars() as tell:
+    with progress_bars() as tell:
         try:
             scores = asyncio.run(_lead(plan, tell))
         except asyncio.CancelledError:  # a signal has ended the process

@@ -14,9 +14,10 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from ..catalogue import PlayerKind, play_matches, register
+from ..api.playing import Matches, play_seats
+from ..catalogue import PlayerKind, register
 from ..drawing.position import state_text, text_boards
-from ..matches.match import MAX_PLIES, MatchRecord
+from ..matches.match import MAX_PLIES
 from ..players.player import CAP, STUCK, Finished, Player, Started, Turn
 from . import console
 
@@ -69,16 +70,9 @@ register("human", PlayerKind("asks you for every move in the terminal; only for 
 
 
 def play_here(
-    game: Game,
-    seats: Sequence[Player],
-    specs: Sequence[str],
-    num_matches: int,
-    seed: int,
-    *,
-    on_end: Callable[[Finished], None] | None = None,
-    err: bool = False,
-) -> list[MatchRecord]:
-    """Play matches with a human player, one after the other; return the records of the finished matches.
+    game: Game, seats: Sequence[Player], specs: Sequence[str], num_matches: int, seed: int, regret: bool, err: bool
+) -> Matches:
+    """Play matches with a human player, one after the other; return the finished matches.
 
     The end of the input ends the series; a match that is not finished then has no record. Positions and prompts are
     printed on standard output or, with `err`, on standard error.
@@ -93,15 +87,13 @@ def play_here(
         nonlocal over
         over += 1
         conversation.end(finished)
-        if on_end is not None:
-            on_end(finished)
         conversation.say("", *([f"match {over + 1} of {num_matches}"] if over < num_matches else []))
 
     conversation.say(", ".join(f"{role} is {spec}" for role, spec in zip(game.roles, specs, strict=True)))
-    records = play_matches(game, specs, num_matches, seed, seats=seats, on_end=end)
-    if len(records) < num_matches:
+    played = play_seats(game, specs, seats, num_matches, seed, regret=regret, one_by_one=True, on_end=end)
+    if len(played) < num_matches:
         conversation.say("", "the input has ended, so the match ends, too")
-    return records
+    return played
 
 
 class Conversation:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from typer import Option
 
+from ..api.progress import progress_bars
 from . import console
 from .console import Engine, GameName, Json, KnowledgeFile, Seed
 from .position_commands import solved
@@ -263,7 +264,7 @@ def _learn_values(game: Game, options: dict[str, Any]) -> dict[str, Any]:
                 check_games(store, sources)
         if settings.symmetry == "all":
             _report_no_symmetries(game)
-        with console.progress_bars() as tell:
+        with progress_bars() as tell:
             about = {
                 "seed": options["seed"],
                 "sources": sources,
@@ -356,7 +357,7 @@ def _learn_sequences(game: Game, watched: Curriculum, options: dict[str, Any]) -
     total, seed = len(watched.tournaments), options["seed"]
     about = {"player": player, "symmetry": options["symmetry"] or "all", "seed": seed}
     with console.reported(KEPT.format("tournament")), Knowledge(options["knowledge"]) as store:
-        with console.progress_bars() as tell:
+        with progress_bars() as tell:
             about["progress"] = lambda done: tell("tournaments", done, total)
             stored = study_sequences(store, game, settings, watched, **about)
         learner = load_learner(store, stored, game)

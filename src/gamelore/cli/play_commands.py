@@ -17,15 +17,15 @@ from ..gdl.syntax import printable
 from ..rulesheets import load, names, split
 from . import console
 from .console import Engine, GameName, Json, Seed
-from .position_commands import solved, without_counter
+from .position_commands import without_counter
 
 if TYPE_CHECKING:
+    from ..api.playing import Matches
     from ..drawing.position import PositionText
     from ..game.game import EngineName, Game
     from ..matches.match import MatchRecord, MatchState
     from ..players.position_graph import PositionGraph
 
-DEFAULT_PLAYER = "gamelore"
 app = typer.Typer()
 
 
@@ -84,78 +84,51 @@ def play(
     The players baseline, transfer and lookahead learn from every match, and store their knowledge in your knowledge
     store. `gamelore learn` with the same seed and opponent continues with the same knowledge, and vice versa.
     """
-    from ..catalogue import play_matches, player
-    from ..learning.session import LastingLearner
-    from ..matches.match import write_records
-    from ..matches.opponents import XReasonable
-    from ..solver.perfect import Perfect, RegretCount
+    from ..api.playing import STRONGEST, check_free, play_seats, seats_of
+    from ..api.progress import progress_bars
+    from ..matches.match import check_seats
     from .human import Human, play_here
 
     rules = console.load_game(game, engine)
-    _check_folder(records)
-    players = [*(given or ()), *[DEFAULT_PLAYER] * (rules.num_roles - len(given or ()))]
+    players = [*(given or ()), *[STRONGEST] * (rules.num_roles - len(given or ()))]
     with console.usage():
-        opponents = players[::-1] if len(players) == 2 else [None] * len(players)
-        seats = [player(spec, seed=seed, opponent=opponent) for spec, opponent in zip(players, opponents, strict=True)]
-    if len(players) != rules.num_roles:
-        console.fail(
-            f"expected {rules.num_roles} players, one for each of {', '.join(rules.roles)}, got {len(players)}",
-            console.USAGE,
-        )
-    losses = RegretCount(rules.num_roles) if regret else None
-    needed = regret or any(isinstance(seat, Perfect | XReasonable) for seat in seats)
-    solution = solved(rules) if needed else None  # keep a reference here, since all players share the solution
-    on_end = losses.add if losses else None
+        if records is not None:
+            check_free(records)
+        seats = seats_of(players, seed)
+        check_seats(rules, seats)
     has_human = any(isinstance(seat, Human) for seat in seats)
     if has_human:
-        played = play_here(rules, seats, players, matches, seed, on_end=on_end, err=json)
+        played = play_here(rules, seats, players, matches, seed, regret, err=json)
     else:
-        all_matches = console.counted(matches, "match", "matches")
-        learners = seats if any(isinstance(seat, LastingLearner) for seat in seats) else ()
-        with console.status() as doing:
-            doing(f"playing {all_matches}")
-            options: dict[str, Any] = {"seats": learners, "with_states": records is not None, "on_end": on_end}
-            options["on_progress"] = lambda number: doing(f"{number} of {all_matches} are over")
-            played = play_matches(rules, players, matches, seed, **options)
+        with progress_bars(transient=True) as tell:
+            played = play_seats(rules, players, seats, matches, seed, regret=regret, tell=tell)
     if records is not None:
-        write_records(records, played, rules.rulesheet.text)
+        played.save(records)
     if not played:  # the input ended during the first match
         return console.emit({"game": rules.name, "matches": 0}) if json else None
-    summary = _summary(rules, players, played, seed)
-    if solution is not None and solution.left_out:
-        summary["left_out"] = list(solution.left_out)
-    if losses:
-        for result, mean in zip(summary["players"], losses.per_move, strict=True):
-            result["regret"] = mean
+    summary = _summary(played)
     if json:
         console.emit(summary)
     else:
-        _show(summary, played[0] if matches == 1 and not has_human else None)
+        _show(summary, played.records[0] if matches == 1 and not has_human else None)
 
 
-def _check_folder(records: Path | None) -> None:
-    """Exit if the folder already contains records, so that no match is overwritten."""
-    from ..matches.match import RECORDS, RULES
-
-    if records is not None and records.is_dir():
-        others = [*records.glob(RULES), *records.glob(RECORDS)]
-        if others:
-            console.fail(
-                f"expected a folder without matches, got {records}, which has {others[0].name}; choose another folder",
-                console.USAGE,
-            )
-
-
-def _summary(game: Game, players: list[str], played: list[MatchRecord], seed: int) -> dict[str, Any]:
+def _summary(played: Matches) -> dict[str, Any]:
     """Return the result of `play` as JSON fields."""
+    results = [
+        result_of(name, player, [record.goals[role] for record in played.records])
+        for role, (name, player) in enumerate(zip(played.game.roles, played.players, strict=True))
+    ]
+    for result in results:
+        if played.regret:
+            result["regret"] = played.regret[result["role"]]
+    left_out = {"left_out": list(played.left_out)} if played.left_out else {}
     return {
-        **console.identity(game),
-        "seed": seed,
-        **match_counts(played),
-        "players": [
-            result_of(name, player, [record.goals[role] for record in played])
-            for role, (name, player) in enumerate(zip(game.roles, players, strict=True))
-        ],
+        **console.identity(played.game),
+        "seed": played.seed,
+        **match_counts(played.records),
+        "players": results,
+        **left_out,
     }
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from typer import Option
 
+from ..api.progress import progress_bars
 from ..files import write_whole
 from . import console
 from .console import Engine, GameName, Json, Seed
@@ -149,7 +150,7 @@ def think(
     line consists of the best moves, as gamelore would play them, or of the most visited ones; the board after them is
     drawn below.
     """
-    from ..opinion import think as search
+    from ..api.opinion import think as search
 
     rules = console.load_game(game, engine)
     with console.usage():
@@ -157,7 +158,7 @@ def think(
     if position.is_terminal or not all(position.legal.values()):
         console.fail(f"expected a position in which the match goes on, got this one: {_verdict(position)}")
     budget: dict[str, Any] = {"seconds": seconds, "simulations": simulations, "teaching": teaching, "threads": threads}
-    with console.progress_bars(transient=True) as tell:
+    with progress_bars(transient=True) as tell:
         thought = search(
             position, **budget, joint=joint, seed=seed, on_teaching=lambda done, of: tell("teaching", done, of)
         )
@@ -524,7 +525,7 @@ def solved(game: Game, memory: int = 4 * GIB, symmetry: bool = True) -> Solution
     """Return the solution of a game, computed or read from its file; show progress bars on standard error."""
     from ..solver.solution import solve
 
-    with console.progress_bars(transient=True) as progress:
+    with progress_bars(transient=True) as progress:
         return solve(game, memory=memory, symmetry=symmetry, progress=progress)
 
 

@@ -37,6 +37,7 @@ from functools import cached_property
 from itertools import combinations, product, takewhile
 from math import dist, prod
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
+from weakref import WeakKeyDictionary
 
 from ..gdl.clauses import Signature, clauses
 from ..gdl.syntax import Constant, Function, Rulesheet, named_terms, natural_order, parse_term
@@ -369,8 +370,15 @@ class Boards:
 
     @classmethod
     def of(cls, game: Game, *, matrix: bool = False, kinds: Collection[Kind] = get_args(Kind)) -> Boards:
-        """Return the boards of a game. `matrix`: the first coordinate increases downwards, the second to the right."""
-        return cls(game.rulesheet, game.facts(game.initial), matrix=matrix, kinds=kinds)
+        """Return the boards of a game. `matrix`: the first coordinate increases downwards, the second to the right.
+
+        They are computed once for a game.
+        """
+        computed = _COMPUTED.setdefault(game, {})
+        key = matrix, frozenset(kinds)
+        if key not in computed:
+            computed[key] = cls(game.rulesheet, game.facts(game.initial), matrix=matrix, kinds=kinds)
+        return computed[key]
 
     def lay(self, facts: Iterable[str]) -> Laid:
         """Place facts on their boards. If a board cannot show its facts, leave it out; its facts are then on no board.
@@ -410,6 +418,9 @@ class Boards:
         words = re.findall(r"[^\s()]+", move)[1:]
         named = [tuple(_named(board, words)) for board in self.boards]
         return max(named, key=len, default=())
+
+
+_COMPUTED: WeakKeyDictionary[Game, dict[tuple[bool, frozenset[Kind]], Boards]] = WeakKeyDictionary()
 
 
 def _split(board: Board, arguments: Arguments) -> tuple[Place, str]:

@@ -108,7 +108,7 @@ class Thought:
     @property
     def line_text(self) -> str:
         """The best line, without `noop` where another role moves."""
-        return " ".join(" ".join(_told(joint)) for joint in self.line)
+        return " ".join(" ".join(telling(joint)) for joint in self.line)
 
     def __str__(self) -> str:
         parts = [thought_text(self), "", self.effort, *("", *_listed(self))]
@@ -142,7 +142,7 @@ class Thought:
         return f"<div>{thought_svg(self)}<table>{head}{''.join(rows)}</table></div>"
 
 
-def _told(joint: Sequence[str]) -> Sequence[str]:
+def telling(joint: Sequence[str]) -> Sequence[str]:
     """Return the moves of a joint move that say something."""
     return [move for move in joint if move.lower() != "noop"] or joint
 
@@ -201,7 +201,7 @@ def _line_of_boards(boards: Boards, thought: Thought, top: float) -> tuple[list[
     for ply, joint in enumerate(thought.line[:MOST_PLIES]):
         before, after = thought.positions[ply : ply + 2]
         marks = list(_trace(boards, before, after, joint))
-        picture, caption = state_svg(boards, after.facts, after.game.roles, marks), " ".join(_told(joint))
+        picture, caption = state_svg(boards, after.facts, after.game.roles, marks), " ".join(telling(joint))
         wide, high = (SMALL * side for side in _size(picture))
         parts.append(drawn_text((x, top + LINE / 2), caption, 10, FAINT, "start"))
         parts.append(picture.replace("<svg ", f'<svg x="{x:g}" y="{top + LINE:g}" ', 1).replace(*_scaled(picture), 1))
@@ -268,7 +268,7 @@ def _marks(boards: Boards, thought: Thought) -> Iterator[Mark]:
 
 def _trace(boards: Boards, before: Position, after: Position, joint: Sequence[str]) -> Iterator[Mark]:
     """Yield the marks of a joint move from one position to another."""
-    for move in _told(joint):
+    for move in telling(joint):
         way = way_of(boards, boards.lay(before.facts), boards.lay(after.facts), move)
         if way is not None:
             yield Mark(way.target, way.source, (), 1.0, is_best=True)

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from ..circuit.aig import Circuit
 from ..circuit.playout import PlayoutRunner, Playouts, Rollouts
+from ..drawing.position import position_svg, position_text
 from ..errors import GameloreError, GDLSemanticError, GDLSyntaxError, GroundingError, IllegalMoveError, shortened
 from ..gdl import lint
 from ..gdl.limits import Limits, check, enforced, within
@@ -471,7 +472,8 @@ class Position:
     """One position of a game, with facts and moves as text.
 
     Two positions are equal if the same facts hold and their games have the same rules. A pickled position contains the
-    game and the facts. Positions never change: `play` returns a new one.
+    game and the facts. Positions never change: `play` returns a new one. `print` draws a position as text, notebooks
+    draw it as a picture.
 
     Attributes:
         game: the game.
@@ -496,6 +498,14 @@ class Position:
 
     def __repr__(self) -> str:
         return f"<Position of {self.game.name}: {' '.join(sorted(self.facts))}>"
+
+    def __str__(self) -> str:
+        """Return the boards as text, and the facts that are on no board."""
+        return position_text(self)
+
+    def _repr_svg_(self) -> str:
+        """Return the picture that notebooks show."""
+        return position_svg(self)
 
     @cached_property
     def facts(self) -> frozenset[str]:

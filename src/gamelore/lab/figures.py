@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..drawing.board import INK, PAPER
 from ..drawing.position import printed
 from ..errors import GameloreError
 from ..files import whole_file
-from .stats import FEWEST_SHOWN, Curve, Interval
+from .stats import FEWEST_SHOWN, Curve, Interval, mean_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -385,6 +386,33 @@ def _bars(axes: Axes, bars: Bars, number: int, num: int) -> None:
         if not interval.too_few and np.isfinite(interval.half_width):
             low, high = max(interval.low, 0.0), min(interval.high, 100.0)
             axes.plot([x, x], [low, high], color=CHART_INK, linewidth=1.0)
+
+
+def results_figure(labels: Sequence[str], goals: NDArray[np.float64]) -> Figure:
+    """Draw the results of matches: for each role a bar with the shares of its goals, and the mean with its interval.
+
+    labels  for each role, the text beside its bar
+    goals   float64[matches, roles]; NaN for a missing goal, which counts as 0 in the mean
+    """
+    from matplotlib import colormaps
+
+    figure, (axes,) = _canvas(WIDTH, 0.9 + 0.55 * len(labels))
+    for y, of_role in enumerate(goals.T):
+        begin, mean = 0.0, mean_interval(np.nan_to_num(of_role))
+        for goal in sorted(set(of_role.tolist()), key=lambda goal: -goal if goal == goal else 1.0):
+            share = 100 * float(np.mean((of_role == goal) | (np.isnan(of_role) & (goal != goal))))
+            colour = "#d0d4d8" if goal != goal else colormaps["RdYlGn"](0.15 + 0.7 * goal / 100)
+            axes.barh(y, share, left=begin, height=0.62, color=colour, edgecolor="white")
+            told = "none" if goal != goal else f"{goal:g}"
+            axes.text(begin + share / 2, y, told if share > 4 else "", ha="center", va="center", fontsize=8)
+            begin += share
+        interval = "" if mean.too_few else f" ± {mean.half_width:.1f}"
+        axes.text(102, y, f"{mean.mean:.1f}{interval}", va="center", fontsize=8.5)
+    axes.set_yticks(range(len(labels)), [printed(label) for label in labels], fontsize=8.5, parse_math=False)
+    axes.set_ylim(len(labels) - 0.4, -0.6)
+    axes.set_xlim(0, 100)
+    axes.set_xlabel(f"share of {len(goals)} matches by goal, in %; on the right the mean goal", fontsize=8.5)
+    return figure
 
 
 def sweep_figure(

@@ -93,6 +93,7 @@ def play_matches(
     *,
     player: Callable[[str], Player],
     seats: Sequence[Player] = (),
+    one_by_one: bool = False,
     max_plies: int = MAX_PLIES,
     with_states: bool = True,
     on_end: Callable[[Finished], None] | None = None,
@@ -103,15 +104,16 @@ def play_matches(
     Match i uses the random streams (seed, 0, "play", i, role), so it does not depend on the number of matches.
 
     player       function that makes a player from its name
-    seats        the players themselves, if they exist already. They play one match after the other, and may learn from
-                 each match. If a player raises EOFError, the series ends, and the matches before this one are returned.
+    seats        the players themselves, if they exist already. If a player raises EOFError, the series ends, and the
+                 matches before this one are returned.
+    one_by_one   whether the matches are played one after the other, for players that learn from each match
     with_states  see `match_records`
     on_end       called with each group of matches that ended
     on_progress  called with the number of finished matches
 
     Raise GameloreError for a wrong number of players. Errors of `player` are raised too.
     """
-    at_once = 1 if seats else _SIDE_BY_SIDE
+    at_once = 1 if one_by_one else _SIDE_BY_SIDE
     seats = seats or [player(spec) for spec in players]
     prefix = stream(seed, 0, STAGE)
     graph = PositionGraph(game)

@@ -485,7 +485,7 @@ def _recorded(
     game = graph.game
     return MatchRecord(
         is_completed=end == END_NAMES[TERMINAL],
-        states=tuple(_state_text(graph.facts(row)) for row in rows) if with_states else (),
+        states=tuple(state_text(graph.facts(row)) for row in rows) if with_states else (),
         moves=tuple(
             tuple(game.move_text(role, int(graph.legal(row, role)[choice])) for role, choice in enumerate(joint))
             for row, joint in zip(rows, choices, strict=False)
@@ -549,7 +549,7 @@ def _text_of(path: Path) -> str:
 _order = lru_cache(1 << 16)(natural_order)
 
 
-def _state_text(facts: Iterable[str]) -> str:
+def state_text(facts: Iterable[str]) -> str:
     """Return facts as the text of a state in a record."""
     return f"( {' '.join(sorted(facts, key=_order))} )"
 
@@ -580,7 +580,7 @@ def _check_lengths(record: MatchRecord, game: Game) -> None:
 def _compare_state(record: MatchRecord, match: MatchState) -> None:
     """Raise GameloreError if the present state of a replayed match differs from the record."""
     state, facts = record.states[match.ply], match.graph.facts(match.row)
-    if state == _state_text(facts):
+    if state == state_text(facts):
         return
     if _STATE_KEY.fullmatch(state):
         return _compare(f"the state at ply {match.ply}", state, match.state_key)

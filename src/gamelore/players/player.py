@@ -9,7 +9,9 @@ Moves are indices into the role's legal moves (in action order). The simplest wa
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -165,6 +167,11 @@ class PositionPlayer(Player):
     Such a player is easy to write, but slower than a player that chooses for a batch of positions.
     """
 
+    @property
+    def name(self) -> str:
+        """Its name in error messages."""
+        return type(self).__name__
+
     @abstractmethod
     def move(self, position: Position, role: str) -> str:
         """Return one of `position.legal[role]`."""
@@ -181,8 +188,34 @@ class PositionPlayer(Player):
         role = game.roles[turn.role]
         move, legal = self.move(position, role), position.legal[role]
         if move not in legal:
-            name = type(self).__name__
             raise IllegalMoveError(
-                f"expected a legal move of {role} from {name}, got {move}; legal moves: {', '.join(legal)}"
+                f"expected a legal move of {role} from {self.name}, got {move}; legal moves: {', '.join(legal)}"
             )
         return legal.index(move)
+
+
+class FunctionPlayer(PositionPlayer):
+    """Player that calls a function of a position, or of a position and the name of the role, for each move."""
+
+    def __init__(self, function: Callable[..., str]) -> None:
+        self._function = function
+        self._takes_role = _num_arguments(function) > 1
+
+    @property
+    def name(self) -> str:
+        """See `PositionPlayer.name`."""
+        return getattr(self._function, "__name__", type(self._function).__name__)
+
+    def move(self, position: Position, role: str) -> str:
+        """See `PositionPlayer.move`."""
+        return self._function(position, role) if self._takes_role else self._function(position)
+
+
+def _num_arguments(function: Callable[..., object]) -> int:
+    """Return the number of arguments without default that a function takes; 1 for one that does not tell."""
+    try:
+        parameters = signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return 1
+    positional = Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD
+    return sum(each.kind in positional and each.default is Parameter.empty for each in parameters)

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from .drawing.thought import MoveThought, Thought
-from .errors import GameloreError
+from ..drawing.thought import MoveThought, Thought
+from ..errors import GameloreError
 
 if TYPE_CHECKING:
-    from .game.game import Game, Position
-    from .search.choice import MoveReport
-    from .search.settings import GrowthSettings, Joint
-    from .search.teaching import Teacher
-    from .search.thinking import Search
+    from ..game.game import Game, Position
+    from ..search.choice import MoveReport
+    from ..search.settings import GrowthSettings, Joint
+    from ..search.teaching import Teacher
+    from ..search.thinking import Search
 
 THINK = "think"  # stage of the random numbers
 _TEACHING_SLICE = 0.1  # seconds
@@ -49,9 +49,9 @@ def think(
     Raises:
         GameloreError: for a position in which the match is over
     """
-    from .players.random_streams import stream
-    from .search.settings import GrowthSettings
-    from .search.thinking import Search
+    from ..players.random_streams import stream
+    from ..search.settings import GrowthSettings
+    from ..search.thinking import Search
 
     if position.is_terminal or not all(position.legal.values()):
         raise GameloreError("expected a position in which the match goes on, got the end of a match; play fewer moves")
@@ -71,9 +71,9 @@ def _teacher(
     game: Game, growth: GrowthSettings, simulations: int, seed: int, tell: Callable[[int, int], None]
 ) -> Teacher:
     """Return the teacher of a game after its lessons, as the player gamelore has them in a startclock."""
-    from .players.random_streams import stream
-    from .search.settings import TeachingSettings
-    from .search.teaching import TEACHING, Teacher
+    from ..players.random_streams import stream
+    from ..search.settings import TeachingSettings
+    from ..search.teaching import TEACHING, Teacher
 
     key = stream(seed, TEACHING, game.rules_hash)
     teacher = Teacher(game, key, growth, TeachingSettings(simulations=simulations))

@@ -1,0 +1,222 @@
+"""`gamelore.play`, its results, and the players by name."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import gamelore
+from commands import run
+from gamelore import GameloreError, IllegalMoveError, Match, Matches, Position
+from gamelore.matches.match import MatchRecord
+from gamelore.players.player import PositionPlayer
+
+SIMULTANEOUS = """
+(role a) (role b) (init s) (<= (legal ?r m) (role ?r)) (<= (legal ?r n) (role ?r))
+(<= (next e) (does a ?m)) (<= terminal (true e)) (<= (goal ?r 100) (role ?r))
+"""
+
+
+def last(position: Position) -> str:
+    """Choose the last legal move of the role that has several."""
+    return max(position.legal.values(), key=len)[-1]
+
+
+def last_of(position: Position, role: str) -> str:
+    return position.legal[role][-1]
+
+
+class First(PositionPlayer):
+    def move(self, position: Position, role: str) -> str:
+        return position.legal[role][0]
+
+
+def test_any_kind_of_player_opposes_any_other() -> None:
+    by_kind = {"name": "egreedy", "player": First(), "function": last, "function of a role": last_of}
+    for left in by_kind.values():
+        for right in by_kind.values():
+            assert len(gamelore.play("tictactoe", [left, right], matches=2)) == 2
+
+
+def test_functions_choose_the_moves() -> None:
+    (match,) = gamelore.play("tictactoe", {"oplayer": last_of, "xplayer": First()})
+    assert [list(joint.values()) for joint in match.moves[:2]] == [["(mark 1 1)", "noop"], ["noop", "(mark 3 3)"]]
+    assert match.players == {"xplayer": "First", "oplayer": "last_of"}
+
+
+def test_a_function_with_two_arguments_gets_its_role() -> None:
+    asked = []
+
+    def mirror(position: Position, role: str) -> str:
+        asked.append(role)
+        return position.legal[role]["ab".index(role)]
+
+    (match,) = gamelore.play(SIMULTANEOUS, mirror)
+    assert (sorted(asked), match.moves) == (["a", "b"], [{"a": "m", "b": "n"}])
+
+
+def test_an_argument_with_a_default_is_no_role() -> None:
+    def mine(position: Position, depth: int = 3) -> str:
+        assert depth == 3
+        return last(position)
+
+    assert len(gamelore.play("tictactoe", mine)) == 1
+
+
+def test_a_role_without_a_player_is_played_by_the_strongest() -> None:
+    assert gamelore.play("tictactoe", {"oplayer": "random"}).players == ("gamelore", "random")
+
+
+def test_one_player_plays_all_roles() -> None:
+    assert gamelore.play("tictactoe3p", "random").players == ("random",) * 3
+
+
+def test_results_are_those_of_the_command(tmp_path: Path) -> None:
+    told = json.loads(run("play", "connect3", "egreedy", "random", "--matches", "300", "--seed", "7", "--json").stdout)
+    played = gamelore.play("connect3", ["egreedy", "random"], matches=300, seed=7)
+    assert list(played.mean_goals.values()) == [result["mean_goal"] for result in told["players"]]
+    assert (played.ends, int(played.plies.max())) == (told["ends"], told["plies"]["most"])
+
+
+def test_match_i_does_not_depend_on_the_number_of_matches() -> None:
+    few, many = (gamelore.play("connect3", "random", matches=matches, seed=3) for matches in (2, 600))
+    assert [match.moves for match in many[:2]] == [match.moves for match in few]
+
+
+def test_goals_are_arrays_and_rows() -> None:
+    played = gamelore.play("tictactoe", [First(), last_of], matches=3)
+    assert (played.goals.shape, played.goals.dtype) == ((3, 2), np.float64)
+    assert played.rows[2] == {"match": 2, "end": "terminal", "plies": len(played[2].moves)} | {
+        f"goal_{role}": goal for role, goal in played[2].goals.items()
+    }
+    xplayer = played.intervals["xplayer"]
+    assert (xplayer.mean, xplayer.num) == (played.mean_goals["xplayer"], 3)
+    assert (
+        repr(played)
+        == f"<3 matches of tictactoe: xplayer (First) {xplayer.mean:.1f}, oplayer (last_of) {100 - xplayer.mean:.1f}>"
+    )
+
+
+def test_a_match_without_an_end_has_no_goals() -> None:
+    played = gamelore.play("connect3", "random", matches=2, max_plies=3)
+    assert played.ends == {"cap": 2}
+    assert np.isnan(played.goals).all()
+    assert played.mean_goals == {role: 0.0 for role in played.game.roles}
+    assert repr(played[0]) == "<Match of connect3: 3 plies, cap>"
+
+
+def test_a_match_is_the_sequence_of_its_positions() -> None:
+    match = gamelore.play("tictactoe", "random", seed=2)[0]
+    assert len(match) == len(match.moves) + 1
+    assert match[0] == match.game.start()
+    assert match[-1].is_terminal
+    assert match[-1].goals == match.goals
+    for before, joint, after in zip(match, match.moves, match[1:], strict=False):
+        assert before.play(joint) == after
+
+
+def test_a_match_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:
+    match = gamelore.play("tictactoe", [First(), last_of])[0]
+    match.show()
+    shown = capsys.readouterr().out
+    assert shown.count("(cell x y *)") == len(match)
+    assert "1. xplayer (mark 1 1)\n" in shown
+    assert str(match) == f"{match[-1]}\n\n5. xplayer (mark 1 3): xplayer 100, oplayer 0"
+    drawn = ElementTree.fromstring(match._repr_html_())
+    assert len(drawn.findall("input")) == len(drawn.findall("div")) == len(match)
+    assert [each.get("checked") for each in drawn.findall("input")] == ["", *[None] * (len(match) - 1)]
+
+
+def test_records_can_be_replayed(tmp_path: Path) -> None:
+    played = gamelore.play("connect3", ["egreedy", "random"], matches=4)
+    played.save(tmp_path / "m.jsonl")
+    played.save(str(tmp_path))
+    assert run("replay", str(tmp_path / "m.jsonl")).exit_code == 0
+    assert run("replay", str(tmp_path)).exit_code == 0
+    assert MatchRecord.read(tmp_path / "match-000002.json").moves == played.records[2].moves
+    with pytest.raises(GameloreError, match=r"expected a folder without matches, got .*; choose another folder"):
+        played.save(tmp_path)
+
+
+def test_regret_of_best_play() -> None:
+    played = gamelore.play("losetictactoe", ["perfect", "random"], matches=20, regret=True)
+    assert played.regret["xplayer"] == 0.0
+    assert played.regret["oplayer"] > 0.0
+    assert played[:3].regret == {}
+
+
+def test_a_learner_learns_from_each_match(tmp_path: Path) -> None:
+    store = tmp_path / "k.db"
+    gamelore.play("tictactoe", {"xplayer": f"baseline:knowledge={store}", "oplayer": "egreedy"}, matches=5)
+    listed = json.loads(run("knowledge", "list", "--knowledge", str(store), "--json").stdout)
+    assert [(each["opponent"].partition(":")[0], each["num_matches"]) for each in listed] == [("egreedy", 5)]
+
+
+@pytest.mark.parametrize(
+    ("players", "message"),
+    [
+        (["egreedy"], "expected 2 players, one for each of xplayer, oplayer, got 1"),
+        ({"xplyer": "random"}, "got 'xplyer'; did you mean xplayer"),
+        (["egredy", "random"], "got 'egredy'; did you mean egreedy"),
+        ([First, "random"], "expected a player, got <class .*; give a name of list_players"),
+        ([3, "random"], "expected a player, got 3; give a name"),
+    ],
+)
+def test_what_is_no_player_is_told(players: object, message: str) -> None:
+    with pytest.raises(GameloreError, match=message):
+        gamelore.play("tictactoe", players)  # type: ignore[arg-type]
+
+
+def absent(position: Position) -> str:
+    return "(mark 9 9)"
+
+
+def test_an_illegal_move_names_the_function() -> None:
+    with pytest.raises(IllegalMoveError, match=r"expected a legal move of xplayer from absent, got \(mark 9 9\)"):
+        gamelore.play("tictactoe", [absent, "random"])
+
+
+def test_no_match_is_told() -> None:
+    with pytest.raises(GameloreError, match="expected at least one match, got 0"):
+        gamelore.play("tictactoe", matches=0)
+
+
+def test_progress_is_told() -> None:
+    told: list[tuple[str, int, int]] = []
+    gamelore.play("tictactoe", "random", matches=300, progress=lambda *step: told.append(step))
+    assert told == [("matches", 256, 300), ("matches", 300, 300)]
+
+
+def test_results_can_be_pickled() -> None:
+    played = gamelore.play("tictactoe", "random", matches=2)
+    again = pickle.loads(pickle.dumps(played))
+    assert isinstance(again, Matches)
+    assert (again.rows, again[1][-1]) == (played.rows, played[1][-1])
+    assert isinstance(again[0], Match)
+
+
+def test_a_script_prints_nothing_else() -> None:
+    code = "import gamelore as gl; print(gl.play('tictactoe', 'random', matches=3).plies.size)"
+    done = subprocess.run([sys.executable, "-"], input=code, capture_output=True, text=True)
+    assert (done.stdout, done.stderr, done.returncode) == ("3\n", "", 0)
+
+
+def test_results_are_drawn(tmp_path: Path) -> None:
+    played = gamelore.play("tictactoe", "random", matches=10)
+    played.plot().savefig(tmp_path / "results.svg")
+    drawn = (tmp_path / "results.svg").read_text()
+    assert "xplayer: random" in drawn
+
+
+def test_players_are_listed() -> None:
+    listed = {info.name: info for info in gamelore.list_players()}
+    assert listed["uct"].options[:1] == ("simulations",)
+    assert type(gamelore.player("uct:simulations=3")).__name__ == "UCT"
+    assert "strongest" in listed["gamelore"].about
