@@ -45,6 +45,7 @@ begin with `num_`. Docstrings state the shapes of arrays, such as `[batch, words
 All errors that gamelore raises on purpose are subclasses of `GameloreError`; errors.py shows the hierarchy.
 """
 
+from .api.exact import Solved, solve
 from .api.opinion import think
 from .api.playing import ListedPlayer, Match, Matches, list_players, play, player
 from .drawing.thought import MoveThought, Thought
@@ -86,6 +87,9 @@ __all__ = [  # noqa: RUF022 - in the order of the rooms
     "player",
     "list_players",
     "ListedPlayer",
+    # api.exact
+    "solve",
+    "Solved",
     # api.opinion
     "think",
     "Thought",

@@ -19,7 +19,7 @@ from gamelore.players.lookahead import MoveClasses
 from gamelore.players.player import Player, Turn
 from gamelore.players.position_graph import PositionGraph
 from gamelore.players.random_streams import extend, stream
-from gamelore.solver.perfect import Choice, Graded, Perfect, RegretCount, SolvedMoves, best_line, first_moves, regret
+from gamelore.solver.perfect import Choice, Graded, Perfect, RegretCount, SolvedMoves, best_line, moves_in, regret
 from gamelore.solver.solution import solve
 from gamelore.solver.statespace import Canonical
 from walks import Plain, Walk, drawn_walk
@@ -231,7 +231,7 @@ def test_a_search_to_the_end_loses_nothing_by_the_solution(load: Callable[..., g
 
 def test_first_moves_and_the_best_line_of_a_draw(load: Callable[..., gamelore.Game]) -> None:
     solved = SolvedMoves(PositionGraph(load("losetictactoe")))
-    moves = first_moves(solved)
+    moves = moves_in(solved, solved.graph.start)
     assert [move.move for move in moves if move.best] == ["(mark 2 2)"]
     assert {(move.goals, move.distance) for move in moves if not move.best} == {((0, 100), 8)}
     assert {move.role for move in moves} == {"xplayer"}

@@ -14,7 +14,6 @@ from typer import Option
 from ..api.progress import progress_bars
 from . import console
 from .console import Engine, GameName, Json, KnowledgeFile, Seed
-from .position_commands import solved
 
 if TYPE_CHECKING:
     from ..game.game import Game
@@ -375,13 +374,15 @@ def _solve_for(game: Game, watched: Curriculum) -> Solution | None:
     from ..learning.session import cannot_play
     from ..matches.opponents import XReasonable
     from ..solver.perfect import Perfect
+    from ..solver.solution import solve
 
     names = (watched.expert, *watched.opponents)
     needing = next((name for name in names if isinstance(player(name), Perfect | XReasonable)), None)
     if needing is None:
         return None
     try:
-        return solved(game)
+        with progress_bars(transient=True) as tell:
+            return solve(game, progress=tell)
     except GameloreError as error:
         raise cannot_play(game, needing, error) from error
 

@@ -22,11 +22,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ..analysis.symmetry import StepCounter, Symmetries
+    from ..api.exact import Solved
     from ..drawing.position import PositionText
     from ..drawing.thought import MoveThought, Thought
     from ..game.game import Game, Position
-    from ..solver.perfect import BestLine, MoveValue
-    from ..solver.solution import Solution
 
 BEST_MOVES = 12  # moves of each role that `think` shows, without --all
 MOVE_LINES = 6  # lines of legal moves for each role, without --all
@@ -511,44 +510,35 @@ def solve(
         console.fail(
             f"expected --memory above 0, got {memory:g}; write a number of GiB, for example --memory 8", console.USAGE
         )
-    from ..players.position_graph import PositionGraph
-    from ..solver.perfect import SolvedMoves, best_line, first_moves
+    from ..api.exact import solve as solve_game
 
     rules = console.load_game(game, engine)
-    solution = solved(rules, int(memory * GIB), symmetry)
-    moves = SolvedMoves(PositionGraph(rules), solution)
-    report = _report(rules, solution, first_moves(moves), best_line(moves))
+    with progress_bars(transient=True) as tell:
+        report = _report(solve_game(rules, memory=memory, symmetry=symmetry, progress=tell))
     console.emit(report) if json else _show_solution(report)
 
 
-def solved(game: Game, memory: int = 4 * GIB, symmetry: bool = True) -> Solution:
-    """Return the solution of a game, computed or read from its file; show progress bars on standard error."""
-    from ..solver.solution import solve
-
-    with progress_bars(transient=True) as progress:
-        return solve(game, memory=memory, symmetry=symmetry, progress=progress)
-
-
-def _report(game: Game, solution: Solution, moves: list[MoveValue], line: BestLine) -> dict[str, Any]:
+def _report(solved: Solved) -> dict[str, Any]:
     """Return the result of `solve` as JSON fields."""
+    solution, line = solved.solution, solved.best_line
     return {
-        **console.identity(game),
-        "values": dict(zip(game.roles, solution.values, strict=True)),
+        **console.identity(solved.game),
+        "values": solved.values,
         "distance": solution.distance,
-        "positions": solution.num_positions,
+        "positions": solved.num_positions,
         "classes": solution.num_classes,
         "symmetries": solution.canonical.symmetries.num,
         "moves": solution.num_moves,
-        "left_out": list(solution.left_out),
+        "left_out": list(solved.left_out),
         "first_moves": [
             {
                 "role": move.role,
                 "move": move.move,
-                "values": dict(zip(game.roles, move.goals, strict=True)),
+                "values": dict(zip(solved.game.roles, move.goals, strict=True)),
                 "distance": move.distance,
                 "best": move.best,
             }
-            for move in moves
+            for move in solved.moves()
         ],
         "best_line": {"moves": [list(joint) for joint in line.moves], "end": line.end},
         "seconds": solution.seconds,

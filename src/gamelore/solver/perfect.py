@@ -353,12 +353,12 @@ class BestLine:
     end: Literal["terminal", "repetition", "cut"]
 
 
-def first_moves(solved: SolvedMoves) -> list[MoveValue]:
-    """Return the moves in the initial position.
+def moves_in(solved: SolvedMoves, row: int) -> list[MoveValue]:
+    """Return the moves in a row of the graph; none if the match is over.
 
     These are the moves of the role that chooses there, or of all roles if no role has several moves.
     """
-    graph, row = solved.graph, solved.graph.start
+    graph = solved.graph
     solved.look(np.array([row], np.int32))
     counts = graph.num_moves[row].tolist()
     return [

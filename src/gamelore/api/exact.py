@@ -1,0 +1,150 @@
+"""Exact values of every position of a game: `solve` and its result `Solved`."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import GameloreError
+from ..game.game import Game, Position
+from ..gdl.limits import GIB
+from ..rulesheets import load
+from .progress import Progress, displayed
+
+if TYPE_CHECKING:
+    from ..solver.perfect import BestLine, MoveValue, SolvedMoves
+    from ..solver.solution import Solution
+
+
+class Solved:
+    """A solved game: the values of all positions under best play, of their moves, and a line of best play.
+
+    Attributes:
+        game: the game.
+        solution: the values as arrays, and the numbers of positions and moves.
+        values: role -> its goal under best play from the first position.
+        distance: number of plies to the end under best play; None if no role can force an end that is good for it.
+        left_out: facts that only count steps. If there are any, values are those of the game without them.
+    """
+
+    def __init__(self, game: Game, solution: Solution) -> None:
+        self.game = game
+        self.solution = solution
+        self.values = dict(zip(game.roles, solution.values, strict=True))
+        self.distance = _plies(solution.distance)
+        self.left_out = solution.left_out
+
+    @cached_property
+    def _moves(self) -> SolvedMoves:
+        from ..players.position_graph import PositionGraph
+        from ..solver.perfect import SolvedMoves
+
+        return SolvedMoves(PositionGraph(self.game), self.solution)
+
+    @property
+    def num_positions(self) -> int:
+        """Number of reachable positions; those that differ only by facts that count steps are one."""
+        return self.solution.num_positions
+
+    @cached_property
+    def best_line(self) -> BestLine:
+        """One line of best play from the first position: `moves`, in the order of roles, and why it ends."""
+        from ..solver.perfect import best_line
+
+        return best_line(self._moves)
+
+    def value(self, position: Position) -> dict[str, int]:
+        """Return role -> its goal if all play best from a position on.
+
+        Raises:
+            GameloreError: the position is not reachable, or is one of another game.
+        """
+        (goals,), _ = self.solution.look_up(self._state(position)[None])
+        return dict(zip(self.game.roles, goals.tolist(), strict=True))
+
+    def moves(self, position: Position | None = None) -> list[MoveValue]:
+        """Return the moves of the role that chooses in a position, with the goals by role after each of them.
+
+        If no role has several moves, the moves of all roles are returned.
+
+        Args:
+            position: a position in which the match goes on; the first one if it is None.
+
+        Returns:
+            For each move `role`, `move`, `goals` in the order of roles, `distance`, and whether it is `best`: the
+            fastest way to a win, the slowest to a loss.
+
+        Raises:
+            GameloreError: the position is not reachable, or is one of another game.
+        """
+        from ..solver.perfect import moves_in
+
+        graph = self._moves.graph
+        if position is None:
+            return moves_in(self._moves, graph.start)
+        self.value(position)  # refuses what is not reachable
+        return moves_in(self._moves, int(graph.intern(self._state(position)[None])[0]))
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """One dictionary for each move in the first position."""
+        return [
+            {
+                "role": move.role,
+                "move": move.move,
+                **{f"goal_{role}": goal for role, goal in zip(self.game.roles, move.goals, strict=True)},
+                "plies": _plies(move.distance),
+                "best": move.best,
+            }
+            for move in self.moves()
+        ]
+
+    def _state(self, position: Position) -> Any:
+        """Return the state of a position, uint64[words]. Raise GameloreError for a position of another game."""
+        if position.game is self.game:
+            return position.state
+        if position.game.rules_hash != self.game.rules_hash:
+            raise GameloreError(f"expected a position of {self.game.name}, got one of {position.game.name}")
+        return self.game.state(position.facts)
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{role} {value}" for role, value in self.values.items())
+        plies = "" if self.distance is None else f" in {self.distance} plies"
+        return f"<Solution of {self.game.name}: {values}{plies}; {self.num_positions:,} positions>"
+
+
+def solve(
+    game: Game | str | Path,
+    *,
+    memory: float = 4.0,
+    symmetry: bool = True,
+    progress: Progress | bool | None = None,
+) -> Solved:
+    """Solve a game: compute the value of every position.
+
+    This works for zero-sum games of two roles that take turns, and for games of one role. The solution is written to a
+    file, which later calls read.
+
+    Args:
+        game: a game, or what `load` takes.
+        memory: limit in GiB.
+        symmetry: whether symmetric positions are treated as one. This does not change the values.
+        progress: None shows progress on a terminal and in a notebook, False does not; or a function (stage, done,
+            total).
+
+    Returns:
+        The values.
+
+    Raises:
+        GameloreError: the game has other roles, or its positions do not fit into the memory.
+    """
+    from ..solver.solution import solve as solution_of
+
+    rules = game if isinstance(game, Game) else load(game)
+    with displayed(progress) as tell:
+        return Solved(rules, solution_of(rules, memory=int(memory * GIB), symmetry=symmetry, progress=tell))
+
+
+def _plies(distance: int) -> int | None:
+    return None if distance < 0 else distance
