@@ -18,8 +18,8 @@ def tictactoe() -> Solved:
 def test_values_of_the_game(tictactoe: Solved) -> None:
     assert tictactoe.values == {"xplayer": 50, "oplayer": 50}
     assert tictactoe.num_positions == 5478
-    assert repr(tictactoe) == "<Solution of tictactoe: xplayer 50, oplayer 50; 5,478 positions>"
-    assert repr(gamelore.solve("pegsolitaire")).startswith("<Solution of pegsolitaire: player 100 in 13 plies; ")
+    assert repr(tictactoe) == "<Solved tictactoe: xplayer 50, oplayer 50; 5,478 positions>"
+    assert repr(gamelore.solve("pegsolitaire")).startswith("<Solved pegsolitaire: player 100 in 13 plies; ")
 
 
 def test_values_of_a_position(tictactoe: Solved) -> None:
@@ -30,8 +30,8 @@ def test_values_of_a_position(tictactoe: Solved) -> None:
     for ply, mark in enumerate(marks):
         position = position.play(["noop", mark] if ply % 2 else [mark, "noop"])
     assert tictactoe.value(position) == {"xplayer": 100, "oplayer": 0}
-    assert {move.role for move in tictactoe.moves(position)} == {"oplayer"}
-    assert {move.goals for move in tictactoe.moves(position)} == {(100, 0)}
+    assert {move["role"] for move in tictactoe.moves(position)} == {"oplayer"}
+    assert {move["goal_xplayer"] for move in tictactoe.moves(position)} == {100}
 
 
 def test_moves_of_the_first_position_as_rows() -> None:
@@ -70,5 +70,10 @@ def test_best_play_to_its_end(tictactoe: Solved) -> None:
 
 
 def test_games_that_cannot_be_solved_are_told() -> None:
-    with pytest.raises(GameloreError, match="expected"):
+    with pytest.raises(GameloreError, match="expected only one role at a time to have a choice in goofspiel"):
         gamelore.solve("goofspiel")
+
+
+def test_a_memory_that_is_none_is_told() -> None:
+    with pytest.raises(GameloreError, match="expected a memory above 0, got -1; give a number of GiB"):
+        gamelore.solve("tictactoe", memory=-1)

@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -15,6 +16,9 @@ import pytest
 import gamelore
 from commands import run
 from gamelore import GameloreError, IllegalMoveError, Match, Matches, Position
+from gamelore.api import progress
+from gamelore.drawing.steps import MOST_STEPS, shown_steps
+from gamelore.learning.store.knowledge import Knowledge
 from gamelore.matches.match import MatchRecord
 from gamelore.players.player import PositionPlayer
 
@@ -167,6 +171,8 @@ def test_a_learner_learns_from_each_match(tmp_path: Path) -> None:
         (["egredy", "random"], "got 'egredy'; did you mean egreedy"),
         ([First, "random"], "expected a player, got <class .*; give a name of list_players"),
         ([3, "random"], "expected a player, got 3; give a name"),
+        (np.array(["random", "random"]), "expected a player, got array"),
+        ({0: "random"}, "expected a role of tictactoe .*, got '0'"),
     ],
 )
 def test_what_is_no_player_is_told(players: object, message: str) -> None:
@@ -183,15 +189,106 @@ def test_an_illegal_move_names_the_function() -> None:
         gamelore.play("tictactoe", [absent, "random"])
 
 
-def test_no_match_is_told() -> None:
-    with pytest.raises(GameloreError, match="expected at least one match, got 0"):
-        gamelore.play("tictactoe", matches=0)
+@pytest.mark.parametrize("name", ["matches", "max_plies"])
+def test_numbers_that_are_too_small_are_told(name: str) -> None:
+    with pytest.raises(GameloreError, match=f"expected {name} of at least 1, got 0"):
+        gamelore.play("tictactoe", **{name: 0})  # type: ignore[arg-type]
 
 
-def test_progress_is_told() -> None:
+def test_progress_is_told_as_matches_end() -> None:
     told: list[tuple[str, int, int]] = []
     gamelore.play("tictactoe", "random", matches=300, progress=lambda *step: told.append(step))
-    assert told == [("matches", 256, 300), ("matches", 300, 300)]
+    stages, done, totals = zip(*told, strict=True)
+    assert (set(stages), set(totals)) == ({"matches"}, {300})
+    assert (done[0], done[-1], list(done)) == (0, 300, sorted(set(done)))
+    assert len(done) > 5
+
+
+def test_a_function_may_reorder_the_moves() -> None:
+    def reversing(position: Position, role: str) -> str:
+        first = position.legal[role][0]
+        position.legal[role].reverse()
+        return first
+
+    (match,) = gamelore.play("tictactoe", [reversing, "random"])
+    assert match.moves[0]["xplayer"] == "(mark 1 1)"
+
+
+def test_the_end_of_an_input_is_no_end_of_a_series() -> None:
+    def ended(position: Position) -> str:
+        raise EOFError
+
+    with pytest.raises(EOFError):
+        gamelore.play("tictactoe", ended)
+
+
+@pytest.mark.parametrize(
+    "function", [lambda p, role=None: p.legal[role][0], lambda *given: given[0].legal[given[1]][0]]
+)
+def test_a_parameter_for_the_role(function: object) -> None:
+    assert len(gamelore.play(SIMULTANEOUS, function)) == 1  # type: ignore[arg-type]
+
+
+def test_a_player_that_was_made_by_name_keeps_it() -> None:
+    names = ["uct:simulations=5", "uct:simulations=9"]
+    assert gamelore.play("tictactoe", list(map(gamelore.player, names))).players == tuple(names)
+
+
+def test_a_match_of_a_series_is_the_same_object() -> None:
+    played = gamelore.play("tictactoe", "random", matches=2)
+    assert played[1] is played[1]
+    assert played[0] in played
+
+
+def test_matches_without_goals_are_drawn() -> None:
+    played = gamelore.play("connect3", "random", matches=40, max_plies=3)
+    (axes,) = played.plot().axes
+    assert [patch.get_width() for patch in axes.patches] == [100.0, 100.0]
+
+
+def test_a_long_match_shows_its_last_position() -> None:
+    assert shown_steps(3) == [0, 1, 2]
+    assert shown_steps(1) == [0]
+    assert (len(shown_steps(MOST_STEPS + 5)), shown_steps(MOST_STEPS + 5)[-2:]) == (
+        MOST_STEPS,
+        [MOST_STEPS - 2, MOST_STEPS + 4],
+    )
+
+
+def test_a_learner_knows_the_name_of_its_opponent(tmp_path: Path) -> None:
+    store = tmp_path / "k.db"
+    gamelore.play("tictactoe", [f"baseline:knowledge={store}", last_of])
+    with Knowledge(store) as knowledge:
+        assert [stored.opponent for stored in knowledge.learners()] == ["last_of"]
+
+
+class Kernel:
+    """Stands for the shell of a notebook."""
+
+    kernel = True
+
+
+def test_a_notebook_shows_one_line_of_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    updates: list[str] = []
+    handle = SimpleNamespace(update=lambda data, raw: updates.append(data["text/plain"]))
+    shown: list[object] = []
+
+    def display(value: object, **options: bool) -> object:
+        shown.append(value)
+        return handle
+
+    ipython = ModuleType("IPython")
+    ipython.get_ipython = Kernel  # type: ignore[attr-defined]
+    ipython.display = ModuleType("IPython.display")  # type: ignore[attr-defined]
+    ipython.display.display = display
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "IPython.display", ipython.display)
+    monkeypatch.setattr(progress, "BETWEEN_UPDATES", -1.0)
+    played = gamelore.play("tictactoe", "random", matches=3)
+    assert (updates[0], updates[-1]) == ("matches: 0 of 3", "")
+    assert any(text.startswith("matches: 3 of 3, about 0 s left") for text in updates)
+    played[0].show()
+    assert shown[-1] is played[0]
 
 
 def test_results_can_be_pickled() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from ..rulesheets import load
 from .progress import Progress, displayed
 
 if TYPE_CHECKING:
-    from ..solver.perfect import BestLine, MoveValue, SolvedMoves
+    from ..solver.perfect import BestLine, SolvedMoves
     from ..solver.solution import Solution
 
 
@@ -24,7 +25,7 @@ class Solved:
         game: the game.
         solution: the values as arrays, and the numbers of positions and moves.
         values: role -> its goal under best play from the first position.
-        distance: number of plies to the end under best play; None if no role can force an end that is good for it.
+        plies: number of plies to the end under best play; None if no role can force an end that is good for it.
         left_out: facts that only count steps. If there are any, values are those of the game without them.
     """
 
@@ -32,7 +33,7 @@ class Solved:
         self.game = game
         self.solution = solution
         self.values = dict(zip(game.roles, solution.values, strict=True))
-        self.distance = _plies(solution.distance)
+        self.plies = _plies(solution.distance)
         self.left_out = solution.left_out
 
     @cached_property
@@ -63,17 +64,18 @@ class Solved:
         (goals,), _ = self.solution.look_up(self._state(position)[None])
         return dict(zip(self.game.roles, goals.tolist(), strict=True))
 
-    def moves(self, position: Position | None = None) -> list[MoveValue]:
-        """Return the moves of the role that chooses in a position, with the goals by role after each of them.
+    def moves(self, position: Position | None = None) -> list[dict[str, Any]]:
+        """Return the moves of the role that chooses in a position.
 
-        If no role has several moves, the moves of all roles are returned.
+        If no role has several moves, the moves of all roles are returned; none if the match is over.
 
         Args:
-            position: a position in which the match goes on; the first one if it is None.
+            position: a reachable position; the first one if it is None.
 
         Returns:
-            For each move `role`, `move`, `goals` in the order of roles, `distance`, and whether it is `best`: the
-            fastest way to a win, the slowest to a loss.
+            A dictionary for each move: `role`, `move`; `goal_ROLE` for the goal of each role under best play after it;
+            `plies` to the end, None if no role can force an end that is good for it; and `best`: whether it is one of
+            the fastest ways to a win, or of the slowest to a loss.
 
         Raises:
             GameloreError: the position is not reachable, or is one of another game.
@@ -81,14 +83,10 @@ class Solved:
         from ..solver.perfect import moves_in
 
         graph = self._moves.graph
-        if position is None:
-            return moves_in(self._moves, graph.start)
-        self.value(position)  # refuses what is not reachable
-        return moves_in(self._moves, int(graph.intern(self._state(position)[None])[0]))
-
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        """One dictionary for each move in the first position."""
+        row = graph.start
+        if position is not None:
+            self.value(position)  # refuses what is not reachable
+            row = int(graph.intern(self._state(position)[None])[0])
         return [
             {
                 "role": move.role,
@@ -97,8 +95,13 @@ class Solved:
                 "plies": _plies(move.distance),
                 "best": move.best,
             }
-            for move in self.moves()
+            for move in moves_in(self._moves, row)
         ]
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The moves in the first position, see `moves`."""
+        return self.moves()
 
     def _state(self, position: Position) -> Any:
         """Return the state of a position, uint64[words]. Raise GameloreError for a position of another game."""
@@ -110,8 +113,8 @@ class Solved:
 
     def __repr__(self) -> str:
         values = ", ".join(f"{role} {value}" for role, value in self.values.items())
-        plies = "" if self.distance is None else f" in {self.distance} plies"
-        return f"<Solution of {self.game.name}: {values}{plies}; {self.num_positions:,} positions>"
+        plies = "" if self.plies is None else f" in {self.plies} plies"
+        return f"<Solved {self.game.name}: {values}{plies}; {self.num_positions:,} positions>"
 
 
 def solve(
@@ -141,6 +144,8 @@ def solve(
     """
     from ..solver.solution import solve as solution_of
 
+    if not 0 < memory < inf:
+        raise GameloreError(f"expected a memory above 0, got {memory:g}; give a number of GiB, for example memory=8")
     rules = game if isinstance(game, Game) else load(game)
     with displayed(progress) as tell:
         return Solved(rules, solution_of(rules, memory=int(memory * GIB), symmetry=symmetry, progress=tell))

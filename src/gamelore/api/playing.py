@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..drawing.position import position_svg, position_text
-from ..drawing.steps import steps_html
+from ..drawing.steps import shown_steps, steps_html
 from ..drawing.thought import telling
 from ..errors import GameloreError, one_of
 from ..game.game import Game, Position
 from ..rulesheets import load
-from .progress import Progress, displayed
+from .progress import Progress, displayed, in_notebook
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,10 +27,12 @@ if TYPE_CHECKING:
     from ..matches.match import MatchRecord
     from ..players.player import Finished, Player
     from ..players.position_graph import PositionGraph
+    from ..solver.solution import Solution
 
     AnyPlayer: TypeAlias = str | Player | Callable[..., str]
 
 STRONGEST = "gamelore"
+AT_ONCE = 256  # records whose states are computed on one graph of positions
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,9 @@ def player(spec: str) -> Player:
     """
     from ..catalogue import player as of_catalogue
 
-    return of_catalogue(spec)
+    made = of_catalogue(spec)
+    made.spec = spec
+    return made
 
 
 class Match(Sequence[Position]):
@@ -119,7 +122,7 @@ class Match(Sequence[Position]):
 
     def show(self) -> None:
         """Print every position with the moves that lead to it; in a notebook, show the picture."""
-        if "ipykernel" in sys.modules:
+        if in_notebook():
             from IPython.display import display
 
             display(self)
@@ -158,7 +161,8 @@ class Match(Sequence[Position]):
         return f"{position_text(self.positions[-1])}\n\n{self._captions()[-1]}"
 
     def _repr_html_(self) -> str:
-        return steps_html([position_svg(position) for position in self.positions], self._captions())
+        shown, captions = shown_steps(len(self)), self._captions()
+        return steps_html([position_svg(self.positions[ply]) for ply in shown], [captions[ply] for ply in shown])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -170,7 +174,7 @@ class Matches(Sequence[Match]):
         players: the players by role, as text.
         seed: the seed of all random numbers.
         records: the moves, goals and players of each match, in the format of GGP game managers.
-        regret: role -> lost points per move compared with best play; empty if it was not asked for.
+        regret: role -> lost points per move compared with best play; empty if it was not asked for, and in slices.
         left_out: the facts that best play ignores, because they only count steps; see `regret` and the player perfect.
     """
 
@@ -236,9 +240,11 @@ class Matches(Sequence[Match]):
         from ..matches.match import write_records
         from ..players.position_graph import PositionGraph
 
-        path, graph = Path(path), PositionGraph(self.game)
-        check_free(path)
-        records = [record if record.states else _with_states(record, graph) for record in self.records]
+        check_free(path := Path(path))
+        records: list[MatchRecord] = []
+        for begin in range(0, len(self), AT_ONCE):
+            graph = PositionGraph(self.game)
+            records += [_with_states(record, graph) for record in self.records[begin : begin + AT_ONCE]]
         write_records(path, records, self.game.rulesheet.text)
 
     def plot(self) -> Figure:
@@ -254,8 +260,12 @@ class Matches(Sequence[Match]):
     def __getitem__(self, number: slice) -> Matches: ...
     def __getitem__(self, number: int | slice) -> Match | Matches:
         if isinstance(number, slice):
-            return replace(self, records=self.records[number], regret={}, left_out=())
-        return Match(self.game, self.records[number])
+            return replace(self, records=self.records[number], regret={})
+        return self._matches[number]
+
+    @cached_property
+    def _matches(self) -> list[Match]:
+        return [Match(self.game, record) for record in self.records]
 
     def __len__(self) -> int:
         return len(self.records)
@@ -276,6 +286,7 @@ def play(
     seed: int = 0,
     max_plies: int | None = None,
     regret: bool = False,
+    one_by_one: bool = False,
     progress: Progress | bool | None = None,
 ) -> Matches:
     """Play matches between players, and return their results.
@@ -285,12 +296,17 @@ def play(
         players: the player of each role, as a mapping role -> player, in which a missing role is played by "gamelore";
             as a list in the order of roles; or one player for all roles. A player is a name with options, such as
             "uct:simulations=400" (`list_players` has the names), a `Player`, or a function that gets a `Position`, and
-            the name of its role if it takes two arguments, and returns a legal move as text.
+            the name of its role if it takes two arguments, and returns a legal move as text. A `Player` that is given
+            for several roles must keep them apart; a name makes a player for each role. A learner such as "baseline"
+            stores what it learns in the knowledge store, so give it the option `knowledge` for a store of its own.
         matches: number of matches.
-        seed: seed of all random numbers. Match i does not depend on the number of matches, unless a player learns.
+        seed: seed of all random numbers but those of your own functions. Match i does not depend on the number of
+            matches, unless a player learns.
         max_plies: number of plies after which a match is stopped; 1,000 if it is None.
         regret: whether to count the points that each player loses per move, compared with best play. The game is solved
             first, so it must be small.
+        one_by_one: whether one match is over before the next begins, for a `Player` of your own that learns. Otherwise
+            many matches are played side by side. Learners that have a name always play one match after the other.
         progress: None shows progress on a terminal and in a notebook, False does not; or a function (stage, done,
             total).
 
@@ -301,10 +317,11 @@ def play(
         GameloreError: a player or a role is unknown, or the number of players is wrong.
         IllegalMoveError: a player returned an illegal move.
     """
-    if matches < 1:
-        raise GameloreError(f"expected at least one match, got {matches}; leave `matches` out to play one")
+    for name, number in (("matches", matches), ("max_plies", max_plies)):
+        if number is not None and number < 1:
+            raise GameloreError(f"expected {name} of at least 1, got {number}; leave it out for the default")
     rules = game if isinstance(game, Game) else load(game)
-    by_role = _by_role(rules, players)
+    by_role = players_by_role(rules, players)
     seats = seats_of(by_role, seed)
     with displayed(progress) as tell:
         return play_seats(
@@ -315,6 +332,7 @@ def play(
             seed,
             max_plies=max_plies,
             regret=regret,
+            one_by_one=one_by_one,
             tell=tell,
         )
 
@@ -329,6 +347,7 @@ def play_seats(
     max_plies: int | None = None,
     regret: bool = False,
     one_by_one: bool = False,
+    ends_with_input: bool = False,
     on_end: Callable[[Finished], None] = lambda finished: None,
     tell: Progress = lambda stage, done, total: None,
 ) -> Matches:
@@ -336,26 +355,24 @@ def play_seats(
 
     Args:
         names: the names of the players in the records.
-        one_by_one: whether one match is over before the next begins, also without players that learn.
+        ends_with_input: whether an EOFError of a player ends the series, instead of being raised.
         on_end: called with each group of matches that ended.
         tell: called with (stage, done, total).
     """
     from ..catalogue import play_matches
     from ..learning.session import LastingLearner
     from ..matches.match import MAX_PLIES
-    from ..matches.opponents import XReasonable
-    from ..solver.perfect import Perfect, RegretCount
-    from ..solver.solution import solve
+    from ..solver.perfect import RegretCount
 
     losses = RegretCount(game.num_roles) if regret else None
-    needs_solution = regret or any(isinstance(seat, Perfect | XReasonable) for seat in seats)
-    solution = solve(game, progress=tell) if needs_solution else None  # all players share it while this is a reference
+    solution = needed_solution(game, seats, regret, tell)
 
     def end(finished: Finished) -> None:
         if losses:
             losses.add(finished)
         on_end(finished)
 
+    tell("matches", 0, matches)
     records = play_matches(
         game,
         names,
@@ -363,6 +380,7 @@ def play_seats(
         seed,
         seats=seats,
         one_by_one=one_by_one or any(isinstance(seat, LastingLearner) for seat in seats),
+        ends_with_input=ends_with_input,
         max_plies=MAX_PLIES if max_plies is None else max_plies,
         with_states=False,
         on_end=end,
@@ -372,13 +390,23 @@ def play_seats(
     return Matches(game, tuple(names), seed, tuple(records), lost, tuple(solution.left_out) if solution else ())
 
 
-def _by_role(game: Game, players: AnyPlayer | Sequence[AnyPlayer] | Mapping[str, AnyPlayer]) -> list[AnyPlayer]:
+def needed_solution(game: Game, seats: Sequence[Player], regret: bool, tell: Progress) -> Solution | None:
+    """Solve the game if a player or the regret needs it. Players share it while there is a reference to it."""
+    from ..matches.opponents import XReasonable
+    from ..solver.perfect import Perfect
+    from ..solver.solution import solve
+
+    is_needed = regret or any(isinstance(seat, Perfect | XReasonable) for seat in seats)
+    return solve(game, progress=tell) if is_needed else None
+
+
+def players_by_role(game: Game, players: AnyPlayer | Sequence[AnyPlayer] | Mapping[str, AnyPlayer]) -> list[AnyPlayer]:
     """Return one player for each role. Raise GameloreError for unknown roles, or a wrong number of players."""
     from ..matches.match import check_seats
 
     if isinstance(players, Mapping):
         by_role: dict[str, AnyPlayer] = {
-            one_of(role, game.roles, f"a role of {game.name}"): players[role] for role in players
+            one_of(str(role), game.roles, f"a role of {game.name}"): players[role] for role in players
         }
         return [by_role.get(role, STRONGEST) for role in game.roles]
     if isinstance(players, str) or not isinstance(players, Sequence):
@@ -391,11 +419,9 @@ def seats_of(by_role: Sequence[AnyPlayer], seed: int) -> list[Player]:
     """Return the players themselves. In a game for two, learners get the name of the other player as their opponent."""
     from ..catalogue import player as of_catalogue
 
-    others = by_role[::-1] if len(by_role) == 2 else [None] * len(by_role)
+    others = list(map(_name, by_role))[::-1] if len(by_role) == 2 else [None] * len(by_role)
     return [
-        of_catalogue(given, seed=seed, opponent=other if isinstance(other, str) else None)
-        if isinstance(given, str)
-        else _as_player(given)
+        of_catalogue(given, seed=seed, opponent=other) if isinstance(given, str) else _as_player(given)
         for given, other in zip(by_role, others, strict=True)
     ]
 
@@ -403,21 +429,23 @@ def seats_of(by_role: Sequence[AnyPlayer], seed: int) -> list[Player]:
 def _as_player(given: Player | Callable[..., str]) -> Player:
     """Return a player, or the player that calls a function. Raise GameloreError for anything else."""
     from ..players.player import FunctionPlayer
+    from ..players.player import Player as Base
 
-    if not isinstance(given, type):
-        if hasattr(given, "choose"):
-            return given  # type: ignore[return-value]
-        if callable(given):
-            return FunctionPlayer(given)
+    if Base in type(given).__mro__:
+        return given  # type: ignore[return-value]
+    if callable(given) and not isinstance(given, type):
+        return FunctionPlayer(given)
     raise GameloreError(
-        f"expected a player, got {given!r}; give a name of list_players(), an object with a method `choose` such as a "
+        f"expected a player, got {given!r}; give a name of list_players(), an object of a subclass of Player or "
         "PositionPlayer, or a function that gets a position and returns a move"
     )
 
 
 def _name(given: AnyPlayer) -> str:
     """Return the name of a player for records: its text, or the name of its function or class."""
-    return given if isinstance(given, str) else getattr(given, "__name__", type(given).__name__)
+    if isinstance(given, str):
+        return given
+    return getattr(given, "spec", "") or getattr(given, "__name__", type(given).__name__)
 
 
 def check_free(path: Path) -> None:

@@ -24,8 +24,8 @@ def displayed(progress: Progress | bool | None) -> Iterator[Progress]:
         yield progress
     elif progress is False:
         yield lambda stage, done, total: None
-    elif "ipykernel" in sys.modules:
-        with _in_notebook() as tell:
+    elif in_notebook():
+        with _line() as tell:
             yield tell
     else:
         with progress_bars(transient=True) as tell:
@@ -43,7 +43,14 @@ def progress_bars(transient: bool = False) -> Iterator[Progress]:
 
     columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), "left:", TimeRemainingColumn())
     console = Console(stderr=True)
-    with Progress(*columns, console=console, disable=not console.is_terminal, transient=transient) as bars:
+    with Progress(
+        *columns,
+        console=console,
+        disable=not console.is_terminal,
+        transient=transient,
+        redirect_stdout=False,  # what players print stays where it goes without bars
+        redirect_stderr=False,
+    ) as bars:
         tasks: dict[str, TaskID] = {}
 
         def tell(stage: str, done: int, total: int) -> None:
@@ -54,27 +61,31 @@ def progress_bars(transient: bool = False) -> Iterator[Progress]:
         yield tell
 
 
+def in_notebook() -> bool:
+    """Return whether a notebook runs this program, and shows objects as pictures."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    return hasattr(shell, "kernel")
+
+
 @contextmanager
-def _in_notebook() -> Iterator[Progress]:
-    """Yield a function that shows one line below the cell, and remove the line at the end."""
-    from IPython.display import TextDisplayObject, display
+def _line() -> Iterator[Progress]:
+    """Yield a function that shows one line below the cell of a notebook; remove the line at the end."""
+    from IPython.display import display
 
-    class Line(TextDisplayObject):  # type: ignore[misc]
-        def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-            return {"text/plain": self.data}
-
-    begin, last = monotonic(), 0.0
-    handle = display(Line(""), display_id=True)
+    handle = display({"text/plain": ""}, raw=True, display_id=True)
+    begins: dict[str, float] = {}
+    last = 0.0
 
     def tell(stage: str, done: int, total: int) -> None:
         nonlocal last
         now = monotonic()
+        begin = begins.setdefault(stage, now)
         if now - last > BETWEEN_UPDATES:
             last = now
             left = f", about {(now - begin) / done * (total - done):.0f} s left" if done else ""
-            handle.update(Line(f"{stage}: {done} of {total}{left}"))
+            handle.update({"text/plain": f"{stage}: {done} of {total}{left}"}, raw=True)
 
     try:
         yield tell
     finally:
-        handle.update(Line(""))
+        handle.update({"text/plain": ""}, raw=True)

@@ -14,7 +14,8 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from ..api.playing import Matches, play_seats
+from ..api.playing import Matches, needed_solution, play_seats
+from ..api.progress import progress_bars
 from ..catalogue import PlayerKind, register
 from ..drawing.position import state_text, text_boards
 from ..matches.match import MAX_PLIES
@@ -89,8 +90,12 @@ def play_here(
         conversation.end(finished)
         conversation.say("", *([f"match {over + 1} of {num_matches}"] if over < num_matches else []))
 
+    with progress_bars(transient=True) as tell:
+        _solution = needed_solution(game, seats, regret, tell)
     conversation.say(", ".join(f"{role} is {spec}" for role, spec in zip(game.roles, specs, strict=True)))
-    played = play_seats(game, specs, seats, num_matches, seed, regret=regret, one_by_one=True, on_end=end)
+    played = play_seats(
+        game, specs, seats, num_matches, seed, regret=regret, one_by_one=True, ends_with_input=True, on_end=end
+    )
     if len(played) < num_matches:
         conversation.say("", "the input has ended, so the match ends, too")
     return played

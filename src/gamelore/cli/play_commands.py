@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -84,9 +84,8 @@ def play(
     The players baseline, transfer and lookahead learn from every match, and store their knowledge in your knowledge
     store. `gamelore learn` with the same seed and opponent continues with the same knowledge, and vice versa.
     """
-    from ..api.playing import STRONGEST, check_free, play_seats, seats_of
+    from ..api.playing import STRONGEST, check_free, play_seats, players_by_role, seats_of
     from ..api.progress import progress_bars
-    from ..matches.match import check_seats
     from .human import Human, play_here
 
     rules = console.load_game(game, engine)
@@ -94,8 +93,7 @@ def play(
     with console.usage():
         if records is not None:
             check_free(records)
-        seats = seats_of(players, seed)
-        check_seats(rules, seats)
+        seats = seats_of(players_by_role(rules, players), seed)
     has_human = any(isinstance(seat, Human) for seat in seats)
     if has_human:
         played = play_here(rules, seats, players, matches, seed, regret, err=json)
@@ -119,9 +117,8 @@ def _summary(played: Matches) -> dict[str, Any]:
         result_of(name, player, [record.goals[role] for record in played.records])
         for role, (name, player) in enumerate(zip(played.game.roles, played.players, strict=True))
     ]
-    for result in results:
-        if played.regret:
-            result["regret"] = played.regret[result["role"]]
+    for role, lost in played.regret.items():
+        results[played.game.roles.index(role)]["regret"] = lost
     left_out = {"left_out": list(played.left_out)} if played.left_out else {}
     return {
         **console.identity(played.game),
@@ -189,15 +186,14 @@ def _show(summary: dict[str, Any], match: MatchRecord | None) -> None:
 @console.command(app, "players", "players", "players --json")
 def players(json: Json = False) -> None:
     """List the players for `gamelore play`, and their options. Write name:option=value,option=value."""
-    from ..catalogue import PLAYERS
+    from ..api.playing import list_players
     from . import human  # noqa: F401  # this import adds the player human
 
+    listed = list_players()
     if json:
-        console.emit(
-            [{"name": name, "options": list(kind.options), "about": kind.about} for name, kind in PLAYERS.items()]
-        )
+        console.emit([{**asdict(player), "options": list(player.options)} for player in listed])
     else:
-        rows = [(name, kind.about, ", ".join(kind.options)) for name, kind in PLAYERS.items()]
+        rows = [(player.name, player.about, ", ".join(player.options)) for player in listed]
         console.show_table(("player", "about", "options"), rows)
 
 

@@ -520,6 +520,8 @@ def solve(
 
 def _report(solved: Solved) -> dict[str, Any]:
     """Return the result of `solve` as JSON fields."""
+    from ..solver.solution import ENDLESS
+
     solution, line = solved.solution, solved.best_line
     return {
         **console.identity(solved.game),
@@ -532,11 +534,11 @@ def _report(solved: Solved) -> dict[str, Any]:
         "left_out": list(solved.left_out),
         "first_moves": [
             {
-                "role": move.role,
-                "move": move.move,
-                "values": dict(zip(solved.game.roles, move.goals, strict=True)),
-                "distance": move.distance,
-                "best": move.best,
+                "role": move["role"],
+                "move": move["move"],
+                "values": {role: move[f"goal_{role}"] for role in solved.game.roles},
+                "distance": ENDLESS if move["plies"] is None else move["plies"],
+                "best": move["best"],
             }
             for move in solved.moves()
         ],

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
@@ -30,6 +31,7 @@ WIDTH = 7.2  # inches
 MARGIN = 0.25
 TITLE = 0.35
 RULE = "#e3e6e9"
+MISSING = "#d0d4d8"  # matches without a goal
 DPI = 200
 LONGEST_SIDE = 50  # inches; a larger picture has fewer pixels per inch
 FORMULA = "formula"  # the label of a text in matplotlib's notation of formulas
@@ -399,11 +401,12 @@ def results_figure(labels: Sequence[str], goals: NDArray[np.float64]) -> Figure:
     figure, (axes,) = _canvas(WIDTH, 0.9 + 0.55 * len(labels))
     for y, of_role in enumerate(goals.T):
         begin, mean = 0.0, mean_interval(np.nan_to_num(of_role))
-        for goal in sorted(set(of_role.tolist()), key=lambda goal: -goal if goal == goal else 1.0):
-            share = 100 * float(np.mean((of_role == goal) | (np.isnan(of_role) & (goal != goal))))
-            colour = "#d0d4d8" if goal != goal else colormaps["RdYlGn"](0.15 + 0.7 * goal / 100)
+        counts = Counter(None if np.isnan(goal) else goal for goal in of_role.tolist())
+        for goal in sorted(counts, key=lambda goal: 1.0 if goal is None else -goal):
+            share = 100 * counts[goal] / len(of_role)
+            colour = MISSING if goal is None else colormaps["RdYlGn"](0.15 + 0.7 * goal / 100)
             axes.barh(y, share, left=begin, height=0.62, color=colour, edgecolor="white")
-            told = "none" if goal != goal else f"{goal:g}"
+            told = "none" if goal is None else f"{goal:g}"
             axes.text(begin + share / 2, y, told if share > 4 else "", ha="center", va="center", fontsize=8)
             begin += share
         interval = "" if mean.too_few else f" ± {mean.half_width:.1f}"

@@ -94,6 +94,7 @@ def play_matches(
     player: Callable[[str], Player],
     seats: Sequence[Player] = (),
     one_by_one: bool = False,
+    ends_with_input: bool = False,
     max_plies: int = MAX_PLIES,
     with_states: bool = True,
     on_end: Callable[[Finished], None] | None = None,
@@ -104,9 +105,10 @@ def play_matches(
     Match i uses the random streams (seed, 0, "play", i, role), so it does not depend on the number of matches.
 
     player       function that makes a player from its name
-    seats        the players themselves, if they exist already. If a player raises EOFError, the series ends, and the
-                 matches before this one are returned.
+    seats        the players themselves, if they exist already
     one_by_one   whether the matches are played one after the other, for players that learn from each match
+    ends_with_input
+                 whether an EOFError of a player ends the series; the matches before this one are returned
     with_states  see `match_records`
     on_end       called with each group of matches that ended
     on_progress  called with the number of finished matches
@@ -118,13 +120,22 @@ def play_matches(
     prefix = stream(seed, 0, STAGE)
     graph = PositionGraph(game)
     records: list[MatchRecord] = []
+    ended: list[Finished] = []
+
+    def end(finished: Finished) -> None:
+        ended.append(finished)
+        if on_progress is not None:
+            on_progress(len(records) + sum(len(each.lanes) for each in ended))
+
     for begin in range(0, num_matches, at_once):
         numbers = np.arange(begin, min(begin + at_once, num_matches))
-        ended: list[Finished] = []
+        ended.clear()
         keys = np.full(len(numbers), prefix)
         try:
-            run_lockstep(graph, seats, keys, 1, first_match=numbers, max_plies=max_plies, on_end=ended.append)
+            run_lockstep(graph, seats, keys, 1, first_match=numbers, max_plies=max_plies, on_end=end)
         except EOFError:
+            if not ends_with_input:
+                raise
             break
         batch = [
             record
@@ -135,8 +146,6 @@ def play_matches(
         if on_end is not None:
             for finished in ended:
                 on_end(finished)
-        if on_progress is not None:
-            on_progress(len(records))
         if graph.num_bytes > _MAX_GRAPH:
             graph = PositionGraph(game)
     return records

@@ -90,7 +90,12 @@ class Finished:
 
 
 class Player(Protocol):
-    """Interface of players. Subclasses must define `choose`. A player that learns does so in `end`."""
+    """Interface of players. Subclasses must define `choose`. A player that learns does so in `end`.
+
+    spec  the text from which the catalogue made it; empty for others
+    """
+
+    spec: str = ""
 
     def choose(self, turn: Turn) -> NDArray[np.int32]:
         """Return for each lane of the turn the index of a move among the role's legal moves, int32[n]."""
@@ -186,7 +191,8 @@ class PositionPlayer(Player):
         game = turn.graph.game
         position = Position(game, turn.graph.states[row])
         role = game.roles[turn.role]
-        move, legal = self.move(position, role), position.legal[role]
+        legal = tuple(position.legal[role])  # `move` may reorder the list
+        move = self.move(position, role)
         if move not in legal:
             raise IllegalMoveError(
                 f"expected a legal move of {role} from {self.name}, got {move}; legal moves: {', '.join(legal)}"
@@ -199,7 +205,7 @@ class FunctionPlayer(PositionPlayer):
 
     def __init__(self, function: Callable[..., str]) -> None:
         self._function = function
-        self._takes_role = _num_arguments(function) > 1
+        self._takes_role = _takes_role(function)
 
     @property
     def name(self) -> str:
@@ -211,11 +217,13 @@ class FunctionPlayer(PositionPlayer):
         return self._function(position, role) if self._takes_role else self._function(position)
 
 
-def _num_arguments(function: Callable[..., object]) -> int:
-    """Return the number of arguments without default that a function takes; 1 for one that does not tell."""
+def _takes_role(function: Callable[..., object]) -> bool:
+    """Return whether a function takes a second argument: one without default, one named `role`, or any number."""
     try:
-        parameters = signature(function).parameters.values()
+        parameters = signature(function).parameters
     except (TypeError, ValueError):
-        return 1
+        return False
+    kinds = [each.kind for each in parameters.values()]
     positional = Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD
-    return sum(each.kind in positional and each.default is Parameter.empty for each in parameters)
+    needed = sum(each.kind in positional and each.default is Parameter.empty for each in parameters.values())
+    return needed > 1 or Parameter.VAR_POSITIONAL in kinds or list(parameters)[1:2] == ["role"]
