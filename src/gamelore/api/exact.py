@@ -85,8 +85,9 @@ class Solved:
         graph = self._moves.graph
         row = graph.start
         if position is not None:
-            self.value(position)  # refuses what is not reachable
-            row = int(graph.intern(self._state(position)[None])[0])
+            states = self._state(position)[None]
+            self.solution.look_up(states)  # refuses what is not reachable
+            row = int(graph.intern(states)[0])
         return [
             {
                 "role": move.role,

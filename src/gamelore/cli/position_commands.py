@@ -32,7 +32,6 @@ MOVE_LINES = 6  # lines of legal moves for each role, without --all
 SYMMETRY_LINES = 48  # lines in a list of symmetries, without --all
 WIDTH = 18  # characters of a column of counts
 SHORTEST = 1e-4  # seconds; if counting took less time, no rate per second is shown
-GIB = 1 << 30
 WIN = 100  # the highest goal of GDL
 ENDS = {
     "terminal": "to the end of the match",
