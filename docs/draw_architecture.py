@@ -41,6 +41,7 @@ ROOMS = {
     "net": "matches over the wire",
     "lab": "trials, claims, reports",
     "api": "public functions, results",
+    "envs": "arrays for other libraries",
     "cli": "commands",
 }
 LEFT, TOP, WIDTH, HEIGHT, STEP = 16, 16, 372, 34, 46

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gamelore.cli import app
-from gamelore.learning.store.knowledge import Knowledge
+from gamelore.learning.store.knowledge import KnowledgeStore
 
 
 def run(*arguments: object, code: int = 0, input: str | bytes | None = None) -> Any:
@@ -33,7 +33,7 @@ def wait_for_matches(store: Path, num_matches: int) -> None:
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         if store.exists():
-            with Knowledge(store) as knowledge:
+            with KnowledgeStore(store) as knowledge:
                 if any(learner.num_matches >= num_matches for learner in knowledge.learners()):
                     return
         time.sleep(0.05)

@@ -23,9 +23,10 @@ from gamelore.game.game import Game
 from gamelore.gdl.syntax import parse
 from gamelore.learning.exchange import export_learners, import_learners, problems
 from gamelore.learning.sequences.seqlearner import Curriculum, Tournaments, watch
-from gamelore.learning.session import STAGE, Session, ValueSession, load_learner, match_rows, study
-from gamelore.learning.store.knowledge import Knowledge
+from gamelore.learning.session import STAGE, Session, ValueSession, load_learner, match_rows
+from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.learning.store.schema import StoredLearner
+from gamelore.learning.study import study
 from gamelore.learning.td.initial_values import LearnerSettings
 from gamelore.learning.td.series import learned_features
 from gamelore.matches.lockstep import run_lockstep
@@ -47,10 +48,10 @@ LIMITS = [0, 1, 2, 100, 2**31 - 2, 2**31 - 1, 2**53, -(2**63), 1e9, -1e9, 0.1]
 @cache
 def exports() -> list[dict[str, Any]]:
     """Valid exports, of this version and of an older one."""
-    with TemporaryDirectory() as folder, Knowledge(Path(folder) / "k.db") as knowledge:
+    with TemporaryDirectory() as folder, KnowledgeStore(Path(folder) / "k.db") as knowledge:
         fill_all(knowledge)
         export_learners(knowledge, Path(folder) / "k.json")
-        with Knowledge(Path(folder) / "played.db") as played:
+        with KnowledgeStore(Path(folder) / "played.db") as played:
             study(played, load("tictactoe"), "xplayer", LearnerSettings(), GREEDY, 12)
             export_learners(played, Path(folder) / "played.json")
         paths = Path(folder) / "k.json", OLD, Path(folder) / "played.json"
@@ -119,7 +120,7 @@ def assert_import_does_no_harm(content: Any) -> str:
     with TemporaryDirectory() as folder:
         file = Path(folder) / "k.json"
         file.write_text(json.dumps(content), encoding="utf-8")
-        with Knowledge(Path(folder) / "k.db") as knowledge:
+        with KnowledgeStore(Path(folder) / "k.db") as knowledge:
             try:
                 number = import_learners(knowledge, file)
             except KnowledgeError:
@@ -133,12 +134,12 @@ def assert_import_does_no_harm(content: Any) -> str:
                 _learn_on(knowledge, stored)
             knowledge.features()
             assert list(problems(knowledge)) == []
-            with Knowledge(Path(folder) / "again.db") as again:
+            with KnowledgeStore(Path(folder) / "again.db") as again:
                 assert import_learners(again, file) == number
     return "imported"
 
 
-def _read(knowledge: Knowledge, stored: StoredLearner) -> None:
+def _read(knowledge: KnowledgeStore, stored: StoredLearner) -> None:
     knowledge.learned(stored)
     knowledge.trajectories(stored)
     knowledge.inherited(stored)
@@ -150,12 +151,12 @@ def _read(knowledge: Knowledge, stored: StoredLearner) -> None:
     assert roles <= {role.lower() for role in _roles(knowledge, stored)}
 
 
-def _roles(knowledge: Knowledge, stored: StoredLearner) -> list[str]:
+def _roles(knowledge: KnowledgeStore, stored: StoredLearner) -> list[str]:
     rules = parse(knowledge.rules(stored)).rules
     return [str(rule.head.args[0]) for rule in rules if rule.head.name == "role"]
 
 
-def _show(knowledge: Knowledge, stored: StoredLearner) -> None:
+def _show(knowledge: KnowledgeStore, stored: StoredLearner) -> None:
     """Show a learner as `gamelore knowledge show` does; features that are not up to date are computed and stored."""
     shown = CliRunner().invoke(app, ["knowledge", "show", str(stored.id), "--knowledge", str(knowledge.path)])
     if isinstance(shown.exception, Exception):
@@ -164,7 +165,7 @@ def _show(knowledge: Knowledge, stored: StoredLearner) -> None:
         _assert_unknown_to_a_schema(shown.output)
 
 
-def _learn_on(knowledge: Knowledge, stored: StoredLearner) -> None:
+def _learn_on(knowledge: KnowledgeStore, stored: StoredLearner) -> None:
     """Let a learner of a shipped game learn from two more matches."""
     game = _shipped().get(stored.rules_hash)
     if game is not None:
@@ -174,7 +175,7 @@ def _learn_on(knowledge: Knowledge, stored: StoredLearner) -> None:
             _assert_unknown_to_a_schema(str(error))
 
 
-def _play_more(knowledge: Knowledge, stored: StoredLearner, game: Game) -> None:
+def _play_more(knowledge: KnowledgeStore, stored: StoredLearner, game: Game) -> None:
     session = ValueSession.of(knowledge, stored, game, msgspec.convert(stored.settings, LearnerSettings))
     seats: list[Player] = [Opponent(GREEDY)] * game.num_roles
     seats[session.learner.role] = session
@@ -182,7 +183,7 @@ def _play_more(knowledge: Knowledge, stored: StoredLearner, game: Game) -> None:
     knowledge.store_features(stored, learned_features(session.learner, 0, stored.depth))
 
 
-def _watch_more(knowledge: Knowledge, stored: StoredLearner, game: Game) -> None:
+def _watch_more(knowledge: KnowledgeStore, stored: StoredLearner, game: Game) -> None:
     session = Session(load_learner(knowledge, stored, game), (knowledge, stored))
     tournaments = Tournaments(PositionGraph(game), (stored.seed, 0), player)
     watched = watch(session.learner, tournaments, Curriculum("random", ("random",), 1, 2), 0)

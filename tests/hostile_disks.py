@@ -29,7 +29,7 @@ from tempfile import TemporaryDirectory, gettempdir, mkdtemp
 from typing import Any
 
 from gamelore.gdl.syntax import parse
-from gamelore.learning.store.knowledge import Knowledge
+from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.matches.match import MatchRecord
 from hostile_stores import GREEDY, WATCHING, base_store
 from privileges import drop_override
@@ -45,7 +45,7 @@ HOST = "host tictactoe --player xplayer=random --player oplayer=random --matches
 
 def learned(disk: Path) -> Any:
     """All that the learners of a store have learned, without the time of day."""
-    with Knowledge(disk / "k.db", create=False, writable=False) as knowledge:
+    with KnowledgeStore(disk / "k.db", create=False, writable=False) as knowledge:
         return [
             (
                 learner.origin,
@@ -348,7 +348,7 @@ def num_matches(folder: Path) -> int:
     """The number of matches in a store; 0 if there is none."""
     if not (folder / "k.db").exists():
         return 0
-    with Knowledge(folder / "k.db") as knowledge:
+    with KnowledgeStore(folder / "k.db") as knowledge:
         return sum(learner.num_matches for learner in knowledge.learners())
 
 

@@ -24,7 +24,7 @@ from tempfile import TemporaryDirectory
 from typing import IO, Any
 
 from commands import run, stored_matches
-from gamelore.learning.store.knowledge import Knowledge
+from gamelore.learning.store.knowledge import KnowledgeStore
 from processes import wait_until
 from reducing import reduced
 from restarted_server import Kill, RestartedServer, is_cut_off
@@ -239,7 +239,7 @@ class Killing:
 
     def _assert_whole(self) -> None:
         run("knowledge", "check", "--knowledge", self._store)
-        with Knowledge(self._store, create=False) as knowledge:
+        with KnowledgeStore(self._store, create=False) as knowledge:
             for learner in knowledge.learners():
                 assert len(knowledge.matches(learner)) == learner.num_matches
 

@@ -25,7 +25,7 @@ from typing import Any
 import gamelore
 from gamelore.learning.exchange import problems
 from gamelore.learning.session import LastingLearner
-from gamelore.learning.store.knowledge import Knowledge
+from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.players.position_graph import PositionGraph
 from hostile_disks import learned
 from restarted_server import Kill, RestartedServer
@@ -188,7 +188,7 @@ def _learned_matches(store: Path, seeds: set[int]) -> Counter[str]:
     graph = PositionGraph(gamelore.load(GAME))
     for seed in seeds:
         LastingLearner("baseline", knowledge=store, seed=seed).num_matches(graph, 0)
-    with Knowledge(store, create=False) as knowledge:
+    with KnowledgeStore(store, create=False) as knowledge:
         assert list(problems(knowledge)) == []
         learners = knowledge.learners()
         assert {learner.seed for learner in learners} <= seeds

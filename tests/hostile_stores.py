@@ -23,9 +23,9 @@ from typer.testing import CliRunner
 from gamelore import load
 from gamelore.cli import app
 from gamelore.learning.exchange import import_learners
-from gamelore.learning.session import study
 from gamelore.learning.store import schema
-from gamelore.learning.store.knowledge import Knowledge
+from gamelore.learning.store.knowledge import KnowledgeStore
+from gamelore.learning.study import study
 from gamelore.learning.td.initial_values import LearnerSettings
 from gamelore.matches.opponents import OpponentSettings
 from learning.small_stores import fill_all
@@ -148,7 +148,7 @@ def _bases() -> dict[str, bytes]:
     """Sound stores: one of an old format, and one with rows in every table."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "k.db"
-        with Knowledge(path) as knowledge:
+        with KnowledgeStore(path) as knowledge:
             fill_all(knowledge)
             import_learners(knowledge, FORMAT3.with_suffix(".json"))
             study(
@@ -237,7 +237,7 @@ def _leave_log(path: Path, share: float) -> None:
     """Leave a store as a killed process does: with a write-ahead log, whole or cut off."""
     beside = path.with_name("before.db")
     shutil.copy(path, beside)
-    with suppress(Exception), Knowledge(beside) as knowledge:
+    with suppress(Exception), KnowledgeStore(beside) as knowledge:
         knowledge.store_features(knowledge.find(1), knowledge.feature_values(knowledge.find(1)))
         log = beside.with_name("before.db-wal").read_bytes()
         shutil.copy(beside, path)

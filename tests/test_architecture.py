@@ -28,9 +28,9 @@ BEHIND = {"lab": ["lab.papers.banerjee2007", "lab.papers.lock2004", "lab.papers"
 ROOMS = ["errors", "files", *(name for drawn in DRAWING["ROOMS"] for name in (drawn, *BEHIND.get(drawn, ())))]
 
 PAPERS = {"lab.papers.banerjee2007", "lab.papers.lock2004"}
-MOST_MODULES = 159
+MOST_MODULES = 177
 MOST_MODULES_IN_A_ROOM = 14
-MOST_LINES_OF_CODE = 36_800
+MOST_LINES_OF_CODE = 39_600
 MOST_LINES_IN_A_FILE = 800
 
 
@@ -206,8 +206,7 @@ def test_docs_list_the_public_api():
 
 
 def test_no_room_has_a_reserved_name():
-    reserved = listed_in_api("To come")
-    names = reserved | set(gamelore.__all__)
+    names = set(gamelore.__all__)
     assert names >= {"play", "learn", "features", "solve", "symmetries", "check", "transfer", "tournament"}
     assert names >= {"Knowledge", "list_players", "player"}
     rooms = {path.stem for path in SOURCE.iterdir() if path.is_dir() or path.suffix == ".py"}

@@ -122,7 +122,7 @@ def test_openspiel_matches(shared: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["load", pytest.param("serve", marks=pytest.mark.long)])
 def test_explosions(tmp_path: Path, name: str) -> None:
     """The reasoner plays this sheet, whose facts grow with each move."""
-    options = ["--explosions", "successors", "--commands", name, "--seconds", "5", "--memory", "1", "--json"]
+    options = ["--explosions", "successors", "--commands", name, "--seconds", "2", "--memory", "1", "--json"]
     command = [sys.executable, BENCHMARKS / "explosions.py", *options]
     done = subprocess.run(command, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT)
     (row,) = json.loads(done.stdout)

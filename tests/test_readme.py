@@ -6,7 +6,7 @@ from pathlib import Path
 README = (Path(__file__).parents[1] / "README.md").read_text()
 
 
-EIGHT_LINES, MATCHES = re.findall(r"```python\n(.*?)```", README, flags=re.S)
+EIGHT_LINES, MATCHES, LEARNING, ENVIRONMENTS = re.findall(r"```python\n(.*?)```", README, flags=re.S)
 
 
 def test_the_eight_lines(capsys):
@@ -24,6 +24,20 @@ def test_the_matches(capsys):
     results, *drawn = capsys.readouterr().out.splitlines()
     assert f"# {results}" in MATCHES
     assert drawn[0] == "(cell x y *)"
+
+
+def test_learning_and_the_tournament(capsys):
+    exec(compile(LEARNING, "README.md", "exec"), {})
+    first, *_, last = capsys.readouterr().out.splitlines()
+    assert first.startswith("<Learned connect3: red against egreedy")
+    assert "Elo points of the roles" in last
+
+
+def test_the_environments():
+    names = {}
+    exec(compile(ENVIRONMENTS, "README.md", "exec"), names)
+    assert names["info"]["action_mask"].sum() == 7
+    assert names["batch"].plies.tolist() == [1] * 4096
 
 
 def test_the_commands_exist():

@@ -6,7 +6,7 @@ It reads the rules of a game in GDL, compiles them, plays the game, learns, and 
     position = game.start().play({"xplayer": "(mark 2 2)", "oplayer": "noop"})
     matches = gamelore.play(game, {"xplayer": "gamelore", "oplayer": my_function}, matches=100)
 
-The package consists of rooms: gdl, ground, circuit, game, players, matches, learning, net, lab, api, cli (see
+The package consists of rooms: gdl, ground, circuit, game, players, matches, learning, net, lab, api, envs, cli (see
 docs/architecture.md). These are the terms of the package, in the order in which the rooms need them. Names of counts
 begin with `num_`. Docstrings state the shapes of arrays, such as `[batch, words]`.
 
@@ -45,9 +45,15 @@ begin with `num_`. Docstrings state the shapes of arrays, such as `[batch, words
 All errors that gamelore raises on purpose are subclasses of `GameloreError`; errors.py shows the hierarchy.
 """
 
+from .api.competition import Tournament, tournament
 from .api.exact import Solved, solve
+from .api.feature_census import Features, features
+from .api.lessons import learn
+from .api.memory import Knowledge, Learned, LearnedMoves, LearnedSequences
 from .api.opinion import think
-from .api.playing import ListedPlayer, Match, Matches, list_players, play, player
+from .api.playing import AnyPlayer, ListedPlayer, Match, Matches, list_players, play, player
+from .api.rules import Checked, check, symmetries
+from .api.transfer_experiment import TransferExperiment, transfer
 from .drawing.thought import MoveThought, Thought
 from .errors import (
     ExperimentError,
@@ -61,6 +67,8 @@ from .errors import (
     ProtocolError,
 )
 from .game.game import Game, Position
+from .gdl.limits import Limits
+from .players.player import Player, PositionPlayer
 from .rulesheets import load
 
 __version__ = "0.1.0"
@@ -75,11 +83,19 @@ __all__ = [  # noqa: RUF022 - in the order of the rooms
     "ProtocolError",
     "KnowledgeError",
     "ExperimentError",
-    # game
+    # rules and games
+    "load",
+    "Limits",
     "Game",
     "Position",
-    # rulesheets
-    "load",
+    # players
+    "Player",
+    "PositionPlayer",
+    "AnyPlayer",
+    # api.rules
+    "check",
+    "Checked",
+    "symmetries",
     # api.playing
     "play",
     "Matches",
@@ -87,9 +103,24 @@ __all__ = [  # noqa: RUF022 - in the order of the rooms
     "player",
     "list_players",
     "ListedPlayer",
+    # api.competition
+    "tournament",
+    "Tournament",
     # api.exact
     "solve",
     "Solved",
+    # api.feature_census
+    "features",
+    "Features",
+    # api.lessons, api.memory
+    "learn",
+    "Learned",
+    "LearnedMoves",
+    "LearnedSequences",
+    "Knowledge",
+    # api.transfer_experiment
+    "transfer",
+    "TransferExperiment",
     # api.opinion
     "think",
     "Thought",

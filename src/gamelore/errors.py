@@ -173,3 +173,8 @@ def check_word(name: str, word: object, words: Iterable[object]) -> None:
         *others, last = map(str, words)
         expected = f"{', '.join(others)} or {last}" if others else last
         raise GameloreError(f"expected the setting {name} to be {expected}, got {word!r}; choose one of these")
+
+
+def counted(count: int, what: str, several: str = "") -> str:
+    """Return a count with its noun, as in 1 match, 2 matches. `several` is the plural; by default an s is added."""
+    return f"{count} {what if count == 1 else several or f'{what}s'}"

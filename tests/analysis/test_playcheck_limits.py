@@ -226,7 +226,7 @@ def test_play_stays_within_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     try:
         monkeypatch.setattr(limits, "resident_memory", lambda: tracemalloc.get_traced_memory()[0])
         before = tracemalloc.get_traced_memory()[0]
-        result = try_out(game, Effort(None, 600, max_steps=20, max_states=4000, memory=memory))
+        result = try_out(game, Effort(None, 600, max_steps=8, max_states=4000, memory=memory))
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

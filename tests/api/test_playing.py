@@ -18,7 +18,7 @@ from commands import run
 from gamelore import GameloreError, IllegalMoveError, Match, Matches, Position
 from gamelore.api import progress
 from gamelore.drawing.steps import MOST_STEPS, shown_steps
-from gamelore.learning.store.knowledge import Knowledge
+from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.matches.match import MatchRecord
 from gamelore.players.player import PositionPlayer
 
@@ -258,7 +258,7 @@ def test_a_long_match_shows_its_last_position() -> None:
 def test_a_learner_knows_the_name_of_its_opponent(tmp_path: Path) -> None:
     store = tmp_path / "k.db"
     gamelore.play("tictactoe", [f"baseline:knowledge={store}", last_of])
-    with Knowledge(store) as knowledge:
+    with KnowledgeStore(store) as knowledge:
         assert [stored.opponent for stored in knowledge.learners()] == ["last_of"]
 
 

@@ -22,12 +22,12 @@ from typer.testing import CliRunner
 
 from commands import wait_for_matches
 from gamelore import GameloreError
-from gamelore.cli import app, knowledge_commands
+from gamelore.cli import app
 from gamelore.gdl.limits import GIB, Limits
-from gamelore.lab import transfer_study
+from gamelore.lab import feature_trees, transfer_study
 from gamelore.lab.report import ReportPaths
 from gamelore.learning.store.features import FeatureValues
-from gamelore.learning.store.knowledge import Knowledge
+from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.players.uct import SearchSettings
 from learning.small_stores import SETTINGS, Rules, fill, learner
 from privileges import without_override
@@ -81,6 +81,7 @@ def test_all_commands_are_there() -> None:
         "solve",
         "play",
         "players",
+        "tournament",
         "replay",
         "serve",
         "host",
@@ -108,7 +109,7 @@ def test_every_command_has_help_with_examples_and_json(path: tuple[str, ...]) ->
     assert "--json" in text
     assert all(parameter.help for parameter in command.params)
     with_chance = {"check", "show", "bench", "play", "serve", "host", "learn", "features", "transfer", "reproduce"}
-    with_chance |= {"demo", "duel", "think"}
+    with_chance |= {"demo", "duel", "think", "tournament"}
     assert ("--seed" in text) == (path[0] in with_chance)
 
 
@@ -325,7 +326,7 @@ def test_learn_refuses_what_does_not_fit() -> None:
     assert "expected --source GAME together with --learner transfer" in run(
         "learn", "tictactoe", "--source", "connect3", code=2
     )
-    assert "expected an opponent (egreedy" in run("learn", "tictactoe", "--opponent", "minimax", code=2)
+    assert "did you mean minimax" in run("learn", "tictactoe", "--opponent", "minimx", code=2).stderr
     assert "expected alpha from 0 to 1, got 7.0" in run("learn", "tictactoe", "--alpha", 7, code=2)
     assert "such as 0=0,33=50,100=100, got '0=0,33'" in run("learn", "tictactoe", "--equivalence", "0=0,33", code=2)
     assert "only for the transfer learner" in run("learn", "tictactoe", "--control", "shuffled", code=2)
@@ -397,7 +398,7 @@ def test_a_wrong_learner_does_not_keep_the_features_of_another_out_of_the_file(t
     result = CliRunner().invoke(app, ["knowledge", "show", "1", "2", "--json", "--knowledge", str(path)])
     assert "expected learner 1 in a role of tictactoe, got 'green'" in result.stderr
     (shown,) = json.loads(result.stdout)["learners"]
-    with Knowledge(path, writable=False) as knowledge:
+    with KnowledgeStore(path, writable=False) as knowledge:
         assert shown["features_at"] == knowledge.find(2).features_at == shown["num_matches"] > 0
 
 
@@ -424,12 +425,12 @@ def test_large_features_are_printed_as_json_but_not_drawn(
 ) -> None:
     deep = "L," + "{n," * 98 + "W" + "}" * 98
     wide = {f"{{{a},{b}}},{{{c}}}": (1.0, 1) for a in range(30, 40) for b in range(10, 30) for c in range(20)}
-    with Knowledge(store) as knowledge:
+    with KnowledgeStore(store) as knowledge:
         settings = {**SETTINGS, "depth": 100}
         stored = knowledge.learner(Rules(), "red", opponent="weak", settings=settings, seed=0)
         knowledge.store_features(stored, FeatureValues({deep: (1.0, 1), **wide}, depth=100))
     assert len(run("knowledge", "show")) < 50_000
-    monkeypatch.setattr(knowledge_commands, "MOST_FEATURES", 5)
+    monkeypatch.setattr(feature_trees, "MOST_FEATURES", 5)
     shown = CliRunner().invoke(app, ["knowledge", "show", "--draw", str(tmp_path / "deep.png")])
     assert "3996 of 4001 features are not drawn, only the first 5 of at most 400 characters" in shown.stderr
     assert (tmp_path / "deep.png").stat().st_size > 10_000
@@ -441,7 +442,7 @@ def test_show_loads_games_within_its_limits() -> None:
 
 
 def test_words_that_no_store_has_are_told(store: Path, tmp_path: Path) -> None:
-    with Knowledge(store) as knowledge:
+    with KnowledgeStore(store) as knowledge:
         fill(knowledge)
     for words in (("show",), ("delete",), ("export", tmp_path / "x.json")):
         assert "learner in this store (1), got 9999" in run("knowledge", *words, "9" * 23, code=1)
@@ -471,7 +472,7 @@ def test_an_interrupted_learner_of_a_read_only_store_is_shown(tmp_path: Path, mo
 
 def test_pictures_of_any_names_lie_in_the_folder_that_was_named(store: Path, tmp_path: Path) -> None:
     roles = ("a/b", "<img/src=x>", "$x^$")
-    with Knowledge(store) as knowledge:
+    with KnowledgeStore(store) as knowledge:
         for role in roles:
             game = Rules("../../coins", roles, goal_values=((0, 100),) * 3)
             stored = knowledge.learner(game, role, opponent="$weak", settings=SETTINGS, seed=0)
@@ -483,7 +484,7 @@ def test_pictures_of_any_names_lie_in_the_folder_that_was_named(store: Path, tmp
 
 
 def test_a_store_is_checked_and_wrong_learners_are_deleted(store: Path) -> None:
-    with Knowledge(store) as knowledge:
+    with KnowledgeStore(store) as knowledge:
         fill(knowledge)
         learner(knowledge)
     assert run_json("knowledge", "check") == {"knowledge": str(store), "problems": []}

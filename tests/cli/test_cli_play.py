@@ -10,7 +10,7 @@ import pytest
 from commands import run, run_json
 from gamelore import rulesheets
 from gamelore.catalogue import player
-from gamelore.learning.store.knowledge import Knowledge
+from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.matches.lockstep import STAGE, run_lockstep
 from gamelore.matches.match import match_records
 from gamelore.players.player import Finished
@@ -27,7 +27,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def known(path: Path) -> list[tuple[str, str, str, int, int]]:
-    with Knowledge(path, create=False) as knowledge:
+    with KnowledgeStore(path, create=False) as knowledge:
         return [
             (one.role, one.settings["kind"], one.opponent, one.seed, one.num_matches) for one in knowledge.learners()
         ]

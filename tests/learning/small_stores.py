@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gamelore.gdl.syntax import parse
 from gamelore.learning.store.features import FeatureValues
-from gamelore.learning.store.knowledge import Knowledge
+from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.learning.store.schema import (
     ALL_ROLES,
     Afterstate,
@@ -32,7 +32,7 @@ class Rules:
 
 
 def record_match(
-    knowledge: Knowledge,
+    knowledge: KnowledgeStore,
     learner: StoredLearner,
     reward: float,
     length: int,
@@ -47,14 +47,14 @@ def state(*facts: str) -> frozenset[str]:
     return frozenset(facts)
 
 
-def learner(knowledge: Knowledge, seed: int = 7, opponent: str = "egreedy:filler=first") -> StoredLearner:
+def learner(knowledge: KnowledgeStore, seed: int = 7, opponent: str = "egreedy:filler=first") -> StoredLearner:
     return knowledge.learner(Rules(), "red", opponent=opponent, settings=SETTINGS, seed=seed)
 
 
 MOVES = [("(put 1)", "noop"), ("noop", "(put 2)")]
 
 
-def fill(knowledge: Knowledge, num_matches: int = 3) -> StoredLearner:
+def fill(knowledge: KnowledgeStore, num_matches: int = 3) -> StoredLearner:
     one = knowledge.learner(
         Rules(), "red", opponent="weak", settings=SETTINGS, seed=7, inherited=FeatureValues({"L": (0.1 + 0.2, 3)})
     )
@@ -65,7 +65,7 @@ def fill(knowledge: Knowledge, num_matches: int = 3) -> StoredLearner:
     return one
 
 
-def fill_all(knowledge: Knowledge) -> None:
+def fill_all(knowledge: KnowledgeStore) -> None:
     """Store a learner of values and one of sequences, with at least one row in every table."""
     source = fill(knowledge)
     inherited = FeatureValues({"L": (40.0, 3)}, replies={(1, 0, 0, 2, 3): 4})
@@ -83,7 +83,7 @@ def fill_all(knowledge: Knowledge) -> None:
     knowledge.record(watching, [MatchRow(100, 5)], LearnedRows((), [sequence], [pair]))
 
 
-def content(knowledge: Knowledge) -> list[dict[str, object]]:
+def content(knowledge: KnowledgeStore) -> list[dict[str, object]]:
     """Everything in the store but its own numbers."""
     return [
         {

@@ -13,7 +13,7 @@ from gamelore.errors import GameloreError
 from gamelore.learning.sequences.seqplayer import SeqPlayerSettings
 from gamelore.learning.session import LastingLearner, StoredSeqPlayer
 from gamelore.learning.sources import Sources
-from gamelore.learning.store.knowledge import Knowledge, default_path
+from gamelore.learning.store.knowledge import KnowledgeStore, default_path
 from gamelore.learning.td.initial_values import LearnerSettings
 from gamelore.matches.opponents import options_of
 
@@ -109,7 +109,7 @@ def test_learners_play_each_other_by_name_and_keep_what_they_learn(tmp_path: Pat
     store = tmp_path / "k.db"
     specs = [f"baseline:knowledge={store}", f"lookahead:knowledge={store},opponent=a baseline"]
     records = play_matches(load("tictactoe"), specs, 30)
-    with Knowledge(store) as knowledge:
+    with KnowledgeStore(store) as knowledge:
         first, second = knowledge.learners()
         assert (first.role, second.role, second.opponent) == ("xplayer", "oplayer", "a baseline")
         assert [sorted(match.reward for match in knowledge.matches(one)) for one in (first, second)] == [

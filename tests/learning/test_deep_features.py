@@ -13,10 +13,10 @@ import pytest
 from gamelore.errors import GameloreError, KnowledgeError
 from gamelore.game.game import Position
 from gamelore.learning.exchange import export_learners, import_learners
-from gamelore.learning.session import study
 from gamelore.learning.sources import Sources, computed_features, has_replies
 from gamelore.learning.store.features import FeatureValues, Replies, combine
-from gamelore.learning.store.knowledge import Knowledge
+from gamelore.learning.store.knowledge import KnowledgeStore
+from gamelore.learning.study import study
 from gamelore.learning.td.afterstates import own_afterstates
 from gamelore.learning.td.discovery import feature_space
 from gamelore.learning.td.initial_values import Control, LearnerSettings
@@ -288,7 +288,7 @@ def test_what_the_opponent_taught_is_stored_and_exported(tmp_path: Path) -> None
     """A learner with turns begins with the stored replies, and a stop changes nothing."""
     sources, settings = Sources(("tictactoe",)), LearnerSettings("transfer", turns=2, initialisation="eager")
     greedy = OpponentSettings("egreedy", "first", 0.1)
-    with Knowledge(tmp_path / "whole.db") as whole, Knowledge(tmp_path / "parts.db") as parts:
+    with KnowledgeStore(tmp_path / "whole.db") as whole, KnowledgeStore(tmp_path / "parts.db") as parts:
         for knowledge, steps in ((whole, (30,)), (parts, (1, 12, 30))):
             for num_matches in steps:
                 source = study(knowledge, load("tictactoe"), "xplayer", LearnerSettings(), greedy, num_matches)
@@ -303,7 +303,7 @@ def test_what_the_opponent_taught_is_stored_and_exported(tmp_path: Path) -> None
         assert whole.matches(stored) == parts.matches(stored)
         assert set(whole.afterstates(stored)) == set(parts.afterstates(stored))
         export_learners(parts, tmp_path / "k.json")
-        with Knowledge(tmp_path / "other.db") as other:
+        with KnowledgeStore(tmp_path / "other.db") as other:
             assert import_learners(other, tmp_path / "k.json") == 2
             assert other.feature_values(source).replies == values.replies
             assert other.inherited(stored).replies == values.replies  # type: ignore[union-attr]
@@ -319,7 +319,7 @@ def test_sources_without_replies_teach_no_learner_with_turns(tmp_path: Path) -> 
     """The learner is not stored, so that it can begin once the sources have replies."""
     game, greedy, sources = load("connect3"), OpponentSettings("egreedy", "first"), Sources(("tictactoe",))
     settings = LearnerSettings("transfer", turns=1)
-    with Knowledge(tmp_path / "k.db") as knowledge:
+    with KnowledgeStore(tmp_path / "k.db") as knowledge:
         study(knowledge, load("tictactoe"), "xplayer", LearnerSettings(), greedy, 20)
         with knowledge.writing() as connection:
             connection.execute("DELETE FROM reply")
@@ -333,7 +333,7 @@ def test_sources_without_replies_teach_no_learner_with_turns(tmp_path: Path) -> 
 def test_a_source_whose_matches_were_hardly_counted_teaches_no_learner_with_turns(tmp_path: Path) -> None:
     """As a store of format 3 that was continued: only the last match has replies."""
     game, greedy, sources = load("connect3"), OpponentSettings("egreedy", "first"), Sources(("tictactoe",))
-    with Knowledge(tmp_path / "k.db") as knowledge:
+    with KnowledgeStore(tmp_path / "k.db") as knowledge:
         study(knowledge, load("tictactoe"), "xplayer", LearnerSettings(), greedy, 20)
         with knowledge.writing() as connection:
             connection.execute("DELETE FROM reply")
@@ -356,7 +356,7 @@ def test_how_many_decisions_are_enough(decisions: int, num_matches: int, enough:
 def imported_again(tmp_path: Path, change: Callable[[dict[str, Any]], None]) -> tuple[Replies, Replies]:
     """Import a learner with turns, then a changed file with a match more. Return its own and inherited replies."""
     greedy, settings = OpponentSettings("egreedy", "first"), LearnerSettings("transfer", turns=1)
-    with Knowledge(tmp_path / "k.db") as knowledge, Knowledge(tmp_path / "other.db") as other:
+    with KnowledgeStore(tmp_path / "k.db") as knowledge, KnowledgeStore(tmp_path / "other.db") as other:
         study(knowledge, load("tictactoe"), "xplayer", LearnerSettings(), greedy, 20)
         for num_matches in (5, 6):
             study(knowledge, load("connect3"), "red", settings, greedy, num_matches, sources=Sources(("tictactoe",)))

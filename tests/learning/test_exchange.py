@@ -24,10 +24,10 @@ from gamelore.errors import KnowledgeError
 from gamelore.gdl.syntax import parse
 from gamelore.learning import exchange
 from gamelore.learning.exchange import export_learners, import_learners, problems
-from gamelore.learning.session import study
 from gamelore.learning.sources import computed_features
-from gamelore.learning.store.knowledge import Knowledge
+from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.learning.store.schema import Afterstate
+from gamelore.learning.study import study
 from gamelore.learning.td.initial_values import LearnerSettings
 from gamelore.matches.opponents import OpponentSettings
 from gamelore.net.http import WebLimits
@@ -40,7 +40,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_an_export_comes_back_whole_and_twice_is_as_good_as_once(path: Path, tmp_path: Path) -> None:
-    with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
+    with KnowledgeStore(path) as here, KnowledgeStore(tmp_path / "other.db") as there:
         record_match(there, learner(there), 0, 1, [Afterstate(state("(step 1)", "own"), 9.0, 1)])
         own = content(there)
         fill(here)
@@ -52,7 +52,7 @@ def test_an_export_comes_back_whole_and_twice_is_as_good_as_once(path: Path, tmp
 
 
 def test_of_two_ages_of_a_learner_the_older_one_stays(path: Path, tmp_path: Path) -> None:
-    with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
+    with KnowledgeStore(path) as here, KnowledgeStore(tmp_path / "other.db") as there:
         fill(here)
         export_learners(here, tmp_path / "young.json")
         import_learners(there, tmp_path / "young.json")
@@ -64,7 +64,7 @@ def test_of_two_ages_of_a_learner_the_older_one_stays(path: Path, tmp_path: Path
 
 
 def test_matches_that_wait_travel_with_their_learner(path: Path, tmp_path: Path) -> None:
-    with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
+    with KnowledgeStore(path) as here, KnowledgeStore(tmp_path / "other.db") as there:
         mine, theirs = fill(here, num_matches=2), fill(there, num_matches=1)
         there.keep_match(theirs, "learned from in the other store", MOVES, "terminal")
         here.keep_match(mine, "a", MOVES, "terminal")
@@ -82,14 +82,14 @@ def test_matches_that_wait_travel_with_their_learner(path: Path, tmp_path: Path)
         old = json.loads((tmp_path / "k.json").read_text())
         del old["learners"][0]["trajectories"]
         (tmp_path / "k.json").write_text(json.dumps({**old, "version": 2}))
-        with Knowledge(tmp_path / "third.db") as third:
+        with KnowledgeStore(tmp_path / "third.db") as third:
             assert import_learners(third, tmp_path / "k.json") == 1
             assert content(third) == content(here)
 
 
 @pytest.mark.parametrize("differs", ["in what it began with", "in a match"])
 def test_another_learner_of_the_same_name_is_refused_whole(path: Path, tmp_path: Path, differs: str) -> None:
-    with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
+    with KnowledgeStore(path) as here, KnowledgeStore(tmp_path / "other.db") as there:
         fill(here)
         learner(here, seed=1)
         export_learners(here, tmp_path / "k.json", [2, 1])
@@ -130,12 +130,12 @@ def test_another_learner_of_the_same_name_is_refused_whole(path: Path, tmp_path:
 )
 def test_what_is_no_export_is_told(path: Path, tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "k.json").write_text(text)
-    with Knowledge(path) as knowledge, pytest.raises(KnowledgeError, match=message):
+    with KnowledgeStore(path) as knowledge, pytest.raises(KnowledgeError, match=message):
         import_learners(knowledge, tmp_path / "k.json")
 
 
 def test_half_an_export_leaves_nothing_behind(path: Path, tmp_path: Path) -> None:
-    with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
+    with KnowledgeStore(path) as here, KnowledgeStore(tmp_path / "other.db") as there:
         fill(here)
         export_learners(here, tmp_path / "k.json")
         damaged = json.loads((tmp_path / "k.json").read_text())
@@ -147,7 +147,7 @@ def test_half_an_export_leaves_nothing_behind(path: Path, tmp_path: Path) -> Non
 
 
 def test_an_export_never_leaves_half_a_file(path: Path, tmp_path: Path) -> None:
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         fill(knowledge)
         with pytest.raises(KnowledgeError, match="expected a file that can be written"):
             export_learners(knowledge, path / "below a file.json")
@@ -159,7 +159,7 @@ def test_an_export_never_leaves_half_a_file(path: Path, tmp_path: Path) -> None:
 def test_a_file_that_is_too_large_is_neither_written_nor_read(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
+    with KnowledgeStore(path) as here, KnowledgeStore(tmp_path / "other.db") as there:
         fill(here)
         export_learners(here, tmp_path / "k.json")
         monkeypatch.setattr(exchange, "MOST_BYTES", (tmp_path / "k.json").stat().st_size - 1)
@@ -171,7 +171,7 @@ def test_a_file_that_is_too_large_is_neither_written_nor_read(
 
 
 def test_all_tables_come_back_and_have_no_problems(path: Path, tmp_path: Path) -> None:
-    with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
+    with KnowledgeStore(path) as here, KnowledgeStore(tmp_path / "other.db") as there:
         fill_all(here)
         export_learners(here, tmp_path / "k.json")
         assert import_learners(there, tmp_path / "k.json") == 3
@@ -239,7 +239,7 @@ DAMAGED_SEQUENCES = {
 
 
 def damaged(path: Path, statement: str) -> None:
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         fill(knowledge)
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.executescript(statement)
@@ -248,7 +248,7 @@ def damaged(path: Path, statement: str) -> None:
 @pytest.mark.parametrize("statement", [*DAMAGES, *OTHER_DAMAGES])
 def test_a_check_names_what_is_wrong_in_a_store(path: Path, statement: str) -> None:
     damaged(path, statement)
-    with Knowledge(path, writable=False) as knowledge:
+    with KnowledgeStore(path, writable=False) as knowledge:
         told = "\n".join(problems(knowledge))
     assert re.search((DAMAGES | OTHER_DAMAGES)[statement], told)
     assert str(path) not in told
@@ -256,7 +256,7 @@ def test_a_check_names_what_is_wrong_in_a_store(path: Path, statement: str) -> N
 
 @pytest.mark.parametrize("statement", DAMAGED_SEQUENCES)
 def test_wrong_sequences_and_pairs_are_neither_sound_nor_imported(path: Path, statement: str) -> None:
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         fill_all(knowledge)
         with knowledge.writing() as connection:
             connection.execute(statement)
@@ -271,7 +271,7 @@ def test_facts_of_other_rules_name_the_learner_and_one_remedy(tmp_path: Path) ->
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE fact SET text = text || '((('")
         connection.commit()
-    with Knowledge(path) as knowledge, pytest.raises(KnowledgeError) as told:
+    with KnowledgeStore(path) as knowledge, pytest.raises(KnowledgeError) as told:
         computed_features(knowledge, knowledge.find(1))
     assert str(told.value).startswith(f"{path}: learner 1 of tictactoe: expected afterstates of ")
     assert str(told.value).endswith("; remove it (gamelore knowledge delete 1)")
@@ -281,7 +281,7 @@ def test_facts_of_other_rules_name_the_learner_and_one_remedy(tmp_path: Path) ->
 @pytest.mark.parametrize("statement", DAMAGES)
 def test_a_wrong_learner_can_be_deleted(path: Path, statement: str) -> None:
     damaged(path, statement)
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         with contextlib.suppress(KnowledgeError):
             for stored in knowledge.learners():
                 knowledge.learned(stored)
@@ -291,22 +291,22 @@ def test_a_wrong_learner_can_be_deleted(path: Path, statement: str) -> None:
 
 
 def test_a_check_of_a_damaged_page_says_so(path: Path) -> None:
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         fill(knowledge, num_matches=300)
     content = bytearray(path.read_bytes())
     content[len(content) // 2 : len(content) // 2 + 4096] = b"\xff" * 4096
     path.write_bytes(content)
-    with Knowledge(path, writable=False) as knowledge:
+    with KnowledgeStore(path, writable=False) as knowledge:
         assert any(line.startswith("the file is damaged: ") for line in problems(knowledge))
 
 
 def test_a_store_of_any_format_is_checked_as_it_is() -> None:
-    with Knowledge(exports.OLD.with_suffix(".db"), writable=False) as knowledge:
+    with KnowledgeStore(exports.OLD.with_suffix(".db"), writable=False) as knowledge:
         assert list(problems(knowledge)) == []
 
 
 def test_a_check_finds_an_index_without_a_row(path: Path) -> None:
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         fill(knowledge)
     with contextlib.closing(sqlite3.connect(path)) as connection:
         index = connection.execute("SELECT * FROM sqlite_master WHERE name = 'match_id'").fetchone()
@@ -318,12 +318,12 @@ def test_a_check_finds_an_index_without_a_row(path: Path) -> None:
         with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
             connection.execute("PRAGMA writable_schema = ON")
             connection.execute(statement, values)
-    with Knowledge(path, writable=False) as knowledge:
+    with KnowledgeStore(path, writable=False) as knowledge:
         assert "missing from index match_id" in "\n".join(problems(knowledge))
 
 
 def test_a_file_is_decoded_once(path: Path, tmp_path: Path) -> None:
-    with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
+    with KnowledgeStore(path) as here, KnowledgeStore(tmp_path / "other.db") as there:
         fill(here)
         export_learners(here, tmp_path / "k.json")
         with patch.object(msgspec.json, "decode", wraps=msgspec.json.decode) as decode:
@@ -337,7 +337,7 @@ HOSTILE = ["\x1b[2J", "two\nlines", "\udcff", "\x9b", "x" * 100_001]
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_what_an_import_refuses_is_neither_stored_nor_exported(path: Path, tmp_path: Path, text: str) -> None:
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         for game in (Rules(name=text), Rules(roles=("red", text)), Rules(rulesheet=f"(role red) (init {text}\x00)")):
             with pytest.raises(KnowledgeError, match=r"expected .* in UTF-8, .* of at most [0-9,]+ characters"):
                 knowledge.learner(game, "red", opponent="weak", settings=SETTINGS, seed=1)
@@ -357,7 +357,7 @@ def test_what_an_import_refuses_is_neither_stored_nor_exported(path: Path, tmp_p
             assert not (tmp_path / "k.json").exists()
 
 
-def exported(knowledge: Knowledge, file: Path) -> dict[str, Any]:
+def exported(knowledge: KnowledgeStore, file: Path) -> dict[str, Any]:
     export_learners(knowledge, file)
     whole: dict[str, Any] = json.loads(file.read_text())
     return whole
@@ -365,7 +365,7 @@ def exported(knowledge: Knowledge, file: Path) -> dict[str, Any]:
 
 def test_games_without_a_learner_are_refused(path: Path, tmp_path: Path) -> None:
     file, rules = tmp_path / "k.json", "(role red)"
-    with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
+    with KnowledgeStore(path) as here, KnowledgeStore(tmp_path / "other.db") as there:
         fill(here)
         whole = exported(here, file)
         idle = {**whole["games"][0], "name": "idle", "rules": rules, "rules_hash": parse(rules).rules_hash}
@@ -380,7 +380,7 @@ def test_games_without_a_learner_are_refused(path: Path, tmp_path: Path) -> None
 def test_rules_are_not_longer_than_those_of_a_message(path: Path, tmp_path: Path) -> None:
     assert WebLimits().body == exchange.MOST_RULES
     file = tmp_path / "k.json"
-    with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
+    with KnowledgeStore(path) as here, KnowledgeStore(tmp_path / "other.db") as there:
         fill(here)
         export_learners(here, file)
         with patch.object(exchange, "MOST_RULES", 20):
@@ -398,7 +398,7 @@ def test_rules_are_not_longer_than_those_of_a_message(path: Path, tmp_path: Path
 def test_a_learner_of_a_role_in_another_case_goes_on(path: Path, tmp_path: Path, case: Callable[[str], str]) -> None:
     game, role = load("tictactoe"), case("xplayer")
     settings, greedy = LearnerSettings(), OpponentSettings("egreedy", "first")
-    with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
+    with KnowledgeStore(path) as here, KnowledgeStore(tmp_path / "other.db") as there:
         study(here, game, "xplayer", settings, greedy, 5)
         whole = exported(here, tmp_path / "k.json")
         whole["learners"][0] |= {"role": role, "features_at": 0}
@@ -416,7 +416,7 @@ def test_a_learner_of_a_role_in_another_case_goes_on(path: Path, tmp_path: Path,
 
 def test_sequences_longer_than_those_of_the_settings_are_refused(path: Path, tmp_path: Path) -> None:
     file = tmp_path / "k.json"
-    with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
+    with KnowledgeStore(path) as here, KnowledgeStore(tmp_path / "other.db") as there:
         fill_all(here)
         export_learners(here, file, [3])
         for long in ({"sequences": [["red", "solo", [0, 0, 0, 0], [], 2, 0]]}, {"settings": {"lengths": [1]}}):
@@ -430,7 +430,7 @@ def test_sequences_longer_than_those_of_the_settings_are_refused(path: Path, tmp
 
 def test_full_numbers_of_an_import_stay_within_the_schema(path: Path, tmp_path: Path) -> None:
     game, settings, greedy = load("tictactoe"), LearnerSettings(), OpponentSettings("egreedy", "first")
-    with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
+    with KnowledgeStore(path) as here, KnowledgeStore(tmp_path / "other.db") as there:
         study(here, game, "xplayer", settings, greedy, 20)
         whole = exported(here, tmp_path / "k.json")
         for row, q in zip(whole["learners"][0]["afterstates"], cycle([1e9, -1e9]), strict=False):
@@ -445,7 +445,7 @@ def test_full_numbers_of_an_import_stay_within_the_schema(path: Path, tmp_path: 
 
 
 def test_an_export_names_the_learner_that_an_import_would_refuse(path: Path, tmp_path: Path) -> None:
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         fill_all(knowledge)
         with knowledge.writing() as connection:
             connection.execute("UPDATE afterstate SET visits = -1 WHERE learner = 2")
@@ -458,7 +458,7 @@ def test_an_export_names_the_learner_that_an_import_would_refuse(path: Path, tmp
 def test_sound_knowledge_of_unusual_games_comes_back(path: Path, tmp_path: Path) -> None:
     rules = str(parse("(init (control White)) (role white) (role Black)"))
     game = Rules("odd", ("White", "Black"), ((0, 150), (0, 32767)), rules, parse(rules).rules_hash)
-    with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
+    with KnowledgeStore(path) as here, KnowledgeStore(tmp_path / "other.db") as there:
         here.learner(game, "White", opponent="weak", settings=SETTINGS, seed=1)
         here.learner(replace(game, roles=("white", "black")), "black", opponent="weak", settings=SETTINGS, seed=1)
         assert list(problems(here)) == []
@@ -469,7 +469,7 @@ def test_sound_knowledge_of_unusual_games_comes_back(path: Path, tmp_path: Path)
 
 def test_all_roles_have_one_spelling(path: Path, tmp_path: Path) -> None:
     file = tmp_path / "k.json"
-    with Knowledge(path) as here, Knowledge(tmp_path / "other.db") as there:
+    with KnowledgeStore(path) as here, KnowledgeStore(tmp_path / "other.db") as there:
         fill(here)
         document = exported(here, file)
         document["learners"][0]["role"] = "ALL ROLES"

@@ -19,7 +19,7 @@ import pytest
 from gamelore.errors import KnowledgeError
 from gamelore.learning.store import schema
 from gamelore.learning.store.features import FeatureValues
-from gamelore.learning.store.knowledge import Knowledge, default_path
+from gamelore.learning.store.knowledge import KnowledgeStore, default_path
 from gamelore.learning.store.schema import ALL_ROLES, Afterstate, LearnedRows, MatchRow, SequenceRow, StoredLearner
 from learning.small_stores import MOVES, Rules, content, fill, fill_all, learner, record_match, state
 from privileges import without_override
@@ -31,12 +31,12 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_a_match_is_stored_with_the_values_it_changed(path: Path) -> None:
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         one = learner(knowledge)
         record_match(knowledge, one, 100, 5, [Afterstate(state("b", "a"), 50.25, 1), Afterstate(state(), 1 / 3, 1)])
         record_match(knowledge, one, 0, 9, [Afterstate(state("a", "b"), 40.5, 2), Afterstate(state("c"), 45.0, 1)])
         assert one.num_matches == 2
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         again = learner(knowledge)
         assert (again.id, again.num_matches) == (one.id, 2)
         assert knowledge.matches(again) == [(100, 5), (0, 9)]
@@ -49,7 +49,7 @@ def test_a_match_is_stored_with_the_values_it_changed(path: Path) -> None:
 
 
 def test_a_learner_is_its_game_role_opponent_settings_and_seed(path: Path) -> None:
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         make = knowledge.learner
         first = make(Rules(), "red", opponent="random", settings={"a": 1, "b": 2}, seed=1)
         assert make(Rules(), "red", opponent="random", settings={"b": 2, "a": 1}, seed=1).id == first.id
@@ -70,7 +70,7 @@ def test_a_learner_is_its_game_role_opponent_settings_and_seed(path: Path) -> No
 
 
 def test_what_a_learner_began_with_stays_and_tells_its_sources(path: Path) -> None:
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         source = learner(knowledge)
         record_match(knowledge, source, 100, 5, [])
 
@@ -98,7 +98,7 @@ def test_what_a_learner_began_with_stays_and_tells_its_sources(path: Path) -> No
 
 
 def test_features_are_kept_for_each_source_and_opponent(path: Path) -> None:
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         greedy, weak = learner(knowledge), learner(knowledge, opponent="weak")
         knowledge.store_features(greedy, FeatureValues({"L": (43.5, 10), "L,{W}": (57.25, 4)}))
         knowledge.store_features(weak, FeatureValues({"L": (54.5, 3)}))
@@ -119,7 +119,7 @@ def test_features_are_kept_for_each_source_and_opponent(path: Path) -> None:
 
 
 def test_two_that_go_on_with_the_same_learner_are_told(path: Path) -> None:
-    with Knowledge(path) as here, Knowledge(path) as there:
+    with KnowledgeStore(path) as here, KnowledgeStore(path) as there:
         mine, theirs = learner(here), learner(there)
         record_match(there, theirs, 100, 5, [])
         with pytest.raises(KnowledgeError, match="expected learner 1 after 0 matches, got 1, because another process"):
@@ -129,7 +129,7 @@ def test_two_that_go_on_with_the_same_learner_are_told(path: Path) -> None:
 
 
 def test_a_number_that_came_to_nothing_is_not_used_again(path: Path) -> None:
-    with Knowledge(path) as here, Knowledge(path) as there:
+    with KnowledgeStore(path) as here, KnowledgeStore(path) as there:
         one, two = learner(here, seed=1), learner(there, seed=2)
         with pytest.raises(AttributeError):
             record_match(here, one, 0, 5, [Afterstate(state("lost"), 1.0, 1), None])  # type: ignore[list-item]
@@ -141,9 +141,9 @@ def test_a_number_that_came_to_nothing_is_not_used_again(path: Path) -> None:
 
 WRITER = """
 import sys
-from gamelore.learning.store.knowledge import Afterstate, Knowledge
+from gamelore.learning.store.knowledge import Afterstate, KnowledgeStore
 from learning.small_stores import Rules, learner, record_match, state
-with Knowledge(sys.argv[1]) as knowledge:
+with KnowledgeStore(sys.argv[1]) as knowledge:
     me = learner(knowledge, seed=int(sys.argv[2]))
     for number in range(me.num_matches, int(sys.argv[3])):
         new = Afterstate(state("shared", f"{sys.argv[2]} {number}"), number, 1)
@@ -161,7 +161,7 @@ def writer(path: Path, seed: int, num_matches: int) -> subprocess.Popen[str]:
 def test_several_processes_write_at_once(path: Path) -> None:
     writers = [writer(path, seed, 200) for seed in range(3)]
     assert [(process.communicate()[0].split()[-1], process.returncode) for process in writers] == [("199", 0)] * 3
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         for seed in range(3):
             one = learner(knowledge, seed)
             assert knowledge.matches(one) == [(number % 101, 5) for number in range(200)]
@@ -178,7 +178,7 @@ def test_a_killed_process_loses_no_finished_match(path: Path, lines: int) -> Non
     told += [int(line) for line in process.stdout.read().splitlines()]
     process.wait()
     process.stdout.close()
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         one = learner(knowledge, 1)
         stored = len(knowledge.matches(one))
         assert stored == one.num_matches
@@ -191,7 +191,7 @@ def test_a_killed_process_loses_no_finished_match(path: Path, lines: int) -> Non
 def test_a_process_killed_while_it_makes_the_file_leaves_one_that_opens(path: Path) -> None:
     sqlite3.connect(path).execute("PRAGMA journal_mode = WAL").connection.close()  # as far as it may have come
     assert path.stat().st_size > 0
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         assert knowledge.learners() == []
 
 
@@ -223,7 +223,7 @@ def test_a_foreign_or_other_format_is_refused_and_left_alone(
     foreign_database(path, application_id, user_version)
     before = path.read_bytes()
     with pytest.raises(KnowledgeError, match=message):
-        Knowledge(path)
+        KnowledgeStore(path)
     assert path.read_bytes() == before
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
@@ -243,11 +243,11 @@ def make_older(path: Path, version: int) -> None:
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_a_store_of_a_format_before_gets_the_tables_that_came_after_it(path: Path, version: int) -> None:
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         one = fill(knowledge)
         before = content(knowledge)
     make_older(path, version)
-    with Knowledge(path) as here, Knowledge(path) as there:  # the second finds it done
+    with KnowledgeStore(path) as here, KnowledgeStore(path) as there:  # the second finds it done
         assert content(here) == content(there) == before
         assert here.sequences(one) == here.pairs(one) == []
         row = SequenceRow("red", "solo", ("(does red (put 1))",), state("a"), 2, False)
@@ -264,13 +264,13 @@ def test_a_store_of_a_format_before_gets_the_tables_that_came_after_it(path: Pat
 
 @pytest.mark.parametrize("version", [1, 2, 3, schema.FORMAT])
 def test_a_store_that_is_only_read_stays_as_it_is_in_any_format(path: Path, version: int) -> None:
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         one = fill(knowledge)
         before = content(knowledge)
     if version < schema.FORMAT:
         make_older(path, version)
     was = path.read_bytes()
-    with Knowledge(path, create=False, writable=False) as knowledge:
+    with KnowledgeStore(path, create=False, writable=False) as knowledge:
         assert content(knowledge) == before
         with pytest.raises(KnowledgeError, match=r"expected a file that can be opened and written, got: .*readonly"):
             record_match(knowledge, one, 100, 1, [])
@@ -281,17 +281,17 @@ def test_a_store_that_is_only_read_stays_as_it_is_in_any_format(path: Path, vers
 def test_there_is_no_reading_where_nothing_is(path: Path) -> None:
     for _ in range(2):
         with pytest.raises(KnowledgeError, match="expected a knowledge store, got no such file; learn a game first"):
-            Knowledge(path, writable=False)
+            KnowledgeStore(path, writable=False)
         path.touch()
     assert path.read_bytes() == b""
 
 
 def test_a_match_that_is_over_waits_until_it_is_learned_from(path: Path) -> None:
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         one, other = fill(knowledge, num_matches=2), learner(knowledge)
         assert [knowledge.keep_match(one, match, MOVES, "terminal") for match in ("a", "b")] == [2, 3]
         assert knowledge.keep_match(other, "a", [], "stuck") == 0
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         one = knowledge.find(one.id)
         assert knowledge.trajectories(one) == [(2, "a", tuple(MOVES), "terminal"), (3, "b", tuple(MOVES), "terminal")]
         record_match(knowledge, one, 100, 2, [Afterstate(state("x"), 1.0, 1)], trajectory=3)
@@ -303,7 +303,7 @@ def test_a_match_that_is_over_waits_until_it_is_learned_from(path: Path) -> None
 
 
 def test_a_match_is_kept_once_and_learned_from_once(path: Path) -> None:
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         one = learner(knowledge)
         assert knowledge.keep_match(one, "a", MOVES, "terminal") == 0
         assert knowledge.keep_match(one, "a", MOVES, "terminal") is None
@@ -317,7 +317,7 @@ def test_a_match_is_kept_once_and_learned_from_once(path: Path) -> None:
 
 
 def test_a_match_of_a_learner_that_another_process_continues_is_kept_and_learned_from_once(path: Path) -> None:
-    with Knowledge(path) as here, Knowledge(path) as there:
+    with KnowledgeStore(path) as here, KnowledgeStore(path) as there:
         mine, theirs = learner(here), learner(there)
         record_match(there, theirs, 100, 5, [])
         assert here.keep_match(mine, "a", MOVES, "terminal") == 1
@@ -327,7 +327,7 @@ def test_a_match_of_a_learner_that_another_process_continues_is_kept_and_learned
         assert there.trajectories(theirs) == []
 
 
-WRONG_ROWS: dict[str, Callable[[Knowledge, StoredLearner], object]] = {
+WRONG_ROWS: dict[str, Callable[[KnowledgeStore, StoredLearner], object]] = {
     "UPDATE game SET name = x'ff'": lambda knowledge, _: knowledge.games(),
     "UPDATE game SET rules = x'ff'": lambda knowledge, _: knowledge.games(),
     "UPDATE match SET reward = 'much'": lambda knowledge, learner: knowledge.matches(learner),
@@ -360,7 +360,7 @@ WRONG_ROWS: dict[str, Callable[[Knowledge, StoredLearner], object]] = {
 
 @pytest.mark.parametrize("statement", WRONG_ROWS)
 def test_a_wrong_row_is_told_when_it_is_read(path: Path, statement: str) -> None:
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         fill_all(knowledge)
         read, stored = WRONG_ROWS[statement], knowledge.find(2)
         read(knowledge, stored)
@@ -380,13 +380,13 @@ FOREIGN_TABLES = [
 
 @pytest.mark.parametrize("statements", FOREIGN_TABLES)
 def test_a_store_with_other_tables_or_keys_is_refused(path: Path, statements: str) -> None:
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         fill_all(knowledge)
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.executescript(statements)
     for is_writable in (True, False):
         with pytest.raises(KnowledgeError, match=r"got another .* in"):
-            Knowledge(path, create=False, writable=is_writable)
+            KnowledgeStore(path, create=False, writable=is_writable)
 
 
 @contextlib.contextmanager
@@ -402,34 +402,34 @@ def read_only(path: Path) -> Iterator[None]:
 
 
 def test_a_read_only_store_is_read(path: Path) -> None:
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         fill_all(knowledge)
         before = content(knowledge)
     with read_only(path):
-        with Knowledge(path, create=False, writable=False) as knowledge:
+        with KnowledgeStore(path, create=False, writable=False) as knowledge:
             assert content(knowledge) == before
             with pytest.raises(KnowledgeError, match="readonly"):
                 knowledge.delete([1])
         with pytest.raises(KnowledgeError, match="expected a file that can be opened and written"):
-            Knowledge(path)
+            KnowledgeStore(path)
 
 
 def test_a_read_only_store_that_another_process_changes_is_read_as_it_was(path: Path) -> None:
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         fill(knowledge, num_matches=3)
         before = content(knowledge)
     with read_only(path):
-        reader = Knowledge(path, create=False, writable=False)
+        reader = KnowledgeStore(path, create=False, writable=False)
     with reader:
-        with Knowledge(path) as knowledge:
+        with KnowledgeStore(path) as knowledge:
             fill(knowledge, num_matches=300)
         assert content(reader) == before
 
 
 def test_a_read_only_store_that_another_process_has_open_is_read(path: Path) -> None:
-    with Knowledge(path) as writer:
+    with KnowledgeStore(path) as writer:
         fill_all(writer)
-        with read_only(path), Knowledge(path, create=False, writable=False) as reader:
+        with read_only(path), KnowledgeStore(path, create=False, writable=False) as reader:
             assert content(reader) == content(writer)
 
 
@@ -437,12 +437,12 @@ def test_a_read_only_store_of_a_killed_process_is_read(path: Path, tmp_path: Pat
     """Its log has what is not in the file; nobody has the third file of SQLite."""
     copy = tmp_path / "copy" / path.name
     copy.parent.mkdir()
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         fill_all(knowledge)
         before = content(knowledge)
         for suffix in ("", "-wal"):
             shutil.copy(f"{path}{suffix}", f"{copy}{suffix}")
-    with read_only(copy), Knowledge(copy, create=False, writable=False) as knowledge:
+    with read_only(copy), KnowledgeStore(copy, create=False, writable=False) as knowledge:
         assert content(knowledge) == before
 
 
@@ -450,15 +450,15 @@ def test_a_read_only_store_needs_a_temporary_folder(path: Path, monkeypatch: pyt
     def refuse() -> None:
         raise FileNotFoundError("No usable temporary directory")
 
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         fill(knowledge, num_matches=3)
     monkeypatch.setattr(schema, "TemporaryDirectory", refuse)
     with read_only(path), pytest.raises(KnowledgeError, match=f"{path}: expected a temporary folder .* set TMPDIR"):
-        Knowledge(path, create=False, writable=False)
+        KnowledgeStore(path, create=False, writable=False)
 
 
 def test_a_read_only_store_is_copied_again_if_it_changes_meanwhile(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         fill(knowledge, num_matches=3)
     copy_file, changes = shutil.copyfile, iter([30, 300])
 
@@ -466,24 +466,24 @@ def test_a_read_only_store_is_copied_again_if_it_changes_meanwhile(path: Path, m
         copy_file(source, target)
         if num_matches := next(changes, 0):
             monkeypatch.setattr(shutil, "copyfile", copy_file)
-            with Knowledge(path) as knowledge:
+            with KnowledgeStore(path) as knowledge:
                 fill(knowledge, num_matches=num_matches)
             monkeypatch.setattr(shutil, "copyfile", copy_and_change)
 
     monkeypatch.setattr(shutil, "copyfile", copy_and_change)
     monkeypatch.setattr(schema, "_is_readable", lambda connection: False)
-    with Knowledge(path, create=False, writable=False) as knowledge:
+    with KnowledgeStore(path, create=False, writable=False) as knowledge:
         assert [learner.num_matches for learner in knowledge.learners()] == [300]
     changes = iter(range(301, 400))
     with pytest.raises(KnowledgeError, match="another process changes the store"):
-        Knowledge(path, create=False, writable=False)
+        KnowledgeStore(path, create=False, writable=False)
 
 
 def test_a_detached_store_is_a_copy_that_can_be_changed(path: Path) -> None:
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         fill_all(knowledge)
         before = content(knowledge)
-        with Knowledge(path, create=False, writable=False) as copy:
+        with KnowledgeStore(path, create=False, writable=False) as copy:
             copy.detach()
             assert content(copy) == before
             copy.delete([1])
@@ -492,18 +492,18 @@ def test_a_detached_store_is_a_copy_that_can_be_changed(path: Path) -> None:
 
 def test_a_locked_store_is_not_copied(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schema, "BUSY_SECONDS", 0.1)
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         fill_all(knowledge)
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = DELETE")  # in this mode, writers keep out readers
-        with Knowledge(path, create=False, writable=False) as knowledge:
+        with KnowledgeStore(path, create=False, writable=False) as knowledge:
             connection.execute("BEGIN EXCLUSIVE")
             with pytest.raises(KnowledgeError, match="another process has locked the store"):
                 knowledge.detach()
 
 
 def test_the_store_tells_its_games_and_its_size(path: Path) -> None:
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         assert knowledge.games() == []
         empty = knowledge.size
         learner(knowledge)
@@ -520,7 +520,7 @@ def test_the_store_tells_its_games_and_its_size(path: Path) -> None:
 
 
 def test_all_roles_are_none_of_the_games(path: Path) -> None:
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         watching = knowledge.learner(Rules(), ALL_ROLES, opponent="watched", settings={}, seed=0)
         assert watching.has_sequences
         assert watching.outcomes == [0, 30, 100]
@@ -532,13 +532,13 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(path: Path) -> Non
     path.write_text("a shopping list, long enough to be mistaken for something else\n" * 99)
     before = path.read_bytes()
     with pytest.raises(KnowledgeError, match=r"knowledge.db: expected a readable .* got: file is not a database; name"):
-        Knowledge(path)
+        KnowledgeStore(path)
     assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize("keep", [0.3, 0.6])
 def test_a_damaged_file_is_told(path: Path, keep: float) -> None:
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         one = learner(knowledge)
         for number in range(300):
             record_match(knowledge, one, 0, 5, [Afterstate(state(f"fact {number}"), 1.0, 1)])
@@ -546,7 +546,7 @@ def test_a_damaged_file_is_told(path: Path, keep: float) -> None:
     path.write_bytes(content[: int(len(content) * keep)])
     with (
         pytest.raises(KnowledgeError, match=r"expected a readable .* malformed; .* from an export"),
-        Knowledge(path) as k,
+        KnowledgeStore(path) as k,
     ):
         k.afterstates(learner(k))
 
@@ -554,15 +554,15 @@ def test_a_damaged_file_is_told(path: Path, keep: float) -> None:
 def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(KnowledgeError, match=r"can be opened and written, got: .* name another file \(--knowledge"):
-        Knowledge(tmp_path / "file" / "knowledge.db")
+        KnowledgeStore(tmp_path / "file" / "knowledge.db")
     with pytest.raises(KnowledgeError, match="can be opened and written, got: unable to open database file"):
-        Knowledge(tmp_path)
+        KnowledgeStore(tmp_path)
     with pytest.raises(
         KnowledgeError,
         match=r"expected a knowledge store, got no such file; learn a game first "
         r"\(gamelore learn\)",
     ):
-        Knowledge(tmp_path / "missing.db", create=False)
+        KnowledgeStore(tmp_path / "missing.db", create=False)
     assert not (tmp_path / "missing.db").exists()
 
 
@@ -572,13 +572,13 @@ def test_the_place_is_the_users_unless_the_environment_names_another(
     monkeypatch.delenv("GAMELORE_KNOWLEDGE", raising=False)
     assert default_path().parts[-2:] == ("gamelore", "knowledge.db")
     monkeypatch.setenv("GAMELORE_KNOWLEDGE", str(tmp_path / "mine.db"))
-    with Knowledge() as knowledge:
+    with KnowledgeStore() as knowledge:
         assert knowledge.path == tmp_path / "mine.db"
     assert (tmp_path / "mine.db").is_file()
 
 
 def test_a_deleted_learner_leaves_nothing_but_a_game_of_others(path: Path) -> None:
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         one, other = fill(knowledge), learner(knowledge)
         knowledge.keep_match(one, "a", MOVES, "terminal")
         record_match(knowledge, other, 100, 5, [Afterstate(state("b"), 50.0, 1)])
@@ -592,7 +592,7 @@ def test_a_deleted_learner_leaves_nothing_but_a_game_of_others(path: Path) -> No
 
 
 def test_the_last_learner_takes_its_game_with_it(path: Path) -> None:
-    with Knowledge(path) as knowledge, Knowledge(path) as other:
+    with KnowledgeStore(path) as knowledge, KnowledgeStore(path) as other:
         before = other.find(fill(knowledge).id)
         record_match(other, before, 100, 5, [Afterstate(state("z", "(step 1)"), 50.0, 1)])
         knowledge.delete([before.id])
@@ -609,7 +609,7 @@ def test_the_last_learner_takes_its_game_with_it(path: Path) -> None:
 
 
 def test_a_deletion_empties_all_tables_of_learners(path: Path) -> None:
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         fill_all(knowledge)
         with contextlib.closing(sqlite3.connect(path)) as connection:
             tables = connection.execute(
@@ -626,7 +626,7 @@ def test_a_deletion_empties_all_tables_of_learners(path: Path) -> None:
 
 
 def test_who_goes_on_with_a_deleted_learner_does_not_write_into_another(path: Path) -> None:
-    with Knowledge(path) as here, Knowledge(path) as there:
+    with KnowledgeStore(path) as here, KnowledgeStore(path) as there:
         mine = learner(here, seed=1)
         there.delete([mine.id])
         other = learner(there, seed=2)
@@ -656,7 +656,7 @@ def test_who_goes_on_with_a_deleted_learner_does_not_write_into_another(path: Pa
     ],
 )
 def test_a_store_with_programs_is_refused(path: Path, kind: str | None, statement: str) -> None:
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         fill(knowledge)
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.execute(statement)
@@ -664,11 +664,11 @@ def test_a_store_with_programs_is_refused(path: Path, kind: str | None, statemen
         connection.execute("UPDATE sqlite_master SET type = ? WHERE name = 'more'", [kind])
         connection.commit()
     with pytest.raises(KnowledgeError, match=r"got CREATE (TRIGGER|VIEW) more .*, which no version|malformed"):
-        Knowledge(path)
+        KnowledgeStore(path)
 
 
 def test_a_number_that_no_store_can_have_is_no_learner(path: Path) -> None:
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         fill(knowledge)
         for number in (2**63, -(2**63) - 1, 10**30):
             assert knowledge.learners(ids=[number]) == knowledge.features(ids=[number]) == []
@@ -680,12 +680,12 @@ def test_a_number_that_no_store_can_have_is_no_learner(path: Path) -> None:
 
 @pytest.mark.parametrize("key", ["source", "role", "opponent"])
 def test_a_condition_that_no_store_can_have_is_told(path: Path, key: str) -> None:
-    with Knowledge(path) as knowledge, pytest.raises(KnowledgeError, match=f"expected the {key} in UTF-8"):
+    with KnowledgeStore(path) as knowledge, pytest.raises(KnowledgeError, match=f"expected the {key} in UTF-8"):
         knowledge.learners(**{key: "\udcff"})  # type: ignore[arg-type]
 
 
 def test_a_text_that_is_not_utf_8_is_refused_by_name_and_can_be_deleted(path: Path) -> None:
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         fill(knowledge)
         with knowledge.writing() as connection:
             connection.execute("UPDATE game SET name = CAST(x'ff41' AS TEXT)")
@@ -702,27 +702,27 @@ def test_a_text_that_is_not_utf_8_is_refused_by_name_and_can_be_deleted(path: Pa
     ],
 )
 def test_a_table_that_would_prevent_changes_is_refused(path: Path, statement: str, what: str) -> None:
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         fill(knowledge)
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute(statement)
     with pytest.raises(KnowledgeError, match=what):
-        Knowledge(path)
+        KnowledgeStore(path)
 
 
 def test_a_learner_whose_game_is_missing_is_named_with_a_remedy(path: Path) -> None:
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         fill(knowledge)
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("DELETE FROM game")
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         assert (knowledge.numbers(), knowledge.numbers(source="coins")) == ([1], [])
         with pytest.raises(KnowledgeError, match=r"learner 1 as .* its game is missing; remove it \(.* delete 1\)"):
             knowledge.find(1)
 
 
 def test_learners_are_chosen_by_the_role_for_which_they_learn_in_any_case(path: Path) -> None:
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         fill_all(knowledge)
         assert [knowledge.numbers(role=role) for role in ("RED", "Blue", "green", ALL_ROLES)] == [
             [1, 3],
@@ -732,12 +732,12 @@ def test_learners_are_chosen_by_the_role_for_which_they_learn_in_any_case(path: 
         ]
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("UPDATE learner SET role = 'Ä' WHERE id = 1")
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         assert knowledge.numbers(role="ä") == [1, 3]
 
 
 def test_a_role_that_is_not_utf_8_hides_no_other_learner(path: Path) -> None:
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         fill_all(knowledge)
         with knowledge.writing() as connection:
             connection.execute("UPDATE learner SET role = CAST(x'ff' AS TEXT) WHERE id = 1")
@@ -747,7 +747,7 @@ def test_a_role_that_is_not_utf_8_hides_no_other_learner(path: Path) -> None:
 
 def test_what_is_no_number_is_not_stored(path: Path) -> None:
     nan = float("nan")
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         stored = fill(knowledge)
         before = content(knowledge)
         for write in (

@@ -17,9 +17,10 @@ import pytest
 
 from gamelore import load
 from gamelore.learning.exchange import export_learners, import_learners
-from gamelore.learning.session import load_learner, study
+from gamelore.learning.session import load_learner
 from gamelore.learning.sources import Sources
-from gamelore.learning.store.knowledge import Knowledge
+from gamelore.learning.store.knowledge import KnowledgeStore
+from gamelore.learning.study import study
 from gamelore.learning.td.initial_values import LearnerSettings
 from gamelore.matches.opponents import OpponentSettings
 
@@ -33,12 +34,12 @@ def path(tmp_path: Path) -> Path:
 
 
 def imported(name: str, tmp_path: Path) -> list[tuple[Any, ...]]:
-    with Knowledge(tmp_path / f"{name}.db") as knowledge:
+    with KnowledgeStore(tmp_path / f"{name}.db") as knowledge:
         assert import_learners(knowledge, STORES / f"{name}.json") == 3
         return everything(knowledge)
 
 
-def everything(knowledge: Knowledge) -> list[tuple[Any, ...]]:
+def everything(knowledge: KnowledgeStore) -> list[tuple[Any, ...]]:
     return [
         (
             one.origin,
@@ -57,7 +58,7 @@ def everything(knowledge: Knowledge) -> list[tuple[Any, ...]]:
 
 def test_a_store_of_before_opens_unchanged(path: Path, tmp_path: Path) -> None:
     before = path.read_bytes()
-    with Knowledge(path, create=False, writable=False) as knowledge:
+    with KnowledgeStore(path, create=False, writable=False) as knowledge:
         found = everything(knowledge)
         assert [(one[0]["game"], one[0]["num_matches"], len(one[3])) for one in found] == [
             ("tictactoe", 12, 1),
@@ -72,7 +73,7 @@ def test_a_store_of_before_opens_unchanged(path: Path, tmp_path: Path) -> None:
 
 def test_learners_of_before_go_on_as_they_would_have(path: Path, tmp_path: Path) -> None:
     transfer, sources = LearnerSettings("transfer", initialisation="eager"), Sources(("tictactoe",))
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         study(knowledge, load("tictactoe"), "xplayer", LearnerSettings(), GREEDY, 20, seed=5)
         study(knowledge, load("connect3"), "red", transfer, GREEDY, 9, seed=5, sources=sources)
         assert everything(knowledge) == imported("format3_later", tmp_path)
@@ -82,7 +83,7 @@ def test_learners_of_before_go_on_as_they_would_have(path: Path, tmp_path: Path)
 
 
 def test_what_is_exported_is_what_was_exported_before(path: Path, tmp_path: Path) -> None:
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         assert export_learners(knowledge, tmp_path / "k.json") == 3
     exported = json.loads((tmp_path / "k.json").read_text())
     assert [learner.pop("replies") for learner in exported["learners"]] == [[]] * 3  # not counted before format 4

@@ -6,9 +6,9 @@ import pytest
 
 from gamelore.catalogue import play_matches, player
 from gamelore.errors import GameloreError
-from gamelore.learning import session
+from gamelore.learning import study
 from gamelore.learning.store.features import FeatureValues
-from gamelore.learning.store.knowledge import Knowledge
+from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.learning.td import series
 from gamelore.learning.td.initial_values import Initialisation, LearnerSettings
 from gamelore.learning.td.series import (
@@ -83,7 +83,7 @@ def test_a_learner_that_only_plays_begins_no_match_beyond_the_cap(
     seats, ended = [player(spec), player(spec)], []
     with pytest.raises(GameloreError, match=r"at most 1 MiB, got [\d,]+ positions of connect3, .* choose lazy"):
         play_matches(load("connect3"), [spec, spec], 20, seats=seats, one_by_one=True, on_end=ended.append)
-    with Knowledge(tmp_path / "k.db") as knowledge:
+    with KnowledgeStore(tmp_path / "k.db") as knowledge:
         assert [learner.num_matches for learner in knowledge.learners()] == [len(ended)] * 2
     assert 0 < len(ended) < 20
 
@@ -98,11 +98,11 @@ def test_a_new_graph_in_time_keeps_it_below_the_cap(monkeypatch: pytest.MonkeyPa
 
 def test_a_learner_that_studies_begins_no_match_beyond_the_cap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     settings, told = LearnerSettings("lookahead", initialisation="eager"), list[int]()
-    monkeypatch.setattr(session, "check_estimate", lambda *_: None)
+    monkeypatch.setattr(study, "check_estimate", lambda *_: None)
     monkeypatch.setenv(CAP_VARIABLE, "1")
-    with Knowledge(tmp_path / "k.db") as knowledge:
+    with KnowledgeStore(tmp_path / "k.db") as knowledge:
         with pytest.raises(GameloreError, match=r"at most 1 MiB, got [\d,]+ positions of connect3"):
-            session.study(knowledge, load("connect3"), "red", settings, OpponentSettings(), 50, progress=told.append)
+            study.study(knowledge, load("connect3"), "red", settings, OpponentSettings(), 50, progress=told.append)
         assert told == list(range(knowledge.learners()[0].num_matches + 1))
     assert 1 < len(told) < 50
 

@@ -14,11 +14,11 @@ import pytest
 from gamelore import load
 from gamelore.catalogue import player
 from gamelore.errors import KnowledgeError
-from gamelore.learning.session import study
 from gamelore.learning.sources import Sources, computed_features, enrol
 from gamelore.learning.store.features import combine
-from gamelore.learning.store.knowledge import Knowledge
+from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.learning.store.schema import StoredLearner
+from gamelore.learning.study import study
 from gamelore.learning.td.initial_values import LearnerSettings
 from gamelore.matches.opponents import Opponent, OpponentSettings, opponent_text
 
@@ -26,14 +26,14 @@ GREEDY = OpponentSettings("egreedy", "first")
 TRANSFER = LearnerSettings("transfer", initialisation="eager")
 
 
-def everything(knowledge: Knowledge, learner: StoredLearner) -> tuple[object, ...]:
+def everything(knowledge: KnowledgeStore, learner: StoredLearner) -> tuple[object, ...]:
     return knowledge.matches(learner), set(knowledge.afterstates(learner)), dict(knowledge.feature_values(learner))
 
 
 @pytest.mark.parametrize("settings", [LearnerSettings(), LearnerSettings(initialisation="siblings", epsilon=0.3)])
 def test_a_stopped_learner_becomes_what_it_would_have_become(tmp_path: Path, settings: LearnerSettings) -> None:
     game = load("tictactoe")
-    with Knowledge(tmp_path / "whole.db") as whole, Knowledge(tmp_path / "parts.db") as parts:
+    with KnowledgeStore(tmp_path / "whole.db") as whole, KnowledgeStore(tmp_path / "parts.db") as parts:
         one = study(whole, game, "xplayer", settings, GREEDY, 60, seed=5)
         for num_matches in (0, 1, 25, 60, 40):
             other = study(parts, game, "xplayer", settings, GREEDY, num_matches, seed=5)
@@ -54,7 +54,7 @@ def test_an_interrupt_loses_no_finished_match(tmp_path: Path) -> None:
         if num_matches == 17:
             raise Stop
 
-    with Knowledge(tmp_path / "k.db") as knowledge:
+    with KnowledgeStore(tmp_path / "k.db") as knowledge:
         with pytest.raises(Stop):
             study(knowledge, game, "oplayer", LearnerSettings(), GREEDY, 60, progress=stop)
         (stopped,) = knowledge.learners()
@@ -67,11 +67,11 @@ def test_an_interrupt_loses_no_finished_match(tmp_path: Path) -> None:
 LEARN = """
 import sys
 from gamelore import load
-from gamelore.learning.store.knowledge import Knowledge
+from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.learning.td.initial_values import LearnerSettings
-from gamelore.learning.session import study
+from gamelore.learning.study import study
 from gamelore.matches.opponents import OpponentSettings
-with Knowledge(sys.argv[1]) as knowledge:
+with KnowledgeStore(sys.argv[1]) as knowledge:
     against = OpponentSettings("egreedy", "first")
     told = lambda number: print(number, flush=True)
     study(knowledge, load("tictactoe"), "xplayer", LearnerSettings(), against, 100_000, progress=told)
@@ -86,7 +86,7 @@ def test_a_killed_learner_goes_on_as_if_nothing_had_been(tmp_path: Path) -> None
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
     game = load("tictactoe")
-    with Knowledge(tmp_path / "killed.db") as killed, Knowledge(tmp_path / "whole.db") as whole:
+    with KnowledgeStore(tmp_path / "killed.db") as killed, KnowledgeStore(tmp_path / "whole.db") as whole:
         (stored,) = killed.learners()
         assert stored.num_matches >= told
         goal = stored.num_matches + 10
@@ -98,7 +98,7 @@ def test_a_killed_learner_goes_on_as_if_nothing_had_been(tmp_path: Path) -> None
 def test_both_engines_learn_the_same(tmp_path: Path) -> None:
     found = []
     for engine in ("native", "reasoner"):
-        with Knowledge(tmp_path / engine) as knowledge:
+        with KnowledgeStore(tmp_path / engine) as knowledge:
             game = load("tictactoe", "native" if engine == "native" else "reasoner")
             found.append(everything(knowledge, study(knowledge, game, "xplayer", TRANSFER_FREE, GREEDY, 4)))
     assert found[0] == found[1]
@@ -109,7 +109,7 @@ TRANSFER_FREE = LearnerSettings("lookahead")
 
 def test_a_transfer_learner_begins_with_its_sources_and_keeps_that(tmp_path: Path) -> None:
     source, target = load("tictactoe"), load("connect3")
-    with Knowledge(tmp_path / "k.db") as knowledge:
+    with KnowledgeStore(tmp_path / "k.db") as knowledge:
         teachers = [study(knowledge, source, role, LearnerSettings(), GREEDY, 40) for role in source.roles]
         study(knowledge, source, "xplayer", LearnerSettings(), OpponentSettings("random"), 30)
         sources = Sources(("tictactoe",))
@@ -133,7 +133,7 @@ def test_a_transfer_learner_begins_with_its_sources_and_keeps_that(tmp_path: Pat
 
 def test_sources_that_teach_nothing_are_told(tmp_path: Path) -> None:
     source, target = load("tictactoe"), load("connect3")
-    with Knowledge(tmp_path / "k.db") as knowledge:
+    with KnowledgeStore(tmp_path / "k.db") as knowledge:
         study(knowledge, source, "xplayer", LearnerSettings(), OpponentSettings("weak"), 3)
         message = (
             r"expected knowledge of tictactoe against random, got none .* \(opponents there: "
@@ -154,7 +154,7 @@ def test_sources_that_teach_nothing_are_told(tmp_path: Path) -> None:
 
 def test_a_transfer_learner_without_anything_to_begin_with_is_not_enrolled(tmp_path: Path) -> None:
     source, target = load("tictactoe"), load("connect3")
-    with Knowledge(tmp_path / "k.db") as knowledge:
+    with KnowledgeStore(tmp_path / "k.db") as knowledge:
         with pytest.raises(KnowledgeError, match="expected source games for a transfer learner, got none; name games"):
             study(knowledge, target, "red", TRANSFER, GREEDY, 3)
         study(knowledge, source, "xplayer", LearnerSettings(depth=0), GREEDY, 3)
@@ -165,7 +165,7 @@ def test_a_transfer_learner_without_anything_to_begin_with_is_not_enrolled(tmp_p
 
 
 def test_features_can_be_worked_out_from_the_store_alone(tmp_path: Path) -> None:
-    with Knowledge(tmp_path / "k.db") as knowledge:
+    with KnowledgeStore(tmp_path / "k.db") as knowledge:
         learner = study(knowledge, load("tictactoe"), "xplayer", LearnerSettings(), GREEDY, 50)
         before = dict(knowledge.feature_values(learner))
         knowledge.store_features(learner, type(knowledge.feature_values(learner))({}))

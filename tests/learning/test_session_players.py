@@ -23,10 +23,11 @@ from numpy.typing import NDArray
 import gamelore
 from gamelore.errors import GameloreError, KnowledgeError
 from gamelore.learning import session
-from gamelore.learning.session import STAGE, UNKNOWN, LastingLearner, each_match, full_opponent, study
+from gamelore.learning.session import STAGE, UNKNOWN, LastingLearner, each_match, full_opponent
 from gamelore.learning.sources import ANYONE, Sources, other_games, taught
-from gamelore.learning.store.knowledge import Knowledge
+from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.learning.store.schema import StoredLearner
+from gamelore.learning.study import study
 from gamelore.learning.td import learner as searching
 from gamelore.learning.td import series
 from gamelore.learning.td.initial_values import LearnerSettings
@@ -95,7 +96,7 @@ def played(
 
 def everything(path: Path) -> list[tuple[object, ...]]:
     """All learners of a store, but for what `study` works out at its end."""
-    with Knowledge(path, create=False, writable=False) as knowledge:
+    with KnowledgeStore(path, create=False, writable=False) as knowledge:
         return [
             (
                 *(one.game, one.role, one.opponent, one.settings, one.seed, one.num_matches),
@@ -109,7 +110,7 @@ def everything(path: Path) -> list[tuple[object, ...]]:
 
 
 def only(path: Path) -> StoredLearner:
-    with Knowledge(path, create=False) as knowledge:
+    with KnowledgeStore(path, create=False) as knowledge:
         (found,) = knowledge.learners()
         return found
 
@@ -128,7 +129,7 @@ def test_match_by_match_it_learns_what_study_learns(
     path: Path, tmp_path: Path, name: str, role: int, kind: str, options: dict[str, object]
 ) -> None:
     game, settings = game_of(name), LearnerSettings(kind, **options)  # type: ignore[arg-type]
-    with Knowledge(tmp_path / "studied.db") as knowledge:
+    with KnowledgeStore(tmp_path / "studied.db") as knowledge:
         study(knowledge, game, game.roles[role], settings, GREEDY, 30, seed=5)
     played(learner(path, kind, seed=5, **options), PositionGraph(game), 30, role, seed=5)
     assert everything(path) == everything(tmp_path / "studied.db")
@@ -136,7 +137,7 @@ def test_match_by_match_it_learns_what_study_learns(
 
 
 def taught_by_tictactoe(path: Path) -> None:
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         study(knowledge, game_of("tictactoe"), "xplayer", LearnerSettings(), GREEDY, 30)
 
 
@@ -146,7 +147,7 @@ def test_transfer_with_a_source_is_that_of_study(path: Path, tmp_path: Path, opt
     game, settings = game_of("connect3"), LearnerSettings("transfer", **options)  # type: ignore[arg-type]
     for place in (path, tmp_path / "studied.db"):
         taught_by_tictactoe(place)
-    with Knowledge(tmp_path / "studied.db") as knowledge:
+    with KnowledgeStore(tmp_path / "studied.db") as knowledge:
         study(knowledge, game, "red", settings, GREEDY, 20, seed=5, sources=Sources(("tictactoe",)))
     played(learner(path, "transfer", source="tictactoe", seed=5, **options), PositionGraph(game), 20, seed=5)
     assert everything(path) == everything(tmp_path / "studied.db")
@@ -155,10 +156,10 @@ def test_transfer_with_a_source_is_that_of_study(path: Path, tmp_path: Path, opt
 
 def test_the_two_go_on_with_each_others_learner(path: Path, tmp_path: Path) -> None:
     game = game_of("tictactoe")
-    with Knowledge(tmp_path / "studied.db") as knowledge:
+    with KnowledgeStore(tmp_path / "studied.db") as knowledge:
         study(knowledge, game, "oplayer", LearnerSettings(), GREEDY, 30)
     played(learner(path), PositionGraph(game), 8, role=1)
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         study(knowledge, game, "oplayer", LearnerSettings(), GREEDY, 20)
     played(learner(path), PositionGraph(game), 10, role=1)
     assert everything(path) == everything(tmp_path / "studied.db")
@@ -166,7 +167,7 @@ def test_the_two_go_on_with_each_others_learner(path: Path, tmp_path: Path) -> N
 
 def test_in_lockstep_one_lane_learns_what_study_learns(path: Path, tmp_path: Path) -> None:
     game = game_of("connect3")
-    with Knowledge(tmp_path / "studied.db") as knowledge:
+    with KnowledgeStore(tmp_path / "studied.db") as knowledge:
         study(knowledge, game, "red", LearnerSettings(), GREEDY, 25)
     run_lockstep(PositionGraph(game), [learner(path), Opponent(GREEDY)], [stream(0, 0, STAGE)], 25)
     assert everything(path) == everything(tmp_path / "studied.db")
@@ -255,7 +256,7 @@ def test_study_learns_first_from_what_a_player_kept(path: Path, tmp_path: Path, 
     played(killed, graph, 5)
     killed.keep(0, one_match([killed, Opponent(GREEDY)], graph, 5).finished(5), "kept")
     played(learner(tmp_path / "whole.db"), PositionGraph(game), 6 + more)
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         assert study(knowledge, game, "xplayer", LearnerSettings(), GREEDY, 6 + more).num_matches == 6 + more
         assert only(path).features_at == 6 + more
     assert everything(path) == everything(tmp_path / "whole.db")
@@ -281,14 +282,14 @@ def test_a_match_that_was_cut_off_is_kept_as_such(path: Path) -> None:
     assert match.end == "cap"
     player.keep(0, match.finished(), "m")
     assert learner(path).num_matches(graph, 0) == 1
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         assert knowledge.matches(only(path)) == [(0.0, 7)]
 
 
 def test_a_trajectory_that_cannot_be_played_is_left_out_and_told(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     graph = PositionGraph(game_of("tictactoe"))
     played(learner(path), graph, 1)
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         stored = only(path)
         with pytest.raises(KnowledgeError, match="expected the id of a match in UTF-8, without control characters"):
             knowledge.keep_match(stored, "bad\nname", [("(mark 9 9)", "noop")], "terminal")
@@ -351,7 +352,7 @@ def test_of_two_on_one_learner_the_second_is_told_and_nothing_is_spoilt(path: Pa
         KnowledgeError, match="expected learner 1 after 0 matches, got 1, because another process continues"
     ):
         other.end(0, ended[1])
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         assert len(knowledge.matches(only(path))) == 1
     other.end(0, ended[1])  # it has read again what there is now
     alone = learner(tmp_path / "alone.db", epsilon=0.5)
@@ -393,7 +394,7 @@ def test_players_of_one_store_and_other_learners_do_not_meet(path: Path) -> None
 def test_over_the_quota_nothing_is_stored_and_that_is_said_once(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     graph = PositionGraph(game_of("tictactoe"))
     played(learner(path), graph, 3)
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         quota = knowledge.size
     before = everything(path)
     player = learner(path, quota=quota)
@@ -463,7 +464,7 @@ def test_without_learning_it_plays_by_what_it_knows_and_does_not_explore(path: P
     reader = learner(path, epsilon=1.0, learn=False)
     match = MatchState(graph)
     known = Learner(graph, 0, [LearnerSettings(epsilon=0.0)])
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         known.load(0, knowledge.afterstates(only(path)))
     for number in range(20):
         turn = match.turn(0, stream(number))
@@ -492,7 +493,7 @@ def test_transfer_without_sources_begins_as_baseline_and_the_next_game_begins_wi
     assert first[6:] == everything(tmp_path / "baseline.db")[0][6:]
     assert (first[3]["kind"], first[3]["sources"]["games"]) == ("transfer", [])  # type: ignore[index]
     assert second[3]["sources"] == {"games": ["tictactoe"], "opponent": None, "role": None, "rule": "visits"}  # type: ignore[index]
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         stored = knowledge.learners()
         assert knowledge.inherited(stored[0]) is None
         assert [(one["game"], one["num_matches"]) for one in stored[1].sources] == [("tictactoe", 15)]
@@ -528,10 +529,10 @@ def test_sources_without_replies_are_left_out_with_turns_unless_they_were_named(
     with pytest.raises(KnowledgeError, match=r"got none in .* with `gamelore learn`, which counts replies"):
         learner(path, "transfer", turns=1, source="tictactoe", seed=1).num_matches(graph, 0)
     played(learner(path, "transfer", turns=1, control="minimax"), graph, 2)
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         study(knowledge, game_of("tictactoe"), "xplayer", LearnerSettings(), GREEDY, 80)
     played(learner(path, "transfer", turns=1, seed=2), graph, 2)
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         assert [[source["game"] for source in one.sources] for one in knowledge.learners(source="connect3")] == [
             [], ["tictactoe"], ["tictactoe"],
         ]  # fmt: skip
@@ -539,7 +540,7 @@ def test_sources_without_replies_are_left_out_with_turns_unless_they_were_named(
 
 def test_sources_are_those_against_this_opponent_or_else_against_any(path: Path) -> None:
     target, weak = game_of("connect3"), OpponentSettings("weak")
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         study(knowledge, game_of(PENNIES_TWICE), "red", LearnerSettings(), weak, 3)
         assert other_games(knowledge, target, AGAINST, 2) == Sources(("unnamed",), ANYONE)
         assert other_games(knowledge, target, opponent_text(weak), 2) == Sources(("unnamed",))
@@ -552,14 +553,14 @@ def test_sources_are_those_against_this_opponent_or_else_against_any(path: Path)
         assert other_games(knowledge, target, opponent_text(weak), 2) == Sources(hashes)
     player = learner(path, "transfer", opponent="alice")
     played(player, PositionGraph(target), 1)
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         (stored,) = knowledge.learners(opponent="alice")
         assert stored.settings["sources"]["opponent"] == ANYONE
         assert {one["game"] for one in stored.sources} == {"tictactoe", "unnamed"}
 
 
 def test_sources_that_teach_nothing_are_as_none_unless_they_were_named(path: Path) -> None:
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         study(knowledge, game_of(SIDES), "walker", LearnerSettings(), GREEDY, 1, seed=1)  # cut off: no feature
     graph = PositionGraph(game_of("tictactoe"))
     with pytest.raises(KnowledgeError, match="expected feature values from unnamed, got none"):
@@ -597,7 +598,7 @@ def test_what_cannot_be_looked_into_is_left_out_as_a_source_unless_it_was_named(
         with pytest.raises((GameloreError, MemoryError)):
             learner(path, "transfer", source="tictactoe+unnamed").num_matches(graph, 0)
     played(learner(path, "transfer"), graph, 2)
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         stored = knowledge.learners()[-1]
         assert [one["game"] for one in stored.sources] == ["tictactoe"]
         assert knowledge.inherited(stored) == knowledge.feature_values(knowledge.learners()[0])
@@ -606,7 +607,7 @@ def test_what_cannot_be_looked_into_is_left_out_as_a_source_unless_it_was_named(
 
 def test_what_is_looked_into_against_a_clock_is_the_same(path: Path) -> None:
     played(learner(path), PositionGraph(game_of("tictactoe")), 40)
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         how = Sources(("tictactoe",)), AGAINST, 2
         (one,), values = taught(knowledge, *how, keep=False, seconds=1000.0)
         assert one.features_at == 0

@@ -18,7 +18,7 @@ from gamelore import load
 from gamelore.analysis.symmetry import step_counter
 from gamelore.catalogue import play_matches, player
 from gamelore.errors import GameloreError, KnowledgeError
-from gamelore.learning import session
+from gamelore.learning import study
 from gamelore.learning.exchange import export_learners, import_learners
 from gamelore.learning.sequences.patterns import Patterns
 from gamelore.learning.sequences.seqlearner import (
@@ -33,9 +33,9 @@ from gamelore.learning.sequences.seqlearner import (
     watch,
 )
 from gamelore.learning.sequences.seqplayer import SeqPlayer, SeqPlayerSettings
-from gamelore.learning.session import StoredSeqPlayer, load_learner, newest, patterns_of, study
+from gamelore.learning.session import StoredSeqPlayer, load_learner, newest, patterns_of
 from gamelore.learning.sources import Sources
-from gamelore.learning.store.knowledge import Knowledge
+from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.learning.store.schema import ALL_ROLES, LearnedRows, PairRow, SequenceRow, StoredLearner
 from gamelore.players.position_graph import PositionGraph
 from learning.plain_sequences import EIGHT
@@ -44,7 +44,7 @@ SHORT = Curriculum(opponents=("random", "expert"), cycles=2, matches=12)
 WITHOUT_SOLUTION = Curriculum("uct:simulations=8", ("random",), 1, 4)
 
 
-study_sequences = partial(session.study_sequences, player=player)
+study_sequences = partial(study.study_sequences, player=player)
 
 
 def restored(
@@ -108,7 +108,7 @@ GROWN = SequenceSettings(contexts="grown")
 @pytest.mark.parametrize("settings", [SequenceSettings(), OTHER, EACH, GROWN], ids=["paper", "other", "each", "grown"])
 def test_what_is_stored_is_what_was_learned(tmp_path: Path, settings: SequenceSettings) -> None:
     plain, game = watched(settings), game_of("losetictactoe")
-    with Knowledge(tmp_path / "k.db") as knowledge:
+    with KnowledgeStore(tmp_path / "k.db") as knowledge:
         stored = study_sequences(knowledge, game, settings, SHORT, seed=5)
         found = load_learner(knowledge, stored, game)
         assert stored.num_matches == found.num_matches == len(knowledge.matches(stored)) == 48
@@ -132,7 +132,7 @@ def test_a_stopped_learner_becomes_what_it_would_have_become(tmp_path: Path, set
         if told in ([0, 1], [0, 1, 1, 2, 3]):
             raise Stop
 
-    with Knowledge(tmp_path / "k.db") as knowledge:
+    with KnowledgeStore(tmp_path / "k.db") as knowledge:
         for _ in range(2):
             with pytest.raises(Stop):
                 study_sequences(knowledge, game, settings, SHORT, seed=5, progress=stop)
@@ -147,11 +147,11 @@ def test_a_stopped_learner_becomes_what_it_would_have_become(tmp_path: Path, set
 LEARN = """
 import sys
 from gamelore import load
-from gamelore.learning.store.knowledge import Knowledge
+from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.catalogue import player
-from gamelore.learning.session import study_sequences
+from gamelore.learning.study import study_sequences
 from gamelore.learning.sequences.seqlearner import Curriculum
-with Knowledge(sys.argv[1]) as knowledge:
+with KnowledgeStore(sys.argv[1]) as knowledge:
     told = lambda number: print(number, flush=True)
     curriculum = Curriculum(matches=12, cycles=10_000)
     study_sequences(knowledge, load("losetictactoe"), None, curriculum, player=player, progress=told)
@@ -166,7 +166,7 @@ def test_a_killed_learner_loses_no_finished_tournament(tmp_path: Path) -> None:
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
     game = game_of("losetictactoe")
-    with Knowledge(tmp_path / "k.db") as knowledge:
+    with KnowledgeStore(tmp_path / "k.db") as knowledge:
         (stored,) = knowledge.learners()
         assert stored.num_matches >= 12 * told
         known = rows_of(load_learner(knowledge, stored, game))
@@ -179,7 +179,7 @@ def test_a_killed_learner_loses_no_finished_tournament(tmp_path: Path) -> None:
 
 def test_two_that_go_on_with_the_same_learner_are_told(tmp_path: Path) -> None:
     game = game_of("losetictactoe")
-    with Knowledge(tmp_path / "k.db") as here, Knowledge(tmp_path / "k.db") as there:
+    with KnowledgeStore(tmp_path / "k.db") as here, KnowledgeStore(tmp_path / "k.db") as there:
 
         def meanwhile(number: int) -> None:
             if number == 0:
@@ -193,7 +193,7 @@ def test_two_that_go_on_with_the_same_learner_are_told(tmp_path: Path) -> None:
 
 def test_a_learner_of_sequences_is_its_settings_curriculum_and_symmetries(tmp_path: Path) -> None:
     game = game_of("losetictactoe")
-    with Knowledge(tmp_path / "k.db") as knowledge:
+    with KnowledgeStore(tmp_path / "k.db") as knowledge:
         made = [
             study_sequences(knowledge, game, None, WITHOUT_SOLUTION),
             study_sequences(knowledge, game, SequenceSettings(draws="lose"), WITHOUT_SOLUTION),
@@ -221,7 +221,7 @@ def test_a_learner_of_sequences_is_its_settings_curriculum_and_symmetries(tmp_pa
 )
 def test_sequences_of_any_game(tmp_path: Path, name: str, matches: int) -> None:
     curriculum = Curriculum("uct:simulations=40", ("random",), 1, matches)
-    with Knowledge(tmp_path / "k.db") as knowledge:
+    with KnowledgeStore(tmp_path / "k.db") as knowledge:
         stored = study_sequences(knowledge, game_of(name), None, curriculum)
         learner = load_learner(knowledge, stored, game_of(name))
         assert len(learner.table) > 4
@@ -230,7 +230,7 @@ def test_sequences_of_any_game(tmp_path: Path, name: str, matches: int) -> None:
 
 
 def test_a_game_that_cannot_be_solved_is_told_before_anything_is_stored(tmp_path: Path) -> None:
-    with Knowledge(tmp_path / "k.db") as knowledge:
+    with KnowledgeStore(tmp_path / "k.db") as knowledge:
         with pytest.raises(GameloreError, match=r"perfect cannot play goofspiel: .* --expert uct:simulations=200"):
             study_sequences(knowledge, game_of("goofspiel"))
         mixed = Curriculum("random", ("uct:simulations=5", "novice"))
@@ -244,7 +244,7 @@ def test_a_game_that_cannot_be_solved_is_told_before_anything_is_stored(tmp_path
 
 def test_what_was_learned_natively_loads_on_the_reasoner(tmp_path: Path) -> None:
     native, reasoned = game_of("losetictactoe"), load("losetictactoe", "reasoner")
-    with Knowledge(tmp_path / "k.db") as knowledge:
+    with KnowledgeStore(tmp_path / "k.db") as knowledge:
         stored = study_sequences(knowledge, native, None, SHORT, seed=5)
         found = load_learner(knowledge, stored, reasoned)
     assert sorted(sequence_rows(found), key=str) == sorted(sequence_rows(watched()), key=str)
@@ -255,7 +255,7 @@ def test_what_was_learned_natively_loads_on_the_reasoner(tmp_path: Path) -> None
 
 def test_what_was_learned_on_the_reasoner_loads_natively(tmp_path: Path) -> None:
     native, reasoned = game_of("tictactoe"), load("tictactoe", "reasoner")
-    with Knowledge(tmp_path / "k.db") as knowledge:
+    with KnowledgeStore(tmp_path / "k.db") as knowledge:
         moves = SequenceSettings((1,))
         stored = study_sequences(knowledge, reasoned, moves, Curriculum("random", ("random",), 1, 6))
         here, there = load_learner(knowledge, stored, reasoned), load_learner(knowledge, stored, native)
@@ -335,7 +335,7 @@ def test_what_the_game_does_not_have_is_told(row: SequenceRow, message: str) -> 
 def store(tmp_path: Path) -> Path:
     """A store with lose tic-tac-toe as learner 1, and as 2 the same with another seed."""
     path = tmp_path / "k.db"
-    with Knowledge(path) as knowledge:
+    with KnowledgeStore(path) as knowledge:
         for seed in (5, 6):
             study_sequences(knowledge, game_of("losetictactoe"), None, SHORT, seed=seed)
     return path
@@ -362,7 +362,7 @@ def branches_of(seqplayer: SeqPlayer) -> set[tuple[object, ...]]:
 
 
 def test_unless_told_it_takes_the_newest_of_the_game(store: Path) -> None:
-    with Knowledge(store) as knowledge:
+    with KnowledgeStore(store) as knowledge:
         assert newest(knowledge, game_of("losetictactoe")).id == 2
         knowledge.learner(game_of("losetictactoe"), ALL_ROLES, opponent="nobody yet", settings={}, seed=0)
         assert newest(knowledge, game_of("losetictactoe")).id == 2
@@ -386,7 +386,7 @@ def test_a_store_without_sequences_is_told_when_the_first_match_begins(store: Pa
         play_matches(game, [f"seqplayer:knowledge={tmp_path / 'none.db'}", "random"], 4)
     with pytest.raises(KnowledgeError, match=r"expected the number of a learner in this store \(1, 2\), got 9"):
         play_matches(game, [f"seqplayer:knowledge={store},learner=9", "random"], 4)
-    with Knowledge(store) as knowledge:
+    with KnowledgeStore(store) as knowledge:
         values = values_of(knowledge)
         assert values.id == 3
     with pytest.raises(KnowledgeError, match=r"expected a learner of sequences, got learner 3 \(baseline\)"):
@@ -395,12 +395,12 @@ def test_a_store_without_sequences_is_told_when_the_first_match_begins(store: Pa
         player("seqplayer:version=3")
 
 
-def values_of(knowledge: Knowledge) -> StoredLearner:
+def values_of(knowledge: KnowledgeStore) -> StoredLearner:
     """A learner of feature values in the same store."""
     from gamelore.learning.td.initial_values import LearnerSettings
     from gamelore.matches.opponents import OpponentSettings
 
-    return study(knowledge, game_of("losetictactoe"), "xplayer", LearnerSettings(), OpponentSettings("random"), 5)
+    return study.study(knowledge, game_of("losetictactoe"), "xplayer", LearnerSettings(), OpponentSettings("random"), 5)
 
 
 def test_sequences_are_no_source_of_features(store: Path) -> None:
@@ -408,18 +408,18 @@ def test_sequences_are_no_source_of_features(store: Path) -> None:
     from gamelore.matches.opponents import OpponentSettings
 
     transfer, opponent = LearnerSettings("transfer"), OpponentSettings("random")
-    with Knowledge(store) as knowledge:
+    with KnowledgeStore(store) as knowledge:
         against = knowledge.find(1).opponent
         sources = Sources(("losetictactoe",), against)
         with pytest.raises(KnowledgeError, match=r"expected knowledge of losetictactoe .* \(opponents there: none\)"):
-            study(knowledge, game_of("tictactoe"), "xplayer", transfer, opponent, 3, sources=sources)
+            study.study(knowledge, game_of("tictactoe"), "xplayer", transfer, opponent, 3, sources=sources)
 
 
 # ---- files
 
 
 def test_an_export_comes_back_whole(store: Path, tmp_path: Path) -> None:
-    with Knowledge(store) as here, Knowledge(tmp_path / "other.db") as there:
+    with KnowledgeStore(store) as here, KnowledgeStore(tmp_path / "other.db") as there:
         values_of(here)
         study_sequences(there, game_of("tictactoe"), None, WITHOUT_SOLUTION)  # numbers facts in another order
         assert export_learners(here, tmp_path / "k.json") == 3
@@ -441,7 +441,7 @@ def test_of_two_ages_of_a_learner_the_older_one_stays(store: Path, tmp_path: Pat
         if number == 2:
             raise Stop
 
-    with Knowledge(store) as here, Knowledge(tmp_path / "other.db") as there:
+    with KnowledgeStore(store) as here, KnowledgeStore(tmp_path / "other.db") as there:
         with pytest.raises(Stop):
             study_sequences(there, game, None, SHORT, seed=5, progress=stop)
         export_learners(there, tmp_path / "young.json")
@@ -452,7 +452,7 @@ def test_of_two_ages_of_a_learner_the_older_one_stays(store: Path, tmp_path: Pat
 
 
 def test_an_export_of_the_first_version_is_read(store: Path, tmp_path: Path) -> None:
-    with Knowledge(store) as here, Knowledge(tmp_path / "other.db") as there:
+    with KnowledgeStore(store) as here, KnowledgeStore(tmp_path / "other.db") as there:
         values = values_of(here)
         export_learners(here, tmp_path / "k.json", [values.id])
         content = json.loads((tmp_path / "k.json").read_text())
@@ -468,7 +468,7 @@ def test_an_export_of_the_first_version_is_read(store: Path, tmp_path: Path) -> 
 
 
 def test_half_an_export_leaves_nothing_behind(store: Path, tmp_path: Path) -> None:
-    with Knowledge(store) as here, Knowledge(tmp_path / "other.db") as there:
+    with KnowledgeStore(store) as here, KnowledgeStore(tmp_path / "other.db") as there:
         export_learners(here, tmp_path / "k.json")
         content = json.loads((tmp_path / "k.json").read_text())
         content["learners"][1]["sequences"][5][2] = [9999]

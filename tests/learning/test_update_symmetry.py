@@ -14,11 +14,11 @@ import pytest
 from gamelore import load
 from gamelore.analysis.symmetry import symmetries
 from gamelore.errors import GameloreError
-from gamelore.learning.session import study
 from gamelore.learning.sources import computed_features, enrol
 from gamelore.learning.store.features import FeatureValues
-from gamelore.learning.store.knowledge import Knowledge
+from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.learning.store.schema import Afterstate, StoredLearner
+from gamelore.learning.study import study
 from gamelore.learning.td.afterstates import Representatives, afterstate_facts, own_afterstates
 from gamelore.learning.td.initial_values import LearnerSettings
 from gamelore.learning.td.learner import Learner
@@ -296,7 +296,7 @@ def test_features_count_a_class_once() -> None:
 # the store
 
 
-def everything(knowledge: Knowledge, learner: StoredLearner) -> tuple[object, ...]:
+def everything(knowledge: KnowledgeStore, learner: StoredLearner) -> tuple[object, ...]:
     return knowledge.matches(learner), set(knowledge.afterstates(learner)), dict(knowledge.feature_values(learner))
 
 
@@ -310,7 +310,7 @@ def everything(knowledge: Knowledge, learner: StoredLearner) -> tuple[object, ..
 )
 def test_a_stopped_learner_becomes_what_it_would_have_become(tmp_path: Path, settings: LearnerSettings) -> None:
     game = load("tictactoe")
-    with Knowledge(tmp_path / "whole.db") as whole, Knowledge(tmp_path / "parts.db") as parts:
+    with KnowledgeStore(tmp_path / "whole.db") as whole, KnowledgeStore(tmp_path / "parts.db") as parts:
         one = study(whole, game, "xplayer", settings, GREEDY, 40, seed=5)
         for num_matches in (1, 17, 40):
             other = study(parts, game, "xplayer", settings, GREEDY, num_matches, seed=5)
@@ -329,7 +329,7 @@ def test_a_learner_of_an_older_store_is_still_found(tmp_path: Path) -> None:
     assert LearnerSettings().described() == settings
     assert MERGING.described() == settings | {"symmetry": "all"}
     game = load("tictactoe")
-    with Knowledge(tmp_path / "k.db") as knowledge:
+    with KnowledgeStore(tmp_path / "k.db") as knowledge:
         old = knowledge.learner(game, "xplayer", opponent="random", settings=settings, seed=0)
         assert enrol(knowledge, game, "xplayer", LearnerSettings(), RANDOM).id == old.id
         merging = enrol(knowledge, game, "xplayer", MERGING, RANDOM)

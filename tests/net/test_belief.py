@@ -11,9 +11,10 @@ import pytest
 from gamelore import Game, GameloreError, KnowledgeError, load
 from gamelore import catalogue as players
 from gamelore.catalogue import player
-from gamelore.learning.session import STAGE, study
-from gamelore.learning.store.knowledge import Knowledge
+from gamelore.learning.session import STAGE
+from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.learning.store.schema import Afterstate, MatchRow
+from gamelore.learning.study import study
 from gamelore.learning.td.initial_values import LearnerSettings
 from gamelore.learning.td.series import CAP_VARIABLE
 from gamelore.matches.lockstep import run_lockstep
@@ -365,14 +366,14 @@ def test_a_store_that_fails_to_keep_a_match(game) -> None:
 
 
 def learned(path: Path) -> tuple[list[MatchRow], list[Afterstate]]:
-    with Knowledge(path, create=False) as store:
+    with KnowledgeStore(path, create=False) as store:
         (learner,) = store.learners(source="connect3")
         return store.matches(learner), store.afterstates(learner)
 
 
 def test_a_learner_at_a_table_learns_what_it_does_alone(tmp_path) -> None:
     game, here, there = load("connect3"), tmp_path / "here.db", tmp_path / "there.db"
-    with Knowledge(here) as store:
+    with KnowledgeStore(here) as store:
         study(store, game, "yellow", LearnerSettings("baseline"), OpponentSettings(), 30, seed=7)
     learner = players.player("baseline", knowledge=str(there), opponent="egreedy", seed=7)
     tables = [PlayerMatches(game, player("egreedy"), seed=7), PlayerMatches(game, learner, seed=7)]
@@ -458,7 +459,7 @@ def test_a_graph_is_made_anew_before_a_learner_refuses_it(monkeypatch, tmp_path,
                 table.start(str(number), role)
             host(game, tables, [str(number)] * 2)
             num_played += 1
-    with Knowledge(tmp_path / "k.db") as knowledge:
+    with KnowledgeStore(tmp_path / "k.db") as knowledge:
         assert knowledge.learners()[0].num_matches == num_played
     assert (num_played == 20) == (max_graph < 1 << 20)
 

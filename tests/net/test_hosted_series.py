@@ -21,8 +21,9 @@ import pytest
 
 from gamelore import Game, GameloreError, load
 from gamelore.catalogue import player
-from gamelore.learning.session import STAGE, study
-from gamelore.learning.store.knowledge import Knowledge
+from gamelore.learning.session import STAGE
+from gamelore.learning.store.knowledge import KnowledgeStore
+from gamelore.learning.study import study
 from gamelore.learning.td.initial_values import LearnerSettings
 from gamelore.matches.lockstep import run_lockstep
 from gamelore.matches.match import MatchRecord, match_records
@@ -408,7 +409,7 @@ def test_a_local_learner_learns_from_each_match_once(game: Game, tmp_path: Path)
         return [f"baseline:knowledge={tmp_path / name}.db", "egreedy"]
 
     def rewards(name: str) -> list[float]:
-        with Knowledge(tmp_path / f"{name}.db", create=False) as store:
+        with KnowledgeStore(tmp_path / f"{name}.db", create=False) as store:
             return [row.reward for row in store.matches(store.learners()[0])]
 
     whole = play(game, players("whole"), 4)
@@ -427,12 +428,12 @@ def test_a_local_learner_learns_from_each_match_once(game: Game, tmp_path: Path)
 
 def test_a_local_learner_becomes_what_gamelore_learn_makes_of_it(game: Game, tmp_path: Path) -> None:
     def known(name: str) -> tuple[object, ...]:
-        with Knowledge(tmp_path / name, create=False) as store:
+        with KnowledgeStore(tmp_path / name, create=False) as store:
             (learner,) = store.learners()
             return learner.opponent, learner.seed, store.matches(learner), store.afterstates(learner)
 
     play(game, [f"baseline:knowledge={tmp_path / 'here.db'}", "egreedy"], 20)
-    with Knowledge(tmp_path / "there.db") as store:
+    with KnowledgeStore(tmp_path / "there.db") as store:
         study(store, game, "xplayer", LearnerSettings("baseline"), OpponentSettings(), 20, seed=4)
     assert known("here.db") == known("there.db")
 

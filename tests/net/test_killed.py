@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from commands import run
-from gamelore.learning.store.knowledge import Knowledge
+from gamelore.learning.store.knowledge import KnowledgeStore
 from wire import GAMELORE, PATIENCE, served
 
 MATCHES = 40
@@ -52,7 +52,7 @@ def told(process: subprocess.Popen[str]) -> Any:
 
 def learned(store: Path) -> Counter[str]:
     """How often the one learner of a store has learned from each match."""
-    with Knowledge(store, create=False) as knowledge:
+    with KnowledgeStore(store, create=False) as knowledge:
         (learner,) = knowledge.learners()
         assert len(knowledge.matches(learner)) == learner.num_matches
         assert not knowledge.trajectories(learner)

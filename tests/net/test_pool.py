@@ -20,8 +20,8 @@ import pytest
 from gamelore import GameloreError, GDLSemanticError, GDLSyntaxError, KnowledgeError, load
 from gamelore.analysis.isomorphism import scramble
 from gamelore.catalogue import player
-from gamelore.learning.session import study
-from gamelore.learning.store.knowledge import Knowledge
+from gamelore.learning.store.knowledge import KnowledgeStore
+from gamelore.learning.study import study
 from gamelore.learning.td.initial_values import LearnerSettings
 from gamelore.matches.match import MatchState
 from gamelore.matches.opponents import OpponentSettings
@@ -602,7 +602,7 @@ def test_who_is_busy_with_what_nobody_waits_for_is_killed(runner, workers, how) 
 
 
 def learned(store: Path) -> tuple[list[object], list[object]]:
-    with Knowledge(store, create=False) as knowledge:
+    with KnowledgeStore(store, create=False) as knowledge:
         (learner,) = knowledge.learners(source="tictactoe")
         return list(knowledge.matches(learner)), list(knowledge.afterstates(learner))
 
@@ -640,7 +640,7 @@ def test_a_learner_behind_processes_that_die_learns_what_it_does_alone(runner, l
         await (await learning.start("m", "xplayer", TICTACTOE)).abort()  # what is not learned yet is learned first
 
     runner.run(test())
-    with Knowledge(tmp_path / "here.db") as knowledge:
+    with KnowledgeStore(tmp_path / "here.db") as knowledge:
         study(knowledge, load("tictactoe"), "xplayer", LearnerSettings("baseline"), OpponentSettings(), 6, seed=7)
     assert learned(store) == learned(tmp_path / "here.db")
 

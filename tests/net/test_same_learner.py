@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from commands import run
-from gamelore.learning.store.knowledge import Knowledge
+from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.learning.store.schema import Afterstate, MatchRow
 from wire import hosting, serving
 
@@ -17,7 +17,7 @@ SEED = 11
 
 def learned(path: Path, game: str) -> tuple[list[MatchRow], list[Afterstate]]:
     """The rewards of the one learner of a game, and all that it knows."""
-    with Knowledge(path, create=False) as store:
+    with KnowledgeStore(path, create=False) as store:
         (learner,) = store.learners(source=game)
         return store.matches(learner), store.afterstates(learner)
 

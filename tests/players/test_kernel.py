@@ -20,7 +20,7 @@ from gamelore.players import kernel as decorators
 from gamelore.players.kernel import F64, inlined, kernel, kernel_without_refcounts
 
 MODULES = [
-    "players.player",
+    "players.preferences",
     "players.position_graph",
     "players.lookahead",
     "matches.lockstep",

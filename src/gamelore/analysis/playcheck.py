@@ -108,7 +108,7 @@ class CheckedSheet:
     PlayReport.
     """
 
-    path: Path
+    path: Path | None
     game: str
     findings: list[Finding] = field(default_factory=list)
     report: PlayReport | None = None
@@ -122,13 +122,13 @@ class CheckedSheet:
 
     @property
     def title(self) -> str:
-        """The path, followed by the chosen options."""
-        _, colon, options = self.game.partition(":")
-        return f"{self.path}{colon}{options}"
+        """The path, or the name of the game, followed by the chosen options."""
+        name, colon, options = self.game.partition(":")
+        return f"{self.path or name}{colon}{options}"
 
 
 def check_sheet(
-    path: Path,
+    path: Path | None,
     text: str,
     name: str,
     effort: Effort | None = None,
@@ -137,8 +137,8 @@ def check_sheet(
 ) -> CheckedSheet:
     """Return the findings in the text of a rulesheet and, if `effort` is given, the findings of play.
 
-    `path`, `text` and `name` are those that `rulesheets.sheet` returns. A sheet that cannot be loaded gets a finding.
-    Ctrl-C ends the check, and keeps the findings until then.
+    `path`, `text` and `name` are those that `rulesheets.sheet_or_text` returns. A sheet that cannot be loaded gets a
+    finding. Ctrl-C ends the check, and keeps the findings until then.
     """
     checked = CheckedSheet(path, name)
     limits, memory = limits or Limits(), resident_memory()

@@ -36,6 +36,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate, pairwise, starmap
+from math import lcm
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -296,7 +299,7 @@ FOUND_BY = ("analysis.automorphisms", "analysis.symmetry")
 AFFORDABLE = Limits(seconds=3.0, literals=2_000_000)  # limits for grounding the rules, as written or rewritten
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Symmetries:
     """A group of symmetries. Element s maps fact i to fact `facts[s, i]`, and action a to action `actions[s, a]`.
 
@@ -322,6 +325,58 @@ class Symmetries:
     def num(self) -> int:
         """Number of elements."""
         return len(self.facts)
+
+    @cached_property
+    def step_counter(self) -> StepCounter | None:
+        """The facts of the game that only count plies; None if there are none."""
+        return step_counter(self.game)
+
+    def mapping(self, s: int) -> dict[str, dict[str, Any]]:
+        """Return what element s changes: "facts", fact -> image, and "moves", role -> move -> image."""
+        game, actions = self.game, self.actions[s].tolist()
+        circuit_actions = game.circuit.actions if game.circuit else [()] * game.num_roles
+        firsts = accumulate(map(len, circuit_actions), initial=0)
+        moves = {
+            role: {game.move_text(number, a): game.move_text(number, actions[a]) for a in own if actions[a] != a}
+            for number, (role, own) in enumerate(zip(game.roles, starmap(range, pairwise(firsts)), strict=True))
+        }
+        facts = {game.fact_text(f): game.fact_text(to) for f, to in enumerate(self.facts[s].tolist()) if f != to}
+        return {"facts": facts, "moves": moves}
+
+    def cycles(self, s: int) -> list[tuple[str, ...]]:
+        """Return the cycles of facts of element s: (a, b, c) if a becomes b, b becomes c, and c becomes a.
+
+        Cycles with facts of the first state come first. Facts that become themselves are left out.
+        """
+        initial = self.game.circuit.initial if self.game.circuit else []
+        cycles = sorted(_cycles(self.facts[s]), key=lambda cycle: not initial[cycle[0]])
+        return [tuple(map(self.game.fact_text, cycle)) for cycle in cycles]
+
+    def row(self, s: int) -> dict[str, Any]:
+        """Return element s as a row: its number, its order, its numbers of changed facts and moves, and its cycles.
+
+        The order is the number of times after which everything is as it was.
+        """
+        facts, moves = _cycles(self.facts[s]), _cycles(self.actions[s])
+        return {
+            "symmetry": s,
+            "order": lcm(*(len(cycle) for cycle in (*facts, *moves))),
+            "facts": sum(map(len, facts)),
+            "moves": sum(map(len, moves)),
+            "cycles": self.cycles(s),
+        }
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """One dictionary for each element, see `row`."""
+        return list(map(self.row, range(self.num)))
+
+    def __len__(self) -> int:
+        return self.num
+
+    def __repr__(self) -> str:
+        counted = "1 symmetry, the identity" if self.num == 1 else f"{self.num} symmetries, including the identity"
+        return f"<{counted}, of {self.game.name}{'; there may be more' if self.why else ''}>"
 
     @cached_property
     def inverse(self) -> NDArray[np.int32]:
@@ -370,6 +425,20 @@ class Symmetries:
             wanted[numbers[fact.lower()]] = True
         kept = (wanted[self.facts] == wanted).all(axis=1)
         return replace(self, facts=self.facts[kept], actions=self.actions[kept])
+
+
+def _cycles(permutation: NDArray[np.int32]) -> list[list[int]]:
+    """Return the cycles of length 2 or more of a permutation. Each cycle starts with its smallest number."""
+    images = permutation.tolist()
+    cycles, seen = [], set()
+    for first in range(len(images)):
+        cycle = [first]
+        while first not in seen and images[cycle[-1]] != first:
+            cycle.append(images[cycle[-1]])
+        if len(cycle) > 1:
+            cycles.append(cycle)
+        seen.update(cycle)
+    return cycles
 
 
 def symmetries(game: Game, bounds: Bounds | None = None) -> Symmetries:

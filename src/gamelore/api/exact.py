@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import GameloreError
 from ..game.game import Game, Position
 from ..gdl.limits import GIB
-from ..rulesheets import load
+from ..rulesheets import loaded
 from .progress import Progress, displayed
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Solved:
         Raises:
             GameloreError: the position is not reachable, or is one of another game.
         """
-        (goals,), _ = self.solution.look_up(self._state(position)[None])
+        (goals,), _ = self.solution.look_up(self.game.state_of(position)[None])
         return dict(zip(self.game.roles, goals.tolist(), strict=True))
 
     def moves(self, position: Position | None = None) -> list[dict[str, Any]]:
@@ -85,7 +85,7 @@ class Solved:
         graph = self._moves.graph
         row = graph.start
         if position is not None:
-            states = self._state(position)[None]
+            states = self.game.state_of(position)[None]
             self.solution.look_up(states)  # refuses what is not reachable
             row = int(graph.intern(states)[0])
         return [
@@ -103,14 +103,6 @@ class Solved:
     def rows(self) -> list[dict[str, Any]]:
         """The moves in the first position, see `moves`."""
         return self.moves()
-
-    def _state(self, position: Position) -> Any:
-        """Return the state of a position, uint64[words]. Raise GameloreError for a position of another game."""
-        if position.game is self.game:
-            return position.state
-        if position.game.rules_hash != self.game.rules_hash:
-            raise GameloreError(f"expected a position of {self.game.name}, got one of {position.game.name}")
-        return self.game.state(position.facts)
 
     def __repr__(self) -> str:
         values = ", ".join(f"{role} {value}" for role, value in self.values.items())
@@ -147,7 +139,7 @@ def solve(
 
     if not 0 < memory < inf:
         raise GameloreError(f"expected a memory above 0, got {memory:g}; give a number of GiB, for example memory=8")
-    rules = game if isinstance(game, Game) else load(game)
+    rules = loaded(game)
     with displayed(progress) as tell:
         return Solved(rules, solution_of(rules, memory=int(memory * GIB), symmetry=symmetry, progress=tell))
 

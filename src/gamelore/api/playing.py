@@ -17,7 +17,8 @@ from ..drawing.steps import shown_steps, steps_html
 from ..drawing.thought import telling
 from ..errors import GameloreError, one_of
 from ..game.game import Game, Position
-from ..rulesheets import load
+from ..players.player import Finished, FunctionPlayer, Player
+from ..rulesheets import loaded
 from .progress import Progress, displayed, in_notebook
 
 if TYPE_CHECKING:
@@ -25,12 +26,11 @@ if TYPE_CHECKING:
 
     from ..lab.stats import Interval
     from ..matches.match import MatchRecord
-    from ..players.player import Finished, Player
     from ..players.position_graph import PositionGraph
     from ..solver.solution import Solution
 
-    AnyPlayer: TypeAlias = str | Player | Callable[..., str]
-
+AnyPlayer: TypeAlias = str | Player | Callable[..., str]
+"""A player: its name, an object, or a function of a position, which may take the name of its role, too."""
 STRONGEST = "gamelore"
 AT_ONCE = 256  # records whose states are computed on one graph of positions
 
@@ -320,13 +320,13 @@ def play(
     for name, number in (("matches", matches), ("max_plies", max_plies)):
         if number is not None and number < 1:
             raise GameloreError(f"expected {name} of at least 1, got {number}; leave it out for the default")
-    rules = game if isinstance(game, Game) else load(game)
+    rules = loaded(game)
     by_role = players_by_role(rules, players)
     seats = seats_of(by_role, seed)
     with displayed(progress) as tell:
         return play_seats(
             rules,
-            list(map(_name, by_role)),
+            list(map(name_of, by_role)),
             seats,
             matches,
             seed,
@@ -419,19 +419,16 @@ def seats_of(by_role: Sequence[AnyPlayer], seed: int) -> list[Player]:
     """Return the players themselves. In a game for two, learners get the name of the other player as their opponent."""
     from ..catalogue import player as of_catalogue
 
-    others = list(map(_name, by_role))[::-1] if len(by_role) == 2 else [None] * len(by_role)
+    others = list(map(name_of, by_role))[::-1] if len(by_role) == 2 else [None] * len(by_role)
     return [
-        of_catalogue(given, seed=seed, opponent=other) if isinstance(given, str) else _as_player(given)
+        of_catalogue(given, seed=seed, opponent=other) if isinstance(given, str) else as_player(given)
         for given, other in zip(by_role, others, strict=True)
     ]
 
 
-def _as_player(given: Player | Callable[..., str]) -> Player:
+def as_player(given: Player | Callable[..., str]) -> Player:
     """Return a player, or the player that calls a function. Raise GameloreError for anything else."""
-    from ..players.player import FunctionPlayer
-    from ..players.player import Player as Base
-
-    if Base in type(given).__mro__:
+    if Player in type(given).__mro__:
         return given  # type: ignore[return-value]
     if callable(given) and not isinstance(given, type):
         return FunctionPlayer(given)
@@ -441,7 +438,7 @@ def _as_player(given: Player | Callable[..., str]) -> Player:
     )
 
 
-def _name(given: AnyPlayer) -> str:
+def name_of(given: AnyPlayer) -> str:
     """Return the name of a player for records: its text, or the name of its function or class."""
     if isinstance(given, str):
         return given

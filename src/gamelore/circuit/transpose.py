@@ -40,12 +40,15 @@ class RowJob(Structure):
 
 def rows_code() -> str:
     """Return the LLVM IR of `run(job)`, `count_bits(...)` and `list_moves(...)`."""
-    parts = [_transpose, _read, _write, _spread, _gather, _mark, _run, _count_bits, _list_moves]
+    parts = [transpose_code, _read, _write, _spread, _gather, _mark, _run, _count_bits, _list_moves]
     return "\n".join(part() for part in parts)
 
 
-def _transpose() -> str:
-    """`transpose(from, to)`: transpose 64 planes as eight 64 x 64 matrices, in two passes of three rounds each."""
+def transpose_code() -> str:
+    """Return the IR of `transpose(from, to)`: transpose 64 planes as eight 64 x 64 matrices.
+
+    It takes two passes of three rounds each.
+    """
     code = Code("internal void @transpose(ptr %from, ptr %to)")
     for source, apart, distances in (("%from", 8, (32, 16, 8)), ("%to", 1, (4, 2, 1))):
         with code.loop(8) as i:
@@ -74,7 +77,7 @@ def _exchange(code: Code, values: list[str], distance: int, step: int) -> None:
         values[low] = code.op("xor", a, code.op("shl", changed, shift))
 
 
-def _word_index(code: Code, lane: str) -> str:
+def word_index(code: Code, lane: str) -> str:
     """Return the index of the word of row `lane` in the buffer `scratch`, which has one word of each row.
 
     `_read` writes the word there and then transposes the buffer into 64 planes. `_write` transposes 64 planes into the
@@ -90,7 +93,7 @@ def _read() -> str:
         column = code.at("%rows", word, NUMBER)
         with code.loop("%lanes") as lane:
             value = code.get(column, code.calc("mul", lane, "%width"), NUMBER)
-            code.put(value, "%scratch", _word_index(code, lane), NUMBER)
+            code.put(value, "%scratch", word_index(code, lane), NUMBER)
         planes = code.at("%planes", code.calc("shl", word, 6))
         code.do(f"call void @transpose(ptr %scratch, ptr {planes})")
     return code.text()
@@ -106,7 +109,7 @@ def _write() -> str:
         mask = _ones(code, code.calc("sub", "%count", first))
         column = code.at("%rows", word, NUMBER)
         with code.loop("%lanes") as lane:
-            value = code.get("%scratch", _word_index(code, lane), NUMBER)
+            value = code.get("%scratch", word_index(code, lane), NUMBER)
             code.put(code.calc("and", value, mask), column, code.calc("mul", lane, width), NUMBER)
     return code.text()
 

@@ -256,11 +256,6 @@ def refuse_existing(file: Path, force: bool) -> None:
         fail(f"{file}: expected a new file, got one that exists; name another file, or overwrite this one with --force")
 
 
-def counted(count: int, what: str, several: str = "") -> str:
-    """Return a count with its noun, as in 1 match, 2 matches. `several` is the plural; by default an s is added."""
-    return f"{count} {what if count == 1 else several or f'{what}s'}"
-
-
 def emit(value: Any) -> None:
     """Print a result as JSON on standard output."""
     text = json.dumps(value, indent=2, ensure_ascii=False, default=str)

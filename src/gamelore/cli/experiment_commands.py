@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import sys
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -16,9 +15,7 @@ from . import console
 from .console import Force, Json, Seed
 
 if TYPE_CHECKING:
-    from ..game.game import Game
     from ..lab.report import ReportPaths
-    from ..lab.transfer_study import TransferPlan
 
 SEED = 2007
 KEPT = "finished trials are stored in the folder; run the same command again to continue"
@@ -88,6 +85,7 @@ def transfer(
     Each finished trial is stored at once. After an interruption, run the same command again to continue. For other
     settings, choose another folder.
     """
+    from ..api.transfer_experiment import with_roles
     from ..lab.transfer_study import TransferPlan
     from ..lab.transfer_study import every_pair as pairs
     from ..lab.transfer_study import transfer as run
@@ -107,28 +105,12 @@ def transfer(
             "seed": seed,
         }
     plans = pairs(**options) if every_pair else [TransferPlan(source or "", tuple(targets or ()), **options)]
+    limits = console.LOADING.get()
     if not every_pair:
-        plans = [_with_roles(plans[0], source_role, target_role)]
-    result = run(plans, out, workers=workers, progress=sys.stderr.isatty(), limits=console.LOADING.get())
+        with console.usage():
+            plans = [with_roles(plans[0], source_role, target_role, limits)]
+    result = run(plans, out, workers=workers, progress=sys.stderr.isatty(), limits=limits)
     _show(result.report, {"gains": [gain.as_json() for gain in result.gains]}, json)
-
-
-def _with_roles(plan: TransferPlan, source_role: str | None, target_role: str | None) -> TransferPlan:
-    """Return the plan with roles as indices. Load all games, so that errors occur before the first match."""
-    source, targets = console.load_game(plan.source), [console.load_game(target) for target in plan.targets]
-    numbers = {_role_number(target, target_role) for target in targets}
-    if len(numbers) > 1:
-        console.fail(
-            f"expected the role {target_role} to have the same number in all targets, got different numbers; "
-            "run each target alone",
-            console.USAGE,
-        )
-    return replace(plan, source_role=_role_number(source, source_role), target_role=numbers.pop())
-
-
-def _role_number(game: Game, role: str | None) -> int:
-    """Return the index of a role; 0 if `role` is None. Exit if the game has no such role."""
-    return game.roles.index(console.known(role, game.roles, f"a role of {game.name}")) if role else 0
 
 
 READINGS = {"banerjee2007": ("text", "figures", "both"), "lock2004": ("text", "tables", "both")}

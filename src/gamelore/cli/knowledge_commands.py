@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from typer import Argument, Option
 
-from ..errors import GameloreError, KnowledgeError
+from ..api.feature_census import Features
+from ..api.feature_census import features as features_of
+from ..errors import GameloreError, KnowledgeError, counted
 from . import console
 from .console import Engine, Force, GameName, Json, KnowledgeFile, Seed
 
@@ -19,9 +20,8 @@ if TYPE_CHECKING:
     from ..game.game import Game
     from ..lab.feature_trees import DrawnFeature
     from ..lab.sequence_text import DrawnPair, LearnedPair
-    from ..learning.store.knowledge import Knowledge
+    from ..learning.store.knowledge import KnowledgeStore
     from ..learning.store.schema import FeatureRow, StoredLearner
-    from ..learning.td.discovery import FeatureCensus
 
 Source = Annotated[str | None, Option("--source", metavar="GAME", help="Only knowledge learned in this game.")]
 Role = Annotated[str | None, Option("--role", help="Only knowledge for this role.")]
@@ -42,12 +42,6 @@ Draw = Annotated[
 ]
 Sheets = dict[tuple[str, str], list["DrawnFeature"]]
 """Labelled features by (game, role)."""
-MOST_FEATURES = 200
-"""Maximum number of features of a game and role that are drawn; a picture of so many takes half a minute."""
-MOST_LETTERS = 400
-"""Maximum length of the text of a feature that is drawn; a longer one has hundreds of nodes."""
-MOST_LETTERS_OF_A_SHEET = 10_000
-"""Maximum length of the texts of all features of a game and role that are drawn."""
 
 app = typer.Typer()
 knowledge_app = typer.Typer(help="List, show, copy, check and delete learned knowledge.", no_args_is_help=True)
@@ -78,33 +72,22 @@ def features(
     json: Json = False,
 ) -> None:
     """Find the game-tree features of a game (Banerjee & Stone 2007, section 3), and draw them."""
-    from ..learning.td.discovery import reachable_features
-    from ..players.position_graph import PositionGraph
-
     rules = console.load_game(game, engine)
     roles = rules.roles if role is None else (console.known(role, rules.roles, f"a role of {rules.name}"),)
-    graph = PositionGraph(rules)
-    censuses = {
-        name: reachable_features(rules, name, depth=depth, limit=limit, num_matches=matches, seed=seed, graph=graph)
-        for name in roles
-    }
-    drawn = {(rules.name, name): _labelled((text, {}) for text in census.features) for name, census in censuses.items()}
-    drawn = {} if json and draw is None else _drawable(drawn)
-    files = _draw_sheets(drawn, draw, [(role,) for role in roles]) if draw is not None else []
-    if json:
-        console.emit(_census_report(rules, censuses, depth, seed))
-    else:
-        _print_sheets(drawn, [f" in {census.method}" for census in censuses.values()])
+    census = features_of(rules, roles, depth=depth, limit=limit, matches=matches, seed=seed)
+    drawn = {(rules.name, name): census.drawn(name) for name in roles} if draw else {}
+    files = _draw_sheets(drawn, draw, [(role,) for role in roles]) if draw else []
+    console.emit(_census_report(census, seed)) if json else typer.echo(f"{census.text(console.show_width())}\n")
     for file in files:
         console.say(f"wrote the picture {file}")
 
 
-def _census_report(game: Game, censuses: dict[str, FeatureCensus], depth: int, seed: int) -> dict[str, Any]:
+def _census_report(features: Features, seed: int) -> dict[str, Any]:
     """Return the result of `features` as JSON fields."""
     return {
-        "game": game.name,
-        "rules_hash": game.rules_hash,
-        "depth": depth,
+        "game": features.game.name,
+        "rules_hash": features.game.rules_hash,
+        "depth": features.depth,
         "seed": seed,
         "roles": [
             {
@@ -113,7 +96,7 @@ def _census_report(game: Game, censuses: dict[str, FeatureCensus], depth: int, s
                 **{name: getattr(census, name) for name in ("complete", "method", "num_positions", "num_afterstates")},
                 "features": [{"feature": feature, "afterstates": count} for feature, count in census.features.items()],
             }
-            for role, census in censuses.items()
+            for role, census in features.items()
         ],
     }
 
@@ -127,9 +110,9 @@ def list_(
     json: Json = False,
 ) -> None:
     """List the learners in the store, one on each line."""
-    from ..learning.store.knowledge import Knowledge
+    from ..learning.store.knowledge import KnowledgeStore
 
-    with Knowledge(knowledge, create=False, writable=False) as store:
+    with KnowledgeStore(knowledge, create=False, writable=False) as store:
         learners = store.learners(source=source, role=role, opponent=opponent)
     if json:
         console.emit([_about(learner) for learner in learners])
@@ -186,9 +169,9 @@ def show(
     the context (`#` means any content), the numbered moves, the weight, and how often the advice of the pair agreed
     with the expert.
     """
-    from ..learning.store.knowledge import Knowledge
+    from ..learning.store.knowledge import KnowledgeStore
 
-    with Knowledge(knowledge, create=False, writable=False) as store:
+    with KnowledgeStore(knowledge, create=False, writable=False) as store:
         for number in numbers or ():
             if not store.numbers(ids=[number]):
                 store.find(number)  # says which learners there are
@@ -228,7 +211,7 @@ class ShownLearner(NamedTuple):
 
 
 def _readable(
-    store: Knowledge, numbers: Iterable[int], read: Callable[[StoredLearner], ShownLearner]
+    store: KnowledgeStore, numbers: Iterable[int], read: Callable[[StoredLearner], ShownLearner]
 ) -> tuple[list[ShownLearner], list[str]]:
     """Read these learners. Return those that can be read, and an error for each other one."""
     shown, errors = [], []
@@ -241,7 +224,9 @@ def _readable(
     return shown, errors
 
 
-def _shown(store: Knowledge, role: str | None, top: int, min_weight: float, learner: StoredLearner) -> ShownLearner:
+def _shown(
+    store: KnowledgeStore, role: str | None, top: int, min_weight: float, learner: StoredLearner
+) -> ShownLearner:
     """Read what is shown of a learner: its features, or the pairs for this role if it is a learner of sequences."""
     if learner.has_sequences:
         return ShownLearner(learner, pairs=_chosen(store, learner, top, min_weight, role))
@@ -281,7 +266,7 @@ def _print_learners(learners: Sequence[ShownLearner]) -> None:
             typer.echo(f"    the opponent's preference for a move, compared with a neutral move: {shares}")
 
 
-def _reply_weights(store: Knowledge, learner: StoredLearner) -> dict[str, float] | None:
+def _reply_weights(store: KnowledgeStore, learner: StoredLearner) -> dict[str, float] | None:
     """Return the fitted weights of the opponents' replies by class of moves; None if no replies were counted."""
     from ..learning.td.replies import fit
 
@@ -305,13 +290,13 @@ def _paths(path: Path, names: Sequence[tuple[str, ...]]) -> list[Path]:
     ]
 
 
-def _refresh(store: Knowledge, learner: StoredLearner) -> None:
+def _refresh(store: KnowledgeStore, learner: StoredLearner) -> None:
     """Compute the features of a learner that was interrupted before it computed them. Store them if this is possible.
 
     If the file cannot be changed, they are only in a copy of the store, which is in memory from then on.
     """
     from ..learning.sources import computed_features
-    from ..learning.store.knowledge import Knowledge
+    from ..learning.store.knowledge import KnowledgeStore
 
     if learner.features_at == learner.num_matches:
         return
@@ -319,7 +304,7 @@ def _refresh(store: Knowledge, learner: StoredLearner) -> None:
     values = computed_features(store, learner, limits=console.LOADING.get())
     if not store.is_writable:
         try:
-            with Knowledge(store.path, create=False) as file:
+            with KnowledgeStore(store.path, create=False) as file:
                 file.store_features(learner, values)
             return
         except KnowledgeError:
@@ -329,28 +314,25 @@ def _refresh(store: Knowledge, learner: StoredLearner) -> None:
 
 def _sheets(learners: Sequence[ShownLearner]) -> Sheets:
     """Group the features of learners by game and role. Each feature has its values by column."""
+    from ..lab.feature_trees import labelled
+
     columns = _columns([shown.learner for shown in learners])
     values: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
     rows = (row for shown in learners for row in shown.rows)
     for row in sorted(rows, key=lambda row: (row.feature, row.learner)):
         of_feature = values.setdefault((row.game, row.role), {}).setdefault(row.feature, {})
         of_feature[columns[row.learner]] = row.value
-    return {source: _labelled(features.items()) for source, features in sorted(values.items())}
+    return {source: labelled(features.items()) for source, features in sorted(values.items())}
 
 
 def _drawable(drawn: Sheets) -> Sheets:
-    """Return the features of each sheet that are not too large or too many to draw. Say how many are left out."""
-    sheets = {}
+    """Return the features of each sheet that are drawn. Say how many are left out."""
+    from ..lab.feature_trees import drawable, left_out
+
+    sheets = {sheet: drawable(features) for sheet, features in drawn.items()}
     for (game, role), features in drawn.items():
-        small = [feature for feature in features if len(feature.text) <= MOST_LETTERS][:MOST_FEATURES]
-        sizes = accumulate(len(feature.text) for feature in small)
-        kept = [feature for feature, size in zip(small, sizes, strict=True) if size <= MOST_LETTERS_OF_A_SHEET]
-        if left_out := len(features) - len(kept):
-            console.say(
-                f"{game}, {role}: {left_out} of {len(features)} features are not drawn, only the first {MOST_FEATURES} "
-                f"of at most {MOST_LETTERS} characters, together at most {MOST_LETTERS_OF_A_SHEET:,}; --json prints all"
-            )
-        sheets[game, role] = kept
+        if num := len(features) - len(sheets[game, role]):
+            console.say(f"{game}, {role}: {left_out(num, len(features))}; --json prints all")
     return sheets
 
 
@@ -377,19 +359,12 @@ def _columns(learners: Sequence[StoredLearner]) -> dict[int, str]:
     return heads
 
 
-def _labelled(features: Iterable[tuple[str, Mapping[str, float]]]) -> list[DrawnFeature]:
-    """Label features in the given order. Each feature is given as its text and its values."""
-    from ..lab.feature_trees import DrawnFeature, labels
-
-    return [DrawnFeature(label, text, values) for label, (text, values) in zip(labels(), features, strict=False)]
-
-
-def _print_sheets(drawn: Sheets, found_in: Sequence[str] = ()) -> None:
-    """Print features as trees; `found_in` is appended to the title of each sheet."""
+def _print_sheets(drawn: Sheets) -> None:
+    """Print features as trees."""
     from ..lab.feature_trees import feature_sheet
 
-    for ((game, role), features), origin in zip(drawn.items(), found_in or [""] * len(drawn), strict=True):
-        typer.echo(f"{game}, {role}: {len(features)} features{origin}\n")
+    for (game, role), features in drawn.items():
+        typer.echo(f"{game}, {role}: {len(features)} features\n")
         typer.echo(feature_sheet(features, console.show_width()) + "\n")
 
 
@@ -419,11 +394,11 @@ class ShownPairs(NamedTuple):
     @property
     def title(self) -> str:
         """The title: the game, the number of shown pairs and the number of all pairs."""
-        return f"{self.game.name}: the best {len(self.pairs)} of {console.counted(self.of, 'pair')}"
+        return f"{self.game.name}: the best {len(self.pairs)} of {counted(self.of, 'pair')}"
 
 
 def _chosen(
-    store: Knowledge, learner: StoredLearner, top: int, min_weight: float, role: str | None
+    store: KnowledgeStore, learner: StoredLearner, top: int, min_weight: float, role: str | None
 ) -> ShownPairs | None:
     """Return the best pairs of a learner, with weights of at least `min_weight`; None if there are none."""
     from ..game.game import make
@@ -478,10 +453,10 @@ def export(
 ) -> None:
     """Write learners to a JSON file, as a backup or for use on another machine."""
     from ..learning.exchange import export_learners
-    from ..learning.store.knowledge import Knowledge
+    from ..learning.store.knowledge import KnowledgeStore
 
     console.refuse_existing(file, force)
-    with Knowledge(knowledge, create=False, writable=False) as store:
+    with KnowledgeStore(knowledge, create=False, writable=False) as store:
         count = export_learners(store, file, numbers or None)
     console.emit({"file": str(file), "learners": count}) if json else console.say(f"wrote {count} learners to {file}")
 
@@ -494,9 +469,9 @@ def import_(
 ) -> None:
     """Add the learners in an exported file to the store. A second import of the same file changes nothing."""
     from ..learning.exchange import import_learners
-    from ..learning.store.knowledge import Knowledge
+    from ..learning.store.knowledge import KnowledgeStore
 
-    with Knowledge(knowledge) as store:
+    with KnowledgeStore(knowledge) as store:
         count = import_learners(store, file)
     if json:
         console.emit({"knowledge": str(store.path), "learners": count})
@@ -509,10 +484,10 @@ def check(knowledge: KnowledgeFile = None, json: Json = False) -> None:
     """Check the whole store: its file, its games and its learners. Exit with 1 if something is wrong."""
     from ..gdl.syntax import printable
     from ..learning.exchange import problems
-    from ..learning.store.knowledge import Knowledge
+    from ..learning.store.knowledge import KnowledgeStore
 
     wrong = []
-    with Knowledge(knowledge, create=False, writable=False) as store:
+    with KnowledgeStore(knowledge, create=False, writable=False) as store:
         for problem in problems(store):
             wrong.append(problem)
             if not json:
@@ -520,7 +495,7 @@ def check(knowledge: KnowledgeFile = None, json: Json = False) -> None:
     if json:
         console.emit({"knowledge": str(store.path), "problems": wrong})
     else:
-        console.say(f"{console.counted(len(wrong), 'problem')} in {store.path}" + (_REMEDY if wrong else ""))
+        console.say(f"{counted(len(wrong), 'problem')} in {store.path}" + (_REMEDY if wrong else ""))
     if wrong:
         raise typer.Exit(1)
 
@@ -541,14 +516,14 @@ def delete(
 ) -> None:
     """Delete learners with all that they learned. There is no way back, except from an export."""
     from ..gdl.syntax import printable
-    from ..learning.store.knowledge import Knowledge
+    from ..learning.store.knowledge import KnowledgeStore
 
-    with Knowledge(knowledge, create=False) as store:
+    with KnowledgeStore(knowledge, create=False) as store:
         deleted = store.delete(numbers)
     if json:
         console.emit({"knowledge": str(store.path), "deleted": [learner._asdict() for learner in deleted]})
         return
     for learner in deleted:
         about = f"{learner.game}, {learner.role} against {learner.opponent}, seed {learner.seed}"
-        matches = console.counted(learner.num_matches, "match", "matches")
+        matches = counted(learner.num_matches, "match", "matches")
         console.say(f"deleted learner {learner.number}: {printable(about)}, after {matches}")

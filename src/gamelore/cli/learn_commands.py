@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, fields
+from collections.abc import Sequence
+from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer import Option
 
+from ..api.lessons import learn as learn_game
+from ..api.memory import Knowledge, Learned
+from ..api.playing import player
 from ..api.progress import progress_bars
+from ..errors import counted
 from . import console
 from .console import Engine, GameName, Json, KnowledgeFile, Seed
 
 if TYPE_CHECKING:
     from ..game.game import Game
-    from ..learning.sequences.seqlearner import Curriculum, SeqLearner
-    from ..learning.store.knowledge import Knowledge
-    from ..learning.store.schema import StoredLearner
-    from ..solver.solution import Solution
+    from ..learning.sequences.seqlearner import Curriculum
 
 LAST = 100  # number of last matches in the mean reward at the end of a series
 MATCHES, TOURNAMENT = 100, 20  # default number of matches in a series, and in a tournament
@@ -61,7 +62,11 @@ def learn(
     game: GameName,
     role: Annotated[str | None, of_learner(help="The learner's role.", show_default="the first role")] = None,
     opponent: Annotated[
-        str, of_learner(help="The opponent: egreedy, random or weak, for example weak:filler=first,epsilon=0.05.")
+        str,
+        of_learner(
+            help="The opponent: egreedy, random or weak, for example weak:filler=first,epsilon=0.05; any other player, "
+            "for example uct:simulations=200; or self: a learner of the same kind in every other role."
+        ),
     ] = "egreedy",
     matches: Annotated[
         int | None,
@@ -232,10 +237,12 @@ def _check_options(context: typer.Context, learner: str) -> None:
             )
 
 
-def _settings(kind: type[Any], options: dict[str, Any]) -> Any:
+def _settings(kind: type[Any], options: dict[str, Any]) -> dict[str, Any]:
     """Return the settings of a learner, taken from the options with the same names. Raises GameloreError if invalid."""
     names = {field.name for field in fields(kind)}
-    return kind(**{name: value for name, value in options.items() if name in names and value not in (None, ())})
+    settings = {name: value for name, value in options.items() if name in names and value not in (None, ())}
+    kind(**settings)
+    return settings
 
 
 # learners of values
@@ -243,37 +250,37 @@ def _settings(kind: type[Any], options: dict[str, Any]) -> Any:
 
 def _learn_values(game: Game, options: dict[str, Any]) -> dict[str, Any]:
     """Let a learner of values play; return the report. `options` are those of `learn`."""
-    from ..learning.session import study
-    from ..learning.sources import Sources, check_games
-    from ..learning.store.knowledge import Knowledge
+    from ..learning.study import SELF
     from ..learning.td.initial_values import LearnerSettings
-    from ..matches.opponents import opponent_settings
 
     role = console.known(options["role"] or game.roles[0], game.roles, f"a role of {game.name}")
-    matches, sources = options["matches"] or MATCHES, None
+    matches, store = options["matches"] or MATCHES, Knowledge(options["knowledge"])
     with console.usage():
         equivalence = _equivalence(options["equivalence"])
         settings = _settings(LearnerSettings, {**options, "kind": options["learner"], "equivalence": equivalence})
-        opponent = opponent_settings(options["opponent"])
-    with Knowledge(options["knowledge"]) as store:
-        if options["source"]:
-            narrowed = (options[name] for name in ("source_opponent", "source_role", "combine"))
-            sources = Sources(tuple(options["source"]), *narrowed)
-            with console.usage():
-                check_games(store, sources)
-        if settings.symmetry == "all":
-            _report_no_symmetries(game)
-        with progress_bars() as tell:
-            about = {
-                "seed": options["seed"],
-                "sources": sources,
-                "progress": lambda done: tell("matches", done, matches),
-            }
-            stored = study(store, game, role, settings, opponent, matches, **about)
-        report = _value_report(store, stored)
-    if stored.num_matches > matches:
-        console.say(f"the learner already had {stored.num_matches} matches, so no matches were added")
-    return report
+        del settings["kind"]  # the parameter `learner` of `learn`
+        if options["opponent"] != SELF:
+            player(options["opponent"])
+        _check_sources(store, options["source"] or ())
+    if settings.get("symmetry") == "all":
+        _report_no_symmetries(game)
+    about = {name: options[name] for name in ("opponent", "source_opponent", "source_role", "combine", "seed")}
+    about |= {"role": role, "sources": options["source"] or None, "matches": matches, "store": store}
+    with progress_bars() as tell:
+        learned = learn_game(game, options["learner"], progress=tell, **about, **settings)
+    if learned.num_matches > matches:
+        console.say(f"the learner already had {learned.num_matches} matches, so no matches were added")
+    return _value_report(store, learned)
+
+
+def _check_sources(store: Knowledge, names: Sequence[str]) -> None:
+    """Raise GameloreError for the name of a game that is neither in the store nor shipped."""
+    from ..learning.sources import Sources, check_games
+    from ..learning.store.knowledge import KnowledgeStore as Store
+
+    if names:
+        with Store(store.path) as opened:
+            check_games(opened, Sources(tuple(names)))
 
 
 def _report_no_symmetries(game: Game) -> None:
@@ -299,17 +306,17 @@ def _equivalence(text: str | None) -> dict[int, int] | None:
         )
 
 
-def _value_report(store: Knowledge, learner: StoredLearner) -> dict[str, Any]:
+def _value_report(store: Knowledge, learned: Learned) -> dict[str, Any]:
     """Return the result of a learner of values as JSON fields."""
-    rewards = [match.reward for match in store.matches(learner)]
-    values = store.feature_values(learner)
     return {
         "knowledge": str(store.path),
-        "number": learner.id,
-        **learner.origin,
-        "mean_reward": sum(rewards) / len(rewards),
-        f"mean_reward_last_{LAST}": sum(rewards[-LAST:]) / len(rewards[-LAST:]),
-        "features": [{"feature": text, "value": value, "visits": visits} for text, (value, visits) in values.items()],
+        "number": learned.number,
+        **learned.stored.origin,
+        "mean_reward": learned.mean_reward,
+        f"mean_reward_last_{LAST}": float(learned.rewards[-LAST:].mean()),
+        "features": [
+            {"feature": text, "value": value, "visits": visits} for text, (value, visits) in learned.features.items()
+        ],
     }
 
 
@@ -345,80 +352,31 @@ def curriculum(expert: str, against: Sequence[str] | None, cycles: int, matches:
 
 def _learn_sequences(game: Game, watched: Curriculum, options: dict[str, Any]) -> dict[str, Any]:
     """Let a learner of sequences watch matches, then test SeqPlayer; return the report. `options`: those of `learn`."""
-    from ..catalogue import player
     from ..learning.sequences.seqlearner import SequenceSettings
-    from ..learning.session import load_learner, study_sequences
-    from ..learning.store.knowledge import Knowledge
 
+    store = Knowledge(options["knowledge"])
     with console.usage():
         settings = _settings(SequenceSettings, options)
-    solution = _solve_for(game, watched)  # keep a reference until the end, since the solution may not be in a file
-    total, seed = len(watched.tournaments), options["seed"]
-    about = {"player": player, "symmetry": options["symmetry"] or "all", "seed": seed}
-    with console.reported(KEPT.format("tournament")), Knowledge(options["knowledge"]) as store:
-        with progress_bars() as tell:
-            about["progress"] = lambda done: tell("tournaments", done, total)
-            stored = study_sequences(store, game, settings, watched, **about)
-        learner = load_learner(store, stored, game)
-        identity = {"knowledge": str(store.path), "number": stored.id, **stored.origin}
-        tests = list(_tested(learner, watched.expert, seed, options["tests"]))
-        report = {**identity, "tournaments": total, **_learned(learner), "tests": tests}
-    del solution
-    return report
-
-
-def _solve_for(game: Game, watched: Curriculum) -> Solution | None:
-    """Solve the game if one of the players needs the solution; otherwise return None."""
-    from ..catalogue import player
-    from ..errors import GameloreError
-    from ..learning.session import cannot_play
-    from ..matches.opponents import XReasonable
-    from ..solver.perfect import Perfect
-    from ..solver.solution import solve
-
-    names = (watched.expert, *watched.opponents)
-    needing = next((name for name in names if isinstance(player(name), Perfect | XReasonable)), None)
-    if needing is None:
-        return None
-    try:
-        with progress_bars(transient=True) as tell:
-            return solve(game, progress=tell)
-    except GameloreError as error:
-        raise cannot_play(game, needing, error) from error
-
-
-def _learned(learner: SeqLearner) -> dict[str, Any]:
-    """Return the number of sequences, and the number of pairs in each class of weights."""
-    from ..learning.sequences.seqplayer import weight_classes
-
-    return {
-        "sequences": len(learner.table),
-        "with_context": len(learner.repeated),
-        "pairs": len(learner.pairs),
-        "classes": [{"from": low, "pairs": pairs} for low, pairs in weight_classes(learner.pairs.weights)],
+    about: dict[str, Any] = {
+        "expert": watched.expert,
+        "against": watched.opponents,
+        "cycles": watched.cycles,
+        "matches": watched.matches,
     }
-
-
-def _tested(learner: SeqLearner, expert: str, seed: int, matches: int) -> Iterator[dict[str, Any]]:
-    """Yield the tests of the learner as JSON fields."""
-    from ..catalogue import player
-    from ..lab.stats import share_interval
-    from ..learning.session import score_versions
-
-    with console.status() as doing:
-
-        def tell(name: str, opponent: str) -> None:
-            doing(f"testing {name} against {opponent}")
-
-        for name, opponent, result in score_versions(learner, expert, matches, player=player, seed=seed, progress=tell):
-            interval = share_interval(result.wins + result.draws, result.matches)
-            yield {
-                "player": name,
-                "against": opponent,
-                **asdict(result),
-                "reliability": result.reliability,
-                "interval": None if interval.too_few else [100 * interval.low, 100 * interval.high],
-            }
+    about |= {"tests": options["tests"], "symmetry": options["symmetry"] or "all", "seed": options["seed"]}
+    with console.reported(KEPT.format("tournament")), progress_bars() as tell:
+        learned = learn_game(game, "sequences", store=store, progress=tell, **about, **settings)
+    return {
+        "knowledge": str(store.path),
+        "number": learned.number,
+        **learned.stored.origin,
+        "tournaments": len(watched.tournaments),
+        "sequences": learned.num_sequences,
+        "with_context": learned.num_with_context,
+        "pairs": len(learned.pairs),
+        "classes": [{"from": low, "pairs": pairs} for low, pairs in learned.weight_classes()],
+        "tests": learned.tests,
+    }
 
 
 def _show_sequences(report: dict[str, Any]) -> None:
@@ -432,8 +390,8 @@ def _show_sequences(report: dict[str, Any]) -> None:
         typer.echo()
     typer.echo(
         f"learner {report['number']}: {report['game']}, {report['opponent']}; {report['num_matches']} matches with "
-        f"{console.counted(report['sequences'], 'sequence')}, {report['with_context']} of them with a context, in "
-        f"{console.counted(report['pairs'], 'pair')}\nstored in {report['knowledge']}; gamelore knowledge show "
+        f"{counted(report['sequences'], 'sequence')}, {report['with_context']} of them with a context, in "
+        f"{counted(report['pairs'], 'pair')}\nstored in {report['knowledge']}; gamelore knowledge show "
         f"{report['number']} draws the best pairs, and seqplayer plays by them"
     )
     *trusted, _ = report["classes"]

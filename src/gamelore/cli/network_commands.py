@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from typer import Option
 
-from ..errors import GameloreError, one_of
+from ..errors import GameloreError, counted, one_of
 from . import console
 from .console import GAME_HELP, Engine, Json, KnowledgeFile, Seed, command, load_game, say, show_table, usage
 from .play_commands import counts_text, goals_text, match_counts, result_of
@@ -282,10 +282,7 @@ async def _lead(series: HostedSeries, matches: int, at_once: int, window: int, g
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     async with series:
         if series.played:
-            say(
-                f"continuing the series in {series.folder} after "
-                f"{console.counted(len(series.played), 'match', 'matches')}"
-            )
+            say(f"continuing the series in {series.folder} after {counted(len(series.played), 'match', 'matches')}")
         if any(number not in series.played for number in range(matches)):
             await _greet(series)
         with _progress(series, matches, window) as on_match:
@@ -437,7 +434,7 @@ def _show(series: HostedSeries, summary: dict[str, Any]) -> None:
         moves = f"{PLAYED[series.settings.replace]} in place of missing or illegal moves"
         typer.echo(f"{summary['faulty']} of these matches have errors; they count, with {moves}")
     if summary["aborted"]:
-        matches = console.counted(summary["aborted"], "more match was", "more matches were")
+        matches = counted(summary["aborted"], "more match was", "more matches were")
         typer.echo(f"{matches} aborted at START, because a player was busy; they do not count")
     if summary["matches"] >= LINES:
         typer.echo(f"\nmean goal of the last {summary['window']} matches, 0 to 100:")

@@ -12,7 +12,7 @@ import typer
 from typer import Argument, Option
 
 from ..drawing.position import state_text, text_boards
-from ..errors import GameloreError
+from ..errors import GameloreError, counted
 from ..gdl.syntax import printable
 from ..rulesheets import load, names, split
 from . import console
@@ -142,7 +142,7 @@ def match_counts(played: Sequence[MatchRecord]) -> dict[str, Any]:
 def counts_text(summary: dict[str, Any]) -> str:
     """Return the result of `match_counts` in words."""
     plies, ends = summary["plies"], ", ".join(f"{count} {end}" for end, count in summary["ends"].items())
-    matches = console.counted(summary["matches"], "match", "matches")
+    matches = counted(summary["matches"], "match", "matches")
     return f"{matches} ({ends}) of {plies['least']} to {plies['most']} plies, {plies['mean']:.1f} on average"
 
 
@@ -181,6 +181,66 @@ def _show(summary: dict[str, Any], match: MatchRecord | None) -> None:
     typer.echo(f"\n{counts_text(summary)}; {summary['engine']} engine, seed {summary['seed']}")
     if "left_out" in summary:
         typer.echo(f"best play and regret are computed for the game {without_counter(summary['left_out'])}")
+
+
+@console.command(
+    app,
+    "tournament",
+    "tournament connect3 egreedy random uct:simulations=100 --matches 20",
+    "tournament connectfour gamelore:simulations=2000 uct:simulations=2000 minimax:depth=4 --workers 2 --out four",
+    "tournament tictactoe3p egreedy random maxmax --json",
+    kept="finished matches are in the folder of --out; run the same command again to continue",
+    loads="games",
+)
+def tournament(
+    game: GameName,
+    players: Annotated[
+        list[str], Argument(metavar="PLAYER", help="The players, such as uct:simulations=500; see `gamelore players`.")
+    ],
+    matches: Annotated[int, Option(min=1, help="Number of matches of each group of players in each order.")] = 10,
+    out: Annotated[
+        Path | None, Option(metavar="DIR", help="Folder for the matches; those that are already there are used.")
+    ] = None,
+    workers: Annotated[int, Option(min=1, help="Number of processes that play matches.")] = 1,
+    draw: Annotated[
+        Path | None,
+        Option(
+            metavar="FILE", help="Also draw a picture into a .png or .svg file, or into both if FILE has no suffix."
+        ),
+    ] = None,
+    engine: Engine = "auto",
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Let all players play against each other in all roles; show Elo ratings and the cross table.
+
+    Ratings are those of maximum likelihood with 95 % intervals; draws and the advantages of roles are parts of the
+    model. Each player has a further match against the mean, half won and half lost, so that no rating is infinite.
+
+    With --out, the same command continues after an interruption, and adds players or matches.
+    """
+    from ..api.competition import tournament as play_tournament
+    from ..api.playing import player
+    from ..api.progress import progress_bars
+
+    rules = console.load_game(game, engine)
+    with console.usage():
+        for name in players:
+            player(name)
+    with progress_bars(transient=True) as tell:
+        played = play_tournament(rules, players, matches=matches, seed=seed, out=out, workers=workers, progress=tell)
+    if draw is not None:
+        from ..lab.figures import save
+
+        for file in save(played.plot(), draw):
+            console.say(f"wrote the picture {file}")
+    if json:
+        table = [[None if score != score else score for score in row] for row in played.cross_table.tolist()]
+        cross = {"players": list(played.players), "table": table}
+        identity = {**console.identity(rules), "seed": seed, "matches": matches}
+        console.emit({**identity, "players": played.rows, "roles": played.advantages, "cross_table": cross})
+    else:
+        typer.echo(played)
 
 
 @console.command(app, "players", "players", "players --json")
@@ -347,7 +407,7 @@ def _show_replays(replays: Sequence[_Replay], show: bool) -> None:
     for replay in differing:
         typer.echo(f"\n{replay.name}: {replay.why}")
     verdict = f"{len(differing)} of them differ from the record" if differing else "all are as recorded"
-    typer.echo(f"\n{console.counted(len(replays), 'match', 'matches')}, {verdict}")
+    typer.echo(f"\n{counted(len(replays), 'match', 'matches')}, {verdict}")
 
 
 def _row(replay: _Replay) -> tuple[object, ...]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
-from itertools import accumulate, islice, pairwise, starmap
-from math import inf, lcm
+from itertools import accumulate, islice
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -14,14 +14,13 @@ import typer
 from typer import Option
 
 from ..api.progress import progress_bars
+from ..errors import counted
 from ..files import write_whole
 from . import console
 from .console import Engine, GameName, Json, Seed
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from ..analysis.symmetry import StepCounter, Symmetries
+    from ..analysis.symmetry import StepCounter
     from ..api.exact import Solved
     from ..drawing.position import PositionText
     from ..drawing.thought import MoveThought, Thought
@@ -183,7 +182,7 @@ def _show_thought(thought: Thought, all_moves: bool) -> None:
         columns = (f"{role}'s move", *(["share"] if is_mixed else []), "value", "visits", "proved")
         console.show_table(columns, map(_thought_row, shown), numbers=(1, 2, 3) if is_mixed else (1, 2))
         if len(shown) < len(moves):
-            typer.echo(f"... and {console.counted(len(moves) - len(shown), 'more move', 'more moves')} (--all)")
+            typer.echo(f"... and {counted(len(moves) - len(shown), 'more move', 'more moves')} (--all)")
     if thought.line:
         typer.echo(f"\nbest line: {thought.line_text}")
         typer.echo(position_text(thought.positions[-1]))
@@ -193,7 +192,7 @@ def _thought_row(move: MoveThought) -> tuple[str, ...]:
     """Return a move as a row of the table of `think`; with its share, in %, if the role draws its move."""
     proof = f"{move.low} to {move.high}"
     if move.proved:
-        proof = f"{move.low}" + (f" in {console.counted(move.plies, 'ply', 'plies')}" if move.plies else "")
+        proof = f"{move.low}" + (f" in {counted(move.plies, 'ply', 'plies')}" if move.plies else "")
     elif move.low == 0 and move.high == WIN:
         proof = ""
     share = [] if move.share is None else [f"{100 * move.share:.0f} %"]
@@ -274,7 +273,7 @@ def _lines(
     game = position.game
     title = f"{game.name}: {', '.join(game.roles)}; {game.engine} engine"
     if plies:
-        title += f"; after {console.counted(len(plies), 'ply', 'plies')}, the last is {' '.join(plies[-1])}"
+        title += f"; after {counted(len(plies), 'ply', 'plies')}, the last is {' '.join(plies[-1])}"
     parts = [[title], *(board.split("\n") for board in drawing.boards), console.in_columns(drawing.others)]
     if not state:
         parts += [_moves(role, legal, all_moves) for role, legal in position.legal.items() if legal]
@@ -386,11 +385,11 @@ def symmetries(
 
     A step counter is a set of facts that counts the plies. Only the end of the match depends on these facts.
     """
-    from ..analysis.symmetry import step_counter
     from ..analysis.symmetry import symmetries as symmetries_of
 
     rules = console.load_game(game)
-    group, counter = symmetries_of(rules), step_counter(rules)
+    group = symmetries_of(rules)
+    counter = group.step_counter
     if json:
         return console.emit(
             {
@@ -398,57 +397,26 @@ def symmetries(
                 "rules_hash": rules.rules_hash,
                 "num": group.num,
                 "why": group.why,
-                "symmetries": [_images(group, s) for s in range(group.num)],
+                "symmetries": list(map(group.mapping, range(group.num))),
                 "step_counter": _count_described(rules, counter),
             }
         )
-    typer.echo(f"{rules.name}: {console.counted(group.num, 'symmetry', 'symmetries')}, including the identity")
+    typer.echo(f"{rules.name}: {counted(group.num, 'symmetry', 'symmetries')}, including the identity")
     if group.why:
         console.say(f"there may be more: {group.why}")
     shown = group.num if show_all else SYMMETRY_LINES
     if group.num > 1:
-        rows = (_symmetry_row(group, s) for s in range(1, min(shown, group.num)))
-        console.show_table(("", "order", "facts", "moves", "cycles"), rows, numbers=range(4))
+        rows = map(group.row, range(1, min(shown, group.num)))
+        console.show_table(("", "order", "facts", "moves", "cycles"), map(_symmetry_row, rows), numbers=range(4))
     if group.num > shown:
         typer.echo(f"... {group.num - shown} more (--all shows all symmetries)")
     typer.echo(_count_line(rules, counter))
 
 
-def _images(group: Symmetries, s: int) -> dict[str, Any]:
-    """Return the facts and moves that a symmetry changes, each with its image."""
-    game, actions = group.game, group.actions[s].tolist()
-    circuit_actions = game.circuit.actions if game.circuit else [()] * game.num_roles
-    firsts = accumulate(map(len, circuit_actions), initial=0)
-    moves = {
-        role: {game.move_text(number, a): game.move_text(number, actions[a]) for a in own if actions[a] != a}
-        for number, (role, own) in enumerate(zip(game.roles, starmap(range, pairwise(firsts)), strict=True))
-    }
-    facts = {game.fact_text(f): game.fact_text(to) for f, to in enumerate(group.facts[s].tolist()) if f != to}
-    return {"facts": facts, "moves": moves}
-
-
-def _symmetry_row(group: Symmetries, s: int) -> list[object]:
+def _symmetry_row(row: dict[str, Any]) -> list[object]:
     """Return the table row of a symmetry: its number, order, numbers of changed facts and moves, and some cycles."""
-    facts, actions = _cycles(group.facts[s]), _cycles(group.actions[s])
-    order = lcm(*(len(cycle) for cycle in (*facts, *actions)))
-    initial = group.game.circuit.initial if group.game.circuit else []
-    facts.sort(key=lambda cycle: not initial[cycle[0]])
-    texts = [f"({' '.join(map(group.game.fact_text, cycle))})" for cycle in facts]
-    return [s, order, sum(map(len, facts)), sum(map(len, actions)), _as_fits(texts, console.show_width() - 30)]
-
-
-def _cycles(permutation: NDArray[Any]) -> list[list[int]]:
-    """Return the cycles of length 2 or more of a permutation. Each cycle starts with its smallest number."""
-    images = permutation.tolist()
-    cycles, seen = [], set()
-    for first in range(len(images)):
-        cycle = [first]
-        while first not in seen and images[cycle[-1]] != first:
-            cycle.append(images[cycle[-1]])
-        if len(cycle) > 1:
-            cycles.append(cycle)
-        seen.update(cycle)
-    return cycles
+    cycles = [f"({' '.join(cycle)})" for cycle in row["cycles"]]
+    return [row["symmetry"], row["order"], row["facts"], row["moves"], _as_fits(cycles, console.show_width() - 30)]
 
 
 def _as_fits(texts: Sequence[str], width: int) -> str:
@@ -476,7 +444,7 @@ def _count_line(game: Game, counter: StepCounter | None) -> str:
         return "no step counter"
     first, last = (" ".join(sorted(game.facts(bits))) or "none" for bits in (counter.first, counter.last))
     end = "where the match ends" if counter.ends else "where it stays unchanged"
-    return f"step counter: from {first} to {last}, {console.counted(counter.length, 'ply', 'plies')} later, {end}"
+    return f"step counter: from {first} to {last}, {counted(counter.length, 'ply', 'plies')} later, {end}"
 
 
 @console.command(
@@ -566,7 +534,7 @@ def _value_text(report: dict[str, Any]) -> str:
     """Return a text that says who wins, and whether a step counter was left out."""
     values: dict[str, int] = report["values"]
     best = max(values, key=values.__getitem__)
-    in_plies = f", in {console.counted(report['distance'], 'ply', 'plies')}" if report["distance"] >= 0 else ""
+    in_plies = f", in {counted(report['distance'], 'ply', 'plies')}" if report["distance"] >= 0 else ""
     if len(values) == 1:
         text = f"{best} can get {values[best]}{in_plies}."
     elif len(set(values.values())) == 1:

@@ -17,14 +17,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from ..errors import GameloreError, GDLSyntaxError, shortened
+from ..api.rules import Checked
+from ..api.rules import check as check_of
+from ..errors import GameloreError, GDLSyntaxError, counted
 from ..files import whole_file
 from ..gdl.limits import GIB
 from . import console
 from .console import LIMITS, LOAD_SECONDS_HELP, Engine, Json, Memory, Seed, of_loading
 
 if TYPE_CHECKING:
-    from ..analysis.playcheck import CheckedSheet, PlayReport
     from ..gdl.lint import Finding
 
 ENCODING = "utf-8", "surrogateescape"  # comments of old sheets can contain bytes that are not UTF-8; keep them
@@ -125,29 +126,23 @@ def check(
     The exit code is 1 if there is an error (with --strict also for a warning), 2 if a file cannot be read, and
     otherwise 0.
     """
-    from ..analysis.explore import Effort
-    from ..analysis.playcheck import check_sheet
-
-    limits_of_play = {"seconds": seconds, "matches": matches, "max_steps": max_steps, "max_states": max_states}
-    given: dict[str, Any] = {name: value for name, value in limits_of_play.items() if value is not None}
-    if given and not play:
-        options = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-        console.fail(f"expected --play together with {options}; add it", console.USAGE)
-    effort = Effort(**({"seconds": None} if matches is not None else {}) | given, seed=seed) if play else None
+    given = {"seconds": seconds, "matches": matches, "max_steps": max_steps, "max_states": max_states}
+    unwanted = [name.replace("_", "-") for name, value in given.items() if value is not None and not play]
+    if unwanted:
+        console.fail(f"expected --play together with {', '.join(f'--{x}' for x in unwanted)}; add it", console.USAGE)
     limits = console.limits_of(load_seconds, memory, ground_literals)
-    sheets: list[CheckedSheet] = []
+    sheets: list[Checked] = []
     with console.status() as progress:
         for number, name in enumerate(files, 1):
-            source = _read(name)
-            if source is None:
-                continue
-            path, text, game = source
-            progress(f"{number} of {len(files)}: {path}")
-            sheet = check_sheet(path, text, game, effort, engine, limits)
-            sheets.append(sheet)
+            progress(f"{number} of {len(files)}: {name}")
+            sheet, error = _checked(name, play=play, seed=seed, engine=engine, limits=limits, **given)
             progress("")
-            if not json:
-                _show(sheet)
+            if sheet is None:
+                console.say(f"error: {error}")
+                continue
+            sheets.append(sheet)
+            if not json and (sheet.findings or sheet.played or sheet.not_played):
+                typer.echo(sheet)
             if sheet.interrupted:
                 console.say(f"interrupted at {sheet.title}; the findings so far are shown")
                 break
@@ -166,81 +161,31 @@ def check(
     )
 
 
-def _read(name: str) -> tuple[Path, str, str] | None:
-    """Return path, text and name of a rulesheet. If it cannot be read, print an error and return None."""
-    from ..rulesheets import sheet
-
+def _checked(name: str, **options: Any) -> tuple[Checked | None, str]:
+    """Check a rulesheet. If it cannot be read, the result is None with the reason."""
     try:
         console.rulesheet_path(name)
-        return sheet(name)
+        return check_of(name, **options), ""
     except GameloreError as error:
-        console.say(f"error: {error}")
+        return None, str(error)
     except OSError as error:
-        console.say(f"error: expected a rulesheet that can be read, got: {error}")
-    return None
+        return None, f"expected a rulesheet that can be read, got: {error}"
 
 
-def _played(checked: CheckedSheet) -> dict[str, Any]:
+def _played(checked: Checked) -> dict[str, Any]:
     """Return the report of play as JSON fields, without the findings."""
     sheet = {"path": str(checked.path), "game": checked.game}
-    if checked.report is None:
+    if checked.played is None:
         return sheet | {"engine": None, "reason": f"not played, because {checked.not_played}"}
-    report = asdict(checked.report) | {"size": checked.report.size and checked.report.size._asdict()}
+    report = asdict(checked.played) | {"size": checked.played.size and checked.played.size._asdict()}
     del report["findings"]
     return sheet | report
 
 
-def _show(checked: CheckedSheet) -> None:
-    """Print the findings, and the report of play if there is one."""
-    for finding in checked.findings:
-        typer.echo(finding)
-    if checked.report:
-        typer.echo("\n  ".join([f"{checked.title}: {_engine(checked.report)}", *_figures(checked.report)]))
-    elif checked.not_played:
-        typer.echo(f"{checked.title}: not played, because {checked.not_played}")
-
-
-def _engine(report: PlayReport) -> str:
-    """Describe the engine, the reason for it, and the size of the game."""
-    if report.size:
-        numbers = zip(report.size, ("fact", "action", "gate"), strict=True)
-        size = ", ".join(console.counted(number, what) for number, what in numbers)
-        how = f"native engine; {report.reason}\n  made" if report.reason else "native engine, made"
-        return f"{how} in {report.make_seconds:.1f} s: {size}"
-    return f"{report.engine} engine: {report.reason}"
-
-
-def _figures(report: PlayReport) -> list[str]:
-    """Return lines of text about the visited states and the played matches."""
-    states = (
-        f"all {report.num_states} reachable states"
-        if report.all_states
-        else console.counted(report.num_states, "state")
-    )
-    matches = console.counted(report.num_matches, "random match", "random matches")
-    lines = [f"visited {states}, played {matches}{_ends(report)}"]
-    if report.mean_length is not None:
-        means = (
-            f"{role} {'none' if goal is None else format(goal, '.1f')}" for role, goal in report.mean_goals.items()
-        )
-        lines.append(f"on average {report.mean_length:.1f} moves; goals {shortened(', '.join(means))}")
-    if report.longest_match is not None:
-        lines.append(f"every match ends within {console.counted(report.longest_match, 'move')}")
-    return lines + report.remarks
-
-
-def _ends(report: PlayReport) -> str:
-    """Return a text with the number of matches that did not end in a terminal state, by reason."""
-    unfinished = report.num_matches - report.num_ended - report.num_stuck - report.num_cut
-    ends = {"stuck": report.num_stuck, "stopped as too long": report.num_cut, "unfinished when time was up": unfinished}
-    counts = ", ".join(f"{count} {end}" for end, count in ends.items() if count)
-    return f" ({counts})" if counts else ""
-
-
 def _total(findings: Sequence[Finding], num_files: int) -> str:
     counts = Counter(finding.severity for finding in findings)
-    errors, warnings = console.counted(counts["error"], "error"), console.counted(counts["warning"], "warning")
-    return f"{errors} and {warnings} in {console.counted(num_files, 'rulesheet')}"
+    errors, warnings = counted(counts["error"], "error"), counted(counts["warning"], "warning")
+    return f"{errors} and {warnings} in {counted(num_files, 'rulesheet')}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..circuit.aig import Circuit
-from ..circuit.native import TapedCode, compiled
+from ..circuit.native import LoadedCode, TapedCode, compiled
 from ..circuit.playout import PlayoutRunner, Playouts, Rollouts, informed_playouts
 from ..circuit.tape import Tapes, words
 from ..circuit.transpose import Rows
@@ -170,9 +170,17 @@ class NativeEngine:
         return pack_bits(bits, self.num_words).reshape(-1)
 
     @cached_property
+    def fast_code(self) -> LoadedCode | TapedCode:
+        """The functions of the circuit: as compiled gates if they are not too many, else as tapes."""
+        return compiled(self.circuit) if self.circuit.num_gates <= COMPILED_GATES else self._code
+
+    @cached_property
     def playout_runner(self) -> PlayoutRunner:
-        code = compiled(self.circuit) if self.circuit.num_gates <= COMPILED_GATES else self._code
-        return PlayoutRunner(code.address, self.circuit, code.num_planes)
+        return PlayoutRunner(self.fast_code.address, self.circuit, self.fast_code.num_planes)
+
+    def fact_number(self, fact: GroundTerm) -> int | None:
+        """Return the number of a fact in states; None if no state has it."""
+        return self._fact_index.get(fact)
 
     def informed_runner(self, turns: Sequence[GroundTerm], idle: Sequence[int]) -> PlayoutRunner | None:
         """Return the player of informed playouts, see `informed_playouts`; None where there are none.

@@ -205,8 +205,13 @@ class Game:
     @cached_property
     def informed_runner(self) -> PlayoutRunner | None:
         """Player of playouts that see wins in one ply; None without a circuit, or if two roles do not take turns."""
-        turns, idle = self._turns.controls, dict(sorted(self._turns.idle))
-        if self.native is None or self.num_roles != 2 or turns is None or not len(idle) == len(self._turns.idle) == 2:
+        turns, idle = self.turn_order.controls, dict(sorted(self.turn_order.idle))
+        if (
+            self.native is None
+            or self.num_roles != 2
+            or turns is None
+            or not len(idle) == len(self.turn_order.idle) == 2
+        ):
             return None
         return self.native.informed_runner(turns, list(idle.values()))
 
@@ -263,7 +268,7 @@ class Game:
         return self._engine.keys(states)
 
     @cached_property
-    def _turns(self) -> TurnOrder:
+    def turn_order(self) -> TurnOrder:
         return TurnOrder.observe(self._engine)
 
     def acting(self, states: States) -> NDArray[np.bool_]:
@@ -277,7 +282,7 @@ class Game:
         Returns:
             bool[batch, roles]. Where roles move simultaneously, several roles act.
         """
-        return self._turns.acting(states)
+        return self.turn_order.acting(states)
 
     def holds(self, states: States, fact: str) -> NDArray[np.bool_]:
         """Return whether a fact holds in each state.
@@ -322,6 +327,21 @@ class Game:
                 f"expected a compiled game, got {self.name}, which is not compiled: {self.engine_reason}"
             )
         return self._engine.names.text(self.circuit.facts[bit])
+
+    def state_of(self, position: Position) -> NDArray[np.uint64]:
+        """Return the state of a position of this game, which may have been loaded apart.
+
+        Returns:
+            uint64[num_words].
+
+        Raises:
+            GameloreError: the position is one of another game.
+        """
+        if position.game is self:
+            return position.state
+        if position.game.rules_hash != self.rules_hash:
+            raise GameloreError(f"expected a position of {self.name}, got one of {position.game.name}")
+        return self.state(position.facts)
 
     def state(self, facts: Iterable[str]) -> NDArray[np.uint64]:
         """Return the state with these facts.

@@ -289,6 +289,8 @@ def _graph(game: str, limits: Limits) -> PositionGraph:
 
 Report: TypeAlias = Callable[[int], None]
 """A function that is called with the number of steps (matches) done since its last call."""
+Tell: TypeAlias = Callable[[str, int, int], None]
+"""A function that is called with (label, number of steps done, number of all steps)."""
 Play: TypeAlias = Callable[[Any, Report], list[Outcome]]
 """A function that does one job. With several workers, it must be defined in a module or in a script. Such a script must
 start its own work under `if __name__ == "__main__":`, because the workers import it."""
@@ -314,7 +316,7 @@ def run_grid(
     store: ResultStore,
     *,
     workers: int = 2,
-    progress: bool = True,
+    progress: bool | Tell = True,
     label: str = "matches",
     jobs: Jobs = batches,
     play: Play | None = None,
@@ -336,7 +338,7 @@ def run_grid(
     total = sum(trial.setting.size for trial in todo)
     processes = min(workers, len(todo))
     play = play or partial(play_batch, limits=limits)
-    with bar(label, total, progress and bool(todo)) as report, pool(processes, play) as do:
+    with bar(label, total, progress if todo else False) as report, pool(processes, play) as do:
         for settings in grid.stages():
             trials = [trial for trial in todo if trial.setting in settings]
             for outcomes in do(list(jobs(trials, store, workers)), report):
@@ -578,8 +580,16 @@ def _end_with_the_caller(lifeline: Connection) -> None:
 
 
 @contextmanager
-def bar(label: str, total: int, shown: bool) -> Iterator[Report]:
-    """Show a progress bar with the remaining time on standard error, if `shown`. Yield a function to advance it."""
+def bar(label: str, total: int, shown: bool | Tell) -> Iterator[Report]:
+    """Yield a function to advance a progress bar with the remaining time on standard error.
+
+    shown: False shows no bar; a function is called instead, with (label, done, total)
+    """
+    if callable(shown):
+        steps = _Counted(label, total, shown)
+        steps(0)
+        yield steps
+        return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -590,3 +600,14 @@ def bar(label: str, total: int, shown: bool) -> Iterator[Report]:
     with Progress(*columns, console=Console(stderr=True), disable=not shown) as shown_bar:
         task = shown_bar.add_task(label, total=total)
         yield lambda steps: shown_bar.advance(task, steps)
+
+
+class _Counted:
+    """A function that adds up steps, and tells their sum."""
+
+    def __init__(self, label: str, total: int, tell: Tell) -> None:
+        self._label, self._total, self._tell, self._done = label, total, tell, 0
+
+    def __call__(self, steps: int) -> None:
+        self._done += steps
+        self._tell(self._label, self._done, self._total)

@@ -10,7 +10,7 @@ are written below the tree. The paper prints them in Table 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 GAP = 3  # number of blanks between two features
+MOST_FEATURES = 200  # on a sheet; a picture of so many takes half a minute
+MOST_LETTERS = 400  # of the text of a feature on a sheet; a longer one has hundreds of nodes
+MOST_LETTERS_OF_A_SHEET = 10_000
 LEARNER, OPPONENT = "learner", "opponent"
 SYMBOLS = {LEARNER: "●", OPPONENT: "■", "L": "○", "W": "□", "D": "⊠"}
 MEANINGS = {OPPONENT: "opponent to move", LEARNER: "learner to move", "L": "loss", "D": "draw", "W": "win"}
@@ -47,6 +50,26 @@ def labels() -> Iterator[str]:
     while True:
         longer = [start + letter for start in longer for letter in alphabet]
         yield from longer
+
+
+def labelled(features: Iterable[tuple[str, Mapping[str, float]]]) -> list[DrawnFeature]:
+    """Label features in the given order. Each feature is given as its text and its values."""
+    return [DrawnFeature(label, text, values) for label, (text, values) in zip(labels(), features, strict=False)]
+
+
+def drawable(features: Sequence[DrawnFeature]) -> list[DrawnFeature]:
+    """Return the features that are drawn on a sheet: the first ones that are not too large or too many."""
+    small = [feature for feature in features if len(feature.text) <= MOST_LETTERS][:MOST_FEATURES]
+    sizes = accumulate(len(feature.text) for feature in small)
+    return [feature for feature, size in zip(small, sizes, strict=True) if size <= MOST_LETTERS_OF_A_SHEET]
+
+
+def left_out(num: int, of: int) -> str:
+    """Say how many features are not drawn, and why."""
+    return (
+        f"{num} of {of} features are not drawn, only the first {MOST_FEATURES} of at most {MOST_LETTERS} characters, "
+        f"together at most {MOST_LETTERS_OF_A_SHEET:,}"
+    )
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, dataclass
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -34,6 +35,7 @@ RULE = "#e3e6e9"
 MISSING = "#d0d4d8"  # matches without a goal
 DPI = 200
 LONGEST_SIDE = 50  # inches; a larger picture has fewer pixels per inch
+TRAILING = 100  # matches in the mean of the last ones
 FORMULA = "formula"  # the label of a text in matplotlib's notation of formulas
 Spot = tuple[float, float]
 Item = TypeVar("Item")
@@ -138,8 +140,21 @@ def save(figure: Figure, path: str | Path) -> list[Path]:
     return files
 
 
+def svg_text(figure: Figure) -> str:
+    """Return a picture as SVG."""
+    with StringIO() as file:
+        _print(figure, file, "figure", "svg")
+        return file.getvalue()
+
+
 def _write(figure: Figure, path: Path, dpi: float | Literal["figure"]) -> None:
-    """Write a picture to a file. The files of equal pictures have equal bytes.
+    """Write a picture to a file in the format of its suffix."""
+    with whole_file(path) as file:
+        _print(figure, file, dpi, path.suffix[1:])
+
+
+def _print(figure: Figure, file: Path | StringIO, dpi: float | Literal["figure"], form: str) -> None:
+    """Write a picture in a format of matplotlib. The files of equal pictures have equal bytes.
 
     Names in rules can contain `$`, so a text is read as a formula only if its label is FORMULA. They can also contain
     characters that no SVG file may have.
@@ -150,9 +165,8 @@ def _write(figure: Figure, path: Path, dpi: float | Literal["figure"]) -> None:
     for text in figure.findobj(Text):
         text.set_parse_math(text.get_label() == FORMULA)
         text.set_text(printed(text.get_text()))
-    metadata = {"Date": None} if path.suffix == ".svg" else None
-    with matplotlib.rc_context({"svg.hashsalt": "gamelore"}), whole_file(path) as file:
-        figure.savefig(file, dpi=dpi, metadata=metadata, format=path.suffix[1:])
+    with matplotlib.rc_context({"svg.hashsalt": "gamelore"}):
+        figure.savefig(file, dpi=dpi, metadata={"Date": None} if form == "svg" else None, format=form)
 
 
 CHART_INK, CHART_FAINT, CHART_RULE = "#22262b", "#7a828b", "#dfe3e7"
@@ -200,22 +214,31 @@ class CurvePlan:
     runs: int
 
 
-def learning_figure(plan: CurvePlan, curves: dict[str, Curve], folder: Path, extra: dict[str, Curve]) -> ReportPicture:
-    """Draw the learners' cumulative averages with 95 % bands in the layout of the paper, and mark the paper's y axis.
+def curves_figure(title: str, curves: dict[str, Curve], runs: int, axis: tuple[float, float] | None = None) -> Figure:
+    """Draw the learners' cumulative averages over `runs` runs with 95 % bands in the layout of the paper.
 
-    The averages `extra` begin at another match, `plan.other_from`. They are only in the CSV file.
+    axis: the range of the y axis in the paper, which is marked; None for no such range
     """
     figure, (axes,) = _canvas(7.2, 4.0)
-    bottom, top = _limits(curves, plan.axis)
-    if plan.axis is not None:
-        _paper_axis(axes, plan.axis)
+    bottom, top = _limits(curves, axis)
+    if axis is not None:
+        _paper_axis(axes, axis)
     for learner, curve in curves.items():
-        _curve(axes, learner, curve, plan.runs >= FEWEST_SHOWN)
+        _curve(axes, learner, curve, runs >= FEWEST_SHOWN)
     _end_labels(axes, curves, (top - bottom) * 0.05)
     last = max(int(curve.matches[-1]) for curve in curves.values())
     axes.set(xlim=(0, last), ylim=(bottom, top), xlabel="Matches played")
-    axes.set_ylabel(f"Mean cumulative average\nperformance over {plan.runs} runs")
-    axes.set_title(plan.title, loc="left", fontsize=10.5, color=CHART_INK, weight="bold")
+    axes.set_ylabel(f"Mean cumulative average\nperformance over {runs} runs")
+    axes.set_title(title, loc="left", fontsize=10.5, color=CHART_INK, weight="bold")
+    return figure
+
+
+def learning_figure(plan: CurvePlan, curves: dict[str, Curve], folder: Path, extra: dict[str, Curve]) -> ReportPicture:
+    """Draw and save the learners' curves, see `curves_figure`.
+
+    The averages `extra` begin at another match, `plan.other_from`. They are only in the CSV file.
+    """
+    figure = curves_figure(plan.title, curves, plan.runs, plan.axis)
     rows = [
         (averaged, learner, *point)
         for averaged, some in ((plan.averaged_from, curves), (plan.other_from, extra))
@@ -396,15 +419,13 @@ def results_figure(labels: Sequence[str], goals: NDArray[np.float64]) -> Figure:
     labels  for each role, the text beside its bar
     goals   float64[matches, roles]; NaN for a missing goal, which counts as 0 in the mean
     """
-    from matplotlib import colormaps
-
     figure, (axes,) = _canvas(WIDTH, 0.9 + 0.55 * len(labels))
     for y, of_role in enumerate(goals.T):
         begin, mean = 0.0, mean_interval(np.nan_to_num(of_role))
         counts = Counter(None if np.isnan(goal) else goal for goal in of_role.tolist())
         for goal in sorted(counts, key=lambda goal: 1.0 if goal is None else -goal):
             share = 100 * counts[goal] / len(of_role)
-            colour = MISSING if goal is None else colormaps["RdYlGn"](0.15 + 0.7 * goal / 100)
+            colour = MISSING if goal is None else _spectrum(goal)
             axes.barh(y, share, left=begin, height=0.62, color=colour, edgecolor="white")
             told = "none" if goal is None else f"{goal:g}"
             axes.text(begin + share / 2, y, told if share > 4 else "", ha="center", va="center", fontsize=8)
@@ -415,6 +436,70 @@ def results_figure(labels: Sequence[str], goals: NDArray[np.float64]) -> Figure:
     axes.set_ylim(len(labels) - 0.4, -0.6)
     axes.set_xlim(0, 100)
     axes.set_xlabel(f"share of {len(goals)} matches by goal, in %; on the right the mean goal", fontsize=8.5)
+    return figure
+
+
+def tournament_figure(rated: Sequence[tuple[str, float, float, float]], table: NDArray[np.float64]) -> Figure:
+    """Draw ratings with their intervals, the best on top, and beside them the cross table as colours with numbers.
+
+    rated  name, Elo points, and both ends of the interval of each player
+    table  float64[players, players], mean scores, 0 to 1; NaN for players that did not meet
+    """
+    num = len(rated)
+    figure, (left, right) = _canvas(WIDTH + 0.3 * num, 1.0 + 0.42 * num, 2, same_y=False)
+    ends = [end for _, elo, low, high in rated for end in (elo, low, high) if np.isfinite(end)]
+    least, most = min(ends) - 20, max(ends) + 20
+    for y, (_, elo, low, high) in enumerate(rated):
+        left.plot([max(low, least), min(high, most)], [y, y], color="#8fb0cf", linewidth=3, solid_capstyle="butt")
+        left.plot(elo, y, "o", color="#1f6fb4", markersize=5)
+    for y, row in enumerate(table):
+        for x, score in enumerate(row):
+            if not np.isnan(score):
+                colour = _spectrum(100 * score)
+                right.add_patch(_rectangle((x - 0.5, y - 0.5), colour))
+                right.text(x, y, f"{100 * score:.0f}", ha="center", va="center", fontsize=8)
+    names = [printed(name) for name, *_ in rated]
+    for axes in (left, right):
+        axes.set_ylim(num - 0.5, -0.5)
+    left.set_yticks(range(num), names, fontsize=8.5, parse_math=False)
+    left.axvline(0, color="#dfe3e7", zorder=0)
+    left.set_xlim(least, most)
+    left.set_xlabel("Elo points with 95 % intervals", fontsize=8.5)
+    right.set_xlim(-0.5, num - 0.5)
+    right.set_yticks([])
+    right.set_xticks(range(num), range(1, num + 1), fontsize=8)
+    right.set_xlabel("score in % against player 1, 2, .. from the top", fontsize=8.5)
+    return figure
+
+
+def _spectrum(goal: float) -> Any:
+    """Return the colour of a goal, 0 to 100: from red to green."""
+    from matplotlib import colormaps
+
+    return colormaps["RdYlGn"](0.15 + 0.7 * goal / 100)
+
+
+def _rectangle(corner: Spot, colour: Any) -> Any:
+    from matplotlib.patches import Rectangle
+
+    return Rectangle(corner, 1, 1, facecolor=colour, edgecolor="white")
+
+
+def rewards_figure(rewards: NDArray[np.float64]) -> Figure:
+    """Draw the rewards of one series: the mean of all matches so far, and the mean of the last TRAILING matches.
+
+    rewards  float64[matches]
+    """
+    figure, (axes,) = _canvas(4.6, 2.9)
+    matches = np.arange(1, len(rewards) + 1)
+    sums = np.concatenate([[0.0], np.cumsum(rewards)])
+    first = np.maximum(matches - TRAILING, 0)
+    axes.plot(matches, (sums[matches] - sums[first]) / (matches - first), color="#c3d5e6", label=f"last {TRAILING}")
+    axes.plot(matches, sums[1:] / matches, color="#1f6fb4", linewidth=1.6, label="all so far")
+    axes.set_ylim(0, 102)
+    axes.set_xlabel("matches", fontsize=8.5)
+    axes.set_ylabel("mean reward", fontsize=8.5)
+    axes.legend(frameon=False, fontsize=8, loc="lower right")
     return figure
 
 

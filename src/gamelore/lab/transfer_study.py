@@ -18,7 +18,7 @@ from ..learning.td.initial_values import LearnerSettings
 from ..matches.opponents import OpponentSettings
 from ..rulesheets import title
 from . import report, stats
-from .experiment import SeriesSetting, SettingGrid, code_version, run_grid
+from .experiment import SeriesSetting, SettingGrid, Tell, code_version, run_grid
 from .figures import CurvePlan, ReportPicture, file_name, learning_figure, write_rows
 from .report import Block, Heading, Pictures, ReportPaths, TableBlock, Text, provenance_table, span, write_report
 from .results import ResultStore, store_path
@@ -115,11 +115,16 @@ class Gain:
         return asdict(self)
 
 
+Rewards: TypeAlias = dict[str, NDArray[np.float32]]
+"""Rewards of each learner: learner -> float32[runs, matches]."""
+
+
 @dataclass(frozen=True)
 class TransferResult:
-    """The gains of all pairs, and the report."""
+    """The gains of all pairs, the rewards by (source, target), and the report."""
 
     gains: list[Gain]
+    rewards: dict[tuple[str, str], Rewards]
     report: ReportPaths
 
 
@@ -128,7 +133,7 @@ def transfer(
     out: Path | str,
     *,
     workers: int = 2,
-    progress: bool = True,
+    progress: bool | Tell = True,
     limits: Limits | None = None,
 ) -> TransferResult:
     """Run the trials that are not yet in `out`/results.db, and write a report with figures and CSV files.
@@ -170,7 +175,8 @@ def transfer(
         _write_gains(folder / "gains.csv", gains)
     targets = _names(title(target) for plan in plans for target in plan.targets)
     heading = f"Transfer from {_names(title(plan.source) for plan in plans)} to {targets}"
-    return TransferResult(gains, write_report(heading, _headline(plans, gains), blocks, folder))
+    rewards = {(plan.source_place, plan.target_place(target)): of_pair for plan, target, of_pair in pairs}
+    return TransferResult(gains, rewards, write_report(heading, _headline(plans, gains), blocks, folder))
 
 
 def windows(matches: int) -> tuple[stats.Window, stats.Window]:
@@ -180,10 +186,6 @@ def windows(matches: int) -> tuple[stats.Window, stats.Window]:
     """
     cut = max(1, matches // 10)
     return (1, cut), (min(cut + 1, matches), matches)
-
-
-Rewards: TypeAlias = dict[str, NDArray[np.float32]]
-"""Rewards of each learner: learner -> float32[runs, matches]."""
 
 
 def _gain(plan: TransferPlan, target: str, rewards: Rewards) -> Gain:
@@ -199,8 +201,7 @@ def _gain(plan: TransferPlan, target: str, rewards: Rewards) -> Gain:
 
 def _picture(plan: TransferPlan, target: str, rewards: Rewards, folder: Path) -> ReportPicture:
     (_, cut), _ = windows(plan.matches)
-    shown_from = min(max(1, cut // 10), plan.matches)
-    shown = {x: stats.mean_curve(matches, 1, shown_from) for x, matches in rewards.items()}
+    shown = averages(rewards, plan.matches)
     extra = {x: stats.mean_curve(matches, min(cut + 1, plan.matches)) for x, matches in rewards.items()}
     source, place = plan.source_place, plan.target_place(target)
     heading = f"{place}, after {source}, against {plan.opponent.kind}"
@@ -208,6 +209,13 @@ def _picture(plan: TransferPlan, target: str, rewards: Rewards, folder: Path) ->
     caption = f"{report.literal(heading)}: cumulative average from match 1, {runs}."
     figure = CurvePlan(file_name(*f"{source}.to.{place}".split(".")), heading, caption, None, 1, cut + 1, plan.runs)
     return learning_figure(figure, shown, folder, extra)
+
+
+def averages(rewards: Rewards, matches: int) -> dict[str, stats.Curve]:
+    """Return the cumulative average of each learner from match 1, shown without the first hundredth of the matches."""
+    (_, cut), _ = windows(matches)
+    shown_from = min(max(1, cut // 10), matches)
+    return {learner: stats.mean_curve(of_learner, 1, shown_from) for learner, of_learner in rewards.items()}
 
 
 def _gains_table(gains: Sequence[Gain], matches: int) -> TableBlock:

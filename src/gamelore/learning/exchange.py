@@ -51,7 +51,7 @@ from .sources import Sources
 from .store.features import canonical_text, checked_reply
 from .store.knowledge import (
     FactNumbers,
-    Knowledge,
+    KnowledgeStore,
     add_learner,
     find_learner,
     get_learner,
@@ -172,7 +172,7 @@ class _OtherSequenceSettings:
 # export
 
 
-def export_learners(knowledge: Knowledge, path: Path, ids: Sequence[int] | None = None) -> int:
+def export_learners(knowledge: KnowledgeStore, path: Path, ids: Sequence[int] | None = None) -> int:
     """Write these learners (None: all) to `path` in one read transaction, and return their number.
 
     Raises KnowledgeError if an import would refuse the file, if it would be larger than MOST_BYTES, or if it cannot be
@@ -258,7 +258,7 @@ def _indices(cell: bytes) -> Indices:
 # import
 
 
-def import_learners(knowledge: Knowledge, path: Path) -> int:
+def import_learners(knowledge: KnowledgeStore, path: Path) -> int:
     """Import a file that `export_learners` wrote. If there is an error, nothing is imported.
 
     Return the number of learners that were new or had more matches than in the store.
@@ -569,7 +569,7 @@ def _check_json(value: object, levels: int) -> None:
 # the check of a store
 
 
-def problems(knowledge: Knowledge) -> Iterator[str]:
+def problems(knowledge: KnowledgeStore) -> Iterator[str]:
     """Yield what is wrong in a store, in a line for each damaged page, game or learner.
 
     A game or a learner is wrong if an import would refuse it, or if its rows do not fit together. Rules that are too

@@ -1,9 +1,9 @@
 """Sessions: learners that are stored after every match or tournament, so that a killed process loses little work.
 
-A `Session` is a learner in memory together with its rows in the store. Sessions are used in three ways:
+A `Session` is a learner in memory together with its rows in the store. Sessions are used in two ways:
 
-    study            `gamelore learn`: a learner of values plays a series of matches
-    study_sequences  `gamelore learn`: a learner of sequences watches the tournaments of its curriculum
+    study.py         `gamelore learn`: series of matches of learners of values, and tournaments that a learner of
+                     sequences watches
     LastingLearner   a player for matches over the network, for `gamelore play` and for the lab
 
 A learner of values that one of them began can be continued by another. The whole knowledge of a learner is in the
@@ -25,8 +25,8 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, fields, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar, get_args
 
@@ -35,24 +35,22 @@ from numpy.typing import NDArray
 
 from ..analysis.symmetry import Symmetries
 from ..errors import GameloreError, KnowledgeError, check_word
-from ..matches.lockstep import run_lockstep
 from ..matches.match import MatchState, match_records
 from ..matches.opponents import Kind as OpponentKind
-from ..matches.opponents import Opponent, OpponentSettings, opponent_settings, opponent_text
+from ..matches.opponents import OpponentSettings, opponent_settings, opponent_text
 from ..players.player import CAP, END_NAMES, Finished, Player, Started, Turn
 from ..players.position_graph import PositionGraph
-from ..players.random_streams import stream
 from ..players.uct import prepare_search
 from .sequences.patterns import Patterns
-from .sequences.seqlearner import Curriculum, Score, Seated, SeqLearner, SequenceSettings, Tournaments, score, watch
-from .sequences.seqplayer import TIERS, SeqPlayer, SeqPlayerSettings
-from .sources import Enrolment, Sources, enrol, other_games, role_of, taught
+from .sequences.seqlearner import SeqLearner, SequenceSettings
+from .sequences.seqplayer import SeqPlayer, SeqPlayerSettings
+from .sources import Enrolment, Sources, other_games, role_of, taught
 from .store.features import FeatureValues
-from .store.knowledge import Knowledge, default_path
+from .store.knowledge import KnowledgeStore, default_path
 from .store.schema import ALL_ROLES, LearnedRows, MatchRow, StoredLearner, Trajectory
 from .td.initial_values import Kind, LearnerSettings, Symmetric
 from .td.learner import Learner, search_on
-from .td.series import check_estimate, check_growth, learned_features, looks_ahead
+from .td.series import check_growth, looks_ahead
 
 if TYPE_CHECKING:
     from ..game.game import Game
@@ -73,11 +71,11 @@ class Learns(Protocol):
         """Replace the knowledge by these rows, which were stored after `num_matches` matches."""
 
     def changes(self) -> LearnedRows:
-        """Return the rows that must be stored after learning, see `Knowledge.record`."""
+        """Return the rows that must be stored after learning, see `KnowledgeStore.record`."""
 
 
 L = TypeVar("L", bound=Learns)
-Shelf: TypeAlias = tuple[Knowledge, StoredLearner]
+Shelf: TypeAlias = tuple[KnowledgeStore, StoredLearner]
 """A store and a learner that is stored in it."""
 
 
@@ -104,7 +102,7 @@ class Session(Generic[L]):
     def record(self, matches: Sequence[MatchRow], trajectory: int | None = None) -> None:
         """Store matches, and the changes that the learner made after them, in one transaction.
 
-        Raises KnowledgeError in the same cases as `Knowledge.record`. After an error the session is stale.
+        Raises KnowledgeError in the same cases as `KnowledgeStore.record`. After an error the session is stale.
         """
         assert self.shelf is not None
         knowledge, stored = self.shelf
@@ -141,11 +139,21 @@ class ValueSession(Session[Learner], Player):
         self.unstored: int = before.unstored if before else 0
 
     @classmethod
-    def of(cls, knowledge: Knowledge, stored: StoredLearner, game: Game, settings: LearnerSettings) -> ValueSession:
-        """Return the session of a stored learner on a new graph. It first learns from all matches that were kept."""
+    def of(
+        cls,
+        knowledge: KnowledgeStore,
+        stored: StoredLearner,
+        game: Game,
+        settings: LearnerSettings,
+        graph: PositionGraph | None = None,
+    ) -> ValueSession:
+        """Return the session of a stored learner. It first learns from all matches that were kept.
+
+        graph: the graph of the matches; a new one if it is None
+        """
         role = role_of(knowledge, stored, game)
         begin = [settings], [knowledge.inherited(stored)], [(stored.seed, 0)]
-        learner = Learner(PositionGraph(game), role, *begin, [known_opponent(stored.opponent)])
+        learner = Learner(graph or PositionGraph(game), role, *begin, [known_opponent(stored.opponent)])
         session = cls(learner, (knowledge, stored), counting=True)
         session.catch_up()
         return session
@@ -280,42 +288,39 @@ def each_match(finished: Finished) -> Iterator[Finished]:
         )
 
 
-def study(
-    knowledge: Knowledge,
-    game: Game,
-    role: str,
-    settings: LearnerSettings,
-    opponent: OpponentSettings,
-    num_matches: int,
-    *,
-    seed: int = 0,
-    sources: Sources | None = None,
-    progress: Callable[[int], None] | None = None,
-) -> StoredLearner:
-    """Let a learner play until it has `num_matches` matches, including those of earlier calls.
-
-    The learner first learns from matches that were kept. Every match is stored before the next match begins, and the
-    feature values are stored at the end. `progress` is called with the learner's number of matches at the start and
-    after each match. Raises KnowledgeError if the sources have no feature values.
-    """
-    stored = enrol(knowledge, game, role, settings, opponent, seed=seed, sources=sources)
-    session = ValueSession.of(knowledge, stored, game, settings)
-    learner, first = session.learner, stored.num_matches
-    tell = progress or (lambda _: None)
-    tell(first)
-    if first < num_matches:
-        seats: list[Player] = [Opponent(opponent)] * game.num_roles
-        seats[learner.role] = session
-        keys = [stream(seed, 0, STAGE)]
-        rest = num_matches - first
-        check_estimate(game, learner.role, [(settings, knowledge.inherited(stored), opponent)], rest)
-        run_lockstep(learner.graph, seats, keys, rest, first_match=first, on_end=lambda _: tell(stored.num_matches))
-    if stored.features_at != stored.num_matches:
-        knowledge.store_features(stored, learned_features(learner, 0, stored.depth))
-    return stored
-
-
 # learners of values as players
+
+
+class StoredValuePlayer(Player):
+    """A stored learner of values as a player of its role that neither learns nor explores."""
+
+    def __init__(self, knowledge: KnowledgeStore, stored: StoredLearner, game: Game) -> None:
+        self.role = role_of(knowledge, stored, game)
+        self._stored = stored
+        self._inherited = knowledge.inherited(stored)
+        self._learned = knowledge.learned(stored)
+        self._learner: Learner | None = None
+
+    def choose(self, turn: Turn) -> NDArray[np.int32]:
+        """See `Player.choose`. Raise GameloreError for another game or role than that of the learner."""
+        game, stored = turn.graph.game, self._stored
+        if (game.rules_hash, turn.role) != (stored.rules_hash, self.role):
+            raise GameloreError(
+                f"expected {stored.role} of {stored.game}, which learner {stored.id} has learned, got "
+                f"{game.roles[turn.role]} of {game.name}; give this player that role"
+            )
+        return self.on(turn.graph).choose(replace(turn, lanes=np.zeros_like(turn.lanes)))
+
+    def on(self, graph: PositionGraph) -> Learner:
+        """Return the learner on a graph of its game."""
+        if self._learner is None or self._learner.graph is not graph:
+            names = {field.name for field in fields(LearnerSettings)}
+            given = {name: value for name, value in self._stored.settings.items() if name in names}
+            settings = replace(LearnerSettings(**given), epsilon=0.0)
+            begin = [settings], [self._inherited], [(self._stored.seed, 0)]
+            self._learner = Learner(graph, self.role, *begin, [known_opponent(self._stored.opponent)])
+            self._learner.restore(self._learned, self._stored.num_matches)
+        return self._learner
 
 
 class LastingLearner(Player):
@@ -383,7 +388,7 @@ class LastingLearner(Player):
                 f"expected a search time of at least 0 seconds, got {search}; choose another value, or leave the "
                 "option out"
             )
-        self._opened: Knowledge | None = None
+        self._opened: KnowledgeStore | None = None
         self._sessions: dict[tuple[str, int], ValueSession] = {}
         self._warned = False
 
@@ -473,7 +478,9 @@ class LastingLearner(Player):
             session.catch_up()
         return session
 
-    def _enrolled(self, store: Knowledge, game: Game, role: str) -> tuple[StoredLearner | None, FeatureValues | None]:
+    def _enrolled(
+        self, store: KnowledgeStore, game: Game, role: str
+    ) -> tuple[StoredLearner | None, FeatureValues | None]:
         """Return the stored learner, and the feature values with which it began.
 
         A new learner is added to the store. If it may not be stored, the first value is None.
@@ -488,7 +495,7 @@ class LastingLearner(Player):
         return stored, store.inherited(stored)
 
     def _beginning(
-        self, store: Knowledge, game: Game
+        self, store: KnowledgeStore, game: Game
     ) -> tuple[Sources | None, Sequence[StoredLearner], FeatureValues | None]:
         """Return (sources, their learners, their feature values) for a new learner."""
         how = self.opponent, self.settings.depth
@@ -519,10 +526,10 @@ class LastingLearner(Player):
             settings = replace(settings, kind="baseline", control=None, equivalence=None, turns=0)
         return settings if self.learns else replace(settings, epsilon=0.0)
 
-    def _store(self) -> Knowledge | None:
+    def _store(self) -> KnowledgeStore | None:
         """Return the open store; None if the file does not exist and must not be created."""
         if self._opened is None and (self.learns or self.path.exists()):
-            self._opened = Knowledge(self.path, create=self.learns, writable=self.learns)
+            self._opened = KnowledgeStore(self.path, create=self.learns, writable=self.learns)
             weakref.finalize(self, self._opened.close)
         elif self._opened is None:
             self._warn(
@@ -566,74 +573,15 @@ def known_opponent(text: str) -> OpponentSettings | None:
 # learners of sequences, tournament by tournament
 
 
-def study_sequences(
-    knowledge: Knowledge,
-    game: Game,
-    settings: SequenceSettings | None = None,
-    curriculum: Curriculum | None = None,
-    *,
-    player: Callable[[str], Player],
-    symmetry: Symmetric = "all",
-    seed: int = 0,
-    progress: Callable[[int], None] | None = None,
-) -> StoredLearner:
-    """Let a learner of sequences watch the tournaments of its curriculum that it has not watched in earlier calls.
-
-    Every tournament is stored before the next tournament begins. `player` creates a player of the curriculum from its
-    name. `progress` is called with the number of watched tournaments, at the start and after each tournament. If a
-    player of the curriculum cannot play this game, GameloreError is raised before any match is played or stored.
-    """
-    settings, curriculum = settings or SequenceSettings(), curriculum or Curriculum()
-    tournaments = Tournaments(PositionGraph(game), (seed, 0), player)
-    seat_all(tournaments, curriculum)
-    patterns = patterns_of(game, symmetry)
-    watched = {"symmetry": symmetry, "symmetries": patterns.symmetries.num, "curriculum": asdict(curriculum)}
-    about = {"kind": "sequences", **asdict(settings), **watched}
-    stored = knowledge.learner(game, ALL_ROLES, opponent=str(curriculum), settings=about, seed=seed)
-    session = Session(SeqLearner(patterns, settings), (knowledge, stored))
-    tell = progress or (lambda _: None)
-    first = stored.num_matches // curriculum.matches
-    tell(first)
-    for number in range(first, len(curriculum.tournaments)):
-        session.record(_in_order(watch(session.learner, tournaments, curriculum, number)))
-        tell(number + 1)
-    return stored
-
-
-def _in_order(tournament: Iterable[Seated]) -> list[MatchRow]:
-    """Return the matches of a tournament as rows of the store, in the order of the matches."""
-    rows: dict[int, MatchRow] = {}
-    for seated in tournament:
-        rows |= zip(seated.finished.matches.tolist(), match_rows(seated.finished, max(seated.role, 0)), strict=True)
-    return [rows[match] for match in sorted(rows)]
-
-
 def patterns_of(game: Game, symmetry: Symmetric = "all") -> Patterns:
     """Return the patterns of a game with all symmetries or without any. Raise GameloreError for any other word."""
     check_word("symmetry", symmetry, get_args(Symmetric))
     return Patterns(game, Symmetries.trivial(game) if symmetry == "none" else None)
 
 
-def seat_all(tournaments: Tournaments, curriculum: Curriculum) -> None:
-    """Call `begin` of every player of a curriculum without a match, as a test.
-
-    Raise GameloreError if a player cannot play the game.
-    """
-    graph, nowhere = tournaments.graph, np.zeros(0, np.int64)
-    for name in dict.fromkeys([curriculum.expert, *curriculum.opponents]):
-        try:
-            tournaments.named(name).begin(0, Started(graph, nowhere, nowhere))
-        except GameloreError as error:
-            raise cannot_play(graph.game, name, error) from error
-
-
-def cannot_play(game: Game, name: str, error: GameloreError) -> GameloreError:
-    """Return an error of the same type that names the player, the game and a remedy."""
-    instead = "choose other players, for example --expert uct:simulations=200 --against random"
-    return type(error)(f"{name} cannot play {game.name}: {error}. To learn sequences, {instead}")
-
-
-def load_learner(knowledge: Knowledge, stored: StoredLearner, game: Game, *, only_pairs: bool = False) -> SeqLearner:
+def load_learner(
+    knowledge: KnowledgeStore, stored: StoredLearner, game: Game, *, only_pairs: bool = False
+) -> SeqLearner:
     """Return a stored learner of sequences.
 
     game        the learner's game, or another game with the same roles, moves and facts
@@ -656,36 +604,7 @@ def load_learner(knowledge: Knowledge, stored: StoredLearner, game: Game, *, onl
     return learner
 
 
-def score_versions(
-    learner: SeqLearner,
-    expert: str,
-    matches: int,
-    *,
-    player: Callable[[str], Player],
-    seed: int = 0,
-    progress: Callable[[str, str], None] | None = None,
-) -> Iterator[tuple[str, str, Score]]:
-    """Test a random player and both versions of SeqPlayer, each against a random player and against the expert.
-
-    Yield (player, opponent, score) of each test, of `matches` matches; nothing for 0 matches. `player` creates a player
-    from its name. `progress` is called with the player and the opponent before each test.
-    """
-    if not matches:
-        return
-    tournaments = Tournaments(PositionGraph(learner.patterns.game), (seed, 0), player)
-    players: dict[str, Player] = {"random": tournaments.named("random")}
-    for version in TIERS:
-        settings = SeqPlayerSettings(version)  # type: ignore[arg-type]
-        players[f"seqplayer:version={version}"] = SeqPlayer(learner.pairs, settings)
-    for name, first in players.items():
-        for opponent in dict.fromkeys(["random", expert]):
-            if progress:
-                progress(name, opponent)
-            played = tournaments.play(first, tournaments.named(opponent), matches, f"test/{name}/{opponent}")
-            yield name, opponent, score(played)
-
-
-def newest(knowledge: Knowledge, game: Game) -> StoredLearner:
+def newest(knowledge: KnowledgeStore, game: Game) -> StoredLearner:
     """Return the newest learner of sequences of this game that has watched matches.
 
     Raise KnowledgeError if there is none.
@@ -729,7 +648,7 @@ class StoredSeqPlayer(Player):
         """Return the player for matches on this graph."""
         game = graph.game
         if self._read is None or self._read[0] is not game:
-            with Knowledge(self.knowledge, create=False) as store:
+            with KnowledgeStore(self.knowledge, create=False) as store:
                 stored = newest(store, game) if self.learner is None else store.find(self.learner)
                 self._read = game, SeqPlayer(load_learner(store, stored, game, only_pairs=True).pairs, self.settings)
         return self._read[1]

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from itertools import chain
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from .. import rulesheets
 from ..analysis.isomorphism import Renaming, find_renaming, shape_hash
@@ -26,7 +26,7 @@ from ..matches.opponents import OpponentSettings, opponent_text
 from ..players.position_graph import PositionGraph
 from ..rulesheets import load
 from .store.features import FeatureValues, Rule, combine
-from .store.knowledge import Knowledge
+from .store.knowledge import KnowledgeStore
 from .store.schema import StoredLearner, to_json
 from .td import series
 from .td.discovery import feature_space
@@ -163,6 +163,10 @@ class Sources:
     rule: Rule = "visits"
 
 
+Lessons: TypeAlias = tuple[Sequence[StoredLearner], FeatureValues]
+"""The sources of a learner, and their combined feature values."""
+
+
 @dataclass(frozen=True)
 class Enrolment:
     """The identity of a learner of values. `opponent` is the full text of its opponent."""
@@ -174,7 +178,7 @@ class Enrolment:
     seed: int
     sources: Sources | None
 
-    def find(self, knowledge: Knowledge, *, any_sources: bool = False) -> StoredLearner | None:
+    def find(self, knowledge: KnowledgeStore, *, any_sources: bool = False) -> StoredLearner | None:
         """Return the stored learner with this identity, or None.
 
         any_sources  ignore the sources, and return the oldest learner whose identity is otherwise equal
@@ -187,7 +191,7 @@ class Enrolment:
         return None
 
     def make(
-        self, knowledge: Knowledge, teachers: Sequence[StoredLearner], values: FeatureValues | None
+        self, knowledge: KnowledgeStore, teachers: Sequence[StoredLearner], values: FeatureValues | None
     ) -> StoredLearner:
         """Add a new learner to the store and return it. It begins with `values`, which come from `teachers`.
 
@@ -230,32 +234,36 @@ def _identity(about: Mapping[str, Any], ignored: Set[str]) -> str:
 
 
 def enrol(
-    knowledge: Knowledge,
+    knowledge: KnowledgeStore,
     game: Game,
     role: str,
     settings: LearnerSettings,
-    opponent: OpponentSettings,
+    opponent: OpponentSettings | str,
     *,
     seed: int = 0,
     sources: Sources | None = None,
+    taught_by: Lessons | None = None,
 ) -> StoredLearner:
     """Return the stored learner with this identity. If there is none, add a new learner to the store.
 
-    A new learner begins with the current feature values of its sources. Raises KnowledgeError if a transfer learner has
-    no sources, or if its sources have no feature values.
+    A new learner begins with `taught_by` or, without it, with the current feature values of its sources. Raises
+    KnowledgeError if a transfer learner has no sources, or if its sources have no feature values.
     """
     if sources is None and settings.needs_values:
         raise KnowledgeError(
             "expected source games for a transfer learner, got none; name games that were learned before"
         )
-    enrolment = Enrolment(game, role, settings, opponent_text(opponent), seed, sources)
+    against = opponent if isinstance(opponent, str) else opponent_text(opponent)
+    enrolment = Enrolment(game, role, settings, against, seed, sources)
     if (stored := enrolment.find(knowledge)) is not None:
         return stored
-    beginning = taught(knowledge, sources, enrolment.opponent, settings.depth) if sources else ((), None)
+    if taught_by is not None:
+        return enrolment.make(knowledge, *taught_by)
+    beginning = taught(knowledge, sources, against, settings.depth) if sources else ((), None)
     return enrolment.make(knowledge, *beginning)
 
 
-def check_games(knowledge: Knowledge, sources: Sources) -> None:
+def check_games(knowledge: KnowledgeStore, sources: Sources) -> None:
     """Raise GameloreError if a source game is neither in the store nor shipped, since its name must be a mistake."""
     learners = knowledge.learners()
     names = sorted({learner.game for learner in learners} | set(rulesheets.names()))
@@ -265,7 +273,13 @@ def check_games(knowledge: Knowledge, sources: Sources) -> None:
             one_of(name, names, "a source game that was learned or is shipped")
 
 
-def other_games(knowledge: Knowledge, game: Game, against: str, depth: int) -> Sources | None:
+def sources_of(stored: StoredLearner) -> Sources | None:
+    """Return the sources with which a stored learner began, as they were named."""
+    about = stored.settings.get("sources")
+    return Sources(**{**about, "games": tuple(about["games"])}) if about else None
+
+
+def other_games(knowledge: KnowledgeStore, game: Game, against: str, depth: int) -> Sources | None:
     """Return all other games that were learned against this opponent, as sources.
 
     If there are none, return all other games that were learned against any opponent. Without these, return None.
@@ -306,7 +320,7 @@ def _reply_words(values: FeatureValues, num_matches: int) -> str:
 
 
 def taught(
-    knowledge: Knowledge,
+    knowledge: KnowledgeStore,
     sources: Sources,
     against: str,
     depth: int,
@@ -314,7 +328,7 @@ def taught(
     keep: bool = True,
     seconds: float | None = None,
     needs_replies: bool = False,
-) -> tuple[list[StoredLearner], FeatureValues]:
+) -> Lessons:
     """Return the sources of a transfer learner against this opponent, and their combined feature values.
 
     keep           False: feature values that are computed here are not stored
@@ -352,7 +366,7 @@ def _with_replies(values: FeatureValues | None, teacher: StoredLearner) -> Featu
     return None
 
 
-def _teachers(knowledge: Knowledge, sources: Sources, against: str, depth: int) -> Iterator[StoredLearner]:
+def _teachers(knowledge: KnowledgeStore, sources: Sources, against: str, depth: int) -> Iterator[StoredLearner]:
     """Yield the learners of the source games. Raise KnowledgeError for a game without such a learner."""
     opponent = sources.opponent or against
     for game in sources.games:
@@ -367,7 +381,7 @@ def _teachers(knowledge: Knowledge, sources: Sources, against: str, depth: int) 
         yield from teachers
 
 
-def _values(knowledge: Knowledge, learner: StoredLearner, keep: bool, end: float | None) -> FeatureValues | None:
+def _values(knowledge: KnowledgeStore, learner: StoredLearner, keep: bool, end: float | None) -> FeatureValues | None:
     """Return the current feature values of a learner, or None if it must be left out as a source.
 
     It is left out if its values cannot be computed, or not before `end` (monotonic time). With end=None errors are
@@ -388,7 +402,7 @@ def _values(knowledge: Knowledge, learner: StoredLearner, keep: bool, end: float
 
 
 def computed_features(
-    knowledge: Knowledge, stored: StoredLearner, end: float | None = None, limits: Limits | None = None
+    knowledge: KnowledgeStore, stored: StoredLearner, end: float | None = None, limits: Limits | None = None
 ) -> FeatureValues:
     """Compute a learner's feature values from its stored afterstates, and return them without storing them.
 
@@ -404,7 +418,7 @@ def computed_features(
     return series.learned_features(learner, 0, stored.depth)
 
 
-def role_of(knowledge: Knowledge, stored: StoredLearner, game: Game) -> int:
+def role_of(knowledge: KnowledgeStore, stored: StoredLearner, game: Game) -> int:
     """Return the number of a learner's role in its game, whose rulesheet may spell it in another case."""
     roles = [role.lower() for role in game.roles]
     if stored.role.lower() not in roles:

@@ -95,6 +95,7 @@ def play_matches(
     seats: Sequence[Player] = (),
     one_by_one: bool = False,
     ends_with_input: bool = False,
+    first_match: int = 0,
     max_plies: int = MAX_PLIES,
     with_states: bool = True,
     on_end: Callable[[Finished], None] | None = None,
@@ -109,6 +110,7 @@ def play_matches(
     one_by_one   whether the matches are played one after the other, for players that learn from each match
     ends_with_input
                  whether an EOFError of a player ends the series; the matches before this one are returned
+    first_match  number of the first match
     with_states  see `match_records`
     on_end       called with each group of matches that ended
     on_progress  called with the number of finished matches
@@ -127,8 +129,9 @@ def play_matches(
         if on_progress is not None:
             on_progress(len(records) + sum(len(each.lanes) for each in ended))
 
-    for begin in range(0, num_matches, at_once):
-        numbers = np.arange(begin, min(begin + at_once, num_matches))
+    last = first_match + num_matches
+    for begin in range(first_match, last, at_once):
+        numbers = np.arange(begin, min(begin + at_once, last))
         ended.clear()
         keys = np.full(len(numbers), prefix)
         try:

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from ..errors import GameloreError, check_word, one_of
 from ..players.kernel import F64, I8, I32, I64, U64, Boolx2, I8x2, I32x2, I64x2, Int8, inlined, kernel
 from ..players.lookahead import MoveClasses
-from ..players.player import Player, Started, Turn, most_wanted, nth_wanted
+from ..players.player import Player, Started, Turn
+from ..players.preferences import most_wanted, nth_wanted
 from ..players.random_streams import EXPLORE, WHICH, below, mix, uniform, unit
 from ..solver.perfect import Best, Choice, Graded, Grades, Perfect, SolvedMoves
 

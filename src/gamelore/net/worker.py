@@ -26,7 +26,7 @@ from ..gdl.lint import refuse
 from ..gdl.syntax import parse
 from ..learning.session import LastingLearner
 from ..learning.sources import KnownRules, Recognised, Recognition
-from ..learning.store.knowledge import Knowledge, default_path
+from ..learning.store.knowledge import KnowledgeStore, default_path
 from ..learning.td.series import CAP_VARIABLE
 from ..players.uct import FOREST_VARIABLE
 from .belief import LastingPlayer, PlayerMatches
@@ -176,7 +176,7 @@ class Worker:
 
     def _note_stored_games(self) -> None:
         if self._store.exists():
-            with Knowledge(self._store, create=False, writable=False) as store:
+            with KnowledgeStore(self._store, create=False, writable=False) as store:
                 self._note(store.games())
 
     def _recognise(self, rules: str) -> tuple[str, Recognised]:

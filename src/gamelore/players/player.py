@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import IllegalMoveError
-from .kernel import I8, inlined
 
 if TYPE_CHECKING:
     from ..game.game import Game, Position
@@ -135,35 +134,6 @@ class Memoryless(Protocol):
     def distribution(self, graph: PositionGraph, rows: NDArray[np.int32], role: int) -> NDArray[np.float64]:
         """Return the probabilities of the role's moves, float64[total], one row after the other."""
         ...
-
-
-@inlined
-def most_wanted(begin: int, num_moves: int, grades: I8, wants: I8) -> tuple[int, int]:
-    """Return (highest preference among the moves, number of moves with this preference); for use inside kernels.
-
-    `grades[i]` is the grade of the move `graph.move_actions[i]`, and `wants[grade]` is the preference for this grade.
-    Preferences are 0 or more.
-    """
-    best, count = -1, 0
-    for i in range(begin, begin + num_moves):
-        want = wants[grades[i]]
-        if want > best:
-            best, count = want, 0
-        if want == best:
-            count += 1
-    return best, count
-
-
-@inlined
-def nth_wanted(begin: int, grades: I8, wants: I8, best: int, which: int) -> int:
-    """Return the index of move number `which` among the moves with preference `best`; for use inside kernels."""
-    i = begin
-    while True:
-        if wants[grades[i]] == best:
-            if which == 0:
-                return i - begin
-            which -= 1
-        i += 1
 
 
 class PositionPlayer(Player):

@@ -234,15 +234,23 @@ def load(
     return enforced(read_and_make, chosen, LOADING)
 
 
+def loaded(game: Game | str | Path) -> Game:
+    """Return a game as it is, or load it from a shipped name, a path or GDL text."""
+    return game if isinstance(game, Game) else load(game)
+
+
 def read(source: str | Path) -> tuple[Rulesheet, str]:
     """Parse the rules from a shipped name, a path or GDL text. Return (rulesheet, name of the game).
 
     Raise the errors of `load`.
     """
-    if isinstance(source, str) and _is_text(source):
-        return parse(source), "unnamed"
-    place, text, name = sheet(source)
+    place, text, name = sheet_or_text(source)
     return parse(text, place), name
+
+
+def sheet_or_text(source: str | Path) -> tuple[Path | None, str, str]:
+    """Return path, text and name of the game as `sheet` does; for GDL text there is no path, and no real name."""
+    return (None, source, "unnamed") if isinstance(source, str) and _is_text(source) else sheet(source)
 
 
 def sheet(source: str | Path) -> tuple[Path, str, str]:

@@ -22,8 +22,9 @@ from ..analysis.symmetry import Symmetries, step_counter
 from ..errors import check_word
 from ..players.kernel import F64, I8, I16, I32, I64, U64, Bool, Boolx2, I16x2, I32x2, I32x3, I64x2, Int8, kernel
 from ..players.lookahead import GIVES, LOSS, NEUTRAL, WIN, is_reply
-from ..players.player import Finished, Player, Started, Turn, most_wanted, nth_wanted
+from ..players.player import Finished, Player, Started, Turn
 from ..players.position_graph import joint_stride, longer
+from ..players.preferences import most_wanted, nth_wanted
 from ..players.random_streams import WHICH, below, mix
 from .solution import Solution, solve
 from .statespace import Canonical, affordable_symmetries

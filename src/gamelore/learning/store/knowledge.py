@@ -151,7 +151,7 @@ _DELETED = (
 )
 
 
-class Knowledge(StoreFile):
+class KnowledgeStore(StoreFile):
     """An open store, for one thread at a time. Several processes may have the same file open.
 
     create    False: the file must exist
@@ -407,7 +407,7 @@ class Knowledge(StoreFile):
 
     def learned(self, learner: StoredLearner) -> LearnedRows:
         """Return the whole knowledge of the learner."""
-        replies = self._replies(learner, OWN).items()
+        replies = tuple(self._replies(learner, OWN).items())
         return LearnedRows(self.afterstates(learner), self.sequences(learner), self.pairs(learner), replies)
 
     def restore(self, learner: StoredLearner, restore: Callable[[LearnedRows, int], None]) -> None:

@@ -355,9 +355,14 @@ def _layout(version: int) -> frozenset[tuple[Any, ...]]:
         return frozenset(connection.execute(_LAYOUT))
 
 
+IN_MEMORY = Path(":memory:")
+"""The path of a store that is only in memory."""
+
+
 class StoreFile:
     """An open SQLite file with the tables of SCHEMAS; a context manager that closes the file.
 
+    path      the file, or IN_MEMORY
     create    whether to create a missing file; if False, the file must exist
     writable  whether the file may be changed; if False, an older format is not updated either
 
@@ -368,6 +373,10 @@ class StoreFile:
     def __init__(self, path: Path, *, create: bool = True, writable: bool = True) -> None:
         self.path = path
         self.is_writable = writable
+        if path == IN_MEMORY:
+            self._connection = _connected(str(path))
+            self._prepare(self._connection)
+            return
         if not ((create and writable) or path.exists()):
             raise self._missing()
         try:
@@ -405,6 +414,17 @@ class StoreFile:
                 file.backup(self._connection)
             self.is_writable = True
             self._prepare(self._connection)
+
+    def as_bytes(self) -> bytes:
+        """Return the whole store, for `fill`."""
+        with self.reported() as connection:
+            return connection.serialize()
+
+    def fill(self, data: bytes) -> None:
+        """Replace a store in memory by the one with these bytes."""
+        assert self.path == IN_MEMORY
+        with self.reported() as connection:
+            connection.deserialize(data)
 
     def _read_copy(self) -> None:
         """Copy the store into memory.
@@ -616,8 +636,11 @@ def _transaction(connection: sqlite3.Connection, kind: str) -> Iterator[None]:
     """Open a transaction; commit it at the end of the context, or roll it back after an error.
 
     kind: "IMMEDIATE" takes the write lock at the begin, so writers wait for each other there. "DEFERRED" takes no lock
-    at the begin.
+    at the begin. Within another transaction, the context is a part of that one.
     """
+    if connection.in_transaction:
+        yield
+        return
     try:
         connection.execute(f"BEGIN {kind}")
         yield

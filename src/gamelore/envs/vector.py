@@ -1,0 +1,346 @@
+"""GameVectorEnv: thousands of `GameEnv` in one circuit, as a Gymnasium vector environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import ArrayLike, NDArray
+
+from ..api.playing import AnyPlayer, name_of
+from ..circuit.lanes import NO_MOVE
+from ..drawing.position import position_text
+from ..errors import GameloreError, check_word, one_of
+from ..game.game import Game, Position
+from ..learning.session import LastingLearner, StoredSeqPlayer
+from ..matches.match import MAX_PLIES
+from ..matches.opponents import Opponent
+from ..players.kernel import I32, I64, U64, Boolx2, I32x2, kernel
+from ..players.player import Player, Turn
+from ..players.position_graph import PositionGraph
+from ..players.random_streams import WHICH, below, extend, stream
+from ..rulesheets import loaded
+from .batch import GameBatch
+from .observation import ObservationKind
+from .single import STAGE, opponents_of
+
+_WHICH = np.uint64(WHICH)
+_LARGEST_GRAPH = 200_000_000  # bytes
+
+
+class GameVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray[Any]]):
+    """Many environments of one role of a game, which make their steps together in machine code.
+
+    Environment i is equal to a `GameEnv` with the seed `seed + i`: the same actions give the same observations, rewards
+    and masks. Opponents with the name "random" are fast; other players are asked for many lanes at a time, which is as
+    fast as they are. `infos["action_mask"]` has the legal actions of all environments.
+
+    Attributes:
+        batch: the matches themselves.
+    """
+
+    metadata: dict[str, Any] = {  # noqa: RUF012
+        "render_modes": ["ansi"],
+        "autoreset_mode": AutoresetMode.NEXT_STEP,
+    }
+
+    def __init__(
+        self,
+        game: Game | str,
+        num_envs: int = 1,
+        role: str | None = None,
+        opponent: AnyPlayer | Mapping[str, AnyPlayer] = "random",
+        *,
+        observation: ObservationKind = "auto",
+        max_plies: int = MAX_PLIES,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        copy: bool = True,
+        render_mode: str | None = None,
+    ) -> None:
+        """Make the environments.
+
+        Args:
+            game: a game, or what `load` takes; it must be compiled as a whole.
+            num_envs: number of environments.
+            role: the role of the agents; the first one if it is None.
+            opponent: the player of all other roles, or a mapping role -> player, see `GameEnv`. It gets positions
+                without the moves before, so learners and seqplayer are refused.
+            observation: "facts", "planes" or "auto", see `Observation.of`.
+            max_plies: number of plies after which an episode is truncated.
+            autoreset_mode: when an environment begins a new episode: in the next step after the end (NEXT_STEP), in the
+                same step (SAME_STEP; the last observation is in `infos["final_obs"]`), or when `reset` says so
+                (DISABLED, with `options={"reset_mask": ..}`).
+            copy: whether observations and masks are copies; False is faster, but the next step overwrites them.
+            render_mode: "ansi" for text.
+
+        Raises:
+            GameloreError: the game is not compiled as a whole, or a role, player or word is unknown.
+        """
+        self.game = loaded(game)
+        self.role = self.game.roles.index(one_of(role or self.game.roles[0], self.game.roles, "a role"))
+        check_word("render_mode", render_mode, (None, *self.metadata["render_modes"]))
+        self.render_mode = render_mode
+        self.autoreset_mode = AutoresetMode(autoreset_mode)
+        self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
+        self.batch = GameBatch(self.game, num_envs, observation=observation, max_plies=max_plies)
+        self.num_envs = num_envs
+        self.observation = self.batch.observation
+        self.single_observation_space = spaces.Box(0, 1, self.observation.shape, np.uint8)
+        self.single_action_space = spaces.Discrete(len(self.batch.actions[self.role]))
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._opponents = _Opponents(self.game, self.role, opponent)
+        self._own = self.batch.actions[self.role]
+        self._copy = copy
+        self._keys = np.zeros(num_envs, np.uint64)
+        self._episodes = np.full(num_envs, -1, np.int64)
+        self._done = np.ones(num_envs, np.bool_)
+        self._illegal = np.zeros(num_envs, np.bool_)
+        self._has_begun = False
+
+    @property
+    def action_mask(self) -> NDArray[np.bool_]:
+        """The legal actions, bool[num_envs, actions]; a view."""
+        return self.batch.mask[:, self._own.start : self._own.stop]
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Return the legal actions, bool[num_envs, actions]; none where the episode is over."""
+        return self.action_mask & ~(self.batch.is_over | self._illegal)[:, None]
+
+    def sample(self) -> NDArray[np.int64]:
+        """Return a random legal action for each environment, int64[num_envs], drawn in machine code."""
+        return self.batch.sample()[:, self.role].astype(np.int64) - self._own.start
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[np.uint8], dict[str, Any]]:
+        """Begin episodes; see `VectorEnv.reset`.
+
+        Args:
+            seed: environment i has the seed `seed + i`, or `seed[i]`.
+            options: `{"reset_mask": bool[num_envs]}` resets some environments.
+        """
+        lanes = np.ones(self.num_envs, np.bool_)
+        if options and "reset_mask" in options:
+            lanes = np.asarray(options["reset_mask"])
+            if lanes.shape != (self.num_envs,) or lanes.dtype != np.bool_:
+                raise GameloreError(f"expected reset_mask as bool[{self.num_envs}], got {lanes.dtype}{lanes.shape}")
+        self._seed(seed, lanes)
+        self._begin(lanes)
+        self.batch.reset(lanes)
+        self._done = np.where(lanes, False, self._done)
+        self._illegal &= ~lanes
+        rewards, ended, stopped = self._zeros()
+        self._pass(lanes, rewards, ended, stopped)
+        self._done = np.where(lanes, ended | stopped, self._done)
+        return self._observed(), self._infos()
+
+    def step(
+        self, actions: ArrayLike
+    ) -> tuple[NDArray[np.uint8], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+        """Make a step in all environments; see `VectorEnv.step`."""
+        if not self._has_begun:
+            raise GameloreError("expected `reset` before the first `step`; call it first")
+        chosen = self._checked(actions)
+        resets = self.autoreset_mode == AutoresetMode.NEXT_STEP
+        fresh = self._done if resets else np.zeros(self.num_envs, np.bool_)
+        plays = ~self._done
+        wrong = plays & ~self.batch.is_over & ~self.action_mask[np.arange(self.num_envs), chosen]
+        joint = np.full((self.num_envs, self.game.num_roles), NO_MOVE, np.int32)
+        moving = plays & ~wrong & ~self.batch.is_over
+        joint[:, self.role] = np.where(moving, chosen + self._own.start, NO_MOVE)
+        self._opponents.fill(self.batch, joint, moving, self._keys, self._episodes)
+        if fresh.any():
+            self._begin(fresh)
+        self.batch.step(joint, fresh=fresh, held=~(moving | fresh))
+        rewards, ended, stopped = self._zeros()
+        self._add(rewards, ended, stopped)
+        self._pass(moving | fresh, rewards, ended, stopped)
+        self._illegal = np.where(fresh, False, self._illegal) | wrong
+        ended |= wrong
+        over = ended | stopped
+        self._done = over if self.autoreset_mode != AutoresetMode.DISABLED else over | self._done
+        if self.autoreset_mode == AutoresetMode.SAME_STEP and over.any():
+            return self._reset_at_once(over, rewards, ended, stopped, wrong)
+        return self._observed(), rewards, ended, stopped, self._infos(wrong)
+
+    def render(self) -> tuple[str, ...] | None:
+        """Return the positions as text in the mode "ansi"."""
+        if self.render_mode is None:
+            return None
+        return tuple(position_text(Position(self.game, state)) for state in self.batch.states)
+
+    def _reset_at_once(
+        self,
+        over: NDArray[np.bool_],
+        rewards: NDArray[np.float64],
+        ended: NDArray[np.bool_],
+        stopped: NDArray[np.bool_],
+        wrong: NDArray[np.bool_],
+    ) -> tuple[NDArray[np.uint8], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+        """Begin the next episodes of environments in the step in which the last ones ended."""
+        final, last = np.full(self.num_envs, None, object), np.full(self.num_envs, None, object)
+        masks = self.action_masks()
+        for lane in np.flatnonzero(over).tolist():
+            final[lane] = self.batch.observations[lane].copy()
+            last[lane] = {"action_mask": masks[lane].astype(np.int8)}
+        self._begin(over)
+        self.batch.reset(over)
+        self._illegal &= ~over
+        nothing = self._zeros()
+        self._pass(over, *nothing)
+        self._done = over & (nothing[1] | nothing[2])
+        infos = self._infos(wrong)
+        infos |= {"final_obs": final, "_final_obs": over.copy(), "final_info": _merged(last, over)}
+        infos["_final_info"] = over.copy()
+        return self._observed(), rewards, ended, stopped, infos
+
+    def _seed(self, seed: int | Sequence[int | None] | None, lanes: NDArray[np.bool_]) -> None:
+        """Set the keys of the random streams of these lanes, where they have a seed or none yet."""
+        if seed is None and not self._has_begun:
+            seed = int(np.random.SeedSequence().generate_state(1, np.uint32)[0])
+        self._has_begun = True
+        if isinstance(seed, int | np.integer):
+            self.batch.seed(int(seed))
+        seeds = [seed + i for i in range(self.num_envs)] if isinstance(seed, int | np.integer) else seed
+        for lane, own in enumerate(seeds or ()):
+            if own is not None and lanes[lane]:
+                self._keys[lane] = stream(int(own), 0, STAGE)
+                self._episodes[lane] = -1
+
+    def _begin(self, lanes: NDArray[np.bool_]) -> None:
+        """Count the episodes that begin in these lanes."""
+        self._episodes += lanes
+
+    def _pass(
+        self,
+        lanes: NDArray[np.bool_],
+        rewards: NDArray[np.float64],
+        ended: NDArray[np.bool_],
+        stopped: NDArray[np.bool_],
+    ) -> None:
+        """Let the others play in these lanes until the agent has to choose, or the match is over."""
+        batch = self.batch
+        while (waiting := lanes & ~batch.is_over & ~batch.acting[:, self.role]).any():
+            joint = np.full((self.num_envs, self.game.num_roles), NO_MOVE, np.int32)
+            self._opponents.fill(batch, joint, waiting, self._keys, self._episodes)
+            batch.step(joint, held=~waiting)
+            self._add(rewards, ended, stopped)
+
+    def _add(self, rewards: NDArray[np.float64], ended: NDArray[np.bool_], stopped: NDArray[np.bool_]) -> None:
+        """Add what the last step of the batch has brought."""
+        rewards += self.batch.goals[:, self.role].astype(np.float64) / 100
+        ended |= self.batch.terminated
+        stopped |= self.batch.truncated
+
+    def _zeros(self) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
+        return np.zeros(self.num_envs), np.zeros(self.num_envs, np.bool_), np.zeros(self.num_envs, np.bool_)
+
+    def _observed(self) -> NDArray[np.uint8]:
+        return self.batch.observations.copy() if self._copy else self.batch.observations
+
+    def _infos(self, wrong: NDArray[np.bool_] | None = None) -> dict[str, Any]:
+        infos: dict[str, Any] = {
+            "action_mask": self.action_masks().view(np.int8),
+            "_action_mask": np.ones(self.num_envs, np.bool_),
+        }
+        if wrong is not None and wrong.any():
+            infos |= {"illegal_action": wrong.copy(), "_illegal_action": wrong.copy()}
+        return infos
+
+    def _checked(self, actions: ArrayLike) -> NDArray[np.int64]:
+        """Return the actions as an array. Raise GameloreError for another shape, type or range."""
+        chosen, num = np.asarray(actions), len(self._own)
+        if chosen.shape != (self.num_envs,) or chosen.dtype.kind not in "iu":
+            raise GameloreError(
+                f"expected actions as int[{self.num_envs}], got {chosen.dtype}{list(chosen.shape)}; give one action "
+                "for each environment"
+            )
+        if chosen.min() < 0 or chosen.max() >= num:
+            raise GameloreError(
+                f"expected actions from 0 to {num - 1}, got {chosen.min()} to {chosen.max()}; take them from the "
+                "action space"
+            )
+        return chosen.astype(np.int64)
+
+
+def _merged(infos: NDArray[Any], lanes: NDArray[np.bool_]) -> dict[str, Any]:
+    """Return the infos of some environments as one dictionary of arrays, as Gymnasium does it."""
+    masks = [info["action_mask"] for info in infos[lanes]]
+    merged = np.zeros((len(lanes), len(masks[0])), np.int8)
+    merged[lanes] = masks
+    return {"action_mask": merged, "_action_mask": lanes.copy()}
+
+
+class _Opponents:
+    """The players of all roles but the agent's, for many lanes."""
+
+    def __init__(self, game: Game, role: int, given: AnyPlayer | Mapping[str, AnyPlayer]) -> None:
+        self._game = game
+        self._players = opponents_of(game, role, given)
+        self._others = [other for other in range(game.num_roles) if other != role]
+        for other in self._others:
+            if isinstance(self._players[other], LastingLearner | StoredSeqPlayer):
+                name = name_of(given) if not isinstance(given, Mapping) else game.roles[other]
+                raise GameloreError(
+                    f"expected players that need only a position, got {name}, which needs whole matches; use GameEnv, "
+                    "or another player"
+                )
+        self._graph = PositionGraph(game)
+
+    def fill(
+        self,
+        batch: GameBatch,
+        joint: NDArray[np.int32],
+        lanes: NDArray[np.bool_],
+        keys: NDArray[np.uint64],
+        episodes: NDArray[np.int64],
+    ) -> None:
+        """Put the moves of the others into `joint`, int32[lanes, roles], for these lanes."""
+        for role in self._others:
+            own = batch.actions[role]
+            asked = np.flatnonzero(lanes & batch.acting[:, role])
+            if not asked.size:
+                continue
+            streams = extend(extend(keys[asked], episodes[asked]), role)
+            if _is_random(self._players[role]):
+                _draw(asked, batch.mask, streams, batch.plies[asked], own.start, own.stop, role, joint)
+            else:
+                joint[asked, role] = self._chosen(role, batch, asked, streams)
+
+    def _chosen(
+        self, role: int, batch: GameBatch, lanes: NDArray[np.int64], keys: NDArray[np.uint64]
+    ) -> NDArray[np.int32]:
+        """Return the actions that a player chooses in these lanes, int32[n]."""
+        if self._graph.num_bytes > _LARGEST_GRAPH:
+            self._graph = PositionGraph(self._game)
+        graph = self._graph
+        rows = graph.intern(batch.states[lanes])
+        graph.list_moves(rows)
+        choices = self._players[role].choose(Turn(graph, role, lanes, rows, keys, batch.plies[lanes]))
+        actions: NDArray[np.int32] = graph.move_actions[graph.move_start[rows, role] + choices]
+        return actions
+
+
+def _is_random(opponent: Player) -> bool:
+    return isinstance(opponent, Opponent) and {each.kind for each in opponent.settings} == {"random"}
+
+
+@kernel
+def _draw(lanes: I64, mask: Boolx2, keys: U64, plies: I32, first: int, end: int, role: int, joint: I32x2) -> None:
+    """Draw a legal action for each lane, as `Opponent` does; `mask`: bool[all lanes, actions of all roles]."""
+    for i in range(lanes.size):
+        lane, count = lanes[i], 0
+        for action in range(first, end):
+            count += mask[lane, action]
+        which = below(keys[i], np.uint64(plies[i]), _WHICH, count)
+        for action in range(first, end):
+            if mask[lane, action]:
+                if which == 0:
+                    joint[lane, role] = action
+                    break
+                which -= 1
