@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from hashlib import blake2b
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,15 +49,19 @@ if TYPE_CHECKING:
 class PlayerKind:
     """A kind of player: a short description, its options, and its constructor.
 
-    `options` maps the name of each option to the function that reads its value from text.
+    `options` maps the name of each option to the function that reads its value from text. `leading` is the option whose
+    value may come first without its name, as in "openspiel:mcts".
     """
 
     about: str
     options: Readers
     make: Callable[..., Player]
+    leading: str = ""
 
 
 PLAYERS: dict[str, PlayerKind] = {}
+PLUGINS = "gamelore.players"
+"""The group of entry points by which packages add players: name -> a PlayerKind."""
 
 
 def register(name: str, kind: PlayerKind) -> None:
@@ -66,6 +71,33 @@ def register(name: str, kind: PlayerKind) -> None:
             f"expected a new name for a player, got {name!r}, which is already used; choose another name"
         )
     PLAYERS[name] = kind
+
+
+@cache
+def _plugins() -> dict[str, EntryPoint]:
+    """Return the players of other packages, and of packages that need them, by name."""
+    return {found.name: found for found in entry_points(group=PLUGINS) if found.name not in PLAYERS}
+
+
+def all_names() -> list[str]:
+    """Return the names of all players, those of plug-ins last."""
+    return [*PLAYERS, *_plugins()]
+
+
+def kind_of(name: str) -> PlayerKind:
+    """Return the kind of player with a name. Raise GameloreError for a plug-in that cannot be imported."""
+    if name in PLAYERS:
+        return PLAYERS[name]
+    plugin = _plugins()[name]
+    try:
+        kind = plugin.load()
+    except Exception as error:
+        raise GameloreError(
+            f"expected the player {name} in {plugin.value}, got {type(error).__name__}: {error}; correct the package"
+        ) from error
+    if not isinstance(kind, PlayerKind):
+        raise GameloreError(f"expected a PlayerKind in {plugin.value}, got {kind!r}; correct the package")
+    return kind
 
 
 def player(spec: str, **given: object) -> Player:
@@ -79,6 +111,8 @@ def player(spec: str, **given: object) -> Player:
     cannot be read, or if a file cannot be imported or does not contain the player.
     """
     name, kind, settings = _kind_of(spec)
+    if kind.leading and settings and "=" not in settings.partition(",")[0]:
+        settings = f"{kind.leading}={settings}"
     values = read_options(settings, kind.options, name, spec)
     defaults = {key: value for key, value in given.items() if key in kind.options and value is not None}
     return kind.make(**{**defaults, **values})
@@ -92,7 +126,7 @@ def _kind_of(spec: str) -> tuple[str, PlayerKind, str]:
     name, _, settings = spec.partition(":")
     if name.strip().endswith(".py"):
         raise GameloreError(f"expected FILE.py:CLASS, got {spec!r}; name the player's class in this file")
-    return name, PLAYERS[one_of(name.strip(), PLAYERS, "a player")], settings
+    return name, kind_of(one_of(name.strip(), all_names(), "a player")), settings
 
 
 _OWN = re.compile(r"(.+?\.py)\s*:\s*(\w+)\s*(?::(.*))?", re.DOTALL)

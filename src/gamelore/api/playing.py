@@ -52,9 +52,10 @@ class ListedPlayer:
 
 def list_players() -> list[ListedPlayer]:
     """Return all players and learners that `player` makes by name."""
-    from ..catalogue import PLAYERS
+    from ..catalogue import all_names, kind_of
 
-    return [ListedPlayer(name, tuple(kind.options), kind.about) for name, kind in PLAYERS.items()]
+    kinds = ((name, kind_of(name)) for name in all_names())
+    return [ListedPlayer(name, tuple(kind.options), kind.about) for name, kind in kinds]
 
 
 def player(spec: str) -> Player:

@@ -26,6 +26,7 @@ from .observation import Observation, ObservationKind
 if TYPE_CHECKING:
     from .agents import GameAECEnv, GameParallelEnv, aec_env, parallel_env
     from .single import GameEnv
+    from .spiel import open_spiel_game
     from .vector import GameVectorEnv
 
 __all__ = [
@@ -37,12 +38,14 @@ __all__ = [
     "Observation",
     "ObservationKind",
     "aec_env",
+    "open_spiel_game",
     "parallel_env",
 ]
 
 _NEEDS = {
     "single": ("gymnasium", "GameEnv"),
     "vector": ("gymnasium", "GameVectorEnv"),
+    "spiel": ("pyspiel", "open_spiel_game"),
     "agents": ("pettingzoo", "GameAECEnv", "GameParallelEnv", "aec_env", "parallel_env"),
 }
 """Module -> the library that it needs, and its names."""
@@ -55,9 +58,8 @@ def __getattr__(name: str) -> Any:
     for module, (library, *names) in _NEEDS.items():
         if name in names:
             if find_spec(library) is None:
-                raise ImportError(
-                    f'expected {library} for gamelore.envs.{name}, got none; pip install "gamelore[envs]"'
-                )
+                package = "open_spiel" if library == "pyspiel" else "'gamelore[envs]'"
+                raise ImportError(f"expected {library} for gamelore.envs.{name}, got none; pip install {package}")
             return getattr(import_module(f".{module}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

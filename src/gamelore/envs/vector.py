@@ -112,8 +112,12 @@ class GameVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray[Any]
         return self.action_mask & ~(self.batch.is_over | self._illegal)[:, None]
 
     def sample(self) -> NDArray[np.int64]:
-        """Return a random legal action for each environment, int64[num_envs], drawn in machine code."""
-        return self.batch.sample()[:, self.role].astype(np.int64) - self._own.start
+        """Return a random legal action for each environment, int64[num_envs], drawn in machine code.
+
+        Where the episode is over, it is any action.
+        """
+        drawn = self.batch.sample()[:, self.role].astype(np.int64) - self._own.start
+        return np.where(self.batch.is_over, 0, drawn)
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
