@@ -26,6 +26,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -108,8 +109,6 @@ def vector(game: str, num: int) -> Callable[[], int]:
 
 def pettingzoo(name: str) -> Callable[[], int]:
     """Return a function that plays a match in PettingZoo's environment."""
-    from importlib import import_module
-
     env = import_module(f"pettingzoo.classic.{name}").raw_env()
 
     def step() -> int:
@@ -165,7 +164,7 @@ def spiel_times(seconds: float) -> dict[str, float]:
     """Return microseconds for a move in OpenSpiel by game."""
     if not find_spec("pyspiel"):
         return {}
-    import open_spiel.python.games.tic_tac_toe
+    import_module("open_spiel.python.games.tic_tac_toe")  # registers the game
     import pyspiel
 
     from gamelore.envs import open_spiel_game

@@ -28,9 +28,9 @@ BEHIND = {"lab": ["lab.papers.banerjee2007", "lab.papers.lock2004", "lab.papers"
 ROOMS = ["errors", "files", *(name for drawn in DRAWING["ROOMS"] for name in (drawn, *BEHIND.get(drawn, ())))]
 
 PAPERS = {"lab.papers.banerjee2007", "lab.papers.lock2004"}
-MOST_MODULES = 179
+MOST_MODULES = 181
 MOST_MODULES_IN_A_ROOM = 14
-MOST_LINES_OF_CODE = 40_100
+MOST_LINES_OF_CODE = 40_600
 MOST_LINES_IN_A_FILE = 800
 
 

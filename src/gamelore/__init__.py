@@ -48,6 +48,7 @@ All errors that gamelore raises on purpose are subclasses of `GameloreError`; er
 from .api.competition import Tournament, tournament
 from .api.exact import Solved, solve
 from .api.feature_census import Features, features
+from .api.inventor import GameReport, report
 from .api.lessons import learn
 from .api.memory import Knowledge, Learned, LearnedMoves, LearnedSequences
 from .api.opinion import think
@@ -96,6 +97,9 @@ __all__ = [  # noqa: RUF022 - in the order of the rooms
     "check",
     "Checked",
     "symmetries",
+    # api.inventor
+    "report",
+    "GameReport",
     # api.playing
     "play",
     "Matches",

@@ -82,6 +82,7 @@ def test_all_commands_are_there() -> None:
         "play",
         "players",
         "tournament",
+        "report",
         "replay",
         "serve",
         "host",
@@ -109,7 +110,7 @@ def test_every_command_has_help_with_examples_and_json(path: tuple[str, ...]) ->
     assert "--json" in text
     assert all(parameter.help for parameter in command.params)
     with_chance = {"check", "show", "bench", "play", "serve", "host", "learn", "features", "transfer", "reproduce"}
-    with_chance |= {"demo", "duel", "think", "tournament"}
+    with_chance |= {"demo", "duel", "think", "tournament", "report"}
     assert ("--seed" in text) == (path[0] in with_chance)
 
 

@@ -1,10 +1,10 @@
 """The command line, a thin layer over the library: each command makes a few calls of public functions.
 
     console.py              shared parts of all commands
-    rulesheet_commands.py   games, check, fmt
+    rulesheet_commands.py   games, check, report, fmt
     position_commands.py    show, perft, symmetries, solve
     bench_command.py        bench
-    play_commands.py        play, players, replay
+    play_commands.py        play, players, tournament, replay
     human.py                the player `human`: a person at this terminal
     network_commands.py     serve, host
     duel_command.py         duel

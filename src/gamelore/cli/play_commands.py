@@ -1,4 +1,4 @@
-"""play, players and replay: play matches between players, list the players, and replay recorded matches."""
+"""play, players, tournament and replay: play matches, list the players, rate players, replay recorded matches."""
 
 from __future__ import annotations
 

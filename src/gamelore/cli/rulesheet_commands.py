@@ -1,4 +1,4 @@
-"""games, check and fmt: list shipped games with their options, find mistakes in rulesheets, format rulesheets."""
+"""games, check, report and fmt: list shipped games, find mistakes in rulesheets, examine games, format rulesheets."""
 
 from __future__ import annotations
 
@@ -186,6 +186,49 @@ def _total(findings: Sequence[Finding], num_files: int) -> str:
     counts = Counter(finding.severity for finding in findings)
     errors, warnings = counted(counts["error"], "error"), counted(counts["warning"], "warning")
     return f"{errors} and {warnings} in {counted(num_files, 'rulesheet')}"
+
+
+@console.command(
+    app,
+    "report",
+    "report mygame.kif --html mygame.html",
+    "report connect3 --matches 500 --simulations 1000",
+    "report tictactoe --json",
+)
+def report(
+    game: console.GameName,
+    matches: Annotated[int, Option(min=2, help="Number of matches of random players, and of UCT players.")] = 200,
+    simulations: Annotated[int, Option(min=1, help="Simulations of the UCT players for each move.")] = 200,
+    html: Annotated[Path | None, Option("--html", metavar="FILE", help="Also write a page with pictures.")] = None,
+    load_seconds: Annotated[float, of_loading("--load-seconds", help=LOAD_SECONDS_HELP)] = LIMITS.seconds,
+    memory: Memory = LIMITS.memory / GIB,
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Examine a game of your own: is it balanced, how long and how wide is it, which rules never matter?
+
+    Random players and UCT players play matches against themselves, and the game is solved if it is small. The report
+    has the mean goals of all roles with their 95 % intervals, draws and decisive matches, lengths, the number of
+    choices, the findings of `gamelore check --play`, and the rules that fired in no position of these matches.
+    """
+    from ..api.inventor import report as report_of
+    from ..api.progress import progress_bars
+
+    with console.usage():
+        console.rulesheet_path(game)
+    limits = console.limits_of(load_seconds, memory)
+    with progress_bars(transient=True) as tell:
+        told = report_of(game, matches=matches, simulations=simulations, seed=seed, limits=limits, progress=tell)
+    if json:
+        findings = [asdict(finding) for finding in told.checked.findings]
+        choices = {"choices": told.choices.tolist(), "mean_choices": told.mean_choices}
+        rules = {"findings": findings, "dead_rules": told.dead_rules}
+        console.emit({"game": told.name, "headline": told.headline, "players": told.rows, **choices, **rules})
+    else:
+        typer.echo(told)
+    if html is not None:
+        told.save(html if html.suffix == ".html" else html.with_suffix(".html"))
+        console.say(f"wrote {html}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import csv
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from io import StringIO
 from pathlib import Path
@@ -420,11 +420,18 @@ def results_figure(labels: Sequence[str], goals: NDArray[np.float64]) -> Figure:
     goals   float64[matches, roles]; NaN for a missing goal, which counts as 0 in the mean
     """
     figure, (axes,) = _canvas(WIDTH, 0.9 + 0.55 * len(labels))
-    for y, of_role in enumerate(goals.T):
-        begin, mean = 0.0, mean_interval(np.nan_to_num(of_role))
-        counts = Counter(None if np.isnan(goal) else goal for goal in of_role.tolist())
+    _draw_results(axes, dict(zip(labels, goals.T, strict=True)))
+    axes.set_xlabel(f"share of {len(goals)} matches by goal, in %; on the right the mean goal", fontsize=8.5)
+    return figure
+
+
+def _draw_results(axes: Axes, results: Mapping[str, NDArray[np.float64]]) -> None:
+    """Draw a bar for each label, from its goals, float64[matches]; see `results_figure`."""
+    for y, goals in enumerate(results.values()):
+        begin, mean = 0.0, mean_interval(np.nan_to_num(goals))
+        counts = Counter(None if np.isnan(goal) else goal for goal in goals.tolist())
         for goal in sorted(counts, key=lambda goal: 1.0 if goal is None else -goal):
-            share = 100 * counts[goal] / len(of_role)
+            share = 100 * counts[goal] / len(goals)
             colour = MISSING if goal is None else _spectrum(goal)
             axes.barh(y, share, left=begin, height=0.62, color=colour, edgecolor="white")
             told = "none" if goal is None else f"{goal:g}"
@@ -432,10 +439,40 @@ def results_figure(labels: Sequence[str], goals: NDArray[np.float64]) -> Figure:
             begin += share
         interval = "" if mean.too_few else f" ± {mean.half_width:.1f}"
         axes.text(102, y, f"{mean.mean:.1f}{interval}", va="center", fontsize=8.5)
-    axes.set_yticks(range(len(labels)), [printed(label) for label in labels], fontsize=8.5, parse_math=False)
-    axes.set_ylim(len(labels) - 0.4, -0.6)
+    axes.set_yticks(range(len(results)), [printed(label) for label in results], fontsize=8.5, parse_math=False)
+    axes.set_ylim(len(results) - 0.4, -0.6)
     axes.set_xlim(0, 100)
-    axes.set_xlabel(f"share of {len(goals)} matches by goal, in %; on the right the mean goal", fontsize=8.5)
+
+
+def inventor_figure(
+    results: Mapping[str, NDArray[np.float64]], lengths: Mapping[str, NDArray[np.int64]], choices: NDArray[np.float64]
+) -> Figure:
+    """Draw a game: the results of each kind of players and role, the lengths of matches, and the choices by ply.
+
+    results  label -> goals, float64[matches]
+    lengths  kind of players -> plies, int64[matches]
+    choices  float64[plies], mean number of moves
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDTH + 1.5, 3.0 + 0.42 * len(results)), facecolor="white", layout="constrained")
+    grid = figure.add_gridspec(2, 2, height_ratios=[0.42 * len(results), 2.2])
+    top, left, right = figure.add_subplot(grid[0, :]), figure.add_subplot(grid[1, 0]), figure.add_subplot(grid[1, 1])
+    _draw_results(top, results)
+    top.set_xlabel("share of the matches by goal, in %; on the right the mean goal", fontsize=8.5)
+    longest = max(int(plies.max(initial=1)) for plies in lengths.values())
+    bins = np.linspace(0, longest + 1, min(longest + 2, 40)).tolist()
+    for (kind, plies), colour in zip(lengths.items(), ("#8fb0cf", "#1f6fb4"), strict=False):
+        left.hist(plies, bins, color=colour, alpha=0.7, label=kind)
+    left.set_xlabel("plies of a match", fontsize=8.5)
+    left.set_ylabel("matches", fontsize=8.5)
+    left.legend(frameon=False, fontsize=8)
+    right.plot(np.arange(1, len(choices) + 1), choices, color="#1f6fb4", linewidth=1.6)
+    right.set_ylim(bottom=0)
+    right.set_xlabel("ply", fontsize=8.5)
+    right.set_ylabel("moves of a role that chooses", fontsize=8.5)
+    for axes in (top, left, right):
+        _plain_axes(axes)
     return figure
 
 
@@ -551,12 +588,16 @@ def _canvas(
     figure = Figure(figsize=(width, height), facecolor="white", layout="constrained")
     grid = figure.subplots(1, panels, sharey=same_y, sharex=same_x, squeeze=False)[0]
     for axes in grid:
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.spines[["left", "bottom"]].set_color("#aab1b8")
-        axes.tick_params(colors=CHART_INK, labelsize=8, color="#aab1b8")
-        axes.xaxis.label.set_color(CHART_INK)
-        axes.yaxis.label.set_color(CHART_INK)
+        _plain_axes(axes)
     return figure, grid
+
+
+def _plain_axes(axes: Axes) -> None:
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color("#aab1b8")
+    axes.tick_params(colors=CHART_INK, labelsize=8, color="#aab1b8")
+    axes.xaxis.label.set_color(CHART_INK)
+    axes.yaxis.label.set_color(CHART_INK)
 
 
 def _save(
