@@ -73,6 +73,18 @@ def test_a_folder_keeps_the_matches(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         gamelore.tournament("connect3", ["egreedy", "random"], matches=4, out=tmp_path)
 
 
+def test_a_folder_tells_players_with_the_same_name_apart(tmp_path: Path) -> None:
+    gamelore.tournament("tictactoe", {"mine": "random", "egreedy": "egreedy"}, matches=2, out=tmp_path)
+    with pytest.raises(ExperimentError, match="results"):
+        gamelore.tournament("tictactoe", {"mine": "weak", "egreedy": "egreedy"}, matches=2, out=tmp_path)
+
+
+@pytest.mark.parametrize("options", [{"prior": -1.0}, {"prior": float("nan")}, {"matches": 0}, {"max_plies": 0}])
+def test_numbers_are_checked_before_the_first_match(options: dict[str, float]) -> None:
+    with pytest.raises(GameloreError, match="expected"):
+        gamelore.tournament("tictactoe", ["random", "egreedy"], **options)  # type: ignore[arg-type]
+
+
 def test_an_interrupted_tournament_goes_on(tmp_path: Path) -> None:
     calls = 0
 
@@ -110,6 +122,8 @@ def test_three_roles_sit_in_all_orders() -> None:
         ("pegsolitaire", ["random", "egreedy"], "got pegsolitaire, a puzzle"),
         ("tictactoe", ["random", "egredy"], "did you mean egreedy"),
         ("tictactoe", ["random", "random"], "expected players with different names"),
+        ("tictactoe", "random", "expected a list of players, got 'random'"),
+        ("tictactoe", ["random", "baseline"], "expected players that do not learn during a tournament, got baseline"),
     ],
 )
 def test_mistakes_are_told(game: str, players: list[str], message: str) -> None:

@@ -76,7 +76,7 @@ def test_learners_play_against_themselves(tmp_path: Path) -> None:
 
 
 def test_knowledge_of_other_games(learned: Learned, tmp_path: Path) -> None:
-    carried = gamelore.learn("connect3", "transfer", sources=[learned], matches=5)
+    carried = gamelore.learn("connect3", "transfer", sources=learned, matches=5)
     assert carried.sources == ["tictactoe"]
     store = Knowledge(tmp_path / "k.db")
     learned.save(store.path)
@@ -102,12 +102,33 @@ def test_knowledge_of_other_games(learned: Learned, tmp_path: Path) -> None:
         (("tictactoe",), {"role": "xplayr"}, "did you mean xplayer"),
         (("tictactoe",), {"opponent": "egredy"}, "did you mean egreedy"),
         (("tictactoe",), {"opponent": {"oplayr": "random"}}, "did you mean oplayer"),
+        (("tictactoe",), {"opponent": {"xplayer": "random"}}, "expected opponents for oplayer, got some for xplayer"),
+        (("tictactoe",), {"opponents": "random"}, "did you mean opponent"),
+        (("tictactoe",), {"kind": "transfer"}, "got kind=; write learn"),
+        (("tictactoe", "transfer"), {"sources": []}, "expected sources, got an empty list"),
+        (("tictactoe", "sequences"), {"tests": -1}, "expected a number of tests from 0, got -1"),
         (("tictactoe", "sequences"), {"length": 3}, "did you mean lengths"),
     ],
 )
 def test_mistakes_are_told(arguments: tuple[str, ...], options: dict[str, object], message: str) -> None:
     with pytest.raises(GameloreError, match=message):
         gamelore.learn(*arguments, matches=1, **options)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("matches", [0, -5, 2.5])
+def test_a_number_of_matches_is_whole(matches: float) -> None:
+    with pytest.raises(GameloreError, match="expected a whole number of matches from 1"):
+        gamelore.learn("tictactoe", matches=matches)  # type: ignore[call-overload]
+
+
+def test_opponents_in_a_store_have_names(learned: Learned, tmp_path: Path) -> None:
+    store = Knowledge(tmp_path / "k.db")
+    with pytest.raises(GameloreError, match="expected an opponent with a name for a store, got a lambda"):
+        gamelore.learn("tictactoe", opponent=lambda position, role: position.legal[role][0], store=store)
+    for matches in (60, 70):
+        rival = gamelore.learn("tictactoe", matches=matches, seed=3).player()
+        gamelore.learn("tictactoe", role="oplayer", opponent=rival, matches=2, store=store)
+    assert len({learner.opponent for learner in store}) == 2
 
 
 def test_sources_are_in_memory_or_in_the_store(learned: Learned, tmp_path: Path) -> None:
@@ -169,6 +190,9 @@ def test_a_store_lists_its_learners(learned: Learned, tmp_path: Path) -> None:
     assert [row["game"] for row in store.rows] == ["tictactoe", "connect3"]
     assert [learner.stored.game for learner in store.learners(opponent="random")] == ["connect3"]
     assert store[-1].num_matches == 2
+    assert store.learners(game=gamelore.load("connect3"))[0].number == 2
+    store[0].save(tmp_path / "rows.csv")
+    assert (tmp_path / "rows.csv").read_text().startswith("match,reward,plies\n")
     assert pickle.loads(pickle.dumps(store)).rows == store.rows
     assert "<td>connect3</td>" in store._repr_html_()
     assert store.check() == []

@@ -12,23 +12,9 @@ from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test, ren
 import gamelore
 from gamelore import GameloreError, IllegalMoveError
 from gamelore.envs import GameAECEnv, GameParallelEnv, aec_env, parallel_env
+from public_sheets import PUBLIC
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:pettingzoo")  # recommendations, such as names `player_0`
-PUBLIC = [  # 1 to 6 roles, in turns and at the same time
-    *("eightPuzzle", "hanoi", "lightsOut", "asteroidsParallel"),
-    *(
-        "breakthroughSmall",
-        "connectFour",
-        "reversi",
-        "nim4",
-        "pawnWhopping",
-        "ticTacToe",
-        "checkersTiny",
-        "sheepAndWolf",
-    ),
-    *("connectFourSimultaneous", "tron_10x10", "roshambo2", "gt_prisoner", "biddingTicTacToe"),
-    *("3pConnectFour", "tictactoe_3player", "smallest_4player", "4pttc", "gt_two_thirds_6p"),
-]
 
 
 def check(source: str | Path, cycles: int = 60) -> None:
@@ -92,6 +78,12 @@ def test_both_kinds_of_environments_play_the_same_matches() -> None:
         for agent in aec.possible_agents:
             assert (aec.observe(agent)["observation"] == observed[agent]["observation"]).all()
     assert aec.rewards == rewards
+
+
+def test_steps_need_a_match() -> None:
+    for env in (GameAECEnv("tictactoe"), GameParallelEnv("tictactoe")):
+        with pytest.raises(GameloreError, match="expected `reset` before the first `step` and after"):
+            env.step({"xplayer": 0, "oplayer": 9} if isinstance(env, GameParallelEnv) else 0)
 
 
 def test_illegal_and_wrong_actions() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -67,10 +70,54 @@ def test_mistakes_are_told() -> None:
         batch.step(moves)
     with pytest.raises(GameloreError, match=r"expected moves as int\[3, 2\], got float64\[3\]"):
         batch.step(np.zeros(3))
-    with pytest.raises(GameloreError, match="expected at least one lane, got 0"):
+    with pytest.raises(GameloreError, match="expected a whole number of lanes from 1, got 0"):
         GameBatch("tictactoe", 0)
     with pytest.raises(GameloreError, match="expected a game that is compiled as a whole, got unnamed on the reasoner"):
         GameBatch(gamelore.load(STUCK, "reasoner"), 1)
+
+
+@pytest.mark.parametrize("wrong", [[9999, 10], [-7, 10], [19, 10], [0, 0], [2**32 + 3, 10]])
+def test_numbers_of_other_actions_are_refused(wrong: list[int]) -> None:
+    """The actions of xplayer have the numbers 0 to 9, those of oplayer 10 to 19."""
+    batch = GameBatch("tictactoe", 2)
+    with pytest.raises(GameloreError, match=r"expected moves of \w+ from \d+ to \d+, or -1, got"):
+        batch.step([[0, 19], wrong])
+    assert batch.plies.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("flags", [[1, 0], [True], np.ones(3, np.bool_), 2.5])
+def test_flags_of_another_shape_or_type_are_refused(flags: object) -> None:
+    with pytest.raises(GameloreError, match=r"expected fresh as bool\[2\]"):
+        GameBatch("tictactoe", 2).step(None, fresh=flags)  # type: ignore[arg-type]
+
+
+def test_a_copy_goes_on_like_the_original() -> None:
+    batch = GameBatch("connectfour", 700, seed=4, max_plies=30)
+    for _ in range(12):
+        batch.step(batch.sample(), fresh=batch.is_over)
+    for other in (pickle.loads(pickle.dumps(batch)), copy.deepcopy(batch)):
+        assert (other.mask == batch.mask).all()
+        assert (other.observations == batch.observations).all()
+        assert (other.acting == batch.acting).all()
+        assert (other.is_over == batch.is_over).all()
+    for _ in range(20):
+        other.step(other.sample(), fresh=other.is_over)
+        batch.step(batch.sample(), fresh=batch.is_over)
+        assert (other.states == batch.states).all()
+        assert (other.goals == batch.goals).all()
+        assert (other.truncated == batch.truncated).all()
+
+
+@pytest.mark.parametrize("start", ["(init (n 2))", "(init (n 3))"])
+def test_a_first_state_may_be_an_end(start: str) -> None:
+    """With n = 2 no move is legal, with n = 3 the match is over."""
+    batch = GameBatch(STUCK.replace("(init (n 0))", start), 2)
+    assert batch.is_over.all()
+    batch.step(None)
+    assert batch.plies.tolist() == [0, 0]
+    batch.step(None, fresh=np.ones(2, np.bool_))
+    assert batch.is_over.all()
+    assert (batch.terminated | batch.truncated).all()
 
 
 def test_planes_show_the_board_as_it_is_drawn() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -17,12 +18,25 @@ import gamelore
 import gamelore.envs
 from gamelore import GameloreError, IllegalMoveError, Position
 from gamelore.envs import GameEnv, GameVectorEnv
+from public_sheets import PUBLIC
 
 GAMES = ["connectfour", "tictactoe3p", "goofspiel", "pegsolitaire", "othello4"]
 
 
 def last(position: Position, role: str) -> str:
     return position.legal[role][-1]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_gymnasium_checks_a_public_game(shared: Path, name: str) -> None:
+    game = gamelore.load(shared / "games" / f"{name}.kif")
+    check_env(GameEnv(game, max_plies=50), skip_render_check=True)
+    envs = GameVectorEnv(game, 4, max_plies=50)
+    observed, _ = envs.reset(seed=1)
+    for _ in range(20):
+        assert envs.observation_space.contains(observed)
+        observed, _, _, _, infos = envs.step(envs.sample())
+        assert "illegal_action" not in infos
 
 
 @pytest.mark.parametrize("name", ["tictactoe", "goofspiel", "pegsolitaire"])
@@ -105,6 +119,9 @@ def test_lanes_are_equal_to_single_environments(game: str, mode: AutoresetMode, 
             else:
                 own, reward, *ends, info = env.step(actions[i])
             assert (rewards[i], terminated[i], truncated[i]) == (reward, *ends)
+            told = infos["final_info"] if mode == AutoresetMode.SAME_STEP and any(ends) else infos
+            is_illegal = "_illegal_action" in told and told["_illegal_action"][i]
+            assert (told["illegal_action"][i] if is_illegal else None) == info.get("illegal_action")
             if mode == AutoresetMode.SAME_STEP and any(ends):
                 assert (infos["final_obs"][i] == own).all()
                 assert (infos["final_info"]["action_mask"][i] == info["action_mask"]).all()
@@ -126,6 +143,65 @@ def test_a_function_is_an_opponent_in_all_lanes() -> None:
     for _ in range(3):
         envs.step(np.argmax(envs.action_masks(), axis=1))
     assert envs.batch.terminated.sum() == 700
+
+
+class Counts(gamelore.PositionPlayer):
+    """Chooses the last move, after it was told that the match begins."""
+
+    def begin(self, role: int, started: object) -> None:
+        self.has_begun = True
+
+    def move(self, position: Position, role: str) -> str:
+        assert self.has_begun
+        return position.legal[role][-1]
+
+
+@pytest.mark.parametrize("opponent", [Counts(), "perfect", "uct:simulations=20", "minimax:depth=2"])
+def test_other_players_are_equal_in_lanes(opponent: Any) -> None:
+    many, single = (
+        GameVectorEnv("tictactoe", 3, opponent=opponent),
+        [GameEnv("tictactoe", opponent=opponent) for _ in range(3)],
+    )
+    observed, infos = many.reset(seed=2)
+    for i, env in enumerate(single):
+        env.reset(seed=2 + i)
+    for _ in range(3):
+        actions = [int(np.flatnonzero(mask)[-1]) for mask in infos["action_mask"]]
+        observed, rewards, terminated, _, infos = many.step(actions)
+        for i, env in enumerate(single):
+            own, reward, ended, *_ = env.step(actions[i])
+            assert ((observed[i] == own).all(), rewards[i], terminated[i]) == (True, reward, ended)
+        if terminated.any():
+            break
+
+
+def test_nothing_happens_after_the_end() -> None:
+    env = GameEnv("tictactoe", opponent=last)
+    envs = GameVectorEnv("tictactoe", 2, opponent=last, autoreset_mode="DISABLED")
+    env.reset(seed=0)
+    envs.reset(seed=0)
+    for action in (0, 1, 2):
+        ended, many = env.step(action), envs.step([action, action])
+    assert (ended[1], many[1].tolist()) == (1.0, [1.0, 1.0])
+    ended, many = env.step(0), envs.step([0, 0])
+    assert ended[1:4] == (0.0, True, False)
+    assert [array.tolist() for array in many[1:4]] == [[0.0, 0.0], [True, True], [False, False]]
+
+
+def test_seeds_are_one_for_each_environment() -> None:
+    envs = GameVectorEnv("connectfour", 3, "yellow")
+    several, _ = envs.reset(seed=[7, 8, 9])
+    assert (envs.reset(seed=7)[0] == several).all()
+    assert (envs.reset(seed=np.array([7, 8, 9]))[0] == several).all()
+    with pytest.raises(GameloreError, match="expected 3 seeds, got 2; give one for each environment"):
+        envs.reset(seed=[1, 2])
+
+
+def test_autoreset_modes_have_their_names() -> None:
+    assert GameVectorEnv("tictactoe", 2, autoreset_mode="SAME_STEP").autoreset_mode == AutoresetMode.SAME_STEP
+    assert GameVectorEnv("tictactoe", 2, autoreset_mode="SameStep").autoreset_mode == AutoresetMode.SAME_STEP
+    with pytest.raises(GameloreError, match="expected an autoreset mode"):
+        GameVectorEnv("tictactoe", 2, autoreset_mode="AT_ONCE")
 
 
 def test_wrappers_of_gymnasium_accept_the_vector_environment() -> None:

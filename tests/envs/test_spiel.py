@@ -19,13 +19,7 @@ from open_spiel.python.algorithms import cfr, expected_game_score, exploitabilit
 
 from gamelore.envs import open_spiel_game  # noqa: E402
 from gamelore.envs.spiel import SpielState  # noqa: E402
-
-PUBLIC = [
-    *("eightPuzzle", "hanoi", "lightsOut", "asteroidsParallel"),
-    *("breakthroughSmall", "connectFour", "reversi", "nim4", "pawnWhopping", "ticTacToe", "checkersTiny"),
-    *("connectFourSimultaneous", "tron_10x10", "roshambo2", "gt_prisoner", "biddingTicTacToe"),
-    *("3pConnectFour", "tictactoe_3player", "smallest_4player", "4pttc", "gt_two_thirds_6p"),
-]
+from public_sheets import PUBLIC  # noqa: E402
 
 
 def matrix_game(goals: list[list[int]]) -> str:
@@ -51,8 +45,8 @@ def test_openspiel_checks_a_shipped_game(name: str) -> None:
 
 @pytest.mark.parametrize("name", PUBLIC)
 def test_openspiel_checks_a_public_game(shared: Path, name: str) -> None:
-    game = open_spiel_game(shared / "games" / f"{name}.kif", max_plies=30)
-    pyspiel.random_sim_test(game, num_sims=1, serialize=True, verbose=False)
+    game = open_spiel_game(shared / "games" / f"{name}.kif", max_plies=100)
+    pyspiel.random_sim_test(game, num_sims=2, serialize=True, verbose=False)
 
 
 def test_a_game_is_loaded_by_its_name() -> None:
@@ -187,6 +181,48 @@ def test_a_missing_library_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         ImportError, match=r"expected gymnasium for gamelore.envs.GameEnv, got none; pip install 'gamelore"
     ):
         gamelore.envs.GameEnv  # noqa: B018
+
+
+RARE = """
+(role a) (role b) (init (n 0)) (<= (legal a ?x) (true (n ?i)) (choice ?x)) (<= (legal b noop) (true (n ?i)))
+(choice l) (choice r) (<= (next (n ?j)) (true (n ?i)) (succ ?i ?j) (does a l)) (<= (next (n 0)) (does a r))
+(<= terminal (true (n 25))) (<= (goal ?r 100) (role ?r) (true (n 25)))
+""" + "".join(f"(succ {i} {i + 1})" for i in range(25))
+
+
+def test_goals_that_random_matches_never_reach_are_not_taken_for_opposed() -> None:
+    """Both roles get 100 after 25 times the left move; hardly any random match ends at all."""
+    game = open_spiel_game(RARE)
+    assert game.get_type().utility == pyspiel.GameType.Utility.GENERAL_SUM
+    state = game.new_initial_state()
+    for _ in range(25):
+        state.apply_action(0)
+    assert state.returns() == [1.0, 1.0]
+
+
+def test_illegal_actions_are_refused() -> None:
+    state = open_spiel_game("tictactoe").new_initial_state()
+    state.apply_action(0)
+    with pytest.raises(
+        gamelore.IllegalMoveError, match=r"expected one of \[1, 2, 3, 4, 5, 6, 7, 8\] for oplayer, got 0"
+    ):
+        state.apply_action(0)
+
+
+def test_a_sheet_that_has_changed_is_another_game(tmp_path: Path) -> None:
+    path = tmp_path / "mine.kif"
+    for goals in ([[100, 0], [0, 100]], [[100, 0, 50], [0, 100, 50]]):
+        path.write_text(matrix_game(goals))
+        assert open_spiel_game(path).num_distinct_actions() == len(goals[0])
+
+
+def test_bots_are_seeded_and_need_turns() -> None:
+    def moves() -> list[Any]:
+        return [match.moves for match in gamelore.play("tictactoe", "openspiel:uniform_random", matches=3, seed=1)]
+
+    assert moves() == moves()
+    with pytest.raises(GameloreError, match="expected a game of turns for openspiel:mcts, got goofspiel"):
+        gamelore.play("goofspiel", "openspiel:mcts")
 
 
 def test_a_state_can_be_any_position() -> None:

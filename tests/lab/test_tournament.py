@@ -66,6 +66,15 @@ def test_a_player_that_wins_all_has_a_finite_rating_with_the_prior_only() -> Non
         ratings(2, 2, even(10, 0, 0), prior=0)
 
 
+def test_a_role_that_always_wins_has_a_finite_advantage_with_the_prior_only() -> None:
+    first_wins = [Comparison(0, 0, 1, 1, 10, 0, 0), Comparison(1, 0, 0, 1, 10, 0, 0)]
+    rated = ratings(2, 2, first_wins)
+    assert 100 < rated.roles[0] < 1000
+    assert rated.players[0].elo == pytest.approx(0, abs=1e-3)
+    with pytest.raises(ExperimentError, match="and every role, to win and to lose points"):
+        ratings(2, 2, first_wins, prior=0)
+
+
 def test_intervals_hold_the_true_strengths_as_often_as_they_say() -> None:
     """Four players, 120 matches each, 15 tournaments: 60 intervals, which hold 95 % +- 3 standard errors."""
     random = np.random.default_rng(7)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
+from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -15,9 +16,8 @@ from numpy.typing import NDArray
 
 from ..errors import GameloreError
 from ..game.game import Game
-from ..players.player import Player
 from ..rulesheets import loaded
-from .playing import AnyPlayer, Matches, as_player, name_of, player
+from .playing import AnyPlayer, Matches, name_of, player_of
 from .progress import Progress, displayed
 from .rows import save_rows
 
@@ -166,7 +166,7 @@ def tournament(
         prior: for finite ratings, the number of further matches of each player, half won and half lost, against a
             player with the rating 0.
         out: a folder for the matches. The same call again plays only the missing matches, also with more players or
-            matches.
+            matches. It knows functions and objects by their names only.
         workers: number of processes. With several, functions and classes must be defined in a module.
         progress: None shows progress on a terminal and in a notebook, False does not; or a function (stage, done,
             total).
@@ -181,21 +181,31 @@ def tournament(
     """
     from ..lab.results import ResultStore, store_path
     from ..lab.tournament import match_ups, play_tournament, records_of
+    from ..learning.session import LastingLearner
     from ..matches.match import MAX_PLIES
 
-    if matches < 1:
-        raise GameloreError(f"expected matches of at least 1, got {matches}; choose a larger number")
+    for what, number in (("matches", matches), ("max_plies", MAX_PLIES if max_plies is None else max_plies)):
+        if number < 1:
+            raise GameloreError(f"expected {what} of at least 1, got {number}; choose a larger number")
+    if not 0 <= prior < inf:
+        raise GameloreError(f"expected a prior from 0, got {prior}; choose a finite number")
+    if isinstance(players, str):
+        raise GameloreError(f"expected a list of players, got {players!r}; give at least two")
     rules = loaded(game)
     named = dict(players) if isinstance(players, Mapping) else {name_of(each): each for each in players}
     if len(named) < len(players):
         raise GameloreError(
             "expected players with different names, got two with the same; give a mapping of names to players"
         )
-    own = {name: _made(each) for name, each in named.items()}
-    for name, each in named.items():
-        if isinstance(each, str) and each == name:
-            del own[name]  # the processes make it from its name
-    settings = match_ups(rules, list(named), matches, seed, max_plies or MAX_PLIES)
+    made = {name: player_of(each, seed=seed) for name, each in named.items()}
+    if learning := [name for name, each in made.items() if isinstance(each, LastingLearner) and each.learns]:
+        raise GameloreError(
+            f"expected players that do not learn during a tournament, got {', '.join(learning)}; add their option "
+            "learn=no"
+        )
+    own = {name: each for name, each in made.items() if named[name] != name}  # processes make the others
+    specs = {name: name_of(each) for name, each in named.items()}
+    settings = match_ups(rules, specs, matches, seed, max_plies or MAX_PLIES)
     with TemporaryDirectory() as folder, ResultStore(store_path(Path(out or folder))) as store:
         with displayed(progress) as tell:
             play_tournament(settings, store, own, workers=workers, progress=tell)
@@ -203,8 +213,6 @@ def tournament(
             setting.players: Matches(rules, setting.players, setting.seed, tuple(records_of(setting, store)))
             for setting in settings
         }
-    return Tournament(rules, tuple(named), seed, played, prior)
-
-
-def _made(given: AnyPlayer) -> Player:
-    return player(given) if isinstance(given, str) else as_player(given)
+    told = Tournament(rules, tuple(named), seed, played, prior)
+    told.advantages  # noqa: B018 - computes the ratings now, so that their errors come now
+    return told

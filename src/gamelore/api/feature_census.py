@@ -145,4 +145,5 @@ def features(
             censuses[name] = reachable_features(
                 rules, name, depth=depth, limit=limit, num_matches=matches, seed=seed, graph=graph
             )
+            tell("roles", done + 1, len(roles))
     return Features(rules, depth, censuses)

@@ -12,7 +12,7 @@ from ..errors import GameloreError, one_of
 from ..game.game import Game
 from ..rulesheets import loaded
 from .memory import Home, Knowledge, Learned, LearnedSequences
-from .playing import as_player, name_of
+from .playing import name_of, others_of, player_of
 from .progress import Progress, displayed
 
 if TYPE_CHECKING:
@@ -116,11 +116,15 @@ def learn(
         GameloreError: a name or a setting is unknown, or the game is too large for the learner.
         KnowledgeError: the store cannot be written, or the sources have no knowledge.
     """
+    one_of(learner, (*get_args(ValueKind), "sequences"), "a learner")
+    if matches is not None and (not isinstance(matches, int) or matches < 1):
+        raise GameloreError(f"expected a whole number of matches from 1, got {matches}; choose another number")
+    if "kind" in options:
+        raise GameloreError("expected the kind of learner as the second argument, got kind=; write learn(game, kind)")
     rules = loaded(game)
     if learner == "sequences":
         return _learn_sequences(rules, matches or TOURNAMENT, store, seed, progress, **options)
-    kind = one_of(learner, (*get_args(ValueKind), "sequences"), "a learner")
-    return _learn_values(rules, kind, matches or MATCHES, store, seed, progress, **options)
+    return _learn_values(rules, learner, matches or MATCHES, store, seed, progress, **options)
 
 
 @contextmanager
@@ -141,11 +145,17 @@ def _home(store: Store, stored: StoredLearner) -> Home:
     return Home(store.as_bytes() if store.path == IN_MEMORY else store.path, stored.id)
 
 
+_PARAMETERS = (
+    *("role", "opponent", "sources", "source_opponent", "source_role", "combine"),
+    *("expert", "against", "cycles", "tests", "symmetry", "matches", "store", "seed", "progress"),
+)
+
+
 def _settings(kind: type[Any], options: Mapping[str, Any]) -> Any:
     """Return the settings of a learner. Raise GameloreError for a name that is none of them."""
     names = [field.name for field in fields(kind)]
     for name in options:
-        one_of(name, names, "a setting of the learner")
+        one_of(name, [*names, *_PARAMETERS], "a parameter of learn or a setting of the learner")
     return kind(**options)
 
 
@@ -174,7 +184,9 @@ def _learn_values(
 
     learner = one_of(role or game.roles[0], game.roles, f"a role of {game.name}")
     chosen = _settings(LearnerSettings, {"kind": kind, **settings})
-    against = _opponent(game, opponent, seed) if opponent != SELF else None
+    against = _opponent(game, learner, opponent, seed) if opponent != SELF else None
+    if store is not None and against is not None and "<lambda>" in _opponent_name(against):
+        raise GameloreError("expected an opponent with a name for a store, got a lambda; define a function with a name")
     with _opened(store) as opened, displayed(progress) as tell:
         about: dict[str, Any] = {"seed": seed, "progress": lambda done: tell("matches", done, matches)}
         if sources is not None or chosen.needs_values:
@@ -188,23 +200,20 @@ def _learn_values(
         return Learned(_home(opened, stored), stored, game)
 
 
-def _opponent(game: Game, given: AnyPlayer | Mapping[str, AnyPlayer], seed: int) -> OpponentSettings | Opposition:
-    """Return the opponents of a learner."""
-    from ..catalogue import player
+def _opponent(
+    game: Game, role: str, given: AnyPlayer | Mapping[str, AnyPlayer], seed: int
+) -> OpponentSettings | Opposition:
+    """Return the opponents of a learner that has this role."""
     from ..learning.session import known_opponent
     from ..learning.study import Opposition
 
     if isinstance(given, str) and (settings := known_opponent(given)):
         return settings
-    by_role = given if isinstance(given, Mapping) else dict.fromkeys(game.roles, given)
-    for role in by_role:
-        one_of(role, game.roles, f"a role of {game.name}")
-    named = {role: by_role.get(role, "egreedy") for role in game.roles}
-    players: list[Player] = [
-        player(each, seed=seed) if isinstance(each, str) else as_player(each) for each in named.values()
-    ]
-    name = ", ".join(f"{role} {name_of(each)}" for role, each in by_role.items())
-    return Opposition(name if isinstance(given, Mapping) else name_of(given), players)
+    if not isinstance(given, Mapping):
+        return Opposition(name_of(given), [player_of(given, seed=seed) for _ in game.roles])
+    named = others_of(game, role, given)
+    players = [player_of(named.get(name, "random"), seed=seed) for name in game.roles]
+    return Opposition(", ".join(f"{name} {name_of(each)}" for name, each in named.items()), players)
 
 
 def _opponent_name(against: OpponentSettings | Opposition | None) -> str:
@@ -231,7 +240,15 @@ def _sources(
     game, settings = learner.game, learner.settings
     if settings.kind != "transfer":
         raise GameloreError(f"expected sources only for the learner transfer, got sources for {settings.kind}")
+    if isinstance(given, str | Learned):
+        given = [given]
+    if given is not None and not given:
+        raise GameloreError("expected sources, got an empty list; leave it out to take all in the store")
     learned = [each for each in given or () if isinstance(each, Learned)]
+    if learned and (how.role or how.opponent):
+        raise GameloreError(
+            "expected source_role and source_opponent only for sources that are given by name; choose what was learned"
+        )
     if learned:
         if len(learned) < len(given or ()) or store.path != IN_MEMORY:
             raise GameloreError(
@@ -278,8 +295,12 @@ def _learn_sequences(
     from ..learning.study import study_sequences
 
     chosen = _settings(SequenceSettings, settings)
-    names = {name_of(each): each for each in (expert, *(against or ()))}
-    watched = Curriculum.of(name_of(expert), None if against is None else list(map(name_of, against)), cycles, matches)
+    if tests < 0:
+        raise GameloreError(f"expected a number of tests from 0, got {tests}")
+    opponents = [against] if isinstance(against, str) or callable(against) else against
+    names = {name_of(each): each for each in (expert, *(opponents or ()))}
+    told = None if opponents is None else list(map(name_of, opponents))
+    watched = Curriculum.of(name_of(expert), told, cycles, matches)
     player = _player_by_name(names)
     with displayed(progress) as tell:
         solution = _solve_for(game, watched, player, tell)  # players share it while there is a reference to it
@@ -303,13 +324,7 @@ def _learn_sequences(
 
 def _player_by_name(given: Mapping[str, AnyPlayer]) -> Callable[[str], Player]:
     """Return the function that makes a player from its name; objects and functions have theirs."""
-    from ..catalogue import player
-
-    def make(name: str) -> Player:
-        own = given.get(name, name)
-        return player(own) if isinstance(own, str) else as_player(own)
-
-    return make
+    return lambda name: player_of(given.get(name, name))
 
 
 def _solve_for(game: Game, watched: Curriculum, player: Callable[[str], Player], tell: Progress) -> Solution | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -69,7 +70,7 @@ class Home:
                 yield store, store.find(self.number)
 
 
-class _Remembered:
+class _Remembered(ABC):
     """What all learners of a store have in common.
 
     What they have learned is read from the store when it is first asked for.
@@ -144,12 +145,16 @@ class _Remembered:
     def save(self, path: str | Path) -> None:
         """Write what was learned: as an export if the file ends in .json, else into the knowledge store in this file.
 
+        A file that ends in .csv gets the rows.
+
         Raises:
             KnowledgeError: the store has a learner with the same identity, but other matches.
         """
         from ..learning.exchange import export_learners, import_learners
         from ..learning.store.knowledge import KnowledgeStore as Store
 
+        if Path(path).suffix == ".csv":
+            return save_rows(path, self.rows)
         with self._home.open() as (store, stored), TemporaryDirectory() as folder:
             is_export = Path(path).suffix == ".json"
             file = Path(path) if is_export else Path(folder, "learner.json")
@@ -157,6 +162,11 @@ class _Remembered:
             if not is_export:
                 with Store(path) as other:
                     import_learners(other, file)
+
+    @property
+    @abstractmethod
+    def rows(self) -> list[dict[str, Any]]:
+        """What was learned as rows."""
 
     @property
     def row(self) -> dict[str, Any]:
@@ -377,6 +387,8 @@ class LearnedSequences(_Remembered):
 class Knowledge(Sequence[Learned | LearnedSequences]):
     """A knowledge store: a file with everything that learners have learned, as a sequence of learners.
 
+    Indices count from 0, the oldest learner first; `export` and `delete` take the numbers of learners (`number`).
+
     The store is opened for each access, so several programs may use it at once. A missing file is created when
     something is learned.
 
@@ -392,15 +404,15 @@ class Knowledge(Sequence[Learned | LearnedSequences]):
         """
         from ..learning.store.knowledge import default_path
 
-        self.path = default_path() if path is None else Path(path)
+        self.path = default_path() if path is None else Path(path).expanduser()
 
     def learners(
-        self, *, game: str | None = None, role: str | None = None, opponent: str | None = None
+        self, *, game: Game | str | None = None, role: str | None = None, opponent: str | None = None
     ) -> list[Learned | LearnedSequences]:
         """Return the learners that fulfil all conditions, the oldest first.
 
         Args:
-            game: the name of their game, or the hash of its rules.
+            game: their game, its name, or the hash of its rules.
             role: their role; learners of sequences learn for all roles.
             opponent: their opponent, with options, or its kind.
 
@@ -409,10 +421,11 @@ class Knowledge(Sequence[Learned | LearnedSequences]):
         """
         if not self.path.exists():
             return []
+        source = game.rules_hash if isinstance(game, Game) else game
         with self._open() as store:
             return [
                 (LearnedSequences if stored.has_sequences else Learned)(Home(self.path, stored.id), stored)
-                for stored in store.learners(source=game, role=role, opponent=opponent)
+                for stored in store.learners(source=source, role=role, opponent=opponent)
             ]
 
     @property
@@ -470,6 +483,9 @@ class Knowledge(Sequence[Learned | LearnedSequences]):
 
     def __getitem__(self, index: Any) -> Any:
         return self.learners()[index]
+
+    def __iter__(self) -> Iterator[Learned | LearnedSequences]:
+        return iter(self.learners())
 
     def __len__(self) -> int:
         if not self.path.exists():

@@ -52,10 +52,20 @@ class ListedPlayer:
 
 def list_players() -> list[ListedPlayer]:
     """Return all players and learners that `player` makes by name."""
-    from ..catalogue import all_names, kind_of
+    from ..catalogue import all_names
 
-    kinds = ((name, kind_of(name)) for name in all_names())
-    return [ListedPlayer(name, tuple(kind.options), kind.about) for name, kind in kinds]
+    return [_listed(name) for name in all_names()]
+
+
+def _listed(name: str) -> ListedPlayer:
+    """Return a player of the list; of a plug-in that cannot be imported, the reason."""
+    from ..catalogue import kind_of
+
+    try:
+        kind = kind_of(name)
+    except GameloreError as error:
+        return ListedPlayer(name, (), f"cannot be used: {error}")
+    return ListedPlayer(name, tuple(kind.options), kind.about)
 
 
 def player(spec: str) -> Player:
@@ -418,13 +428,28 @@ def players_by_role(game: Game, players: AnyPlayer | Sequence[AnyPlayer] | Mappi
 
 def seats_of(by_role: Sequence[AnyPlayer], seed: int) -> list[Player]:
     """Return the players themselves. In a game for two, learners get the name of the other player as their opponent."""
+    others = list(map(name_of, by_role))[::-1] if len(by_role) == 2 else [None] * len(by_role)
+    return [player_of(given, seed=seed, opponent=other) for given, other in zip(by_role, others, strict=True)]
+
+
+def others_of(game: Game, role: str, given: Mapping[str, AnyPlayer]) -> dict[str, AnyPlayer]:
+    """Return the players of all roles but one. Raise GameloreError unless the mapping names just these roles."""
+    for name in given:
+        one_of(name, game.roles, f"a role of {game.name}")
+    others = [name for name in game.roles if name != role]
+    if set(given) != set(others):
+        raise GameloreError(
+            f"expected opponents for {', '.join(others) or 'no role'}, got some for {', '.join(given) or 'none'}; name "
+            "each role but the own one"
+        )
+    return {name: given[name] for name in others}
+
+
+def player_of(given: AnyPlayer, **options: Any) -> Player:
+    """Return a player: from its name with options that its name does not set, or the object or function itself."""
     from ..catalogue import player as of_catalogue
 
-    others = list(map(name_of, by_role))[::-1] if len(by_role) == 2 else [None] * len(by_role)
-    return [
-        of_catalogue(given, seed=seed, opponent=other) if isinstance(given, str) else as_player(given)
-        for given, other in zip(by_role, others, strict=True)
-    ]
+    return of_catalogue(given, **options) if isinstance(given, str) else as_player(given)
 
 
 def as_player(given: Player | Callable[..., str]) -> Player:

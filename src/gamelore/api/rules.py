@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
-from ..errors import GameloreError, counted, shortened
+from ..errors import GameloreError, check_word, counted, shortened
 from ..game.game import EngineName, Game
 from ..gdl.limits import Limits
 from ..rulesheets import loaded, sheet_or_text
@@ -73,7 +73,7 @@ class Checked:
 
 
 def check(
-    source: str | Path,
+    source: Game | str | Path,
     *,
     play: bool = False,
     seconds: float | None = None,
@@ -87,7 +87,7 @@ def check(
     """Find mistakes in a rulesheet, each with its line, column, rule and remedy.
 
     Args:
-        source: a shipped name, a path or GDL text, as for `load`.
+        source: a game, a shipped name, a path or GDL text.
         play: whether the game is also played, to find mistakes that the text does not show. The states nearest to the
             first one are visited; if these are not all states, random matches are played, too.
         seconds: time of play; 5 if it is None, no limit if a number of matches is given.
@@ -114,7 +114,9 @@ def check(
         raise GameloreError(f"expected play=True together with {', '.join(given)}; add it")
     unlimited = {} if matches is None else {"seconds": None}
     effort = Effort(**unlimited | given, seed=seed) if play else None
-    return Checked(check_sheet(*sheet_or_text(source), effort, engine, limits))
+    check_word("engine", engine, get_args(EngineName))
+    named = (None, source.rulesheet.text, source.name) if isinstance(source, Game) else sheet_or_text(source)
+    return Checked(check_sheet(*named, effort, engine, limits))
 
 
 def symmetries(game: Game | str | Path) -> Symmetries:

@@ -46,7 +46,9 @@ class TransferExperiment:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """One dictionary for each target, quantity and learner, with its mean and the ends of its 95 % interval."""
+        """One dictionary for each target, quantity and learner, with its mean and the ends of its 95 % interval,
+        None for too few runs.
+        """
         return [
             {
                 "source": gain.source,
@@ -54,8 +56,8 @@ class TransferExperiment:
                 "quantity": quantity,
                 "learner": learner,
                 "mean": interval.mean,
-                "low": interval.low,
-                "high": interval.high,
+                "low": None if interval.too_few else interval.low,
+                "high": None if interval.too_few else interval.high,
             }
             for gain in self.gains
             for quantity, part in (("level", gain.levels), ("early gain", gain.early), ("late gain", gain.late))

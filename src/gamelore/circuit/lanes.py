@@ -21,7 +21,7 @@ from .aig import Circuit
 from .native import NUMBER, Code, compiled_kernel, number_fields
 from .playout import FULL, RoleDraw
 from .sampling import STATE, draw_code, num_digits
-from .tape import LANES, ONES, VECTOR, PlaneLayout, zero_planes
+from .tape import LANES, ONES, VECTOR, PlaneLayout, words, zero_planes
 from .transpose import transpose_code, word_index
 
 NO_MOVE = -1
@@ -233,7 +233,7 @@ def _tell_acting() -> str:
 def _look() -> str:
     """`look(r, block, facts, moved)`: find legal moves and ends after the facts of a block have changed; write results.
 
-    moved: the lanes that have made a ply
+    moved: the lanes that have made a ply or begun a match
     """
     code = _LanesCode(f"internal void @look(ptr %r, i64 %block, ptr %facts, {VECTOR} %moved)")
     work, num_facts, num_actions = code.of("work", "ptr"), code.of("num_facts"), code.of("num_actions")
@@ -288,7 +288,8 @@ def _step() -> str:
             later = code.chosen(waiting, code.get(facts, fact), code.get(outputs, fact))
             code.put(code.chosen(fresh, first, later), facts, fact)
         code.put(ended, over, block)
-        code.do(f"call void @look(ptr %r, i64 {block}, ptr {facts}, {VECTOR} {active})")
+        changed = code.op("or", active, fresh)  # also the first state may be an end
+        code.do(f"call void @look(ptr %r, i64 {block}, ptr {facts}, {VECTOR} {changed})")
     return code.text()
 
 
@@ -383,13 +384,27 @@ class BatchLanes:
     @property
     def states(self) -> NDArray[np.uint64]:
         """uint64[lanes, words]: the states of all lanes as the engine packs them; a copy."""
-        facts, lanes = self._circuit.num_facts, self.num_lanes
-        planes = self._arrays["states"][: lanes // LANES * (self._record.stride)].reshape(lanes // LANES, -1, 8)
-        bits = np.unpackbits(planes[:, :facts].copy().view(np.uint8), axis=2, bitorder="little")
-        rows = bits.transpose(0, 2, 1).reshape(lanes, facts)
-        padded = np.zeros((lanes, 64 * -(-max(facts, 1) // 64)), np.uint8)
-        padded[:, :facts] = rows
+        return self.states_of(np.arange(self.num_lanes))
+
+    def states_of(self, lanes: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Return the states of some lanes as the engine packs them, uint64[n, words]."""
+        facts, num_blocks = self._circuit.num_facts, self.num_lanes // LANES
+        planes = self._arrays["states"][: num_blocks * self._record.stride].reshape(num_blocks, -1, 8)
+        block, lane = np.divmod(lanes, LANES)
+        held = planes[block, :facts, lane // 64] >> (lane % 64).astype(np.uint64)[:, None] & np.uint64(1)
+        padded = np.zeros((len(lanes), 64 * words(facts)), np.uint8)
+        padded[:, :facts] = held
         return np.packbits(padded, axis=1, bitorder="little").view(np.uint64)
+
+    def memory(self) -> dict[str, NDArray[Any]]:
+        """Return copies of all that the next steps depend on, for `remember`."""
+        return {name: self._arrays[name].copy() for name in ("states", "random", "over")}
+
+    def remember(self, memory: dict[str, NDArray[Any]]) -> None:
+        """Go on where other lanes of the same kind were."""
+        for name, array in memory.items():
+            self._arrays[name][:] = array
+        self.step(held=np.ones(self.num_lanes, np.bool_))
 
     def seed(self, seed: int) -> None:
         """Begin the random numbers of `sample` again."""

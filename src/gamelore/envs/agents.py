@@ -130,6 +130,8 @@ class GameAECEnv(_Agents, AECEnv[str, Any, Any]):  # type: ignore[misc]
             GameloreError: the action is not in the agent's action space.
             IllegalMoveError: the move is illegal.
         """
+        if not self.agents:
+            raise GameloreError("expected `reset` before the first `step` and after the end of a match; call it first")
         agent = self.agent_selection
         if self.terminations[agent] or self.truncations[agent]:
             self._was_dead_step(action)
@@ -218,16 +220,16 @@ class GameParallelEnv(_Agents, ParallelEnv[str, Any, Any]):  # type: ignore[misc
             GameloreError: an agent has no action, or one that is not in its action space.
             IllegalMoveError: a move is illegal, and the environment was made with illegal="raise".
         """
-        agents, self.agents = self.agents, []
+        agents = self.agents
+        if not agents:
+            raise GameloreError("expected `reset` before the first `step` and after the end of a match; call it first")
         infos: dict[str, dict[str, Any]] = {agent: {} for agent in agents}
         if missing := [agent for agent in agents if agent not in actions]:
-            self.agents = agents
             raise GameloreError(f"expected actions of all agents, got none of {', '.join(missing)}; add them")
         chosen = {role: self.match.checked(role, actions[self.possible_agents[role]]) for role in self.match.choosing()}
         wrong = {role: action for role, action in chosen.items() if not self.match.mask(role)[action]}
         for role, action in wrong.items():
             if self._illegal == "raise":
-                self.agents = agents
                 raise self.match.illegal(role, action)
             infos[self.possible_agents[role]]["illegal_action"] = self.match.moves(role)[action]
         self.match.stop() if wrong else self.match.play(chosen)
@@ -245,7 +247,7 @@ class GameParallelEnv(_Agents, ParallelEnv[str, Any, Any]):  # type: ignore[misc
 
 
 def aec_env(game: Game | str, *, illegal_reward: float = -1.0, **options: Any) -> AECEnv[str, Any, Any]:
-    """Return a GameAECEnv with PettingZoo's wrappers: an illegal move ends the match, and wrong calls are told.
+    """Return a GameAECEnv with PettingZoo's wrappers: an illegal move ends the match, and wrong calls raise errors.
 
     Args:
         game: a game, or what `load` takes; it must be compiled as a whole.

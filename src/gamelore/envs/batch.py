@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -62,8 +64,8 @@ class GameBatch:
         Raises:
             GameloreError: the game is not compiled as a whole, or the number of lanes is below 1.
         """
-        if num < 1:
-            raise GameloreError(f"expected at least one lane, got {num}; choose a larger number")
+        if not isinstance(num, int | np.integer) or num < 1:
+            raise GameloreError(f"expected a whole number of lanes from 1, got {num}; choose another number")
         self.game = loaded(game)
         self.num = num
         self.max_plies = max_plies
@@ -78,7 +80,10 @@ class GameBatch:
         self.terminated = lanes.ended[:num]
         self.truncated = np.zeros(num, np.bool_)
         self.plies = np.zeros(num, np.int32)
-        self._over = np.zeros(num, np.bool_)
+        self._first = np.array([own.start for own in self.actions])
+        self._end = np.array([own.stop for own in self.actions])
+        self._drawn = lanes.joint[:num]
+        self._over = self.terminated | lanes.stuck[:num]
         self._padded = np.zeros((2, lanes.num_lanes), np.bool_)
 
     @property
@@ -91,9 +96,14 @@ class GameBatch:
         """uint64[num, words]: the states as the game packs them; a copy."""
         return self._lanes.states[: self.num]
 
+    def states_of(self, lanes: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Return the states of some lanes, uint64[n, words]."""
+        return self._lanes.states_of(lanes)
+
     def sample(self) -> NDArray[np.int32]:
         """Return a random legal move of each role in each lane, int32[num, roles], uniformly distributed."""
-        return self._lanes.sample()[: self.num]
+        self._lanes.sample()
+        return self._drawn
 
     def seed(self, seed: int) -> None:
         """Begin the random numbers of `sample` again."""
@@ -108,8 +118,8 @@ class GameBatch:
         self,
         moves: ArrayLike | None,
         *,
-        fresh: NDArray[np.bool_] | None = None,
-        held: NDArray[np.bool_] | None = None,
+        fresh: ArrayLike | None = None,
+        held: ArrayLike | None = None,
     ) -> None:
         """Make a ply in all lanes but those whose match is over.
 
@@ -120,19 +130,15 @@ class GameBatch:
             held: bool[num], lanes that stay as they are.
 
         Raises:
+            GameloreError: a move is no action of its role, or an array has another shape or type.
             IllegalMoveError: a move is illegal. The batch must be reset then.
         """
         lanes = self._lanes
+        fresh, held = self._flags("fresh", fresh), self._flags("held", held)
         if moves is None:
             lanes.joint[: self.num] = NO_MOVE
-        else:
-            given = np.asarray(moves)
-            if given.shape != (self.num, self.game.num_roles) or given.dtype.kind not in "iu":
-                raise GameloreError(
-                    f"expected moves as int[{self.num}, {self.game.num_roles}], got {given.dtype}{list(given.shape)}; "
-                    "give a number of an action for each lane and role"
-                )
-            lanes.joint[: self.num] = given
+        elif moves is not self._drawn:
+            lanes.joint[: self.num] = self._checked(moves)
         lanes.joint[self.num :] = NO_MOVE
         moved = ~self._over if held is None else ~(self._over | held)
         if fresh is not None:
@@ -151,6 +157,32 @@ class GameBatch:
         self.truncated |= lanes.stuck[: self.num]
         self._over |= self.terminated | self.truncated
 
+    def _flags(self, name: str, lanes: ArrayLike | None) -> NDArray[np.bool_] | None:
+        """Return flags of lanes as an array. Raise GameloreError for another shape or type."""
+        if lanes is None:
+            return None
+        flags = np.asarray(lanes)
+        if flags.shape != (self.num,) or flags.dtype != np.bool_:
+            raise GameloreError(f"expected {name} as bool[{self.num}], got {flags.dtype}{list(flags.shape)}")
+        return flags
+
+    def _checked(self, moves: ArrayLike) -> NDArray[Any]:
+        """Return moves as an array. Raise GameloreError for another shape or type, or for numbers of other roles."""
+        given = np.asarray(moves)
+        if given.shape != (self.num, self.game.num_roles) or given.dtype.kind not in "iu":
+            raise GameloreError(
+                f"expected moves as int[{self.num}, {self.game.num_roles}], got {given.dtype}{list(given.shape)}; "
+                "give a number of an action for each lane and role"
+            )
+        wrong = (given != NO_MOVE) & ((given < self._first) | (given >= self._end))
+        if wrong.any():
+            lane, role = np.argwhere(wrong)[0].tolist()
+            raise GameloreError(
+                f"expected moves of {self.game.roles[role]} from {self._first[role]} to {self._end[role] - 1}, or -1, "
+                f"got {given[lane, role]} in lane {lane}; `actions` has the ranges of all roles"
+            )
+        return given
+
     def _pad(self, number: int, lanes: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
         """Return lanes with those that the machine code has in addition; they are never set."""
         if lanes is None or self.num == self._lanes.num_lanes:
@@ -167,8 +199,21 @@ class GameBatch:
             "`mask` is True in this lane before the step"
         )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        kind: Any = self.observation.kind
+        memory = self._lanes.memory(), self.plies.copy(), self._over.copy()
+        return _restored, (self.game, self.num, kind, self.max_plies, memory)
+
     def __repr__(self) -> str:
         return f"<GameBatch of {self.num} matches of {self.game.name}; observations {list(self.observation.shape)}>"
+
+
+def _restored(game: Game, num: int, kind: ObservationKind, max_plies: int, memory: tuple[Any, ...]) -> GameBatch:
+    """Return a batch that was pickled or copied. Its last step has no ends and no goals any more."""
+    batch = GameBatch(game, num, observation=kind, max_plies=max_plies)
+    arrays, batch.plies[:], batch._over[:] = memory
+    batch._lanes.remember(arrays)
+    return batch
 
 
 def _ranges(game: Game) -> list[range]:

@@ -65,12 +65,19 @@ class OpenSpielPlayer(Player):
 
     def _made(self, game: SpielGame, role: int, seed: int) -> Any:
         """Return the bot for a role."""
-        if self._bot != MCTS:
-            import pyspiel
+        import pyspiel
 
+        if self._bot == "uniform_random":
+            return pyspiel.make_uniform_random_bot(role, seed)
+        if self._bot != MCTS:
             return pyspiel.load_bot(self._bot, game, role)
         from open_spiel.python.algorithms import mcts
 
+        if game.get_type().dynamics != pyspiel.GameType.Dynamics.SEQUENTIAL:
+            raise GameloreError(
+                f"expected a game of turns for openspiel:mcts, got {game.table.game.name}, in which roles choose at "
+                "the same time; take another player"
+            )
         random = np.random.RandomState(seed)  # OpenSpiel's code asks for this kind
         evaluator = mcts.RandomRolloutEvaluator(1, random)
         return mcts.MCTSBot(game, self._uct_c, self._simulations, evaluator, random_state=random)

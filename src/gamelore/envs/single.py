@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from ..api.playing import AnyPlayer, as_player, player
+from ..api.playing import AnyPlayer, others_of, player_of
 from ..drawing.position import position_text
 from ..errors import GameloreError, check_word, one_of
 from ..game.game import Game, Position
@@ -24,18 +24,15 @@ STAGE = "env"
 IllegalRule: TypeAlias = Literal["end", "raise"]
 
 
-def opponents_of(game: Game, role: int, given: AnyPlayer | Mapping[str, AnyPlayer], seed: int = 0) -> list[Player]:
+def opponents_of(game: Game, role: int, given: AnyPlayer | Mapping[str, AnyPlayer]) -> list[Player]:
     """Return a player for each role; that of the agent's role is not asked.
 
     Raises:
         GameloreError: a role or a player is unknown.
     """
-    by_role = given if isinstance(given, Mapping) else dict.fromkeys(game.roles, given)
-    for name in by_role:
-        one_of(name, game.roles, f"a role of {game.name}")
-    wanted: list[AnyPlayer] = [by_role.get(name, "random") for name in game.roles]
-    wanted[role] = "random"
-    return [player(each) if isinstance(each, str) else as_player(each) for each in wanted]
+    own = game.roles[role]
+    others = others_of(game, own, given) if isinstance(given, Mapping) else dict.fromkeys(game.roles, given)
+    return [player_of("random" if name == own else others[name]) for name in game.roles]
 
 
 class GameEnv(gymnasium.Env[Any, Any]):
@@ -87,7 +84,7 @@ class GameEnv(gymnasium.Env[Any, Any]):
         self._players = opponents_of(self.game, self.role, opponent)
         self._illegal = illegal
         self._key, self._episode = stream(0, 0, STAGE), -1
-        self._has_begun = False
+        self._has_begun = self._has_ended = False
 
     @property
     def moves(self) -> list[str]:
@@ -109,13 +106,13 @@ class GameEnv(gymnasium.Env[Any, Any]):
         """Begin an episode; see `gymnasium.Env.reset`.
 
         Args:
-            seed: seed of all random numbers of the opponents. Without one, they go on, or begin anywhere at first.
+            seed: seed of all random numbers of the opponents. Without one they go on; at first they have any seed.
             options: not used.
         """
         super().reset(seed=seed)
         if seed is not None or not self._has_begun:
             self._key, self._episode = stream(int(seed if seed is not None else self.np_random_seed), 0, STAGE), -1
-        self._has_begun = True
+        self._has_begun, self._has_ended = True, False
         self._episode += 1
         self._match.begin()
         for role, opponent in enumerate(self._players):
@@ -128,6 +125,8 @@ class GameEnv(gymnasium.Env[Any, Any]):
     def step(self, action: Any) -> tuple[NDArray[np.uint8], float, bool, bool, dict[str, Any]]:
         """Make a move, and the moves of the others until the role has to choose again; see `gymnasium.Env.step`.
 
+        After the end of an episode nothing happens any more, and the reward is 0.
+
         Raises:
             GameloreError: the action is not a number from 0 to the number of actions - 1.
             IllegalMoveError: the move is illegal, and the environment was made with illegal="raise".
@@ -135,6 +134,7 @@ class GameEnv(gymnasium.Env[Any, Any]):
         if not self._has_begun:
             raise GameloreError("expected `reset` before the first `step`; call it first")
         match, number, more = self._match, self._match.checked(self.role, action), {}
+        was_over = match.is_over and self._has_ended
         if not match.is_over:
             if match.mask(self.role)[number]:
                 match.play({self.role: number}, self._choices())
@@ -144,8 +144,10 @@ class GameEnv(gymnasium.Env[Any, Any]):
             else:
                 match.stop()
                 more = {"illegal_action": self.moves[number]}
+        self._has_ended = match.is_over
         self._show()
-        return match.observed(), match.rewards[self.role], *match.ends, self._info() | more
+        reward = 0.0 if was_over else match.rewards[self.role]
+        return match.observed(), reward, *match.ends, self._info() | more
 
     def render(self) -> str | None:
         """Return the position as text in the mode "ansi"; print it in the mode "human"."""

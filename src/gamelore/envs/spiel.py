@@ -28,10 +28,10 @@ import pyspiel
 from numpy.typing import NDArray
 
 from ..drawing.position import position_text
-from ..errors import GameloreError
+from ..errors import GameloreError, IllegalMoveError
 from ..game.game import Game, Position
 from ..matches.match import MAX_PLIES
-from ..rulesheets import load, loaded
+from ..rulesheets import load, loaded, names
 from .batch import GameBatch
 from .observation import Observation
 
@@ -39,6 +39,7 @@ NAME = "gamelore"
 _DEFAULT = "tictactoe"
 _SAMPLE = 1024  # random matches that tell whether goals have the sum 100, and whether roles choose at the same time
 _SAMPLE_PLIES = 400
+_MOST_NODES = 1_000_000  # positions of a game in memory, about 1 KB each; beyond them it begins anew
 _GIVEN: dict[str, Game] = {}
 """Games that were given as objects, or have options, by the name that stands for them in the parameter `game`."""
 
@@ -50,7 +51,7 @@ class _Node:
     key      its bytes
     player   the role that chooses, or SIMULTANEOUS or TERMINAL; INVALID if there is no decision
     legal    for each role the numbers of its moves, ascending
-    returns  what each role has got
+    returns  the results of all roles
     after    actions -> (position after them, number of plies that it takes)
     """
 
@@ -92,6 +93,9 @@ class _Table:
     def after(self, node: _Node, actions: tuple[int, ...]) -> tuple[_Node, int]:
         """Return the position after the actions of all roles, -1 for a role that waits, and the number of plies."""
         if (after := node.after.get(actions)) is None:
+            for role, (action, legal) in enumerate(zip(actions, node.legal, strict=True)):
+                if action >= 0 and action not in legal:
+                    raise IllegalMoveError(f"expected one of {legal} for {self.game.roles[role]}, got {action}")
             settled, plies = self.settled(self._next(node, actions))
             after = node.after[actions] = settled, 1 + plies
         return after
@@ -120,6 +124,9 @@ class _Table:
     def node(self, key: bytes) -> _Node:
         """Return the position whose packed state has these bytes."""
         if (node := self._nodes.get(key)) is None:
+            if len(self._nodes) > _MOST_NODES:
+                self._nodes.clear()
+                self.start = self.settled(self.game.initial)
             node = self._nodes[key] = self._new_node(np.frombuffer(key, np.uint64))
         return node
 
@@ -156,6 +163,11 @@ class _Table:
         if not bits & self._over:
             return [0.0] * self.game.num_roles
         goals = self._native.goals(state[None])[0].tolist()
+        if self.is_zero_sum and sum(goals) != 100:
+            raise GameloreError(
+                f"expected goals with the sum 100 in {self.game.name}, as in all of {_SAMPLE} random matches, got "
+                f"{goals}; take another library"
+            )
         return [(goal - 50) / 50 if self.is_zero_sum else max(goal, 0) / 100 for goal in goals]
 
 
@@ -172,18 +184,23 @@ def _set_bits(bits: int) -> list[int]:
 def _sampled(game: Game) -> tuple[bool, bool]:
     """Return whether roles choose at the same time, and whether goals always have the sum 100, in random matches."""
     batch = GameBatch(game, _SAMPLE, observation="facts", max_plies=_SAMPLE_PLIES)
-    is_simultaneous, is_zero_sum = bool((batch.acting.sum(axis=1) > 1).any()), game.num_roles == 2
+    is_simultaneous, is_zero_sum, num_ended = bool((batch.acting.sum(axis=1) > 1).any()), game.num_roles == 2, 0
     while not batch.is_over.all():
         batch.step(batch.sample())
         is_simultaneous |= bool((batch.acting.sum(axis=1) > 1).any())
         is_zero_sum &= bool((batch.goals[batch.terminated].sum(axis=1) == 100).all())
-    return is_simultaneous, is_zero_sum
+        num_ended += int(batch.terminated.sum())
+    return is_simultaneous, is_zero_sum and num_ended > 0
 
 
 @lru_cache(maxsize=16)
-def _table(source: str) -> _Table:
-    """Return the table of a game by the parameter `game`."""
+def _table_of(source: str, changed: int) -> _Table:
     return _Table(source)
+
+
+def _table(source: str) -> _Table:
+    """Return the table of a game by the parameter `game`; a file that has changed gives another table."""
+    return _table_of(source, Path(source).stat().st_mtime_ns if Path(source).is_file() else 0)
 
 
 def _type(table: _Table | None) -> Any:
@@ -291,7 +308,7 @@ class SpielState(pyspiel.State):  # type: ignore[misc]
         return self._plies >= self._max_plies or self._node.player == pyspiel.PlayerId.TERMINAL
 
     def returns(self) -> list[float]:
-        """Return what each role has got; 0 before the end, and where the match was cut."""
+        """Return the results of all roles; 0 before the end, and where the match was cut."""
         return self._node.returns
 
     def __str__(self) -> str:
@@ -328,14 +345,13 @@ def open_spiel_game(game: Game | str | Path, *, max_plies: int = MAX_PLIES) -> S
         max_plies: number of plies after which a match is cut, with returns of 0.
 
     Returns:
-        A `pyspiel.Game`. Its string names the game; for games that are given as objects, as text or with options, it
-        holds in this process only.
+        A `pyspiel.Game`. Its string names the game; that of a game that is not shipped holds in this process only.
 
     Raises:
         GameloreError: the game is not compiled as a whole.
     """
     source = str(game)
-    if isinstance(game, Game) or any(mark in source for mark in "(),=:"):
+    if isinstance(game, Game) or source not in names():
         rules = loaded(game)
         source = f"{rules.name.partition(':')[0]}_{rules.rules_hash[:8]}"
         _GIVEN[source] = rules

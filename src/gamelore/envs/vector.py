@@ -20,7 +20,7 @@ from ..learning.session import LastingLearner, StoredSeqPlayer
 from ..matches.match import MAX_PLIES
 from ..matches.opponents import Opponent
 from ..players.kernel import I32, I64, U64, Boolx2, I32x2, kernel
-from ..players.player import Player, Turn
+from ..players.player import Player, Started, Turn
 from ..players.position_graph import PositionGraph
 from ..players.random_streams import WHICH, below, extend, stream
 from ..rulesheets import loaded
@@ -36,8 +36,9 @@ class GameVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray[Any]
     """Many environments of one role of a game, which make their steps together in machine code.
 
     Environment i is equal to a `GameEnv` with the seed `seed + i`: the same actions give the same observations, rewards
-    and masks. Opponents with the name "random" are fast; other players are asked for many lanes at a time, which is as
-    fast as they are. `infos["action_mask"]` has the legal actions of all environments.
+    and masks. This holds for opponents whose moves depend on the position and on random streams only, as those of all
+    names but the learners, seqplayer and gamelore do. Opponents with the name "random" are fast; other players are
+    asked for many lanes at a time. `infos["action_mask"]` has the legal actions of all environments.
 
     Attributes:
         batch: the matches themselves.
@@ -67,8 +68,8 @@ class GameVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray[Any]
             game: a game, or what `load` takes; it must be compiled as a whole.
             num_envs: number of environments.
             role: the role of the agents; the first one if it is None.
-            opponent: the player of all other roles, or a mapping role -> player, see `GameEnv`. It gets positions
-                without the moves before, so learners and seqplayer are refused.
+            opponent: the player of all other roles, or a mapping role -> player, see `GameEnv`. A player is one object
+                for all lanes, and gets positions without the moves before, so learners and seqplayer are refused.
             observation: "facts", "planes" or "auto", see `Observation.of`.
             max_plies: number of plies after which an episode is truncated.
             autoreset_mode: when an environment begins a new episode: in the next step after the end (NEXT_STEP), in the
@@ -84,7 +85,7 @@ class GameVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray[Any]
         self.role = self.game.roles.index(one_of(role or self.game.roles[0], self.game.roles, "a role"))
         check_word("render_mode", render_mode, (None, *self.metadata["render_modes"]))
         self.render_mode = render_mode
-        self.autoreset_mode = AutoresetMode(autoreset_mode)
+        self.autoreset_mode = _mode(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
         self.batch = GameBatch(self.game, num_envs, observation=observation, max_plies=max_plies)
         self.num_envs = num_envs
@@ -100,6 +101,7 @@ class GameVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray[Any]
         self._episodes = np.full(num_envs, -1, np.int64)
         self._done = np.ones(num_envs, np.bool_)
         self._illegal = np.zeros(num_envs, np.bool_)
+        self._last = np.zeros((2, num_envs), np.bool_)  # whether the last episode was terminated, and truncated
         self._has_begun = False
 
     @property
@@ -134,13 +136,15 @@ class GameVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray[Any]
             if lanes.shape != (self.num_envs,) or lanes.dtype != np.bool_:
                 raise GameloreError(f"expected reset_mask as bool[{self.num_envs}], got {lanes.dtype}{lanes.shape}")
         self._seed(seed, lanes)
-        self._begin(lanes)
         self.batch.reset(lanes)
+        self._begin(lanes)
         self._done = np.where(lanes, False, self._done)
         self._illegal &= ~lanes
         rewards, ended, stopped = self._zeros()
+        self._add(rewards, ended, stopped)
         self._pass(lanes, rewards, ended, stopped)
         self._done = np.where(lanes, ended | stopped, self._done)
+        self._last = np.where(lanes, [ended, stopped], self._last)
         return self._observed(), self._infos()
 
     def step(
@@ -158,19 +162,22 @@ class GameVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray[Any]
         moving = plays & ~wrong & ~self.batch.is_over
         joint[:, self.role] = np.where(moving, chosen + self._own.start, NO_MOVE)
         self._opponents.fill(self.batch, joint, moving, self._keys, self._episodes)
+        self.batch.step(joint, fresh=fresh, held=~(moving | fresh))
         if fresh.any():
             self._begin(fresh)
-        self.batch.step(joint, fresh=fresh, held=~(moving | fresh))
         rewards, ended, stopped = self._zeros()
         self._add(rewards, ended, stopped)
         self._pass(moving | fresh, rewards, ended, stopped)
         self._illegal = np.where(fresh, False, self._illegal) | wrong
         ended |= wrong
+        waiting = ~(plays | fresh)  # episodes that are over, and stay so
+        ended, stopped = np.where(waiting, self._last, [ended, stopped])
+        self._last = np.array([ended, stopped])
         over = ended | stopped
         self._done = over if self.autoreset_mode != AutoresetMode.DISABLED else over | self._done
         if self.autoreset_mode == AutoresetMode.SAME_STEP and over.any():
-            return self._reset_at_once(over, rewards, ended, stopped, wrong)
-        return self._observed(), rewards, ended, stopped, self._infos(wrong)
+            return self._reset_at_once(over, rewards, ended, stopped, self._illegal_infos(wrong, chosen))
+        return self._observed(), rewards, ended, stopped, self._infos() | self._illegal_infos(wrong, chosen)
 
     def render(self) -> tuple[str, ...] | None:
         """Return the positions as text in the mode "ansi"."""
@@ -184,41 +191,48 @@ class GameVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray[Any]
         rewards: NDArray[np.float64],
         ended: NDArray[np.bool_],
         stopped: NDArray[np.bool_],
-        wrong: NDArray[np.bool_],
+        wrong: dict[str, Any],
     ) -> tuple[NDArray[np.uint8], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
         """Begin the next episodes of environments in the step in which the last ones ended."""
-        final, last = np.full(self.num_envs, None, object), np.full(self.num_envs, None, object)
-        masks = self.action_masks()
+        final = np.full(self.num_envs, None, object)
         for lane in np.flatnonzero(over).tolist():
             final[lane] = self.batch.observations[lane].copy()
-            last[lane] = {"action_mask": masks[lane].astype(np.int8)}
-        self._begin(over)
+        masks = np.where(over[:, None], self.action_masks(), False).astype(np.int8)
+        last = {"action_mask": masks, "_action_mask": over.copy(), **wrong}
         self.batch.reset(over)
+        self._begin(over)
         self._illegal &= ~over
         nothing = self._zeros()
+        self._add(*nothing)
         self._pass(over, *nothing)
         self._done = over & (nothing[1] | nothing[2])
-        infos = self._infos(wrong)
-        infos |= {"final_obs": final, "_final_obs": over.copy(), "final_info": _merged(last, over)}
-        infos["_final_info"] = over.copy()
+        infos = self._infos()
+        infos |= {"final_obs": final, "_final_obs": over.copy(), "final_info": last, "_final_info": over.copy()}
         return self._observed(), rewards, ended, stopped, infos
 
     def _seed(self, seed: int | Sequence[int | None] | None, lanes: NDArray[np.bool_]) -> None:
-        """Set the keys of the random streams of these lanes, where they have a seed or none yet."""
-        if seed is None and not self._has_begun:
-            seed = int(np.random.SeedSequence().generate_state(1, np.uint32)[0])
+        """Set the keys of the random streams of these lanes, where they have a seed, or of all at first."""
+        if not self._has_begun:
+            first = int(np.random.SeedSequence().generate_state(1, np.uint32)[0])
+            self._keys[:] = [stream(first + lane, 0, STAGE) for lane in range(self.num_envs)]
+            self.batch.seed(first)
         self._has_begun = True
-        if isinstance(seed, int | np.integer):
-            self.batch.seed(int(seed))
-        seeds = [seed + i for i in range(self.num_envs)] if isinstance(seed, int | np.integer) else seed
-        for lane, own in enumerate(seeds or ()):
+        if seed is None:
+            return
+        seeds = [seed + lane for lane in range(self.num_envs)] if isinstance(seed, int | np.integer) else list(seed)
+        if len(seeds) != self.num_envs:
+            raise GameloreError(f"expected {self.num_envs} seeds, got {len(seeds)}; give one for each environment")
+        if lanes.all() and seeds[0] is not None:
+            self.batch.seed(int(seeds[0]))
+        for lane, own in enumerate(seeds):
             if own is not None and lanes[lane]:
                 self._keys[lane] = stream(int(own), 0, STAGE)
                 self._episodes[lane] = -1
 
     def _begin(self, lanes: NDArray[np.bool_]) -> None:
-        """Count the episodes that begin in these lanes."""
+        """Count the episodes that begin in these lanes, and tell the others."""
         self._episodes += lanes
+        self._opponents.begin(np.flatnonzero(lanes), self._episodes)
 
     def _pass(
         self,
@@ -247,14 +261,16 @@ class GameVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray[Any]
     def _observed(self) -> NDArray[np.uint8]:
         return self.batch.observations.copy() if self._copy else self.batch.observations
 
-    def _infos(self, wrong: NDArray[np.bool_] | None = None) -> dict[str, Any]:
-        infos: dict[str, Any] = {
-            "action_mask": self.action_masks().view(np.int8),
-            "_action_mask": np.ones(self.num_envs, np.bool_),
-        }
-        if wrong is not None and wrong.any():
-            infos |= {"illegal_action": wrong.copy(), "_illegal_action": wrong.copy()}
-        return infos
+    def _infos(self) -> dict[str, Any]:
+        return {"action_mask": self.action_masks().view(np.int8), "_action_mask": np.ones(self.num_envs, np.bool_)}
+
+    def _illegal_infos(self, wrong: NDArray[np.bool_], chosen: NDArray[np.int64]) -> dict[str, Any]:
+        """Return the texts of illegal actions, as `GameEnv` tells them."""
+        if not wrong.any():
+            return {}
+        texts, moves = np.full(self.num_envs, None, object), self.batch.moves[self.role]
+        texts[wrong] = [moves[action] for action in chosen[wrong].tolist()]
+        return {"illegal_action": texts, "_illegal_action": wrong.copy()}
 
     def _checked(self, actions: ArrayLike) -> NDArray[np.int64]:
         """Return the actions as an array. Raise GameloreError for another shape, type or range."""
@@ -272,12 +288,10 @@ class GameVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray[Any]
         return chosen.astype(np.int64)
 
 
-def _merged(infos: NDArray[Any], lanes: NDArray[np.bool_]) -> dict[str, Any]:
-    """Return the infos of some environments as one dictionary of arrays, as Gymnasium does it."""
-    masks = [info["action_mask"] for info in infos[lanes]]
-    merged = np.zeros((len(lanes), len(masks[0])), np.int8)
-    merged[lanes] = masks
-    return {"action_mask": merged, "_action_mask": lanes.copy()}
+def _mode(mode: AutoresetMode | str) -> AutoresetMode:
+    """Return a mode by its name or its value."""
+    modes = {str(name): each for each in AutoresetMode for name in (each.name, each.value)}
+    return mode if isinstance(mode, AutoresetMode) else modes[one_of(mode, modes, "an autoreset mode")]
 
 
 class _Opponents:
@@ -295,6 +309,12 @@ class _Opponents:
                     "or another player"
                 )
         self._graph = PositionGraph(game)
+
+    def begin(self, lanes: NDArray[np.int64], episodes: NDArray[np.int64]) -> None:
+        """Tell the players that matches begin in these lanes."""
+        if lanes.size:
+            for role in self._others:
+                self._players[role].begin(role, Started(self._graph, lanes, episodes[lanes]))
 
     def fill(
         self,
@@ -323,7 +343,7 @@ class _Opponents:
         if self._graph.num_bytes > _LARGEST_GRAPH:
             self._graph = PositionGraph(self._game)
         graph = self._graph
-        rows = graph.intern(batch.states[lanes])
+        rows = graph.intern(batch.states_of(lanes))
         graph.list_moves(rows)
         choices = self._players[role].choose(Turn(graph, role, lanes, rows, keys, batch.plies[lanes]))
         actions: NDArray[np.int32] = graph.move_actions[graph.move_start[rows, role] + choices]

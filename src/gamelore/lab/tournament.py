@@ -11,8 +11,8 @@ game for more than two roles a match is a comparison of each pair of its players
 1 / (roles - 1), so that a match counts once for each player. The comparisons of a match are not independent, so the
 intervals are approximate then.
 
-A player that wins every match has no finite maximum. Therefore each player has `prior` further matches, half won and
-half lost, against a player of strength 0. The intervals are those of the profile likelihood.
+A player or a role that wins every match has no finite maximum. Therefore each player, and each role, has `prior`
+further matches, half won and half lost, against a strength of 0. The intervals are those of the profile likelihood.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ from ..catalogue import play_matches, player
 from ..errors import ExperimentError
 from ..game.game import Game, make
 from ..gdl.syntax import parse
-from ..learning.session import LastingLearner
 from ..matches.match import MAX_PLIES, MatchRecord
 from ..players.player import Player
 from .experiment import Report, SettingGrid, Tell, code_version, run_grid
@@ -42,7 +41,7 @@ from .results import Outcome, ResultStore, Setting, Trial
 
 IN_ALL_ORDERS = 3  # roles up to which players sit in all orders; with more, each of them has each role once
 BLOCK = 10  # matches of a job; a killed process loses at most as many for each worker
-POINTS = 400 / np.log(10)  # Elo points of a strength of 1
+POINTS = 400 / float(np.log(10))  # Elo points of a strength of 1
 PRIOR = 1.0
 _DROP = 1.9207294103470619  # of the logarithm of the likelihood at the ends of a 95 % interval: half of chi2(1) = 3.84
 _FARTHEST = 30.0  # strength, 5,200 Elo points; an interval that reaches beyond has no end
@@ -55,10 +54,12 @@ class MatchUp(Setting):
 
     rules    the rules of the game in GDL; `game` is its name
     players  the name of the player of each role
+    specs    for each of them the text that makes it, which may have another name in the tournament
     """
 
     rules: str
     players: tuple[str, ...]
+    specs: tuple[str, ...]
     max_plies: int = MAX_PLIES
 
     @property
@@ -67,22 +68,29 @@ class MatchUp(Setting):
         return 1
 
 
-def match_ups(game: Game, names: Sequence[str], matches: int, seed: int, max_plies: int = MAX_PLIES) -> list[MatchUp]:
+def match_ups(
+    game: Game, players: Mapping[str, str], matches: int, seed: int, max_plies: int = MAX_PLIES
+) -> list[MatchUp]:
     """Return the match-ups of a tournament, with `matches` matches each.
 
     The seed of a match-up depends on its players only, so its matches are the same with more players.
+
+    players: name of a player -> the text that makes it
     """
     if game.num_roles < 2:
         raise ExperimentError(f"expected a game for two or more roles, got {game.name}, a puzzle; choose another game")
-    if len(names) < game.num_roles:
+    if len(players) < game.num_roles:
         raise ExperimentError(
-            f"expected at least {game.num_roles} players for a tournament of {game.name}, got {len(names)}; add players"
+            f"expected at least {game.num_roles} players for a tournament of {game.name}, got {len(players)}; add some"
         )
     rules = str(game.rulesheet)
     return [
-        MatchUp(" | ".join(seated), game.name, _seed(seed, seated), matches, rules, seated, max_plies)
-        for seated in seatings(names, game.num_roles)
-    ]
+        MatchUp(
+            " | ".join(seated), game.name, _seed(seed, seated), matches, rules, seated,
+            tuple(players[name] for name in seated), max_plies,
+        )
+        for seated in seatings(list(players), game.num_roles)
+    ]  # fmt: skip
 
 
 def seatings(names: Sequence[str], num_roles: int) -> Iterator[tuple[str, ...]]:
@@ -140,7 +148,6 @@ def play_block(trials: Sequence[Trial[MatchUp]], report: Report, own: Mapping[st
         len(trials),
         setting.seed,
         seats=seats,
-        one_by_one=any(isinstance(seat, LastingLearner) for seat in seats),
         first_match=trials[0].run,
         max_plies=setting.max_plies,
         with_states=False,
@@ -230,14 +237,14 @@ def ratings(num_players: int, num_roles: int, comparisons: Sequence[Comparison],
     """
     if num_players < 2:
         raise ExperimentError(f"expected at least two players, got {num_players}; add players")
-    if not prior and not _is_connected(num_players, comparisons):
+    if not prior and not (_is_connected(num_players, comparisons) and _are_mixed(num_roles, comparisons)):
         raise ExperimentError(
-            "expected every group of players to win and to lose points against the others, got one that did not, "
-            "so its rating has no limit; play more matches, or leave the default prior"
+            "expected every group of players, and every role, to win and to lose points against the others, got one "
+            "that did not, so its rating has no limit; play more matches, or leave the default prior"
         )
     model = _Model(num_players, num_roles, comparisons, prior)
     best = model.maximum(np.zeros(num_players), _zero_sum(num_players))
-    strengths, roles = best.strengths[:num_players], best.strengths[num_players:]
+    strengths, roles = best.strengths[:num_players].tolist(), best.strengths[num_players:]
     players = [
         Rating(POINTS * strengths[i], *(POINTS * model.end(i, strengths[i], best.value, side) for side in (-1, 1)))
         for i in range(num_players)
@@ -249,10 +256,11 @@ def ratings(num_players: int, num_roles: int, comparisons: Sequence[Comparison],
 
 @dataclass(frozen=True)
 class _Maximum:
-    """The largest logarithm of the likelihood, and the strengths of players and roles there."""
+    """The largest logarithm of the likelihood, the strengths of players and roles there, and what was free."""
 
     value: float
     strengths: Matrix
+    x: Matrix
 
 
 class _Model:
@@ -275,10 +283,10 @@ class _Model:
         self.counts = weight * np.array([(each.wins, each.draws, each.losses) for each in comparisons]).reshape(-1, 3)
         self.has_draws = bool(self.counts[:, 1].any())
 
-    def maximum(self, fixed: Matrix, free: Matrix) -> _Maximum:
+    def maximum(self, fixed: Matrix, free: Matrix, begin: Matrix | None = None) -> _Maximum:
         """Return the maximum over all strengths of the players `fixed + free @ x`.
 
-        fixed: float64[players]; free: float64[players, any]
+        fixed: float64[players]; free: float64[players, any]; begin: the `x` of a maximum nearby
         """
         num, roles = free.shape[1], _zero_sum(self.num_roles)
         spread = np.zeros((self.num_players + self.num_roles + 1, num + roles.shape[1] + self.has_draws))
@@ -296,11 +304,11 @@ class _Model:
         def curvature(x: Matrix) -> Matrix:
             return -spread.T @ self._derivatives(base + spread @ x)[2] @ spread
 
-        begin = np.zeros(spread.shape[1])
+        begin = np.zeros(spread.shape[1]) if begin is None else begin
         if not begin.size:
-            return _Maximum(-loss(begin), base[:-1])
+            return _Maximum(-loss(begin), base[:-1], begin)
         best = optimize.minimize(loss, begin, jac=slope, hess=curvature, method="trust-exact", options={"gtol": 1e-7})
-        return _Maximum(-float(best.fun), (base + spread @ best.x)[:-1])
+        return _Maximum(-float(best.fun), (base + spread @ best.x)[:-1], best.x)
 
     def _derivatives(self, strengths: Matrix) -> tuple[float, Matrix, Matrix]:
         """Return the logarithm of the likelihood, its slope and its curvature, at strengths and log(nu), the last one.
@@ -322,10 +330,10 @@ class _Model:
         curvature[:-1, :-1] = -(self.differences.T * (totals * (win + loss - side**2) / 4)) @ self.differences
         curvature[:-1, -1] = curvature[-1, :-1] = (totals * tie * side / 2) @ self.differences
         curvature[-1, -1] = -(totals * tie * (1 - tie)).sum()
-        own, players = strengths[: self.num_players] / 2, np.arange(self.num_players)
+        own, each = strengths[:-1] / 2, np.arange(len(strengths) - 1)
         value -= self.prior * float(np.logaddexp(own, -own).sum())
-        slope[players] -= self.prior * np.tanh(own) / 2
-        curvature[players, players] -= self.prior / np.cosh(own) ** 2 / 4
+        slope[each] -= self.prior * np.tanh(own) / 2
+        curvature[each, each] -= self.prior / np.cosh(own) ** 2 / 4
         return value, slope, curvature
 
     def end(self, player: int, strength: float, highest: float, side: int) -> float:
@@ -334,10 +342,15 @@ class _Model:
         free = np.zeros((self.num_players, self.num_players - 2))
         free[others] = _zero_sum(self.num_players - 1)
 
+        nearby: Matrix | None = None
+
         def above(distance: float) -> float:
+            nonlocal nearby
             fixed = np.full(self.num_players, -(strength + side * distance) / (self.num_players - 1))
             fixed[player] = strength + side * distance
-            return self.maximum(fixed, free).value - (highest - _DROP)
+            best = self.maximum(fixed, free, nearby)
+            nearby = best.x
+            return best.value - (highest - _DROP)
 
         if above(_FARTHEST) > 0:
             return side * float("inf")
@@ -358,3 +371,17 @@ def _is_connected(num_players: int, comparisons: Sequence[Comparison]) -> bool:
         beats[each.first, each.second] += each.wins + each.draws
         beats[each.second, each.first] += each.losses + each.draws
     return int(connected_components(beats, connection="strong", return_labels=False)) == 1
+
+
+def _are_mixed(num_roles: int, comparisons: Sequence[Comparison]) -> bool:
+    """Return whether every role that was compared has won and lost, or drawn."""
+    won, lost, compared = np.zeros(num_roles), np.zeros(num_roles), np.zeros(num_roles, np.bool_)
+    for each in comparisons:
+        for role, wins, losses in (
+            (each.first_role, each.wins, each.losses),
+            (each.second_role, each.losses, each.wins),
+        ):
+            won[role] += wins + each.draws
+            lost[role] += losses + each.draws
+            compared[role] = True
+    return bool(((won > 0) & (lost > 0))[compared].all())

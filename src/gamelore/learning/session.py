@@ -296,6 +296,8 @@ class StoredValuePlayer(Player):
 
     def __init__(self, knowledge: KnowledgeStore, stored: StoredLearner, game: Game) -> None:
         self.role = role_of(knowledge, stored, game)
+        about = f"{stored.settings.get('kind')} after {stored.num_matches} matches against {stored.opponent}"
+        self.spec = f"{stored.game} {stored.role} {about}, seed {stored.seed}"
         self._stored = stored
         self._inherited = knowledge.inherited(stored)
         self._learned = knowledge.learned(stored)
