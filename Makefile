@@ -4,7 +4,7 @@ BIN := .venv/bin
 CODE := $(wildcard src tests benchmarks examples docs)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-long fuzz hostile bench bench-peers bench-network clean .venv
+.PHONY: help demo test test-fast test-long fuzz hostile docs bench bench-peers bench-network clean .venv
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z.-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -30,6 +30,11 @@ fuzz: .venv/installed  ## look for bugs with random examples: MINUTES=10 for eac
 hostile: .venv/installed  ## floods, poisoned imports, hostile messages, kills ..: MINUTES=10 for each, FUZZERS=kills, SEED=1
 	PYTHONPATH=tests $(BIN)/python -m fuzz $(FUZZERS) --hostile --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
 
+docs: .venv/installed-docs  ## the documentation site in site/, with links and references checked; open site/index.html
+	$(BIN)/jupytext --quiet --to ipynb docs/tutorials/*.py
+	$(BIN)/jupyter nbconvert --log-level=ERROR --execute --to markdown docs/tutorials/*.ipynb
+	$(BIN)/zensical build --strict --clean
+
 bench: .venv/installed-bench  ## speed, side by side with OpenSpiel
 	$(BIN)/python benchmarks/speed.py
 
@@ -40,7 +45,7 @@ bench-network: .venv/installed  ## what a turn over the network costs; ARGS="--m
 	$(BIN)/python benchmarks/network.py $(ARGS)
 
 clean:  ## remove .venv and everything else that was built
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist site docs/tutorials/*.ipynb docs/tutorials/*.md docs/tutorials/*_files .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv: .venv/installed  ## the virtual environment with gamelore and its tools
@@ -52,4 +57,8 @@ clean:  ## remove .venv and everything else that was built
 
 .venv/installed-bench: .venv/installed
 	@PYTHON="$(PYTHON)" sh .ci/setup dev,bench
+	@touch $@
+
+.venv/installed-docs: .venv/installed
+	@PYTHON="$(PYTHON)" sh .ci/setup dev,docs
 	@touch $@

@@ -1,13 +1,14 @@
 """Pictures and the rows they are drawn from."""
 
 import csv
+import pickle
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from gamelore.lab import stats
+from gamelore.lab import figures, stats
 from gamelore.lab.figures import (
     Bars,
     CurvePlan,
@@ -101,3 +102,10 @@ def test_bars(tmp_path: Path) -> None:
         ("paper", "two", 98.0),
     ]
     assert picture.png.stat().st_size > 0
+
+
+def test_a_figure_draws_itself_where_pyplot_is_not_imported() -> None:
+    figure = figures.new_figure(3, 2)
+    figure.add_subplot().plot([1, 2])
+    for drawn in (figure, pickle.loads(pickle.dumps(figure))):
+        assert drawn._repr_png_().startswith(b"\x89PNG")  # what IPython calls

@@ -11,7 +11,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
-from io import StringIO
+from functools import partial
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -59,11 +60,28 @@ def first_row(title: str) -> float:
     return MARGIN + (TITLE if title else 0.0)
 
 
-def page(width: float, height: float, title: str) -> tuple[Figure, Axes]:
-    """Return an empty page, and its axes. Coordinates are in inches, and y grows downwards."""
+def new_figure(width: float, height: float, **look: Any) -> Figure:
+    """Return an empty figure, which also draws itself in notebooks.
+
+    IPython learns to draw figures only where `matplotlib.pyplot` is imported, so the figure has a method for IPython.
+    """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), facecolor=PAPER)
+    figure = Figure(figsize=(width, height), **look)
+    vars(figure)["_repr_png_"] = partial(_png, figure)
+    return figure
+
+
+def _png(figure: Figure) -> bytes:
+    """Return a picture as PNG, with 100 pixels per inch."""
+    with BytesIO() as file:
+        _print(figure, file, 100, "png")
+        return file.getvalue()
+
+
+def page(width: float, height: float, title: str) -> tuple[Figure, Axes]:
+    """Return an empty page, and its axes. Coordinates are in inches, and y grows downwards."""
+    figure = new_figure(width, height, facecolor=PAPER)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, width), ylim=(height, 0))
     axes.set_axis_off()
@@ -153,7 +171,7 @@ def _write(figure: Figure, path: Path, dpi: float | Literal["figure"]) -> None:
         _print(figure, file, dpi, path.suffix[1:])
 
 
-def _print(figure: Figure, file: Path | StringIO, dpi: float | Literal["figure"], form: str) -> None:
+def _print(figure: Figure, file: Path | StringIO | BytesIO, dpi: float | Literal["figure"], form: str) -> None:
     """Write a picture in a format of matplotlib. The files of equal pictures have equal bytes.
 
     Names in rules can contain `$`, so a text is read as a formula only if its label is FORMULA. They can also contain
@@ -453,9 +471,7 @@ def inventor_figure(
     lengths  kind of players -> plies, int64[matches]
     choices  float64[plies], mean number of moves
     """
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(WIDTH + 1.5, 3.0 + 0.42 * len(results)), facecolor="white", layout="constrained")
+    figure = new_figure(WIDTH + 1.5, 3.0 + 0.42 * len(results), facecolor="white", layout="constrained")
     grid = figure.add_gridspec(2, 2, height_ratios=[0.42 * len(results), 2.2])
     top, left, right = figure.add_subplot(grid[0, :]), figure.add_subplot(grid[1, 0]), figure.add_subplot(grid[1, 1])
     _draw_results(top, results)
@@ -583,9 +599,7 @@ def _canvas(
     width: float, height: float, panels: int = 1, same_y: bool = True, same_x: bool = False
 ) -> tuple[Figure, Any]:
     """Return a figure and the axes of its panels."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), facecolor="white", layout="constrained")
+    figure = new_figure(width, height, facecolor="white", layout="constrained")
     grid = figure.subplots(1, panels, sharey=same_y, sharex=same_x, squeeze=False)[0]
     for axes in grid:
         _plain_axes(axes)
