@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -20,6 +21,15 @@ SLOW = Path(__file__).parent / "slow.txt"  # test functions of a fifth of a seco
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Shells let background jobs ignore Ctrl-C, and processes inherit it: tests that interrupt one would wait for ever.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def logs_as_before() -> Iterator[None]:
+    """Remove what a test added to the logs: commands that run in this process set them up for the whole process."""
+    own = logging.getLogger("gamelore")
+    before = logging.root.handlers[:], logging.root.level, own.level
+    yield
+    logging.root.handlers[:], logging.root.level, own.level = before
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 
+import numpy as np
 import pytest
 
 import gamelore
@@ -77,3 +78,12 @@ def test_games_that_cannot_be_solved_are_told() -> None:
 def test_a_memory_that_is_none_is_told() -> None:
     with pytest.raises(GameloreError, match="expected a memory above 0, got -1; give a number of GiB"):
         gamelore.solve("tictactoe", memory=-1)
+
+
+def test_a_damaged_pickle_of_a_solution_is_refused(tictactoe: Solved) -> None:
+    whole = pickle.dumps(tictactoe.solution)
+    assert np.array_equal(pickle.loads(whole).states, tictactoe.solution.states)
+    states = tictactoe.solution.states.tobytes()
+    assert states in whole
+    with pytest.raises(GameloreError, match="expected a pickle of a solution as it was written, got a damaged one"):
+        pickle.loads(whole.replace(states, states[::-1]))

@@ -289,11 +289,19 @@ def test_the_log_leaves_lines_out_where_there_are_too_many(monkeypatch: pytest.M
 
     def logged() -> str:
         record = logging.makeLogRecord({"msg": "refused %s", "args": ("a message",)})
-        return record.getMessage() if few.filter(record) else ""
+        return record.left_out + record.getMessage() if few.filter(record) else ""
 
     assert [logged() for _ in range(player_server.LINES + 7)] == ["refused a message"] * player_server.LINES + [""] * 7
     now += 1
     assert [logged(), logged()] == ["(7 lines were left out) refused a message", "refused a message"]
+
+
+def test_other_logs_do_not_see_what_is_left_out_of_standard_error(caplog: pytest.LogCaptureFixture):
+    player_server.log_to_stderr()
+    logging.root.addHandler(caplog.handler)  # `log_to_stderr` removes all others
+    for number in range(player_server.LINES + 3):
+        logging.getLogger("gamelore.net").warning("line %d", number)
+    assert caplog.messages == [f"line {number}" for number in range(player_server.LINES + 3)]
 
 
 def test_a_flood_does_not_hide_what_happens_in_a_match(monkeypatch: pytest.MonkeyPatch):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import exports
 import floods
+import hostile_actions
 import hostile_disks
 import hostile_kills
 import hostile_messages
+import hostile_pickles
 import hostile_rivals
 import hostile_sheets
 import hostile_stores
@@ -33,4 +35,6 @@ HOSTILE = {
     "stores": Fuzzer(hostile_stores.drawn, hostile_stores.assert_stores_stay_sound, hostile_stores.reduced_example),
     "disks": Fuzzer(hostile_disks.drawn, hostile_disks.assert_nothing_is_lost),
     "rivals": Fuzzer(hostile_rivals.drawn, hostile_rivals.assert_no_match_is_lost),
+    "actions": Fuzzer(hostile_actions.drawn, hostile_actions.assert_borne),
+    "pickles": Fuzzer(hostile_pickles.drawn, hostile_pickles.assert_the_process_lives, hostile_pickles.reduced),
 }

@@ -8,12 +8,13 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from ..errors import GameloreError, IllegalMoveError
+from ..errors import GameloreError, IllegalMoveError, shortened
 from ..game.game import Game, Position
 from ..matches.match import MatchState
 from ..players.player import END_NAMES, TERMINAL
 from ..players.position_graph import PositionGraph
 from ..rulesheets import loaded
+from .batch import array_of
 from .observation import Observation, ObservationKind
 
 ILLEGAL = "illegal"
@@ -111,11 +112,11 @@ class AgentMatch:
 
     def checked(self, role: int, action: object) -> int:
         """Return an action as a number. Raise GameloreError if it is not in the action space of the role."""
-        array, num = np.asarray(action), int(self.action_spaces[role].n)
+        array, num = array_of(action), int(self.action_spaces[role].n)
         if array.shape != () or array.dtype.kind not in "iu" or not 0 <= int(array) < num:
             raise GameloreError(
-                f"expected an action of {self.game.roles[role]} from 0 to {num - 1}, got {action!r}; take one of its "
-                "action space"
+                f"expected an action of {self.game.roles[role]} from 0 to {num - 1}, got {shortened(repr(action))}; "
+                "take one of its action space"
             )
         return int(array)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -224,6 +225,10 @@ class GameParallelEnv(_Agents, ParallelEnv[str, Any, Any]):  # type: ignore[misc
         if not agents:
             raise GameloreError("expected `reset` before the first `step` and after the end of a match; call it first")
         infos: dict[str, dict[str, Any]] = {agent: {} for agent in agents}
+        if not isinstance(actions, Mapping):
+            raise GameloreError(
+                f"expected a mapping agent -> action, got {type(actions).__name__}; give one for each agent"
+            )
         if missing := [agent for agent in agents if agent not in actions]:
             raise GameloreError(f"expected actions of all agents, got none of {', '.join(missing)}; add them")
         chosen = {role: self.match.checked(role, actions[self.possible_agents[role]]) for role in self.match.choosing()}

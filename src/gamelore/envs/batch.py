@@ -15,6 +15,14 @@ from ..rulesheets import loaded
 from .observation import Observation, ObservationKind
 
 
+def array_of(given: object) -> NDArray[Any]:
+    """Return what is given as an array; an array of the type object if it is a list of lists of different lengths."""
+    try:
+        return np.asarray(given)
+    except ValueError:
+        return np.array(None)
+
+
 class GameBatch:
     """Matches of a compiled game, one in each lane, that make their plies together in machine code.
 
@@ -161,14 +169,14 @@ class GameBatch:
         """Return flags of lanes as an array. Raise GameloreError for another shape or type."""
         if lanes is None:
             return None
-        flags = np.asarray(lanes)
+        flags = array_of(lanes)
         if flags.shape != (self.num,) or flags.dtype != np.bool_:
             raise GameloreError(f"expected {name} as bool[{self.num}], got {flags.dtype}{list(flags.shape)}")
         return flags
 
     def _checked(self, moves: ArrayLike) -> NDArray[Any]:
         """Return moves as an array. Raise GameloreError for another shape or type, or for numbers of other roles."""
-        given = np.asarray(moves)
+        given = array_of(moves)
         if given.shape != (self.num, self.game.num_roles) or given.dtype.kind not in "iu":
             raise GameloreError(
                 f"expected moves as int[{self.num}, {self.game.num_roles}], got {given.dtype}{list(given.shape)}; "

@@ -24,7 +24,7 @@ from ..players.player import Player, Started, Turn
 from ..players.position_graph import PositionGraph
 from ..players.random_streams import WHICH, below, extend, stream
 from ..rulesheets import loaded
-from .batch import GameBatch
+from .batch import GameBatch, array_of
 from .observation import ObservationKind
 from .single import STAGE, opponents_of
 
@@ -132,7 +132,7 @@ class GameVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray[Any]
         """
         lanes = np.ones(self.num_envs, np.bool_)
         if options and "reset_mask" in options:
-            lanes = np.asarray(options["reset_mask"])
+            lanes = array_of(options["reset_mask"])
             if lanes.shape != (self.num_envs,) or lanes.dtype != np.bool_:
                 raise GameloreError(f"expected reset_mask as bool[{self.num_envs}], got {lanes.dtype}{lanes.shape}")
         self._seed(seed, lanes)
@@ -274,7 +274,7 @@ class GameVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray[Any]
 
     def _checked(self, actions: ArrayLike) -> NDArray[np.int64]:
         """Return the actions as an array. Raise GameloreError for another shape, type or range."""
-        chosen, num = np.asarray(actions), len(self._own)
+        chosen, num = array_of(actions), len(self._own)
         if chosen.shape != (self.num_envs,) or chosen.dtype.kind not in "iu":
             raise GameloreError(
                 f"expected actions as int[{self.num_envs}], got {chosen.dtype}{list(chosen.shape)}; give one action "

@@ -560,7 +560,9 @@ def log_to_stderr(level: int = logging.INFO) -> None:
     """Log to standard error. The number of lines is limited, see `Sparing`."""
     handler = logging.StreamHandler()
     handler.addFilter(Sparing())
-    logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S", handlers=[handler], force=True)
+    logging.basicConfig(
+        format="%(asctime)s %(left_out)s%(message)s", datefmt="%H:%M:%S", handlers=[handler], force=True
+    )
     logging.getLogger("gamelore").setLevel(level)
 
 
@@ -579,13 +581,13 @@ class Sparing(logging.Filter):
         self._num_left_out = 0
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether to log this line. The first line after a gap gets the number of lines that were left out."""
-        second = int(time.monotonic())
+        """Return whether to log this line. The first line after a gap tells in `left_out` how many are missing."""
+        second, record.left_out = int(time.monotonic()), ""
         if second != self._second:
             self._second = second
             self._num_lines.clear()
             if self._num_left_out:
-                record.msg = f"({self._num_left_out} lines were left out) {record.msg}"
+                record.left_out = f"({self._num_left_out} lines were left out) "
                 self._num_left_out = 0
         match = getattr(record, "match", "")
         self._num_lines[match] += 1

@@ -161,6 +161,10 @@ class Solution:
     goals: NDArray[np.int16]
     distances: NDArray[np.int32]
 
+    def __reduce__(self) -> tuple[Callable[..., Solution], tuple[object, ...]]:
+        game, (facts, arrays) = self.canonical.symmetries.game, _contents(self)
+        return _unpickled, (game, facts, arrays, _pickle_checksum(game, arrays))
+
     @property
     def num_classes(self) -> int:
         """The number of classes of symmetric positions."""
@@ -247,10 +251,7 @@ def _from_file(game: Game, memory: int, symmetry: bool, patience: float, progres
     solution = _load(path, game)
     if solution is None:
         solution = _worked_out(game, memory, symmetry, patience, progress)
-        facts = {name: getattr(solution, name) for name in _PLAIN}
-        # the file also has the symmetries and the counter, which define canonical states
-        arrays = {name: getattr(solution, name) for name in _ARRAYS} | solution.canonical.arrays()
-        write(path, path.stem, facts, arrays)
+        write(path, path.stem, *_contents(solution))
     return solution
 
 
@@ -333,9 +334,38 @@ _ARRAYS = ("states", "slots", "goals", "distances")
 def _load(path: Path, game: Game) -> Solution | None:
     """Return the solution in a file; None if there is no valid file."""
     content = read_file(path, path.stem)
-    if content is None:
-        return None
-    facts, arrays = content
-    facts["left_out"] = tuple(facts["left_out"])
+    return None if content is None else _made(game, *content)
+
+
+def _contents(solution: Solution) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return (facts, arrays) of a solution, with the symmetries and the counter, which define canonical states."""
+    facts = {name: getattr(solution, name) for name in _PLAIN}
+    return facts, {name: getattr(solution, name) for name in _ARRAYS} | solution.canonical.arrays()
+
+
+def _made(game: Game, facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Solution:
+    """Return a solution from what `_contents` returned."""
     tables: dict[str, Any] = {name: arrays[name] for name in _ARRAYS}
-    return Solution(Canonical.from_arrays(game, arrays), **facts, **tables)
+    plain = {**facts, "left_out": tuple(facts["left_out"])}
+    return Solution(Canonical.from_arrays(game, arrays), **plain, **tables)
+
+
+def _unpickled(game: Game, facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], checksum: int) -> Solution:
+    """Return a solution that was pickled. Raise GameloreError if its arrays or the rules are not as they were."""
+    if checksum != _pickle_checksum(game, arrays):
+        raise GameloreError(
+            "expected a pickle of a solution as it was written, got a damaged one; solve the game again"
+        )
+    return _made(game, facts, arrays)
+
+
+def _pickle_checksum(game: Game, arrays: Mapping[str, NDArray[Any]]) -> int:
+    """Return the CRC-32 of arrays with their types and shapes, and of the rules, whose states they hold.
+
+    Machine code follows the numbers in these arrays, so it must never see others.
+    """
+    checksum = zlib.crc32(game.rules_hash.encode())
+    for name, array in arrays.items():
+        checksum = zlib.crc32(f"{name} {array.dtype.str} {array.shape}".encode(), checksum)
+        checksum = zlib.crc32(_bytes(array), checksum)
+    return checksum
