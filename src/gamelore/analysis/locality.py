@@ -60,12 +60,12 @@ def neighbours(sheet: Rulesheet, variables: Mapping[GroundTerm, int], chosen: ND
         needed = {_union(needs.get(literal, 0) for literal in body) for _, body in instances}
         together: dict[int, Bits] = {}
         for part in (part & among for part in needed if part != ALL):
-            for member in _members(part) if part.bit_count() > 1 else ():
+            for member in members(part) if part.bit_count() > 1 else ():
                 together[member] = together.get(member, 0) | part
         number = sum(others.bit_count() - 1 for others in together.values())
         if number <= MOST * len(together) * (among.bit_count() - 1):
             for variable, others in together.items():
-                near[variable, list(_members(others))] = True
+                near[variable, list(members(others))] = True
     return near
 
 
@@ -127,8 +127,8 @@ def _common(sets: Iterable[Bits]) -> Bits:
     return reduce(and_, sets, ALL)
 
 
-def _members(bits: Bits) -> Iterator[int]:
-    """Yield the numbers of the variables in a set."""
+def members(bits: Bits) -> Iterator[int]:
+    """Yield the numbers of the bits that are set, ascending: the variables in a set."""
     while bits:
         lowest = bits & -bits
         yield lowest.bit_length() - 1

@@ -459,11 +459,9 @@ def _row(result: dict[str, Any]) -> tuple[str, ...]:
 
 def _figure(series: HostedSeries, window: int) -> Figure:
     """Return a picture of the learning curves."""
-    from matplotlib.figure import Figure
+    from ..lab.figures import CHART_INK, CHART_RULE, new_figure
 
-    from ..lab.figures import CHART_INK, CHART_RULE
-
-    figure = Figure(figsize=(7.2, 4.0), facecolor="white", layout="constrained")
+    figure = new_figure(7.2, 4.0, facecolor="white", layout="constrained")
     axes = figure.add_subplot()
     for colour, (learner, means) in zip(cycle(COLOURS), _learning_curves(series, window), strict=False):
         label = f"{learner.role}: {learner.player}"

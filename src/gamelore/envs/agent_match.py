@@ -8,13 +8,14 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from ..drawing.position import position_text
 from ..errors import GameloreError, IllegalMoveError, shortened
 from ..game.game import Game, Position
 from ..matches.match import MatchState
 from ..players.player import END_NAMES, TERMINAL
 from ..players.position_graph import PositionGraph
 from ..rulesheets import loaded
-from .batch import array_of
+from .batch import action_ranges, array_of
 from .observation import Observation, ObservationKind
 
 ILLEGAL = "illegal"
@@ -37,11 +38,10 @@ class AgentMatch:
         self.game = loaded(game)
         self.observation = Observation.of(self.game, observation)
         self._max_plies = max_plies
-        assert self.game.circuit is not None
-        sizes = [len(actions) for actions in self.game.circuit.actions]
-        self._firsts = np.cumsum([0, *sizes]).tolist()
+        self._actions = action_ranges(self.game)
+        self._firsts = [own.start for own in self._actions]
         self.observed_space = spaces.Box(0, 1, self.observation.shape, np.uint8)
-        self.action_spaces = [spaces.Discrete(size) for size in sizes]
+        self.action_spaces = [spaces.Discrete(len(own)) for own in self._actions]
         self._graph = PositionGraph(self.game)
         self.begin()
 
@@ -75,7 +75,14 @@ class AgentMatch:
 
     def moves(self, role: int) -> list[str]:
         """Return the texts of all actions of a role."""
-        return [self.game.move_text(role, action) for action in range(*self._firsts[role : role + 2])]
+        return [self.game.move_text(role, action) for action in self._actions[role]]
+
+    def render(self, mode: str | None) -> str | None:
+        """Return the position as text in the mode "ansi"; print it in the mode "human"."""
+        if mode == "human":
+            print(position_text(self.position))
+            return None
+        return position_text(self.position) if mode else None
 
     def observed(self) -> NDArray[np.uint8]:
         """Return the observation of the present state, uint8[*shape]."""

@@ -10,7 +10,6 @@ from gymnasium import spaces
 from pettingzoo import AECEnv, ParallelEnv
 from pettingzoo.utils.wrappers import AssertOutOfBoundsWrapper, OrderEnforcingWrapper, TerminateIllegalWrapper
 
-from ..drawing.position import position_text
 from ..errors import GameloreError, check_word
 from ..game.game import Game, Position
 from ..matches.match import MAX_PLIES
@@ -64,10 +63,7 @@ class _Agents:
 
     def render(self) -> str | None:
         """Return the position as text in the mode "ansi"; print it in the mode "human"."""
-        if self.render_mode == "human":
-            print(position_text(self.position))
-            return None
-        return position_text(self.position) if self.render_mode else None
+        return self.match.render(self.render_mode)
 
     def close(self) -> None:
         """Do nothing; there is nothing to close."""

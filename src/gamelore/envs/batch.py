@@ -79,7 +79,7 @@ class GameBatch:
         self.max_plies = max_plies
         self.observation = Observation.of(self.game, observation)
         self._lanes = lanes = _lanes(self.game, num, self.observation, seed)
-        self.actions = _ranges(self.game)
+        self.actions = action_ranges(self.game)
         self.moves = [[self.game.move_text(role, action) for action in own] for role, own in enumerate(self.actions)]
         self.observations = lanes.observed[:num].reshape(num, *self.observation.shape)
         self.mask = lanes.mask[:num]
@@ -142,7 +142,8 @@ class GameBatch:
             IllegalMoveError: a move is illegal. The batch must be reset then.
         """
         lanes = self._lanes
-        fresh, held = self._flags("fresh", fresh), self._flags("held", held)
+        fresh = None if fresh is None else self.flags("fresh", fresh)
+        held = None if held is None else self.flags("held", held)
         if moves is None:
             lanes.joint[: self.num] = NO_MOVE
         elif moves is not self._drawn:
@@ -165,10 +166,8 @@ class GameBatch:
         self.truncated |= lanes.stuck[: self.num]
         self._over |= self.terminated | self.truncated
 
-    def _flags(self, name: str, lanes: ArrayLike | None) -> NDArray[np.bool_] | None:
+    def flags(self, name: str, lanes: ArrayLike) -> NDArray[np.bool_]:
         """Return flags of lanes as an array. Raise GameloreError for another shape or type."""
-        if lanes is None:
-            return None
         flags = array_of(lanes)
         if flags.shape != (self.num,) or flags.dtype != np.bool_:
             raise GameloreError(f"expected {name} as bool[{self.num}], got {flags.dtype}{list(flags.shape)}")
@@ -224,7 +223,7 @@ def _restored(game: Game, num: int, kind: ObservationKind, max_plies: int, memor
     return batch
 
 
-def _ranges(game: Game) -> list[range]:
+def action_ranges(game: Game) -> list[range]:
     """Return the range of the actions of each role of a compiled game."""
     assert game.circuit is not None
     ends = np.cumsum([len(actions) for actions in game.circuit.actions]).tolist()

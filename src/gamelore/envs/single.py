@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..api.playing import AnyPlayer, others_of, player_of
-from ..drawing.position import position_text
 from ..errors import GameloreError, check_word, one_of
 from ..game.game import Game, Position
 from ..matches.match import MAX_PLIES
@@ -151,10 +150,7 @@ class GameEnv(gymnasium.Env[Any, Any]):
 
     def render(self) -> str | None:
         """Return the position as text in the mode "ansi"; print it in the mode "human"."""
-        if self.render_mode == "human":
-            print(position_text(self.position))
-            return None
-        return position_text(self.position) if self.render_mode else None
+        return self._match.render(self.render_mode)
 
     def _pass(self) -> None:
         """Play until the agent has to choose, or the match is over."""

@@ -27,12 +27,13 @@ import numpy as np
 import pyspiel
 from numpy.typing import NDArray
 
+from ..analysis.locality import members
 from ..drawing.position import position_text
 from ..errors import GameloreError, IllegalMoveError
 from ..game.game import Game, Position
 from ..matches.match import MAX_PLIES
 from ..rulesheets import load, loaded, names
-from .batch import GameBatch
+from .batch import GameBatch, action_ranges
 from .observation import Observation
 
 NAME = "gamelore"
@@ -74,11 +75,11 @@ class _Table:
         self.observation = Observation.of(game)
         assert game.native is not None
         self._native, turns = game.native, game.turn_order
-        sizes = [len(actions) for actions in self._native.circuit.actions]
-        self.firsts: list[int] = np.cumsum([0, *sizes]).tolist()
-        self.num_actions = max(sizes)
-        self._over = 1 << self.firsts[-1]
-        self._turns = [self._native.fact_number(fact) for fact in turns.controls or ()] if len(sizes) > 1 else []
+        self._actions = action_ranges(game)
+        self.firsts = [own.start for own in self._actions]
+        self.num_actions = max(map(len, self._actions))
+        self._over = 1 << self._actions[-1].stop
+        self._turns = [self._native.fact_number(fact) for fact in turns.controls or ()] if game.num_roles > 1 else []
         self._idle = {action for _, action in turns.idle}
         self.is_simultaneous, self.is_zero_sum = _sampled(game)
         self._nodes: dict[bytes, _Node] = {}
@@ -133,7 +134,7 @@ class _Table:
     def _new_node(self, state: NDArray[np.uint64]) -> _Node:
         roles, row = range(self.game.num_roles), self._native.rows.ask("legal", state[None])[0]
         bits = int.from_bytes(row.tobytes(), "little")
-        legal = tuple(_set_bits(bits >> self.firsts[role] & (1 << self._size(role)) - 1) for role in roles)
+        legal = tuple(list(members(bits >> own.start & (1 << len(own)) - 1)) for own in self._actions)
         if bits & self._over or not all(legal):
             return _Node(state, int(pyspiel.PlayerId.TERMINAL), tuple([] for _ in roles), self._returns(state, bits))
         choosing = self._choosing(int.from_bytes(state.tobytes(), "little"), legal)
@@ -145,9 +146,6 @@ class _Table:
         several = pyspiel.PlayerId.SIMULTANEOUS if choosing else pyspiel.PlayerId.INVALID
         player = choosing[0] if len(choosing) == 1 else int(several)
         return _Node(state, player, legal, [0.0] * len(roles))
-
-    def _size(self, role: int) -> int:
-        return self.firsts[role + 1] - self.firsts[role]
 
     def _choosing(self, facts: int, legal: Sequence[list[int]]) -> list[int]:
         """Return the roles that choose, as `Game.acting` tells, and those with several moves."""
@@ -169,16 +167,6 @@ class _Table:
                 f"{goals}; take another library"
             )
         return [(goal - 50) / 50 if self.is_zero_sum else max(goal, 0) / 100 for goal in goals]
-
-
-def _set_bits(bits: int) -> list[int]:
-    """Return the numbers of the bits that are set, ascending."""
-    numbers = []
-    while bits:
-        lowest = bits & -bits
-        numbers.append(lowest.bit_length() - 1)
-        bits ^= lowest
-    return numbers
 
 
 def _sampled(game: Game) -> tuple[bool, bool]:

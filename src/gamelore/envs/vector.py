@@ -130,20 +130,11 @@ class GameVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray[Any]
             seed: environment i has the seed `seed + i`, or `seed[i]`.
             options: `{"reset_mask": bool[num_envs]}` resets some environments.
         """
-        lanes = np.ones(self.num_envs, np.bool_)
+        lanes: NDArray[np.bool_] = np.ones(self.num_envs, np.bool_)
         if options and "reset_mask" in options:
-            lanes = array_of(options["reset_mask"])
-            if lanes.shape != (self.num_envs,) or lanes.dtype != np.bool_:
-                raise GameloreError(f"expected reset_mask as bool[{self.num_envs}], got {lanes.dtype}{lanes.shape}")
+            lanes = self.batch.flags("reset_mask", options["reset_mask"])
         self._seed(seed, lanes)
-        self.batch.reset(lanes)
-        self._begin(lanes)
-        self._done = np.where(lanes, False, self._done)
-        self._illegal &= ~lanes
-        rewards, ended, stopped = self._zeros()
-        self._add(rewards, ended, stopped)
-        self._pass(lanes, rewards, ended, stopped)
-        self._done = np.where(lanes, ended | stopped, self._done)
+        ended, stopped = self._restart(lanes)
         self._last = np.where(lanes, [ended, stopped], self._last)
         return self._observed(), self._infos()
 
@@ -199,13 +190,7 @@ class GameVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray[Any]
             final[lane] = self.batch.observations[lane].copy()
         masks = np.where(over[:, None], self.action_masks(), False).astype(np.int8)
         last = {"action_mask": masks, "_action_mask": over.copy(), **wrong}
-        self.batch.reset(over)
-        self._begin(over)
-        self._illegal &= ~over
-        nothing = self._zeros()
-        self._add(*nothing)
-        self._pass(over, *nothing)
-        self._done = over & (nothing[1] | nothing[2])
+        self._restart(over)
         infos = self._infos()
         infos |= {"final_obs": final, "_final_obs": over.copy(), "final_info": last, "_final_info": over.copy()}
         return self._observed(), rewards, ended, stopped, infos
@@ -233,6 +218,17 @@ class GameVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray[Any]
         """Count the episodes that begin in these lanes, and tell the others."""
         self._episodes += lanes
         self._opponents.begin(np.flatnonzero(lanes), self._episodes)
+
+    def _restart(self, lanes: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Begin episodes in these lanes, and let the others play; return which are terminated or truncated at once."""
+        self.batch.reset(lanes)
+        self._begin(lanes)
+        self._illegal &= ~lanes
+        rewards, ended, stopped = self._zeros()
+        self._add(rewards, ended, stopped)
+        self._pass(lanes, rewards, ended, stopped)
+        self._done = np.where(lanes, ended | stopped, self._done)
+        return ended, stopped
 
     def _pass(
         self,
