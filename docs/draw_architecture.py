@@ -39,6 +39,7 @@ ROOMS = {
     "learning": "sessions",
     "catalogue": "players and learners by name",
     "net": "matches over the wire",
+    "workers": "results of jobs",
     "lab": "trials, claims, reports",
     "api": "public functions, results",
     "envs": "arrays for other libraries",

@@ -28,7 +28,7 @@ BEHIND = {"lab": ["lab.papers.banerjee2007", "lab.papers.lock2004", "lab.papers"
 ROOMS = ["errors", "files", *(name for drawn in DRAWING["ROOMS"] for name in (drawn, *BEHIND.get(drawn, ())))]
 
 PAPERS = {"lab.papers.banerjee2007", "lab.papers.lock2004"}
-MOST_MODULES = 181
+MOST_MODULES = 184
 MOST_MODULES_IN_A_ROOM = 14
 MOST_LINES_OF_CODE = 40_600
 MOST_LINES_IN_A_FILE = 800

@@ -39,7 +39,10 @@ def test_a_tournament_in_pettingzoo(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.long
 @pytest.mark.filterwarnings("default")
-def test_maskable_ppo_learns(capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("sb3_contrib", reason="sb3-contrib is not installed: it needs torch, which no extra installs")
-    before, after = map(float, re.findall(r"(?:before|steps) (0\.\d+)", printed("maskable_ppo.py", capsys)))
-    assert before < 0.4 < 0.9 < after
+@pytest.mark.parametrize(
+    ("name", "library"), [("maskable_ppo", "sb3_contrib"), ("torchrl_ppo", "torchrl")], ids=["sb3-contrib", "TorchRL"]
+)
+def test_a_network_learns(name: str, library: str, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip(library, reason=f"{library} is not installed: it needs torch, which no extra installs")
+    before, after = map(float, re.findall(r"(?:before|steps) (0\.\d+)", printed(f"{name}.py", capsys)))
+    assert before < 0.4 < 0.8 < after

@@ -36,6 +36,7 @@ FIRST = {  # the modules that make what is stored; all others in these lists are
 }
 # What needs no place in a list though modules in it import this: it names no number, or is no part of a result.
 NOT_MEASURING = {"gamelore.errors", "gamelore.files", "gamelore.circuit.cache", "gamelore.drawing.position", "gamelore"}
+NOT_MEASURING |= {"gamelore.workers.processes", "gamelore.workers.cluster"}  # they hand on what trials return
 AT_PLAY = {  # compile.py, which makes engines, compiles by nothing of these
     f"gamelore.game.{name}" for name in ("engines", "game", "reasoner")
 }

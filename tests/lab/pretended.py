@@ -7,12 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from gamelore.lab.experiment import Batch, Report, SeriesSetting
+from gamelore.lab.experiment import Batch, SeriesSetting
 from gamelore.lab.results import Outcome
 from gamelore.learning.store.features import FeatureValues
 from gamelore.learning.td.initial_values import LearnerSettings
 from gamelore.matches.opponents import OpponentSettings
 from gamelore.players.random_streams import stream, uniform
+from gamelore.workers.processes import Report
 from processes import children, command_of
 
 

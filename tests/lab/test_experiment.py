@@ -18,19 +18,17 @@ from gamelore.lab.experiment import (
     Batch,
     Lane,
     PrintedValues,
-    Report,
     SettingGrid,
     batches,
     play_batch,
     run_grid,
 )
-from gamelore.lab.experiment import (
-    _Team as Team,
-)
 from gamelore.lab.papers.banerjee2007.plan import printed_values
 from gamelore.lab.results import Outcome, ResultStore
 from gamelore.learning.td.initial_values import LearnerSettings
 from gamelore.matches.opponents import OpponentSettings
+from gamelore.workers.processes import Report
+from gamelore.workers.processes import _Team as Team
 from lab.pretended import die, fail, make_setting, make_source, pretend
 
 

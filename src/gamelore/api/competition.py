@@ -150,6 +150,7 @@ def tournament(
     prior: float = 1.0,
     out: str | Path | None = None,
     workers: int = 1,
+    cluster: str | None = None,
     progress: Progress | bool | None = None,
 ) -> Tournament:
     """Let all players play against each other in all roles, and rate them.
@@ -168,6 +169,8 @@ def tournament(
         out: a folder for the matches. The same call again plays only the missing matches, also with more players or
             matches. It knows functions and objects by their names only.
         workers: number of processes. With several, functions and classes must be defined in a module.
+        cluster: in place of processes of this machine, the cores of a Ray cluster: the address HOST:PORT of its head,
+            or "ray" for the cluster of this machine, which starts with `workers` cores if there is none.
         progress: None shows progress on a terminal and in a notebook, False does not; or a function (stage, done,
             total).
 
@@ -177,7 +180,8 @@ def tournament(
 
     Raises:
         GameloreError: a player is unknown, there are too few, or the game is a puzzle.
-        ExperimentError: the folder has matches of other rules or of another version.
+        ExperimentError: the folder has matches of other rules or of another version, or a machine of the cluster has
+            another version of gamelore.
     """
     from ..lab.results import ResultStore, store_path
     from ..lab.tournament import match_ups, play_tournament, records_of
@@ -208,7 +212,7 @@ def tournament(
     settings = match_ups(rules, specs, matches, seed, max_plies or MAX_PLIES)
     with TemporaryDirectory() as folder, ResultStore(store_path(Path(out or folder))) as store:
         with displayed(progress) as tell:
-            play_tournament(settings, store, own, workers=workers, progress=tell)
+            play_tournament(settings, store, own, workers=workers, cluster=cluster, progress=tell)
         played = {
             setting.players: Matches(rules, setting.players, setting.seed, tuple(records_of(setting, store)))
             for setting in settings

@@ -107,6 +107,7 @@ def transfer(
     matches: int = 3000,
     seed: int = SEED,
     workers: int = 2,
+    cluster: str | None = None,
     out: str | Path | None = None,
     progress: Progress | bool | None = None,
 ) -> TransferExperiment:
@@ -126,6 +127,8 @@ def transfer(
         matches: number of matches of each run in a target.
         seed: seed of all random numbers.
         workers: number of processes.
+        cluster: in place of processes of this machine, the cores of a Ray cluster: the address HOST:PORT of its head,
+            or "ray" for the cluster of this machine, which starts with `workers` cores if there is none.
         out: a folder for the report and all results. The same call again plays only what is missing.
         progress: None shows progress on a terminal and in a notebook, False does not; or a function (stage, done,
             total).
@@ -135,7 +138,8 @@ def transfer(
 
     Raises:
         GameloreError: a game, a role or an option is unknown.
-        ExperimentError: the folder has results of other settings, or a target is given twice.
+        ExperimentError: the folder has results of other settings, a target is given twice, or a machine of the cluster
+            has another version of gamelore.
     """
     from ..lab.transfer_study import TransferPlan
     from ..lab.transfer_study import transfer as run
@@ -156,7 +160,7 @@ def transfer(
     )
     plan = with_roles(plan, source_role, target_role)
     with TemporaryDirectory() as folder, displayed(progress) as tell:
-        result = run(plan, Path(out or folder), workers=workers, progress=tell)
+        result = run(plan, Path(out or folder), workers=workers, cluster=cluster, progress=tell)
     report = None if out is None else result.report
     return TransferExperiment(result.report.headline, tuple(result.gains), result.rewards, report)
 

@@ -40,7 +40,8 @@ ROOT = Path(__file__).parents[1]
 def source_hash(*names: str) -> str:
     """Hash the Python files of packages and modules of gamelore, such as "ground" or "lab.papers.lock2004.plan".
 
-    The hash depends on the paths and contents of the files. Raise GameloreError if a name has no source files.
+    The name "" stands for all of them. The hash depends on the paths and contents of the files. Raise GameloreError if
+    a name has no source files.
     """
     digest = hashlib.sha256()
     for path in sorted({path for name in names for path in source_files(name)}):

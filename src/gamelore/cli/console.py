@@ -42,6 +42,16 @@ KnowledgeFile = Annotated[
         show_default="$GAMELORE_KNOWLEDGE, or a file in the user data folder",
     ),
 ]
+Workers = Annotated[int, Option("--workers", min=1, help="Number of processes that play matches.")]
+Cluster = Annotated[
+    str | None,
+    Option(
+        "--cluster",
+        metavar="ADDRESS",
+        help="Play on all cores of a Ray cluster: HOST:PORT of its head, or ray for the cluster of this machine, which "
+        "starts with --workers cores if there is none. Needs pip install 'gamelore[ray]' on all machines.",
+    ),
+]
 Engine = Annotated[
     EngineName,
     Option("--engine", help="native: fast, compiled rules. reasoner: slow, for all rules. auto: native if possible."),

@@ -12,7 +12,7 @@ import typer
 from typer import Argument, Option
 
 from . import console
-from .console import Force, Json, Seed
+from .console import Cluster, Force, Json, Seed, Workers
 
 if TYPE_CHECKING:
     from ..lab.report import ReportPaths
@@ -28,7 +28,6 @@ Out = Annotated[
 ]
 Runs = Annotated[int, Option("--runs", min=1, help="Independent runs of each series.")]
 Matches = Annotated[int, Option("--matches", min=1, help="Matches of each series.")]
-Workers = Annotated[int, Option("--workers", min=1, help="Number of processes that play matches.")]
 
 app = typer.Typer()
 
@@ -77,6 +76,7 @@ def transfer(
         ),
     ] = False,
     workers: Workers = 2,
+    cluster: Cluster = None,
     seed: Seed = SEED,
     json: Json = False,
 ) -> None:
@@ -109,7 +109,7 @@ def transfer(
     if not every_pair:
         with console.usage():
             plans = [with_roles(plans[0], source_role, target_role, limits)]
-    result = run(plans, out, workers=workers, progress=sys.stderr.isatty(), limits=limits)
+    result = run(plans, out, workers=workers, cluster=cluster, progress=sys.stderr.isatty(), limits=limits)
     _show(result.report, {"gains": [gain.as_json() for gain in result.gains]}, json)
 
 
@@ -169,6 +169,7 @@ def reproduce(
     ] = False,
     runs: Runs = 10,
     workers: Workers = 2,
+    cluster: Cluster = None,
     seed: Annotated[int | None, Option(help="Seed of all random numbers.", show_default="the paper's year")] = None,
     json: Json = False,
 ) -> None:
@@ -191,7 +192,7 @@ def reproduce(
                 console.USAGE,
             )
     console.known(reading or "both", READINGS[paper], f"a reading of {paper}")
-    every = own[paper] | {"reading": reading, "seed": seed}
+    every = own[paper] | {"reading": reading, "seed": seed, "cluster": cluster}
     chosen = {name: value for name, value in every.items() if value is not None}
     run = import_module(f"gamelore.lab.papers.{paper}").reproduce
     report = run(out, runs=runs, verdicts=verdicts, workers=workers, progress=sys.stderr.isatty(), **chosen)

@@ -16,7 +16,7 @@ from ..errors import GameloreError, counted
 from ..gdl.syntax import printable
 from ..rulesheets import load, names, split
 from . import console
-from .console import Engine, GameName, Json, Seed
+from .console import Cluster, Engine, GameName, Json, Seed, Workers
 from .position_commands import without_counter
 
 if TYPE_CHECKING:
@@ -201,7 +201,8 @@ def tournament(
     out: Annotated[
         Path | None, Option(metavar="DIR", help="Folder for the matches; those that are already there are used.")
     ] = None,
-    workers: Annotated[int, Option(min=1, help="Number of processes that play matches.")] = 1,
+    workers: Workers = 1,
+    cluster: Cluster = None,
     draw: Annotated[
         Path | None,
         Option(
@@ -228,7 +229,9 @@ def tournament(
         for name in players:
             player(name)
     with progress_bars(transient=True) as tell:
-        played = play_tournament(rules, players, matches=matches, seed=seed, out=out, workers=workers, progress=tell)
+        played = play_tournament(
+            rules, players, matches=matches, seed=seed, out=out, workers=workers, cluster=cluster, progress=tell
+        )
     if draw is not None:
         from ..lab.figures import save
 

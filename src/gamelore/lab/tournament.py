@@ -36,7 +36,8 @@ from ..game.game import Game, make
 from ..gdl.syntax import parse
 from ..matches.match import MAX_PLIES, MatchRecord
 from ..players.player import Player
-from .experiment import Report, SettingGrid, Tell, code_version, run_grid
+from ..workers.processes import Report
+from .experiment import SettingGrid, Tell, code_version, run_grid
 from .results import Outcome, ResultStore, Setting, Trial
 
 IN_ALL_ORDERS = 3  # roles up to which players sit in all orders; with more, each of them has each role once
@@ -111,6 +112,7 @@ def play_tournament(
     own: Mapping[str, Player] | None = None,
     *,
     workers: int = 1,
+    cluster: str | None = None,
     progress: bool | Tell = True,
 ) -> None:
     """Play the matches that the store does not have yet.
@@ -120,7 +122,7 @@ def play_tournament(
     play = partial(play_block, own=dict(own or {}))
     version = code_version("lab.tournament")
     grid = SettingGrid.of(settings)
-    run_grid(grid, store, workers=workers, progress=progress, jobs=blocks, play=play, version=version)
+    run_grid(grid, store, workers=workers, cluster=cluster, progress=progress, jobs=blocks, play=play, version=version)
 
 
 def blocks(trials: Iterable[Trial[MatchUp]], store: ResultStore, workers: int) -> Iterator[list[Trial[MatchUp]]]:

@@ -133,12 +133,13 @@ def transfer(
     out: Path | str,
     *,
     workers: int = 2,
+    cluster: str | None = None,
     progress: bool | Tell = True,
     limits: Limits | None = None,
 ) -> TransferResult:
     """Run the trials that are not yet in `out`/results.db, and write a report with figures and CSV files.
 
-    Each process loads the games within `limits`.
+    Each process loads the games within `limits`. `cluster`: see `cluster_pool`.
 
     Raise ExperimentError if `out` contains results of other settings, or if a plan has no target or a target twice.
     """
@@ -154,7 +155,7 @@ def transfer(
                 raise ExperimentError(f"expected a path without control characters, in UTF-8, got {game!r}; rename it")
     with ResultStore(store_path(folder)) as store:
         grid = SettingGrid.of(setting for plan in plans for setting in plan.settings())
-        run_grid(grid, store, workers=workers, progress=progress, limits=limits)
+        run_grid(grid, store, workers=workers, cluster=cluster, progress=progress, limits=limits)
         pairs = [
             (plan, target, {x: store.rewards(plan.setting(target, x).id, plan.runs) for x in plan.learners})
             for plan in plans

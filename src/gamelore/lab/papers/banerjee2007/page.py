@@ -46,6 +46,7 @@ def reproduce(
     verdicts: bool = False,
     max_runs: int | None = None,
     workers: int = 2,
+    cluster: str | None = None,
     progress: bool = True,
     parts: Iterable[str] | None = None,
     headroom: bool = False,
@@ -57,6 +58,7 @@ def reproduce(
               runs that it returns, even if `out` holds more
     max_runs  largest number of runs of every setting of these additional trials; None for no further limit
     parts     names of the parts to run, from PARTS; the part "core" is always run; None for all parts
+    cluster   the Ray cluster that plays, see `cluster_pool`; None for processes of this machine
     headroom  also run the part "headroom" (oracle and turns), which takes longer than all others together; with
               `verdicts` and without `max_runs`, as many fresh runs as claims.toml says
 
@@ -70,7 +72,7 @@ def reproduce(
     chosen = {name: tuple(part for part in several if part in wanted) for name, several in possible.items()}
     with ResultStore(store_path(folder)) as store:
         grid = SettingGrid.of(setting for plan in plans for setting in plan.parts(chosen[plan.name]))
-        ran = [run_grid(grid, store, workers=workers, progress=progress, label="figures")]
+        ran = [run_grid(grid, store, workers=workers, cluster=cluster, progress=progress, label="figures")]
         drawn = [_evidence(plan, claims, store, plan.runs) for plan in plans]
         judged = drawn
         if verdicts:  # the scatter of the runs above determines how many additional runs are needed
@@ -78,7 +80,7 @@ def reproduce(
             pilots = zip(judging, [judge_claims(claims, evidence) for evidence in drawn], strict=True)
             wanted_grids = [plan.of_findings(findings, max_runs).settings for plan, findings in pilots]
             grid = SettingGrid.of(setting for settings in wanted_grids for setting in settings.values())
-            ran.append(run_grid(grid, store, workers=workers, progress=progress, label="verdicts"))
+            ran.append(run_grid(grid, store, workers=workers, cluster=cluster, progress=progress, label="verdicts"))
             fixed = [{name: setting.runs for name, setting in settings.items()} for settings in wanted_grids]
             judged = [_evidence(plan, claims, store, num) for plan, num in zip(judging, fixed, strict=True)]
         rooms: list[Headroom | None] = [None] * len(plans)
@@ -86,7 +88,7 @@ def reproduce(
             used = [plan.verdicts() for plan in plans] if verdicts else plans
             num = min(claims.headroom_runs, max_runs or claims.headroom_runs) if verdicts else runs
             grid = SettingGrid.of(setting for plan in used for setting in plan.headroom(num))
-            ran.append(run_grid(grid, store, workers=workers, progress=progress, label="headroom"))
+            ran.append(run_grid(grid, store, workers=workers, cluster=cluster, progress=progress, label="headroom"))
             evidences = [Evidence(store, plan.name, paper.SOURCE, claims.table, num) for plan in used]
             rooms = [Headroom.judged(claims, evidence) for evidence in evidences]
         studies = [

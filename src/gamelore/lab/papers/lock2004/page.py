@@ -14,9 +14,10 @@ from ....errors import ExperimentError
 from ....learning.sequences.seqlearner import WEIGHTS
 from ....rulesheets import load
 from ....solver.solution import solve
+from ....workers.processes import Play
 from ... import report, stats
 from ...claims import ClaimFinding, claims_table, read_committed, verdict_counts, write_findings
-from ...experiment import Play, RunSummary, SettingGrid, code_version, run_grid
+from ...experiment import RunSummary, SettingGrid, code_version, run_grid
 from ...figures import VERDICT_COLOURS, Bars, Dot, ReportPicture, bar_figure, dot_figure, write_rows
 from ...report import Block, Bullets, Heading, Pictures, ReportPaths, TableBlock, Text, span
 from ...results import ResultStore, store_path
@@ -76,6 +77,7 @@ def reproduce(
     core: bool = False,
     verdicts: bool = False,
     workers: int = 2,
+    cluster: str | None = None,
     progress: bool = True,
     games: tuple[str, ...] = paper.GAMES,
     share: float = 1.0,
@@ -88,6 +90,7 @@ def reproduce(
               claims
     core      leave out the parts "sensitivity", "improvements" and "others" of the reading "text", and the part "arms"
               of the reading "tables"
+    cluster   the Ray cluster that makes the runs, see `cluster_pool`; None for processes of this machine
     verdicts  judge the claims by additional runs with fresh seeds
     share     fraction of the paper's number of matches that every tournament has; a value below 1 saves time
 
@@ -107,10 +110,10 @@ def reproduce(
             spent = f"{time.perf_counter() - begin:.1f} s, {workers} workers"
             return _write(plans, parts, store, folder, _provenance(plans[0], store, ran, spent, flags))
 
-        ran = [run_part(part, store, workers, progress) for part in first]
+        ran = [run_part(part, store, workers, progress, cluster) for part in first]
         if {trial.key for trial in every.trials()} - store.finished():
             written(first)  # a preliminary report, before the remaining parts are run
-        ran += [run_part(part, store, workers, progress) for part in later]
+        ran += [run_part(part, store, workers, progress, cluster) for part in later]
         return written((*first, *later))
 
 
@@ -133,7 +136,7 @@ def _parts(plan: Plan, core: bool, verdicts: bool) -> tuple[list[Part], list[Par
     return first, judging if core else more + judging
 
 
-def run_part(part: Part, store: ResultStore, workers: int, progress: bool) -> RunSummary:
+def run_part(part: Part, store: ResultStore, workers: int, progress: bool, cluster: str | None = None) -> RunSummary:
     """Solve the games of a part, so that no worker has to solve them, and make the missing runs of the part."""
     grid, finished = SettingGrid.of(part.experiments), store.finished()
     for name in sorted({trial.setting.game for trial in grid.trials() if trial.key not in finished}):
@@ -142,7 +145,8 @@ def run_part(part: Part, store: ResultStore, workers: int, progress: bool) -> Ru
         with _solving(name, progress) as show:
             solve(game, progress=show)
     return run_grid(
-        grid, store, workers=1 if part.alone else workers, progress=progress, label=part.name, jobs=one_by_one,
+        grid, store, workers=1 if part.alone else workers, cluster=None if part.alone else cluster,
+        progress=progress, label=part.name, jobs=one_by_one,
         play=part.play, version=version(),
     )  # fmt: skip
 

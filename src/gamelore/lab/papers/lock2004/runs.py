@@ -54,7 +54,7 @@ from ....players.position_graph import PositionGraph
 from ....players.random_streams import stream
 from ....rulesheets import load
 from ....solver.perfect import SolvedMoves
-from ...experiment import Report
+from ....workers.processes import Report
 from ...results import Outcome, ResultStore, Trial
 from ...sequence_text import Branch, LearnedPair, best, learned
 from .plan import CLASSES, OPPONENTS, OUTER_RING, RANDOM, Experiment, Group
