@@ -31,6 +31,7 @@ hostile: .venv/installed  ## floods, poisoned imports, hostile messages, kills .
 	PYTHONPATH=tests $(BIN)/python -m fuzz $(FUZZERS) --hostile --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
 
 docs: .venv/installed-docs  ## the documentation site in site/, with links and references checked; open site/index.html
+	rm -rf docs/tutorials/knowledge.db docs/tutorials/series
 	$(BIN)/jupytext --quiet --to ipynb docs/tutorials/*.py
 	$(BIN)/jupyter nbconvert --log-level=ERROR --execute --to markdown docs/tutorials/*.ipynb
 	$(BIN)/zensical build --strict --clean
@@ -45,7 +46,7 @@ bench-network: .venv/installed  ## what a turn over the network costs; ARGS="--m
 	$(BIN)/python benchmarks/network.py $(ARGS)
 
 clean:  ## remove .venv and everything else that was built
-	rm -rf .venv build dist site docs/tutorials/*.ipynb docs/tutorials/*.md docs/tutorials/*_files .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist site docs/tutorials/*.ipynb docs/tutorials/*.md docs/tutorials/*_files docs/tutorials/knowledge.db docs/tutorials/series .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv: .venv/installed  ## the virtual environment with gamelore and its tools

@@ -24,11 +24,15 @@ ROOT = Path(__file__).parent.parent
 # all modules may import, `gamelore`, which is `__init__.py`, and the papers. `learning` and `lab` stand for the modules
 # that lie directly in them.
 DRAWING = runpy.run_path(str(ROOT / "docs" / "draw_architecture.py"))
-BEHIND = {"lab": ["lab.papers.banerjee2007", "lab.papers.lock2004", "lab.papers"], "api": ["gamelore"]}
+BEHIND = {
+    "lab": ["lab.papers.banerjee2007", "lab.papers.lock2004", "lab.papers"],
+    "api": ["gamelore"],
+    "cli": ["__main__"],
+}
 ROOMS = ["errors", "files", *(name for drawn in DRAWING["ROOMS"] for name in (drawn, *BEHIND.get(drawn, ())))]
 
 PAPERS = {"lab.papers.banerjee2007", "lab.papers.lock2004"}
-MOST_MODULES = 184
+MOST_MODULES = 185
 MOST_MODULES_IN_A_ROOM = 14
 MOST_LINES_OF_CODE = 40_600
 MOST_LINES_IN_A_FILE = 800

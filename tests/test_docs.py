@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 import runpy
+import shutil
+import socket
+import subprocess
+import sys
 import tomllib
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -13,27 +19,76 @@ import pytest
 import gamelore
 import gamelore.envs
 
-DOCS = Path(__file__).parents[1] / "docs"
-PAGES = [DOCS / "index.md", DOCS / "ten_tasks.md"]
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = [*DOCS.glob("*.md"), *DOCS.glob("how_to/*.md")]
 TUTORIALS = sorted((DOCS / "tutorials").glob("*.py"))
-BLOCKS = [
-    pytest.param(code, id=f"{page.stem}-{number}")
-    for page in PAGES
-    for number, code in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL), 1)
-]
+PORT = "9147"  # of `gamelore serve`
+COMMANDS = Path(sys.executable).parent  # where `gamelore` is installed
+
+
+def blocks(language: str, pages: list[Path]) -> list[Any]:
+    """Return the blocks of code in a language as parameters. Those that say that they take minutes are long."""
+    texts = ((page, page.read_text(encoding="utf-8")) for page in sorted(pages))
+    return [
+        pytest.param(code, id=f"{page.stem}-{number}", marks=[pytest.mark.long] if "minute" in code else [])
+        for page, text in texts
+        for number, code in enumerate(re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL), 1)
+    ]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("code", BLOCKS)
+@pytest.mark.parametrize("code", blocks("python", PAGES))
 def test_the_code_of_a_page_runs(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     exec(compile(code, "page", "exec"), {"__name__": "page"})
+
+
+def commands(block: str) -> list[str]:
+    """Return the commands of gamelore in a block. Others, which install and build, are what `.ci/run` itself does."""
+    lines = re.sub(r"\\\n *", "", block).splitlines()
+    return [line.partition(" #")[0].strip() for line in lines if line.startswith("gamelore ")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", blocks("sh", [*PAGES, ROOT / "README.md"]))
+def test_the_commands_of_a_page_run(block: str, tmp_path: Path) -> None:
+    """A player server runs beside the commands after it; a person at the board always enters 1."""
+    if "java" in block:
+        pytest.skip("needs a program of others")
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    shutil.copy(gamelore.rulesheets.path("connect3"), tmp_path / "my-game.kif")
+    environment = {
+        **os.environ,
+        "PATH": os.pathsep.join([str(COMMANDS), os.environ["PATH"]]),
+        "GAMELORE_KNOWLEDGE": str(tmp_path / "known.db"),
+    }
+    given: dict[str, Any] = {"shell": True, "cwd": tmp_path, "env": environment, "text": True}
+    port = free_port()
+    with ExitStack() as stack:
+        for command in (line.replace(PORT, port) for line in commands(block)):
+            if command.startswith("gamelore serve"):
+                server = stack.enter_context(
+                    subprocess.Popen(f"exec {command} --port {port}", stdout=subprocess.PIPE, **given)
+                )
+                stack.callback(server.terminate)
+                assert "plays at" in server.stdout.readline()
+            else:
+                ran = subprocess.run(command, input="1\n" * 20, capture_output=True, **given)
+                assert ran.returncode == 0, f"{command}: {ran.stderr}"
+
+
+def free_port() -> str:
+    with socket.socket() as opened:
+        opened.bind(("127.0.0.1", 0))
+        return str(opened.getsockname()[1])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tutorial", TUTORIALS, ids=lambda path: path.stem)
 def test_a_tutorial_runs(tutorial: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", os.pathsep.join([str(COMMANDS), os.environ["PATH"]]))
     runpy.run_path(str(tutorial))
 
 
@@ -41,7 +96,7 @@ def test_every_tutorial_is_on_the_site() -> None:
     with (DOCS.parent / "zensical.toml").open("rb") as file:
         listed = {page for entry in tomllib.load(file)["project"]["nav"] for page in pages_of(entry)}
     assert {f"tutorials/{path.stem}.md" for path in TUTORIALS} <= listed
-    assert {path.name for path in DOCS.glob("*.md")} <= listed
+    assert {path.relative_to(DOCS).as_posix() for path in PAGES} <= listed
 
 
 def pages_of(entry: str | list[Any] | dict[str, Any]) -> list[str]:

@@ -105,6 +105,11 @@ class GameVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray[Any]
         self._has_begun = False
 
     @property
+    def moves(self) -> list[str]:
+        """The texts of all actions."""
+        return [self.game.move_text(self.role, action) for action in self._own]
+
+    @property
     def action_mask(self) -> NDArray[np.bool_]:
         """The legal actions, bool[num_envs, actions]; a view."""
         return self.batch.mask[:, self._own.start : self._own.stop]
