@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import runpy
@@ -119,3 +120,12 @@ def test_every_public_name_has_a_place_in_the_reference() -> None:
     told = "\n".join(page.read_text(encoding="utf-8") for page in (DOCS / "reference").glob("*.md"))
     names = set(re.findall(r"^::: gamelore\.(?:\w+\.)*(\w+)$", told, re.MULTILINE))
     assert names == (set(gamelore.__all__) | set(gamelore.envs.__all__)) - {"__version__"}
+
+
+def test_the_gallery_shows_what_its_data_say() -> None:
+    drawing = runpy.run_path(str(DOCS / "draw_gallery.py"))
+    games, text = json.loads(drawing["DATA"].read_text(encoding="utf-8")), drawing["PAGE"].read_text(encoding="utf-8")
+    assert drawing["page"](games, text) == text
+    pictures = {path.stem for path in drawing["BOARDS"].glob("*.svg")}
+    assert pictures == {name for name, row in games.items() if "failed" not in row}
+    assert set(gamelore.rulesheets.names()) <= pictures

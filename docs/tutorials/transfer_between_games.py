@@ -34,6 +34,10 @@ print(f"first 50 matches: with transfer {carried.rewards[:50].mean():.1f}, witho
 tested = gamelore.transfer("tictactoe", ["connect3"], runs=5, matches=300, seed=1)
 print(tested)
 
+# %% [markdown]
+# The gain is a mean difference of rewards, in points from 0 to 100. *Early* are the first tenth of the matches, of
+# which the curve below shows more; the headline tells the rest, *late*. `tested.rows` has both, and the levels.
+
 # %%
 tested.plot("connect3")
 

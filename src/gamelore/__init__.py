@@ -45,6 +45,7 @@ begin with `num_`. Docstrings state the shapes of arrays, such as `[batch, words
 All errors that gamelore raises on purpose are subclasses of `GameloreError`; errors.py shows the hierarchy.
 """
 
+from .analysis.symmetry import Symmetries
 from .api.competition import Tournament, tournament
 from .api.exact import Solved, solve
 from .api.feature_census import Features, features
@@ -52,8 +53,8 @@ from .api.inventor import GameReport, report
 from .api.lessons import learn
 from .api.memory import Knowledge, Learned, LearnedMoves, LearnedSequences
 from .api.opinion import think
-from .api.playing import AnyPlayer, ListedPlayer, Match, Matches, list_players, play, player
-from .api.rules import Checked, check, symmetries
+from .api.playing import AnyPlayer, ListedPlayer, Match, Matches, list_players, play, player, replay
+from .api.rules import Checked, ListedGame, check, list_games, symmetries
 from .api.transfer_experiment import TransferExperiment, transfer
 from .drawing.thought import MoveThought, Thought
 from .errors import (
@@ -94,14 +95,18 @@ __all__ = [  # noqa: RUF022 - in the order of the rooms
     "PositionPlayer",
     "AnyPlayer",
     # api.rules
+    "list_games",
+    "ListedGame",
     "check",
     "Checked",
     "symmetries",
+    "Symmetries",
     # api.inventor
     "report",
     "GameReport",
     # api.playing
     "play",
+    "replay",
     "Matches",
     "Match",
     "player",

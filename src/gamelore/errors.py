@@ -19,6 +19,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Collection, Iterable
+from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -173,6 +174,16 @@ def check_word(name: str, word: object, words: Iterable[object]) -> None:
         *others, last = map(str, words)
         expected = f"{', '.join(others)} or {last}" if others else last
         raise GameloreError(f"expected the setting {name} to be {expected}, got {word!r}; choose one of these")
+
+
+def check_count(name: str, number: object) -> None:
+    """Raise GameloreError if a number of things is not a whole number from 1."""
+    try:
+        is_count = index(number) >= 1  # type: ignore[arg-type]  # which raises TypeError
+    except TypeError:
+        is_count = False
+    if not is_count:
+        raise GameloreError(f"expected a whole number of {name} from 1, got {number!r}; choose another number")
 
 
 def counted(count: int, what: str, several: str = "") -> str:

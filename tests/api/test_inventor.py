@@ -57,7 +57,7 @@ def test_every_rule_of_tictactoe_fires() -> None:
 
 
 def test_a_game_that_cannot_be_solved_says_so() -> None:
-    told = gamelore.report("goofspiel", matches=30, simulations=10)
+    told = gamelore.report(gamelore.load("goofspiel"), matches=30, simulations=10)
     assert told.solved is None
     assert "expected only one role at a time to have a choice" in told.not_solved
     assert "clear advantage between uct players: red " in told.headline

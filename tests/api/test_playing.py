@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -149,6 +150,54 @@ def test_records_can_be_replayed(tmp_path: Path) -> None:
         played.save(tmp_path)
 
 
+def test_matches_are_read_back_from_their_records(tmp_path: Path) -> None:
+    played = gamelore.play("connect3", ["egreedy", "random"], matches=4)
+    played.save(tmp_path / "m.jsonl")
+    again = gamelore.replay(tmp_path / "m.jsonl")
+    assert again.rows == played.rows
+    assert again.players == played.players
+    assert again[2].moves == played[2].moves
+    assert again.game.rules_hash == played.game.rules_hash
+    with pytest.raises(GameloreError, match=r"m\.jsonl:1: expected the recorded rules of connect3, got other rules"):
+        gamelore.replay(tmp_path / "m.jsonl", "connectfour")
+
+
+def test_records_of_other_programs_need_the_game(tmp_path: Path) -> None:
+    played = gamelore.play("tictactoe", "random", matches=1)
+    played.save(tmp_path / "m.jsonl")
+    record = json.loads((tmp_path / "m.jsonl").read_text())
+    del record["gamelore"]
+    (tmp_path / "theirs.json").write_text(json.dumps(record))
+    with pytest.raises(GameloreError, match=r"theirs\.json:1: expected the rules of the game"):
+        gamelore.replay(tmp_path / "theirs.json")
+    again = gamelore.replay(tmp_path / "theirs.json", "tictactoe")
+    assert (again.goals == played.goals).all()
+    assert again.ends == {"terminal": 1}
+
+
+def test_a_wrong_move_of_a_record_is_told_with_its_place(tmp_path: Path) -> None:
+    gamelore.play("tictactoe", "random", matches=2).save(tmp_path / "m.jsonl")
+    first, second = (tmp_path / "m.jsonl").read_text().splitlines()
+    record = json.loads(second)
+    record["moves"][1] = record["moves"][0]
+    (tmp_path / "m.jsonl").write_text(f"{first}\n{json.dumps(record)}\n")
+    with pytest.raises(GameloreError, match=r"m\.jsonl:2: ply 1 differs from the record: expected a legal move"):
+        gamelore.replay(tmp_path / "m.jsonl")
+
+
+def test_rows_of_matches_are_written_as_csv(tmp_path: Path) -> None:
+    gamelore.play("tictactoe", "random", matches=2, seed=1).save(tmp_path / "m.csv")
+    head, *rows = (tmp_path / "m.csv").read_text().splitlines()
+    assert head == "match,end,plies,goal_xplayer,goal_oplayer"
+    assert [row.split(",")[:2] for row in rows] == [["0", "terminal"], ["1", "terminal"]]
+
+
+@pytest.mark.parametrize("number", [0, -1, 2.5, "many"])
+def test_a_number_of_matches_is_a_whole_number(number: Any) -> None:
+    with pytest.raises(GameloreError, match="expected a whole number of matches from 1, got"):
+        gamelore.play("tictactoe", "random", matches=number)
+
+
 def test_regret_of_best_play() -> None:
     played = gamelore.play("losetictactoe", ["perfect", "random"], matches=20, regret=True)
     assert played.regret["xplayer"] == 0.0
@@ -191,7 +240,7 @@ def test_an_illegal_move_names_the_function() -> None:
 
 @pytest.mark.parametrize("name", ["matches", "max_plies"])
 def test_numbers_that_are_too_small_are_told(name: str) -> None:
-    with pytest.raises(GameloreError, match=f"expected {name} of at least 1, got 0"):
+    with pytest.raises(GameloreError, match=f"expected a whole number of {name} from 1, got 0"):
         gamelore.play("tictactoe", **{name: 0})  # type: ignore[arg-type]
 
 

@@ -139,7 +139,14 @@ def buggy(tmp_path: Path) -> Path:
     ("name", "line", "where", "message", "frames"),
     [
         ("Late", 8, "move", "IndexError: list index out of range", 2),
-        ("Illegal", 13, "<lambda>", "IllegalMoveError: expected 2 moves, one for each of xplayer, oplayer, got 1", 2),
+        (
+            "Illegal",
+            13,
+            "<lambda>",
+            "IllegalMoveError: expected 2 moves, one for each of xplayer, oplayer, got 1; a role that waits has "
+            "one legal move, often noop",
+            2,
+        ),
         ("Missing", 21, "move", "FileNotFoundError: no weights", 2),
         ("Maker", 26, "__init__", 'TypeError: can only concatenate str (not "int") to str', 1),
     ],

@@ -1,12 +1,13 @@
 """The friendly side of Game, the same on both engines."""
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import gamelore
-from gamelore import rulesheets
+from gamelore import GameloreError, IllegalMoveError, rulesheets
 from gamelore.gdl.limits import Limits
 from gamelore.gdl.syntax import parse
 from gamelore.ground.clingo import Names
@@ -220,3 +221,29 @@ def test_a_search_for_a_perfect_model_is_stopped(monkeypatch):
     monkeypatch.setattr("gamelore.game.reasoner.IN_PLAY", 0.002)
     with pytest.raises(gamelore.GroundingError, match=r"the reasoner to answer within 0\.12 s"):
         gamelore.load(rules, "reasoner", Limits(seconds=60)).start().play(["stay"])
+
+
+@pytest.mark.parametrize(
+    ("moves", "told"),
+    [
+        ([4, "noop"], "expected a move of xplayer as text, got 4; legal moves: "),
+        (
+            {"X": "(mark 1 1)", "oplayer": "noop"},
+            "expected moves of xplayer, oplayer only, got a move of X",
+        ),
+        ("(mark 1 1)", "got 1; a role that waits has one legal move, often noop"),
+    ],
+)
+def test_moves_that_are_no_joint_move_are_told(moves, told):
+    with pytest.raises(IllegalMoveError, match=re.escape(told)):
+        gamelore.load("tictactoe").start().play(moves)
+
+
+def test_a_position_draws_itself_into_a_file(tmp_path):
+    position = gamelore.load("tictactoe").start()
+    position.save(tmp_path / "p.svg")
+    position.save(tmp_path / "p.txt")
+    assert (tmp_path / "p.svg").read_text() == position._repr_svg_()
+    assert (tmp_path / "p.txt").read_text() == f"{position}\n"
+    with pytest.raises(GameloreError, match=r"expected a file that ends in \.svg or \.txt, got"):
+        position.save(tmp_path / "p.png")

@@ -303,9 +303,14 @@ AFFORDABLE = Limits(seconds=3.0, literals=2_000_000)  # limits for grounding the
 class Symmetries:
     """A group of symmetries. Element s maps fact i to fact `facts[s, i]`, and action a to action `actions[s, a]`.
 
-    facts: int32[num, num_facts]; a fact has the number of its bit in the states of the native engine. actions:
-    int32[num, num_actions]. The elements are distinct and form a group; element 0 is the identity. `why` is the reason
-    why some symmetries may be missing; it is empty if none are missing.
+    The elements are distinct and form a group; element 0 is the identity. `mapping` tells what an element does, in
+    texts of facts and moves.
+
+    Attributes:
+        game: the game.
+        facts: int32[num, num_facts]; a fact has the number of its bit in the states of the native engine.
+        actions: int32[num, num_actions].
+        why: the reason why some symmetries may be missing; empty if none are missing.
     """
 
     game: Game
@@ -332,7 +337,10 @@ class Symmetries:
         return step_counter(self.game)
 
     def mapping(self, s: int) -> dict[str, dict[str, Any]]:
-        """Return what element s changes: "facts", fact -> image, and "moves", role -> move -> image."""
+        """Return what element s changes: "facts", fact -> image, and "moves", role -> move -> image.
+
+        Facts and moves that become themselves are left out.
+        """
         game, actions = self.game, self.actions[s].tolist()
         circuit_actions = game.circuit.actions if game.circuit else [()] * game.num_roles
         firsts = accumulate(map(len, circuit_actions), initial=0)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import GameloreError
+from ..errors import GameloreError, check_count
 from ..game.game import Game
 from ..rulesheets import loaded
 from .playing import AnyPlayer, Matches, name_of, player_of
@@ -188,9 +188,8 @@ def tournament(
     from ..learning.session import LastingLearner
     from ..matches.match import MAX_PLIES
 
-    for what, number in (("matches", matches), ("max_plies", MAX_PLIES if max_plies is None else max_plies)):
-        if number < 1:
-            raise GameloreError(f"expected {what} of at least 1, got {number}; choose a larger number")
+    check_count("matches", matches)
+    check_count("max_plies", MAX_PLIES if max_plies is None else max_plies)
     if not 0 <= prior < inf:
         raise GameloreError(f"expected a prior from 0, got {prior}; choose a finite number")
     if isinstance(players, str):

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from ..drawing.position import position_svg
 from ..errors import GameloreError, counted
 from ..files import write_whole
+from ..game.game import Game
 from ..gdl.limits import Limits
-from ..rulesheets import load
+from ..rulesheets import loaded
 from .exact import Solved, solve
 from .playing import Matches, play
 from .progress import Progress, displayed
@@ -184,7 +185,7 @@ class GameReport:
 
 
 def report(
-    source: str | Path,
+    source: Game | str | Path,
     *,
     matches: int = 200,
     simulations: int = 200,
@@ -196,7 +197,7 @@ def report(
     """Examine a game of your own: is it balanced, how long and how wide is it, which rules never matter?
 
     Args:
-        source: a shipped name, a path or GDL text, as for `load`.
+        source: a game, a shipped name, a path or GDL text.
         matches: number of matches of random players, and of UCT players.
         simulations: number of simulations of the UCT players for each move.
         memory: limit in GiB for solving the game.
@@ -214,7 +215,7 @@ def report(
     checked = check(source, play=True, matches=matches, seed=seed, limits=limits)
     if checked.played is None:
         raise GameloreError(f"expected a sheet that can be played: {checked.not_played}\n{checked}")
-    game = load(source, limits=limits)
+    game = loaded(source, limits)
     with displayed(progress) as tell:
         played = {
             RANDOM: play(game, RANDOM, matches=matches, seed=seed, progress=_named(tell, "random matches")),

@@ -8,7 +8,7 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, overload
 
-from ..errors import GameloreError, one_of
+from ..errors import GameloreError, check_count, one_of
 from ..game.game import Game
 from ..rulesheets import loaded
 from .memory import Home, Knowledge, Learned, LearnedSequences
@@ -117,8 +117,8 @@ def learn(
         KnowledgeError: the store cannot be written, or the sources have no knowledge.
     """
     one_of(learner, (*get_args(ValueKind), "sequences"), "a learner")
-    if matches is not None and (not isinstance(matches, int) or matches < 1):
-        raise GameloreError(f"expected a whole number of matches from 1, got {matches}; choose another number")
+    if matches is not None:
+        check_count("matches", matches)
     if "kind" in options:
         raise GameloreError("expected the kind of learner as the second argument, got kind=; write learn(game, kind)")
     rules = loaded(game)

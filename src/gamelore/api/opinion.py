@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from ..drawing.thought import MoveThought, Thought
-from ..errors import GameloreError
+from ..errors import GameloreError, check_count
+from ..game.game import Game, Position
+from ..rulesheets import loaded
 
 if TYPE_CHECKING:
-    from ..game.game import Game, Position
     from ..search.choice import MoveReport
     from ..search.settings import GrowthSettings, Joint
     from ..search.teaching import Teacher
@@ -21,7 +23,7 @@ _TEACHING_SLICE = 0.1  # seconds
 
 
 def think(
-    position: Position,
+    position: Position | Game | str | Path,
     *,
     seconds: float | None = None,
     simulations: int | None = None,
@@ -34,6 +36,7 @@ def think(
     """Search a position as the player gamelore does, and return what the search thinks about it.
 
     Args:
+        position: a position; or a game, or what `load` takes, for its first position
         seconds: time for the search; 1 if no number of simulations is given, else no limit
         simulations: number of simulations
         teaching: number of simulations that teach a value of the game first, as a startclock does
@@ -47,12 +50,16 @@ def think(
         The moves with visits, values and proofs, and the best line. It is a picture in notebooks.
 
     Raises:
-        GameloreError: for a position in which the match is over
+        GameloreError: for a position in which the match is over, and for no simulations
     """
     from ..players.random_streams import stream
     from ..search.settings import GrowthSettings
     from ..search.thinking import Search
 
+    if simulations is not None:
+        check_count("simulations", simulations)
+    if not isinstance(position, Position):
+        position = loaded(position).start()
     if position.is_terminal or not all(position.legal.values()):
         raise GameloreError("expected a position in which the match goes on, got the end of a match; play fewer moves")
     game = position.game

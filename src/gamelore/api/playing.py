@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from ..drawing.position import position_svg, position_text
 from ..drawing.steps import shown_steps, steps_html
 from ..drawing.thought import telling
-from ..errors import GameloreError, one_of
+from ..errors import GameloreError, check_count, one_of
 from ..game.game import Game, Position
 from ..players.player import Finished, FunctionPlayer, Player
 from ..rulesheets import loaded
 from .progress import Progress, displayed, in_notebook
+from .rows import save_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -240,14 +241,17 @@ class Matches(Sequence[Match]):
         ]
 
     def save(self, path: str | Path) -> None:
-        """Write the match records, which `gamelore replay` reads.
+        """Write the matches into a file.
 
         Args:
-            path: a file, which gets a record in each line; or an existing folder, which gets a file for each record.
+            path: a file that ends in .csv gets `rows`. Any other file gets a match record in each line, which `replay`
+                reads; an existing folder gets a file for each record.
 
         Raises:
             GameloreError: the folder has match records of its own.
         """
+        if Path(path).suffix == ".csv":
+            return save_rows(path, self.rows)
         from ..matches.match import write_records
         from ..players.position_graph import PositionGraph
 
@@ -329,8 +333,8 @@ def play(
         IllegalMoveError: a player returned an illegal move.
     """
     for name, number in (("matches", matches), ("max_plies", max_plies)):
-        if number is not None and number < 1:
-            raise GameloreError(f"expected {name} of at least 1, got {number}; leave it out for the default")
+        if number is not None:
+            check_count(name, number)
     rules = loaded(game)
     by_role = players_by_role(rules, players)
     seats = seats_of(by_role, seed)
@@ -346,6 +350,50 @@ def play(
             one_by_one=one_by_one,
             tell=tell,
         )
+
+
+def replay(path: str | Path, game: Game | str | Path | None = None) -> Matches:
+    """Read match records, make their moves again, and check every recorded position.
+
+    Args:
+        path: a file of `Matches.save`, `gamelore play` or `gamelore host`, or a folder of records; also a GGP match
+            record of another program.
+        game: the game, or what `load` takes; needed for records that have no rules beside them and name no shipped
+            game.
+
+    Returns:
+        The matches.
+
+    Raises:
+        GameloreError: a record contradicts the rules, or the records are of different games. The message names the
+            file and the line.
+        OSError: a file cannot be read.
+    """
+    from ..matches.match import MatchRecord, record_files, record_texts, source_of_rules
+    from ..players.position_graph import PositionGraph
+
+    graph = None if game is None else PositionGraph(loaded(game))
+    records = []
+    for file in record_files(Path(path)):
+        for line, text in enumerate(record_texts(file), 1):
+            try:
+                record = MatchRecord.from_json(text)
+                graph = graph or PositionGraph(loaded(source_of_rules(file, record)))
+                records.append(_replayed(record, graph))
+            except GameloreError as error:
+                raise GameloreError(f"{file}:{line}: {error}") from None
+    if graph is None:
+        raise GameloreError(f"expected match records, got none in {path}; name another file")
+    players = (" or ".join(dict.fromkeys(names)) for names in zip(*(record.players for record in records), strict=True))
+    return Matches(graph.game, tuple(players), 0, tuple(records))
+
+
+def _replayed(record: MatchRecord, graph: PositionGraph) -> MatchRecord:
+    """Return a record with the goals and the end that its moves lead to, also if it is of another program."""
+    match = record.replay(graph.game, graph)
+    players = record.players or record.player_names or graph.game.roles
+    made = match.record(record.match_id, players)
+    return replace(record, game=made.game, roles=made.roles, players=made.players, goals=made.goals, end=made.end)
 
 
 def play_seats(

@@ -1,8 +1,8 @@
-"""What the rules of a game tell without a player: mistakes (`check`) and symmetries (`symmetries`)."""
+"""What the rules tell without a player: the shipped games, mistakes (`check`), and symmetries (`symmetries`)."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -10,12 +10,44 @@ from typing import TYPE_CHECKING, Any, get_args
 from ..errors import GameloreError, check_word, counted, shortened
 from ..game.game import EngineName, Game
 from ..gdl.limits import Limits
-from ..rulesheets import loaded, sheet_or_text
+from ..gdl.syntax import parse
+from ..rulesheets import Option, loaded, names, options, path, sheet_or_text
 
 if TYPE_CHECKING:
     from ..analysis.playcheck import CheckedSheet, PlayReport
     from ..analysis.symmetry import Symmetries
     from ..gdl.lint import Finding
+
+
+@dataclass(frozen=True)
+class ListedGame:
+    """A shipped game.
+
+    Attributes:
+        name: its name for `load`.
+        roles: its roles, in their order.
+        about: the game in a line.
+        options: its options, each with `name`, `value` (the default) and `choices`; write "game:option=value".
+        path: its rulesheet.
+    """
+
+    name: str
+    roles: tuple[str, ...]
+    about: str
+    options: tuple[Option, ...]
+    path: Path
+
+
+def list_games() -> list[ListedGame]:
+    """Return the shipped games, in alphabetical order."""
+    return [_listed(path(name)) for name in names()]
+
+
+def _listed(file: Path) -> ListedGame:
+    text = file.read_text(encoding="utf-8")
+    rules = parse(text, file).rules
+    roles = tuple(str(rule.head.args[0]) for rule in rules if rule.head.name == "role")
+    return ListedGame(file.stem, roles, text.splitlines()[0].lstrip("; "), tuple(options(rules).values()), file)
 
 
 class Checked:

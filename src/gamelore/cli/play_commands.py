@@ -14,7 +14,7 @@ from typer import Argument, Option
 from ..drawing.position import state_text, text_boards
 from ..errors import GameloreError, counted
 from ..gdl.syntax import printable
-from ..rulesheets import load, names, split
+from ..rulesheets import load
 from . import console
 from .console import Cluster, Engine, GameName, Json, Seed, Workers
 from .position_commands import without_counter
@@ -352,20 +352,10 @@ class _Judge:
 
     def _graph(self, path: Path, record: MatchRecord) -> PositionGraph:
         """Return the position graph of the game of a record. Raises GameloreError if the game is unknown."""
-        from ..matches.match import RULES
+        from ..matches.match import source_of_rules
         from ..players.position_graph import PositionGraph
 
-        beside = path.parent / RULES
-        if self._game is not None:
-            source = self._game.name
-        elif beside.is_file():
-            source = str(beside)
-        elif split(record.game)[0] in names():  # only shipped games: a record must not make us open another file
-            source = record.game
-        else:
-            raise GameloreError(
-                f"expected the rules of the game, got no {RULES} in the folder of the record; name the game with --game"
-            )
+        source = self._game.name if self._game else source_of_rules(path, record)
         if source not in self._graphs:
             self._graphs[source] = PositionGraph(self._game or load(source, self._engine, console.LOADING.get()))
         return self._graphs[source]
@@ -377,24 +367,11 @@ def _files(files: Sequence[Path]) -> Iterator[Path]:
     The files SERIES and JOURNAL of a recorded series are not match records. They are left out, because a shell pattern
     such as FOLDER/*.json may include them.
     """
-    from ..matches.match import JOURNAL, SERIES
+    from ..matches.match import JOURNAL, SERIES, record_files
 
     for path in [file for file in files if file.name not in (SERIES, JOURNAL)] or files:
-        if not path.is_dir():
-            yield path
-            continue
-        records = sorted(
-            file
-            for file in path.iterdir()
-            if file.suffix in (".json", ".jsonl")
-            and not file.name.startswith(".")
-            and file.name not in (SERIES, JOURNAL)
-        )
-        if not records:
-            console.fail(
-                f"expected match records in {path}, got no .json or .jsonl file; name the files of the records",
-                console.USAGE,
-            )
+        with console.usage():
+            records = record_files(path)
         yield from records
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from ..api.rules import Checked
+from ..api.rules import Checked, list_games
 from ..api.rules import check as check_of
 from ..errors import GameloreError, GDLSyntaxError, counted
 from ..files import whole_file
@@ -37,37 +37,15 @@ app = typer.Typer()
 @console.command(app, "games", "games", "games --json")
 def games(json: Json = False) -> None:
     """List the shipped games, with the options of games that have options."""
-    from .. import rulesheets as shipped
-
-    rows = [_about(shipped.path(name)) for name in shipped.names()]
+    games = list_games()
     if json:
-        return console.emit(rows)
-    console.show_table(
-        ("game", "roles", "about"), [(row["name"], ", ".join(row["roles"]), row["about"]) for row in rows]
-    )
+        return console.emit([{**asdict(game), "path": str(game.path)} for game in games])
+    console.show_table(("game", "roles", "about"), [(game.name, ", ".join(game.roles), game.about) for game in games])
     typer.echo("\nSome games have options; write them like fivemensmorris:cap=80,flying=yes\n")
     options = [
-        (row["name"], option["name"], option["value"], ", ".join(option["choices"]))
-        for row in rows
-        for option in row["options"]
+        (game.name, option.name, option.value, ", ".join(option.choices)) for game in games for option in game.options
     ]
     console.show_table(("game", "option", "default", "values"), options)
-
-
-def _about(path: Path) -> dict[str, Any]:
-    """Return name, roles, title (first line of the comment), options and path of a shipped game as JSON fields."""
-    from ..gdl.syntax import parse
-    from ..rulesheets import options
-
-    text = path.read_text(encoding="utf-8")
-    rules = parse(text, path).rules
-    return {
-        "name": path.stem,
-        "roles": [str(rule.head.args[0]) for rule in rules if rule.head.name == "role"],
-        "about": text.splitlines()[0].lstrip("; "),
-        "options": [asdict(option) for option in options(rules).values()],
-        "path": str(path),
-    }
 
 
 @console.command(

@@ -11,8 +11,11 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from math import floor, hypot
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..errors import GameloreError
+from ..files import write_whole
 from . import board as model
 from .board import EDGE, FAINT, INK, MARK, POINT, Arguments, Board, Boards, Kind, Laid, Piece, Place, Spot, Style
 
@@ -44,6 +47,14 @@ class PositionText(NamedTuple):
 def position_text(position: Position, *, matrix: bool = False, width: int = 100) -> str:
     """Draw a position as text. `matrix`: the first coordinate increases downwards, the second to the right."""
     return "\n".join(state_text(text_boards(position.game, matrix=matrix), position.facts, width).lines(width))
+
+
+def save_drawing(path: Path, text: str, svg: str) -> None:
+    """Write a text (.txt) or a picture (.svg) into a file. Raise GameloreError for any other suffix."""
+    drawings = {".txt": f"{text}\n", ".svg": svg}
+    if path.suffix not in drawings:
+        raise GameloreError(f"expected a file that ends in .svg or .txt, got {path}; choose one of these")
+    write_whole(path, drawings[path.suffix])
 
 
 def text_boards(game: Game, *, matrix: bool = False) -> Boards:

@@ -10,10 +10,23 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .board import FAINT, INK, Boards, Laid, Place, Spot
-from .position import LETTER, LINE, MARGIN, Mark, drawn_text, escaped, state_svg, state_text, svg, text_boards
+from .position import (
+    LETTER,
+    LINE,
+    MARGIN,
+    Mark,
+    drawn_text,
+    escaped,
+    save_drawing,
+    state_svg,
+    state_text,
+    svg,
+    text_boards,
+)
 
 if TYPE_CHECKING:
     from ..game.game import Position
@@ -29,11 +42,16 @@ _FRAME = re.compile(r'width="(\d+)" height="(\d+)"')
 class MoveThought:
     """What a search thinks about a move.
 
-    visits     number of simulations that made the move
-    mean       mean goal of these simulations for the role, 0 to 100; None without simulations
-    low, high  proved bounds on the goal that the move leads to
-    plies      number of plies to the end of the match if the value is proved, else None
-    share      probability of the move where the role draws it from a mixed strategy, else None
+    Attributes:
+        index: the number of the move among the legal moves of the role.
+        move: the move.
+        visits: number of simulations that made the move.
+        mean: mean goal of these simulations for the role, 0 to 100; None without simulations.
+        low: the goal to which the move leads at least, as far as that is proved.
+        high: the goal to which it leads at most.
+        plies: number of plies to the end of the match if the value is proved, else None.
+        is_closed: whether the search needs no more simulations of the move.
+        share: probability of the move where the role draws it from a mixed strategy, else None.
     """
 
     index: int
@@ -68,16 +86,17 @@ class MoveThought:
 
 @dataclass(frozen=True)
 class Thought:
-    """What a search thinks about a position.
+    """What a search thinks about a position. `print` draws it as text, notebooks as a picture.
 
-    moves        for each role with several moves: the best move, then the others by visits; or all by their shares
-    line         the best joint moves from the position on
-    simulations  number of simulations
-    seconds      wall-clock time of the search
-    nodes        number of positions in memory
-    is_proved    whether the value of the position is proved
-
-    Notebooks show a Thought as a picture; `str` draws it as text.
+    Attributes:
+        position: the position.
+        moves: role -> its moves, for each role with several: the best move, then the others by visits; or all by
+            their shares.
+        line: the best joint moves from the position on.
+        simulations: number of simulations.
+        seconds: wall-clock time of the search.
+        nodes: number of positions in memory.
+        is_proved: whether the value of the position is proved.
     """
 
     position: Position
@@ -113,6 +132,14 @@ class Thought:
     def __str__(self) -> str:
         parts = [thought_text(self), "", self.effort, *("", *_listed(self))]
         return "\n".join([*parts, *(["", f"best line: {self.line_text}"] if self.line else [])])
+
+    def save(self, path: str | Path) -> None:
+        """Draw the thought into a file: as a picture if it ends in .svg, or as text if it ends in .txt.
+
+        Raises:
+            GameloreError: the file ends otherwise.
+        """
+        save_drawing(Path(path), str(self), thought_svg(self))
 
     def as_json(self) -> dict[str, Any]:
         """Return what the search found as JSON values."""

@@ -19,6 +19,7 @@ from contextvars import Context
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from itertools import chain
+from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 
 from ..circuit.aig import Circuit
 from ..circuit.playout import PlayoutRunner, Playouts, Rollouts
-from ..drawing.position import position_svg, position_text
+from ..drawing.position import position_svg, position_text, save_drawing
 from ..errors import GameloreError, GDLSemanticError, GDLSyntaxError, GroundingError, IllegalMoveError, shortened
 from ..gdl import lint
 from ..gdl.limits import Limits, check, enforced, within
@@ -584,34 +585,44 @@ class Position:
         joint = [self._action(role, moves[name]) for role, name in enumerate(self.game.roles)]
         return Position(self.game, self.game.next(self.state[None], np.array([joint], np.int32))[0])
 
+    def save(self, path: str | Path) -> None:
+        """Draw the position into a file: as a picture if it ends in .svg, or as text if it ends in .txt.
+
+        Raises:
+            GameloreError: the file ends otherwise.
+        """
+        save_drawing(Path(path), position_text(self), position_svg(self))
+
     def _by_role(self, moves: Mapping[str, str] | Sequence[str]) -> Mapping[str, str]:
         """Return role -> move. Raises IllegalMoveError if the match is over, or if some role does not have one move."""
         roles = self.game.roles
         if not isinstance(moves, Mapping):
             if len(moves) != len(roles):
+                waiting = "; a role that waits has one legal move, often noop" if len(moves) < len(roles) else ""
                 raise IllegalMoveError(
-                    f"expected {len(roles)} moves, one for each of {', '.join(roles)}, got {len(moves)}"
+                    f"expected {len(roles)} moves, one for each of {', '.join(roles)}, got {len(moves)}{waiting}"
                 )
             moves = dict(zip(roles, moves, strict=True))
         if self.is_terminal:
             raise IllegalMoveError("the match is over: a terminal position has no legal moves; begin with game.start()")
+        if unknown := sorted(map(str, set(moves) - set(roles))):
+            raise IllegalMoveError(f"expected moves of {', '.join(roles)} only, got a move of {', '.join(unknown)}")
         for role, name in enumerate(roles):
             if name not in moves:
                 raise IllegalMoveError(f"expected a move of every role, got no move of {name}; {self._choice(role)}")
-        if len(moves) > len(roles):
-            unknown = ", ".join(sorted(set(moves) - set(roles)))
-            raise IllegalMoveError(f"expected moves of {', '.join(roles)} only, got a move of {unknown}")
         return moves
 
     def _action(self, role: int, move: str) -> int:
         """Return the action of a legal move. Raises IllegalMoveError for any other move."""
+        name = self.game.roles[role]
+        if not isinstance(move, str):
+            raise IllegalMoveError(f"expected a move of {name} as text, got {move!r}; {self._choice(role)}")
         try:
             action = self.game.action(role, move)
             if (self._actions(role) == action).any():
                 return action
         except (GDLSyntaxError, GDLSemanticError, IllegalMoveError):
             pass  # the text is not a term, or the move is never legal
-        name = self.game.roles[role]
         raise IllegalMoveError(f"expected a legal move of {name}, got {move}; {self._choice(role)}")
 
     def _choice(self, role: int) -> str:

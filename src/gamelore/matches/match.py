@@ -28,6 +28,7 @@ from ..files import write_whole
 from ..gdl.syntax import Function, natural_order, parse_term, printable
 from ..players.player import CAP, END_NAMES, STUCK, TERMINAL, Finished, MatchLog, Started, Turn
 from ..players.position_graph import PositionGraph
+from ..rulesheets import names, split
 
 if TYPE_CHECKING:
     from ..game.game import Game
@@ -450,6 +451,36 @@ def record_texts(path: Path) -> list[str]:
         return lines if isinstance(json.loads(lines[0]), dict) else [text]
     except (ValueError, IndexError, RecursionError):
         return [text]
+
+
+def record_files(path: Path) -> list[Path]:
+    """Return a file as it is, or the match records in a folder, by name. Raise GameloreError if it has none."""
+    if not path.is_dir():
+        return [path]
+    files = sorted(
+        file
+        for file in path.iterdir()
+        if file.suffix in (".json", ".jsonl") and not file.name.startswith(".") and file.name not in (SERIES, JOURNAL)
+    )
+    if not files:
+        raise GameloreError(
+            f"expected match records in {path}, got no .json or .jsonl file; name the files of the records"
+        )
+    return files
+
+
+def source_of_rules(path: Path, record: MatchRecord) -> str:
+    """Return what `load` takes for the game of a record: the rules beside its file, or the name of a shipped game.
+
+    Raise GameloreError if there is neither. A record does not make us open any other file.
+    """
+    if (beside := path.parent / RULES).is_file():
+        return str(beside)
+    if split(record.game)[0] in names():
+        return record.game
+    raise GameloreError(
+        f"expected the rules of the game, got no {RULES} in the folder of the record; name the game (--game)"
+    )
 
 
 def _camel_case(name: str) -> str:

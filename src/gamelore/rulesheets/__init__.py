@@ -213,7 +213,7 @@ def load(
         engine: "native" compiles the rules and raises GroundingError beyond the limits of grounding; "reasoner" queries
             the rules in each state; "auto" is "native" if the limits allow it, else "reasoner".
         limits: limits of processor time, memory and size; the default is `Limits()`.
-        rewrite: False to use the rules as written, without the rewriting of ground/optimize.py. Tests compare with it.
+        rewrite: False to use the rules as written, without rewriting for a small grounding. Tests compare both.
 
     Returns:
         The game, ready to play. Its name is the shipped name or the name of the file, with the chosen options; for GDL
@@ -234,9 +234,9 @@ def load(
     return enforced(read_and_make, chosen, LOADING)
 
 
-def loaded(game: Game | str | Path) -> Game:
+def loaded(game: Game | str | Path, limits: Limits | None = None) -> Game:
     """Return a game as it is, or load it from a shipped name, a path or GDL text."""
-    return game if isinstance(game, Game) else load(game)
+    return game if isinstance(game, Game) else load(game, limits=limits)
 
 
 def read(source: str | Path) -> tuple[Rulesheet, str]:
