@@ -63,7 +63,7 @@ def test_a_folder_of_records(folder):
     }
     text = run("replay", folder).stdout
     assert "tictactoe.json  tictactoe      7  terminal  100 0  1 TO" in text
-    assert text.endswith("2 matches, all are as recorded\n")
+    assert text.endswith("2 records, all are as recorded\n")
 
 
 def test_the_files_of_a_folder_as_a_shell_names_them(folder):
@@ -85,7 +85,7 @@ def test_every_file_is_judged(folder):
     assert "expected a GGP match record in JSON" in rows[2]["why"]
     text = run("replay", *files, code=1).stdout
     assert f"{files[0]}: expected the recorded state at ply 3" in text
-    assert text.endswith("4 matches, 3 of them differ from the record\n")
+    assert text.endswith("4 records, 3 of them could not be replayed as recorded\n")
 
 
 def test_the_positions_are_drawn(folder):
@@ -102,7 +102,7 @@ def test_a_record_of_another_program_needs_a_game(folder):
     foreign = changed(folder / "tictactoe.json", gamelore=None, isCompleted=None, errors=None)
     (row,) = run_json("replay", foreign, code=1)
     assert (
-        "expected the rules of the game, got no rules.kif in the folder of the record; name the game with --game"
+        "expected the rules of the game, got no rules.kif in the folder of the record; name the game (--game)"
         in row["why"]
     )
     (row,) = run_json("replay", foreign, "--game", "tictactoe")

@@ -98,6 +98,7 @@ def test_lanes_are_equal_to_single_environments(game: str, mode: AutoresetMode, 
     num, rng, done = 30, np.random.default_rng(1), np.zeros(30, np.bool_)
     how: dict[str, Any] = {"opponent": opponent, "max_plies": 12}
     many, single = GameVectorEnv(game, num, autoreset_mode=mode, **how), [GameEnv(game, **how) for _ in range(num)]
+    assert many.moves == single[0].moves
     observed, infos = many.reset(seed=5)
     assert (observed == np.array([env.reset(seed=5 + i)[0] for i, env in enumerate(single)])).all()
     for _ in range(30):

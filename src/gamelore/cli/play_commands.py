@@ -386,8 +386,8 @@ def _show_replays(replays: Sequence[_Replay], show: bool) -> None:
     differing = [replay for replay in replays if replay.why]
     for replay in differing:
         typer.echo(f"\n{replay.name}: {replay.why}")
-    verdict = f"{len(differing)} of them differ from the record" if differing else "all are as recorded"
-    typer.echo(f"\n{counted(len(replays), 'match', 'matches')}, {verdict}")
+    verdict = f"{len(differing)} of them could not be replayed as recorded" if differing else "all are as recorded"
+    typer.echo(f"\n{counted(len(replays), 'record')}, {verdict}")
 
 
 def _row(replay: _Replay) -> tuple[object, ...]:
