@@ -130,7 +130,7 @@ def in_own_process(source: str) -> dict[str, Any]:
         printed, why = ran.stdout, ran.stderr.decode().strip().rpartition("\n")[2][:200]
     except subprocess.TimeoutExpired as expired:
         printed, why = expired.stdout or b"", f"not measured within {LIMIT} s"
-    lines = printed.decode().splitlines()
+    lines = printed.decode().split("\n")[:-1]  # what the limit cuts off in the middle is no line
     row: dict[str, Any] = json.loads(lines[-1]) if lines else {"failed": why}
     return row
 
@@ -184,7 +184,8 @@ def about(row: dict[str, Any]) -> Iterator[str]:
     if (uct := row["uct"]) and len(row["roles"]) == 1:
         yield f"uct: {uct['goals'][0]:.0f} points"
     elif uct:
-        yield f"{row['roles'][0]} {uct['ahead']:+.0f} ± {1.96 * uct['error']:.0f}"
+        interval = f" ± {1.96 * uct['error']:.0f}" if uct["error"] else f" in all {uct['matches']}"
+        yield f"{row['roles'][0]} {uct['ahead']:+.0f}{interval}"
     if row["solved"]:
         yield f"solved: {', '.join(f'{goal:g}' for goal in row['solved']['goals'])}"
     engine = "" if row["engine"] == "native" else f" ({row['engine']})"
@@ -193,8 +194,8 @@ def about(row: dict[str, Any]) -> Iterator[str]:
 
 
 def rounded(number: float) -> str:
-    """Return a number with two digits and a unit: 41 M, 520 k, 95."""
-    for size, unit in ((1e6, " M"), (1e3, " k")):
+    """Return a number with two digits and a unit: 1.2 G, 41 M, 520 k, 95."""
+    for size, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
         if number >= size:
             return f"{float(f'{number / size:.2g}'):g}{unit}"
     return f"{float(f'{number:.2g}'):g}"

@@ -9,7 +9,7 @@
 # %%
 import subprocess
 
-PORT = "19147"
+PORT = "19147"  # any free one
 player = subprocess.Popen(
     ["gamelore", "serve", "--player", "gamelore", "--port", PORT, "--no-learn"],
     stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,

@@ -231,3 +231,11 @@ def test_a_state_can_be_any_position() -> None:
     state = game.new_initial_state()
     assert isinstance(state, SpielState)
     assert state.at(position).legal_actions() == list(range(1, 9))
+
+
+@pytest.mark.parametrize("actions", [[-1, 0], [0], [99, 0]])
+def test_wrong_actions_of_roles_that_choose_at_once_are_refused(actions: list[int]) -> None:
+    state = open_spiel_game("goofspiel").new_initial_state()
+    with pytest.raises(gamelore.IllegalMoveError, match="expected "):
+        state.apply_actions(actions)
+    assert state.history() == []

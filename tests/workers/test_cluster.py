@@ -17,7 +17,7 @@ import pytest
 
 import gamelore
 from gamelore.errors import ExperimentError
-from gamelore.lab.experiment import Batch, SettingGrid, run_grid
+from gamelore.lab.experiment import Batch, SettingGrid, batches, run_grid
 from gamelore.lab.results import Outcome, ResultStore
 from gamelore.learning.td.initial_values import LearnerSettings
 from gamelore.matches.opponents import OpponentSettings
@@ -37,8 +37,17 @@ def paths(first: Path = TESTS) -> dict[str, str]:
     return {"PYTHONPATH": os.pathsep.join([str(first), str(TESTS)])}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def no_token() -> Iterator[None]:
+    """Clusters without tokens: none is made in the home of the user, and one that is there changes nothing."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_AUTH_MODE", "disabled")
+        patch.delenv("RAY_ADDRESS", raising=False)
+        yield
+
+
 @pytest.fixture(scope="module")
-def machines() -> Iterator[Any]:
+def machines(no_token: None) -> Iterator[Any]:
     """A head without cores, and two nodes with one core each, all on this machine."""
     from ray.cluster_utils import Cluster
 
@@ -136,14 +145,43 @@ def test_a_killed_node_loses_no_trial(machines: Any, tmp_path: Path) -> None:
     assert rows(tmp_path / "here.db") == rows(tmp_path / "there.db")
 
 
-def test_an_error_of_a_job_says_where_it_arose_and_keeps_the_others(machines: Any, store: ResultStore) -> None:
-    run_grid(SettingGrid.of([make_setting("b", game="other")]), store, workers=1, progress=False, play=pretend)
+def fail_once(batch: Batch, report: Report) -> list[Outcome]:
+    """A job with a bug, and others without, which end before or with it."""
+    return fail(batch, report) if batch.game == "other" and batch.lanes[0].trial.run == 0 else pretend(batch, report)
+
+
+def one_by_one(trials: list[Any], store: ResultStore, workers: int) -> list[Batch]:
+    """The trials as jobs, the one that fails first."""
+    return sorted(
+        (batch for trial in trials for batch in batches([trial], store)), key=lambda batch: batch.game != "other"
+    )
+
+
+def test_an_error_of_a_job_says_where_it_arose_and_keeps_what_is_done(machines: Any, store: ResultStore) -> None:
+    grid = SettingGrid.of([make_setting("b", game="other", runs=8)])
     with pytest.raises(ZeroDivisionError) as raised:
-        run_grid(pretended(), store, cluster=machines.address, progress=False, play=fail)
+        run_grid(grid, store, cluster=machines.address, progress=False, play=fail_once, jobs=one_by_one)
     assert "pretended.py" in raised.value.__notes__[0]
-    assert len(store.finished()) == 3
+    kept = store.finished()
+    assert ("b", 0) not in kept
+    assert run_grid(grid, store, workers=1, progress=False, play=pretend).stored == len(kept)
 
 
+class Awkward(Exception):
+    def __init__(self, first: str, second: str) -> None:
+        super().__init__(first)
+
+
+def raise_awkward(batch: Batch, report: Report) -> list[Outcome]:
+    raise Awkward("one", "two")
+
+
+def test_an_error_that_does_not_come_back_is_told_as_text(machines: Any, store: ResultStore) -> None:
+    with pytest.raises(ExperimentError, match=r"expected a job without errors(.|\n)*raise Awkward"):
+        run_grid(pretended(1), store, cluster=machines.address, progress=False, play=raise_awkward)
+
+
+@pytest.mark.long
 def test_a_job_that_kills_its_workers_is_told(machines: Any, store: ResultStore) -> None:
     with pytest.raises(
         ExperimentError, match=r"one lost its worker 4 times, .* it continues after the finished trials"
@@ -167,15 +205,18 @@ def test_another_version_of_gamelore_is_refused_before_the_first_trial(tmp_path:
     assert not store.finished()
 
 
-def test_a_node_that_joins_later_is_compared_too() -> None:
-    build = dict(cluster.build())
-    with pytest.raises(ExperimentError, match=r"got numpy 1\.0 instead of"):
-        cluster._compare("late", build | {"numpy": "1.0"}, build)
+def test_a_worker_compares_versions_too(machines: Any, store: ResultStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node may join after the check of all nodes."""
+    ours = cluster.versions()
+    monkeypatch.setattr(cluster, "_check_nodes", lambda: None)
+    monkeypatch.setattr(cluster, "versions", lambda: {**ours, "numpy": "1.0"})
+    with pytest.raises(ExperimentError, match=r"on the node .*, got numpy .* instead of 1\.0"):
+        run_grid(pretended(1), store, cluster=machines.address, progress=False, play=pretend)
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1:9", "rai"])
+@pytest.mark.parametrize("address", ["127.0.0.1:9", "rai", ""])
 def test_a_wrong_address_is_told(store: ResultStore, address: str) -> None:
-    with pytest.raises(ExperimentError, match=f"expected the head of a Ray cluster at {address}, got none"):
+    with pytest.raises(ExperimentError, match=f"expected the head of a Ray cluster at {address!r}, got none"):
         run_grid(pretended(), store, cluster=address, progress=False, play=pretend)
 
 
@@ -185,10 +226,35 @@ def test_a_missing_ray_is_told(store: ResultStore, monkeypatch: pytest.MonkeyPat
         run_grid(pretended(), store, cluster="ray", progress=False, play=pretend)
 
 
+def test_a_program_stays_on_its_cluster(machines: Any, store: ResultStore) -> None:
+    import ray
+
+    ray.init(address=machines.address, log_to_driver=False)
+    try:
+        with pytest.raises(ExperimentError, match=r"no connection to another cluster than 10\.0\.0\.1:1, got one to"):
+            run_grid(pretended(), store, cluster="10.0.0.1:1", progress=False, play=pretend)
+        run_grid(pretended(1), store, cluster="ray", progress=False, play=pretend)
+        assert ray.is_initialized()
+    finally:
+        ray.shutdown()
+
+
 def test_a_cluster_of_this_machine_starts_and_ends_with_the_tournament() -> None:
-    players = {"clever": "egreedy", "other": lambda position, role: position.legal[role][0]}
-    given: dict[str, Any] = {"matches": 4, "seed": 3, "progress": False}
-    there = gamelore.tournament("tictactoe", players, cluster="ray", workers=1, **given)
-    here = gamelore.tournament("tictactoe", players, **given)
+    import ray
+
+    nodes = []
+
+    def lowest(position: gamelore.Position, role: str) -> str:
+        return position.legal[role][0]
+
+    def tell(stage: str, done: int, total: int) -> None:
+        nodes.append(ray.nodes() if ray.is_initialized() else [])
+
+    players = {"clever": "egreedy", "other": lowest}
+    before = dict(os.environ)
+    there = gamelore.tournament("tictactoe", players, matches=4, seed=3, cluster="ray", workers=1, progress=tell)
+    here = gamelore.tournament("tictactoe", players, matches=4, seed=3, progress=False)
     assert there.rows == here.rows
-    assert "ray" not in sys.modules or not sys.modules["ray"].is_initialized()
+    assert [node["Resources"]["CPU"] for node in nodes[-1]] == [1.0]
+    assert not ray.is_initialized()
+    assert dict(os.environ) == before

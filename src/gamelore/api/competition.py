@@ -168,9 +168,10 @@ def tournament(
             player with the rating 0.
         out: a folder for the matches. The same call again plays only the missing matches, also with more players or
             matches. It knows functions and objects by their names only.
-        workers: number of processes. With several, functions and classes must be defined in a module.
+        workers: number of processes. With several, functions and classes must be defined in a module, unless a
+            cluster plays.
         cluster: in place of processes of this machine, the cores of a Ray cluster: the address HOST:PORT of its head,
-            or "ray" for the cluster of this machine, which starts with `workers` cores if there is none.
+            or "ray" for the one that RAY_ADDRESS names, or else a new one of this machine with `workers` cores.
         progress: None shows progress on a terminal and in a notebook, False does not; or a function (stage, done,
             total).
 

@@ -128,7 +128,7 @@ def transfer(
         seed: seed of all random numbers.
         workers: number of processes.
         cluster: in place of processes of this machine, the cores of a Ray cluster: the address HOST:PORT of its head,
-            or "ray" for the cluster of this machine, which starts with `workers` cores if there is none.
+            or "ray" for the one that RAY_ADDRESS names, or else a new one of this machine with `workers` cores.
         out: a folder for the report and all results. The same call again plays only what is missing.
         progress: None shows progress on a terminal and in a notebook, False does not; or a function (stage, done,
             total).

@@ -48,8 +48,8 @@ Cluster = Annotated[
     Option(
         "--cluster",
         metavar="ADDRESS",
-        help="Play on all cores of a Ray cluster: HOST:PORT of its head, or ray for the cluster of this machine, which "
-        "starts with --workers cores if there is none. Needs pip install 'gamelore[ray]' on all machines.",
+        help="Play on all cores of a Ray cluster: HOST:PORT of its head, or ray for the one that RAY_ADDRESS names, or "
+        "else a new one of this machine with --workers cores. Needs pip install 'gamelore\\[ray]' on all machines.",
     ),
 ]
 Engine = Annotated[

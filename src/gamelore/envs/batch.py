@@ -209,14 +209,20 @@ class GameBatch:
     def __reduce__(self) -> tuple[Any, ...]:
         kind: Any = self.observation.kind
         memory = self._lanes.memory(), self.plies.copy(), self._over.copy()
-        return _restored, (self.game, self.num, kind, self.max_plies, memory)
+        return _restored, (self.game, self.game.numbering, self.num, kind, self.max_plies, memory)
 
     def __repr__(self) -> str:
         return f"<GameBatch of {self.num} matches of {self.game.name}; observations {list(self.observation.shape)}>"
 
 
-def _restored(game: Game, num: int, kind: ObservationKind, max_plies: int, memory: tuple[Any, ...]) -> GameBatch:
+def _restored(
+    game: Game, numbering: str, num: int, kind: ObservationKind, max_plies: int, memory: tuple[Any, ...]
+) -> GameBatch:
     """Return a batch that was pickled or copied. Its last step has no ends and no goals any more."""
+    if numbering != game.numbering:
+        raise GameloreError(
+            f"expected a pickle of this version of gamelore and of {game.name}, got another one; make the batch again"
+        )
     batch = GameBatch(game, num, observation=kind, max_plies=max_plies)
     arrays, batch.plies[:], batch._over[:] = memory
     batch._lanes.remember(arrays)

@@ -92,11 +92,18 @@ class _Table:
         return _table, (self.source,)
 
     def after(self, node: _Node, actions: tuple[int, ...]) -> tuple[_Node, int]:
-        """Return the position after the actions of all roles, -1 for a role that waits, and the number of plies."""
+        """Return the position after the actions of all roles, and the number of plies.
+
+        A role with one move may also have the action -1. Raise IllegalMoveError for any other action.
+        """
         if (after := node.after.get(actions)) is None:
+            if len(actions) != len(node.legal):
+                raise IllegalMoveError(f"expected {len(node.legal)} actions, one for each role, got {list(actions)}")
             for role, (action, legal) in enumerate(zip(actions, node.legal, strict=True)):
-                if action >= 0 and action not in legal:
-                    raise IllegalMoveError(f"expected one of {legal} for {self.game.roles[role]}, got {action}")
+                if action not in legal and not (action == -1 and len(legal) == 1):
+                    raise IllegalMoveError(
+                        f"expected one of {legal} for {self.game.roles[role]}, got {action}; take a legal action"
+                    )
             settled, plies = self.settled(self._next(node, actions))
             after = node.after[actions] = settled, 1 + plies
         return after

@@ -107,7 +107,7 @@ class GameVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray[Any]
     @property
     def moves(self) -> list[str]:
         """The texts of all actions."""
-        return [self.game.move_text(self.role, action) for action in self._own]
+        return self.batch.moves[self.role]
 
     @property
     def action_mask(self) -> NDArray[np.bool_]:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import Context
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
+from hashlib import blake2b
 from itertools import chain
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
@@ -461,6 +462,13 @@ class Game:
         if max_steps is not None and max_steps < 1:
             raise GameloreError(f"expected max_steps of at least 1, got {max_steps}; leave it out for no limit")
         return self._engine.rollouts(states, seed, _some_threads(threads), max_steps or 0)
+
+    @cached_property
+    def numbering(self) -> str:
+        """A hash of the rules and of the numbers of facts and actions: where it is equal, states mean the same."""
+        circuit = self.circuit
+        numbers = repr((circuit.facts, circuit.actions)) if circuit else ""
+        return blake2b(f"{self.rules_hash} {numbers}".encode(), digest_size=16).hexdigest()
 
     def start(self) -> Position:
         """Return the first position."""

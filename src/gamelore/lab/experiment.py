@@ -324,13 +324,13 @@ def run_grid(
     if play is None:
         games = {setting.game for setting in grid.settings.values()}
         store.check_rules({game: load(game, limits=limits).rules_hash for game in games & store.rules().keys()})
-        rules = {game: sheet_or_text(game)[1] for game in games} if cluster else {}
+        rules = {game: sheet_or_text(game)[1] for game in games} if cluster is not None else {}
         play = partial(play_batch, limits=limits, rules=rules)
     finished = store.finished()
     todo = [trial for trial in grid.trials() if trial.key not in finished]
     total = sum(trial.setting.size for trial in todo)
-    hired = _hired(cluster if todo else None, min(workers, len(todo)), play)
-    with bar(label, total, progress if todo else False) as report, hired as team:
+    opened = _opened(cluster if todo else None, min(workers, len(todo)), play)
+    with bar(label, total, progress if todo else False) as report, opened as team:
         for settings in grid.stages():
             trials = [trial for trial in todo if trial.setting in settings]
             for outcomes in team.do(list(jobs(trials, store, team.size)), report):
@@ -339,8 +339,9 @@ def run_grid(
     return RunSummary(label, len(todo), num_found, time.perf_counter() - begin)
 
 
-def _hired(cluster: str | None, workers: int, play: Play) -> AbstractContextManager[Pool]:
-    return cluster_pool(cluster, workers, play) if cluster else pool(workers, play)
+def _opened(cluster: str | None, workers: int, play: Play) -> AbstractContextManager[Pool]:
+    """Open the pool of a cluster, or one of this machine."""
+    return pool(workers, play) if cluster is None else cluster_pool(cluster, workers, play)
 
 
 def code_version(*more: str) -> str:

@@ -163,7 +163,7 @@ class Solution:
 
     def __reduce__(self) -> tuple[Callable[..., Solution], tuple[object, ...]]:
         game, (facts, arrays) = self.canonical.symmetries.game, _contents(self)
-        return _unpickled, (game, facts, arrays, _pickle_checksum(game, arrays))
+        return _unpickled, (game, facts, arrays, _pickle_checksum(game, facts, arrays))
 
     @property
     def num_classes(self) -> int:
@@ -351,20 +351,21 @@ def _made(game: Game, facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any
 
 
 def _unpickled(game: Game, facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], checksum: int) -> Solution:
-    """Return a solution that was pickled. Raise GameloreError if its arrays or the rules are not as they were."""
-    if checksum != _pickle_checksum(game, arrays):
+    """Return a solution that was pickled. Raise GameloreError if anything in it, or the game, is not as it was."""
+    if checksum != _pickle_checksum(game, facts, arrays):
         raise GameloreError(
-            "expected a pickle of a solution as it was written, got a damaged one; solve the game again"
+            "expected a pickle of a solution as it was written, got a damaged one or one of another version; solve the "
+            "game again"
         )
     return _made(game, facts, arrays)
 
 
-def _pickle_checksum(game: Game, arrays: Mapping[str, NDArray[Any]]) -> int:
-    """Return the CRC-32 of arrays with their types and shapes, and of the rules, whose states they hold.
+def _pickle_checksum(game: Game, facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> int:
+    """Return the CRC-32 of arrays with their types and shapes, of the facts, and of the numbering of the states.
 
     Machine code follows the numbers in these arrays, so it must never see others.
     """
-    checksum = zlib.crc32(game.rules_hash.encode())
+    checksum = zlib.crc32(f"{game.numbering} {sorted(facts.items())}".encode())
     for name, array in arrays.items():
         checksum = zlib.crc32(f"{name} {array.dtype.str} {array.shape}".encode(), checksum)
         checksum = zlib.crc32(_bytes(array), checksum)

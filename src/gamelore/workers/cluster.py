@@ -1,22 +1,22 @@
 """A pool of workers on the machines of a Ray cluster, which do jobs.
 
-Each job is a task of Ray for one processor core. Ray repeats a task whose worker or node dies, on another node. Results
-come to the calling process, so a node holds nothing that is not computed again if the node is lost. The machines share
-no folder: what a job needs is in the job and in `play`. They need the same version of gamelore and of the libraries
-that compute; this is checked before the first job, and by each worker, because nodes may join later.
+Each job is a task of Ray for one processor core. Ray repeats a task whose worker or node dies, on another node. Nodes
+store no results; what a lost node computed is computed again. The machines share no folder: what a job needs is in the
+job and in `play`. They need the same version of gamelore and of the libraries that compute; this is checked before the
+first job, and by each worker, because nodes may join later. Such a node with other versions ends the work.
 """
 
 from __future__ import annotations
 
 import os
 import pickle
+import platform
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from importlib import metadata
 from importlib.util import find_spec
-from platform import node, python_version
 from typing import Any
 
 from ..circuit.cache import source_hash
@@ -24,10 +24,11 @@ from ..errors import ExperimentError
 from .processes import PROGRESS_SECONDS, Play, Pool, Report, Steps, result_or_error
 
 RAY = "ray"
-"""The address for the cluster that this machine belongs to, or else for one that starts here."""
-COMPUTING = ("numpy", "numba", "llvmlite", "clingo")  # libraries whose versions must be equal on all machines
+"""The address for the cluster that RAY_ADDRESS names, or else for a new one of this machine alone."""
+COMPUTING = ("numpy", "numba", "llvmlite", "clingo", "scipy", "rustworkx")  # their versions must be equal everywhere
 CONNECT_SECONDS = 10.0
 MAX_RETRIES = 3  # of a job whose worker or node died; a job that kills its workers ends with an error
+_SET_BY_RAY = ("RAY_AUTH_MODE", "RAY_USAGE_STATS_ENABLED")  # environment variables, here or by `ray.init`
 
 
 @contextmanager
@@ -35,31 +36,51 @@ def cluster_pool(address: str, workers: int, play: Play) -> Iterator[Pool]:
     """Open a pool of as many workers as a Ray cluster has processor cores.
 
     Args:
-        address: "ray" for the cluster that this machine belongs to (`ray start`, or `RAY_ADDRESS`) and, if there is
-            none, for a cluster of this machine alone, which ends with the pool; or the address HOST:PORT of a head.
-        workers: number of processor cores of a cluster that is started here.
-        play: a function that does a job; nodes need the module that defines it.
+        address: the address HOST:PORT of the head; or "ray" for the cluster that the environment variable RAY_ADDRESS
+            names and, if it names none, for a new cluster of this machine alone, which ends with the pool. A program
+            that has called `ray.init` stays on its cluster.
+        workers: number of processor cores of a new cluster.
+        play: a function that does a job; nodes need the module that defines it, unless it is of a script or notebook.
 
     Yields:
         The pool. A job is repeated up to MAX_RETRIES times if its worker or its node dies.
 
     Raises:
-        ExperimentError: Ray is not installed, the cluster cannot be reached, it has no free machine, or a machine has
-            another version of gamelore or of a library that computes.
+        ExperimentError: Ray is not installed, the cluster cannot be reached, it has no processor cores, or a machine
+            has another version of gamelore or of a library that computes.
     """
     if find_spec("ray") is None:
         raise ExperimentError("expected Ray for --cluster, got none; pip install 'gamelore[ray]'")
-    import ray
+    with _connected(address, workers):
+        import ray
 
-    was_connected = ray.is_initialized()
-    if not was_connected:
-        _connect(address, workers)
-    try:
         _check_nodes()
         yield Pool(max(1, int(ray.cluster_resources().get("CPU", 0))), partial(_do, play))
+
+
+@contextmanager
+def _connected(address: str, workers: int) -> Iterator[None]:
+    """Connect to a cluster, or start one. Leave a cluster alone to which the program is connected already."""
+    import ray
+
+    if ray.is_initialized():
+        own = ray.get_runtime_context().gcs_address
+        if address not in (RAY, own):
+            raise ExperimentError(
+                f"expected no connection to another cluster than {address}, got one to {own}; call ray.shutdown() first"
+            )
+        yield
+        return
+    before = {name: os.environ.get(name) for name in _SET_BY_RAY}
+    try:
+        _connect(address, workers)
+        yield
     finally:
-        if not was_connected:
-            ray.shutdown()
+        ray.shutdown()
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
 
 
 def _connect(address: str, workers: int) -> None:
@@ -68,37 +89,48 @@ def _connect(address: str, workers: int) -> None:
 
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # else a cluster that starts here reports to its makers
     start = partial(ray.init, log_to_driver=False, logging_level="ERROR")
-    if address == RAY:
-        address = os.environ.get("RAY_ADDRESS", RAY)
-    if address != RAY:
-        _reach(address)
-        start(address=address)
-        return
-    try:
-        start(address="auto")
-    except ConnectionError:
+    named = os.environ.get("RAY_ADDRESS") or RAY
+    address = named if address == RAY else address
+    if address in (RAY, "auto", "local"):  # never "auto", which would join the private cluster of another program
         start(address="local", num_cpus=workers, include_dashboard=False)
+        return
+    _check_reachable(address)
+    try:
+        start(address=address)
+    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+        raise ExperimentError(
+            f"expected to join the Ray cluster at {address}, got: {_last_line(error)}; run this on a machine that "
+            "joined it with `ray start`, with its token if it has one (RAY_AUTH_MODE=token, ~/.ray/auth_token)"
+        ) from error
 
 
-def _reach(address: str) -> None:
+def _check_reachable(address: str) -> None:
     """Raise ExperimentError if nothing listens at an address, for which Ray would wait a quarter of an hour."""
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
     except (OSError, ValueError) as error:
         raise ExperimentError(
-            f"expected the head of a Ray cluster at {address}, got none ({error}); start it with `ray start --head`, "
+            f"expected the head of a Ray cluster at {address!r}, got none ({error}); start it with `ray start --head`, "
             "and give the address HOST:PORT that this prints"
         ) from error
+
+
+def _last_line(error: Exception) -> str:
+    return str(error).strip().rpartition("\n")[2]
 
 
 # ---- the same code on all machines ----
 
 
-def build() -> Mapping[str, str]:
+def versions() -> Mapping[str, str]:
     """Return the versions on which results depend. That of gamelore has a hash of all its modules."""
     gamelore = f"{metadata.version('gamelore')}+{source_hash('')[:8]}"
-    return {"gamelore": gamelore, "Python": python_version(), **{name: metadata.version(name) for name in COMPUTING}}
+    return {
+        "gamelore": gamelore,
+        "Python": platform.python_version(),
+        **{name: metadata.version(name) for name in COMPUTING},
+    }
 
 
 def _check_nodes() -> None:
@@ -106,29 +138,31 @@ def _check_nodes() -> None:
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    there = ray.remote(num_cpus=0, max_retries=MAX_RETRIES)(build)
-    nodes = [about for about in ray.nodes() if about["Alive"] and about["Resources"].get("CPU")]
+    of_node = ray.remote(num_cpus=0, max_retries=MAX_RETRIES)(versions)
+    nodes = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
     if not nodes:
         raise ExperimentError("expected a Ray cluster with processor cores, got none; add nodes with `ray start`")
-    strategies = [NodeAffinitySchedulingStrategy(about["NodeID"], soft=False) for about in nodes]
-    answers = [there.options(scheduling_strategy=strategy).remote() for strategy in strategies]
-    for about, answer in zip(nodes, answers, strict=True):
-        name = f"{about['NodeManagerHostname']} ({about['NodeManagerAddress']})"
+    strategies = [NodeAffinitySchedulingStrategy(node["NodeID"], soft=False) for node in nodes]
+    answers = [of_node.options(scheduling_strategy=strategy).remote() for strategy in strategies]
+    for node, answer in zip(nodes, answers, strict=True):
+        name = f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']})"
         try:
-            _compare(name, ray.get(answer), build())
+            _compare(name, ray.get(answer), versions())
         except ray.exceptions.RayTaskError as error:
-            last = str(error).strip().rpartition("\n")[2]
             raise ExperimentError(
-                f"expected gamelore on the node {name}, got: {last}; install there the version of this machine"
+                f"expected gamelore on the node {name}, got: {_last_line(error)}; install there the version of this "
+                "machine"
             ) from error
         except ray.exceptions.RayError:  # the node has died since it was listed; others do its jobs
             continue
 
 
-def _compare(name: str, there: Mapping[str, str], here: Mapping[str, str]) -> None:
+def _compare(name: str, theirs: Mapping[str, str], ours: Mapping[str, str]) -> None:
     """Raise ExperimentError if a node has other versions than the caller."""
     other = [
-        f"{library} {there[library]} instead of {here[library]}" for library in here if there[library] != here[library]
+        f"{library} {theirs[library]} instead of {ours[library]}"
+        for library in ours
+        if theirs[library] != ours[library]
     ]
     if other:
         raise ExperimentError(
@@ -159,11 +193,11 @@ class Tally:
         return sum(self._steps.values())
 
 
-def _work(play: bytes, job: bytes, number: int, tally: Any, here: Mapping[str, str]) -> bytes:
+def _work(play: bytes, job: bytes, number: int, tally: Any, ours: Mapping[str, str]) -> bytes:
     """Do a pickled job in a worker of Ray. Return the pickled result, or the pickled error."""
 
     def unpickled(job: bytes, report: Report) -> Any:
-        _compare(node(), build(), here)
+        _compare(platform.node(), versions(), ours)
         return _unpickled(play)(pickle.loads(job), report)
 
     tally.begin.remote(number)
@@ -193,37 +227,57 @@ def _do(play: Play, todo: Sequence[Any], report: Report) -> Iterator[Any]:
     import ray
 
     tally = ray.remote(num_cpus=0, max_restarts=-1)(Tally).remote()
-    task, shared, here = (
-        ray.remote(num_cpus=1, max_retries=MAX_RETRIES)(_work),
-        ray.put(_pickled(play)),
-        ray.put(dict(build())),
-    )
-    waiting = [task.remote(shared, _pickled(job), number, tally, here) for number, job in enumerate(todo)]
-    told = 0
+    task = ray.remote(num_cpus=1, max_retries=MAX_RETRIES)(_work)
+    shared, ours = ray.put(_pickled(play)), ray.put(dict(versions()))
+    waiting = [task.remote(shared, _pickled(job), number, tally, ours) for number, job in enumerate(todo)]
+    progress = _Progress(tally, report)
     try:
         while waiting:
-            ready, waiting = ray.wait(waiting, timeout=PROGRESS_SECONDS)
-            with suppress(ray.exceptions.RayError):  # the node of the tally died; it begins anew elsewhere
-                total = ray.get(tally.total.remote())
-                report(max(0, total - told))
-                told = max(total, told)
-            yield from map(_result, ready)
+            ray.wait(waiting, timeout=PROGRESS_SECONDS)
+            done, waiting = ray.wait(waiting, num_returns=len(waiting), timeout=0)
+            results = list(map(_result, done))
+            yield from (result for result in results if not isinstance(result, Exception))
+            progress.tell()
+            for error in (result for result in results if isinstance(result, Exception)):
+                raise error  # only now, so that no finished job is lost
     finally:
         for reference in waiting:
             ray.cancel(reference, force=True)
 
 
+class _Progress:
+    """The steps of all jobs, told at most every PROGRESS_SECONDS until the last ones."""
+
+    def __init__(self, tally: Any, report: Report) -> None:
+        self._tally, self._report, self._told = tally, report, 0
+
+    def tell(self) -> None:
+        """Tell the steps since the last time. Nothing is told while the node of the tally is being replaced."""
+        import ray
+
+        with suppress(ray.exceptions.RayError):
+            total = ray.get(self._tally.total.remote(), timeout=1.0)
+            self._report(max(0, total - self._told))
+            self._told = max(total, self._told)
+
+
 def _result(reference: Any) -> Any:
-    """Return the result of a job, or raise its error."""
+    """Return the result of a job, or its error."""
     import ray
 
     try:
-        result = pickle.loads(ray.get(reference))
+        return pickle.loads(ray.get(reference))
+    except ray.exceptions.RayTaskError as error:
+        return ExperimentError(
+            f"expected gamelore on all nodes, got: {_last_line(error)}; install the version of this machine on all"
+        )
+    except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError, ray.exceptions.NodeDiedError):
+        return ExperimentError(
+            f"expected all jobs to finish, but one lost its worker {MAX_RETRIES + 1} times, perhaps because it had too "
+            "little memory; run the command again, it continues after the finished trials"
+        )
     except ray.exceptions.RayError as error:
-        raise ExperimentError(
-            f"expected all jobs to finish, but one lost its worker {MAX_RETRIES + 1} times, perhaps because "
-            "it had too little memory; run the command again, it continues after the finished trials"
-        ) from error
-    if isinstance(result, Exception):
-        raise result
-    return result
+        return ExperimentError(
+            f"expected all jobs to finish, but Ray ended one: {_last_line(error)}; run the command again, it continues "
+            "after the finished trials"
+        )

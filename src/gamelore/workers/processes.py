@@ -33,7 +33,7 @@ Report: TypeAlias = Callable[[int], None]
 """A function that is called with the number of steps (matches) done since its last call."""
 Play: TypeAlias = Callable[[Any, Report], Any]
 """A function that does one job. With several workers, it must be defined in a module or in a script. Such a script must
-start its own work under `if __name__ == "__main__":`, because the workers import it."""
+start its own work under `if __name__ == "__main__":`, because the workers import it. A cluster takes any function."""
 
 
 @dataclass(frozen=True)
@@ -233,7 +233,9 @@ def result_or_error(play: Play, job: Any, report: Report) -> bytes:
         text = traceback.format_exc()
         error.add_note(f"in a worker process:\n{text}")
         try:
-            return pickle.dumps(error)
+            pickled = pickle.dumps(error)
+            pickle.loads(pickled)  # an error whose arguments are not those of its class pickles, but does not come back
+            return pickled
         except Exception:
             return pickle.dumps(ExperimentError(f"expected a job without errors, got in a worker process:\n{text}"))
 

@@ -95,14 +95,19 @@ def reproduce(
             Study(plan, shown, judge_claims(claims, evidence), folder, chosen[plan.name], room)
             for plan, shown, evidence, room in zip(plans, drawn, judged, rooms, strict=True)
         ]
-        given = {"runs": runs, "matches": matches, "seed": seed, "verdicts": verdicts, "headroom": headroom}
+        given: dict[str, Any] = {
+            "runs": runs,
+            "matches": matches,
+            "seed": seed,
+            "verdicts": verdicts,
+            "headroom": headroom,
+        }
+        given |= {} if cluster is None else {"cluster": cluster}
         made_by = _made_by(folder, reading, given, {"max_runs": max_runs, "parts": parts})
         return _write(studies, claims, verdicts, _provenance(studies, store, ran, made_by, begin))
 
 
-def _made_by(
-    folder: Path, reading: str, given: Mapping[str, int | bool], only_python: Mapping[str, Any]
-) -> tuple[str, str]:
+def _made_by(folder: Path, reading: str, given: Mapping[str, Any], only_python: Mapping[str, Any]) -> tuple[str, str]:
     """Return "command" and the command that makes this report, or "call" and the call if it has no command.
 
     only_python: options that the command does not have; None for an option that was not given

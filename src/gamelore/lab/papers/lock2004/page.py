@@ -106,8 +106,9 @@ def reproduce(
         store.check(every.settings, version())
 
         def written(parts: Sequence[Part]) -> ReportPaths:
-            flags = f"--reading {reading} --workers {workers}" + " --core" * core + " --verdicts" * verdicts
-            spent = f"{time.perf_counter() - begin:.1f} s, {workers} workers"
+            machines = f"--workers {workers}" if cluster is None else f"--cluster {cluster}"
+            flags = f"--reading {reading} {machines}" + " --core" * core + " --verdicts" * verdicts
+            spent = f"{time.perf_counter() - begin:.1f} s, {machines}"
             return _write(plans, parts, store, folder, _provenance(plans[0], store, ran, spent, flags))
 
         ran = [run_part(part, store, workers, progress, cluster) for part in first]
