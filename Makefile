@@ -33,7 +33,7 @@ hostile: .venv/installed  ## floods, poisoned imports, hostile messages, kills .
 docs: .venv/installed-docs  ## the documentation site in site/, with links and references checked; open site/index.html
 	rm -rf docs/tutorials/knowledge.db docs/tutorials/series
 	$(BIN)/jupytext --quiet --to ipynb docs/tutorials/*.py
-	$(BIN)/jupyter nbconvert --log-level=ERROR --execute --to markdown docs/tutorials/*.ipynb
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/jupyter nbconvert --log-level=ERROR --execute --to markdown docs/tutorials/*.ipynb
 	$(BIN)/zensical build --strict --clean
 
 bench: .venv/installed-bench  ## speed, side by side with OpenSpiel
