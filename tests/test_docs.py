@@ -75,7 +75,7 @@ def test_the_commands_of_a_page_run(block: str, tmp_path: Path) -> None:
                 stack.callback(server.terminate)
                 assert "plays at" in server.stdout.readline()
             else:
-                ran = subprocess.run(command, input="1\n" * 20, capture_output=True, **given)
+                ran = subprocess.run(command, input="1\n" * 20, capture_output=True, timeout=900, **given)
                 assert ran.returncode == 0, f"{command}: {ran.stderr}"
 
 

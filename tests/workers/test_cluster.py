@@ -51,7 +51,7 @@ def machines(no_token: None) -> Iterator[Any]:
     """A head without cores, and two nodes with one core each, all on this machine."""
     from ray.cluster_utils import Cluster
 
-    soon = {"health_check_period_ms": 300, "health_check_timeout_ms": 1000, "health_check_failure_threshold": 2}
+    soon = {"health_check_period_ms": 1000, "health_check_timeout_ms": 5000, "health_check_failure_threshold": 4}
     head = {"num_cpus": 0, "env_vars": paths(), "_system_config": soon}
     started = Cluster(initialize_head=True, head_node_args=head)
     for _ in range(2):
