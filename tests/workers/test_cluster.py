@@ -97,6 +97,7 @@ def test_a_cluster_plays_the_same_rows_to_the_bit(machines: Any, tmp_path: Path)
     assert rows(tmp_path / "here.db") == rows(tmp_path / "there.db")
 
 
+@pytest.mark.long
 def test_nodes_need_no_file_of_the_caller(
     machines: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: ResultStore
 ) -> None:
@@ -158,7 +159,7 @@ def one_by_one(trials: list[Any], store: ResultStore, workers: int) -> list[Batc
 
 
 def test_an_error_of_a_job_says_where_it_arose_and_keeps_what_is_done(machines: Any, store: ResultStore) -> None:
-    grid = SettingGrid.of([make_setting("b", game="other", runs=8)])
+    grid = SettingGrid.of([make_setting("b", game="other", runs=4)])
     with pytest.raises(ZeroDivisionError) as raised:
         run_grid(grid, store, cluster=machines.address, progress=False, play=fail_once, jobs=one_by_one)
     assert "pretended.py" in raised.value.__notes__[0]
@@ -176,6 +177,7 @@ def raise_awkward(batch: Batch, report: Report) -> list[Outcome]:
     raise Awkward("one", "two")
 
 
+@pytest.mark.long
 def test_an_error_that_does_not_come_back_is_told_as_text(machines: Any, store: ResultStore) -> None:
     with pytest.raises(ExperimentError, match=r"expected a job without errors(.|\n)*raise Awkward"):
         run_grid(pretended(1), store, cluster=machines.address, progress=False, play=raise_awkward)
@@ -226,6 +228,7 @@ def test_a_missing_ray_is_told(store: ResultStore, monkeypatch: pytest.MonkeyPat
         run_grid(pretended(), store, cluster="ray", progress=False, play=pretend)
 
 
+@pytest.mark.long
 def test_a_program_stays_on_its_cluster(machines: Any, store: ResultStore) -> None:
     import ray
 
