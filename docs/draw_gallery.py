@@ -108,8 +108,8 @@ def measure(folder: Path) -> None:
     from gamelore.rulesheets import names
 
     BOARDS.mkdir(parents=True, exist_ok=True)
-    sources = {name: name for name in names()} | {path.stem: str(path) for path in sorted(folder.glob("*.kif"))}
-    sources |= {name: name for name in names()}  # a shipped game has the name of a public sheet
+    sources = {path.stem: str(path) for path in sorted(folder.glob("*.kif"))}
+    sources |= {name: name for name in names()}  # in place of public sheets with these names
     for number, (name, source) in enumerate(sources.items(), 1):
         games = json.loads(DATA.read_text(encoding="utf-8")) if DATA.exists() else {}
         if name in games:

@@ -193,12 +193,11 @@ class Tally:
         return sum(self._steps.values())
 
 
-def _work(play: bytes, job: bytes, number: int, tally: Any, ours: Mapping[str, str]) -> bytes:
+def _work(shared: bytes, job: bytes, number: int, tally: Any) -> bytes:
     """Do a pickled job in a worker of Ray. Return the pickled result, or the pickled error."""
 
     def unpickled(job: bytes, report: Report) -> Any:
-        _compare(platform.node(), versions(), ours)
-        return _unpickled(play)(pickle.loads(job), report)
+        return _checked(shared)(pickle.loads(job), report)
 
     tally.begin.remote(number)
     steps = Steps(partial(tally.add.remote, number))
@@ -208,10 +207,12 @@ def _work(play: bytes, job: bytes, number: int, tally: Any, ours: Mapping[str, s
 
 
 @lru_cache(maxsize=1)
-def _unpickled(play: bytes) -> Play:
-    """Return a function that does jobs. A worker does many jobs with it, as a local worker does."""
-    unpickled: Play = pickle.loads(play)
-    return unpickled
+def _checked(shared: bytes) -> Play:
+    """Compare versions, then return the function that does jobs: once in a worker, which does many jobs with it."""
+    ours, pickled = pickle.loads(shared)
+    _compare(platform.node(), versions(), ours)
+    play: Play = pickle.loads(pickled)
+    return play
 
 
 def _pickled(value: Any) -> bytes:
@@ -228,8 +229,8 @@ def _do(play: Play, todo: Sequence[Any], report: Report) -> Iterator[Any]:
 
     tally = ray.remote(num_cpus=0, max_restarts=-1)(Tally).remote()
     task = ray.remote(num_cpus=1, max_retries=MAX_RETRIES)(_work)
-    shared, ours = ray.put(_pickled(play)), ray.put(dict(versions()))
-    waiting = [task.remote(shared, _pickled(job), number, tally, ours) for number, job in enumerate(todo)]
+    shared = ray.put(pickle.dumps((dict(versions()), _pickled(play))))
+    waiting = [task.remote(shared, _pickled(job), number, tally) for number, job in enumerate(todo)]
     progress = _Progress(tally, report)
     try:
         while waiting:
