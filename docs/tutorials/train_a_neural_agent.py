@@ -39,7 +39,7 @@ def policy(facts, mask):
 # mean result. Choices of matches that are not over yet do not count.
 
 # %%
-STEPS, RATE = 16, 3.0
+STEPS, RATE = 16, 5.0
 
 
 def played(facts, info):
@@ -66,7 +66,7 @@ def credited(rewards, is_over):
 
 facts, info = env.reset(seed=1)
 curve = []
-for _ in range(300):
+for _ in range(150):
     (seen, hidden, chances, actions, rewards, is_over), facts, info = played(facts, info)
     results, counts = credited(rewards, is_over)
     advantages = np.where(counts, results - results[counts].mean(), 0)[..., None] / counts.sum()
