@@ -3,8 +3,8 @@
     python docs/draw_gallery.py --measure ../shared/games    # hours; sheets that are measured already are left out
     python docs/draw_gallery.py                              # writes the page from gallery/games.json
 
-The shipped games are always among the measured ones. With `--check` nothing is written, and the exit code is 1 if the
-page is not what the data say. Each sheet is measured in a process of its own, with a limit of time.
+The shipped games are always among the measured ones. Each sheet is measured in a process of its own, with a limit of
+time.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def measured(source: str) -> Iterator[dict[str, Any]]:
     game = gamelore.load(source)
     random = gamelore.play(game, "random", matches=SAMPLED, seed=1, progress=False)
     match = random[0]
-    positions = [position for each in random for position in list(each)[:-1]]
+    positions = [position for played in random for position in list(played)[:-1]]
     choices = [[len(moves) for moves in position.legal.values() if len(moves) > 1] for position in positions]
     counts = [number for position in choices for number in position]
     row = {
@@ -75,15 +75,15 @@ def strong(game: Any) -> dict[str, Any] | None:
 
     begin, goals = time.process_time(), []
     while len(goals) < MATCHES and time.process_time() - begin < SECONDS:
-        some = 2 if len(goals) < 10 else 10
-        played = gamelore.play(game, f"uct:simulations={SIMULATIONS}", matches=some, seed=len(goals), progress=False)
+        at_once = 2 if len(goals) < FEWEST else 10
+        played = gamelore.play(game, f"uct:simulations={SIMULATIONS}", matches=at_once, seed=len(goals), progress=False)
         goals += np.nan_to_num(played.goals).tolist()
     if len(goals) < FEWEST:
         return None
-    every = np.array(goals)
-    ahead = every[:, 0] - every[:, 1:].mean(axis=1) if len(game.roles) > 1 else every[:, 0]
-    error = float(ahead.std(ddof=1) / len(every) ** 0.5)
-    return {"matches": len(every), "goals": every.mean(axis=0).tolist(), "ahead": float(ahead.mean()), "error": error}
+    table = np.array(goals)
+    ahead = table[:, 0] - table[:, 1:].mean(axis=1) if len(game.roles) > 1 else table[:, 0]
+    error = float(ahead.std(ddof=1) / len(table) ** 0.5)
+    return {"matches": len(table), "goals": table.mean(axis=0).tolist(), "ahead": float(ahead.mean()), "error": error}
 
 
 def exact(game: Any) -> dict[str, Any] | None:
@@ -124,7 +124,7 @@ def measure(folder: Path) -> None:
 
 def in_own_process(source: str) -> dict[str, Any]:
     """Return the figures of a sheet that come within LIMIT, or {"failed": why}."""
-    command = [sys.executable, __file__, "--one", source]
+    command = [sys.executable, __file__, "--sheet", source]
     try:
         ran = subprocess.run(command, capture_output=True, timeout=LIMIT, check=False)
         printed, why = ran.stdout, ran.stderr.decode().strip().rpartition("\n")[2][:200]
@@ -185,7 +185,7 @@ def about(row: dict[str, Any]) -> Iterator[str]:
         yield f"uct: {uct['goals'][0]:.0f} points"
     elif uct:
         interval = f" ± {1.96 * uct['error']:.0f}" if uct["error"] else f" in all {uct['matches']}"
-        yield f"{row['roles'][0]} {uct['ahead']:+.0f}{interval}"
+        yield f"{row['roles'][0]} {round(uct['ahead']):+d}{interval}"
     if row["solved"]:
         yield f"solved: {', '.join(f'{goal:g}' for goal in row['solved']['goals'])}"
     engine = "" if row["engine"] == "native" else f" ({row['engine']})"
@@ -195,30 +195,25 @@ def about(row: dict[str, Any]) -> Iterator[str]:
 
 def rounded(number: float) -> str:
     """Return a number with two digits and a unit: 1.2 G, 41 M, 520 k, 95."""
-    for size, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
-        if number >= size:
-            return f"{float(f'{number / size:.2g}'):g}{unit}"
-    return f"{float(f'{number:.2g}'):g}"
+    number = float(f"{number:.2g}")
+    size, unit = next((each for each in ((1e9, " G"), (1e6, " M"), (1e3, " k")) if number >= each[0]), (1.0, ""))
+    return f"{number / size:g}{unit}"
 
 
 def main() -> int:
-    """Measure, write the page, or compare it."""
+    """Measure, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--measure", type=Path, metavar="FOLDER", help="a folder of public rulesheets")
-    parser.add_argument("--one", help=argparse.SUPPRESS)
-    parser.add_argument("--check", action="store_true", help="compare the page with the data")
+    parser.add_argument("--sheet", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.one:
-        for row in measured(given.one):
+    if given.sheet:
+        for row in measured(given.sheet):
             print(json.dumps(row), flush=True)
         return 0
     if given.measure:
         measure(given.measure)
     text = PAGE.read_text(encoding="utf-8")
-    wanted = page(json.loads(DATA.read_text(encoding="utf-8")), text)
-    if given.check:
-        return int(wanted != text)
-    PAGE.write_text(wanted, encoding="utf-8")
+    PAGE.write_text(page(json.loads(DATA.read_text(encoding="utf-8")), text), encoding="utf-8")
     return 0
 
 

@@ -17,14 +17,14 @@ for game in gamelore.list_games():
     moves = [move for several in gamelore.load(game.name).start().legal.values() for move in several]
     print(f"    moves: {', '.join(moves[:2])} ..")
     for option in game.options:
-        values = ", ".join(option.choices) or "any word"
-        print(f"    option {option.name}={option.value} (or {values})")
+        others = ", ".join(choice for choice in option.choices if choice != option.value) or "any other word"
+        print(f"    option {option.name}={option.value} (or {others})")
 
 # %% [markdown]
 # ## Players
 #
-# A colon gives options here, too: `uct:simulations=400`, `egreedy:epsilon=0.05`. `gamelore players` prints the same
-# list; `gamelore learn --help` explains the settings of learners.
+# A colon gives options here, too: `uct:simulations=400`, `egreedy:epsilon=0.05`. `gamelore players` also lists `human`,
+# who plays on the command line; `gamelore learn --help` explains the settings of learners.
 
 # %%
 for player in gamelore.list_players():

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import gamelore
-from gamelore import GameloreError, Solved
+from gamelore import Game, GameloreError, Solved
+
+SMALL = "(role me) (init start) (legal me go) (<= (next end) (does me go)) (<= terminal (true end)) (goal me 70)"
 
 
 @pytest.fixture(scope="module")
@@ -87,3 +89,19 @@ def test_a_damaged_pickle_of_a_solution_is_refused(tictactoe: Solved) -> None:
     assert states in whole
     with pytest.raises(GameloreError, match="expected a pickle of a solution as it was written, got a damaged one"):
         pickle.loads(whole.replace(states, states[::-1]))
+
+
+def test_a_pickle_of_a_solution_is_of_one_numbering(tictactoe: Solved, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another version of gamelore may number the facts in another order, and states would mean others."""
+    whole = pickle.dumps(tictactoe.solution)
+    monkeypatch.setattr(Game, "numbering", "another")
+    with pytest.raises(GameloreError, match="got a damaged one or one of another version; solve the game again"):
+        pickle.loads(whole)
+
+
+def test_a_solution_on_the_reasoner_is_not_pickled() -> None:
+    """The reasoner numbers states in the order in which a process meets them."""
+    solved = gamelore.solve(gamelore.load(SMALL, "reasoner"))
+    assert solved.values == {"me": 70}
+    with pytest.raises(GameloreError, match="expected a game that is compiled as a whole, got unnamed"):
+        pickle.dumps(solved)

@@ -168,11 +168,52 @@ def test_records_of_other_programs_need_the_game(tmp_path: Path) -> None:
     record = json.loads((tmp_path / "m.jsonl").read_text())
     del record["gamelore"]
     (tmp_path / "theirs.json").write_text(json.dumps(record))
-    with pytest.raises(GameloreError, match=r"theirs\.json:1: expected the rules of the game"):
+    with pytest.raises(GameloreError, match=r"theirs\.json: expected the rules of the game"):
         gamelore.replay(tmp_path / "theirs.json")
     again = gamelore.replay(tmp_path / "theirs.json", "tictactoe")
     assert (again.goals == played.goals).all()
     assert again.ends == {"terminal": 1}
+
+
+def test_a_replayed_folder_is_saved_and_read_again(tmp_path: Path) -> None:
+    """The rules lie in rules.kif there, and the records tell the name of the game and the seed."""
+    (folder := tmp_path / "folder").mkdir()
+    gamelore.play("connect3", "random", matches=2, seed=7).save(folder)
+    again = gamelore.replay(folder)
+    assert (again.game.name, again.seed) == ("connect3", 7)
+    again.save(tmp_path / "m.jsonl")
+    assert gamelore.replay(tmp_path / "m.jsonl").rows == again.rows
+
+
+def test_a_match_of_another_program_may_be_broken_off(tmp_path: Path) -> None:
+    """Its moves get the spelling of the rules, in which they are among the legal ones."""
+    gamelore.play("tictactoe", "random", matches=1).save(tmp_path / "m.jsonl")
+    record = json.loads((tmp_path / "m.jsonl").read_text())
+    del record["gamelore"], record["goalValues"]
+    moves = [[move.upper().replace("(", "( ") for move in joint] for joint in record["moves"][:3]]
+    record |= {"isCompleted": False, "moves": moves, "states": record["states"][:4]}
+    (tmp_path / "theirs.json").write_text(json.dumps(record))
+    matches = gamelore.replay(tmp_path / "theirs.json", "tictactoe")
+    assert matches[0].end == matches.rows[0]["end"] == "broken off"
+    assert (matches.ends, matches.seed) == ({"broken off": 1}, None)
+    assert repr(matches[0]) == "<Match of tictactoe: 3 plies, broken off>"
+    assert matches[0].moves[0]["xplayer"] in matches[0][0].legal["xplayer"]
+
+
+def test_records_of_several_games_are_told(tmp_path: Path) -> None:
+    for game in ("connect3", "tictactoe"):
+        gamelore.play(game, "random", matches=1).save(tmp_path / f"{game}.json")
+    with pytest.raises(GameloreError, match=r"tictactoe\.json: expected a match of connect3, got one of tictactoe"):
+        gamelore.replay(tmp_path)
+
+
+def test_a_record_with_too_few_players_is_told(tmp_path: Path) -> None:
+    gamelore.play("tictactoe", "random", matches=1).save(tmp_path / "m.jsonl")
+    record = json.loads((tmp_path / "m.jsonl").read_text())
+    record["gamelore"]["players"] = ["random"]
+    (tmp_path / "m.jsonl").write_text(json.dumps(record))
+    with pytest.raises(GameloreError, match="expected the number of players to be 1 as recorded, got 2"):
+        gamelore.replay(tmp_path / "m.jsonl")
 
 
 def test_a_wrong_move_of_a_record_is_told_with_its_place(tmp_path: Path) -> None:

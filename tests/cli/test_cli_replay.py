@@ -101,10 +101,7 @@ def test_the_positions_are_drawn(folder):
 def test_a_record_of_another_program_needs_a_game(folder):
     foreign = changed(folder / "tictactoe.json", gamelore=None, isCompleted=None, errors=None)
     (row,) = run_json("replay", foreign, code=1)
-    assert (
-        "expected the rules of the game, got no rules.kif in the folder of the record; name the game (--game)"
-        in row["why"]
-    )
+    assert "expected the rules of the game, got no rules.kif in the folder of the record; name the game" in row["why"]
     (row,) = run_json("replay", foreign, "--game", "tictactoe")
     assert (row["game"], row["errors"]) == ("tictactoe", {})
     shutil.copy(rulesheets.path("tictactoe"), folder / "rules.kif")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gamelore
-from gamelore import GameloreError, IllegalMoveError
+from gamelore import Game, GameloreError, IllegalMoveError
 from gamelore.envs import GameBatch, Observation
 
 STUCK = """
@@ -152,3 +152,10 @@ def test_facts_are_observed_where_there_is_no_board() -> None:
         Observation.of(game, "planes")
     with pytest.raises(GameloreError, match="expected the setting observation to be auto, facts or planes"):
         Observation.of(game, "pictures")  # type: ignore[arg-type]
+
+
+def test_a_pickle_is_of_one_numbering(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = pickle.dumps(GameBatch("tictactoe", 2))
+    monkeypatch.setattr(Game, "numbering", "another")
+    with pytest.raises(GameloreError, match="expected a pickle of this version of gamelore and of tictactoe"):
+        pickle.loads(whole)

@@ -231,6 +231,7 @@ def test_a_search_for_a_perfect_model_is_stopped(monkeypatch):
             {"X": "(mark 1 1)", "oplayer": "noop"},
             "expected moves of xplayer, oplayer only, got a move of X",
         ),
+        (5, "expected the moves of xplayer, oplayer as a list or as a mapping role -> move, got 5"),
         ("(mark 1 1)", "got 1; a role that waits has one legal move, often noop"),
     ],
 )
@@ -242,8 +243,8 @@ def test_moves_that_are_no_joint_move_are_told(moves, told):
 def test_a_position_draws_itself_into_a_file(tmp_path):
     position = gamelore.load("tictactoe").start()
     position.save(tmp_path / "p.svg")
-    position.save(tmp_path / "p.txt")
+    position.save(tmp_path / "p.TXT")
     assert (tmp_path / "p.svg").read_text() == position._repr_svg_()
-    assert (tmp_path / "p.txt").read_text() == f"{position}\n"
+    assert (tmp_path / "p.TXT").read_text() == f"{position}\n"
     with pytest.raises(GameloreError, match=r"expected a file that ends in \.svg or \.txt, got"):
         position.save(tmp_path / "p.png")

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..drawing.position import position_svg
-from ..errors import GameloreError, counted
+from ..errors import GameloreError, check_count, counted
 from ..files import write_whole
 from ..game.game import Game
 from ..gdl.limits import Limits
@@ -212,6 +212,8 @@ def report(
     Raises:
         GameloreError: the sheet has errors, so that it cannot be played.
     """
+    check_count("matches", matches)
+    check_count("simulations", simulations)
     checked = check(source, play=True, matches=matches, seed=seed, limits=limits)
     if checked.played is None:
         raise GameloreError(f"expected a sheet that can be played: {checked.not_played}\n{checked}")

@@ -58,6 +58,7 @@ def think(
 
     if simulations is not None:
         check_count("simulations", simulations)
+    check_count("threads", threads)
     if not isinstance(position, Position):
         position = loaded(position).start()
     if position.is_terminal or not all(position.legal.values()):

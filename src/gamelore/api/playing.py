@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ..lab.stats import Interval
-    from ..matches.match import MatchRecord
+    from ..matches.match import MatchRecord, MatchState
     from ..players.position_graph import PositionGraph
     from ..solver.solution import Solution
 
@@ -129,8 +129,11 @@ class Match(Sequence[Position]):
 
     @property
     def end(self) -> str:
-        """Why it ended: "terminal", "stuck" (a role had no legal move) or "cap" (it reached the maximum of plies)."""
-        return str(self.record.end)
+        """Why it ended: "terminal", "stuck" (a role had no legal move), "cap" (it reached the maximum of plies).
+
+        "broken off" is a match that was read from a record, and that no rule ended.
+        """
+        return self.record.ending
 
     def show(self) -> None:
         """Print every position with the moves that lead to it; in a notebook, show the picture."""
@@ -184,7 +187,7 @@ class Matches(Sequence[Match]):
     Attributes:
         game: the game.
         players: the players by role, as text.
-        seed: the seed of all random numbers.
+        seed: the seed of all random numbers; None if they were read from records that do not tell.
         records: the moves, goals and players of each match, in the format of GGP game managers.
         regret: role -> lost points per move compared with best play; empty if it was not asked for, and in slices.
         left_out: the facts that best play ignores, because they only count steps; see `regret` and the player perfect.
@@ -192,7 +195,7 @@ class Matches(Sequence[Match]):
 
     game: Game
     players: tuple[str, ...]
-    seed: int
+    seed: int | None
     records: tuple[MatchRecord, ...]
     regret: Mapping[str, float] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
@@ -211,7 +214,7 @@ class Matches(Sequence[Match]):
     @property
     def ends(self) -> dict[str, int]:
         """Kind of end -> number of matches; see `Match.end`."""
-        return dict(Counter(str(record.end) for record in self.records))
+        return dict(Counter(record.ending for record in self.records))
 
     @property
     def mean_goals(self) -> dict[str, float]:
@@ -233,7 +236,7 @@ class Matches(Sequence[Match]):
         return [
             {
                 "match": number,
-                "end": record.end,
+                "end": record.ending,
                 "plies": len(record.moves),
                 **{f"goal_{role}": goal for role, goal in zip(self.game.roles, record.goals, strict=True)},
             }
@@ -244,18 +247,19 @@ class Matches(Sequence[Match]):
         """Write the matches into a file.
 
         Args:
-            path: a file that ends in .csv gets `rows`. Any other file gets a match record in each line, which `replay`
-                reads; an existing folder gets a file for each record.
+            path: an existing folder gets a file for each match record, and the rules. A file that ends in .csv gets
+                `rows`. Any other file, also one that ends in .json, gets a record in each line. `replay` reads records.
 
         Raises:
             GameloreError: the folder has match records of its own.
         """
-        if Path(path).suffix == ".csv":
+        path = Path(path)
+        if path.suffix.lower() == ".csv" and not path.is_dir():
             return save_rows(path, self.rows)
         from ..matches.match import write_records
         from ..players.position_graph import PositionGraph
 
-        check_free(path := Path(path))
+        check_free(path)
         records: list[MatchRecord] = []
         for begin in range(0, len(self), AT_ONCE):
             graph = PositionGraph(self.game)
@@ -332,9 +336,9 @@ def play(
         GameloreError: a player or a role is unknown, or the number of players is wrong.
         IllegalMoveError: a player returned an illegal move.
     """
-    for name, number in (("matches", matches), ("max_plies", max_plies)):
-        if number is not None:
-            check_count(name, number)
+    check_count("matches", matches)
+    if max_plies is not None:
+        check_count("max_plies", max_plies)
     rules = loaded(game)
     by_role = players_by_role(rules, players)
     seats = seats_of(by_role, seed)
@@ -365,35 +369,40 @@ def replay(path: str | Path, game: Game | str | Path | None = None) -> Matches:
         The matches.
 
     Raises:
-        GameloreError: a record contradicts the rules, or the records are of different games. The message names the
-            file and the line.
-        OSError: a file cannot be read.
+        GameloreError: a file cannot be read, a record contradicts the rules, or the records are of different games. The
+            message names the file and the line.
     """
-    from ..matches.match import MatchRecord, record_files, record_texts, source_of_rules
-    from ..players.position_graph import PositionGraph
+    from ..matches.replays import record_files, replays
 
-    graph = None if game is None else PositionGraph(loaded(game))
-    records = []
-    for file in record_files(Path(path)):
-        for line, text in enumerate(record_texts(file), 1):
-            try:
-                record = MatchRecord.from_json(text)
-                graph = graph or PositionGraph(loaded(source_of_rules(file, record)))
-                records.append(_replayed(record, graph))
-            except GameloreError as error:
-                raise GameloreError(f"{file}:{line}: {error}") from None
-    if graph is None:
-        raise GameloreError(f"expected match records, got none in {path}; name another file")
+    records: list[MatchRecord] = []
+    rules = None if game is None else loaded(game)
+    for replayed in replays(record_files([Path(path)]), rules):
+        if replayed.match is None or replayed.record is None:
+            raise GameloreError(f"{replayed.name}: {replayed.why}")
+        rules = rules or replayed.match.graph.game
+        if replayed.match.graph.game.rules_hash != rules.rules_hash:
+            raise GameloreError(
+                f"{replayed.name}: expected a match of {rules.name}, got one of {replayed.match.graph.game.name}; "
+                "replay the records of one game at a time"
+            )
+        records.append(_as_made(replayed.record, replayed.match))
+    assert rules is not None, "record_files returns at least one file, and each has at least one record"
     players = (" or ".join(dict.fromkeys(names)) for names in zip(*(record.players for record in records), strict=True))
-    return Matches(graph.game, tuple(players), 0, tuple(records))
+    return Matches(rules, tuple(players), _seed_of(records), tuple(records))
 
 
-def _replayed(record: MatchRecord, graph: PositionGraph) -> MatchRecord:
-    """Return a record with the goals and the end that its moves lead to, also if it is of another program."""
-    match = record.replay(graph.game, graph)
-    players = record.players or record.player_names or graph.game.roles
-    made = match.record(record.match_id, players)
-    return replace(record, game=made.game, roles=made.roles, players=made.players, goals=made.goals, end=made.end)
+def _as_made(record: MatchRecord, match: MatchState) -> MatchRecord:
+    """Return a record with what its moves lead to, in the words of gamelore, also if it is of another program."""
+    made = match.record(record.match_id, record.players or record.player_names or match.graph.game.roles)
+    names = ("states", "moves", "game", "rules_hash", "roles", "players", "goals", "end")
+    return replace(record, **{name: getattr(made, name) for name in names})
+
+
+def _seed_of(records: Sequence[MatchRecord]) -> int | None:
+    """Return the seed with which all records were made; None if they do not tell, or have different ones."""
+    seeds = {record.key[0] if record.key else None for record in records}
+    seed = seeds.pop() if len(seeds) == 1 else None
+    return seed if isinstance(seed, int) else None
 
 
 def play_seats(

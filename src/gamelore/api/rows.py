@@ -19,10 +19,11 @@ def save_rows(path: str | Path, rows: Sequence[Mapping[str, Any]]) -> None:
         GameloreError: the suffix is not .csv or .json.
     """
     path = Path(path)
-    if path.suffix not in {".csv", ".json"}:
+    suffix = path.suffix.lower()
+    if suffix not in {".csv", ".json"}:
         raise GameloreError(f"expected a file that ends in .csv or .json, got {path}; choose one of these")
     with whole_file(path) as whole, whole.open("w", newline="", encoding="utf-8") as file:
-        if path.suffix == ".json":
+        if suffix == ".json":
             json.dump(list(rows), file, indent=2, ensure_ascii=False)
         else:
             writer = csv.DictWriter(file, list(rows[0]) if rows else [])

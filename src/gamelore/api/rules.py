@@ -1,4 +1,4 @@
-"""What the rules tell without a player: the shipped games, mistakes (`check`), and symmetries (`symmetries`)."""
+"""Rulesheets without a player: the shipped ones (`list_games`), mistakes (`check`), and symmetries (`symmetries`)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class ListedGame:
         name: its name for `load`.
         roles: its roles, in their order.
         about: the game in a line.
-        options: its options, each with `name`, `value` (the default) and `choices`; write "game:option=value".
+        options: its options, each with `name`, `value` (the default) and `choices` (the allowed values; if there are
+            none, any word), all of them texts; write "game:option=value".
         path: its rulesheet.
     """
 
@@ -44,6 +45,7 @@ def list_games() -> list[ListedGame]:
 
 
 def _listed(file: Path) -> ListedGame:
+    """Return a rulesheet as a shipped game; its first line is a comment that tells what it is."""
     text = file.read_text(encoding="utf-8")
     rules = parse(text, file).rules
     roles = tuple(str(rule.head.args[0]) for rule in rules if rule.head.name == "role")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import GameloreError, one_of
+from ..errors import GameloreError, check_count, one_of
 from ..gdl.limits import Limits
 from ..rulesheets import load
 from .progress import Progress, displayed
@@ -146,6 +146,13 @@ def transfer(
     from ..learning.td.initial_values import LearnerSettings
     from ..matches.opponents import opponent_settings
 
+    for name, number in (
+        ("source_matches", source_matches),
+        ("runs", runs),
+        ("matches", matches),
+        ("workers", workers),
+    ):
+        check_count(name, number)
     several = [targets] if isinstance(targets, str | Path) else list(targets)
     plan = TransferPlan(
         str(source),

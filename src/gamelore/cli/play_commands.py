@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,9 +12,8 @@ import typer
 from typer import Argument, Option
 
 from ..drawing.position import state_text, text_boards
-from ..errors import GameloreError, counted
+from ..errors import counted
 from ..gdl.syntax import printable
-from ..rulesheets import load
 from . import console
 from .console import Cluster, Engine, GameName, Json, Seed, Workers
 from .position_commands import without_counter
@@ -22,9 +21,8 @@ from .position_commands import without_counter
 if TYPE_CHECKING:
     from ..api.playing import Matches
     from ..drawing.position import PositionText
-    from ..game.game import EngineName, Game
     from ..matches.match import MatchRecord, MatchState
-    from ..players.position_graph import PositionGraph
+    from ..matches.replays import Replay
 
 app = typer.Typer()
 
@@ -288,94 +286,25 @@ def replay(
     The exit code is 1 if a record contradicts the rules of the game, or if a file is not a match record. For records
     from another game manager, give the game with --game.
     """
-    judge = _Judge(console.load_game(game, engine) if game is not None else None, engine)
+    from ..matches.replays import record_files, replays
+
+    with console.usage():
+        records = record_files(files)
+    given = console.load_game(game, engine) if game is not None else None
     with console.status() as doing:
-        replays: list[_Replay] = []
-        for path in _files(files):
-            doing(f"{len(replays)} records are done, the next is {path}")
-            replays += judge.file(path)
+        replayed: list[Replay] = []
+        for replay in replays(records, given, engine, console.LOADING.get()):
+            replayed.append(replay)
+            doing(f"{len(replayed)} records are done, the last is {replay.name}")
     if json:
-        console.emit([_described(replay, show) for replay in replays])
+        console.emit([_described(replay, show) for replay in replayed])
     else:
-        _show_replays(replays, show)
-    if any(replay.why for replay in replays):
+        _show_replays(replayed, show)
+    if any(replay.why for replay in replayed):
         raise typer.Exit(console.FAILED)
 
 
-@dataclass(frozen=True, slots=True)
-class _Replay:
-    """A record (a file or a line of a file) and its replayed match, or the reason why the replay failed."""
-
-    path: Path
-    line: int  # number from 1; 0 if the file is a single record
-    record: MatchRecord | None = None
-    match: MatchState | None = None
-    why: str = ""
-
-    @property
-    def name(self) -> str:
-        """The path of the file, followed by the line if the file contains several records."""
-        return f"{self.path}:{self.line}" if self.line else str(self.path)
-
-
-class _Judge:
-    """Replayer of match records. Loads each game once.
-
-    game: the game of all records; None: the game of each record is determined by the record and its folder.
-    """
-
-    def __init__(self, game: Game | None, engine: EngineName) -> None:
-        self._game = game
-        self._engine = engine
-        self._graphs: dict[str, PositionGraph] = {}
-
-    def file(self, path: Path) -> list[_Replay]:
-        """Replay every record in a file."""
-        from ..matches.match import record_texts
-
-        try:
-            texts = record_texts(path)
-        except OSError as error:
-            return [_Replay(path, 0, why=f"expected a file that can be read, got: {error.strerror}")]
-        return [self._record(path, line if len(texts) > 1 else 0, text) for line, text in enumerate(texts, 1)]
-
-    def _record(self, path: Path, line: int, text: str) -> _Replay:
-        from ..matches.match import MatchRecord
-
-        record = None
-        try:
-            record = MatchRecord.from_json(text)
-            graph = self._graph(path, record)
-            return _Replay(path, line, record, record.replay(graph.game, graph))
-        except GameloreError as error:
-            return _Replay(path, line, record, why=str(error))
-
-    def _graph(self, path: Path, record: MatchRecord) -> PositionGraph:
-        """Return the position graph of the game of a record. Raises GameloreError if the game is unknown."""
-        from ..matches.match import source_of_rules
-        from ..players.position_graph import PositionGraph
-
-        source = self._game.name if self._game else source_of_rules(path, record)
-        if source not in self._graphs:
-            self._graphs[source] = PositionGraph(self._game or load(source, self._engine, console.LOADING.get()))
-        return self._graphs[source]
-
-
-def _files(files: Sequence[Path]) -> Iterator[Path]:
-    """Yield the given files, and in place of each folder its match records, sorted by name.
-
-    The files SERIES and JOURNAL of a recorded series are not match records. They are left out, because a shell pattern
-    such as FOLDER/*.json may include them.
-    """
-    from ..matches.match import JOURNAL, SERIES, record_files
-
-    for path in [file for file in files if file.name not in (SERIES, JOURNAL)] or files:
-        with console.usage():
-            records = record_files(path)
-        yield from records
-
-
-def _show_replays(replays: Sequence[_Replay], show: bool) -> None:
+def _show_replays(replays: Sequence[Replay], show: bool) -> None:
     """Print a table of all records and their errors. With `show`, print all positions before the table."""
     for replay in replays:
         if show and replay.match is not None:
@@ -390,28 +319,30 @@ def _show_replays(replays: Sequence[_Replay], show: bool) -> None:
     typer.echo(f"\n{counted(len(replays), 'record')}, {verdict}")
 
 
-def _row(replay: _Replay) -> tuple[object, ...]:
+def _row(replay: Replay) -> tuple[object, ...]:
     fields = _match_fields(replay)
     goals = " ".join("none" if goal is None else str(goal) for goal in fields["goals"])
     errors = ", ".join(f"{count} {kind}" for kind, count in fields["errors"].items())
     return replay.name, fields["game"], fields["plies"], fields["end"], goals, errors, "differs" if replay.why else ""
 
 
-def _match_fields(replay: _Replay) -> dict[str, Any]:
+def _match_fields(replay: Replay) -> dict[str, Any]:
     """Return game, length, end, goals and errors of a replayed match; empty values if the replay failed."""
+    from ..matches.match import BROKEN_OFF
+
     if replay.match is None or replay.record is None:
         return {"game": "", "plies": "", "end": "", "goals": [], "errors": {}}
     kinds = (error.split()[0] for errors in replay.record.errors for error in errors if error.strip())
     return {
         "game": printable(replay.record.game) or replay.match.graph.game.name,
         "plies": replay.match.ply,
-        "end": replay.match.end or "broken off",
+        "end": replay.match.end or BROKEN_OFF,
         "goals": list(replay.match.goals) if replay.match.end else [],
         "errors": Counter(printable(kind, 20) for kind in kinds),
     }
 
 
-def _described(replay: _Replay, show: bool) -> dict[str, Any]:
+def _described(replay: Replay, show: bool) -> dict[str, Any]:
     """Return a replayed record as JSON fields. With `show`, include all positions."""
     described: dict[str, Any] = {"file": str(replay.path)} | ({"line": replay.line} if replay.line else {})
     described |= {"as_recorded": not replay.why, "why": replay.why}

@@ -37,13 +37,13 @@ app = typer.Typer()
 @console.command(app, "games", "games", "games --json")
 def games(json: Json = False) -> None:
     """List the shipped games, with the options of games that have options."""
-    games = list_games()
+    listed = list_games()
     if json:
-        return console.emit([{**asdict(game), "path": str(game.path)} for game in games])
-    console.show_table(("game", "roles", "about"), [(game.name, ", ".join(game.roles), game.about) for game in games])
+        return console.emit([{**asdict(game), "path": str(game.path)} for game in listed])
+    console.show_table(("game", "roles", "about"), [(game.name, ", ".join(game.roles), game.about) for game in listed])
     typer.echo("\nSome games have options; write them like fivemensmorris:cap=80,flying=yes\n")
     options = [
-        (game.name, option.name, option.value, ", ".join(option.choices)) for game in games for option in game.options
+        (game.name, option.name, option.value, ", ".join(option.choices)) for game in listed for option in game.options
     ]
     console.show_table(("game", "option", "default", "values"), options)
 

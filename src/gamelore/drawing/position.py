@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from math import floor, hypot
 from pathlib import Path
@@ -49,12 +49,12 @@ def position_text(position: Position, *, matrix: bool = False, width: int = 100)
     return "\n".join(state_text(text_boards(position.game, matrix=matrix), position.facts, width).lines(width))
 
 
-def save_drawing(path: Path, text: str, svg: str) -> None:
-    """Write a text (.txt) or a picture (.svg) into a file. Raise GameloreError for any other suffix."""
-    drawings = {".txt": f"{text}\n", ".svg": svg}
-    if path.suffix not in drawings:
+def save_drawing(path: Path, text: Callable[[], str], svg: Callable[[], str]) -> None:
+    """Draw a text (.txt) or a picture (.svg) into a file. Raise GameloreError for any other suffix."""
+    drawings = {".txt": lambda: f"{text()}\n", ".svg": svg}
+    if path.suffix.lower() not in drawings:
         raise GameloreError(f"expected a file that ends in .svg or .txt, got {path}; choose one of these")
-    write_whole(path, drawings[path.suffix])
+    write_whole(path, drawings[path.suffix.lower()]())
 
 
 def text_boards(game: Game, *, matrix: bool = False) -> Boards:

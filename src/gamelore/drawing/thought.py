@@ -134,12 +134,15 @@ class Thought:
         return "\n".join([*parts, *(["", f"best line: {self.line_text}"] if self.line else [])])
 
     def save(self, path: str | Path) -> None:
-        """Draw the thought into a file: as a picture if it ends in .svg, or as text if it ends in .txt.
+        """Draw the thought into a file.
+
+        Args:
+            path: a file that ends in .svg, for a picture, or in .txt, for text.
 
         Raises:
             GameloreError: the file ends otherwise.
         """
-        save_drawing(Path(path), str(self), thought_svg(self))
+        save_drawing(Path(path), lambda: str(self), lambda: thought_svg(self))
 
     def as_json(self) -> dict[str, Any]:
         """Return what the search found as JSON values."""

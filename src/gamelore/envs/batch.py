@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..circuit.lanes import NO_MOVE, NOWHERE, BatchLanes
-from ..errors import GameloreError, IllegalMoveError
+from ..errors import GameloreError, IllegalMoveError, check_count
 from ..game.game import Game
 from ..matches.match import MAX_PLIES
 from ..rulesheets import loaded
@@ -72,8 +72,7 @@ class GameBatch:
         Raises:
             GameloreError: the game is not compiled as a whole, or the number of lanes is below 1.
         """
-        if not isinstance(num, int | np.integer) or num < 1:
-            raise GameloreError(f"expected a whole number of lanes from 1, got {num}; choose another number")
+        check_count("lanes", num)
         self.game = loaded(game)
         self.num = num
         self.max_plies = max_plies

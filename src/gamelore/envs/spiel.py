@@ -98,8 +98,11 @@ class _Table:
         """
         if (after := node.after.get(actions)) is None:
             if len(actions) != len(node.legal):
-                raise IllegalMoveError(f"expected {len(node.legal)} actions, one for each role, got {list(actions)}")
-            for role, (action, legal) in enumerate(zip(actions, node.legal, strict=True)):
+                raise IllegalMoveError(
+                    f"expected {len(node.legal)} actions, one for each role, got {list(actions)}; add those of roles "
+                    "that wait, too"
+                )
+            for role, (action, legal) in enumerate(zip(actions, node.legal, strict=False)):
                 if action not in legal and not (action == -1 and len(legal) == 1):
                     raise IllegalMoveError(
                         f"expected one of {legal} for {self.game.roles[role]}, got {action}; take a legal action"
@@ -122,6 +125,7 @@ class _Table:
         return node, plies
 
     def _next(self, node: _Node, actions: tuple[int, ...]) -> NDArray[np.uint64]:
+        """Return the state after the actions of all roles; -1 is the first legal action."""
         joint = [
             first + (action if action >= 0 else legal[0])
             for first, action, legal in zip(self.firsts, actions, node.legal, strict=False)

@@ -14,7 +14,7 @@ The random matches have a fixed seed. The reasoner takes at least 1 ms per state
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextvars import Context
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
@@ -465,9 +465,17 @@ class Game:
 
     @cached_property
     def numbering(self) -> str:
-        """A hash of the rules and of the numbers of facts and actions: where it is equal, states mean the same."""
-        circuit = self.circuit
-        numbers = repr((circuit.facts, circuit.actions)) if circuit else ""
+        """A hash of the rules and of the numbers of facts and actions: where it is equal, states mean the same.
+
+        Raises:
+            GameloreError: the game is not compiled as a whole, so that states are numbers of this process.
+        """
+        if self.circuit is None or self.is_bounded:
+            raise GameloreError(
+                f"expected a game that is compiled as a whole, got {self.name}, whose states are numbers that other "
+                "processes do not know; compute the result again there"
+            )
+        numbers = repr((self.circuit.facts, self.circuit.actions))
         return blake2b(f"{self.rules_hash} {numbers}".encode(), digest_size=16).hexdigest()
 
     def start(self) -> Position:
@@ -594,17 +602,24 @@ class Position:
         return Position(self.game, self.game.next(self.state[None], np.array([joint], np.int32))[0])
 
     def save(self, path: str | Path) -> None:
-        """Draw the position into a file: as a picture if it ends in .svg, or as text if it ends in .txt.
+        """Draw the position into a file.
+
+        Args:
+            path: a file that ends in .svg, for a picture, or in .txt, for text.
 
         Raises:
             GameloreError: the file ends otherwise.
         """
-        save_drawing(Path(path), position_text(self), position_svg(self))
+        save_drawing(Path(path), lambda: position_text(self), lambda: position_svg(self))
 
     def _by_role(self, moves: Mapping[str, str] | Sequence[str]) -> Mapping[str, str]:
         """Return role -> move. Raises IllegalMoveError if the match is over, or if some role does not have one move."""
         roles = self.game.roles
         if not isinstance(moves, Mapping):
+            if not isinstance(moves, Collection):
+                raise IllegalMoveError(
+                    f"expected the moves of {', '.join(roles)} as a list or as a mapping role -> move, got {moves!r}"
+                )
             if len(moves) != len(roles):
                 waiting = "; a role that waits has one legal move, often noop" if len(moves) < len(roles) else ""
                 raise IllegalMoveError(

@@ -28,12 +28,12 @@ from ..files import write_whole
 from ..gdl.syntax import Function, natural_order, parse_term, printable
 from ..players.player import CAP, END_NAMES, STUCK, TERMINAL, Finished, MatchLog, Started, Turn
 from ..players.position_graph import PositionGraph
-from ..rulesheets import names, split
 
 if TYPE_CHECKING:
     from ..game.game import Game
 
 MAX_PLIES = 1000
+BROKEN_OFF = "broken off"
 LATE, UNREACHABLE, ILLEGAL = "TO", "CE", "IL"  # errors in a record; after ILLEGAL the reply follows, as in `IL <move>`
 SERIES, RULES, JOURNAL = "series.json", "rules.kif", "journal.jsonl"  # names of files in a folder of records
 RECORDS = "match-*.json"  # pattern of record files; * is the number of the match, with at least six digits
@@ -302,6 +302,11 @@ class MatchRecord:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def ending(self) -> str:
+        """Why the match ended: "terminal", "stuck" or "cap"; BROKEN_OFF if the record ends before the match."""
+        return self.end or BROKEN_OFF
+
+    @property
     def is_ours(self) -> bool:
         """Whether the record contains gamelore's own part."""
         return bool(self.rules_hash)
@@ -334,7 +339,7 @@ class MatchRecord:
         read.
         """
         try:
-            return cls.from_json(_text_of(path))
+            return cls.from_json(text_of(path))
         except GameloreError as error:
             raise GameloreError(f"{path}: {error}") from None
 
@@ -440,49 +445,6 @@ def record_path(folder: Path, number: int) -> Path:
     return folder / RECORDS.replace("*", f"{number:06}")
 
 
-def record_texts(path: Path) -> list[str]:
-    """Return the text of each record in a file.
-
-    If the first line is a record, each line is a record. Otherwise, the whole file is one record.
-    """
-    text = _text_of(path)
-    lines = [line for line in text.split("\n") if line.strip()]
-    try:
-        return lines if isinstance(json.loads(lines[0]), dict) else [text]
-    except (ValueError, IndexError, RecursionError):
-        return [text]
-
-
-def record_files(path: Path) -> list[Path]:
-    """Return a file as it is, or the match records in a folder, by name. Raise GameloreError if it has none."""
-    if not path.is_dir():
-        return [path]
-    files = sorted(
-        file
-        for file in path.iterdir()
-        if file.suffix in (".json", ".jsonl") and not file.name.startswith(".") and file.name not in (SERIES, JOURNAL)
-    )
-    if not files:
-        raise GameloreError(
-            f"expected match records in {path}, got no .json or .jsonl file; name the files of the records"
-        )
-    return files
-
-
-def source_of_rules(path: Path, record: MatchRecord) -> str:
-    """Return what `load` takes for the game of a record: the rules beside its file, or the name of a shipped game.
-
-    Raise GameloreError if there is neither. A record does not make us open any other file.
-    """
-    if (beside := path.parent / RULES).is_file():
-        return str(beside)
-    if split(record.game)[0] in names():
-        return record.game
-    raise GameloreError(
-        f"expected the rules of the game, got no {RULES} in the folder of the record; name the game (--game)"
-    )
-
-
 def _camel_case(name: str) -> str:
     """Return the key of the common format for a Python name, such as stateTimes for state_times."""
     return re.sub("_(.)", lambda letter: letter[1].upper(), name)
@@ -572,7 +534,7 @@ def _typed(kind: Any, value: Any) -> Any:
     raise TypeError(f"expected {getattr(kind, '__name__', kind)}, got {value!r}")
 
 
-def _text_of(path: Path) -> str:
+def text_of(path: Path) -> str:
     """Return the text of a file. Undecodable bytes are replaced."""
     return path.read_text(encoding="utf-8-sig", errors="replace")
 
@@ -603,6 +565,9 @@ def _check_lengths(record: MatchRecord, game: Game) -> None:
         ("lists of errors", record.errors, states),
         ("goals", record.goal_values, roles),
         ("players", record.player_names, roles),
+        ("players", record.players, roles),
+        ("roles", record.roles, roles),
+        ("goals", record.goals, roles),
     ):
         if row:
             _compare(f"the number of {name}", len(row), length)

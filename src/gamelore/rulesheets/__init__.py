@@ -201,7 +201,12 @@ def counts(name: str) -> Counts:
 
 
 def load(
-    source: str | Path, engine: EngineName = "auto", limits: Limits | None = None, *, rewrite: bool = True
+    source: str | Path,
+    engine: EngineName = "auto",
+    limits: Limits | None = None,
+    *,
+    name: str | None = None,
+    rewrite: bool = True,
 ) -> Game:
     """Return a game from a shipped name, a path or GDL text.
 
@@ -213,11 +218,12 @@ def load(
         engine: "native" compiles the rules and raises GroundingError beyond the limits of grounding; "reasoner" queries
             the rules in each state; "auto" is "native" if the limits allow it, else "reasoner".
         limits: limits of processor time, memory and size; the default is `Limits()`.
+        name: the name of the game; None for the shipped name or the name of the file, with the chosen options, and for
+            "unnamed" if the source is GDL text.
         rewrite: False to use the rules as written, without rewriting for a small grounding. Tests compare both.
 
     Returns:
-        The game, ready to play. Its name is the shipped name or the name of the file, with the chosen options; for GDL
-        text it is "unnamed".
+        The game, ready to play.
 
     Raises:
         GDLError: the game of the rulesheet cannot be played.
@@ -228,14 +234,14 @@ def load(
     chosen = limits or Limits()
 
     def read_and_make() -> Game:
-        sheet, name = read(source)
-        return make(sheet, name, engine, chosen, rewrite)
+        sheet, own_name = read(source)
+        return make(sheet, own_name if name is None else name, engine, chosen, rewrite)
 
     return enforced(read_and_make, chosen, LOADING)
 
 
 def loaded(game: Game | str | Path, limits: Limits | None = None) -> Game:
-    """Return a game as it is, or load it from a shipped name, a path or GDL text."""
+    """Return a game as it is, or load it from a shipped name, a path or GDL text, within the limits."""
     return game if isinstance(game, Game) else load(game, limits=limits)
 
 

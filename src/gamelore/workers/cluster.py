@@ -12,6 +12,7 @@ import os
 import pickle
 import platform
 import socket
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
@@ -50,7 +51,7 @@ def cluster_pool(address: str, workers: int, play: Play) -> Iterator[Pool]:
             has another version of gamelore or of a library that computes.
     """
     if find_spec("ray") is None:
-        raise ExperimentError("expected Ray for --cluster, got none; pip install 'gamelore[ray]'")
+        raise ExperimentError("expected Ray for a cluster, got none; pip install 'gamelore[ray]'")
     with _connected(address, workers):
         import ray
 
@@ -64,10 +65,11 @@ def _connected(address: str, workers: int) -> Iterator[None]:
     import ray
 
     if ray.is_initialized():
-        own = ray.get_runtime_context().gcs_address
-        if address not in (RAY, own):
+        joined = ray.get_runtime_context().gcs_address
+        if address != RAY and _head(address) != _head(joined):
             raise ExperimentError(
-                f"expected no connection to another cluster than {address}, got one to {own}; call ray.shutdown() first"
+                f"expected no connection to another cluster than {address}, got one to {joined}; call ray.shutdown() "
+                "first"
             )
         yield
         return
@@ -83,14 +85,24 @@ def _connected(address: str, workers: int) -> Iterator[None]:
                 os.environ[name] = value
 
 
+def _head(address: str) -> tuple[str, str]:
+    """Return (IP address, port) of a head. As in Ray, a loopback address is the one that other machines know."""
+    from ray.util import get_node_ip_address
+
+    host, _, port = address.rpartition(":")
+    with suppress(OSError):
+        host = socket.gethostbyname(host)
+    return get_node_ip_address() if host.startswith("127.") else host, port
+
+
 def _connect(address: str, workers: int) -> None:
     """Connect to a cluster, or start one."""
     import ray
 
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # else a cluster that starts here reports to its makers
     start = partial(ray.init, log_to_driver=False, logging_level="ERROR")
-    named = os.environ.get("RAY_ADDRESS") or RAY
-    address = named if address == RAY else address
+    if address == RAY:
+        address = os.environ.get("RAY_ADDRESS") or RAY
     if address in (RAY, "auto", "local"):  # never "auto", which would join the private cluster of another program
         start(address="local", num_cpus=workers, include_dashboard=False)
         return
@@ -117,6 +129,7 @@ def _check_reachable(address: str) -> None:
 
 
 def _last_line(error: Exception) -> str:
+    """Return the last line of an error of Ray, which is the error of the worker itself."""
     return str(error).strip().rpartition("\n")[2]
 
 
@@ -138,12 +151,12 @@ def _check_nodes() -> None:
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    of_node = ray.remote(num_cpus=0, max_retries=MAX_RETRIES)(versions)
+    versions_there = ray.remote(num_cpus=0, max_retries=MAX_RETRIES)(versions)
     nodes = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
     if not nodes:
         raise ExperimentError("expected a Ray cluster with processor cores, got none; add nodes with `ray start`")
     strategies = [NodeAffinitySchedulingStrategy(node["NodeID"], soft=False) for node in nodes]
-    answers = [of_node.options(scheduling_strategy=strategy).remote() for strategy in strategies]
+    answers = [versions_there.options(scheduling_strategy=strategy).remote() for strategy in strategies]
     for node, answer in zip(nodes, answers, strict=True):
         name = f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']})"
         try:
@@ -158,15 +171,15 @@ def _check_nodes() -> None:
 
 
 def _compare(name: str, theirs: Mapping[str, str], ours: Mapping[str, str]) -> None:
-    """Raise ExperimentError if a node has other versions than the caller."""
-    other = [
-        f"{library} {theirs[library]} instead of {ours[library]}"
-        for library in ours
-        if theirs[library] != ours[library]
+    """Raise ExperimentError if a node has other versions than the caller. It may tell of other libraries, too."""
+    differences = [
+        f"{library} {theirs.get(library, 'unknown')} instead of {version}"
+        for library, version in ours.items()
+        if theirs.get(library) != version
     ]
-    if other:
+    if differences:
         raise ExperimentError(
-            f"expected the versions of this machine on the node {name}, got {', '.join(other)}; install the same "
+            f"expected the versions of this machine on the node {name}, got {', '.join(differences)}; install the same "
             "versions on all machines"
         )
 
@@ -195,19 +208,22 @@ class Tally:
 
 def _work(shared: bytes, job: bytes, number: int, tally: Any) -> bytes:
     """Do a pickled job in a worker of Ray. Return the pickled result, or the pickled error."""
+    import ray
 
-    def unpickled(job: bytes, report: Report) -> Any:
-        return _checked(shared)(pickle.loads(job), report)
+    def play(job: bytes, report: Report) -> Any:
+        return _play_of(shared)(pickle.loads(job), report)
 
     tally.begin.remote(number)
     steps = Steps(partial(tally.add.remote, number))
-    answer = result_or_error(unpickled, job, steps)
+    answer = result_or_error(play, job, steps)
     steps.tell()
+    with suppress(ray.exceptions.RayError):
+        ray.get(tally.total.remote(), timeout=1.0)  # so that the caller, who counts after the job, counts these steps
     return answer
 
 
 @lru_cache(maxsize=1)
-def _checked(shared: bytes) -> Play:
+def _play_of(shared: bytes) -> Play:
     """Compare versions, then return the function that does jobs: once in a worker, which does many jobs with it."""
     ours, pickled = pickle.loads(shared)
     _compare(platform.node(), versions(), ours)
@@ -236,30 +252,35 @@ def _do(play: Play, todo: Sequence[Any], report: Report) -> Iterator[Any]:
         while waiting:
             ray.wait(waiting, timeout=PROGRESS_SECONDS)
             done, waiting = ray.wait(waiting, num_returns=len(waiting), timeout=0)
-            results = list(map(_result, done))
-            yield from (result for result in results if not isinstance(result, Exception))
-            progress.tell()
-            for error in (result for result in results if isinstance(result, Exception)):
-                raise error  # only now, so that no finished job is lost
+            answers = list(map(_result, done))
+            errors = [answer for answer in answers if isinstance(answer, Exception)]
+            yield from (answer for answer in answers if not isinstance(answer, Exception))
+            progress.tell(is_last=not waiting)
+            if errors:
+                raise errors[0]  # only now, so that no finished job is lost
     finally:
         for reference in waiting:
             ray.cancel(reference, force=True)
 
 
 class _Progress:
-    """The steps of all jobs, told at most every PROGRESS_SECONDS until the last ones."""
+    """The steps of all jobs, told every PROGRESS_SECONDS at most, and at the end."""
 
     def __init__(self, tally: Any, report: Report) -> None:
         self._tally, self._report, self._told = tally, report, 0
+        self._next = 0.0
 
-    def tell(self) -> None:
+    def tell(self, is_last: bool) -> None:
         """Tell the steps since the last time. Nothing is told while the node of the tally is being replaced."""
         import ray
 
+        if time.monotonic() < self._next and not is_last:
+            return
         with suppress(ray.exceptions.RayError):
             total = ray.get(self._tally.total.remote(), timeout=1.0)
             self._report(max(0, total - self._told))
             self._told = max(total, self._told)
+        self._next = time.monotonic() + PROGRESS_SECONDS
 
 
 def _result(reference: Any) -> Any:

@@ -102,7 +102,8 @@ def reproduce(
             "verdicts": verdicts,
             "headroom": headroom,
         }
-        given |= {} if cluster is None else {"cluster": cluster}
+        if cluster is not None:
+            given["cluster"] = cluster
         made_by = _made_by(folder, reading, given, {"max_runs": max_runs, "parts": parts})
         return _write(studies, claims, verdicts, _provenance(studies, store, ran, made_by, begin))
 

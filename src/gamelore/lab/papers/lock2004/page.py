@@ -10,7 +10,7 @@ from itertools import product, starmap
 from pathlib import Path
 from typing import Literal
 
-from ....errors import ExperimentError
+from ....errors import ExperimentError, counted
 from ....learning.sequences.seqlearner import WEIGHTS
 from ....rulesheets import load
 from ....solver.solution import solve
@@ -108,7 +108,8 @@ def reproduce(
         def written(parts: Sequence[Part]) -> ReportPaths:
             machines = f"--workers {workers}" if cluster is None else f"--cluster {cluster}"
             flags = f"--reading {reading} {machines}" + " --core" * core + " --verdicts" * verdicts
-            spent = f"{time.perf_counter() - begin:.1f} s, {machines}"
+            computed = counted(workers, "worker") if cluster is None else f"the cluster {cluster}"
+            spent = f"{time.perf_counter() - begin:.1f} s, {computed}"
             return _write(plans, parts, store, folder, _provenance(plans[0], store, ran, spent, flags))
 
         ran = [run_part(part, store, workers, progress, cluster) for part in first]
