@@ -200,6 +200,17 @@ def test_a_match_of_another_program_may_be_broken_off(tmp_path: Path) -> None:
     assert matches[0].moves[0]["xplayer"] in matches[0][0].legal["xplayer"]
 
 
+def test_a_record_that_does_not_tell_its_end_is_completed(tmp_path: Path) -> None:
+    gamelore.play("tictactoe", "random", matches=1).save(tmp_path / "m.jsonl")
+    whole = json.loads((tmp_path / "m.jsonl").read_text())
+    bare = {name: whole[name] for name in ("states", "moves")}
+    (tmp_path / "theirs.json").write_text(json.dumps(bare))
+    gamelore.replay(tmp_path / "theirs.json", "tictactoe").save(tmp_path / "again.jsonl")
+    again = json.loads((tmp_path / "again.jsonl").read_text())
+    for name in ("isCompleted", "isAborted", "goalValues", "states", "moves"):
+        assert again[name] == whole[name]
+
+
 def test_records_of_several_games_are_told(tmp_path: Path) -> None:
     for game in ("connect3", "tictactoe"):
         gamelore.play(game, "random", matches=1).save(tmp_path / f"{game}.json")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -181,6 +183,46 @@ def test_no_exception_comes_after_work_that_ends_at_its_limit(monkeypatch: pytes
     for _ in range(1000):
         check()
     assert outcomes == {"done", "expected the game to load within its limit, but it did not"}
+
+
+def interrupted_end(place: int) -> bool:
+    """End a watch with an exception of the watch before an instruction of Python. Return whether there are so many."""
+    left = place
+
+    def trace(frame: FrameType, event: str, argument: object) -> Any:
+        nonlocal left
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        if event == "opcode":
+            left -= 1
+            if left == 0:
+                raise limits._Overdue
+        return trace
+
+    watch = limits._Watch(Limits())
+    watch.begin()
+    sys.settrace(trace)
+    try:
+        watch.end()
+    except limits._Overdue:  # it came before the first instruction that is protected
+        watch.end()
+    finally:
+        sys.settrace(None)
+    return left <= 0
+
+
+def test_the_end_of_a_watch_is_interrupted_anywhere() -> None:
+    """If the exception comes right after a lock was taken, nothing waits for this lock for ever."""
+    ended: list[int] = []
+
+    def interrupt_all() -> None:
+        while interrupted_end(len(ended) + 1):
+            ended.append(len(ended) + 1)
+
+    thread = threading.Thread(target=interrupt_all, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive(), f"waits for ever after an exception before instruction {len(ended) + 1}"
+    assert len(ended) > 20
 
 
 def test_rules_that_are_nested_too_deeply_for_python() -> None:

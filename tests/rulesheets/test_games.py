@@ -185,3 +185,9 @@ def test_the_first_mover_is_declared_first(name: str) -> None:
     if name in TURNS:
         assert f"(control {game.roles[0]})" in game.initial
     assert game.legal(game.initial)[game.roles[0]] != ["noop"]
+
+
+def test_a_game_gets_a_name() -> None:
+    assert rulesheets.load("tictactoe", name="noughts").name == "noughts"
+    text = "(role me) (init a) (legal me go) (<= (next b) (does me go)) (<= terminal (true b)) (goal me 1)"
+    assert [rulesheets.load(text).name, rulesheets.load(text, name="tiny").name] == ["unnamed", "tiny"]

@@ -393,9 +393,10 @@ def replay(path: str | Path, game: Game | str | Path | None = None) -> Matches:
 
 def _as_made(record: MatchRecord, match: MatchState) -> MatchRecord:
     """Return a record with what its moves lead to, in the words of gamelore, also if it is of another program."""
-    made = match.record(record.match_id, record.players or record.player_names or match.graph.game.roles)
-    names = ("states", "moves", "game", "rules_hash", "roles", "players", "goals", "end")
-    return replace(record, **{name: getattr(made, name) for name in names})
+    players = record.players or record.player_names or match.graph.game.roles
+    made = match.record(record.match_id, players, is_aborted=record.is_aborted and match.end is None)
+    told = ("states", "moves", "game", "rules_hash", "roles", "players", "goals", "goal_values", "end")
+    return replace(record, **{name: getattr(made, name) for name in (*told, "is_completed", "is_aborted")})
 
 
 def _seed_of(records: Sequence[MatchRecord]) -> int | None:

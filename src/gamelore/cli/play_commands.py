@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -292,67 +292,65 @@ def replay(
         records = record_files(files)
     given = console.load_game(game, engine) if game is not None else None
     with console.status() as doing:
-        replayed: list[Replay] = []
+        doing("0 records are done")
+        rows, drawn = [], []  # instead of the matches, whose positions take memory
         for replay in replays(records, given, engine, console.LOADING.get()):
-            replayed.append(replay)
-            doing(f"{len(replayed)} records are done, the last is {replay.name}")
+            rows.append(_described(replay, show and json))
+            drawn += _drawn(replay) if show and not json else []
+            doing(f"{len(rows)} records are done, the last is {replay.name}")
     if json:
-        console.emit([_described(replay, show) for replay in replayed])
+        console.emit(rows)
     else:
-        _show_replays(replayed, show)
-    if any(replay.why for replay in replayed):
+        _show_replays(rows, drawn)
+    if not all(row["as_recorded"] for row in rows):
         raise typer.Exit(console.FAILED)
 
 
-def _show_replays(replays: Sequence[Replay], show: bool) -> None:
-    """Print a table of all records and their errors. With `show`, print all positions before the table."""
-    for replay in replays:
-        if show and replay.match is not None:
-            typer.echo("\n".join(_drawn(replay.name, replay.match)))
-            typer.echo()
+def _show_replays(rows: Sequence[Mapping[str, Any]], drawn: Sequence[str]) -> None:
+    """Print the drawn positions, then a table of all records, and their errors."""
+    for line in drawn:
+        typer.echo(line)
     columns = ("record", "game", "plies", "end", "goals", "errors", "")
-    console.show_table(columns, map(_row, replays), numbers=[2])
-    differing = [replay for replay in replays if replay.why]
-    for replay in differing:
-        typer.echo(f"\n{replay.name}: {replay.why}")
+    console.show_table(columns, map(_row, rows), numbers=[2])
+    differing = [row for row in rows if row["why"]]
+    for row in differing:
+        typer.echo(f"\n{_name(row)}: {row['why']}")
     verdict = f"{len(differing)} of them could not be replayed as recorded" if differing else "all are as recorded"
-    typer.echo(f"\n{counted(len(replays), 'record')}, {verdict}")
+    typer.echo(f"\n{counted(len(rows), 'record')}, {verdict}")
 
 
-def _row(replay: Replay) -> tuple[object, ...]:
-    fields = _match_fields(replay)
-    goals = " ".join("none" if goal is None else str(goal) for goal in fields["goals"])
-    errors = ", ".join(f"{count} {kind}" for kind, count in fields["errors"].items())
-    return replay.name, fields["game"], fields["plies"], fields["end"], goals, errors, "differs" if replay.why else ""
+def _name(row: Mapping[str, Any]) -> str:
+    return f"{row['file']}:{row['line']}" if "line" in row else row["file"]
 
 
-def _match_fields(replay: Replay) -> dict[str, Any]:
-    """Return game, length, end, goals and errors of a replayed match; empty values if the replay failed."""
-    from ..matches.match import BROKEN_OFF
-
-    if replay.match is None or replay.record is None:
-        return {"game": "", "plies": "", "end": "", "goals": [], "errors": {}}
-    kinds = (error.split()[0] for errors in replay.record.errors for error in errors if error.strip())
-    return {
-        "game": printable(replay.record.game) or replay.match.graph.game.name,
-        "plies": replay.match.ply,
-        "end": replay.match.end or BROKEN_OFF,
-        "goals": list(replay.match.goals) if replay.match.end else [],
-        "errors": Counter(printable(kind, 20) for kind in kinds),
-    }
+def _row(row: Mapping[str, Any]) -> tuple[object, ...]:
+    goals = " ".join("none" if goal is None else str(goal) for goal in row.get("goals", ()))
+    errors = ", ".join(f"{count} {kind}" for kind, count in row.get("errors", {}).items())
+    place = tuple(row.get(name, "") for name in ("game", "plies", "end"))
+    return _name(row), *place, goals, errors, "differs" if row["why"] else ""
 
 
 def _described(replay: Replay, show: bool) -> dict[str, Any]:
     """Return a replayed record as JSON fields. With `show`, include all positions."""
+    from ..matches.match import BROKEN_OFF
+
     described: dict[str, Any] = {"file": str(replay.path)} | ({"line": replay.line} if replay.line else {})
     described |= {"as_recorded": not replay.why, "why": replay.why}
-    if replay.match is None or replay.record is None:
+    record, match = replay.record, replay.match
+    if record is None or match is None:
         return described
-    described |= {"match": replay.record.match_id, **_match_fields(replay)}
+    kinds = (error.split()[0] for errors in record.errors for error in errors if error.strip())
+    described |= {
+        "match": record.match_id,
+        "game": printable(record.game) or match.graph.game.name,
+        "plies": match.ply,
+        "end": match.end or BROKEN_OFF,
+        "goals": list(match.goals) if match.end else [],
+        "errors": Counter(printable(kind, 20) for kind in kinds),
+    }
     if show:
-        joint_moves = ((), *replay.record.moves)
-        positions = enumerate(_positions(replay.match))
-        described["positions"] = [{"moves": joint_moves[ply], **text._asdict()} for ply, text in positions]
+        positions = zip(((), *record.moves), _positions(match), strict=True)
+        described["positions"] = [{"moves": moves, **text._asdict()} for moves, text in positions]
     return described
 
 
@@ -362,12 +360,14 @@ def _positions(match: MatchState) -> list[PositionText]:
     return [state_text(boards, match.graph.facts(row), width) for row in match.rows]
 
 
-def _drawn(name: str, match: MatchState) -> list[str]:
-    """Return all positions of a match as lines of text."""
+def _drawn(replay: Replay) -> list[str]:
+    """Return all positions of a replayed match as lines of text; none if the replay failed."""
     from .human import told_moves
 
+    if (match := replay.match) is None:
+        return []
     first, *others = (position.lines(console.show_width()) for position in _positions(match))
-    lines = [name, "", *first]
+    lines = [replay.name, "", *first]
     for ply, after in enumerate(others):
         lines += ["", f"{ply + 1}. {told_moves(match.graph, match.rows[ply], match.choices[ply])}", "", *after]
-    return lines
+    return [*lines, ""]

@@ -14,7 +14,7 @@ The random matches have a fixed seed. The reasoner takes at least 1 ms per state
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from contextvars import Context
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
@@ -616,9 +616,10 @@ class Position:
         """Return role -> move. Raises IllegalMoveError if the match is over, or if some role does not have one move."""
         roles = self.game.roles
         if not isinstance(moves, Mapping):
-            if not isinstance(moves, Collection):
+            if not isinstance(moves, Collection) or isinstance(moves, Set):
                 raise IllegalMoveError(
-                    f"expected the moves of {', '.join(roles)} as a list or as a mapping role -> move, got {moves!r}"
+                    f"expected the moves of {', '.join(roles)} as a list or as a mapping role -> move, got {moves!r}; "
+                    "give one move of each role, as text"
                 )
             if len(moves) != len(roles):
                 waiting = "; a role that waits has one legal move, often noop" if len(moves) < len(roles) else ""

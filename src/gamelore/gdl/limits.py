@@ -228,11 +228,17 @@ class _Watch:
     raised again until the watch ends, because some code, as that of `__del__`, ignores exceptions. Where the system
     does not tell the processor time of another thread, as on Windows and macOS, only the memory is watched.
 
+    The exception may also come right after the call that takes a lock, so that code to give it back never runs; a
+    `threading.Event` then stays locked. Therefore `end` keeps a reentrant lock for ever, and gives another one back
+    only when no exception can come any more.
+
     left: what is left of the limits.
     """
 
     def __init__(self, left: Limits) -> None:
-        self._thread, self._lock, self._is_over = threading.get_ident(), threading.Lock(), threading.Event()
+        self._thread, self._is_over = threading.get_ident(), False
+        self._raising, self._sleeping = threading.RLock(), threading.Lock()
+        self._sleeping.acquire()
         has_clock = hasattr(time, "pthread_getcpuclockid")
         self._clock = time.pthread_getcpuclockid(self._thread) if has_clock else None
         self._seconds = self._now() + (1 + OVERTIME) * left.seconds
@@ -250,27 +256,28 @@ class _Watch:
         return 0.0 if self._clock is None else time.clock_gettime(self._clock)
 
     def _run(self) -> None:
-        while not self._is_over.wait(BETWEEN_WATCHES):
-            with self._lock:
-                if self._is_over.is_set():
-                    return
-                if self._now() > self._seconds:
-                    self.exceeded = "time"
-                elif resident_memory() > self._memory:
-                    self.exceeded = "memory"
-                if self.exceeded:
-                    thread = ctypes.c_ulong(self._thread)
-                    ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(_Overdue))
+        while not self._sleeping.acquire(timeout=BETWEEN_WATCHES):
+            if self._is_over or not self._raising.acquire(blocking=False):
+                return
+            if self._now() > self._seconds:
+                self.exceeded = "time"
+            elif resident_memory() > self._memory:
+                self.exceeded = "memory"
+            if self.exceeded:
+                thread = ctypes.c_ulong(self._thread)
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(_Overdue))
+            self._raising.release()
 
     def end(self) -> None:
         """End the watch. No exception is raised after this call."""
         while True:
             try:
-                self._is_over.set()
-                with self._lock:
-                    pass
+                self._is_over = True
+                self._raising.acquire()
                 for _ in range(2):  # Python raises exceptions of other threads at the end of a turn of a loop
                     pass
+                if self._sleeping.locked():
+                    self._sleeping.release()
                 return
             except _Overdue:
                 continue

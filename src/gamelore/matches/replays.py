@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,11 +61,15 @@ def record_files(paths: Sequence[Path]) -> list[Path]:
 
 def _in_folder(folder: Path) -> list[Path]:
     """Return the match records in a folder. Raise GameloreError if it has none."""
-    files = sorted(
+    try:
+        inside = sorted(folder.iterdir())
+    except OSError as error:
+        raise GameloreError(f"expected a folder that can be read, got {folder}: {error.strerror}") from None
+    files = [
         file
-        for file in folder.iterdir()
+        for file in inside
         if file.suffix in (".json", ".jsonl") and not file.name.startswith(".") and file.name not in (SERIES, JOURNAL)
-    )
+    ]
     if not files:
         raise GameloreError(
             f"expected match records in {folder}, got no .json or .jsonl file; name the files of the records"
@@ -93,21 +98,21 @@ def replays(
         except OSError as error:
             yield Replay(path, 0, why=f"expected a file that can be read, got: {error.strerror}")
             continue
-        for line, text in enumerate(texts, 1):
+        for line, text in texts.items():
             yield _replay(path, line if len(texts) > 1 else 0, text, games)
 
 
-def _texts(path: Path) -> list[str]:
-    """Return the text of each record in a file.
+def _texts(path: Path) -> dict[int, str]:
+    """Return the text of each record in a file by the number of its line.
 
     If the first line is a record, each line is a record. Otherwise, the whole file is one record.
     """
     text = text_of(path)
-    lines = [line for line in text.split("\n") if line.strip()]
+    lines = {number: line for number, line in enumerate(text.split("\n"), 1) if line.strip()}
     try:
-        return lines if isinstance(json.loads(lines[0]), dict) else [text]
-    except (ValueError, IndexError, RecursionError):
-        return [text]
+        return lines if isinstance(json.loads(next(iter(lines.values()), "")), dict) else {1: text}
+    except (ValueError, RecursionError):
+        return {1: text}
 
 
 def _replay(path: Path, line: int, text: str, games: _Games) -> Replay:
@@ -118,14 +123,16 @@ def _replay(path: Path, line: int, text: str, games: _Games) -> Replay:
         return Replay(path, line, record, record.replay(graph.game, graph))
     except GameloreError as error:
         return Replay(path, line, record, why=str(error))
+    except OSError as error:
+        return Replay(path, line, record, why=f"expected rules that can be read, got: {error.strerror}")
 
 
 class _Games:
-    """The games of records, each of which is loaded once. See `replays` for the arguments."""
+    """The games of records, each of which is loaded once, also if that fails. See `replays` for the arguments."""
 
     def __init__(self, game: Game | None, engine: EngineName, limits: Limits | None) -> None:
         self._given, self._engine, self._limits = game, engine, limits
-        self._games: dict[tuple[str | Path, str], Game] = {}
+        self._games: dict[str | Path, Game | GameloreError] = {}
         self._graphs: dict[Game, PositionGraph] = {}
         self._num_records = 0
 
@@ -134,31 +141,38 @@ class _Games:
         if self._num_records % RECORDS_PER_GRAPH == 0:
             self._graphs.clear()
         self._num_records += 1
-        game = self._given or self._game(*_source_of_rules(path, record))
+        game = self._given or self._game(_source_of_rules(path, record), record)
         if game not in self._graphs:
             self._graphs[game] = PositionGraph(game)
         return self._graphs[game]
 
-    def _game(self, source: str | Path, name: str) -> Game:
-        key = source, name
-        if key not in self._games:
-            self._games[key] = load(source, self._engine, self._limits, name=name or None)
-        return self._games[key]
+    def _game(self, source: str | Path, record: MatchRecord) -> Game:
+        """Return the game of a source. Rules in a file get the name that the first of their records tells."""
+        if source not in self._games:
+            name = printable(record.game) if isinstance(source, Path) else ""
+            try:
+                self._games[source] = load(source, self._engine, self._limits, name=name or None)
+            except GameloreError as error:
+                self._games[source] = error
+        game = self._games[source]
+        if isinstance(game, GameloreError):
+            raise game
+        return game
 
 
-def _source_of_rules(path: Path, record: MatchRecord) -> tuple[str | Path, str]:
-    """Return what `load` takes for the game of a record, and the name of the game.
+def _source_of_rules(path: Path, record: MatchRecord) -> str | Path:
+    """Return what `load` takes for the game of a record: the file of rules beside it, or the name of a shipped game.
 
-    That is the file of rules beside the file of the record, or the name of a shipped game. A record does not make us
-    open any other file.
+    A record does not make us open any other file.
 
     Raises:
         GameloreError: there is neither.
     """
     if (beside := path.parent / RULES).is_file():
-        return beside, printable(record.game)
-    if split(record.game)[0] in names():
-        return record.game, ""
+        return beside
+    with suppress(OSError):  # of a name that is too long for a file
+        if split(record.game)[0] in names():
+            return record.game
     raise GameloreError(
         f"expected the rules of the game, got no {RULES} in the folder of the record; name the game, in a shell with "
         "--game"

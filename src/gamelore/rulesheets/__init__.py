@@ -218,8 +218,8 @@ def load(
         engine: "native" compiles the rules and raises GroundingError beyond the limits of grounding; "reasoner" queries
             the rules in each state; "auto" is "native" if the limits allow it, else "reasoner".
         limits: limits of processor time, memory and size; the default is `Limits()`.
-        name: the name of the game; None for the shipped name or the name of the file, with the chosen options, and for
-            "unnamed" if the source is GDL text.
+        name: the name of the game, in messages and records. None is the shipped name or the name of the file, with the
+            chosen options, or "unnamed" for GDL text.
         rewrite: False to use the rules as written, without rewriting for a small grounding. Tests compare both.
 
     Returns:

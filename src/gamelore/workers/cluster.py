@@ -90,7 +90,7 @@ def _head(address: str) -> tuple[str, str]:
     from ray.util import get_node_ip_address
 
     host, _, port = address.rpartition(":")
-    with suppress(OSError):
+    with suppress(OSError, ValueError):
         host = socket.gethostbyname(host)
     return get_node_ip_address() if host.startswith("127.") else host, port
 
@@ -188,7 +188,7 @@ def _compare(name: str, theirs: Mapping[str, str], ours: Mapping[str, str]) -> N
 
 
 class Tally:
-    """The numbers of steps of all jobs, as an actor of Ray. A job that is repeated begins at 0."""
+    """The numbers of steps of running jobs, as an actor of Ray. A job that is repeated begins at 0."""
 
     def __init__(self) -> None:
         self._steps: dict[int, int] = {}
@@ -201,25 +201,30 @@ class Tally:
         """Add steps to a job."""
         self._steps[job] = self._steps.get(job, 0) + steps
 
-    def total(self) -> int:
-        """Return the number of steps of all jobs."""
-        return sum(self._steps.values())
+    def steps(self) -> dict[int, int]:
+        """Return the number of steps of each job."""
+        return self._steps
 
 
-def _work(shared: bytes, job: bytes, number: int, tally: Any) -> bytes:
-    """Do a pickled job in a worker of Ray. Return the pickled result, or the pickled error."""
-    import ray
+def _work(shared: bytes, job: bytes, number: int, tally: Any) -> tuple[bytes, int]:
+    """Do a pickled job in a worker of Ray. Return the pickled result, or the pickled error, and the number of steps.
+
+    The worker never waits for the tally: while it waits, Ray would give its core to another job.
+    """
+    told = []
 
     def play(job: bytes, report: Report) -> Any:
         return _play_of(shared)(pickle.loads(job), report)
 
+    def tell(steps: int) -> None:
+        told.append(steps)
+        tally.add.remote(number, steps)
+
     tally.begin.remote(number)
-    steps = Steps(partial(tally.add.remote, number))
+    steps = Steps(tell)
     answer = result_or_error(play, job, steps)
     steps.tell()
-    with suppress(ray.exceptions.RayError):
-        ray.get(tally.total.remote(), timeout=1.0)  # so that the caller, who counts after the job, counts these steps
-    return answer
+    return answer, sum(told)
 
 
 @lru_cache(maxsize=1)
@@ -246,13 +251,13 @@ def _do(play: Play, todo: Sequence[Any], report: Report) -> Iterator[Any]:
     tally = ray.remote(num_cpus=0, max_restarts=-1)(Tally).remote()
     task = ray.remote(num_cpus=1, max_retries=MAX_RETRIES)(_work)
     shared = ray.put(pickle.dumps((dict(versions()), _pickled(play))))
-    waiting = [task.remote(shared, _pickled(job), number, tally) for number, job in enumerate(todo)]
+    waiting = {task.remote(shared, _pickled(job), number, tally): number for number, job in enumerate(todo)}
     progress = _Progress(tally, report)
     try:
         while waiting:
-            ray.wait(waiting, timeout=PROGRESS_SECONDS)
-            done, waiting = ray.wait(waiting, num_returns=len(waiting), timeout=0)
-            answers = list(map(_result, done))
+            ray.wait(list(waiting), timeout=PROGRESS_SECONDS)
+            done, _ = ray.wait(list(waiting), num_returns=len(waiting), timeout=0)
+            answers = [_result(reference, progress, waiting.pop(reference)) for reference in done]
             errors = [answer for answer in answers if isinstance(answer, Exception)]
             yield from (answer for answer in answers if not isinstance(answer, Exception))
             progress.tell(is_last=not waiting)
@@ -264,11 +269,19 @@ def _do(play: Play, todo: Sequence[Any], report: Report) -> Iterator[Any]:
 
 
 class _Progress:
-    """The steps of all jobs, told every PROGRESS_SECONDS at most, and at the end."""
+    """The steps of all jobs, told every PROGRESS_SECONDS at most, and at the end.
+
+    A finished job has told its steps with its result; those of running jobs are in the tally.
+    """
 
     def __init__(self, tally: Any, report: Report) -> None:
         self._tally, self._report, self._told = tally, report, 0
+        self._finished: dict[int, int] = {}
         self._next = 0.0
+
+    def finish(self, job: int, steps: int) -> None:
+        """End a job with its number of steps."""
+        self._finished[job] = steps
 
     def tell(self, is_last: bool) -> None:
         """Tell the steps since the last time. Nothing is told while the node of the tally is being replaced."""
@@ -277,18 +290,21 @@ class _Progress:
         if time.monotonic() < self._next and not is_last:
             return
         with suppress(ray.exceptions.RayError):
-            total = ray.get(self._tally.total.remote(), timeout=1.0)
+            running = {} if is_last else ray.get(self._tally.steps.remote(), timeout=1.0)
+            total = sum((running | self._finished).values())
             self._report(max(0, total - self._told))
             self._told = max(total, self._told)
         self._next = time.monotonic() + PROGRESS_SECONDS
 
 
-def _result(reference: Any) -> Any:
+def _result(reference: Any, progress: _Progress, job: int) -> Any:
     """Return the result of a job, or its error."""
     import ray
 
     try:
-        return pickle.loads(ray.get(reference))
+        answer, steps = ray.get(reference)
+        progress.finish(job, steps)
+        return pickle.loads(answer)
     except ray.exceptions.RayTaskError as error:
         return ExperimentError(
             f"expected gamelore on all nodes, got: {_last_line(error)}; install the version of this machine on all"
