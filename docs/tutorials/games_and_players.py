@@ -17,7 +17,7 @@ for game in gamelore.list_games():
     moves = [move for several in gamelore.load(game.name).start().legal.values() for move in several]
     print(f"    moves: {', '.join(moves[:2])} ..")
     for option in game.options:
-        others = ", ".join(choice for choice in option.choices if choice != option.value) or "no other value"
+        others = ", ".join(choice for choice in option.choices if choice != option.value)
         print(f"    option {option.name}={option.value} (or {others})")
 
 # %% [markdown]

@@ -231,7 +231,8 @@ def test_a_search_for_a_perfect_model_is_stopped(monkeypatch):
             {"X": "(mark 1 1)", "oplayer": "noop"},
             "expected moves of xplayer, oplayer only, got a move of X",
         ),
-        (5, "expected the moves of xplayer, oplayer as a list or as a mapping role -> move, got 5"),
+        (5, "expected the moves of xplayer, oplayer as a list or as a mapping role -> move, got 5; give one move"),
+        ({"noop"}, "as a list or as a mapping role -> move, got {'noop'}; give one move of each role, as text"),
         ("(mark 1 1)", "got 1; a role that waits has one legal move, often noop"),
     ],
 )

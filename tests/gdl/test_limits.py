@@ -191,7 +191,7 @@ def interrupted_end(place: int) -> bool:
 
     def trace(frame: FrameType, event: str, argument: object) -> Any:
         nonlocal left
-        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        frame.f_trace_opcodes = True
         if event == "opcode":
             left -= 1
             if left == 0:
@@ -200,6 +200,7 @@ def interrupted_end(place: int) -> bool:
 
     watch = limits._Watch(Limits())
     watch.begin()
+    sys._getframe().f_trace_opcodes = True  # without it, Python 3.12 tells no instructions
     sys.settrace(trace)
     try:
         watch.end()
@@ -223,6 +224,25 @@ def test_the_end_of_a_watch_is_interrupted_anywhere() -> None:
     thread.join(60)
     assert not thread.is_alive(), f"waits for ever after an exception before instruction {len(ended) + 1}"
     assert len(ended) > 20
+
+
+def test_a_watch_that_has_no_memory_itself_lets_the_work_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = threading.Semaphore(0)
+
+    def used() -> int:
+        if threading.current_thread().name == "limits":
+            looks.release()
+            raise MemoryError
+        return 0
+
+    monkeypatch.setattr(limits, "resident_memory", used)
+    ended: list[bool] = []
+    thread = threading.Thread(
+        target=lambda: ended.append(enforced(lambda: looks.acquire(timeout=30), Limits())), daemon=True
+    )
+    thread.start()
+    thread.join(60)
+    assert ended == [True]
 
 
 def test_rules_that_are_nested_too_deeply_for_python() -> None:

@@ -395,8 +395,9 @@ def _as_made(record: MatchRecord, match: MatchState) -> MatchRecord:
     """Return a record with what its moves lead to, in the words of gamelore, also if it is of another program."""
     players = record.players or record.player_names or match.graph.game.roles
     made = match.record(record.match_id, players, is_aborted=record.is_aborted and match.end is None)
-    told = ("states", "moves", "game", "rules_hash", "roles", "players", "goals", "goal_values", "end")
-    return replace(record, **{name: getattr(made, name) for name in (*told, "is_completed", "is_aborted")})
+    told = ("states", "moves", "rules_hash", "roles", "players", "goals", "goal_values", "end")
+    made_again = {name: getattr(made, name) for name in (*told, "is_completed", "is_aborted")}
+    return replace(record, game=record.game or made.game, **made_again)
 
 
 def _seed_of(records: Sequence[MatchRecord]) -> int | None:

@@ -293,7 +293,7 @@ def replay(
     given = console.load_game(game, engine) if game is not None else None
     with console.status() as doing:
         doing("0 records are done")
-        rows, drawn = [], []  # instead of the matches, whose positions take memory
+        rows, drawn = [], []  # instead of the matches, whose positions take more memory
         for replay in replays(records, given, engine, console.LOADING.get()):
             rows.append(_described(replay, show and json))
             drawn += _drawn(replay) if show and not json else []

@@ -236,7 +236,7 @@ class _Watch:
     """
 
     def __init__(self, left: Limits) -> None:
-        self._thread, self._is_over = threading.get_ident(), False
+        self._thread = threading.get_ident()
         self._raising, self._sleeping = threading.RLock(), threading.Lock()
         self._sleeping.acquire()
         has_clock = hasattr(time, "pthread_getcpuclockid")
@@ -257,23 +257,30 @@ class _Watch:
 
     def _run(self) -> None:
         while not self._sleeping.acquire(timeout=BETWEEN_WATCHES):
-            if self._is_over or not self._raising.acquire(blocking=False):
+            if not self._raising.acquire(blocking=False):
                 return
-            if self._now() > self._seconds:
-                self.exceeded = "time"
-            elif resident_memory() > self._memory:
-                self.exceeded = "memory"
-            if self.exceeded:
-                thread = ctypes.c_ulong(self._thread)
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(_Overdue))
-            self._raising.release()
+            try:
+                self._look()
+            except (MemoryError, OSError):  # nothing is left for a look at the memory; the next one may succeed
+                pass
+            finally:
+                self._raising.release()
+
+    def _look(self) -> None:
+        """Raise _Overdue in the watched thread if its limits are exceeded."""
+        if self._now() > self._seconds:
+            self.exceeded = "time"
+        elif resident_memory() > self._memory:
+            self.exceeded = "memory"
+        if self.exceeded:
+            thread = ctypes.c_ulong(self._thread)
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(_Overdue))
 
     def end(self) -> None:
         """End the watch. No exception is raised after this call."""
         while True:
             try:
-                self._is_over = True
-                self._raising.acquire()
+                self._raising.acquire()  # from now on, the watch raises nothing
                 for _ in range(2):  # Python raises exceptions of other threads at the end of a turn of a loop
                     pass
                 if self._sleeping.locked():

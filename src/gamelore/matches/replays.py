@@ -132,7 +132,7 @@ class _Games:
 
     def __init__(self, game: Game | None, engine: EngineName, limits: Limits | None) -> None:
         self._given, self._engine, self._limits = game, engine, limits
-        self._games: dict[str | Path, Game | GameloreError] = {}
+        self._games: dict[str | Path, Game | GameloreError | OSError] = {}
         self._graphs: dict[Game, PositionGraph] = {}
         self._num_records = 0
 
@@ -152,11 +152,11 @@ class _Games:
             name = printable(record.game) if isinstance(source, Path) else ""
             try:
                 self._games[source] = load(source, self._engine, self._limits, name=name or None)
-            except GameloreError as error:
+            except (GameloreError, OSError) as error:
                 self._games[source] = error
         game = self._games[source]
-        if isinstance(game, GameloreError):
-            raise game
+        if isinstance(game, GameloreError | OSError):
+            raise game.with_traceback(None)  # else it collects the frames, and so the records, of all its raises
         return game
 
 

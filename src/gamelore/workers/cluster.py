@@ -201,8 +201,12 @@ class Tally:
         """Add steps to a job."""
         self._steps[job] = self._steps.get(job, 0) + steps
 
+    def end(self, job: int) -> None:
+        """Forget a job, which tells its steps with its result."""
+        self._steps.pop(job, None)
+
     def steps(self) -> dict[int, int]:
-        """Return the number of steps of each job."""
+        """Return the number of steps of each running job."""
         return self._steps
 
 
@@ -224,6 +228,7 @@ def _work(shared: bytes, job: bytes, number: int, tally: Any) -> tuple[bytes, in
     steps = Steps(tell)
     answer = result_or_error(play, job, steps)
     steps.tell()
+    tally.end.remote(number)
     return answer, sum(told)
 
 
