@@ -96,7 +96,7 @@ def test_seeds_repeat_random_opponents() -> None:
 @pytest.mark.parametrize("game", GAMES)
 def test_lanes_are_equal_to_single_environments(game: str, mode: AutoresetMode, opponent: str) -> None:
     """Some actions are illegal. Without autoreset, some environments that are done are reset from time to time."""
-    num = 30 if opponent == "random" else 8
+    num = 20 if opponent == "random" else 8
     rng, done = np.random.default_rng(1), np.zeros(num, np.bool_)
     how: dict[str, Any] = {"opponent": opponent, "max_plies": 12}
     many, single = GameVectorEnv(game, num, autoreset_mode=mode, **how), [GameEnv(game, **how) for _ in range(num)]

@@ -176,26 +176,6 @@ def test_an_error_of_a_job_says_where_it_arose_and_keeps_what_is_done(
     assert set(store.finished()) == {("b", 1), ("b", 2), ("b", 3)}
 
 
-def tell_times(batch: Batch, report: Report, told: Path) -> list[Outcome]:
-    """A job that writes when it began and ended."""
-    begin = time.time()
-    time.sleep(0.05)
-    outcomes = pretend(batch, report)
-    with told.open("a") as file:
-        file.write(f"{begin} {time.time()}\n")
-    return outcomes
-
-
-def test_a_core_does_one_job_at_a_time(machines: Any, store: ResultStore, tmp_path: Path) -> None:
-    """Ray gives the core of a job that waits for something to another one, so a job must not wait."""
-    play, grid = partial(tell_times, told=tmp_path / "times"), SettingGrid.of([make_setting("b", runs=30)])
-    run_grid(grid, store, cluster=machines.address, progress=False, play=play, jobs=one_by_one)
-    times = [tuple(map(float, line.split())) for line in (tmp_path / "times").read_text().splitlines()]
-    assert len(times) == 30
-    most = max(sum(begin <= other < end for begin, end in times) for other, _ in times)
-    assert most <= len(machines.worker_nodes)
-
-
 class Awkward(Exception):
     def __init__(self, first: str, second: str) -> None:
         super().__init__(first)
