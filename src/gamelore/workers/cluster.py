@@ -29,7 +29,6 @@ RAY = "ray"
 COMPUTING = ("numpy", "numba", "llvmlite", "clingo", "scipy", "rustworkx")  # their versions must be equal everywhere
 CONNECT_SECONDS = 10.0
 MAX_RETRIES = 3  # of a job whose worker or node died; a job that kills its workers ends with an error
-_SET_BY_RAY = ("RAY_AUTH_MODE", "RAY_USAGE_STATS_ENABLED")  # environment variables, here or by `ray.init`
 
 
 @contextmanager
@@ -73,16 +72,24 @@ def _connected(address: str, workers: int) -> Iterator[None]:
             )
         yield
         return
-    before = {name: os.environ.get(name) for name in _SET_BY_RAY}
+    with _environment_kept():
+        try:
+            _connect(address, workers)
+            yield
+        finally:
+            ray.shutdown()
+
+
+@contextmanager
+def _environment_kept() -> Iterator[None]:
+    """Give the environment variables back that Ray sets; one of them sends `breakpoint()` to its own debugger."""
+    before = dict(os.environ)
     try:
-        _connect(address, workers)
         yield
     finally:
-        ray.shutdown()
-        for name, value in before.items():
-            os.environ.pop(name, None)
-            if value is not None:
-                os.environ[name] = value
+        for name in os.environ.keys() - before:
+            del os.environ[name]
+        os.environ.update(before)
 
 
 def _head(address: str) -> tuple[str, str]:
