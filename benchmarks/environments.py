@@ -155,7 +155,7 @@ def measured(game: str, python: str, seconds: float) -> dict[str, float]:
         rates[f"gamelore GameVectorEnv, {num}"] = rate(vector(game, num), seconds)
         if python:
             rates[f"pgx, {num}"] = pgx(python, in_pgx, num, seconds)
-    if find_spec("pettingzoo"):
+    if find_spec("pettingzoo") and find_spec("pygame"):  # its classic games draw with pygame
         rates["PettingZoo raw_env()"] = rate(pettingzoo(in_zoo), seconds)
     return rates
 
