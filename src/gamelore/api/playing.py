@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 AnyPlayer: TypeAlias = str | Player | Callable[..., str]
 """A player: its name, an object, or a function of a position, which may take the name of its role, too."""
 STRONGEST = "gamelore"
-AT_ONCE = 256  # records whose states are computed on one graph of positions
 
 
 @dataclass(frozen=True)
@@ -257,13 +256,14 @@ class Matches(Sequence[Match]):
         if path.suffix.lower() == ".csv" and not path.is_dir():
             return save_rows(path, self.rows)
         from ..matches.match import write_records
+        from ..matches.replays import RECORDS_PER_GRAPH
         from ..players.position_graph import PositionGraph
 
         check_free(path)
         records: list[MatchRecord] = []
-        for begin in range(0, len(self), AT_ONCE):
+        for begin in range(0, len(self), RECORDS_PER_GRAPH):
             graph = PositionGraph(self.game)
-            records += [_with_states(record, graph) for record in self.records[begin : begin + AT_ONCE]]
+            records += [_with_states(record, graph) for record in self.records[begin : begin + RECORDS_PER_GRAPH]]
         write_records(path, records, self.game.rulesheet.text)
 
     def plot(self) -> Figure:

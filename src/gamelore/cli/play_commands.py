@@ -295,39 +295,36 @@ def replay(
         doing("0 records are done")
         rows, drawn = [], []  # instead of the matches, whose positions take more memory
         for replay in replays(records, given, engine, console.LOADING.get()):
-            rows.append(_described(replay, show and json))
+            rows.append((replay.name, _described(replay, show and json)))
             drawn += _drawn(replay) if show and not json else []
             doing(f"{len(rows)} records are done, the last is {replay.name}")
     if json:
-        console.emit(rows)
+        console.emit([row for _, row in rows])
     else:
         _show_replays(rows, drawn)
-    if not all(row["as_recorded"] for row in rows):
+    if not all(row["as_recorded"] for _, row in rows):
         raise typer.Exit(console.FAILED)
 
 
-def _show_replays(rows: Sequence[Mapping[str, Any]], drawn: Sequence[str]) -> None:
+def _show_replays(rows: Sequence[tuple[str, Mapping[str, Any]]], drawn: Sequence[str]) -> None:
     """Print the drawn positions, then a table of all records, and their errors."""
     for line in drawn:
         typer.echo(line)
     columns = ("record", "game", "plies", "end", "goals", "errors", "")
-    console.show_table(columns, map(_row, rows), numbers=[2])
-    differing = [row for row in rows if row["why"]]
-    for row in differing:
-        typer.echo(f"\n{_name(row)}: {row['why']}")
+    console.show_table(columns, [_row(name, row) for name, row in rows], numbers=[2])
+    differing = [(name, row["why"]) for name, row in rows if row["why"]]
+    for name, why in differing:
+        typer.echo(f"\n{name}: {why}")
     verdict = f"{len(differing)} of them could not be replayed as recorded" if differing else "all are as recorded"
     typer.echo(f"\n{counted(len(rows), 'record')}, {verdict}")
 
 
-def _name(row: Mapping[str, Any]) -> str:
-    return f"{row['file']}:{row['line']}" if "line" in row else row["file"]
-
-
-def _row(row: Mapping[str, Any]) -> tuple[object, ...]:
+def _row(name: str, row: Mapping[str, Any]) -> tuple[object, ...]:
+    """Return the row of the table for a record, from its name and its JSON fields."""
     goals = " ".join("none" if goal is None else str(goal) for goal in row.get("goals", ()))
     errors = ", ".join(f"{count} {kind}" for kind, count in row.get("errors", {}).items())
-    place = tuple(row.get(name, "") for name in ("game", "plies", "end"))
-    return _name(row), *place, goals, errors, "differs" if row["why"] else ""
+    match = (row.get(field, "") for field in ("game", "plies", "end"))
+    return name, *match, goals, errors, "differs" if row["why"] else ""
 
 
 def _described(replay: Replay, show: bool) -> dict[str, Any]:
