@@ -1,6 +1,7 @@
 """The player: its tree follows the match, its budgets hold, and it plays forced wins."""
 
 from dataclasses import replace
+from itertools import count
 from math import nan
 from time import monotonic
 
@@ -15,7 +16,7 @@ from gamelore.matches.match import MatchState
 from gamelore.players.player import Turn
 from gamelore.players.position_graph import PositionGraph
 from gamelore.players.random_streams import stream
-from gamelore.search import champion, tree
+from gamelore.search import champion, thinking, tree
 from gamelore.search.champion import Gamelore
 from gamelore.search.choice import MoveReport, best_of, rank, reports_of, together
 from gamelore.search.settings import ChampionSettings
@@ -362,6 +363,25 @@ def test_a_single_open_move_is_settled() -> None:
     assert not search._is_settled(0, 1e9), "the proofs of several trees can close all moves"
     arrays.closed[first + 3] = 0
     assert search._is_settled(0, 1e9)
+
+
+def test_a_call_that_ends_long_after_the_deadline_is_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process may have the processor for seconds. No walks are left then, and not less than none."""
+    game, asked, clock = load("connectfour"), list[float](), count(100.0, 10.0)
+    search = Search(game)
+    search.begin(game.initial, stream(1))
+    search.run(2000)
+    is_settled = search._is_settled
+
+    def note(role: int, walks: float) -> bool:
+        asked.append(walks)
+        return is_settled(role, walks)
+
+    monkeypatch.setattr(search, "_is_settled", note)
+    monkeypatch.setattr(thinking, "monotonic", lambda: next(clock))
+    search._each = 0.001
+    assert search.run(deadline=115.0, chooser=0) > 0
+    assert asked == [0.0]
 
 
 def test_trees_of_threads_are_settled_together() -> None:

@@ -189,7 +189,7 @@ class Search:
             if chooser is not None and deadline is not None:
                 now = monotonic()
                 rate = (limit - sum(left)) / max(now - first, 1e-6)
-                if self._is_settled(chooser, rate * (deadline - now)):
+                if self._is_settled(chooser, rate * max(deadline - now, 0.0)):  # a call may end after the deadline
                     break
         done = limit - sum(left)
         self.num_walks += done
