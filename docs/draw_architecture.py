@@ -37,6 +37,7 @@ ROOMS = {
     "learning.td": "values, features",
     "learning.sequences": "sequences, contexts",
     "learning": "sessions",
+    "memory": "what is remembered of games",
     "catalogue": "players and learners by name",
     "net": "matches over the wire",
     "workers": "results of jobs",

@@ -25,16 +25,16 @@ ROOT = Path(__file__).parent.parent
 # that lie directly in them.
 DRAWING = runpy.run_path(str(ROOT / "docs" / "draw_architecture.py"))
 BEHIND = {
-    "lab": ["lab.papers.banerjee2007", "lab.papers.lock2004", "lab.papers"],
+    "lab": ["lab.studies", "lab.papers.banerjee2007", "lab.papers.lock2004", "lab.papers"],
     "api": ["gamelore"],
     "cli": ["__main__"],
 }
 ROOMS = ["errors", "files", *(name for drawn in DRAWING["ROOMS"] for name in (drawn, *BEHIND.get(drawn, ())))]
 
 PAPERS = {"lab.papers.banerjee2007", "lab.papers.lock2004"}
-MOST_MODULES = 186
+MOST_MODULES = 206
 MOST_MODULES_IN_A_ROOM = 14
-MOST_LINES_OF_CODE = 40_600
+MOST_LINES_OF_CODE = 44_000
 MOST_LINES_IN_A_FILE = 800
 
 

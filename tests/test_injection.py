@@ -23,12 +23,12 @@ from gamelore.cli import network_commands
 from gamelore.drawing.position import position_svg
 from gamelore.game.game import Game
 from gamelore.gdl.syntax import parse
-from gamelore.lab import transfer_study
 from gamelore.lab.feature_trees import DrawnFeature, draw_features
 from gamelore.lab.figures import save
 from gamelore.lab.report import Bullets, Heading, TableBlock, Text, literal, write_report
 from gamelore.lab.sequence_pictures import draw_pairs
 from gamelore.lab.sequence_text import DrawnPair
+from gamelore.lab.studies import transfer_study
 from gamelore.rulesheets import path
 
 SYMBOLS = {

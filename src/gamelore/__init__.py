@@ -49,6 +49,7 @@ from .analysis.symmetry import Symmetries
 from .api.competition import Tournament, tournament
 from .api.exact import Solved, solve
 from .api.feature_census import Features, features
+from .api.game_lessons import AdviceTest, GameLesson, LessonSummary, study
 from .api.inventor import GameReport, report
 from .api.lessons import learn
 from .api.memory import Knowledge, Learned, LearnedMoves, LearnedSequences
@@ -127,6 +128,11 @@ __all__ = [  # noqa: RUF022 - in the order of the rooms
     "LearnedMoves",
     "LearnedSequences",
     "Knowledge",
+    # api.game_lessons
+    "study",
+    "GameLesson",
+    "LessonSummary",
+    "AdviceTest",
     # api.transfer_experiment
     "transfer",
     "TransferExperiment",

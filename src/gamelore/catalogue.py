@@ -192,10 +192,12 @@ def _uct(**settings: object) -> UCT:
     return UCT(SearchSettings(**settings))  # type: ignore[arg-type]
 
 
-def _gamelore(**settings: object) -> Player:
+def _gamelore(knowledge: str | None = None, quota: int | None = None, learn: bool = True, **settings: object) -> Player:
+    from .memory.remembering import Remembering
     from .search.champion import Gamelore
 
-    return Gamelore(ChampionSettings(**settings))  # type: ignore[arg-type]
+    champion = ChampionSettings(**settings)  # type: ignore[arg-type]
+    return Gamelore(champion) if knowledge is None else Remembering(champion, knowledge, quota, learn)
 
 
 def _stored_seqplayer(**options: object) -> Player:
@@ -223,8 +225,9 @@ _LOOKAHEADS: dict[Heuristic, str] = {
 _OTHERS: dict[str, PlayerKind] = {
     "gamelore": PlayerKind(
         "the strongest player: a search whose tree is kept during a match, with proofs, and a value learned in the "
-        "startclock; 10,000 `simulations` for each move, or as many as fit into `seconds`",
-        options_of(ChampionSettings),
+        "startclock; 10,000 `simulations` for each move, or as many as fit into `seconds`; with a store `knowledge` it "
+        "remembers what it learned in earlier matches, and in `gamelore study`",
+        {**options_of(ChampionSettings), "knowledge": str, "quota": int, "learn": yes_or_no},
         _gamelore,
     ),
     "uct": PlayerKind(

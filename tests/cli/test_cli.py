@@ -24,8 +24,9 @@ from commands import wait_for_matches
 from gamelore import GameloreError
 from gamelore.cli import app
 from gamelore.gdl.limits import GIB, Limits
-from gamelore.lab import feature_trees, transfer_study
+from gamelore.lab import feature_trees
 from gamelore.lab.report import ReportPaths
+from gamelore.lab.studies import transfer_study
 from gamelore.learning.store.features import FeatureValues
 from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.players.uct import SearchSettings
@@ -80,6 +81,7 @@ def test_all_commands_are_there() -> None:
         "bench",
         "solve",
         "play",
+        "study",
         "players",
         "tournament",
         "report",
@@ -95,6 +97,11 @@ def test_all_commands_are_there() -> None:
         "knowledge import",
         "knowledge check",
         "knowledge delete",
+        "lessons list",
+        "lessons show",
+        "lessons export",
+        "lessons import",
+        "lessons delete",
         "transfer",
         "reproduce",
         "demo",
@@ -110,7 +117,7 @@ def test_every_command_has_help_with_examples_and_json(path: tuple[str, ...]) ->
     assert "--json" in text
     assert all(parameter.help for parameter in command.params)
     with_chance = {"check", "show", "bench", "play", "serve", "host", "learn", "features", "transfer", "reproduce"}
-    with_chance |= {"demo", "duel", "think", "tournament", "report"}
+    with_chance |= {"demo", "duel", "think", "tournament", "report", "study"}
     assert ("--seed" in text) == (path[0] in with_chance)
 
 

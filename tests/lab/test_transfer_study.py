@@ -11,7 +11,7 @@ from gamelore import rulesheets
 from gamelore.errors import ExperimentError
 from gamelore.lab.experiment import SettingGrid
 from gamelore.lab.results import ResultStore
-from gamelore.lab.transfer_study import FOUR_GAMES, TransferPlan, every_pair, transfer, windows
+from gamelore.lab.studies.transfer_study import FOUR_GAMES, TransferPlan, every_pair, transfer, windows
 
 
 def test_every_source_to_every_target_from_both_roles_to_both() -> None:

@@ -20,6 +20,7 @@ from gamelore.learning.exchange import export_learners, import_learners
 from gamelore.learning.session import load_learner
 from gamelore.learning.sources import Sources
 from gamelore.learning.store.knowledge import KnowledgeStore
+from gamelore.learning.store.schema import FORMAT
 from gamelore.learning.study import study
 from gamelore.learning.td.initial_values import LearnerSettings
 from gamelore.matches.opponents import OpponentSettings
@@ -78,7 +79,7 @@ def test_learners_of_before_go_on_as_they_would_have(path: Path, tmp_path: Path)
         study(knowledge, load("connect3"), "red", transfer, GREEDY, 9, seed=5, sources=sources)
         assert everything(knowledge) == imported("format3_later", tmp_path)
     with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (4,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (FORMAT,)
         assert connection.execute("SELECT id FROM match WHERE id IS NOT NULL").fetchall() == [("kept",)]
 
 

@@ -26,7 +26,7 @@ from gamelore.learning import session
 from gamelore.learning.session import STAGE, UNKNOWN, LastingLearner, each_match, full_opponent
 from gamelore.learning.sources import ANYONE, Sources, other_games, taught
 from gamelore.learning.store.knowledge import KnowledgeStore
-from gamelore.learning.store.schema import StoredLearner
+from gamelore.learning.store.schema import LESSON_TABLES, StoredLearner
 from gamelore.learning.study import study
 from gamelore.learning.td import learner as searching
 from gamelore.learning.td import series
@@ -446,8 +446,9 @@ def test_without_learning_an_older_store_stays_of_its_format(path: Path) -> None
     played(writer, graph, 5)
     writer.close()
     with closing(sqlite3.connect(path)) as connection:
-        for change in ("DROP TABLE trajectory", "DROP TABLE reply", "DROP INDEX match_id"):
-            connection.execute(change)
+        for table in ("trajectory", "reply", *LESSON_TABLES):
+            connection.execute(f"DROP TABLE {table}")
+        connection.execute("DROP INDEX match_id")
         connection.execute("ALTER TABLE match DROP COLUMN id")
         connection.execute("PRAGMA user_version = 2")
     before, reader = path.read_bytes(), learner(path, learn=False)

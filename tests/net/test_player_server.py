@@ -79,7 +79,12 @@ class FakeWorkers:
         return "game"
 
     async def start(
-        self, match: str, role: str, rules: str, on_opening: Callable[[tuple[str, ...]], None]
+        self,
+        match: str,
+        role: str,
+        rules: str,
+        on_opening: Callable[[tuple[str, ...]], None],
+        deadline: float | None = None,
     ) -> FakeMatch:
         if self.opens:
             on_opening(self.legal)

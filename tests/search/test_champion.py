@@ -20,6 +20,7 @@ from gamelore.search import champion, thinking, tree
 from gamelore.search.champion import Gamelore
 from gamelore.search.choice import MoveReport, best_of, rank, reports_of, together
 from gamelore.search.settings import ChampionSettings
+from gamelore.search.teaching import Teacher
 from gamelore.search.thinking import Search
 from gamelore.search.tree import Tree, compact
 
@@ -208,8 +209,8 @@ def test_it_learns_a_value_in_the_startclock() -> None:
     assert isinstance(thinker, Gamelore)
     thinker.prepare(state.graph.game, 0)
     thinker.begin(0, state.started(0))
-    teacher = thinker._teacher
-    assert teacher is not None
+    teacher = thinker._prepared[0][1]
+    assert isinstance(teacher, Teacher)
     while teacher.value is None:
         assert thinker.ponder(turn_of(state, 0, soon()))
     assert not thinker._searches[0].visits > 64, "no search before the lesson ends"

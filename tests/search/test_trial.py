@@ -11,6 +11,7 @@ from gamelore.players.random_streams import stream
 from gamelore.search import teaching
 from gamelore.search.growth import Grower, Grown
 from gamelore.search.native_growth import grower
+from gamelore.search.rounds import Rounds, Side
 from gamelore.search.settings import GrowthSettings, TeachingSettings
 from gamelore.search.teaching import SHARE, Teacher, _Trial
 from gamelore.search.thinking import Search
@@ -58,31 +59,35 @@ def finished(trial: _Trial) -> _Trial:
 
 def test_a_trial_repeats(load: Callable[..., Game]) -> None:
     first, second = (finished(trial_of(load("connectfour"))) for _ in range(2))
-    assert first.num_matches == second.num_matches == SHORT.trial
-    assert (first.walks, first._points) == (second.walks, second._points)
+    assert len(first.scores) == SHORT.trial / 2
+    assert (first.walks, first.scores) == (second.walks, second.scores)
     assert first.walks > SHORT.trial * SHORT.trial_walks
 
 
 def test_both_kinds_play_each_side_of_each_opening(load: Callable[..., Game]) -> None:
-    """Where the first role always wins, each kind gets half of the points."""
+    """Where the first role always wins, each kind gets half of the points in each pair."""
     trial = finished(trial_of(load(FIRST_WINS)))
-    assert (trial.num_matches, trial._points) == (SHORT.trial, SHORT.trial / 2)
+    assert trial.scores == [0.5] * (SHORT.trial // 2)
 
 
 @pytest.mark.parametrize("searching", [0, 1])
-def test_points_are_those_of_informed_playouts(load: Callable[..., Game], searching: int) -> None:
+def test_scores_are_those_of_the_first_way(load: Callable[..., Game], searching: int) -> None:
     game = load("connectfour")
-    trial, ways = trial_of(game), list[Grower]([NoSearch(game), NoSearch(game)])
-    ways[searching] = grower(game, GrowthSettings())
-    trial._growers = ways
-    share = finished(trial)._points / trial.num_matches
-    assert share > 0.9 if searching else share < 0.1
+    growth = GrowthSettings()
+    growers: list[Grower] = [NoSearch(game), NoSearch(game)]
+    growers[searching] = grower(game, growth)
+    first, second = (Side(each, SHORT.trial_walks, growth) for each in growers)
+    rounds = Rounds(game, stream(1), (first, second), [2])
+    while len(rounds.scores) < 4:
+        rounds.advance()
+    mean = np.mean(rounds.scores)
+    assert mean < 0.1 if searching else mean > 0.9
 
 
 def test_the_budget_ends_a_trial(load: Callable[..., Game]) -> None:
     trial = finished(trial_of(load("connectfour"), budget=1000))
     assert 1000 <= trial.walks < 2000
-    assert trial.num_matches == 0
+    assert not trial.scores
     assert not trial.is_won
 
 
@@ -94,7 +99,7 @@ def test_a_trial_is_won_by_a_standard_deviation_after_a_quarter_of_the_matches(
     load: Callable[..., Game], matches: int, points: float, is_won: bool
 ) -> None:
     trial = trial_of(load("connectfour"), replace(SHORT, trial=64))
-    trial.num_matches, trial._points = matches, points
+    trial.scores[:] = [points / matches] * (matches // 2)
     assert trial.is_won == is_won
 
 
@@ -110,7 +115,7 @@ def test_a_worthless_value_is_followed_by_a_trial(
     teacher.teach()
     assert teacher.is_done
     assert teacher._trial is not None
-    assert teacher._trial.num_matches == SHORT.trial
+    assert len(teacher._trial.scores) == SHORT.trial / 2
     assert teacher.simulations == teacher._lesson_walks + teacher._trial.walks < lessons.simulations
     assert teacher.growth == GrowthSettings(informed=SHARE if is_won else None)
 
@@ -155,3 +160,15 @@ def test_where_there_are_no_informed_playouts_all_are_plain(load: Callable[..., 
         search.run(500)
         values.append([move.mean for move in search.moves(0)])
     assert values[0] == values[1]
+
+
+@pytest.mark.parametrize(("name", "roles"), [("tictactoe3p", 3), ("goofspiel", 2)])
+def test_rounds_in_other_kinds_of_games(load: Callable[..., Game], name: str, roles: int) -> None:
+    """Equal ways score 1/2 on average, and each way has every role equally often."""
+    game, growth = load(name), GrowthSettings()
+    first, second = (Side(grower(game, growth), 64, growth) for _ in range(2))
+    rounds = Rounds(game, stream(1), (first, second), [1])
+    while len(rounds.scores) < 60:
+        rounds.advance()
+    assert game.num_roles == roles
+    assert abs(np.mean(rounds.scores) - 0.5) < 4 * np.std(rounds.scores) / np.sqrt(len(rounds.scores)) + 1e-9

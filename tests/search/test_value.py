@@ -13,7 +13,7 @@ from gamelore.search import teaching
 from gamelore.search.growth import EngineGrower, Grower
 from gamelore.search.native_growth import grower
 from gamelore.search.settings import GrowthSettings, TeachingSettings
-from gamelore.search.teaching import Teacher, _Forecasts, _Samples, fact_classes
+from gamelore.search.teaching import Teacher, TeachingState, _Forecasts, _Samples, _squares, fact_classes
 from gamelore.search.thinking import Search
 from gamelore.search.tree import (
     EDGE,
@@ -208,7 +208,54 @@ def test_half_a_generation_has_taught_something() -> None:
     assert third is not None
     assert (second.weights != first.weights).any()
     assert (third.weights != second.weights).any()
-    assert teacher._last is first
+    assert teacher.last is first
+
+
+def test_teaching_can_begin_with_a_value() -> None:
+    """It leads the searches as soon as it correlates with their results, and the first generation is drawn to it."""
+    game = load("breakthrough")
+    lessons = TeachingSettings(simulations=1_500_000, first=150_000, matches=8)
+    source = Teacher(game, stream(1), GrowthSettings(), lessons)
+    source.teach()
+    begin = TeachingState(0, 0, 0, source.value, None)
+    teacher = Teacher(game, stream(2), GrowthSettings(), lessons, begin)
+    assert teacher.value is None
+    assert teacher.last is source.value is not None
+    while teacher.simulations < 60_000:
+        teacher._step()
+    state = teacher.pause()
+    assert state.value is source.value
+    assert teacher.value is not None
+    assert np.array_equal(teacher.value.weights, source.value.weights)
+    assert 0.1 < teacher.value.determination == teacher._samples.correlation
+    assert teacher._grower.prior.visits == round(16 * teacher.value.determination) > 0
+    resumed = Teacher(game, stream(2), GrowthSettings(), lessons, state)
+    while teacher.value.weights is source.value.weights:
+        teacher._step()
+    assert teacher.generation == 0
+    assert teacher.simulations >= 75_000, "after half of the generation, the value is fitted"
+    assert teacher._grower.prior.determination == teacher._samples.correlation
+    for each in (teacher, resumed):
+        while each.generation == 0:
+            each._step()
+    assert resumed.value is not None
+    assert np.array_equal(teacher.value.weights, resumed.value.weights)
+    fresh = Teacher(game, stream(2), GrowthSettings(), lessons)
+    while fresh.generation == 0:
+        fresh._step()
+    assert fresh.value is not None
+    assert teacher.value.determination > fresh.value.determination == 0
+
+
+def test_a_value_that_says_nothing_does_not_lead() -> None:
+    game = load("breakthrough")
+    lessons = TeachingSettings(simulations=100_000, first=20_000, matches=4, walks=64)
+    rng, nonsense = np.random.default_rng(1), LinearValue.zero(game)
+    nonsense.weights[:] = rng.normal(0.0, 0.3, nonsense.weights.shape)
+    teacher = Teacher(game, stream(2), GrowthSettings(), lessons, TeachingState(0, 0, 0, nonsense, None))
+    while teacher.generation == 0:
+        assert teacher._grower.prior.visits == 0
+        teacher._step()
 
 
 def test_samples_by_hand() -> None:
@@ -236,7 +283,8 @@ def test_samples_by_hand() -> None:
         results, own = values[movers == role], weights[movers == role]
         error += (own * (results - 0.5) ** 2).sum()
         variance += (own * (results - np.average(results, weights=own)) ** 2).sum()
-    assert samples.squares == pytest.approx([error, variance])
+    assert samples.squares == pytest.approx([error, variance, 0, 0])
+    assert samples.correlation == 0, "a constant varies with nothing"
     assert samples.determination == max(0.0, 1 - samples.squares[0] / samples.squares[1])
     doubtful = _Samples(game)
     doubtful.add(tree, 1, 100, 0.25, constant)
@@ -247,6 +295,20 @@ def test_samples_by_hand() -> None:
     assert samples.targets[:, -1] == pytest.approx([(weights * mixed)[movers == role].sum() for role in (0, 1)])
     samples.clear()
     assert samples.determination == 0
+
+
+def test_squares_by_hand() -> None:
+    """The weighted mean of the forecasts 0, 1, 1 is 1/2, that of the results 1/4, 1/4, 3/4 is 3/8."""
+    squares = _squares(np.array([0.0, 1.0, 1.0]), np.array([0.25, 0.25, 0.75]), np.array([2.0, 1.0, 1.0]))
+    error = 2 * 0.25**2 + 0.75**2 + 0.25**2
+    variance = 3 * 0.125**2 + 0.375**2
+    product = 2 * 0.5 * 0.125 - 0.5 * 0.125 + 0.5 * 0.375
+    assert squares == pytest.approx([error, variance, product, 4 * 0.25])
+    samples = _Samples(load("connect3"))
+    samples.squares += squares
+    assert samples.correlation == pytest.approx(product**2 / variance)
+    samples.squares[2] *= -1
+    assert samples.correlation == 0
 
 
 def test_exploration_is_not_narrowed_where_interests_are_not_opposite() -> None:
@@ -431,3 +493,57 @@ def test_a_teacher_that_is_done_keeps_its_value_only() -> None:
     assert teacher.value is not None
     assert not kept & vars(teacher).keys()
     teacher.teach()
+
+
+@pytest.mark.parametrize("walks", [5_000, 15_000, 40_000])
+def test_a_teacher_goes_on_where_another_one_stopped(walks: int) -> None:
+    game, lessons = load("breakthrough"), TeachingSettings(simulations=80_000, first=10_000, walks=64)
+    whole, stopped = (Teacher(game, stream(1), GrowthSettings(), lessons) for _ in range(2))
+    whole.teach()
+    while stopped.simulations < walks:
+        stopped.teach(deadline=monotonic() + 0.001)
+    state = stopped.pause()
+    resumed = Teacher(game, stream(1), GrowthSettings(), lessons, begin=state)
+    assert state.generation == {5_000: 0, 15_000: 1, 40_000: 2}[walks]
+    assert (resumed.value is None) == (state.value is None)
+    for teacher in (resumed, stopped):
+        teacher.teach()
+        assert (teacher.simulations, teacher.is_done) == (whole.simulations, True)
+        assert teacher.value is not None
+        assert whole.value is not None
+        assert np.array_equal(teacher.value.weights, whole.value.weights)
+        assert teacher.value.determination == whole.value.determination
+        assert teacher.value.foresight == whole.value.foresight
+
+
+def test_a_teacher_values_by_what_the_present_generation_has_seen() -> None:
+    game, lessons = load("breakthrough"), TeachingSettings(simulations=80_000, first=10_000, walks=64)
+    teacher = Teacher(game, stream(1), GrowthSettings(), lessons)
+    while teacher.value is None or teacher.value is teacher.last:
+        teacher._step()
+    resumed = Teacher(game, stream(1), GrowthSettings(), lessons, begin=teacher.pause())
+    assert resumed.value is not None
+    assert np.array_equal(resumed.value.weights, teacher.value.weights)
+
+
+def test_a_teacher_goes_on_without_the_sums_of_another_one() -> None:
+    game = load("breakthrough")
+    first = Teacher(game, stream(1), GrowthSettings(), SMALL)
+    while first.pause().generation < 1:
+        first.teach(deadline=monotonic() + 0.001)
+    state = first.pause()
+    again = Teacher(game, stream(1), GrowthSettings(), SMALL, begin=replace(state, progress=None))
+    assert again.pause().generation == state.generation
+    assert again.value is state.value
+    again.teach()
+    assert again.is_done
+
+
+def test_a_teacher_without_a_budget_left_keeps_what_it_knows() -> None:
+    game = load("breakthrough")
+    first = Teacher(game, stream(1), GrowthSettings(), SMALL)
+    first.teach()
+    again = Teacher(game, stream(1), GrowthSettings(), SMALL, begin=first.pause())
+    assert again.is_done
+    assert again.value is first.value
+    assert again.pause() is not None

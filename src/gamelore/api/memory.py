@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ..learning.store.schema import StoredLearner
     from ..players.player import Player
     from ..players.position_graph import PositionGraph
+    from .game_lessons import GameLesson, LessonSummary
 
 BEST_PAIRS = 10  # pairs of a learner of sequences that are drawn
 
@@ -469,6 +470,69 @@ class Knowledge(Sequence[Learned | LearnedSequences]):
 
         with Store(self.path, create=False) as store:
             return store.delete(numbers)
+
+    def lessons(self) -> list[LessonSummary]:
+        """Return a summary of each lesson about a game that searches have given, see `study`; the oldest first.
+
+        Raises:
+            KnowledgeError: the file is not a store, or is damaged.
+        """
+        from ..learning.store.lesson_rows import Lessons
+        from .game_lessons import summary_of
+
+        if not self.path.exists():
+            return []
+        with self._open() as store:
+            lessons = Lessons(store)
+            return [summary_of(lessons, row) for row in lessons.games()]
+
+    def lesson(self, game: Game | str | Path) -> GameLesson:
+        """Return the lesson about a game.
+
+        Args:
+            game: a game, or what `load` takes.
+
+        Raises:
+            GameloreError: the store has no lesson about it.
+        """
+        from ..learning.store.lesson_rows import Lessons
+        from ..rulesheets import loaded
+        from .game_lessons import lesson_of
+
+        with self._open() as store:
+            return lesson_of(loaded(game), Lessons(store))
+
+    def export_lessons(self, path: str | Path, games: Iterable[Game | str | Path] | None = None) -> int:
+        """Write the lessons about some games, or all, into a JSON file; return how many were written."""
+        from ..learning.lesson_exchange import export_lessons
+        from ..learning.store.lesson_rows import Lessons
+        from ..rulesheets import loaded
+
+        hashes = None if games is None else [loaded(game).rules_hash for game in games]
+        with self._open() as store:
+            return export_lessons(Lessons(store), Path(path), hashes)
+
+    def add_lessons(self, path: str | Path) -> int:
+        """Add the lessons of a file that `export_lessons` wrote; return how many are new, or were taught longer.
+
+        Raises:
+            KnowledgeError: the file is no export, or something in it is wrong; nothing is added then.
+        """
+        from ..learning.lesson_exchange import import_lessons
+        from ..learning.store.knowledge import KnowledgeStore as Store
+        from ..learning.store.lesson_rows import Lessons
+
+        with Store(self.path) as store:
+            return import_lessons(Lessons(store), Path(path))
+
+    def delete_lesson(self, game: Game | str | Path) -> bool:
+        """Delete the lesson about a game, with its openings, tests and matches; return whether there was one."""
+        from ..learning.store.knowledge import KnowledgeStore as Store
+        from ..learning.store.lesson_rows import Lessons
+        from ..rulesheets import loaded
+
+        with Store(self.path, create=False) as store:
+            return Lessons(store).delete(loaded(game).rules_hash)
 
     def save(self, path: str | Path) -> None:
         """Write the rows into a file that ends in .csv or .json; `export` writes what was learned."""

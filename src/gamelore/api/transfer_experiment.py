@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ..lab.report import ReportPaths
-    from ..lab.transfer_study import Gain, TransferPlan
+    from ..lab.studies.transfer_study import Gain, TransferPlan
 
 SEED = 2007
 
@@ -71,7 +71,7 @@ class TransferExperiment:
     def plot(self, target: str | None = None) -> Figure:
         """Return a matplotlib figure: the cumulative averages of all learners in a target, the first if it is None."""
         from ..lab.figures import curves_figure
-        from ..lab.transfer_study import averages
+        from ..lab.studies.transfer_study import averages
 
         names = [name for _, name in self.rewards]
         name = one_of(target, names, "a target of this experiment") if target else names[0]
@@ -141,8 +141,8 @@ def transfer(
         ExperimentError: the folder has results of other settings, a target is given twice, or a machine of the cluster
             has another version of gamelore.
     """
-    from ..lab.transfer_study import TransferPlan
-    from ..lab.transfer_study import transfer as run
+    from ..lab.studies.transfer_study import TransferPlan
+    from ..lab.studies.transfer_study import transfer as run
     from ..learning.td.initial_values import LearnerSettings
     from ..matches.opponents import opponent_settings
 

@@ -9,6 +9,7 @@
     network_commands.py     serve, host
     duel_command.py         duel
     learn_commands.py       learn
+    lesson_commands.py      study; lessons list | show | export | import | delete
     knowledge_commands.py   features; knowledge list | show | export | import
     experiment_commands.py  transfer, reproduce, demo, matches
 
@@ -27,6 +28,7 @@ from . import (
     experiment_commands,
     knowledge_commands,
     learn_commands,
+    lesson_commands,
     network_commands,
     play_commands,
     position_commands,
@@ -50,6 +52,7 @@ for group in (
     network_commands,
     duel_command,
     learn_commands,
+    lesson_commands,
     knowledge_commands,
     experiment_commands,
 ):

@@ -86,9 +86,9 @@ def transfer(
     settings, choose another folder.
     """
     from ..api.transfer_experiment import with_roles
-    from ..lab.transfer_study import TransferPlan
-    from ..lab.transfer_study import every_pair as pairs
-    from ..lab.transfer_study import transfer as run
+    from ..lab.studies.transfer_study import TransferPlan
+    from ..lab.studies.transfer_study import every_pair as pairs
+    from ..lab.studies.transfer_study import transfer as run
     from ..learning.td.initial_values import LearnerSettings
     from ..matches.opponents import opponent_settings
 

@@ -53,7 +53,7 @@ MEASURING = (
         "search",
         "matches",
     ),
-    *("learning", "catalogue", "lab.results", "lab.experiment"),
+    *("learning", "memory", "catalogue", "lab.results", "lab.experiment"),
 )
 """The packages and modules that determine the result of a trial."""
 MAX_LANES = 768  # largest number of lanes of a batch; larger batches are faster, but a killed process loses more work

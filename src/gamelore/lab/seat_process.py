@@ -98,10 +98,15 @@ class _Seat:
         self.ponders = seconds is not None and hasattr(self.player, "ponder")
         if seconds is not None and hasattr(self.player, "prepare"):
             self.player.prepare(self.game, role)
-        self.player.begin(role, self.match.started(match))
+        self.player.begin(role, self._started(match, None if seconds is None else begin + seconds - monotonic()))
         while seconds is not None and monotonic() < begin + seconds and self.ponder():
             pass
         return {}
+
+    def _started(self, match: int, startclock: float | None) -> Any:
+        """Return the event for the player; older source trees do not tell it the startclock."""
+        started = self.match.started(match)
+        return replace(started, startclock=startclock) if hasattr(started, "startclock") else started
 
     def ponder(self) -> bool:
         """Let the player think for a moment; return whether it did. After an error it does not think ahead any more."""

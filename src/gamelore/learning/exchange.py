@@ -197,17 +197,21 @@ def export_learners(knowledge: KnowledgeStore, path: Path, ids: Sequence[int] | 
         games=[games[rules_hash] for rules_hash in sorted(games)],
         learners=exported,
     )
-    data = msgspec.json.encode(content)
+    write_export(path, msgspec.json.encode(content), knowledge)
+    return len(learners)
+
+
+def write_export(path: Path, data: bytes, knowledge: KnowledgeStore) -> None:
+    """Write an exported file. Raise KnowledgeError if it is too large, or cannot be written."""
     if len(data) > MOST_BYTES:
         raise KnowledgeError(
             f"{path}: expected knowledge of at most {_mib(MOST_BYTES)}, got {_mib(len(data))}; export fewer learners "
-            f"into each file, or copy the store itself, {knowledge.path}"
+            f"or lessons into each file, or copy the store itself, {knowledge.path}"
         )
     try:
         write_whole(path, data)
     except OSError as error:
         raise KnowledgeError(f"{path}: expected a file that can be written, got: {error}; name another file") from error
-    return len(learners)
 
 
 def _mib(size: int) -> str:
@@ -286,16 +290,7 @@ def _damaged(path: Path, error: object) -> KnowledgeError:
 
 def _read(path: Path) -> _Content:
     """Return the content of an exported file. Raise KnowledgeError if the file does not have the schema."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise KnowledgeError(f"{path}: expected a file that can be read, got: {error}; name another file") from error
-    if len(data) > MOST_BYTES:
-        raise KnowledgeError(
-            f"{path}: expected a file of at most {_mib(MOST_BYTES)}, got a larger one; export fewer learners into each "
-            "file, or copy the store itself"
-        )
+    data = read_export(path)
     try:
         content = _content_of(path, data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -304,6 +299,21 @@ def _read(path: Path) -> _Content:
         ) from error
     _check_header(path, content)
     return content
+
+
+def read_export(path: Path) -> bytes:
+    """Return the bytes of an exported file. Raise KnowledgeError if it is too large, or cannot be read."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise KnowledgeError(f"{path}: expected a file that can be read, got: {error}; name another file") from error
+    if len(data) > MOST_BYTES:
+        raise KnowledgeError(
+            f"{path}: expected a file of at most {_mib(MOST_BYTES)}, got a larger one; export fewer learners or "
+            "lessons into each file, or copy the store itself"
+        )
+    return data
 
 
 def _content_of(path: Path, data: bytes) -> _Content:
@@ -448,10 +458,10 @@ def _check_game(game: _Game) -> None:
     _refuse_repeated("a role of the game", _lower(game.roles))
     _refuse_repeated("a fact of the game", game.facts)
     for fact in game.facts:
-        _check_fact(fact)
+        check_fact(fact)
 
 
-def _check_fact(text: str) -> None:
+def check_fact(text: str) -> None:
     """Raise ValueError if a fact or a move is not a term without variables."""
     try:
         names = variables_of(parse_term(text))

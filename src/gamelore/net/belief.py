@@ -71,9 +71,9 @@ class BelievedMatch:
         self._ours = renaming.ours if renaming else str
         self._theirs = lru_cache(RENAMED)(renaming.theirs) if renaming else str
 
-    def started(self) -> Started:
-        """Return the event that tells the player that this match began."""
-        return replace(self.beliefs[0].started(self.number), lanes=np.array([self.lane]))
+    def started(self, startclock: float | None = None) -> Started:
+        """Return the event that tells the player that this match began; for `startclock` see `Started`."""
+        return replace(self.beliefs[0].started(self.number), lanes=np.array([self.lane]), startclock=startclock)
 
     def move_to(self, graph: PositionGraph) -> None:
         """Replay the match on another position graph of the game."""
@@ -255,7 +255,14 @@ class PlayerMatches:
         legal = (self.game.move_text(index, action) for action in graph.legal(graph.start, index).tolist())
         return tuple(map(renaming.theirs, legal) if renaming else legal)
 
-    def start(self, match: str, role: str, number: int | None = None, renaming: Renaming | None = None) -> int:
+    def start(
+        self,
+        match: str,
+        role: str,
+        number: int | None = None,
+        renaming: Renaming | None = None,
+        startclock: float | None = None,
+    ) -> int:
         """Begin a match for a role, and return the number of the match.
 
         The player first learns from finished matches. Failures of this learning are only logged. Then it prepares for
@@ -267,6 +274,7 @@ class PlayerMatches:
             number: number of the match for its random streams; None for the next free number after the numbers of the
                 player's earlier matches
             renaming: translation between the names of the game and the names of the host
+            startclock: seconds until the first move; None if that is not known
 
         Raises:
             GameloreError: for an unknown role, or for an id in use. Errors of the player's `prepare` and `begin` are
@@ -290,7 +298,7 @@ class PlayerMatches:
         running = BelievedMatch(beliefs, index, number, lane, key, self.max_plies, renaming)
         try:
             self.player.prepare(self.game, index)
-            self.player.begin(index, running.started())
+            self.player.begin(index, running.started(startclock))
         except BaseException:
             numbers.leave(number, False)
             raise

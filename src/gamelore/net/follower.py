@@ -108,7 +108,13 @@ class Follower:
         return FollowedMatch(self._game(rules), rules, role).legal
 
     def start(
-        self, match: str, role: str, rules: str, number: int = 0, history: Sequence[Sequence[str] | None] = ()
+        self,
+        match: str,
+        role: str,
+        rules: str,
+        number: int = 0,
+        history: Sequence[Sequence[str] | None] = (),
+        deadline: float | None = None,
     ) -> tuple[int, Followed]:
         """Begin a match, or continue a match after these joint moves; see `Worker.start`."""
         followed = self._matches[match] = FollowedMatch(self._game(rules), rules, role)

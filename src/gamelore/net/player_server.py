@@ -30,7 +30,7 @@ from ..gdl.syntax import printable
 from ..learning.store.schema import BUSY_SECONDS
 from . import messages
 from .http import EVERYWHERE, WebLimits, listen
-from .messages import ABORTED, BUSY, DONE, MARGIN, NIL, READY, Start, answer_time, left
+from .messages import ABORTED, BUSY, DONE, MARGIN, NIL, READY, Start, answer_time, left, thinking_time
 from .pool import FOLLOWER, WORKER, RunningMatch, Workers, WorkerSettings
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ class PlayerServer:
             await ending.wait(ending.stopping, deadline)
         if session is None:
             session = self._sessions[key] = _Session(key, start)
-            session.begun = self._spawn(self._begin(session))
+            session.begun = self._spawn(self._begin(session, arrived + thinking_time(start.startclock, self.margin)))
             if self._followers is not None:
                 session.following = self._spawn(self._follow(session, self._followers))
             self._ended.pop(key, None)
@@ -170,10 +170,13 @@ class PlayerServer:
         await session.wait(session.begun, deadline)
         return READY if not session.begun.done() or _result(session.begun) is not None else NIL
 
-    async def _begin(self, session: _Session) -> RunningMatch | None:
-        """Start the match in a worker. If it cannot be played, forget the match and return None."""
+    async def _begin(self, session: _Session, deadline: float) -> RunningMatch | None:
+        """Start the match in a worker. If it cannot be played, forget the match and return None.
+
+        The startclock ends at the deadline.
+        """
         start = session.start
-        settings = start.match, start.role, start.rules, session.open
+        settings = start.match, start.role, start.rules, session.open, deadline
         running = await _attempt(session.tell, "it cannot be played", self._workers.start, *settings)
         if running is None:
             self._let_go(session)
@@ -204,7 +207,7 @@ class PlayerServer:
                 turn.following = self._spawn(
                     _attempt(session.tell, "a turn could not be followed", session.follow, turn)
                 )
-            until = arrived + messages.thinking_time(clock, self.margin)
+            until = arrived + thinking_time(clock, self.margin)
             self._spawn(_attempt(session.tell, "the player made no move", session.play, turn, until))
         elif session.is_crowded:
             return BUSY

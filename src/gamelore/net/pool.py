@@ -444,13 +444,16 @@ class Workers:
             self.leave(process)
         return game.name
 
-    async def start(self, match: str, role: str, rules: str, on_opening: Opening | None = None) -> RunningMatch:
-        """Begin a match. `on_opening` receives the role's first legal moves as soon as the game is ready.
+    async def start(
+        self, match: str, role: str, rules: str, on_opening: Opening | None = None, deadline: float | None = None
+    ) -> RunningMatch:
+        """Begin a match, whose startclock ends at `deadline`. `on_opening` receives the role's first legal moves soon.
 
         Raise GDLError for rules that cannot be played, any other GameloreError that the worker process raises, and
         GameloreError if this process dies or exceeds its limits.
         """
-        running = RunningMatch(self, match, role, rules, on_opening)
+        running = RunningMatch(self, match, {"role": role, "rules": rules}, on_opening)
+        running.deadline = deadline
         try:
             await running.begin()
         except BaseException:
@@ -633,15 +636,14 @@ class RunningMatch:
     id      id of the match, as the host wrote it
     game    name of the game; "game-" and some digits for an unknown game
     number  number of the match for its random streams; see `PlayerMatches.start`
+    deadline  end of the startclock, in seconds of `time.monotonic`; None if it is not known
     """
 
-    def __init__(self, workers: Workers, id: str, role: str, rules: str, on_opening: Opening | None) -> None:
-        self.id = id
-        self.game = ""
+    def __init__(self, workers: Workers, id: str, about: dict[str, Any], on_opening: Opening | None) -> None:
+        self.id, self.game = id, ""
         self.number: int | None = None
-        self._workers = workers
-        self._seconds = workers.settings.prepare_seconds
-        self._about: dict[str, Any] = {"role": role, "rules": rules}
+        self.deadline: float | None = None
+        self._workers, self._about, self._seconds = workers, about, workers.settings.prepare_seconds
         self._key = f"{id}#{secrets.token_hex(8)}"  # the store notes it after learning
         self._history: list[Sequence[str] | None] = []
         self._num_told = 0  # number of reports in the history that the present process knows
@@ -783,8 +785,8 @@ class RunningMatch:
         if self.number is None and not self._workers.is_lasting:
             self.number = next(game.numbers)
         history, seconds = list(self._history), self._seconds + LEARN_SECONDS
-        given = {**self._about, "match": self._key, "number": self.number, "history": history}
-        self.number, state = await process.ask("start", seconds, **given)
+        given = {**self._about, "match": self._key, "number": self.number, "deadline": self.deadline}
+        self.number, state = await process.ask("start", seconds, history=history, **given)
         self._state, self._num_told = _advanced(state), len(history)
 
     def _abandon(self, process: WorkerProcess) -> None:

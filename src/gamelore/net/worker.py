@@ -108,16 +108,24 @@ class Worker:
         return matches.opening(role, game.renaming)
 
     def start(
-        self, match: str, role: str, rules: str, number: int | None = None, history: Sequence[Sequence[str] | None] = ()
+        self,
+        match: str,
+        role: str,
+        rules: str,
+        number: int | None = None,
+        history: Sequence[Sequence[str] | None] = (),
+        deadline: float | None = None,
     ) -> tuple[int, Advanced]:
         """Begin a match, or continue a match that another worker began.
 
+        The startclock ends at the deadline, which is valid here because all processes share the monotonic clock.
         `history` holds the joint moves that the host has reported since the start. Return the number of the match (see
         `PlayerMatches.start`) and its present state.
         """
         matches, game = self._game(rules)
         self._asked = time.monotonic()
-        number = matches.start(match, role, number, game.renaming)
+        startclock = None if deadline is None else max(0.0, deadline - time.monotonic())
+        number = matches.start(match, role, number, game.renaming, startclock)
         for moves in (None, *history):
             state = matches.advance(match, moves)
         return number, state

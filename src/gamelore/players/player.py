@@ -63,11 +63,15 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """Event: matches begin in these lanes."""
+    """Event: matches begin in these lanes.
+
+    `startclock` is the time until the first move, in seconds; None if there is no clock, or if it is not known.
+    """
 
     graph: PositionGraph
     lanes: NDArray[np.int64]  # [n], ascending
     matches: NDArray[np.int64]  # [n], number of the match within its lane
+    startclock: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

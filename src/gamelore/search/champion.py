@@ -9,23 +9,27 @@ A small game for two roles is solved, see solving.py. Then a won position is pla
 position the search and the values of the replies choose among the moves that keep the value: those that are hard to
 answer. In a sum of impartial games, see solver/nimbers.py, a winning move is made without a search. Where there is
 none, the player searches, because the other role may not know the theory.
+
+What is taught in the startclock can be remembered: then a `Schooling` of memory/ takes the place of the teacher.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..circuit.playout import num_cores
-from ..players.player import Player, Started, Turn
+from ..players.player import Finished, Player, Started, Turn
 from ..players.position_graph import MIB, memory_cap
 from ..players.random_streams import extend, stream
 from ..players.uct import FOREST_VARIABLE, OF_THE_CLOCK
 from ..puzzles.portfolio import PuzzleSearch
 from ..solver.nimbers import ImpartialSum, impartial_sum
+from .rounds import Openings
 from .settings import MEMORY_MIB, ChampionSettings, GrowthSettings
 from .solving import SolvedChoice, Solving, advised, may_be_solved
 from .teaching import TEACHING, Teacher, can_be_taught
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
     from .value import LinearValue
 
 DEFAULT_SIMULATIONS = 10_000
+_FAST = 1e6  # walks per second of a search that has not begun yet, at most
 _REHEARSED = 32  # walks that load everything that a search needs
 _LEAST_MEMORY = 16.0  # MiB of a tree
 _SEARCH, _PUZZLE, _AMONG_WINNING = 3, 4, 5  # purposes of random numbers, see `players.random_streams`
@@ -45,16 +50,62 @@ _OF_SOLVER = 0.5  # of the memory, until the game is solved or given up
 _OF_PUZZLE = 0.75  # of time and memory in a puzzle; the tree gets the rest
 
 
-class Gamelore(Player):
-    """Player that searches in a tree of its own for each match, and makes the best move that it found."""
+class Prepared(Protocol):
+    """What a player knows and learns for a match: a `Teacher`, or what a memory makes of earlier lessons.
 
-    def __init__(self, settings: ChampionSettings | None = None) -> None:
+    value     a learned value; None if there is none
+    growth    parameters of the searches
+    openings  moves of positions that were searched long; None if there are none
+    is_done   whether there is nothing more to learn
+    """
+
+    @property
+    def value(self) -> LinearValue | None: ...
+    @property
+    def growth(self) -> GrowthSettings: ...
+    @property
+    def openings(self) -> Openings | None: ...
+    @property
+    def is_done(self) -> bool: ...
+
+    def teach(self, deadline: float | None = None) -> None:
+        """Go on with learning until it is done, or until the deadline, in seconds of `time.monotonic`."""
+
+    def end(self) -> None:
+        """End the match; this may be called several times."""
+
+
+class Schooling(Protocol):
+    """What prepares a player for the matches of a game."""
+
+    @property
+    def game(self) -> Game: ...
+
+    def begin(self, startclock: float | None) -> Prepared:
+        """Begin a match; `startclock` is the time to learn before the first move, in seconds, None if unknown."""
+
+
+School: TypeAlias = Callable[["Game"], Schooling]
+"""A function that returns what prepares a player for the matches of a game."""
+
+
+class Gamelore(Player):
+    """Player that searches in a tree of its own for each match, and makes the best move that it found.
+
+    Args:
+        settings: parameters
+        school: what prepares the player for games that can be taught; by default, a new teacher of each game
+    """
+
+    def __init__(self, settings: ChampionSettings | None = None, school: School | None = None) -> None:
         self.settings = settings or ChampionSettings()
+        self._school = school or self._new_teacher
         self._searches: dict[int, Search] = {}
         self._puzzles: dict[int, PuzzleSearch] = {}  # of the lanes, in games with one role
         self._plies: dict[int, int] = {}  # number of plies that the search of a lane has followed
         self._chosen: dict[int, tuple[int, int]] = {}  # last (ply, move) of a lane
-        self._teacher: Teacher | None = None
+        self._schooling: Schooling | None = None  # of the last game
+        self._prepared: dict[int, tuple[Game, Prepared]] = {}  # of the lanes
         self._solving: Solving | None = None
         self._sum: tuple[Game, ImpartialSum | None] | None = None  # of the last game
         self._has_clock = False
@@ -63,15 +114,25 @@ class Gamelore(Player):
     def begin(self, role: int, started: Started) -> None:
         """See `Player.begin`. The trees of earlier matches are not used again; what was learned is."""
         game = started.graph.game
-        if self.settings.teaching and can_be_taught(game):
-            self._teacher_of(game).teach()
+        prepared = self._prepared_for(game, started.startclock)
+        self._prepared = {lane: entry for lane, entry in self._prepared.items() if entry[0] is game}
         if self._may_solve(game) and not self._has_clock:
             self._solving_of(game).run()
         for lane in started.lanes.tolist():
+            self._prepared.pop(lane, None)
+            if prepared is not None:
+                self._prepared[lane] = game, prepared
             self._plies.pop(lane, None)
             self._chosen.pop(lane, None)
             if lane in self._puzzles:
                 self._puzzles[lane].forget()
+
+    def end(self, role: int, finished: Finished) -> None:
+        """See `Player.end`."""
+        for lane in finished.lanes.tolist():
+            prepared = self._prepared_of(finished.graph.game, lane)
+            if prepared is not None:
+                prepared.end()
 
     def choose(self, turn: Turn) -> NDArray[np.int32]:
         """See `Player.choose`. A single legal move is made without a search."""
@@ -92,6 +153,9 @@ class Gamelore(Player):
         advice = self._advice(turn, index)
         if advice is not None and (advice.is_won or len(advice.moves) == 1):
             return int(advice.moves[advice.plies.argmin()])
+        opening = self._opening(turn, index, simulations, deadline) if advice is None else None
+        if opening is not None:
+            return opening
         search, noise = self._search(turn, index), _key(turn, index)
         if advice is not None:
             search.run(min(simulations or DEFAULT_SIMULATIONS, DEFAULT_SIMULATIONS), deadline)
@@ -108,6 +172,26 @@ class Gamelore(Player):
         if solution is None:
             return None
         return advised(solution, game, turn.graph.states[turn.rows[index]], turn.role)
+
+    def _opening(self, turn: Turn, index: int, simulations: int | None, deadline: float | None) -> int | None:
+        """Return the move of a position that was searched longer before than a search could now; None for others."""
+        game = turn.graph.game
+        prepared = self._prepared_of(game, int(turn.lanes[index]))
+        openings = prepared.openings if prepared is not None else None
+        if openings is None:
+            return None
+        search, state = self._searches.get(int(turn.lanes[index])), turn.graph.states[turn.rows[index]]
+        walks = float(search.visits) if search is not None and search.is_at(state) else 0.0
+        if simulations is not None:
+            walks += simulations
+        elif deadline is not None:
+            walks += max(deadline - monotonic(), 0.0) * (search.rate if search is not None and search.rate else _FAST)
+        action = openings.choice(state, turn.role, int(walks))
+        return (
+            None
+            if action is None
+            else int(np.flatnonzero(turn.graph.legal(int(turn.rows[index]), turn.role) == action)[0])
+        )
 
     def _winning(self, turn: Turn, index: int) -> list[int]:
         """Return the moves that win by the theory of nimbers, if it applies to the game."""
@@ -165,7 +249,7 @@ class Gamelore(Player):
             search.run(_REHEARSED)
         self._searches[0] = search
         if self._may_learn(game):
-            self._teacher_of(game)
+            self._schooling_of(game)
             _ = game.informed_runner  # compiled here, because a trial may begin when little is left of the startclock
         if self._may_solve(game):
             self._solving_of(game)
@@ -214,10 +298,10 @@ class Gamelore(Player):
             return False
         if self._solution_of(game) is not None:
             return False
-        teacher = self._teacher_of(game)
-        if teacher.is_done:
+        prepared = self._prepared_of(game, int(turn.lanes[0]))
+        if prepared is None or prepared.is_done:
             return False
-        teacher.teach(turn.deadline)
+        prepared.teach(turn.deadline)
         return True
 
     def _may_solve(self, game: Game) -> bool:
@@ -247,27 +331,45 @@ class Gamelore(Player):
         """Return the solution of a game; None if it is not solved."""
         return self._solving.solution if self._solving is not None and self._solving.game is game else None
 
-    def _teacher_of(self, game: Game) -> Teacher:
-        """Return the teacher of a game, and forget that of any other game."""
-        if self._teacher is None or self._teacher.game is not game:
-            key = stream(self.settings.seed, TEACHING, game.rules_hash)
-            self._teacher = Teacher(game, key, self.settings.growth, self.settings.lessons)
-        return self._teacher
+    def _schooling_of(self, game: Game) -> Schooling:
+        """Return what prepares for matches of a game, and forget that of any other game."""
+        if self._schooling is None or self._schooling.game is not game:
+            self._schooling = self._school(game)
+        return self._schooling
 
-    def _value_of(self, game: Game) -> LinearValue | None:
-        """Return what has been learned about a game."""
-        return self._teacher.value if self._teacher is not None and self._teacher.game is game else None
+    def _new_teacher(self, game: Game) -> Schooling:
+        key = stream(self.settings.seed, TEACHING, game.rules_hash)
+        return Teacher(game, key, self.settings.growth, self.settings.lessons)
 
-    def _growth_of(self, game: Game) -> GrowthSettings:
+    def _prepared_for(self, game: Game, startclock: float | None) -> Prepared | None:
+        """Begin a match; return what the player knows and learns for it, None in games that cannot be taught."""
+        if self.settings.teaching and can_be_taught(game):
+            prepared = self._schooling_of(game).begin(startclock)
+            prepared.teach()
+            return prepared
+        return self._schooling_of(game).begin(startclock) if self._may_learn(game) else None
+
+    def _prepared_of(self, game: Game, lane: int) -> Prepared | None:
+        """Return what the player knows and learns for the match of a lane; None without a match of this game."""
+        of, prepared = self._prepared.get(lane, (None, None))
+        return prepared if of is game else None
+
+    def _value_of(self, game: Game, lane: int) -> LinearValue | None:
+        """Return what has been learned about a game for the match of a lane."""
+        prepared = self._prepared_of(game, lane)
+        return prepared.value if prepared is not None else None
+
+    def _growth_of(self, game: Game, lane: int) -> GrowthSettings:
         """Return the parameters of the search in a game, with what teaching has found out."""
-        return self._teacher.growth if self._teacher and self._teacher.game is game else self.settings.growth
+        prepared = self._prepared_of(game, lane)
+        return prepared.growth if prepared is not None else self.settings.growth
 
     def _new_search(self, game: Game, lane: int) -> Search:
         """Return a search for a lane. The reasoner runs in Python, which gains nothing from threads."""
         is_timed = self.settings.seconds is not None or self._has_clock
         threads = num_cores() if is_timed and not self.settings.simulations and game.engine != "reasoner" else 1
         memory = self._memory(lane) * (1 if game.num_roles > 1 else 1 - _OF_PUZZLE)
-        return Search(game, self._growth_of(game), memory, self.settings.threads or threads)
+        return Search(game, self._growth_of(game, lane), memory, self.settings.threads or threads)
 
     def _memory(self, lane: int) -> float:
         """Return the memory of the tree of a lane in MiB. Each lane gets half of what the lanes before it have left."""
@@ -296,7 +398,7 @@ class Gamelore(Player):
         """Return the search of a lane, which has followed the match to the position of the turn."""
         lane, ply = int(turn.lanes[index]), int(turn.plies[index])
         search, game = self._searches.get(lane), turn.graph.game
-        if search is None or search.game is not game or search.settings != self._growth_of(game):
+        if search is None or search.game is not game or search.settings != self._growth_of(game, lane):
             search = self._searches[lane] = self._new_search(game, lane)
         state, before = turn.graph.states[turn.rows[index]], self._plies.get(lane)
         if before is not None and turn.log is not None and before <= ply:
@@ -305,7 +407,7 @@ class Gamelore(Player):
             for choices in turn.log.choices[lane, before:ply]:
                 search.follow(choices)
         if before is None or not search.is_at(state):
-            search.begin(state, np.uint64(extend(_key(turn, index), _SEARCH)), self._value_of(game))
+            search.begin(state, np.uint64(extend(_key(turn, index), _SEARCH)), self._value_of(game, lane))
         self._plies[lane] = ply
         return search
 

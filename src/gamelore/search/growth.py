@@ -22,12 +22,27 @@ from numpy.typing import NDArray
 from ..circuit.tape import LANES
 from ..players.kernel import I16x2, kernel
 from ..players.random_streams import mix
-from .scouting import add_ends, end_scouting, next_children, note_values, scouts
 from .settings import GrowthSettings
 from .simultaneous import joint_rule
 from .tree import NUM_MOVES, NUM_NODES, NUM_ROOTS, PROVED, STAGE, UNRELATED, VISITS, Tree, TreeArrays
 from .value import Prior, no_prior, upper_bound
-from .walks import WalkBatch, back_up, begin, descend, is_fresh, join, joint_actions, list_moves, open_ends, unlisted
+from .walks import (
+    WalkBatch,
+    add_ends,
+    back_up,
+    begin,
+    descend,
+    end_scouting,
+    is_fresh,
+    join,
+    joint_actions,
+    list_moves,
+    next_children,
+    note_values,
+    open_ends,
+    scouts,
+    unlisted,
+)
 
 if TYPE_CHECKING:
     from ..game.game import Game

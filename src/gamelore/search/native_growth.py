@@ -28,12 +28,28 @@ from ..players.kernel import (
 )
 from ..players.random_streams import mix
 from .growth import EngineGrower, Grower, Grown, adds_up, batch_of, batch_size
-from .scouting import Scouts, add_ends, end_scouting, next_children, note_values, scouts
 from .settings import GrowthSettings
 from .simultaneous import JointRule, joint_rule
 from .tree import NUM_NODES, NUM_ROOTS, Tree, TreeArrays, copy_state
 from .value import Prior, UpperBound, no_prior, upper_bound
-from .walks import WalkBatch, back_up, begin, descend, is_fresh, join, joint_actions, list_moves, open_ends, unlisted
+from .walks import (
+    Scouts,
+    WalkBatch,
+    add_ends,
+    back_up,
+    begin,
+    descend,
+    end_scouting,
+    is_fresh,
+    join,
+    joint_actions,
+    list_moves,
+    next_children,
+    note_values,
+    open_ends,
+    scouts,
+    unlisted,
+)
 
 if TYPE_CHECKING:
     from ..game.game import Game

@@ -26,7 +26,7 @@ class GrowthSettings:
                  allows it, see `circuit.playout.informed_playouts`. If it is not given: 0, or what teaching says
     max_plies    maximum length of a playout; a longer playout gives 0 to every role
     transpositions  whether moves in another order lead to the same node, see tree.py
-    scout        whether to look at all children of a node when its moves are listed, see scouting.py
+    scout        whether to look at all children of a node when its moves are listed, see walks.py
     prior_visits number of virtual visits of a new move by a learned value that explains everything; see value.py
     gain         factor of the difference between the learned value of a move and the mean value of its siblings
     minimax      weight of the learned values, backed up by minimax, in the value of a move, from 0 to 1. If it is not
@@ -126,8 +126,8 @@ class ChampionSettings(GrowthSettings):
                  other limit. In games with one role, 32 computed positions count as one walk
     seconds      time for all lanes of one call together. If several limits are given, the first that is reached ends
                  the search. Results with a time limit are not repeatable
-    memory       limit on the memory of all trees together, in MiB, without up to 100 MiB for teaching; if it is not
-                 given, the environment variable GAMELORE_SEARCH_MIB, or else 1024
+    memory       limit on the memory of all trees together, in MiB, without what teaching takes: up to 100 MiB, or 300
+                 with a knowledge store. If it is not given, the environment variable GAMELORE_SEARCH_MIB, or else 1024
     ponder       whether the player also searches in the startclock and while the other roles think
     threads      number of threads, which have a tree each. If it is not given: one for each processor core that the
                  process may use if only time limits the search, else 1

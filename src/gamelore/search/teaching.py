@@ -16,6 +16,10 @@ quarter of its length on, so teaching can be stopped at any time. The value of t
 nothing says how good it is. Teaching values by search, and search by values, is the idea of expert iteration (Anthony,
 Tian & Barber 2017).
 
+Teaching can begin with a value that was learned before, in a variant of the game. In the first generation, such a value
+leads the searches as far as it correlates with their results, apart from scale. So it is of no consequence where it
+says nothing.
+
 How far a value can be trusted depends on the game: in some games hardly anything is linear in the facts. The measure is
 the coefficient of determination of a value as a forecast of the mean results of the next generation, which it has not
 seen. It is the least weight of the next value in the search, see value.py. These means contain virtual visits, which
@@ -36,12 +40,11 @@ with short searches as well. See docs/search.md.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, sqrt
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,8 +56,8 @@ from ..game.engines import unpack_bits
 from ..players.position_graph import MIB
 from ..players.random_streams import extend
 from .choice import choose, reports_of
-from .growth import Grower
 from .native_growth import grower
+from .rounds import Openings, Rounds, Side
 from .settings import GrowthSettings, TeachingSettings
 from .tree import (
     COUNT,
@@ -71,7 +74,7 @@ from .tree import (
     room_in,
     total_of_goals,
 )
-from .value import LinearValue, no_prior, upper_bound
+from .value import LinearValue, Prior, no_prior, upper_bound
 
 if TYPE_CHECKING:
     from ..game.game import Game
@@ -85,11 +88,80 @@ _SYMMETRY_BOUNDS = Bounds(seconds=inf, work=20_000_000)  # about half a second; 
 _ENOUGH, _FEWEST_VISITS = 1_500_000, 3  # walks after which a value with fewer virtual visits is not worth more lessons
 _FEWEST_MATCHES = 64  # after which forecasts of results can be compared
 SHARE = 0.5  # of informed playouts, if any; all of them were worse in some games, and nowhere better
-_OF_TRIAL = 1  # extends the key
+_OF_TRIAL, _OF_ROUND = 1, 2  # extend the key
 _OPENING = 2  # random plies at the beginning of a match of the trial
-_ENDS = object()
 _LEAST_COEFFICIENT = 1e-6  # above the errors of rounding
 _FEWEST_ROWS, _MOST_OPERATIONS = 16, 1 << 27  # rows of a part of the samples, and operations for it
+
+
+class Sums(NamedTuple):
+    """Sums of a ridge regression for each role: `x` are the features of a position, with a 1 at the end; `y` its value.
+
+    num      number of samples
+    moments  float64[roles, features + 1, features + 1], sum of weight * x x'
+    targets  float64[roles, features + 1], sum of weight * x y
+    squares  float64[4], about the value of the last generation as a forecast of mean results, sums over the roles: the
+             squared error, the squared deviation of the results from their mean, the product of this deviation with
+             that of the forecasts, and the squared deviation of the forecasts
+    """
+
+    num: int
+    moments: NDArray[np.float64]
+    targets: NDArray[np.float64]
+    squares: NDArray[np.float64]
+
+
+class ForecastSums(NamedTuple):
+    """Sums of a regression of the results of matches on forecasts of them.
+
+    moments  float64[3, 3], sum of x x' over the positions of all generations, where x is the mean result, the minimax
+             value and 1
+    results  float64[3], sum of x y, where y is the goal of the mover at the end of the match, from 0 to 1
+    num      number of matches that have ended
+    notes    float64[n, 4], the positions of the matches under way: match, mover, mean result and minimax value
+    """
+
+    moments: NDArray[np.float64]
+    results: NDArray[np.float64]
+    num: int
+    notes: NDArray[np.float64]
+
+
+class Running(NamedTuple):
+    """Matches under way.
+
+    states    uint64[matches, words], their present positions
+    plies     int32[matches], the number of plies of each match so far
+    openings  int32[matches], the number of random plies at its beginning
+    """
+
+    states: NDArray[np.uint64]
+    plies: NDArray[np.int32]
+    openings: NDArray[np.int32]
+
+    def copy(self) -> Running:
+        """Return a copy of the arrays."""
+        return Running(self.states.copy(), self.plies.copy(), self.openings.copy())
+
+
+@dataclass(frozen=True)
+class TeachingState:
+    """What a teacher has at the end of a round of moves. Another teacher can go on from there, with the same results.
+
+    generation  number of the present generation, from 0 on
+    rounds      number of rounds so far
+    walks       number of walks so far
+    value       what the last generation has taught; in the first generation, a value to begin with, or None
+    progress    sums over the present generation, forecasts, and matches under way; None to begin these anew
+    begins      number of walks before the present generation; a teacher that goes on does not need it
+    """
+
+    generation: int
+    rounds: int
+    walks: int
+    value: LinearValue | None
+    progress: tuple[Sums, ForecastSums, Running] | None
+    begins: int = 0
 
 
 def can_be_taught(game: Game) -> bool:
@@ -105,6 +177,7 @@ class Teacher:
         key: key of the random numbers
         growth: parameters of the searches
         settings: parameters of the lessons
+        begin: the state of a teacher of the same game to go on from. Its walks are part of the budget
 
     `value` is what the last generation has taught, or the present one if it has at least half the length of the one
     before; None before the first has ended. Its lessons end when the budget is used up, when the searches give no
@@ -112,42 +185,105 @@ class Teacher:
     the trial gets what is left of the budget.
     """
 
-    def __init__(self, game: Game, key: np.uint64, growth: GrowthSettings, settings: TeachingSettings) -> None:
-        self.game, self.settings, self._growth = game, settings, growth
+    openings: Openings | None = None
+
+    def __init__(
+        self,
+        game: Game,
+        key: np.uint64,
+        growth: GrowthSettings,
+        settings: TeachingSettings,
+        begin: TeachingState | None = None,
+    ) -> None:
+        self.game, self.settings, self._growth, self._key = game, settings, growth, key
         self.value: LinearValue | None = None
-        self._lesson_walks = 0
         self._has_taught = settings.simulations == 0
         self._trial: _Trial | None = None
-        self._key, self._rng = key, np.random.default_rng(int(key))
+        self._final: TeachingState | None = None  # as soon as the lessons have ended
         self._grower = grower(game, growth)
         self._tree = Tree(game, *room_in(game, _MEMORY_MIB * MIB), 2 * LANES)
         self._tree.total = total_of_goals(game, growth.max_plies)
         self._samples = _Samples(game)
         self._forecasts = _Forecasts(settings.matches)
-        self._round_ends = False  # as soon as all samples are added
-        self._states = np.repeat(game.initial[None], settings.matches, axis=0)
-        self._plies = np.zeros(settings.matches, np.int32)
-        self._openings = self._drawn_openings(settings.matches)
-        self._generation_ends = min(settings.first, settings.simulations)
         self._last: LinearValue | None = None  # value of the last finished generation
-        self._generation_begins, self._half, self._next_look = 0, 0, 0
-        self._batch, self._left, self._barren = 0, 0, 0
-        self._plant()
+        self._generation, self._rounds, self._lesson_walks = 0, 0, 0
+        self._generation_begins, self._generation_ends = 0, min(settings.first, settings.simulations)
+        self._half, self._next_look, self._barren = 0, 0, 0
+        self._left, self._begins_round, self._round_ends = 0, True, False
+        self._draw_from_here()
+        self._matches = self._new_matches()
+        if begin is not None:
+            self._resume(begin)
+        if self._has_taught and begin is not None:
+            self._end_lessons()
+        else:
+            self._plant()
+
+    def _draw_from_here(self) -> None:
+        """Begin the random numbers of the present round, which depend on nothing before it."""
+        self._stream = np.uint64(extend(extend(self._key, _OF_ROUND), self._rounds))
+        self._rng, self._batch = np.random.default_rng(int(self._stream)), 0
+
+    def _new_matches(self) -> Running:
+        """Return matches in the first position."""
+        num = self.settings.matches
+        states = np.repeat(self.game.initial[None], num, axis=0)
+        return Running(states, np.zeros(num, np.int32), self._drawn_openings(num))
+
+    def _resume(self, state: TeachingState) -> None:
+        """Go on after the round of a state."""
+        self._rounds, self._lesson_walks = state.rounds, state.walks
+        for _ in range(state.generation):
+            self._begin_generation(state.value)
+        if not state.generation and state.value is not None:
+            self._last = state.value
+            self._half = self._next_look = self._generation_ends // 2
+        self._has_taught |= state.walks >= self.settings.simulations
+        self._draw_from_here()
+        if state.progress is not None:
+            sums, forecasts, matches = state.progress
+            self._samples.restore(sums)
+            self._forecasts.restore(forecasts)
+            self._matches = matches.copy()
+        self._renew_value()
+
+    def begin(self, startclock: float | None) -> Teacher:
+        """Return this teacher; see `champion.Schooling`."""
+        return self
+
+    def end(self) -> None:
+        """Do nothing; see `champion.Prepared`."""
 
     def teach(self, deadline: float | None = None) -> None:
         """Go on with teaching until it is done, or until the deadline, in seconds of `time.monotonic`."""
         while not self.is_done and (deadline is None or monotonic() < deadline):
-            if self._trial is not None:
-                self._trial.advance()
-            elif self._left:
-                self._grow()
-            elif not self._round_ends:
-                prior = self._grower.prior
-                minimax = upper_bound(self._growth, prior, self._tree.total).minimax
-                self._samples.add(self._tree, self.settings.least, prior.visits, minimax, self._last)
-                self._round_ends = True
-            elif not self._samples.absorb():
-                self._end_round()
+            self._step()
+
+    def _step(self) -> None:
+        """Do the next piece of work, which takes some milliseconds."""
+        if self._trial is not None:
+            self._trial.advance()
+        elif self._left:
+            self._grow()
+        elif not self._round_ends:
+            prior = self._grower.prior
+            minimax = upper_bound(self._growth, prior, self._tree.total).minimax
+            self._samples.add(self._tree, self.settings.least, prior.visits, minimax, self._last)
+            self._round_ends = True
+        elif not self._samples.absorb():
+            self._end_round()
+
+    def pause(self) -> TeachingState:
+        """Finish the present round of moves, which takes some tens of milliseconds, and return the state after it."""
+        while self._final is None and not self._begins_round:
+            self._step()
+        return self._final or self._state()
+
+    def _state(self) -> TeachingState:
+        """Return the state at the end of a round."""
+        progress = self._samples.sums(), self._forecasts.sums(), self._matches.copy()
+        spent = self._generation, self._rounds, self._lesson_walks
+        return TeachingState(*spent, self._last, progress, self._generation_begins)
 
     @property
     def is_done(self) -> bool:
@@ -160,6 +296,23 @@ class Teacher:
         return self._lesson_walks + (self._trial.walks if self._trial is not None else 0)
 
     @property
+    def generation(self) -> int:
+        """Number of the present generation, from 0 on."""
+        return self._generation
+
+    @property
+    def last(self) -> LinearValue | None:
+        """What the last finished generation has taught; in the first generation, the value to begin with, or None."""
+        return self._last
+
+    @property
+    def informed(self) -> float | None:
+        """Share of informed playouts that the trial has decided for; the given one, or None, without a decision."""
+        if self._trial is None or not self._trial.is_done:
+            return self._growth.informed
+        return SHARE if self._trial.is_won else 0.0
+
+    @property
     def growth(self) -> GrowthSettings:
         """Parameters of the searches, with informed playouts if the trial says so."""
         is_won = self._trial is not None and self._trial.is_won
@@ -169,20 +322,43 @@ class Teacher:
         """Make a move in each match, and end the generation if it has been long enough."""
         self._round_ends = False
         self._move()
+        self._rounds += 1
         self._barren = 0 if self._samples.num else self._barren + 1
         if self.simulations >= self._generation_ends or self._barren == _MOST_BARREN:
             self._end_generation()
-        elif self._last is not None and self._samples.num and self.simulations >= self._next_look:
-            self.value = self._fitted()
-            self._next_look += self._half
+        else:
+            self._renew_value()
+        self._draw_from_here()
         if self._has_taught:
             self._end_lessons()
         else:
             self._plant()
 
+    def _renew_value(self) -> None:
+        """Learn from the samples of the present generation so far, if there is a value to learn from."""
+        if self._last is not None and self._samples.num:
+            if not self._generation:
+                self._measure(self._last)
+            if self.simulations >= self._next_look:
+                self._look()
+
+    def _measure(self, first: LinearValue) -> None:
+        """Let the value to begin with lead the searches as far as it correlates with the samples so far."""
+        first = replace(first, determination=self._samples.correlation)
+        self._grower.prior = first.prior(self._growth)
+        if self.simulations < self._half:
+            self.value = first
+
+    def _look(self) -> None:
+        """Fit the value to what the present generation has seen so far."""
+        self.value = self._fitted()
+        halves = (self._lesson_walks - self._generation_begins) // max(self._half, 1)
+        self._next_look = self._generation_begins + (halves + 1) * self._half
+
     def _end_lessons(self) -> None:
         """Give back what took tens of MiB, and begin the trial if it is of use and fits into the budget."""
         explains = self._grower.prior.visits >= _FEWEST_VISITS
+        self._final = self._state()
         del self._tree, self._samples, self._grower
         left = self.settings.simulations - self.simulations
         if left > 0 and not explains and self._growth.informed is None and self.game.informed_runner is not None:
@@ -191,12 +367,14 @@ class Teacher:
 
     def _plant(self) -> None:
         """Begin the searches of the present positions."""
-        self._tree.plant(self._states)
-        self._left = len(self._states) * self.settings.walks
+        self._tree.plant(self._matches.states)
+        self._left = len(self._matches.states) * self.settings.walks
+        self._begins_round = True
 
     def _grow(self) -> None:
         """Grow the trees by one batch."""
-        grown = self._grower.grow(self._tree, self._left, self._key, (self._batch, self._batch + 1))
+        self._begins_round = False
+        grown = self._grower.grow(self._tree, self._left, self._stream, (self._batch, self._batch + 1))
         self._batch += 1
         self._lesson_walks += grown.walks
         self._left -= grown.walks or self._left  # without a walk, all positions are proved, or the tree is full
@@ -209,17 +387,27 @@ class Teacher:
         self._has_taught = self.simulations >= self.settings.simulations or self._barren == _MOST_BARREN
         if not self._samples.num:
             return
-        self.value = self._last = self._fitted()
-        self._grower.prior = self._last.prior(self._growth)
-        self._has_taught |= self.simulations >= _ENOUGH and self._grower.prior.visits < _FEWEST_VISITS
+        value = self._fitted()
         self._samples.clear()
+        self._begin_generation(value)
+
+    def _begin_generation(self, value: LinearValue | None) -> None:
+        """Begin the next generation with the value of the last one."""
+        self.value = self._last = value
+        if value is not None:
+            self._grower.prior = value.prior(self._growth)
         self._half = (self._generation_ends - self._generation_begins) // 2
         self._generation_begins, self._next_look = self._generation_ends, self._generation_ends + self._half
         self._generation_ends = self._next_end()
+        self._generation += 1
+        self._has_taught |= self._generation_begins >= _ENOUGH and self._grower.prior.visits < _FEWEST_VISITS
 
     def _fitted(self) -> LinearValue:
         """Return the value that the samples of the present generation teach."""
-        return replace(self._samples.fit(self._last, self.settings.ridge), foresight=self._forecasts.weight)
+        fitted = self._samples.fit(self._last, self.settings.ridge)
+        # a value to begin with may be right apart from its scale, which the fit mends
+        explained = self._samples.determination if self._generation else self._samples.correlation
+        return replace(fitted, determination=explained, foresight=self._forecasts.weight)
 
     def _next_end(self) -> int:
         """Return the number of walks at which the present generation ends. The last one takes all that is left."""
@@ -232,24 +420,26 @@ class Teacher:
 
     def _move(self) -> None:
         """Make a move in each match; begin a new match where one is over."""
-        running = np.flatnonzero(self._tree.arrays.counts[: len(self._states)].all(axis=1))
+        states, plies, openings = self._matches
+        running = np.flatnonzero(self._tree.arrays.counts[: len(states)].all(axis=1))
         joint = np.array([self._joint(lane) for lane in running.tolist()], np.int32)
         if self._grower.prior.visits and self._tree.total != UNRELATED:
             for lane in running.tolist():
                 self._forecasts.note(self._tree, lane)
         if len(running):
-            self._states[running] = self.game.next(self._states[running], joint)
-        self._plies += 1
-        counts = self.game.legal(self._states).by_role(self.game.num_roles)[1]
-        over = ~counts.all(axis=1) | (self._plies > self._growth.max_plies)
-        self._forecasts.end(np.flatnonzero(over).tolist(), *self.game.evaluate(self._states[over]))
-        self._states[over] = self.game.initial
-        self._plies[over] = 0
-        self._openings[over] = self._drawn_openings(int(over.sum()))
+            states[running] = self.game.next(states[running], joint)
+        plies += 1
+        counts = self.game.legal(states).by_role(self.game.num_roles)[1]
+        over = ~counts.all(axis=1) | (plies > self._growth.max_plies)
+        self._forecasts.end(np.flatnonzero(over).tolist(), *self.game.evaluate(states[over]))
+        states[over], plies[over] = self.game.initial, 0
+        openings[over] = self._drawn_openings(int(over.sum()))
 
     def _joint(self, lane: int) -> list[int]:
         """Return the actions of all roles in a match: the best moves, see `choose`, or random ones."""
-        is_random = self._plies[lane] < self._openings[lane] or self._rng.random() < self.settings.random
+        is_random = (
+            self._matches.plies[lane] < self._matches.openings[lane] or self._rng.random() < self.settings.random
+        )
         if not is_random:
             return best_actions(self._tree, lane, self._growth, self._rng)
         spans = [self._tree.span(lane, role) for role in range(self.game.num_roles)]
@@ -258,11 +448,7 @@ class Teacher:
 
 
 class _Trial:
-    """Matches between the search with informed playouts and the search without, in rounds of several side by side.
-
-    walks         number of walks so far
-    num_matches   number of matches that have ended
-    """
+    """Matches between the search with informed playouts and the search without, see `rounds.Rounds`."""
 
     def __init__(
         self,
@@ -273,73 +459,38 @@ class _Trial:
         value: LinearValue | None,
         budget: int,
     ) -> None:
-        self._game, self._growth, self._settings, self._budget = game, growth, settings, budget
-        self._growers = [grower(game, replace(growth, informed=share)) for share in (0.0, SHARE)]
-        for way in self._growers:
-            way.prior = value.prior(growth) if value is not None else no_prior(game)
-        self._tree = Tree(game, *room_in(game, _MEMORY_MIB * MIB), 2 * LANES)
-        self._tree.total = total_of_goals(game, growth.max_plies)
-        self._key, self._rng, self._batch = key, np.random.default_rng(int(key)), 0
-        self.walks, self.num_matches, self._points = 0, 0, 0.0
-        self._steps = self._rounds()
+        self._settings, self._budget = settings, budget
+        prior = value.prior(growth) if value is not None else no_prior(game)
+        informed, plain = (self._side(game, prior, replace(growth, informed=share)) for share in (SHARE, 0.0))
+        self._rounds = Rounds(game, key, (informed, plain), [_OPENING])
         self.is_done = False
+
+    def _side(self, game: Game, prior: Prior, growth: GrowthSettings) -> Side:
+        side = Side(grower(game, growth), self._settings.trial_walks, growth)
+        side.grower.prior = prior
+        return side
+
+    @property
+    def walks(self) -> int:
+        """Number of walks so far."""
+        return self._rounds.walks
+
+    @property
+    def scores(self) -> list[float]:
+        """Scores of informed playouts in the pairs of matches so far, 0 to 1."""
+        return self._rounds.scores
 
     @property
     def is_won(self) -> bool:
         """Whether informed playouts are ahead by the standard deviation of as many matches between equals."""
-        ahead = self._points - self.num_matches / 2
-        return self.num_matches >= self._settings.trial / 4 and ahead >= sqrt(self.num_matches) / 2
+        num = 2 * len(self.scores)
+        ahead = 2 * sum(self.scores) - num / 2
+        return num >= self._settings.trial / 4 and ahead >= sqrt(num) / 2
 
     def advance(self) -> None:
         """Grow the trees by a batch, or make moves."""
-        if next(self._steps, _ENDS) is _ENDS or self.walks >= self._budget:
-            self.is_done = True
-            del self._tree, self._growers
-
-    def _rounds(self) -> Iterator[None]:
-        """Play rounds of matches until enough are played; yield after each batch."""
-        while self.num_matches < self._settings.trial:
-            states = self._opened()
-            own = np.arange(len(states)) % 2  # the role that informed playouts advise, in each match
-            for _ in range(self._growth.max_plies):
-                terminal, goals = self._game.evaluate(states)
-                running = np.flatnonzero(~terminal)
-                if not len(running):
-                    break
-                movers = self._game.acting(states[running]).argmax(axis=1)
-                for informed in (0, 1):
-                    lanes = running[(movers == own[running]) == bool(informed)]
-                    if len(lanes):
-                        yield from self._move(states, lanes, self._growers[informed])
-            terminal, goals = self._game.evaluate(states)
-            ahead = goals[np.arange(len(states)), own] - goals[np.arange(len(states)), 1 - own]
-            self._points += float((0.5 + ahead[terminal] / (2 * HIGHEST_GOAL)).sum())
-            self.num_matches += int(terminal.sum())
-
-    def _opened(self) -> NDArray[np.uint64]:
-        """Return the first positions of a round, uint64[matches, words], after random plies; two of each."""
-        pairs = max(1, self._settings.matches // 4)
-        states = np.repeat(self._game.initial[None], pairs, axis=0)
-        for _ in range(_OPENING):
-            legal = self._game.legal(states)
-            starts, counts = legal.by_role(self._game.num_roles)
-            drawn = starts + (self._rng.random(counts.shape) * counts).astype(np.int64)
-            going = counts.all(axis=1)
-            states[going] = self._game.next(states[going], legal.actions[drawn[going]])
-        return np.repeat(states, 2, axis=0)
-
-    def _move(self, states: NDArray[np.uint64], lanes: NDArray[np.intp], way: Grower) -> Iterator[None]:
-        """Search in the positions of some matches, and make the best moves."""
-        self._tree.plant(states[lanes])
-        left = len(lanes) * self._settings.trial_walks
-        while left > 0:
-            grown = way.grow(self._tree, left, self._key, (self._batch, self._batch + 1))
-            self._batch += 1
-            self.walks += grown.walks
-            left -= grown.walks or left  # without a walk, all positions are proved, or the tree is full
-            yield
-        joint = [best_actions(self._tree, number, self._growth, self._rng) for number in range(len(lanes))]
-        states[lanes] = self._game.next(states[lanes], np.array(joint, np.int32))
+        self._rounds.advance()
+        self.is_done = 2 * len(self.scores) >= self._settings.trial or self.walks >= self._budget
 
 
 def best_actions(tree: Tree, root: int, growth: GrowthSettings, rng: np.random.Generator) -> list[int]:
@@ -355,15 +506,27 @@ def best_actions(tree: Tree, root: int, growth: GrowthSettings, rng: np.random.G
 class _Forecasts:
     """Forecasts of results of matches: the mean result of the favourite move, and the minimax value of the position.
 
-    moments  float64[3, 3], sum of x x' over the positions of all generations, where x is the mean result, the minimax
-             value and 1
-    results  float64[3], sum of x y, where y is the goal of the mover at the end of the match, from 0 to 1
-    num      number of matches that have ended
+    See `ForecastSums` for the attributes.
     """
 
     def __init__(self, matches: int) -> None:
         self.moments, self.results, self.num = np.zeros((3, 3)), np.zeros(3), 0
         self._noted: list[list[tuple[int, float, float]]] = [[] for _ in range(matches)]  # (mover, mean, minimax value)
+
+    def sums(self) -> ForecastSums:
+        """Return a copy of the sums and notes."""
+        notes = [(lane, *note) for lane, noted in enumerate(self._noted) for note in noted]
+        return ForecastSums(
+            self.moments.copy(), self.results.copy(), self.num, np.array(notes, np.float64).reshape(-1, 4)
+        )
+
+    def restore(self, sums: ForecastSums) -> None:
+        """Replace all by a copy of these sums and notes."""
+        self.moments, self.results, self.num = sums.moments.copy(), sums.results.copy(), sums.num
+        for noted in self._noted:
+            noted.clear()
+        for lane, mover, mean, guess in sums.notes.tolist():
+            self._noted[int(lane)].append((int(mover), mean, guess))
 
     def note(self, tree: Tree, lane: int) -> None:
         """Note the forecasts for the present position of a match, unless its move is forced or its value is proved.
@@ -406,14 +569,7 @@ class _Forecasts:
 
 
 class _Samples:
-    """Sums of a ridge regression for each role: `x` are the features of a position, with a 1 at the end; `y` its value.
-
-    num      number of samples
-    moments  float64[roles, features + 1, features + 1], sum of weight * x x'
-    targets  float64[roles, features + 1], sum of weight * x y
-    squares  float64[2], sums over the roles of the squared error of the value of the last generation as a forecast of
-             mean results, and of the squared distance of these from their mean
-    """
+    """Sums of a ridge regression for each role, and samples that are not in them yet. See `Sums` for the attributes."""
 
     def __init__(self, game: Game) -> None:
         self._num_facts = 64 * game.num_words
@@ -422,9 +578,17 @@ class _Samples:
         self.num = 0
         size = self._num_classes + 1
         self.moments, self.targets = np.zeros((game.num_roles, size, size)), np.zeros((game.num_roles, size))
-        self.squares = np.zeros(2)
+        self.squares = np.zeros(4)
         # (role, states, targets, weights) of samples that are not in the sums yet
         self._parts: deque[tuple[int, NDArray[np.uint64], NDArray[np.float64], NDArray[np.float64]]] = deque()
+
+    def sums(self) -> Sums:
+        """Return a copy of the sums."""
+        return Sums(self.num, self.moments.copy(), self.targets.copy(), self.squares.copy())
+
+    def restore(self, sums: Sums) -> None:
+        """Replace the sums by a copy of these."""
+        self.num, self.moments, self.targets, self.squares = sums.num, *(array.copy() for array in sums[1:])
 
     def clear(self) -> None:
         self.num = 0
@@ -452,8 +616,7 @@ class _Samples:
             own = movers == role
             states, targets, shares = arrays.states[nodes[own]], values[own], weights[own]
             if before is not None:
-                errors = means[own] - before(states, role), means[own] - np.average(means[own], weights=shares)
-                self.squares += [float((shares * error**2).sum()) for error in errors]
+                self.squares += _squares(before(states, role), means[own], shares)
             for first in range(0, len(states), rows):
                 part = slice(first, first + rows)
                 self._parts.append((role, states[part], targets[part], shares[part]))
@@ -501,15 +664,32 @@ class _Samples:
                 centre[:-1], centre[-1] = before.weights[role, firsts], before.constants[role]
             penalty = np.full(self._num_classes + 1, ridge * total)
             penalty[-1] = 1e-9 * total
-            solved = np.linalg.solve(self.moments[role] + np.diag(penalty), self.targets[role] + penalty * centre)
+            upper = np.triu(self.moments[role])  # the lower half differs by rounding, and is not stored
+            moments = upper + np.triu(upper, 1).T + np.diag(penalty)
+            solved = np.linalg.solve(moments, self.targets[role] + penalty * centre)
             weights[role], constants[role] = solved[:-1][self._class_of], solved[-1]
-        return LinearValue(weights, constants, self.determination)
+        return LinearValue(weights, constants)
 
     @property
     def determination(self) -> float:
         """Share of the variance of the samples that the value of the last generation explains; 0 without a value."""
-        error, variance = self.squares.tolist()
+        error, variance = self.squares[:2].tolist()
         return max(0.0, 1.0 - error / variance) if variance else 0.0
+
+    @property
+    def correlation(self) -> float:
+        """Squared correlation of the value of the last generation with the samples; 0 if it is negative."""
+        variance, product, own = self.squares[1:].tolist()
+        return product * max(0.0, product) / (variance * own) if variance * own else 0.0
+
+
+def _squares(
+    forecasts: NDArray[np.float64], results: NDArray[np.float64], weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the weighted sums of `Sums.squares` for forecasts of results, float64[n] each."""
+    ours, theirs = (values - np.average(values, weights=weights) for values in (forecasts, results))
+    products = (results - forecasts) ** 2, theirs**2, ours * theirs, ours**2
+    return np.array([float((weights * product).sum()) for product in products])
 
 
 def fact_classes(game: Game) -> NDArray[np.int64]:

@@ -109,7 +109,7 @@ class Search:
     ) -> None:
         self.game = game
         self.settings = settings or GrowthSettings()
-        self.num_walks = 0
+        self.num_walks, self._seconds = 0, 0.0
         self._stems = [Stem(game, self.settings, memory / threads) for _ in range(threads)]
         self._total = total_of_goals(game, self.settings.max_plies)
         self._each = 0.0  # seconds of a batch
@@ -193,7 +193,13 @@ class Search:
                     break
         done = limit - sum(left)
         self.num_walks += done
+        self._seconds += monotonic() - first
         return done
+
+    @property
+    def rate(self) -> float:
+        """Walks per second so far; 0 before the first."""
+        return self.num_walks / self._seconds if self._seconds else 0.0
 
     def _is_settled(self, role: int, walks: float) -> bool:
         """Return whether so many walks can hardly change the choice.

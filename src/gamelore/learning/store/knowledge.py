@@ -54,6 +54,7 @@ from .schema import (
     ALL_ROLES,
     DEPTH,
     FEATURES,
+    IN_USE,
     INHERITED,
     INHERITED_VALUES,
     LEARNER_TABLES,
@@ -171,8 +172,8 @@ class KnowledgeStore(StoreFile):
         return sum(file.stat().st_size for file in (self.path, log) if file.exists())
 
     def games(self) -> list[GameRow]:
-        """Return all games of the store that have a learner, oldest first."""
-        query = "SELECT name, rules_hash, rules FROM game WHERE id IN (SELECT game FROM learner) ORDER BY id"
+        """Return all games of the store that have a learner or a lesson, oldest first."""
+        query = f"SELECT name, rules_hash, rules FROM game WHERE id IN ({IN_USE}) ORDER BY id"
         with self.reported() as connection:
             return typed(connection.execute(query), GameRow)
 
@@ -279,8 +280,8 @@ class KnowledgeStore(StoreFile):
     def delete(self, ids: Sequence[int]) -> list[DeletedLearner]:
         """Delete these learners with all that they learned, even if their rows are damaged.
 
-        Games that have no learner any more are deleted, too. Raises KnowledgeError, and deletes nothing, if the store
-        does not have one of the learners.
+        Games that have no learner and no lesson any more are deleted, too. Raises KnowledgeError, and deletes nothing,
+        if the store does not have one of the learners.
         """
         deleted = []
         self._numbers.forget()
@@ -293,8 +294,7 @@ class KnowledgeStore(StoreFile):
                     connection.execute(f"DELETE FROM {table} WHERE learner = ?", [number])
                 connection.execute("DELETE FROM learner WHERE id = ?", [number])
                 deleted.append(DeletedLearner(*row))
-            connection.execute("DELETE FROM fact WHERE game NOT IN (SELECT game FROM learner)")
-            connection.execute("DELETE FROM game WHERE id NOT IN (SELECT game FROM learner)")
+            drop_unused_games(connection)
         return deleted
 
     # matches
@@ -519,6 +519,12 @@ class KnowledgeStore(StoreFile):
 
 
 # functions that read and write rows in the caller's transaction
+
+
+def drop_unused_games(connection: sqlite3.Connection) -> None:
+    """Delete the games that have no learner and no lesson, with their facts."""
+    connection.execute(f"DELETE FROM fact WHERE game NOT IN ({IN_USE})")
+    connection.execute(f"DELETE FROM game WHERE id NOT IN ({IN_USE})")
 
 
 class FactNumbers:

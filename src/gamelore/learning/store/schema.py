@@ -32,7 +32,7 @@ from ...gdl.syntax import printable
 from ...ground.clingo import MAX_GOAL
 
 APPLICATION_ID = 0x676C6F72  # "glor" in ASCII; SQLite stores it in bytes 68-71 of the file
-FORMAT = 4  # the user_version; a version of gamelore that adds tables increases it
+FORMAT = 5  # the user_version; a version of gamelore that adds tables increases it
 BUSY_SECONDS = 30.0  # maximum time that a writer waits for other writers
 MAX_COPIES = 5  # of a store that other processes change while it is copied
 
@@ -93,11 +93,40 @@ CREATE TABLE reply (
     PRIMARY KEY (learner, inherited, wins, losses, gives, neutrals, chosen)) WITHOUT ROWID;
 """
 
-SCHEMAS = (_AFTERSTATES, _SEQUENCES, _TRAJECTORIES, _REPLIES)
+_LESSONS = """
+CREATE TABLE lesson (
+    game INTEGER PRIMARY KEY REFERENCES game, id TEXT NOT NULL, version TEXT NOT NULL, created TEXT NOT NULL,
+    updated TEXT NOT NULL, generation INTEGER NOT NULL, rounds INTEGER NOT NULL, walks INTEGER NOT NULL,
+    seconds REAL NOT NULL, informed REAL NOT NULL, origin TEXT NOT NULL, likeness REAL NOT NULL,
+    shapes BLOB NOT NULL, progress BLOB NOT NULL);
+CREATE TABLE taught (
+    game INTEGER NOT NULL REFERENCES game, pupil TEXT NOT NULL, number INTEGER NOT NULL, walks INTEGER NOT NULL,
+    seconds REAL NOT NULL, determination REAL NOT NULL, foresight REAL NOT NULL, informed REAL NOT NULL,
+    constants TEXT NOT NULL, weights TEXT NOT NULL, PRIMARY KEY (game, pupil, number)) WITHOUT ROWID;
+CREATE TABLE opening (
+    game INTEGER NOT NULL REFERENCES game, state BLOB NOT NULL, role INTEGER NOT NULL, move INTEGER NOT NULL,
+    visits INTEGER NOT NULL, value REAL NOT NULL, PRIMARY KEY (game, state, move)) WITHOUT ROWID;
+CREATE TABLE played (
+    game INTEGER NOT NULL REFERENCES game, number INTEGER NOT NULL, id TEXT NOT NULL, role INTEGER NOT NULL,
+    startclock INTEGER NOT NULL, moves TEXT NOT NULL, goals TEXT NOT NULL, created TEXT NOT NULL,
+    PRIMARY KEY (game, number), UNIQUE (game, role, id)) WITHOUT ROWID;
+CREATE TABLE trial (
+    game INTEGER NOT NULL REFERENCES game, lesson TEXT NOT NULL, advice TEXT NOT NULL, number INTEGER NOT NULL,
+    against TEXT NOT NULL, num INTEGER NOT NULL, total REAL NOT NULL, squares REAL NOT NULL, better REAL NOT NULL,
+    worse REAL NOT NULL, PRIMARY KEY (game, lesson, advice, number, against)) WITHOUT ROWID;
+"""
+
+SCHEMAS = (_AFTERSTATES, _SEQUENCES, _TRAJECTORIES, _REPLIES, _LESSONS)
 """SQL statements that add the tables of each format; the first entry belongs to format 1."""
 
 LEARNER_TABLES = ("inherited", "match", "trajectory", "afterstate", "feature", "reply", "sequence", "pair", "branch")
 """The tables whose rows belong to a learner."""
+
+LESSON_TABLES = ("lesson", "taught", "opening", "played", "trial")
+"""The tables whose rows belong to a lesson about a game, see lesson_rows.py."""
+
+IN_USE = " UNION ".join(f"SELECT game FROM {table}" for table in ("learner", *LESSON_TABLES))
+"""SQL for the games that have a learner, or something that belongs to a lesson."""
 
 DEPTH = 2  # default depth of features, for learners whose settings have no depth (B&S 2007, section 3)
 ALL_ROLES = "all roles"  # stored as the role of a learner of sequences; the name of a GDL role contains no space

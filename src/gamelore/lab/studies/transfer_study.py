@@ -12,17 +12,17 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ExperimentError
-from ..gdl.limits import Limits
-from ..learning.td.initial_values import LearnerSettings
-from ..matches.opponents import OpponentSettings
-from ..rulesheets import title
-from . import report, stats
-from .experiment import SeriesSetting, SettingGrid, Tell, code_version, run_grid
-from .figures import CurvePlan, ReportPicture, file_name, learning_figure, write_rows
-from .report import Block, Heading, Pictures, ReportPaths, TableBlock, Text, provenance_table, span, write_report
-from .results import ResultStore, store_path
-from .stats import Interval
+from ...errors import ExperimentError
+from ...gdl.limits import Limits
+from ...learning.td.initial_values import LearnerSettings
+from ...matches.opponents import OpponentSettings
+from ...rulesheets import title
+from .. import report, stats
+from ..experiment import SeriesSetting, SettingGrid, Tell, code_version, run_grid
+from ..figures import CurvePlan, ReportPicture, file_name, learning_figure, write_rows
+from ..report import Block, Heading, Pictures, ReportPaths, TableBlock, Text, provenance_table, span, write_report
+from ..results import ResultStore, store_path
+from ..stats import Interval
 
 FOUR_GAMES = ("tictactoe", "connect3", "othello4", "capturego3")
 LEARNERS = ("baseline", "transfer", "lookahead")

@@ -1,0 +1,482 @@
+"""Variants of a game: a map from the names of one rulesheet to those of another that resembles it, with its score.
+
+Two sheets are *variants* if most of their rules agree up to names: another size of the board, another start, one rule
+changed, or losing instead of winning. An isomorphism (see isomorphism.py) does not exist then, so names are matched by
+the places where they occur.
+
+Each occurrence of a name has a *context*: the whole rule as a row of tokens, in which this occurrence is marked. A name
+that is matched already appears in a context by the number of its match, another name only by its kind (relation,
+function, constant or role) and the number of its arguments. Variables are numbered by first appearance. The similarity
+of two names is the Jaccard similarity of their multisets of contexts. Names that are each other's best, without a tie,
+are matched. Then contexts say more, and the next round matches more. When only ties are left, the first pair of the
+most similar is matched: of names that are spelled alike, if there is one. (This is individualisation and refinement, as
+for the isomorphism of graphs, with similar instead of equal colours. Kuhlmann & Stone 2007 compare rule graphs too.)
+
+The score of the map is the Jaccard similarity of the rules of both sheets after it, apart from facts, which mostly say
+how large a board is. A rule that occurs several times counts so often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from hashlib import blake2b
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..gdl import syntax
+from ..gdl.syntax import KEYWORD_ARITY
+from ..ground.program import Words, mixed
+
+_LEAST = 0.1  # similarity of names that can be matched
+_CLEAR = 1e-9  # difference of similarities that is no tie
+_BASE = np.uint64(0x9E3779B97F4A7C15 | 1)  # of the polynomial that hashes a row of tokens
+_MARK = "here"
+
+Kind: TypeAlias = tuple[str, int]
+"""What a name is ("relation", "function", "constant" or "role"), and its number of arguments."""
+Name: TypeAlias = tuple[Kind, str]
+
+
+class _Tokens(NamedTuple):
+    """A sheet as rows of tokens, one row for each rule.
+
+    codes    uint64[tokens], for tokens that are no names
+    names    int64[tokens], the number of the name of a token, or -1
+    powers   uint64[tokens], the factor of the token in the hash of its rule
+    rules    int64[rules], the first token of each rule
+    is_fact  bool[rules]
+    """
+
+    codes: Words
+    names: NDArray[np.int64]
+    powers: Words
+    rules: NDArray[np.int64]
+    is_fact: NDArray[np.bool_]
+
+
+@cache
+def _code(text: str) -> int:
+    """Return a number for a token, the same in every process."""
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
+
+
+class _Reader:
+    """Reader of the rules of a sheet into tokens.
+
+    names   the names of the sheet, in order of first appearance, with their numbers
+    """
+
+    def __init__(self, sheet: syntax.Rulesheet) -> None:
+        self.names: dict[Name, int] = {}
+        self._roles = {str(rule.head.args[0]).lower() for rule in sheet.rules if rule.head.name == "role"}
+        self._row: list[tuple[int, int]] = []
+        self._variables: dict[str, int] = {}
+        rows = [self._rule(rule) for rule in sheet.rules]
+        lengths = np.array([len(row) for row in rows], np.int64)
+        flat = np.array([token for row in rows for token in row], np.uint64).reshape(-1, 2)
+        places = np.arange(len(flat)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        self.tokens = _Tokens(
+            flat[:, 0],
+            flat[:, 1].astype(np.int64) - 1,
+            _powers(int(lengths.max(initial=0)))[places],
+            np.cumsum(lengths) - lengths,
+            np.array([not rule.body for rule in sheet.rules], np.bool_),
+        )
+
+    def _rule(self, rule: syntax.Rule) -> list[tuple[int, int]]:
+        """Return the row of a rule; its conditions are ordered by what they are without names."""
+        self._row, self._variables = [], {}
+        self._atom(rule.head)
+        for condition in sorted(rule.body, key=_skeleton):
+            self._condition(condition)
+        return self._row
+
+    def _put(self, text: str) -> None:
+        self._row.append((_code(text), 0))
+
+    def _name(self, kind: Kind, name: str) -> None:
+        self._row.append((0, self.names.setdefault((kind, name), len(self.names)) + 1))
+
+    def _condition(self, condition: syntax.Condition) -> None:
+        match condition:
+            case syntax.Atom():
+                self._atom(condition)
+            case syntax.Distinct(left, right):
+                self._put("distinct")
+                self._term(left)
+                self._term(right)
+            case syntax.Not(inner):
+                self._put("not")
+                self._condition(inner)
+            case syntax.Or(parts) | syntax.And(parts):
+                self._put(f"{type(condition).__name__} {len(parts)}")
+                for part in sorted(parts, key=_skeleton):
+                    self._condition(part)
+
+    def _atom(self, atom: syntax.Atom) -> None:
+        if atom.name in KEYWORD_ARITY:
+            self._put(atom.name)
+        else:
+            self._name(("relation", len(atom.args)), atom.name)
+        for number, term in enumerate(atom.args):
+            if atom.name == "goal" and number == 1 and isinstance(term, syntax.Constant):
+                self._put(f"goal {term.name}")  # its meaning does not depend on names
+            else:
+                self._term(term)
+
+    def _term(self, term: syntax.Term) -> None:
+        match term:
+            case syntax.Variable():
+                self._put(f"?{self._variables.setdefault(term.name, len(self._variables))}")
+            case syntax.Constant():
+                self._name(("role" if term.name in self._roles else "constant", 0), term.name)
+            case syntax.Function():
+                self._name(("function", len(term.args)), term.name)
+                for part in term.args:
+                    self._term(part)
+
+
+def _powers(count: int) -> Words:
+    powers = np.full(count, _BASE)
+    return np.multiply.accumulate(powers) if count else powers
+
+
+def _skeleton(condition: syntax.Condition) -> str:
+    """Return a condition as text without its names, except keywords."""
+    match condition:
+        case syntax.Atom():
+            name = condition.name if condition.name in KEYWORD_ARITY else "*"
+            return f"{name}({','.join(map(_outline, condition.args))})"
+        case syntax.Distinct(left, right):
+            return f"distinct({_outline(left)},{_outline(right)})"
+        case syntax.Not(inner):
+            return f"not({_skeleton(inner)})"
+        case syntax.Or(parts) | syntax.And(parts):
+            return f"{type(condition).__name__}({','.join(sorted(map(_skeleton, parts)))})"
+
+
+def _outline(term: syntax.Term) -> str:
+    """Return a term as text without its names."""
+    match term:
+        case syntax.Function():
+            return f"*({','.join(map(_outline, term.args))})"
+        case syntax.Variable():
+            return "?"
+        case _:
+            return "*"
+
+
+@dataclass(frozen=True)
+class NameMap:
+    """A map from names of a target sheet to names of a source sheet.
+
+    score    from 0 to 1, see the module; 1 if all rules agree
+    sources  the name in the source sheet, by kind and name in the target sheet; names are in lower case
+    """
+
+    score: float
+    sources: Mapping[Name, str]
+
+    def source(self, kind: Kind, name: str) -> str | None:
+        """Return the name in the source sheet; None for a name without a match."""
+        return self.sources.get((kind, name.lower()))
+
+
+def rule_shapes(sheet: syntax.Rulesheet) -> Words:
+    """Return a hash of each rule with a body, without its names: uint64[rules]. Equal rules have different hashes."""
+    reader = _Reader(sheet)
+    return _rule_items(reader.tokens, _kind_codes(reader))
+
+
+def shape_similarity(left: Words, right: Words) -> float:
+    """Return the Jaccard similarity of two sets, 0 to 1.
+
+    For the shapes of the rules of two sheets, this is the highest score that a map between them can have.
+    """
+    either = len(np.union1d(left, right))
+    return len(np.intersect1d(left, right)) / either if either else 0.0
+
+
+def map_names(source: syntax.Rulesheet, target: syntax.Rulesheet) -> NameMap:
+    """Match the names of two sheets; see the module."""
+    return _Matching(_Reader(source), _Reader(target)).result()
+
+
+class _Matching:
+    """The matches of two sheets so far. `matches` are pairs (name of the source, name of the target), by number."""
+
+    def __init__(self, source: _Reader, target: _Reader) -> None:
+        self._sides = source, target
+        self._lists = [list(side.names) for side in self._sides]
+        self._codes = [_kind_codes(side) for side in self._sides]
+        self.matches: list[tuple[int, int]] = []
+        self._is_free = [np.ones(len(names), np.bool_) for names in self._lists]
+
+    def result(self) -> NameMap:
+        """Match names until no pair is similar enough; return the map."""
+        while pairs := self._next_pairs():
+            for left, right in pairs:
+                self._match(left, right)
+        sources, targets = self._lists
+        return NameMap(self._score(), {targets[theirs]: sources[ours][1] for ours, theirs in self.matches})
+
+    def _match(self, left: int, right: int) -> None:
+        code = _code(f"match {len(self.matches)}")
+        self._codes[0][left], self._codes[1][right] = code, code
+        self._is_free[0][left], self._is_free[1][right] = False, False
+        self.matches.append((left, right))
+
+    def _next_pairs(self) -> list[tuple[int, int]]:
+        """Return the pairs of free names that are each other's best without a tie; else the first of the best."""
+        similarity = self._similarities()
+        if not similarity.size or similarity.max() < _LEAST:
+            return []
+        best = similarity.max(axis=1)
+        clear = []
+        for left in np.flatnonzero(best >= _LEAST).tolist():
+            rivals = np.flatnonzero(similarity[left] >= best[left] - _CLEAR)
+            column = similarity[:, rivals[0]]
+            if len(rivals) == 1 and np.count_nonzero(column >= best[left] - _CLEAR) == 1:
+                clear.append((left, int(rivals[0])))
+        return clear or [self._first_of_the_best(similarity)]
+
+    def _first_of_the_best(self, similarity: NDArray[np.float64]) -> tuple[int, int]:
+        """Return the first of the most similar pairs, one that is spelled alike if there is one."""
+        tied = np.argwhere(similarity >= similarity.max() - _CLEAR).tolist()
+        left, right = self._lists
+        alike = ((ours, theirs) for ours, theirs in tied if left[ours][1] == right[theirs][1])
+        return next(alike, (tied[0][0], tied[0][1]))
+
+    def _similarities(self) -> NDArray[np.float64]:
+        """Return the similarity of each name of the source and each of the target; 0 if a match is impossible."""
+        from scipy import sparse
+
+        items = [self._contexts(side) for side in (0, 1)]
+        columns = np.unique(np.concatenate([contexts for _, contexts in items]), return_inverse=True)[1]
+        split = np.split(columns, [len(items[0][1])])
+        matrices = [
+            sparse.csr_matrix(
+                (np.ones(len(names)), (names, own)), shape=(len(self._lists[side]), int(columns.max(initial=-1)) + 1)
+            )
+            for side, ((names, _), own) in enumerate(zip(items, split, strict=True))
+        ]
+        shared = (matrices[0] @ matrices[1].T).toarray()
+        sizes = [np.asarray(matrix.sum(axis=1)).ravel() for matrix in matrices]
+        either = sizes[0][:, None] + sizes[1][None] - shared
+        kinds = [_kind_codes(side) for side in self._sides]
+        may_match = (kinds[0][:, None] == kinds[1][None]) & self._is_free[0][:, None] & self._is_free[1][None]
+        similar: NDArray[np.float64] = np.where(may_match & (either > 0), shared / np.maximum(either, 1), 0.0)
+        return similar
+
+    def _contexts(self, side: int) -> tuple[NDArray[np.int64], Words]:
+        """Return (name, context) for each occurrence of a free name of a side; see `_numbered` for equal contexts."""
+        tokens = self._sides[side].tokens
+        codes = _token_codes(tokens, self._codes[side])
+        hashes = _hashes(tokens, codes)
+        lengths = np.diff(np.append(tokens.rules, len(codes)))
+        whole = np.repeat(hashes, lengths)
+        at = np.flatnonzero(tokens.names >= 0)
+        at = at[self._is_free[side][tokens.names[at]]]
+        marked = whole[at] + (np.uint64(_code(_MARK)) - codes[at]) * tokens.powers[at]
+        return tokens.names[at], _numbered(tokens.names[at], mixed(marked))
+
+    def _score(self) -> float:
+        items = [_rule_items(side.tokens, codes) for side, codes in zip(self._sides, self._codes, strict=True)]
+        return shape_similarity(items[0], items[1])
+
+
+def _kind_codes(reader: _Reader) -> Words:
+    """Return a number for the kind of each name of a sheet, uint64[names]."""
+    return np.array([_code(f"{kind}") for kind, _ in reader.names], np.uint64)
+
+
+def _token_codes(tokens: _Tokens, names: Words) -> Words:
+    """Return the code of each token: its own, or that of its name."""
+    codes: Words = np.where(tokens.names >= 0, names[tokens.names], tokens.codes) if len(names) else tokens.codes
+    return codes
+
+
+def _rule_items(tokens: _Tokens, names: Words) -> Words:
+    """Return a hash of each rule with a body, from the codes of the names; equal rules have different hashes."""
+    hashes = _hashes(tokens, _token_codes(tokens, names))[~tokens.is_fact]
+    return _numbered(np.zeros(len(hashes), np.int64), mixed(hashes))
+
+
+def _hashes(tokens: _Tokens, codes: Words) -> Words:
+    """Return the hash of each rule, uint64[rules]."""
+    if not len(tokens.rules):
+        return np.zeros(0, np.uint64)
+    hashes: Words = np.add.reduceat(codes * tokens.powers, tokens.rules)
+    return hashes
+
+
+def _numbered(groups: NDArray[np.int64], items: Words) -> Words:
+    """Make equal items of a group differ: the first ones are alike in all groups, the second ones, and so on."""
+    order = np.lexsort((items, groups))
+    is_new = np.ones(len(items), np.bool_)
+    is_new[1:] = (groups[order][1:] != groups[order][:-1]) | (items[order][1:] != items[order][:-1])
+    firsts = np.maximum.accumulate(np.where(is_new, np.arange(len(items)), 0))
+    numbers = np.empty(len(items), np.uint64)
+    numbers[order] = (np.arange(len(items)) - firsts).astype(np.uint64)
+    numbered: Words = mixed(items ^ mixed(numbers + np.uint64(1)))
+    return numbered
+
+
+_FEWEST_IN_ORDER = 3  # constants in a row that are mapped by their place in it
+
+Shape: TypeAlias = tuple[Name | None, ...]
+"""The functions of a fact in preorder, None for each constant; a fact that is a constant has its name."""
+Shares: TypeAlias = list[tuple[str, float]]
+
+
+@dataclass(frozen=True)
+class FactMap:
+    """What the facts of a target game correspond to in a source game.
+
+    rows     int64[n], numbers of facts of the target
+    columns  int64[n], numbers of facts of the source
+    shares   float64[n], the share of the latter in the former. The shares of a fact of the target add up to 1, or there
+             are none
+    """
+
+    rows: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    shares: NDArray[np.float64]
+
+    def carried(self, weights: NDArray[np.float32], num_facts: int) -> NDArray[np.float32]:
+        """Return the weights of the facts of the target, float32[roles, num_facts], from those of the source."""
+        carried = np.zeros((len(weights), num_facts))
+        for role, own in enumerate(weights):
+            np.add.at(carried[role], self.rows, self.shares * own[self.columns])
+        return carried.astype(np.float32)
+
+
+def map_facts(
+    names: NameMap,
+    source: syntax.Rulesheet,
+    target: syntax.Rulesheet,
+    source_facts: Sequence[str],
+    target_facts: Sequence[str],
+) -> FactMap:
+    """Map the facts of a target game to those of a source game.
+
+    A fact of the same form is looked up with the names of the source. Constants that follow each other in the rules, as
+    rows and columns do, are mapped by their place: the first to the first, the last to the last, and those between
+    to the two that are nearest, in shares.
+    """
+    return _FactMatching(names, _Facts(source, source_facts), _Facts(target, target_facts)).result()
+
+
+def _shape_of(term: syntax.Term) -> tuple[Shape, tuple[str, ...]]:
+    """Return (functions, constants) of a fact."""
+    if not isinstance(term, syntax.Function):
+        return ((("constant", 0), str(term).lower()),), ()
+    shape: list[Name | None] = []
+    leaves: list[str] = []
+
+    def read(part: syntax.Term) -> None:
+        if isinstance(part, syntax.Function):
+            shape.append((("function", len(part.args)), part.name))
+            for inner in part.args:
+                read(inner)
+        else:
+            shape.append(None)
+            leaves.append(str(part).lower())
+
+    read(term)
+    return tuple(shape), tuple(leaves)
+
+
+class _Facts:
+    """The facts of a game by their form, and the order of the constants in each of their places.
+
+    numbers  the number of each fact, by form and constants
+    places   for each form, the constants in each place; in order, if they follow each other in the rules
+    """
+
+    def __init__(self, sheet: syntax.Rulesheet, facts: Sequence[str]) -> None:
+        self.roles = {str(rule.head.args[0]).lower() for rule in sheet.rules if rule.head.name == "role"}
+        self.terms = [_shape_of(syntax.parse_term(fact)) for fact in facts]
+        self.numbers = {term: number for number, term in enumerate(self.terms)}
+        chains, self.places = list(_chains(sheet)), dict[Shape, list[list[str] | set[str]]]()
+        for shape in dict.fromkeys(shape for shape, _ in self.terms):
+            rows = zip(*(leaves for own, leaves in self.terms if own == shape), strict=True)
+            self.places[shape] = [_in_order(set(row), chains) for row in rows]
+
+
+def _in_order(constants: set[str], chains: Sequence[Mapping[str, int]]) -> list[str] | set[str]:
+    """Return constants in the order of the first chain that has all of them; else as they are."""
+    if len(constants) >= _FEWEST_IN_ORDER:
+        for chain in chains:
+            if constants <= chain.keys():
+                return sorted(constants, key=chain.__getitem__)
+        if all(name.isdecimal() for name in constants):
+            return sorted(constants, key=int)
+    return constants
+
+
+def _chains(sheet: syntax.Rulesheet) -> Iterator[dict[str, int]]:
+    """Yield the chains of a sheet, from constants to their places: relations whose facts lead from one to the next."""
+    after: dict[str, dict[str, str]] = {}
+    for rule in sheet.rules:
+        if not rule.body and len(rule.head.args) == 2 and rule.head.name not in KEYWORD_ARITY:
+            first, second = (str(term).lower() for term in rule.head.args)
+            after.setdefault(rule.head.name, {}).setdefault(first, second)
+    for following in after.values():
+        starts = following.keys() - following.values()
+        for start in sorted(starts):
+            chain, name = {start: 0}, following.get(start)
+            while name is not None and name not in chain:
+                chain[name] = len(chain)
+                name = following.get(name)
+            if len(chain) >= _FEWEST_IN_ORDER:
+                yield chain
+
+
+class _FactMatching:
+    """The facts of the target and the source, and the names by which they correspond."""
+
+    def __init__(self, names: NameMap, source: _Facts, target: _Facts) -> None:
+        self._names, self._source, self._target = names, source, target
+
+    def result(self) -> FactMap:
+        entries: list[tuple[int, int, float]] = []
+        for row, (shape, leaves) in enumerate(self._target.terms):
+            theirs = self._shape(shape)
+            if theirs in self._source.places:
+                entries += [(row, column, share) for column, share in self._columns(shape, theirs, leaves)]
+        flat = np.array(entries, np.float64).reshape(-1, 3)
+        return FactMap(flat[:, 0].astype(np.int64), flat[:, 1].astype(np.int64), flat[:, 2].copy())
+
+    def _shape(self, shape: Shape) -> Shape:
+        """Return the form in the source; a function without a match keeps its name."""
+        return tuple(part and (part[0], self._names.source(*part) or part[1]) for part in shape)
+
+    def _columns(self, shape: Shape, theirs: Shape, leaves: Sequence[str]) -> list[tuple[int, float]]:
+        """Return the facts of the source that correspond to a fact, with shares that add up to 1; [] for none."""
+        rows: list[tuple[tuple[str, ...], float]] = [((), 1.0)]
+        places = zip(leaves, self._target.places[shape], self._source.places[theirs], strict=True)
+        for leaf, own, other in places:
+            shares = self._shares(leaf, own, other)
+            rows = [((*names, name), share * part) for names, share in rows for name, part in shares]
+        numbers = self._source.numbers
+        columns = [(numbers[theirs, names], share) for names, share in rows if (theirs, names) in numbers]
+        total = sum(share for _, share in columns)
+        return [(column, share / total) for column, share in columns] if total else []
+
+    def _shares(self, name: str, own: list[str] | set[str], other: list[str] | set[str]) -> Shares:
+        """Return the constants of the source that correspond to a constant in a place of a form, with their shares."""
+        if isinstance(own, list) and isinstance(other, list):
+            place = own.index(name) * (len(other) - 1) / (len(own) - 1)
+            low = int(place)
+            nearest = [(other[low], 1.0 - (place - low)), (other[min(low + 1, len(other) - 1)], place - low)]
+            return [(constant, share) for constant, share in nearest if share > 0.0]
+        kind = ("role" if name in self._target.roles else "constant", 0)
+        match = self._names.source(kind, name)
+        if match is None and name in other:
+            match = name
+        return [(match, 1.0)] if match is not None and match in other else []

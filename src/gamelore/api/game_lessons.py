@@ -1,0 +1,297 @@
+"""Lessons that searches give about a game: `study` teaches them, and `GameLesson` shows what was learned and tested."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from ..errors import GameloreError, counted
+from ..game.game import Game
+from ..rulesheets import loaded
+from .progress import Progress, displayed
+from .rows import save_rows
+
+if TYPE_CHECKING:
+    from ..learning.store.lesson_rows import GenerationRow, Lessons, StoredLesson
+    from ..learning.store.schema import GameRow
+    from .memory import Knowledge
+
+POINTS = 100
+_MOST_WEIGHTS = 8  # facts of a role in the text of a lesson
+
+
+@dataclass(frozen=True)
+class AdviceTest:
+    """What matches have said about a state of some advice.
+
+    Attributes:
+        advice: "lesson", or "openings".
+        state: number of the state: of a lesson, the number of generations that have ended, or 0 for the value of a
+            variant of the game.
+        against: the player without the advice: "startclock=10" has learned for ten seconds, "without" is the same
+            player without the openings.
+        rounds: number of rounds of matches, with sides swapped.
+        score: mean score in them, 0 to 100.
+        verdict: "taken", "refused" or "open", for a startclock of this length.
+    """
+
+    advice: str
+    state: int
+    against: str
+    rounds: int
+    score: float
+    verdict: str
+
+
+@dataclass(frozen=True)
+class LessonSummary:
+    """A lesson in a few numbers.
+
+    Attributes:
+        game: name of the game.
+        rules_hash: hash of its rules.
+        seconds: CPU seconds of teaching.
+        generations: number of generations that have ended.
+        determination: share of the results of searches that the value explains, 0 to 1.
+        variant: name of the game whose lesson was the start; None for no such game.
+        openings: number of positions in the book of openings.
+        matches: number of matches over the network.
+        taken_for: longest startclock, in seconds, for which a state of the lesson is used; None for no startclock.
+    """
+
+    game: str
+    rules_hash: str
+    seconds: float
+    generations: int
+    determination: float
+    variant: str | None
+    openings: int
+    matches: int
+    taken_for: int | None
+
+
+@dataclass(frozen=True)
+class GameLesson:
+    """What was learned about a game from searches. `print` shows it as text, a notebook as a picture.
+
+    Attributes:
+        game: the game.
+        seconds: CPU seconds of teaching.
+        simulations: number of simulations of teaching.
+        determination: share of the results of searches that the value explains, 0 to 1.
+        informed: share of the playouts that see wins in one ply; None if that has not been decided.
+        weights: role -> fact -> what the fact adds to the value of a position after a move of this role, in points.
+        generations: the generations of teaching, each with its number, walks, seconds and determination.
+        tests: what matches have said about the states of the lesson and of the openings.
+        num_openings: number of positions in the book of openings.
+        variant: name of the game whose lesson was the start, and the score of the map from there, 0 to 1; None for no
+            such game.
+    """
+
+    game: Game
+    seconds: float
+    simulations: int
+    determination: float
+    informed: float | None
+    weights: Mapping[str, Mapping[str, float]]
+    generations: Sequence[GenerationRow]
+    tests: Sequence[AdviceTest]
+    num_openings: int
+    variant: tuple[str, float] | None = None
+    rows: list[dict[str, Any]] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        rows = [
+            {"game": self.game.name, "role": role, "fact": fact, "weight": weight}
+            for role, own in self.weights.items()
+            for fact, weight in own.items()
+        ]
+        object.__setattr__(self, "rows", rows)
+
+    def save(self, path: str | Path) -> None:
+        """Write the weights to a file that ends in .csv, or the picture to one that ends in .svg."""
+        if Path(path).suffix == ".svg":
+            Path(path).write_text(self.svg, encoding="utf-8")
+        else:
+            save_rows(path, self.rows)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the lesson as JSON values."""
+        return {
+            "game": self.game.name,
+            "rules_hash": self.game.rules_hash,
+            "seconds": self.seconds,
+            "simulations": self.simulations,
+            "determination": self.determination,
+            "informed": self.informed,
+            "weights": {role: dict(own) for role, own in self.weights.items()},
+            "generations": [row._asdict() for row in self.generations],
+            "tests": [asdict(test) for test in self.tests],
+            "openings": self.num_openings,
+            "variant": self.variant and {"game": self.variant[0], "likeness": self.variant[1]},
+        }
+
+    @cached_property
+    def svg(self) -> str:
+        """The weights on the boards of the game."""
+        from ..drawing.board import Boards
+        from ..drawing.weights import weights_svg
+
+        return weights_svg(Boards.of(self.game), self.weights)
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def __str__(self) -> str:
+        taught = (
+            f"{self.game.name}: taught for {self.seconds:.0f} s of CPU time, {self.simulations:,} simulations, "
+            f"{counted(len(self.generations), 'generation')}; the value explains {self.determination:.0%} of what "
+            f"searches find; {counted(self.num_openings, 'opening')}"
+        )
+        start = [f"began with the lesson of {self.variant[0]} (likeness {self.variant[1]:.2f})"] if self.variant else []
+        playouts = [f"informed playouts: {self.informed:.0%}"] if self.informed else []
+        tests = [
+            f"  {test.advice} {test.state} against {test.against}: {test.score:.0f} % in "
+            f"{counted(test.rounds, 'round')}, {test.verdict}"
+            for test in self.tests
+        ]
+        return "\n".join([taught, *start, *playouts, *tests, *map(self._best, self.weights)])
+
+    def _best(self, role: str) -> str:
+        """Return the largest weights of a role as text."""
+        largest = sorted(self.weights[role].items(), key=lambda item: -abs(item[1]))[:_MOST_WEIGHTS]
+        return f"  after a move of {role}: " + ", ".join(f"{fact} {weight:+.0f}" for fact, weight in largest)
+
+
+def study(
+    game: Game | str | Path,
+    *,
+    seconds: float = 600.0,
+    store: Knowledge | str | Path | None = None,
+    seed: int = 0,
+    progress: Progress | bool | None = None,
+) -> GameLesson:
+    """Learn about a game from searches: a value, openings, and whether matches speak for them.
+
+    Everything is stored at once. The same call again goes on where the last one stopped, also after an interruption.
+
+    Args:
+        game: a game, or what `load` takes.
+        seconds: time for this call. About 60 % of it is teaching, 20 % are searches of openings, and 20 % test matches.
+        store: a knowledge store, or its file; the user's store if it is None.
+        seed: seed of all random numbers.
+        progress: None shows progress on a terminal and in a notebook, False does not; or a function (stage, done,
+            total).
+
+    Returns:
+        What was learned so far.
+
+    Raises:
+        GameloreError: the game has one role only, is too large, or plays on the reasoner.
+        KnowledgeError: the store cannot be written.
+    """
+    from ..learning.store.lesson_rows import Lessons
+    from ..memory.course import Course, can_be_studied
+
+    if not seconds > 0:
+        raise GameloreError(f"expected a time of more than 0 seconds, got {seconds:g}; give it longer")
+    rules = loaded(game)
+    if not can_be_studied(rules):
+        raise GameloreError(
+            "expected a game with two or more roles that is compiled and has at most 2,000 facts, got "
+            f"{rules.name} with {counted(rules.num_roles, 'role')} on the engine {rules.engine}; study another game"
+        )
+    with _opened(store) as opened, displayed(progress) as tell:
+        lessons, begin = Lessons(opened), monotonic()
+        course = Course(rules, lessons, seed)
+        stage, total = f"studying {rules.name}, in seconds", round(seconds)
+        try:
+            course.go_on(begin + seconds, lambda told: tell(stage, min(round(monotonic() - begin), total), total))
+        finally:
+            course.store_lesson()
+        tell(stage, total, total)
+        return lesson_of(rules, lessons)
+
+
+def _opened(store: Knowledge | str | Path | None) -> Any:
+    """Open a store; the user's store for None."""
+    from ..learning.store.knowledge import KnowledgeStore, default_path
+
+    return KnowledgeStore(default_path() if store is None else store if isinstance(store, str | Path) else store.path)
+
+
+def lesson_of(game: Game, lessons: Lessons) -> GameLesson:
+    """Return what a store says about a game. Raise GameloreError if it has no lesson."""
+    stored = lessons.find(game.rules_hash)
+    if stored is None:
+        raise GameloreError(
+            f"expected a lesson about {game.name} in {lessons.knowledge.path}, got none; study the game"
+        )
+    weights = {
+        role: {fact: POINTS * own[number] for fact, own in stored.value.weights.items()}
+        for number, role in enumerate(game.roles)
+    }
+    origin = _variant(lessons, stored)
+    return GameLesson(
+        game,
+        stored.seconds,
+        stored.walks,
+        stored.value.determination,
+        stored.value.informed or None,
+        weights,
+        lessons.generations(game.rules_hash),
+        _tests(lessons, game.rules_hash),
+        lessons.num_openings(game.rules_hash),
+        (origin, stored.likeness) if origin else None,
+    )
+
+
+def _variant(lessons: Lessons, stored: StoredLesson) -> str | None:
+    """Return the name of the game whose lesson was the start; the beginning of its hash if the store has lost it."""
+    if not stored.origin:
+        return None
+    row = lessons.game(stored.origin)
+    return row.name if row is not None else stored.origin[:12]
+
+
+def _tests(lessons: Lessons, rules_hash: str) -> list[AdviceTest]:
+    """Return what matches have said about the states of each kind of advice."""
+    from ..memory.advice import WITHOUT, evidence_of, startclock_of, verdict
+
+    rows = lessons.trials(rules_hash)
+    tests = []
+    for row in rows:
+        startclock = 0 if row.against == WITHOUT else startclock_of(row.against)
+        if startclock is not None:
+            said = verdict(rows, row.advice, row.number, startclock)
+            tests.append(AdviceTest(*row[:4], POINTS * evidence_of(row).score, said))
+    return tests
+
+
+def summary_of(lessons: Lessons, row: GameRow) -> LessonSummary:
+    """Return a lesson of a store in a few numbers."""
+    from ..learning.store.lesson_rows import LESSON
+    from ..memory.advice import startclock_of
+
+    stored = lessons.find(row.rules_hash)
+    assert stored is not None
+    taken = [startclock_of(test.against) for test in _tests(lessons, row.rules_hash) if _is_taken(test, LESSON)]
+    return LessonSummary(
+        row.name,
+        row.rules_hash,
+        stored.seconds,
+        stored.generation,
+        stored.value.determination,
+        _variant(lessons, stored),
+        lessons.num_openings(row.rules_hash),
+        len(lessons.matches(row.rules_hash)),
+        max((startclock for startclock in taken if startclock is not None), default=None),
+    )
+
+
+def _is_taken(test: AdviceTest, advice: str) -> bool:
+    return test.advice == advice and test.verdict == "taken"

@@ -1,0 +1,155 @@
+"""study; lessons list, show, export, import, delete: teach the player gamelore, and manage what it has learned."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer import Argument, Option
+
+from ..api.game_lessons import LessonSummary
+from ..api.game_lessons import study as study_game
+from ..api.memory import Knowledge
+from ..api.progress import progress_bars
+from ..errors import counted
+from . import console
+from .console import Engine, Force, GameName, Json, KnowledgeFile, Seed
+
+Draw = Annotated[Path | None, Option("--svg", metavar="FILE", help="Draw the weights on the boards of the game.")]
+
+app = typer.Typer()
+lessons_app = typer.Typer(
+    help="List, show, copy and delete what the player gamelore has learned from searches.", no_args_is_help=True
+)
+app.add_typer(lessons_app, name="lessons")
+
+
+@console.command(
+    app,
+    "study",
+    "study breakthrough --seconds 60",
+    "study tictactoe connect3 --seconds 20 --json",
+    kept="everything is in the knowledge store; run the same command again to go on",
+    loads="games",
+)
+def study(
+    games: Annotated[list[str], typer.Argument(metavar="GAME..", help=console.GAME_HELP)],
+    seconds: Annotated[float, Option(min=0.1, help="Time for each game.")] = 600.0,
+    draw: Draw = None,
+    knowledge: KnowledgeFile = None,
+    engine: Engine = "auto",
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Learn about games from searches, in the background, so that the player gamelore plays them better.
+
+    About 70 % of the time is teaching: the search plays against itself, and a value is fitted to what it finds. 10 %
+    are long searches of openings. In the rest, both are tried in matches against the same player without them. The
+    player uses what has passed these tests: `gamelore serve --player gamelore --knowledge FILE`.
+
+    Everything is stored at once. The same command again goes on where the last one stopped, also after an interruption.
+    """
+    lessons = []
+    for name in games:
+        rules = console.load_game(name, engine)
+        with progress_bars() as tell:
+            lessons.append(study_game(rules, seconds=seconds, store=knowledge, seed=seed, progress=tell))
+        if not json:
+            typer.echo(str(lessons[-1]))
+    if draw is not None:
+        lessons[-1].save(draw.with_suffix(".svg"))
+    if json:
+        console.emit([lesson.as_json() for lesson in lessons])
+
+
+@console.command(lessons_app, "list", "lessons list", "lessons list --knowledge other.db --json")
+def list_(knowledge: KnowledgeFile = None, json: Json = False) -> None:
+    """List the lessons in the store, one on each line."""
+    store = Knowledge(knowledge)
+    lessons = store.lessons()
+    if json:
+        console.emit([asdict(lesson) for lesson in lessons])
+    elif lessons:
+        columns = ("game", "seconds", "generations", "explains", "variant of", "openings", "matches", "used for")
+        console.show_table(columns, map(_line, lessons), numbers=[1, 2, 3, 5, 6])
+    else:
+        console.say(f"{store.path} has no lesson; gamelore study teaches one")
+
+
+def _line(lesson: LessonSummary) -> tuple[object, ...]:
+    used = f"startclocks up to {lesson.taken_for} s" if lesson.taken_for is not None else "-"
+    taught = f"{lesson.seconds:.0f}", lesson.generations, f"{lesson.determination:.0%}"
+    return (lesson.game, *taught, lesson.variant or "-", lesson.openings, lesson.matches, used)
+
+
+@console.command(
+    lessons_app, "show", "lessons show breakthrough", "lessons show breakthrough --svg weights.svg", loads="games"
+)
+def show(
+    game: GameName, draw: Draw = None, knowledge: KnowledgeFile = None, engine: Engine = "auto", json: Json = False
+) -> None:
+    """Show a lesson: how it grew, which facts are good for whom, and what tests have said about it."""
+    lesson = Knowledge(knowledge).lesson(console.load_game(game, engine))
+    if draw is not None:
+        lesson.save(draw.with_suffix(".svg"))
+    if json:
+        console.emit(lesson.as_json())
+        return
+    typer.echo(str(lesson))
+    if lesson.generations:
+        rows = (
+            (row.number, f"{row.walks:,}", f"{row.seconds:.0f}", f"{row.determination:.0%}")
+            for row in lesson.generations
+        )
+        console.show_table(("generation", "simulations", "seconds", "explains"), rows, numbers=[0, 1, 2, 3])
+
+
+@console.command(
+    lessons_app,
+    "export",
+    "lessons export lessons.json",
+    "lessons export some.json breakthrough tictactoe --force",
+    loads="games",
+)
+def export(
+    file: Annotated[Path, Argument(metavar="FILE", help="The JSON file to write.")],
+    games: Annotated[list[str] | None, Argument(metavar="GAME..", help="Only lessons about these games.")] = None,
+    force: Force = False,
+    knowledge: KnowledgeFile = None,
+    json: Json = False,
+) -> None:
+    """Write lessons to a JSON file, as a backup or for use on another machine."""
+    console.refuse_existing(file, force)
+    chosen = [console.load_game(name, "auto") for name in games] if games else None
+    count = Knowledge(knowledge).export_lessons(file, chosen)
+    told = f"wrote {counted(count, 'lesson')} to {file}"
+    console.emit({"file": str(file), "lessons": count}) if json else console.say(told)
+
+
+@console.command(
+    lessons_app, "import", "lessons import lessons.json", "lessons import lessons.json --knowledge other.db"
+)
+def import_(
+    file: Annotated[Path, Argument(metavar="FILE", help="A JSON file that `gamelore lessons export` wrote.")],
+    knowledge: KnowledgeFile = None,
+    json: Json = False,
+) -> None:
+    """Add the lessons in an exported file to the store. A second import of the same file changes nothing."""
+    store = Knowledge(knowledge)
+    count = store.add_lessons(file)
+    told = f"imported {counted(count, 'lesson')} that {store.path} did not have, or had after less teaching"
+    console.emit({"knowledge": str(store.path), "lessons": count}) if json else console.say(told)
+
+
+@console.command(
+    lessons_app, "delete", "lessons delete breakthrough", "lessons delete breakthrough --json", loads="games"
+)
+def delete(game: GameName, knowledge: KnowledgeFile = None, engine: Engine = "auto", json: Json = False) -> None:
+    """Delete the lesson about a game, with its openings, tests and matches. Only an export brings it back."""
+    store, rules = Knowledge(knowledge), console.load_game(game, engine)
+    if not store.delete_lesson(rules):
+        console.fail(f"expected a lesson about {rules.name} in {store.path}, got none; gamelore lessons list shows all")
+    told = {"knowledge": str(store.path), "deleted": rules.name}
+    console.emit(told) if json else console.say(f"deleted the lesson about {rules.name}")

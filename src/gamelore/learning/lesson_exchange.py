@@ -1,0 +1,247 @@
+"""Exchange of lessons: export and import as JSON, for other machines, for archives and for other programs.
+
+    {"format": "gamelore-lessons", "version": 1, "gamelore": "0.1.0",
+     "lessons": [{"name", "roles", "rules",
+                  "id", "gamelore", "created", "updated", "generation", "rounds", "walks", "seconds", "decision": share
+                  of informed playouts or null, "origin", "likeness", "progress": base64,
+                  "taught": {pupil: [{"number", "walks", "seconds", "determination", "foresight", "informed",
+                                      "constants": [number of each role ..], "weights": {fact: [of each role ..]}} ..]},
+                  "openings": [[[fact ..], [[role, move, visits, value] ..]] ..],
+                  "matches": [[id, role, startclock, [[move of each role] ..], [goal ..]] ..],
+                  "trials": [[advice, number, against, num, total, squares, better, worse] ..]} ..]}
+
+See store/lesson_rows.py for what these are. A whole file is checked before anything is stored. Of two lessons about the
+same game, the one that was taught longer is kept, with its tests; rivals, openings and matches are added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from ..errors import GDLError, KnowledgeError, shortened
+from ..gdl.syntax import Rulesheet, parse
+from .exchange import MOST_RULES, check_fact, read_export, write_export
+from .store.lesson_rows import (
+    LESSON,
+    NOTHING,
+    KeptLesson,
+    Lessons,
+    OpeningMove,
+    PlayedMatch,
+    Share,
+    StoredLesson,
+    StoredValue,
+    Taught,
+    TrialRow,
+)
+from .store.schema import Count, Integer, Line, Rules, Small, Weight
+
+FORMAT_NAME = "gamelore-lessons"
+VERSION = 1
+
+
+class _Value(Struct):
+    number: Small
+    walks: Count
+    seconds: Weight
+    determination: Share
+    foresight: Share
+    informed: Share | None
+    constants: tuple[float, ...]
+    weights: dict[Line, tuple[float, ...]]
+
+
+class _Lesson(Struct):
+    name: Line
+    roles: list[Line]
+    rules: Rules
+    id: Line
+    gamelore: Line
+    created: Line
+    updated: Line
+    generation: Small
+    rounds: Count
+    walks: Count
+    seconds: Weight
+    decision: Share | None
+    origin: Line | None
+    likeness: Share
+    progress: bytes
+    taught: dict[Line, list[_Value]]
+    openings: list[tuple[list[Line], list[OpeningMove]]]
+    matches: list[PlayedMatch]
+    trials: list[TrialRow]
+
+
+class _File(Struct):
+    format: str
+    version: Integer
+    gamelore: Line
+    lessons: list[_Lesson]
+
+
+@dataclass(frozen=True)
+class _Game:
+    """A game of a file, see `store.lesson_rows.RememberedGame`."""
+
+    rules_hash: str
+    name: str
+    roles: Sequence[str]
+    rulesheet: Rulesheet
+
+
+def export_lessons(lessons: Lessons, path: Path, games: Iterable[str] | None = None) -> int:
+    """Write lessons to a file; return their number.
+
+    Args:
+        lessons: store
+        path: file
+        games: hashes of the rules of their games; None for all
+
+    Raises:
+        KnowledgeError: the store lacks a lesson, or the file would be too large, or cannot be written.
+    """
+    chosen = [row.rules_hash for row in lessons.games()] if games is None else list(games)
+    exported = [_exported(lessons, rules_hash) for rules_hash in chosen]
+    write_export(
+        path, msgspec.json.encode(_File(FORMAT_NAME, VERSION, version("gamelore"), exported)), lessons.knowledge
+    )
+    return len(exported)
+
+
+def _exported(lessons: Lessons, rules_hash: str) -> _Lesson:
+    """Return a lesson in the form in which it is exported."""
+    row, kept = lessons.game(rules_hash), lessons.kept(rules_hash)
+    if row is None or kept is None:
+        raise KnowledgeError(
+            f"{lessons.knowledge.path}: expected a lesson about the game {rules_hash[:12]}, got none; gamelore lessons "
+            "list shows all lessons"
+        )
+    lesson = kept.lesson
+    return _Lesson(
+        row.name,
+        lessons.roles(rules_hash),
+        row.rules,
+        lesson.id,
+        lesson.version,
+        lesson.created,
+        lesson.updated,
+        lesson.generation,
+        lesson.rounds,
+        lesson.walks,
+        lesson.seconds,
+        lesson.decision,
+        lesson.origin or None,
+        lesson.likeness,
+        lesson.progress,
+        {
+            pupil: [_Value(*taught[:3], **taught.value._asdict()) for taught in values]
+            for pupil, values in kept.taught.items()
+        },
+        [(sorted(facts), list(moves)) for facts, moves in kept.openings.items()],
+        list(kept.matches),
+        list(kept.trials),
+    )
+
+
+def import_lessons(lessons: Lessons, path: Path) -> int:
+    """Add the lessons of a file that `export_lessons` wrote; return how many are new, or longer than in the store.
+
+    Raises:
+        KnowledgeError: the file is no export, or something in it is wrong; nothing is added then.
+    """
+    content = _read(path)
+    imported = []
+    for number, lesson in enumerate(content.lessons):
+        try:
+            game = _game_of(lesson)
+            _check(game, lesson)
+        except (GDLError, ValueError) as error:
+            raise _damaged(path, f"lessons[{number}]: {'; '.join(str(error).splitlines())}") from error
+        imported.append((game, _kept(lesson)))
+    return lessons.add(imported)
+
+
+def _damaged(path: Path, error: object) -> KnowledgeError:
+    return KnowledgeError(
+        f"{path}: expected lessons that gamelore exported, got a file with this error: {error}; export the lessons "
+        "again (nothing was imported)"
+    )
+
+
+def _read(path: Path) -> _File:
+    """Return the content of a file. Raise KnowledgeError if it does not have the schema."""
+    try:
+        content = msgspec.json.decode(read_export(path), type=_File)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise _damaged(path, error) from error
+    if content.format != FORMAT_NAME or not 1 <= content.version <= VERSION:
+        raise KnowledgeError(
+            f"{path}: expected lessons of format {FORMAT_NAME}, version {VERSION}, got {shortened(content.format)}, "
+            f"version {content.version}; import a file that `gamelore lessons export` wrote"
+        )
+    return content
+
+
+def _game_of(lesson: _Lesson) -> _Game:
+    """Return the game of a lesson. Raise GDLError or ValueError if its rules do not fit its roles."""
+    if len(lesson.rules) > MOST_RULES:
+        raise ValueError(f"the rules have {len(lesson.rules)} characters, more than {MOST_RULES}")
+    sheet = parse(lesson.rules)
+    declared = [str(rule.head.args[0]).lower() for rule in sheet.rules if rule.head.name == "role"]
+    if not lesson.roles or not {role.lower() for role in lesson.roles} <= set(declared):
+        raise ValueError(f"the roles are {shortened(', '.join(declared))}, not {shortened(', '.join(lesson.roles))}")
+    return _Game(sheet.rules_hash, lesson.name, lesson.roles, sheet)
+
+
+def _check(game: _Game, lesson: _Lesson) -> None:
+    """Raise ValueError if the parts of a lesson do not fit its game."""
+    num_roles = len(game.roles)
+    for pupil, values in lesson.taught.items():
+        for value in values:
+            if len(value.constants) not in (0, num_roles):
+                raise ValueError(f"{shortened(pupil)}: {len(value.constants)} constants for {num_roles} roles")
+            if any(len(weights) != len(value.constants) for weights in value.weights.values()):
+                raise ValueError(f"{shortened(pupil)}: a fact does not have {len(value.constants)} weights")
+    for text in set(_terms(lesson)):
+        check_fact(text)
+    roles = [move.role for _, moves in lesson.openings for move in moves] + [match.role for match in lesson.matches]
+    if any(role >= num_roles for role in roles):
+        raise ValueError(f"{max(roles)} is no number of one of {num_roles} roles")
+    if any(len(joint) != num_roles for match in lesson.matches for joint in match.moves):
+        raise ValueError(f"a ply of a match does not have {num_roles} moves")
+
+
+def _terms(lesson: _Lesson) -> Iterator[str]:
+    """Yield the facts and moves of a lesson as texts."""
+    for values in lesson.taught.values():
+        for value in values:
+            yield from value.weights
+    for facts, moves in lesson.openings:
+        yield from facts
+        yield from (move.move for move in moves)
+
+
+def _kept(lesson: _Lesson) -> KeptLesson:
+    """Return a lesson of a file for the store."""
+    taught = {pupil: [_taught(value) for value in values] for pupil, values in lesson.taught.items()}
+    own = taught.get(LESSON)
+    value = own[-1].value if own else NOTHING
+    if lesson.generation:
+        value = value._replace(informed=lesson.decision)
+    made = lesson.id, lesson.gamelore, lesson.created, lesson.updated
+    spent = lesson.generation, lesson.rounds, lesson.walks, lesson.seconds
+    stored = StoredLesson(*spent, value, lesson.progress, lesson.origin or "", lesson.likeness, *made)
+    openings = {frozenset(facts): moves for facts, moves in lesson.openings}
+    return KeptLesson(stored, taught, openings, lesson.matches, lesson.trials)
+
+
+def _taught(value: _Value) -> Taught:
+    numbers = value.determination, value.foresight, value.informed
+    return Taught(value.number, value.walks, value.seconds, StoredValue(*numbers, value.constants, value.weights))

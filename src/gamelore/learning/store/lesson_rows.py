@@ -1,0 +1,641 @@
+"""Lessons in a knowledge store: what the player gamelore has learned about a game, generation by generation.
+
+The tables with their columns. Facts and moves have the numbers that the store gives them:
+
+    lesson   game, id, version, created,        the present state of teaching, see search/teaching.py. id: random digits
+             updated, generation, rounds,       that stay as long as the lesson goes on; informed: the decision of the
+             walks, seconds, informed,          trial of playouts, or -1; origin: rules hash of the variant whose lesson
+             origin, likeness, shapes,          was the start, or "", and likeness: the score of the map; shapes: see
+             progress                           `analysis.variants.rule_shapes`, uint64; progress: what the next round
+                                                needs beside the value, in the form of memory/lesson.py
+    taught   game, pupil, number, walks,        values, with the playouts that go with them. pupil: LESSON, with the
+             seconds, determination,            number of the generation, from 1 on, and the value of a variant as 0; or
+             foresight, informed, constants,    a rival, see memory/advice.py, numbered 0, 1, ..; constants: JSON, a
+             weights                            number for each role; weights: JSON, fact -> a weight for each role
+    opening  game, state, role, move, visits,   positions that were searched long: the moves of the role that has a
+             value                              choice there, with their visits and values, 0 to 100
+    played   game, number, id, role,            matches against others: id and role of the player are unique; moves:
+             startclock, moves, goals, created  JSON, the joint moves; goals: JSON, those of all roles
+    trial    game, lesson, advice, number,      evidence for or against advice, see memory/evidence.py. lesson: the id
+             against, num, total, squares,      of the present lesson at that time, so that tests of another lesson do
+             better, worse                      not count; number: the state of the advice that was tried; against: its
+                                                rival
+
+A lesson is stored in one transaction with all that the next round needs. Several processes can teach the same game. One
+that has taught less finds that another was faster, and goes on from there.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Protocol, TypeAlias
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+
+from ...analysis.variants import rule_shapes
+from ...gdl.syntax import Rulesheet
+from ...ground.clingo import MAX_GOAL
+from ...ground.program import Words
+from .knowledge import FactNumbers, KnowledgeStore, drop_unused_games, put_game
+from .schema import (
+    LESSON_TABLES,
+    Count,
+    GameRow,
+    Index,
+    JointMove,
+    Line,
+    Real,
+    Small,
+    Weight,
+    from_json,
+    to_json,
+    typed,
+    unpacked,
+)
+
+if TYPE_CHECKING:
+    from ...game.game import Game
+
+Role = Annotated[int, Meta(ge=0, le=1000)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+LESSON = "lesson"
+"""The pupil that is the lesson itself."""
+_UNDECIDED = -1.0  # stored as the share of informed playouts without a decision
+
+Stored: TypeAlias = Literal["stored", "same", "behind"]
+"""What became of a lesson: "same" if the store has it already, "behind" if the store has one that was taught longer."""
+
+
+class StoredValue(NamedTuple):
+    """A value as the store has it, with the playouts that go with it; facts are texts.
+
+    determination, foresight  see `search.value.LinearValue`
+    informed   share of the playouts that are informed; None if no trial has decided
+    constants  a number for each role; () if there is no value
+    weights    for each fact, a weight for each role
+    """
+
+    determination: float
+    foresight: float
+    informed: float | None
+    constants: tuple[float, ...]
+    weights: Mapping[str, tuple[float, ...]]
+
+
+NOTHING = StoredValue(0.0, 0.0, None, (), {})
+"""The value of a lesson before the end of its first generation."""
+
+
+@dataclass(frozen=True)
+class StoredLesson:
+    """A lesson as the store has it.
+
+    generation  number of the present generation
+    rounds      number of rounds of moves so far
+    walks       number of walks so far
+    seconds     CPU seconds of teaching so far
+    value       what the last generation has taught; in the first one, the value of a variant, or NOTHING
+    progress    what the next round needs beside the value; b"" to begin the generation anew
+    origin      rules hash of the variant whose lesson was the start, see memory/retrieval.py; "" for none
+    likeness    score of the map from this variant, 0 to 1
+    id          stays as long as the lesson goes on; "" for that of the lesson before, or a new one
+    """
+
+    generation: int
+    rounds: int
+    walks: int
+    seconds: float
+    value: StoredValue
+    progress: bytes = b""
+    origin: str = ""
+    likeness: float = 0.0
+    id: str = ""
+    version: str = ""
+    created: str = ""
+    updated: str = ""
+
+    @property
+    def snapshot(self) -> int:
+        """Number of the value among all values of the lesson; -1 if there is no value.
+
+        It is 0 for that of a variant, and else the number of generations that have ended, plus 1 after a decision about
+        playouts.
+        """
+        return self.generation + (self.decision is not None) if self.value.constants else -1
+
+    @property
+    def decision(self) -> float | None:
+        """What the trial of the lesson has decided about informed playouts; None if it has not."""
+        return self.value.informed if self.generation else None
+
+
+class Taught(NamedTuple):
+    """A value that was taught, with the walks and the CPU seconds that this took."""
+
+    number: int
+    walks: int
+    seconds: float
+    value: StoredValue
+
+
+class GenerationRow(NamedTuple):
+    """A generation of teaching: how long it took together with all before, and what its value explains."""
+
+    number: Small
+    walks: Count
+    seconds: Weight
+    determination: Share
+    foresight: Share
+
+
+class KeptLesson(NamedTuple):
+    """All that a store has about a game from searches.
+
+    taught    values by pupil
+    openings  by the facts of their positions
+    """
+
+    lesson: StoredLesson
+    taught: Mapping[str, Sequence[Taught]]
+    openings: Mapping[frozenset[str], Sequence[OpeningMove]]
+    matches: Sequence[PlayedMatch]
+    trials: Sequence[TrialRow]
+
+
+class RememberedGame(Protocol):
+    """What a store needs to know of a game; a `Game` has it."""
+
+    @property
+    def rules_hash(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def roles(self) -> Sequence[str]: ...
+    @property
+    def rulesheet(self) -> Rulesheet: ...
+
+
+class _LessonCells(NamedTuple):
+    id: Line
+    version: Line
+    created: Line
+    updated: Line
+    generation: Small
+    rounds: Count
+    walks: Count
+    seconds: Weight
+    informed: Real
+    origin: str
+    likeness: Share
+    progress: bytes
+
+
+class _TaughtCells(NamedTuple):
+    number: Small
+    walks: Count
+    seconds: Weight
+    determination: Share
+    foresight: Share
+    informed: Real
+    constants: str
+    weights: str
+
+
+class OpeningMove(NamedTuple):
+    """What a long search of a position has found about a move: its visits, and its value for the role, 0 to 100."""
+
+    role: Role
+    move: Line
+    visits: Count
+    value: Annotated[float, Meta(ge=0, le=100)]
+
+
+class _OpeningCells(NamedTuple):
+    state: bytes
+    role: Role
+    move: Index
+    visits: Count
+    value: Annotated[float, Meta(ge=0, le=100)]
+
+
+class PlayedMatch(NamedTuple):
+    """A match against others.
+
+    id          unique among the matches of a role
+    role        number of the role of the player
+    startclock  in seconds
+    moves       the joint moves as texts
+    goals       of all roles, -1 for none
+    """
+
+    id: Line
+    role: Role
+    startclock: Small
+    moves: tuple[JointMove, ...]
+    goals: tuple[Annotated[int, Meta(ge=-1, le=MAX_GOAL)], ...]
+
+
+class _PlayedCells(NamedTuple):
+    id: Line
+    role: Role
+    startclock: Small
+    moves: str
+    goals: str
+
+
+class TrialRow(NamedTuple):
+    """Evidence about the state `number` of some advice against a rival, see `memory.evidence.BettingTest`."""
+
+    advice: Line
+    number: Small
+    against: Line
+    num: Count = 0
+    total: Weight = 0.0
+    squares: Weight = 0.0
+    better: Real = 0.0
+    worse: Real = 0.0
+
+
+_LESSON = (
+    "SELECT id, version, created, updated, generation, rounds, walks, seconds, informed, origin, likeness, progress "
+    "FROM lesson WHERE game = ?"
+)
+_WALKS = "SELECT walks, informed, created, id FROM lesson WHERE game = ?"
+_OWN_VALUES = {"trial": "", "taught": f" AND pupil = '{LESSON}'"}  # of a lesson, with the tests of them
+_TAUGHT = (
+    "SELECT number, walks, seconds, determination, foresight, informed, constants, weights FROM taught "
+    "WHERE game = ? AND pupil = ?"
+)
+_GENERATIONS = (
+    "SELECT number, walks, seconds, determination, foresight FROM taught WHERE game = ? AND pupil = ? ORDER BY number"
+)
+_OPENINGS = "SELECT state, role, move, visits, value FROM opening WHERE game = ? ORDER BY state, move"
+_PLAYED = "SELECT id, role, startclock, moves, goals FROM played WHERE game = ? ORDER BY number"
+_TRIALS = (
+    "SELECT advice, number, against, num, total, squares, better, worse FROM trial WHERE game = ? AND lesson = ? "
+    "ORDER BY advice, number, against"
+)
+
+
+class Lessons:
+    """The lessons in an open store. Games are named by `Game.rules_hash`.
+
+    Args:
+        knowledge: store
+        quota: maximum size of the store in bytes; None for no maximum
+    """
+
+    def __init__(self, knowledge: KnowledgeStore, quota: int | None = None) -> None:
+        self.knowledge, self._quota = knowledge, quota
+        self._numbers = FactNumbers()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the store has reached its maximum size."""
+        return self._quota is not None and self.knowledge.size > self._quota
+
+    # lessons
+
+    def find(self, rules_hash: str) -> StoredLesson | None:
+        """Return the lesson of a game; None if the store has none."""
+        with self._reading(rules_hash) as (connection, game):
+            row = connection.execute(_LESSON, [game]).fetchone()
+            if row is None:
+                return None
+            (cells,) = typed([row], _LessonCells)
+            values = _taught(connection, game, LESSON, "ORDER BY number DESC LIMIT 1")
+            value = values[0].value if values else NOTHING
+            taught = cells.generation, cells.rounds, cells.walks, cells.seconds
+            value = value._replace(informed=_decided(cells.informed)) if cells.generation else value
+            return StoredLesson(*taught, value, cells.progress, cells.origin, cells.likeness, *cells[:4])
+
+    def state(self, rules_hash: str) -> tuple[str, int] | None:
+        """Return the id of the lesson of a game and the number of its walks; None if the store has no lesson."""
+        with self._reading(rules_hash) as (connection, game):
+            rows = connection.execute("SELECT id, walks FROM lesson WHERE game = ?", [game])
+            return next(iter(typed(rows, tuple[Line, Count])), None)
+
+    def put(self, game: Game, lesson: StoredLesson) -> Stored:
+        """Store a lesson in place of the one before, unless that has more walks, or as many and the same decision.
+
+        The values of the generations before stay if the lesson before has the same id.
+        """
+        with self._writing(game) as (connection, number):
+            before = connection.execute(_WALKS, [number]).fetchone()
+            informed = _UNDECIDED if lesson.decision is None else lesson.decision
+            if before is not None and before[0] >= lesson.walks:
+                if before[0] > lesson.walks:
+                    return "behind"
+                if before[1] == informed:
+                    return "same"
+            self._put(connection, number, game, lesson, before)
+        return "stored"
+
+    def _put(
+        self,
+        connection: sqlite3.Connection,
+        number: int,
+        game: RememberedGame,
+        lesson: StoredLesson,
+        before: tuple[int, float, str, str] | None,
+    ) -> None:
+        """Write the rows of a lesson. `before`: walks, informed, created and id of the lesson before."""
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        created, former = before[2:] if before is not None else (now, secrets.token_hex(8))
+        own = lesson.id or former
+        if own != former:
+            connection.execute("DELETE FROM taught WHERE game = ? AND pupil = ?", (number, LESSON))
+        taught = lesson.generation, lesson.rounds, lesson.walks, lesson.seconds
+        informed = _UNDECIDED if lesson.decision is None else lesson.decision
+        variant = lesson.origin, lesson.likeness, rule_shapes(game.rulesheet).tobytes()
+        row = (number, own, version("gamelore"), created, now, *taught, informed, *variant, lesson.progress)
+        _put(connection, "lesson", [row])
+        if lesson.snapshot >= 0:
+            added = Taught(lesson.snapshot, lesson.walks, lesson.seconds, lesson.value)
+            _put(connection, "taught", [(number, LESSON, *_taught_cells(added))], "IGNORE")
+
+    def games(self) -> list[GameRow]:
+        """Return all games that have a lesson, oldest first."""
+        query = "SELECT name, rules_hash, rules FROM game WHERE id IN (SELECT game FROM lesson) ORDER BY id"
+        with self.knowledge.reading() as connection:
+            return typed(connection.execute(query), GameRow)
+
+    def game(self, rules_hash: str) -> GameRow | None:
+        """Return the name and the rules of a game; None if the store lacks it."""
+        query = "SELECT name, rules_hash, rules FROM game WHERE rules_hash = ?"
+        with self.knowledge.reading() as connection:
+            return next(iter(typed(connection.execute(query, [rules_hash]), GameRow)), None)
+
+    def roles(self, rules_hash: str) -> list[str]:
+        """Return the roles of a game; [] if the store lacks it."""
+        with self._reading(rules_hash) as (connection, game):
+            row = connection.execute("SELECT roles FROM game WHERE id = ?", [game]).fetchone()
+            return msgspec.convert(from_json(row[0]), list[Line]) if row is not None else []
+
+    def shapes(self) -> dict[str, Words]:
+        """Return the shapes of the rules of all games that have a lesson, by the hash of the rules."""
+        query = "SELECT rules_hash, shapes FROM lesson JOIN game ON game.id = lesson.game"
+        with self.knowledge.reading() as connection:
+            rows = typed(connection.execute(query), tuple[Line, bytes])
+        return {rules_hash: np.frombuffer(shapes[: len(shapes) // 8 * 8], np.uint64) for rules_hash, shapes in rows}
+
+    def delete(self, rules_hash: str) -> bool:
+        """Delete the lesson about a game, with its openings, tests and matches; return whether there was one."""
+        self._numbers.forget()
+        with self.knowledge.writing() as connection:
+            row = connection.execute("SELECT id FROM game WHERE rules_hash = ?", [rules_hash]).fetchone()
+            if row is None:
+                return False
+            num = 0
+            for table in LESSON_TABLES:
+                num += connection.execute(f"DELETE FROM {table} WHERE game = ?", row).rowcount
+            drop_unused_games(connection)
+        return num > 0
+
+    def kept(self, rules_hash: str) -> KeptLesson | None:
+        """Return all that the store has about a game; None if it has no lesson."""
+        lesson = self.find(rules_hash)
+        if lesson is None:
+            return None
+        taught = {pupil: self.taught(rules_hash, pupil) for pupil in self.pupils(rules_hash)}
+        return KeptLesson(lesson, taught, self.openings(rules_hash), self.matches(rules_hash), self.trials(rules_hash))
+
+    def add(self, items: Iterable[tuple[RememberedGame, KeptLesson]]) -> int:
+        """Add all that other stores had about games, in one transaction; return how many lessons are new or longer.
+
+        A lesson that was taught longer takes the place of the one before, with its tests. Rivals, openings and matches
+        are added.
+        """
+        try:
+            with self.knowledge.writing() as connection:
+                return sum(self._add(connection, game, kept) for game, kept in items)
+        except BaseException:
+            self._numbers.forget()
+            raise
+
+    def _add(self, connection: sqlite3.Connection, game: RememberedGame, kept: KeptLesson) -> bool:
+        number = put_game(connection, game.rules_hash, game.name, game.roles, str(game.rulesheet))
+        row = connection.execute(_WALKS, [number]).fetchone()
+        is_longer = row is None or row[0] < kept.lesson.walks
+        if is_longer:
+            for table in ("trial", "taught"):
+                connection.execute(f"DELETE FROM {table} WHERE game = ?{_OWN_VALUES[table]}", [number])
+            self._put(connection, number, game, kept.lesson, row)
+            _put(connection, "trial", ((number, kept.lesson.id, *trial) for trial in kept.trials))
+        for pupil, values in kept.taught.items():
+            if is_longer or pupil != LESSON:
+                _put(connection, "taught", ((number, pupil, *_taught_cells(value)) for value in values), "IGNORE")
+        for facts, moves in kept.openings.items():
+            self._put_opening(connection, number, facts, moves)
+        for match in kept.matches:
+            _put_match(connection, number, match)
+        return is_longer
+
+    # values
+
+    def generations(self, rules_hash: str) -> list[GenerationRow]:
+        """Return the generations of a lesson that have ended, in their order."""
+        with self._reading(rules_hash) as (connection, game):
+            return typed(connection.execute(_GENERATIONS, (game, LESSON)), GenerationRow)
+
+    def taught(self, rules_hash: str, pupil: str) -> list[Taught]:
+        """Return the values of a pupil in their order: those of the generations of a lesson, or of rivals of a kind."""
+        with self._reading(rules_hash) as (connection, game):
+            return _taught(connection, game, pupil, "ORDER BY number")
+
+    def value(self, rules_hash: str, pupil: str, number: int) -> StoredValue | None:
+        """Return one of the values of a pupil; None if the store lacks it."""
+        with self._reading(rules_hash) as (connection, game):
+            return next((row.value for row in _taught(connection, game, pupil, f"AND number = {number:d}")), None)
+
+    def pupils(self, rules_hash: str) -> dict[str, int]:
+        """Return the pupils of a game, with the number of their values."""
+        query = "SELECT pupil, count(*) FROM taught WHERE game = ? GROUP BY pupil"
+        with self._reading(rules_hash) as (connection, game):
+            return dict(typed(connection.execute(query, [game]), tuple[Line, Count]))
+
+    def add_rival(self, game: Game, rival: str, walks: int, seconds: float, value: StoredValue) -> None:
+        """Add what a player without memory has learned."""
+        with self._writing(game) as (connection, number):
+            query = "SELECT count(*) FROM taught WHERE game = ? AND pupil = ?"
+            (num,) = connection.execute(query, (number, rival)).fetchone()
+            _put(connection, "taught", [(number, rival, *_taught_cells(Taught(num, walks, seconds, value)))])
+
+    # openings
+
+    def openings(self, rules_hash: str) -> dict[frozenset[str], list[OpeningMove]]:
+        """Return the positions of a game that were searched long, by their facts."""
+        with self._reading(rules_hash) as (connection, game):
+            rows = typed(connection.execute(_OPENINGS, [game]), _OpeningCells)
+            texts, moves = _texts(connection, game) if rows else {}, dict[bytes, list[OpeningMove]]()
+            for row in rows:
+                moves.setdefault(row.state, []).append(OpeningMove(row.role, texts[row.move], row.visits, row.value))
+            return {frozenset(map(texts.__getitem__, unpacked(state))): own for state, own in moves.items()}
+
+    def num_openings(self, rules_hash: str) -> int:
+        """Return the number of positions of a game that were searched long."""
+        with self._reading(rules_hash) as (connection, game):
+            query = "SELECT count(DISTINCT state) FROM opening WHERE game = ?"
+            return int(connection.execute(query, [game]).fetchone()[0])
+
+    def put_opening(self, game: Game, facts: frozenset[str], moves: Sequence[OpeningMove]) -> bool:
+        """Store the moves of a position that was searched long.
+
+        Return False, and store nothing, if the position has been searched by as many walks before.
+        """
+        with self._writing(game) as (connection, number):
+            return self._put_opening(connection, number, facts, moves)
+
+    def _put_opening(
+        self, connection: sqlite3.Connection, game: int, facts: frozenset[str], moves: Sequence[OpeningMove]
+    ) -> bool:
+        """Write the moves of a position, unless it has been searched by as many walks before."""
+        key = game, self._numbers.facts(connection, game, facts)
+        (before,) = connection.execute("SELECT sum(visits) FROM opening WHERE game = ? AND state = ?", key).fetchone()
+        if before is not None and before >= sum(move.visits for move in moves):
+            return False
+        connection.execute("DELETE FROM opening WHERE game = ? AND state = ?", key)
+        numbers = self._numbers.of(connection, game, [move.move for move in moves])
+        rows = ((*key, own.role, move, own.visits, own.value) for own, move in zip(moves, numbers, strict=True))
+        _put(connection, "opening", rows)
+        return True
+
+    # matches
+
+    def matches(self, rules_hash: str) -> list[PlayedMatch]:
+        """Return the matches of a game against others, in the order in which they ended."""
+        with self._reading(rules_hash) as (connection, game):
+            return [
+                PlayedMatch(
+                    row.id,
+                    row.role,
+                    row.startclock,
+                    msgspec.convert(from_json(row.moves), tuple[JointMove, ...]),
+                    msgspec.convert(from_json(row.goals), tuple[int, ...]),
+                )
+                for row in typed(connection.execute(_PLAYED, [game]), _PlayedCells)
+            ]
+
+    def num_matches(self, rules_hash: str, role: int) -> int:
+        """Return the number of matches of a game in which the player had a role."""
+        with self._reading(rules_hash) as (connection, game):
+            query = "SELECT count(*) FROM played WHERE game = ? AND role = ?"
+            return int(connection.execute(query, (game, role)).fetchone()[0])
+
+    def add_match(self, game: Game, match: PlayedMatch) -> bool:
+        """Store a match; return False if it is in the store already."""
+        with self._writing(game) as (connection, number):
+            return _put_match(connection, number, match)
+
+    # evidence
+
+    def trials(self, rules_hash: str) -> list[TrialRow]:
+        """Return all evidence about the present lesson and openings of a game."""
+        with self._reading(rules_hash) as (connection, game):
+            return typed(connection.execute(_TRIALS, (game, _lesson_id(connection, game))), TrialRow)
+
+    def add_evidence(self, game: Game, trial: TrialRow, add: Callable[[TrialRow], TrialRow]) -> TrialRow:
+        """Replace the evidence of a trial by what `add` makes of it, in one transaction; return the new evidence.
+
+        Args:
+            game: game
+            trial: names the advice, its state, and the rival; its numbers are those without evidence so far
+            add: function from the evidence so far to the new evidence
+        """
+        with self._writing(game) as (connection, number):
+            query = f"{_TRIALS.partition(' ORDER')[0]} AND advice = ? AND number = ? AND against = ?"
+            lesson = _lesson_id(connection, number)
+            rows = typed(connection.execute(query, (number, lesson, *trial[:3])), TrialRow)
+            row = add(rows[0] if rows else trial)
+            _put(connection, "trial", [(number, lesson, *row)])
+        return row
+
+    @contextmanager
+    def _reading(self, rules_hash: str) -> Iterator[tuple[sqlite3.Connection, int | None]]:
+        """Open a read transaction; yield the connection and the number of a game, None if the store lacks it."""
+        with self.knowledge.reading() as connection:
+            row = connection.execute("SELECT id FROM game WHERE rules_hash = ?", [rules_hash]).fetchone()
+            yield connection, None if row is None else int(row[0])
+
+    @contextmanager
+    def _writing(self, game: Game) -> Iterator[tuple[sqlite3.Connection, int]]:
+        """Open a write transaction; yield the connection and the number of a game, which is added if it is new."""
+        try:
+            with self.knowledge.writing() as connection:
+                rules = str(game.rulesheet)
+                yield connection, put_game(connection, game.rules_hash, game.name, game.roles, rules)
+        except BaseException:
+            self._numbers.forget()
+            raise
+
+
+def _put_match(connection: sqlite3.Connection, game: int, match: PlayedMatch) -> bool:
+    """Write a match, unless it is in the store already."""
+    query = "SELECT count(*), coalesce(sum(role = ? AND id = ?), 0) FROM played WHERE game = ?"
+    num, num_equal = connection.execute(query, (match.role, match.id, game)).fetchone()
+    if not num_equal:
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        texts = to_json([list(joint) for joint in match.moves]), to_json(list(match.goals))
+        _put(connection, "played", [(game, num, match.id, match.role, match.startclock, *texts, now)])
+    return not num_equal
+
+
+def _put(
+    connection: sqlite3.Connection,
+    table: str,
+    rows: Iterable[Sequence[Any]],
+    otherwise: Literal["REPLACE", "IGNORE"] = "REPLACE",
+) -> None:
+    """Insert rows. `otherwise`: what becomes of a row whose key is in the table already."""
+    rows = list(rows)
+    if rows:
+        places = ", ".join("?" * len(rows[0]))
+        connection.executemany(f"INSERT OR {otherwise} INTO {table} VALUES ({places})", rows)
+
+
+def _lesson_id(connection: sqlite3.Connection, game: int | None) -> str:
+    """Return the id of the present lesson of a game; "" if it has none."""
+    row = connection.execute("SELECT id FROM lesson WHERE game = ?", [game]).fetchone()
+    return "" if row is None else str(row[0])
+
+
+def _decided(informed: float) -> float | None:
+    """Return the share of informed playouts in a cell; None without a decision."""
+    return None if informed == _UNDECIDED else informed
+
+
+def _taught(connection: sqlite3.Connection, game: int | None, pupil: str, order: str) -> list[Taught]:
+    """Return values of a pupil; `order` continues the query."""
+    rows = typed(connection.execute(f"{_TAUGHT} {order}", (game, pupil)), _TaughtCells)
+    return [Taught(row.number, row.walks, row.seconds, _value(row)) for row in rows]
+
+
+def _value(row: _TaughtCells) -> StoredValue:
+    """Return the value in a row. Raise a MsgspecError if it lacks a number for a role."""
+    constants = msgspec.convert(from_json(row.constants), tuple[float, ...])
+    weights = msgspec.convert(from_json(row.weights), dict[Line, tuple[float, ...]])
+    if any(len(own) != len(constants) for own in weights.values()):
+        raise msgspec.ValidationError(f"expected {len(constants)} weights for each fact, got another number")
+    return StoredValue(row.determination, row.foresight, _decided(row.informed), constants, weights)
+
+
+def _taught_cells(taught: Taught) -> tuple[Any, ...]:
+    """Return the cells of a value after the game and the pupil."""
+    value = taught.value
+    informed = _UNDECIDED if value.informed is None else value.informed
+    texts = to_json(list(value.constants)), to_json(dict(value.weights))
+    return *taught[:3], value.determination, value.foresight, informed, *texts
+
+
+def _texts(connection: sqlite3.Connection, game: int | None) -> dict[int, str]:
+    """Return the texts of the facts and moves of a game, by number."""
+    rows = connection.execute("SELECT number, text FROM fact WHERE game = ?", [game])
+    return dict(typed(rows, tuple[Index, Line]))

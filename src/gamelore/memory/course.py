@@ -1,0 +1,459 @@
+"""Course of lessons in one game: teach, search openings, try both, and store all, from where an earlier course stopped.
+
+The time is shared between teaching (search/teaching.py), the book of openings (book.py) and trials of what these
+have given (advice.py). The part that is farther behind its share is next. Every piece of work is stored at once, and
+teaching every `_BETWEEN` seconds. So a course can be stopped or killed at any time. Several processes can study the
+same game without harm; but only one of them gets ahead with teaching.
+
+Times are CPU times, so a course finds out the same on a busy machine. Trials never repeat random numbers, so that the
+same matches cannot count twice.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from time import monotonic, process_time
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
+
+import numpy as np
+
+from ..circuit.tape import LANES
+from ..learning.store.lesson_rows import LESSON, Lessons, StoredLesson, StoredValue, TrialRow
+from ..players.position_graph import MIB
+from ..players.random_streams import extend, stream
+from ..search.native_growth import grower
+from ..search.rounds import Openings, Rounds, Side
+from ..search.settings import ChampionSettings, GrowthSettings, TeachingSettings
+from ..search.teaching import TEACHING, Teacher, can_be_taught
+from ..search.thinking import Search
+from ..search.tree import Tree, room_in, total_of_goals
+from ..search.value import LinearValue, no_prior
+from .advice import OPENINGS, STARTCLOCKS, WITHOUT, is_decided, rival_name, startclock_of, with_scores
+from .book import Book
+from .lesson import restored, restored_value, stored, stored_value
+from .retrieval import nearest_variant
+
+if TYPE_CHECKING:
+    from ..game.game import Game
+
+_ENDLESS = 1 << 60  # walks
+_SLICE = 0.25  # seconds of teaching, or of trials, before the next part may be due
+_BETWEEN = 10.0  # seconds of teaching, after which it is stored
+Part = Literal["teaching", "openings", "trials"]
+SHARES: dict[Part, float] = {"teaching": 0.7, "openings": 0.1, "trials": 0.2}
+_TRIAL_SECONDS = 0.003  # for each move of a trial match
+_OF_STARTCLOCK = 1 / 4000  # the same, at most, as a share of the startclock; four rounds have about 500 moves
+_LEAST_WALKS = 64
+_LONGER = 6  # a rival is tried when the teaching has taken so many times its startclock
+_ENOUGH_ROUNDS = 400  # of a trial
+_OUTDATED, _YOUNG = 4, 1_000_000  # a state of the lesson is tried until another one has so many times its walks
+_NUM_RIVALS = {1: 3, 10: 2, 60: 1}  # for each startclock, because a single one may have learned well or badly by luck
+_EACH_RIVAL = 32  # rounds, after which another rival is taught
+_OPENINGS_FROM = 6.0  # seconds of teaching before openings are searched, with the value that it has taught
+_FEWEST_OPENINGS, _MOST_OPENINGS = 8, 2000  # positions in the book when it is tried first, and when it is full
+_OPENING_SECONDS, _OPENING_MIB = 1.0, 128  # of the search of a position for the book
+_RANDOM_PLIES = {LESSON: [2], OPENINGS: [0, 2]}  # at the beginning of trial matches
+_MEMORY_MIB, _REHEARSAL, _MANY = 32, 0.02, 1 << 40  # of the tree that shows how fast a search is; seconds; walks
+
+Told: TypeAlias = StoredLesson | TrialRow | int
+"""What a course reports: a lesson that was stored, evidence from trials, or the number of positions in the book."""
+
+
+def can_be_studied(game: Game) -> bool:
+    """Return whether a course can teach anything about a game."""
+    return can_be_taught(game)
+
+
+class Snapshot(NamedTuple):
+    """A value of a lesson, with the parameters of the search that go with it, see `StoredLesson.snapshot`."""
+
+    number: int
+    walks: int
+    value: LinearValue | None
+    growth: GrowthSettings
+
+
+@dataclass
+class _Pupil:
+    """A rival that is learning, and the CPU seconds that it has learned so far."""
+
+    teacher: Teacher
+    startclock: int
+    seconds: float = 0.0
+
+
+class Course:
+    """Lessons in a game.
+
+    Args:
+        game: game with opponents and a circuit
+        lessons: store for what is learned
+        seed: seed of the random numbers of teaching
+        growth: parameters of the searches
+
+    Attributes:
+        teacher: the teacher, which goes on from the stored lesson
+        book: the openings
+        snapshot: the newest state of the lesson; None if there is none
+        trial_seconds: time for each move of a trial match
+        startclocks: startclocks of the rivals, in seconds
+    """
+
+    startclocks: Sequence[int] = STARTCLOCKS
+
+    def __init__(self, game: Game, lessons: Lessons, seed: int = 0, growth: GrowthSettings | None = None) -> None:
+        self.game, self._lessons = game, lessons
+        self._plain = growth or ChampionSettings().growth
+        self._key = stream(seed, TEACHING, game.rules_hash)
+        self._fresh = np.random.default_rng()  # for keys that no other process has
+        self._spent: dict[Part, float] = dict.fromkeys(SHARES, 0.0)
+        self._contests: dict[TrialRow, Rounds] = {}
+        self._search: Search | None = None
+        self._searched = 0.0  # CPU seconds
+        self._pupil: _Pupil | None = None
+        self._speeds: dict[tuple[bool, GrowthSettings], float] = {}  # with a value or not, walks per CPU second
+        self.trial_seconds = _TRIAL_SECONDS
+        self.book = Book(game, lessons.openings(game.rules_hash))
+        self.teacher = self._resumed()
+
+    def _resumed(self) -> Teacher:
+        """Return a teacher that goes on from the stored lesson, or begins one, perhaps with the value of a variant."""
+        lesson = self._lessons.find(self.game.rules_hash)
+        self._is_new = lesson is None
+        lesson = lesson or self._carried()
+        self._variant = (lesson.origin, lesson.likeness) if lesson else ("", 0.0)
+        self._id = lesson.id if lesson else ""
+        self._before, self._taught = lesson.seconds if lesson else 0.0, 0.0  # CPU seconds, and those since then
+        self._stored_at, self._stored_walks = 0.0, lesson.walks if lesson else 0
+        self._num_generations = lesson.generation if lesson else 0
+        self._contests.clear()
+        begin = restored(self.game, lesson) if lesson else None
+        growth = self.growth(lesson.decision if lesson else None)
+        self.snapshot: Snapshot | None = None
+        self._candidate: Snapshot | None = None  # the state of the lesson that is tried
+        if lesson is not None and lesson.snapshot >= 0:
+            value, informed = restored_value(self.game, lesson.value), lesson.value.informed
+            self.snapshot = Snapshot(lesson.snapshot, lesson.walks, value, self.growth(informed))
+        return Teacher(self.game, self._key, growth, TeachingSettings(simulations=_ENDLESS), begin)
+
+    def _carried(self) -> StoredLesson | None:
+        """Return a lesson that begins with the value of a variant; None if the store has no variant of the game."""
+        variant = nearest_variant(self.game, self._lessons)
+        if variant is None:
+            return None
+        return StoredLesson(0, 0, 0, 0.0, variant.value, b"", variant.rules_hash, variant.likeness)
+
+    def growth(self, informed: float | None) -> GrowthSettings:
+        """Return the parameters of the searches with a decision about informed playouts, unless they are given."""
+        is_given = self._plain.informed is not None
+        return self._plain if is_given or informed is None else replace(self._plain, informed=informed)
+
+    def prepare_for(self, startclock: int) -> None:
+        """Try the lesson against rivals with this startclock only, in matches so short that some of them end in it."""
+        self.startclocks, before = [startclock] if startclock else [], self.trial_seconds
+        self.trial_seconds = min(_TRIAL_SECONDS, _OF_STARTCLOCK * startclock)
+        if self.trial_seconds != before:
+            self._contests.clear()
+
+    def refresh(self) -> None:
+        """Go on from what other processes have stored, if they have taught more."""
+        state = self._lessons.state(self.game.rules_hash)
+        if state is not None and (state[0] != self._id or state[1] > self._stored_walks):
+            self.teacher = self._resumed()
+        if self._lessons.num_openings(self.game.rules_hash) > len(self.book):
+            self.book = Book(self.game, self._lessons.openings(self.game.rules_hash))
+
+    @property
+    def is_done(self) -> bool:
+        """Whether there is nothing more to study."""
+        return next(self._parts(), None) is None
+
+    @property
+    def seconds(self) -> float:
+        """CPU seconds of teaching so far, those of earlier courses included."""
+        return self._before + self._taught
+
+    def go_on(
+        self,
+        deadline: float,
+        tell: Callable[[Told], None] = lambda told: None,
+        parts: Collection[Part] = get_args(Part),
+    ) -> None:
+        """Study until the deadline, or until there is nothing more to study.
+
+        Each piece of work takes some milliseconds, and up to a tenth of a second when matches begin.
+
+        Args:
+            deadline: in seconds of `time.monotonic`
+            tell: gets all that is stored
+            parts: what to do
+        """
+        steps: dict[Part, Callable[[float], Told | None]] = {
+            "teaching": self._teach,
+            "openings": self._explore,
+            "trials": self._try,
+        }
+        while monotonic() < deadline:
+            due = (part for part in self._parts() if part in parts)
+            part = min(due, key=lambda part: self._spent[part] / SHARES[part], default=None)
+            if part is None:
+                break
+            begin = process_time()
+            told = steps[part](min(deadline, monotonic() + _SLICE))
+            self._spent[part] += process_time() - begin
+            if told is not None:
+                tell(told)
+
+    def _parts(self) -> Iterator[Part]:
+        """Yield the parts of the course that have something to do."""
+        if not self.teacher.is_done:
+            yield "teaching"
+        if self.seconds >= _OPENINGS_FROM and len(self.book) < _MOST_OPENINGS and self.book.unsearched is not None:
+            yield "openings"
+        if self._next_trial() is not None:
+            yield "trials"
+
+    # teaching
+
+    def _teach(self, deadline: float) -> StoredLesson | None:
+        """Teach until the deadline; return the lesson if it is time to store it."""
+        begin = process_time()
+        self.teacher.teach(deadline)
+        self._taught += process_time() - begin
+        is_due = self._taught >= self._stored_at + _BETWEEN or self.teacher.is_done
+        return self.store_lesson() if is_due or self.teacher.generation > self._num_generations else None
+
+    def store_lesson(self) -> StoredLesson | None:
+        """Store what the teacher has taught, and return it; None if it is not new, or another process is ahead."""
+        if self._stored_at == self._taught:
+            return None
+        self._stored_at = self._taught
+        lesson = self._present_lesson()
+        self._num_generations, self._is_new = lesson.generation, False
+        became = self._lessons.put(self.game, lesson)
+        if became == "behind":
+            self.teacher = self._resumed()
+        if became != "stored":
+            return None
+        state = self._lessons.state(self.game.rules_hash)
+        self._id, self._stored_walks = state[0] if state else "", lesson.walks
+        if lesson.generation and (self.snapshot is None or lesson.snapshot > self.snapshot.number):
+            growth = self.growth(lesson.value.informed)
+            self.snapshot = Snapshot(lesson.snapshot, lesson.walks, self.teacher.last, growth)
+        return lesson
+
+    def _present_lesson(self) -> StoredLesson:
+        """Return what the teacher has taught so far, for the store."""
+        state, growth = self.teacher.pause(), self.snapshot.growth if self.snapshot else self._plain
+        informed = decision(self.teacher, self._plain) if state.generation else growth.informed
+        lesson = stored(self.game, state, self.seconds, informed)
+        return replace(lesson, id=self._id, origin=self._variant[0], likeness=self._variant[1])
+
+    # openings
+
+    def _explore(self, deadline: float) -> int | None:
+        """Search a position for the book; after `_OPENING_SECONDS`, store what was found.
+
+        Return the number of positions in the book if it has a new one.
+        """
+        state = self.book.unsearched
+        assert state is not None
+        search = self._search = self._search or Search(self.game, self._plain, _OPENING_MIB)
+        if not search.is_at(state):
+            search.begin(state, self._new_key(), self.snapshot.value if self.snapshot else None)
+            self._searched = 0.0
+        begin = process_time()
+        walks = search.run(deadline=deadline)
+        self._searched += process_time() - begin
+        if self._searched < _OPENING_SECONDS and (walks or not search.is_proved):
+            return None
+        moves = self.book.add(state, search)
+        self._lessons.put_opening(self.game, self.game.facts(state), moves)
+        return len(self.book)
+
+    # trials
+
+    def _next_trial(self) -> TrialRow | None:
+        """Return the trial to go on with, with its evidence so far; None if there is nothing to try."""
+        rows = self._lessons.trials(self.game.rules_hash)
+        self._choose_candidate(rows)
+        trials = list(self._open_trials(rows, self._lesson_trials(self._candidate)))
+        if len(self.book) >= _FEWEST_OPENINGS:
+            trials += self._open_trials(rows, [TrialRow(OPENINGS, self.book.state, WITHOUT)])
+        return min(trials, key=lambda row: row.num, default=None)
+
+    def _choose_candidate(self, rows: Sequence[TrialRow]) -> None:
+        """Go on with the state of the lesson that is being tried, or begin with the newest one."""
+        newest, candidate = self.snapshot, self._candidate
+        if newest is None or candidate is newest:
+            return
+        if candidate is None:
+            numbers = [row.number for row in rows if row.advice == LESSON and row.number < newest.number]
+            candidate = self._stored_snapshot(max(numbers)) if numbers else newest
+        is_outdated = newest.walks >= _OUTDATED * max(candidate.walks, _YOUNG)
+        if is_outdated or not any(self._open_trials(rows, self._lesson_trials(candidate))):
+            candidate = newest
+        if candidate is not self._candidate:
+            self._candidate = candidate
+            self._contests.clear()
+
+    def _stored_snapshot(self, number: int) -> Snapshot:
+        """Return an earlier state of the lesson; the newest one if the store has lost it."""
+        assert self.snapshot is not None
+        for taught in self._lessons.taught(self.game.rules_hash, LESSON):
+            if taught.number == number:
+                value, growth = restored_value(self.game, taught.value), self.growth(taught.value.informed)
+                return Snapshot(number, taught.walks, value, growth)
+        return self.snapshot
+
+    def _lesson_trials(self, snapshot: Snapshot | None) -> Iterator[TrialRow]:
+        """Yield the trials of a state of the lesson, without evidence."""
+        if snapshot is not None and _differs(snapshot):
+            for startclock in self.startclocks:
+                if self.seconds >= _LONGER * startclock or self._variant[0]:
+                    yield TrialRow(LESSON, snapshot.number, rival_name(startclock))
+
+    def _open_trials(self, rows: Sequence[TrialRow], trials: Iterable[TrialRow]) -> Iterator[TrialRow]:
+        """Yield the trials that more rounds can still decide, with their evidence."""
+        stored_rows = {row[:3]: row for row in rows}
+        for trial in trials:
+            row = stored_rows.get(trial[:3], trial)
+            if row.num < _ENOUGH_ROUNDS and not is_decided(rows, row):
+                yield row
+
+    def _try(self, deadline: float) -> TrialRow | None:
+        """Play trial matches until the deadline; store the evidence, and return its row, if some rounds have ended."""
+        trial = self._next_trial()
+        if trial is None:  # another process has just brought it to an end
+            return None
+        key = TrialRow(*trial[:3])
+        rounds = self._contests.get(key) or self._rounds(trial, deadline)
+        return self._advance(key, rounds, deadline) if rounds is not None else None
+
+    def try_against(self, teacher: Teacher, startclock: int, deadline: float) -> None:
+        """Play matches between the newest state of the lesson and a player that learns in the present startclock.
+
+        Args:
+            teacher: of this player
+            startclock: in seconds
+            deadline: in seconds of `time.monotonic`
+        """
+        if self.snapshot is None:
+            return
+        key = TrialRow(LESSON, self.snapshot.number, rival_name(startclock))
+        rounds = self._contests.get(key)
+        if rounds is None:
+            sides = self._side(*self.snapshot[2:]), self._side(teacher.value, teacher.growth)
+            rounds = Rounds(self.game, self._new_key(), sides, _RANDOM_PLIES[LESSON])
+        self._advance(key, rounds, deadline)
+
+    def _advance(self, key: TrialRow, rounds: Rounds, deadline: float) -> TrialRow | None:
+        """Play rounds of a trial until the deadline, or until some end; then store the evidence and return it."""
+        self._store_new()
+        self._contests[key] = rounds
+        while not rounds.scores and monotonic() < deadline:
+            rounds.advance()
+        if not rounds.scores:
+            return None
+        del self._contests[key]  # the next rounds are against another rival
+        return self._lessons.add_evidence(self.game, key, lambda row: with_scores(row, rounds.scores))
+
+    def _store_new(self) -> None:
+        """Store the value of a variant with which the lesson begins, so that its tests have a lesson they belong to."""
+        if self._is_new and self._variant[0]:
+            self._is_new, self._id = False, self._id or secrets.token_hex(8)
+            self._lessons.put(self.game, self._present_lesson())
+
+    def _rounds(self, trial: TrialRow, deadline: float) -> Rounds | None:
+        """Return matches between the player with some advice and without it, in the same time.
+
+        Return None as long as the rival has not learned for the whole of its startclock.
+        """
+        candidate = self.snapshot if trial.advice == OPENINGS else self._candidate
+        snapshot = candidate or Snapshot(0, 0, None, self._plain)
+        book = self.book if trial.advice == OPENINGS else None
+        startclock = startclock_of(trial.against)
+        if startclock is None:
+            other: Side | None = self._side(snapshot.value, snapshot.growth)
+        else:
+            other = self._rival(startclock, trial.num, deadline)
+        if other is None:
+            return None
+        own = self._side(snapshot.value, snapshot.growth, book)
+        return Rounds(self.game, self._new_key(), (own, other), _RANDOM_PLIES[trial.advice])
+
+    def _rival(self, startclock: int, num_rounds: int, deadline: float) -> Side | None:
+        """Return the side of a rival by lot.
+
+        After `_EACH_RIVAL` rounds for each of them, a new one learns until the deadline, as long as there are not
+        enough. Return None if its startclock has not ended then.
+        """
+        name = rival_name(startclock)
+        num, wanted = self._lessons.pupils(self.game.rules_hash).get(name, 0), _NUM_RIVALS.get(startclock, 1)
+        if num < min(wanted, 1 + num_rounds // _EACH_RIVAL):
+            rival = self._new_rival(startclock, deadline)
+        else:
+            rival = self._lessons.value(self.game.rules_hash, name, int(self._fresh.integers(num)))
+        if rival is None:
+            return None
+        return self._side(restored_value(self.game, rival), self.growth(rival.informed))
+
+    def _new_rival(self, startclock: int, deadline: float) -> StoredValue | None:
+        """Let a rival learn until the deadline; store and return what it has learned if its startclock has ended."""
+        if self._pupil is None or self._pupil.startclock != startclock:
+            teacher = Teacher(self.game, self._new_key(), self._plain, TeachingSettings())
+            self._pupil = _Pupil(teacher, startclock)
+        pupil, begin = self._pupil, process_time()
+        pupil.teacher.teach(deadline)
+        pupil.seconds += process_time() - begin
+        if pupil.seconds < startclock and not pupil.teacher.is_done:
+            return None
+        self._pupil = None
+        rival = stored_value(self.game, pupil.teacher.value, pupil.teacher.informed)
+        self._lessons.add_rival(self.game, rival_name(startclock), pupil.teacher.simulations, pupil.seconds, rival)
+        return rival
+
+    def _side(self, value: LinearValue | None, growth: GrowthSettings, openings: Openings | None = None) -> Side:
+        """Return a search with a value, and with as many walks for a move as fit into _TRIAL_SECONDS."""
+        side = Side(grower(self.game, growth), 1, growth, openings)
+        side.grower.prior = value.prior(growth) if value is not None else no_prior(self.game)
+        key = side.grower.prior.visits > 0, growth
+        if key not in self._speeds:
+            self._speeds[key] = speed(self.game, side)
+        return side._replace(walks=max(_LEAST_WALKS, int(self.trial_seconds * self._speeds[key])))
+
+    def _new_key(self) -> np.uint64:
+        """Return a key of random numbers that was not used before."""
+        return np.uint64(extend(self._key, self._fresh.integers(1 << 62, dtype=np.uint64)))
+
+
+def _differs(snapshot: Snapshot) -> bool:
+    """Return whether a player with a snapshot plays otherwise than one that knows nothing."""
+    has_value = snapshot.value is not None and snapshot.value.prior(snapshot.growth).visits > 0
+    return has_value or bool(snapshot.growth.informed)
+
+
+def decision(teacher: Teacher, plain: GrowthSettings) -> float | None:
+    """Return what the trial of a teacher has decided about informed playouts; None if that is given, or undecided."""
+    return None if plain.informed is not None else teacher.informed
+
+
+def new_teacher(game: Game, seed: int, growth: GrowthSettings) -> Teacher:
+    """Return a teacher that knows nothing, as that of a player without memory."""
+    return Teacher(game, stream(seed, TEACHING, game.rules_hash), growth, TeachingSettings())
+
+
+def speed(game: Game, side: Side) -> float:
+    """Return the walks per CPU second of a search from the first position on."""
+    tree = Tree(game, *room_in(game, _MEMORY_MIB * MIB), 2 * LANES)
+    tree.total = total_of_goals(game, side.growth.max_plies)
+    tree.start(game.initial)
+    begin, walks, batches = process_time(), 0, 0
+    while process_time() - begin < _REHEARSAL:
+        grown = side.grower.grow(tree, _MANY, np.uint64(0), (batches, batches + 1))
+        walks, batches = walks + grown.walks, batches + 1
+        if not grown.walks:
+            break
+    return walks / max(process_time() - begin, 1e-6)

@@ -1,0 +1,154 @@
+"""Lessons between the search and the store: facts by number in a game, facts by text in the store.
+
+The value of a lesson has its facts as texts, so it can be read with other versions of gamelore and with other names.
+The rest of the state of a teacher (sums of regressions, matches under way) is an npz file. It is used only if the facts
+of the game are numbered and tied as they were; otherwise the present generation begins anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..learning.store.lesson_rows import NOTHING, StoredLesson, StoredValue
+from ..search.settings import TeachingSettings
+from ..search.teaching import ForecastSums, Running, Sums, TeachingState, fact_classes
+from ..search.value import LinearValue
+
+if TYPE_CHECKING:
+    from ..game.game import Game
+
+MOST_BYTES = 8 << 20  # of the sums of a generation under way; where they take more, only whole generations are stored
+
+
+def is_large(state: TeachingState) -> bool:
+    """Return whether the sums of a state are too large for the store."""
+    return state.progress is not None and state.progress[0].moments.nbytes > MOST_BYTES
+
+
+def stored(game: Game, state: TeachingState, seconds: float, informed: float | None) -> StoredLesson:
+    """Return the lesson of a game for the store.
+
+    The sums of a large state are left out. Then the lesson is that at the beginning of the present generation.
+
+    Args:
+        state: of the teacher
+        seconds: CPU seconds of all teaching so far
+        informed: share of informed playouts that a trial has decided for; None without a decision
+    """
+    walks, progress = (state.begins, b"") if is_large(state) else (state.walks, _packed(game, state))
+    value = stored_value(game, state.value, informed)
+    return StoredLesson(state.generation, state.rounds, walks, seconds, value, progress)
+
+
+def stored_value(game: Game, value: LinearValue | None, informed: float | None) -> StoredValue:
+    """Return a value of a game for the store."""
+    if value is None:
+        return NOTHING._replace(informed=informed)
+    bits = np.flatnonzero(value.weights.any(axis=0)).tolist()
+    weights = {game.fact_text(bit): tuple(value.weights[:, bit].tolist()) for bit in bits}
+    return StoredValue(value.determination, value.foresight, informed, tuple(value.constants.tolist()), weights)
+
+
+def restored(game: Game, lesson: StoredLesson) -> TeachingState:
+    """Return the state of a teacher from which it goes on with a lesson. Facts that the game lacks are left out."""
+    value, progress = restored_value(game, lesson.value), _unpacked(game, lesson.progress)
+    return TeachingState(lesson.generation, lesson.rounds, lesson.walks, value, progress)
+
+
+def restored_value(game: Game, stored: StoredValue) -> LinearValue | None:
+    """Return a stored value for a game; None if there is none for its roles. Facts that the game lacks are left out."""
+    if len(stored.constants) != game.num_roles:
+        return None
+    value = LinearValue.zero(game)
+    for bit, fact in enumerate(fact_texts(game)):
+        if fact in stored.weights:
+            value.weights[:, bit] = stored.weights[fact]
+    value.constants[:] = stored.constants
+    return LinearValue(value.weights, value.constants, stored.determination, stored.foresight)
+
+
+def fact_texts(game: Game) -> list[str]:
+    """Return the facts of a game that has a circuit, in the order of the bits of a state."""
+    assert game.circuit is not None
+    return [game.fact_text(bit) for bit in range(game.circuit.num_facts)]
+
+
+def _packed(game: Game, state: TeachingState) -> bytes:
+    """Return the progress of a state as an npz file. Symmetric matrices are stored by their upper halves."""
+    if state.progress is None:
+        return b""
+    sums, forecasts, matches = state.progress
+    upper = np.triu_indices(sums.moments.shape[1])
+    arrays = {
+        "layout": _layout(game),
+        "num": np.array([sums.num, forecasts.num], np.int64),
+        "moments": sums.moments[:, upper[0], upper[1]] if sums.num else np.zeros((len(sums.moments), 0)),
+        "targets": sums.targets,
+        "squares": sums.squares,
+        "forecast_moments": forecasts.moments,
+        "forecast_results": forecasts.results,
+        "notes": forecasts.notes,
+        **matches._asdict(),
+    }
+    file = io.BytesIO()
+    np.savez_compressed(file, allow_pickle=False, **arrays)
+    return file.getvalue()
+
+
+def _unpacked(game: Game, packed: bytes) -> tuple[Sums, ForecastSums, Running] | None:
+    """Return the progress in an npz file; None if it is of another layout, or damaged."""
+    try:
+        with np.load(io.BytesIO(packed), allow_pickle=False) as arrays:
+            if not np.array_equal(arrays["layout"], _layout(game)):
+                return None
+            num_samples, num_matches = arrays["num"].tolist()
+            sums = Sums(num_samples, _symmetric(arrays), arrays["targets"], arrays["squares"])
+            forecasts = ForecastSums(
+                arrays["forecast_moments"], arrays["forecast_results"], num_matches, arrays["notes"]
+            )
+            matches = Running(arrays["states"], arrays["plies"], arrays["openings"])
+            return (sums, forecasts, matches) if _fit(game, sums, forecasts, matches) else None
+    except Exception:  # damaged bytes make zipfile, zlib and numpy raise errors of many kinds
+        return None
+
+
+def _fit(game: Game, sums: Sums, forecasts: ForecastSums, matches: Running) -> bool:
+    """Return whether arrays have the shapes and values that a teacher of a game needs."""
+    size, num = int(fact_classes(game).max()) + 2, TeachingSettings().matches
+    shapes = [
+        (sums.targets, (game.num_roles, size)),
+        (sums.squares, (4,)),
+        (forecasts.moments, (3, 3)),
+        (forecasts.results, (3,)),
+        (forecasts.notes, (len(forecasts.notes), 4)),
+    ]
+    lanes = forecasts.notes[:, :2] if forecasts.notes.ndim == 2 else np.zeros((0, 2))
+    return (
+        all(array.shape == shape and array.dtype == np.float64 for array, shape in shapes)
+        and all(np.isfinite(array).all() for array in (*sums[1:], *forecasts[:2], forecasts.notes))
+        and matches.states.shape == (num, game.num_words)
+        and matches.states.dtype == np.uint64
+        and all(array.shape == (num,) and array.dtype == np.int32 for array in matches[1:])
+        and bool(((lanes >= 0) & (lanes < [num, game.num_roles])).all())
+    )
+
+
+def _symmetric(arrays: np.lib.npyio.NpzFile) -> NDArray[np.float64]:
+    """Return symmetric matrices, float64[roles, n, n], from their upper halves; zeros if these are empty."""
+    (roles, size), upper = arrays["targets"].shape, arrays["moments"]
+    moments = np.zeros((roles, size, size))
+    if upper.shape[1]:
+        rows, columns = np.triu_indices(size)
+        moments[:, rows, columns] = moments[:, columns, rows] = upper
+    return moments
+
+
+def _layout(game: Game) -> NDArray[np.uint8]:
+    """Return a hash of the order of the facts and of the classes that share a weight, uint8[32]."""
+    digest = hashlib.sha256("\n".join(fact_texts(game)).encode() + fact_classes(game).tobytes())
+    return np.frombuffer(digest.digest(), np.uint8)

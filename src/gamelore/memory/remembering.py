@@ -1,0 +1,94 @@
+"""The player gamelore with a memory: what it learns about a game is stored, and its next match goes on from there."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import GameloreError, KnowledgeError
+from ..learning.store.knowledge import KnowledgeStore, default_path
+from ..learning.store.lesson_rows import Lessons, PlayedMatch
+from ..matches.match import match_records
+from ..search.champion import Gamelore, Schooling
+from ..search.settings import ChampionSettings
+from .schooling import GameMemory, MatchMemory
+
+if TYPE_CHECKING:
+    from ..game.game import Game
+    from ..players.player import Finished
+    from ..players.position_graph import PositionGraph
+
+_log = logging.getLogger(__name__)
+
+
+class Remembering(Gamelore):
+    """The player gamelore with a memory.
+
+    Args:
+        settings: parameters of the player
+        knowledge: file of the store; the user's store if it is None
+        quota: maximum size of the store in bytes; nothing more is stored in a larger one
+        learn: False uses what is in the store, and does not change it
+    """
+
+    def __init__(
+        self,
+        settings: ChampionSettings | None = None,
+        knowledge: str | Path | None = None,
+        quota: int | None = None,
+        learn: bool = True,
+    ) -> None:
+        super().__init__(settings, self._memory_of)
+        if self.settings.teaching is not None:
+            raise GameloreError(
+                "expected no option teaching beside knowledge, because a player that remembers learns in its "
+                f"startclocks, got teaching={self.settings.teaching}; leave one of them out"
+            )
+        self.learns = learn
+        self.path = Path(knowledge) if knowledge is not None else default_path()
+        self.quota = quota
+        self._lessons: Lessons | None = None
+
+    @property
+    def lessons(self) -> Lessons:
+        """The lessons in the store, which is opened, or made, now."""
+        if self._lessons is None:
+            store = KnowledgeStore(self.path, create=self.learns, writable=self.learns)
+            self._lessons = Lessons(store, self.quota)
+        return self._lessons
+
+    def close(self) -> None:
+        """Close the store; the next match opens it again."""
+        if self._lessons is not None:
+            self._lessons.knowledge.close()
+        self._lessons = self._schooling = None
+        self._prepared.clear()
+
+    def _memory_of(self, game: Game) -> Schooling:
+        """Return what the store says about a game. Without a store, the player learns as one without memory."""
+        try:
+            return GameMemory(game, self.lessons, self.settings.seed, self.settings.growth, learns=self.learns)
+        except KnowledgeError as error:
+            _log.warning("plays without memory: %s", error)
+            return self._new_teacher(game)
+
+    def num_matches(self, graph: PositionGraph, role: int) -> int:
+        """See `net.belief.LastingPlayer`. Without a store, this is 0."""
+        try:
+            return self.lessons.num_matches(graph.game.rules_hash, role)
+        except KnowledgeError as error:
+            _log.warning("does not know its earlier matches: %s", error)
+            return 0
+
+    def keep(self, role: int, finished: Finished, match_id: str) -> bool:
+        """See `net.belief.LastingPlayer`. Store a match; what was learned in its startclock is stored in `end`."""
+        if not self.learns or self.lessons.is_full:
+            return False
+        game = finished.graph.game
+        prepared = self._prepared_of(game, int(finished.lanes[0]))
+        startclock = prepared.startclock if isinstance(prepared, MatchMemory) else 0
+        record = match_records(finished, (), with_states=False)[0]
+        goals = tuple(finished.goals[0].tolist())
+        match = PlayedMatch(match_id, role, startclock, tuple(map(tuple, record.moves)), goals)
+        return self.lessons.add_match(game, match)

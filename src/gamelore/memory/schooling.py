@@ -1,0 +1,191 @@
+"""What a player that remembers plays with in a match, and what the startclock of the match is used for.
+
+A player plays with a remembered lesson only if matches have shown that it is better than what a startclock of the
+present length teaches (advice.py). It takes the newest state of the lesson that has passed. Otherwise it plays with
+what it learns in the startclock, as a player without memory does, or with what it learned once before in a startclock
+of this length: that is just as good, and leaves the present startclock for the lesson and for its tests. So a player
+gets its first lesson in its first match of a game, tests it in the next ones, and plays with it as soon as it is sure.
+`gamelore study` does the same without matches.
+
+If the store has no lesson about the game, but one about a variant (retrieval.py), the lesson begins with that. It can
+be tried at once: in the last part of the first startclock against what was learned in the rest, and in the following
+ones against the same rival.
+
+What a match is played with is decided before its first move.
+"""
+
+from __future__ import annotations
+
+import logging
+from math import ceil
+from time import monotonic, process_time
+from typing import TYPE_CHECKING
+
+from ..errors import KnowledgeError
+from ..learning.store.lesson_rows import LESSON
+from ..search.teaching import Teacher
+from .advice import OPENINGS, Verdict, rival_name, verdict
+from .course import SHARES, Course, decision, new_teacher
+from .lesson import restored_value, stored, stored_value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..game.game import Game
+    from ..learning.store.lesson_rows import Lessons
+    from ..search.rounds import Openings
+    from ..search.settings import GrowthSettings
+    from ..search.value import LinearValue
+
+_WHOLE = 0.8  # share of a startclock that must have been used if what was learned is to count as a rival
+_LONGEST = 600  # seconds of a startclock of which rivals are kept
+_OTHER_SEED = 1 << 20  # added to the seed of what is learned beside a lesson
+_log = logging.getLogger(__name__)
+
+
+class GameMemory:
+    """The schooling of a player in a game that it remembers, see `search.champion.Schooling`.
+
+    Args:
+        game: game that can be taught
+        lessons: store
+        seed: seed of the random numbers
+        growth: parameters of the searches
+        learns: whether the startclock serves the lesson, too; otherwise nothing is stored
+    """
+
+    def __init__(self, game: Game, lessons: Lessons, seed: int, growth: GrowthSettings, *, learns: bool = True) -> None:
+        self.game, self.lessons, self.seed, self.growth, self.learns = game, lessons, seed, growth, learns
+        self.course = Course(game, lessons, seed, growth)
+
+    def begin(self, startclock: float | None) -> MatchMemory:
+        """See `search.champion.Schooling`. Decide what to play with in a match."""
+        return MatchMemory(self, startclock)
+
+
+class MatchMemory:
+    """What a player knows and learns in a match, see `search.champion.Prepared`.
+
+    Attributes:
+        startclock: length of the startclock in seconds, rounded up
+        verdicts: what was decided about the newest state of each kind of advice
+        snapshot: number of the state of the lesson that is used; None if none is
+        openings: the openings that are used; None if none are
+    """
+
+    def __init__(self, memory: GameMemory, startclock: float | None) -> None:
+        self._memory, self._game, self.startclock = memory, memory.game, ceil(startclock or 0.0)
+        self._begun, self._used, self._seconds = monotonic(), 0.0, 0.0  # the last are CPU seconds
+        self._learns, self._is_first, self._num_generations = memory.learns and not memory.lessons.is_full, False, 0
+        self._fixed: tuple[LinearValue | None, GrowthSettings] | None = None  # stored, and used in this match
+        self.verdicts: Mapping[str, Verdict] = {LESSON: "open", OPENINGS: "open"}
+        self.snapshot: int | None = None
+        self.openings: Openings | None = None
+        try:
+            self._decide(memory.course, memory.lessons)
+        except KnowledgeError as error:
+            self._stop_storing(error)
+        self._fresh: Teacher | None = None if self._fixed is not None else self._new_teacher()
+        snapshot = memory.course.snapshot
+        self._is_carried = self._learns and snapshot is not None and snapshot.number == 0
+
+    def _decide(self, course: Course, lessons: Lessons) -> None:
+        """Choose the newest state of the lesson that has passed its tests, a rival, or nothing yet."""
+        course.refresh()
+        rules = self._game.rules_hash
+        rows, newest = lessons.trials(rules), course.snapshot.number if course.snapshot is not None else -1
+        states = {LESSON: newest, OPENINGS: course.book.state}
+        self.verdicts = {advice: verdict(rows, advice, state, self.startclock) for advice, state in states.items()}
+        self.openings = course.book if self.verdicts[OPENINGS] == "taken" else None
+        passed = (
+            number for number in range(newest, -1, -1) if verdict(rows, LESSON, number, self.startclock) == "taken"
+        )
+        self.snapshot, rival = next(passed, None), rival_name(self.startclock)
+        pupil, number = (rival, 0) if self.snapshot is None else (LESSON, self.snapshot)
+        value = lessons.value(rules, pupil, number)
+        if value is not None:
+            self._fixed = restored_value(self._game, value), course.growth(value.informed)
+        self._is_first = self._learns and value is None and course.snapshot is None and not course.teacher.simulations
+        course.prepare_for(self.startclock)
+
+    def _new_teacher(self) -> Teacher:
+        """Return a teacher that knows nothing; for a lesson that exists already, with other random numbers."""
+        seed = self._memory.seed + (0 if self._is_first else _OTHER_SEED)
+        return new_teacher(self._game, seed, self._memory.growth)
+
+    def teach(self, deadline: float | None = None) -> None:
+        """See `search.champion.Prepared`."""
+        deadline, begin = monotonic() + _LONGEST if deadline is None else deadline, process_time()
+        try:
+            if self._fresh is None:
+                if self._learns:
+                    self._memory.course.go_on(deadline)
+            elif self._is_carried and monotonic() > self._begun + (1 - SHARES["trials"]) * self.startclock:
+                self._try_carried(self._fresh, deadline)
+            else:
+                self._fresh.teach(deadline)
+                if self._is_first and self._fresh.generation > self._num_generations:
+                    self._store_first(self._fresh)
+        except KnowledgeError as error:
+            self._stop_storing(error)
+        self._used, self._seconds = monotonic() - self._begun, self._seconds + process_time() - begin
+
+    def _try_carried(self, fresh: Teacher, deadline: float) -> None:
+        """Try the value of a variant against what was learned in this startclock; use it if it is better."""
+        course = self._memory.course
+        course.try_against(fresh, self.startclock, deadline)
+        rows = self._memory.lessons.trials(self._game.rules_hash)
+        self.verdicts = {**self.verdicts, LESSON: verdict(rows, LESSON, 0, self.startclock)}
+        if course.snapshot is not None and self.verdicts[LESSON] == "taken":
+            self._store_rival(fresh)
+            self._fixed, self._fresh, self.snapshot = course.snapshot[2:], None, 0
+
+    def _stop_storing(self, error: KnowledgeError) -> None:
+        """Store nothing more in this match, because the store failed. What the match is played with stays."""
+        _log.warning("the store failed, and gets nothing more of this match: %s", error)
+        self._learns = self._is_first = False
+
+    def end(self) -> None:
+        """Store what the startclock has taught."""
+        learns, self._learns = self._learns, False  # the end of a match may be told twice
+        try:
+            if learns and self._fresh is None:
+                self._memory.course.store_lesson()
+            elif learns and self._fresh is not None and self._fresh.simulations:
+                if _WHOLE * self.startclock <= self._used <= _LONGEST:
+                    self._store_rival(self._fresh)
+                if self._is_first:
+                    self._store_first(self._fresh)
+        except KnowledgeError as error:
+            self._stop_storing(error)
+
+    def _store_first(self, fresh: Teacher) -> None:
+        """Store what was learned in the first match of a game as the lesson."""
+        self._num_generations = fresh.generation
+        informed = decision(fresh, self._memory.growth)
+        self._memory.lessons.put(self._game, stored(self._game, fresh.pause(), self._seconds, informed))
+
+    def _store_rival(self, fresh: Teacher) -> None:
+        """Store what was learned in a whole startclock as a rival."""
+        value = stored_value(self._game, fresh.value, decision(fresh, self._memory.growth))
+        name = rival_name(self.startclock)
+        self._memory.lessons.add_rival(self._game, name, fresh.simulations, self._seconds, value)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether there is nothing more to learn."""
+        return self._fresh.is_done if self._fresh is not None else not self._learns or self._memory.course.is_done
+
+    @property
+    def value(self) -> LinearValue | None:
+        """The value to play with."""
+        if self._fresh is not None:
+            return self._fresh.value
+        return self._fixed[0] if self._fixed is not None else None
+
+    @property
+    def growth(self) -> GrowthSettings:
+        """The parameters to play with."""
+        if self._fresh is not None:
+            return self._fresh.growth
+        return self._fixed[1] if self._fixed is not None else self._memory.growth

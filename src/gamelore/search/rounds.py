@@ -1,0 +1,158 @@
+"""Rounds of matches between two ways to search, for trials that decide which way is better.
+
+A *side* is a way to search. In a *round*, one side has each role in turn, and the other side has all other roles. All
+matches of a round begin with the same random plies. With two roles, a round is a pair of matches with the roles
+exchanged. The score of a match is 1/2 plus half of what the role of the first side gets more than the others on
+average, so equal sides score 1/2 in each round on average, also where one role has an advantage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..circuit.tape import LANES
+from ..players.position_graph import MIB
+from .choice import choose, reports_of
+from .growth import Grower
+from .settings import GrowthSettings
+from .tree import HIGHEST_GOAL, Tree, room_in, total_of_goals
+
+if TYPE_CHECKING:
+    from ..game.game import Game
+
+_MEMORY_MIB = 32
+_SIDE_BY_SIDE = 8  # matches
+
+
+class Openings(Protocol):
+    """Moves of positions that were searched long."""
+
+    def choice(self, state: NDArray[np.uint64], role: int, walks: int) -> int | None:
+        """Return the best action of a role in a position; None if a search by so many walks knows more."""
+
+
+class Side(NamedTuple):
+    """A way to search.
+
+    grower    what grows trees
+    walks     number of walks for each move
+    growth    parameters of the search
+    openings  moves that need no search
+    """
+
+    grower: Grower
+    walks: int
+    growth: GrowthSettings
+    openings: Openings | None = None
+
+
+class Rounds:
+    """Matches between two sides.
+
+    Args:
+        game: game that the native engine, or another engine with a circuit, plays
+        key: key of the random numbers
+        sides: the side whose score counts, and the other one
+        openings: numbers of random plies at the beginning, of one round after the other
+
+    Attributes:
+        scores: float64 of each finished round, 0 to 1, in which all matches came to an end
+        walks: number of walks so far
+    """
+
+    def __init__(self, game: Game, key: np.uint64, sides: tuple[Side, Side], openings: Sequence[int]) -> None:
+        self._game, self._sides, self._openings = game, sides, openings
+        self._most_plies = sides[0].growth.max_plies
+        self._tree = Tree(game, *room_in(game, _MEMORY_MIB * MIB), 2 * LANES)
+        self._tree.total = total_of_goals(game, self._most_plies)
+        self._key, self._rng, self._batch = key, np.random.default_rng(int(key)), 0
+        self.scores: list[float] = []
+        self.walks = 0
+        self._steps = self._endless()
+
+    def advance(self) -> None:
+        """Grow the trees by a batch, or make moves."""
+        next(self._steps)
+
+    def _endless(self) -> Iterator[None]:
+        """Play rounds; yield after each batch, and at the end of each round."""
+        roles = self._game.num_roles
+        num = max(1, _SIDE_BY_SIDE // roles)
+        own = np.tile(np.arange(roles), num)  # the role of the first side in each match
+        while True:
+            states = np.repeat(self._opened(num), roles, axis=0)
+            for _ in range(self._most_plies):
+                running = np.flatnonzero(~self._game.evaluate(states)[0])
+                if not len(running):
+                    break
+                yield from self._ply(states, running, own)
+            terminal, goals = self._game.evaluate(states)
+            mine = np.maximum(goals, 0)[np.arange(len(states)), own]
+            others = (np.maximum(goals, 0).sum(axis=1) - mine) / (roles - 1)
+            scores = 0.5 + (mine - others) / (2 * HIGHEST_GOAL)
+            whole = terminal.reshape(num, roles).all(axis=1)
+            self.scores += scores.reshape(num, roles).mean(axis=1)[whole].tolist()
+            yield
+
+    def _opened(self, num: int) -> NDArray[np.uint64]:
+        """Return positions after random plies, uint64[num, words]."""
+        states = np.repeat(self._game.initial[None], num, axis=0)
+        plies = np.array([self._openings[number % len(self._openings)] for number in range(num)])
+        for ply in range(plies.max()):
+            legal = self._game.legal(states)
+            starts, counts = legal.by_role(self._game.num_roles)
+            drawn = starts + (self._rng.random(counts.shape) * counts).astype(np.int64)
+            going = counts.all(axis=1) & (ply < plies)
+            states[going] = self._game.next(states[going], legal.actions[drawn[going]])
+        return states
+
+    def _ply(self, states: NDArray[np.uint64], running: NDArray[np.intp], own: NDArray[np.intp]) -> Iterator[None]:
+        """Let each side choose for its roles in the running matches, and make the moves."""
+        roles = self._game.num_roles
+        legal = self._game.legal(states[running])
+        starts, counts = legal.by_role(roles)
+        joint = legal.actions[np.minimum(starts, max(len(legal.actions) - 1, 0))]
+        is_own = np.arange(roles) == own[running][:, None]
+        for side, chooses in zip(self._sides, (is_own, ~is_own), strict=True):
+            chooses = chooses & (counts > 1)
+            if side.openings is not None:
+                self._open(states[running], joint, chooses, side)
+            lanes = np.flatnonzero(chooses.any(axis=1))
+            if len(lanes):
+                yield from self._search(states[running[lanes]], side)
+                for number, lane in enumerate(lanes.tolist()):
+                    for role in np.flatnonzero(chooses[lane]).tolist():
+                        joint[lane, role] = self._action(number, role, side)
+        going = counts.all(axis=1)
+        states[running[going]] = self._game.next(states[running[going]], joint[going].astype(np.int32))
+
+    def _open(
+        self, states: NDArray[np.uint64], joint: NDArray[np.int32], chooses: NDArray[np.bool_], side: Side
+    ) -> None:
+        """Let a side choose by its openings where it can: set the actions in `joint`, and clear these in `chooses`."""
+        assert side.openings is not None
+        for lane, role in np.argwhere(chooses).tolist():
+            action = side.openings.choice(states[lane], role, side.walks)
+            if action is not None:
+                joint[lane, role], chooses[lane, role] = action, False
+
+    def _search(self, states: NDArray[np.uint64], side: Side) -> Iterator[None]:
+        """Grow a tree below each of some positions."""
+        self._tree.plant(states)
+        left = len(states) * side.walks
+        while left > 0:
+            grown = side.grower.grow(self._tree, left, self._key, (self._batch, self._batch + 1))
+            self._batch += 1
+            self.walks += grown.walks
+            left -= grown.walks or left  # without a walk, all positions are proved, or the tree is full
+            yield
+
+    def _action(self, root: int, role: int, side: Side) -> int:
+        """Return the best action of a role in the position of a root."""
+        noise = self._rng.integers(1 << 62, dtype=np.uint64)
+        index = choose(self._tree, root, reports_of(self._tree, root, role), side.growth, noise)
+        return int(self._tree.arrays.actions[self._tree.span(root, role)[0] + index])

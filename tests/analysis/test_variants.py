@@ -1,0 +1,119 @@
+"""Maps between variants of a game: scrambled sheets, other sizes, changed rules, and sheets that share nothing."""
+
+import numpy as np
+import pytest
+
+from gamelore import load, rulesheets
+from gamelore.analysis.isomorphism import scramble
+from gamelore.analysis.variants import map_facts, map_names, rule_shapes, shape_similarity
+from gamelore.gdl.syntax import Rulesheet, parse
+
+STEP = """
+(role white) (role black)
+(init (at white 1)) (init (at black {last})) (init (control white))
+{succ}
+(<= (legal ?p (step ?x ?y)) (true (control ?p)) (true (at ?p ?x)) (succ ?x ?y))
+(<= (legal ?p noop) (role ?p) (not (true (control ?p))))
+(<= (next (at ?p ?y)) (does ?p (step ?x ?y)))
+(<= (next (at ?p ?x)) (true (at ?p ?x)) (not (true (control ?p))))
+(<= (next (control white)) (true (control black)))
+(<= (next (control black)) (true (control white)))
+(<= terminal (true (at white {last})))
+(<= (goal white {won}) (true (at white {last})))
+(<= (goal white {lost}) (not (true (at white {last}))))
+(<= (goal black {lost}) (true (at white {last})))
+(<= (goal black {won}) (not (true (at white {last}))))
+"""
+
+
+def steps(last: int, won: int = 100) -> Rulesheet:
+    """Return a game in which pieces step from 1 to `last`; with `won` = 0, who arrives loses."""
+    succ = " ".join(f"(succ {number} {number + 1})" for number in range(1, last))
+    return parse(STEP.format(last=last, succ=succ, won=won, lost=100 - won))
+
+
+def facts(sheet: Rulesheet, last: int) -> list[str]:
+    return [f"(at {role} {place})" for role in ("white", "black") for place in range(1, last + 1)] + ["(control white)"]
+
+
+@pytest.mark.parametrize("name", ["tictactoe", "connectfour", "breakthrough", "othello4", "fivemensmorris"])
+def test_a_scrambled_sheet_is_mapped_back(name: str) -> None:
+    sheet = parse(rulesheets.path(name).read_text(encoding="utf-8"))
+    scrambled, renaming = scramble(sheet, np.random.default_rng(1))
+    names = map_names(sheet, scrambled)
+    assert names.score == 1.0
+    roles = {str(rule.head.args[0]).lower() for rule in sheet.rules if rule.head.name == "role"}
+    for role in roles:
+        assert names.source(("role", 0), renaming.theirs(role)) in roles
+    again = map_names(scrambled, sheet)
+    assert again.score == 1.0
+
+
+def test_shapes_bound_the_score() -> None:
+    """Shapes do not depend on names and on facts."""
+    five, nine = steps(5), steps(9)
+    assert set(rule_shapes(five)) == set(rule_shapes(nine))
+    assert shape_similarity(rule_shapes(five), rule_shapes(nine)) == 1.0
+    other = parse(rulesheets.path("tictactoe").read_text(encoding="utf-8"))
+    assert map_names(five, other).score <= shape_similarity(rule_shapes(five), rule_shapes(other)) < 1.0
+    scrambled, _ = scramble(five, np.random.default_rng(1))
+    assert set(rule_shapes(five)) == set(rule_shapes(scrambled))
+    assert shape_similarity(np.zeros(0, np.uint64), np.zeros(0, np.uint64)) == 0.0
+
+
+def test_the_same_sheet_is_mapped_onto_itself() -> None:
+    sheet = steps(5)
+    names = map_names(sheet, sheet)
+    assert names.score == 1.0
+    assert all(kind_and_name[1] == source for kind_and_name, source in names.sources.items())
+
+
+def test_another_size_by_hand() -> None:
+    """Of five places, 1, 3 and 5 are the first, the middle and the last of nine: 1, 5 and 9; 2 is 3, 4 is 7."""
+    names = map_names(steps(9), steps(5))
+    assert names.score == 1.0
+    mapped = map_facts(names, steps(9), steps(5), facts(steps(9), 9), facts(steps(5), 5))
+    pairs = {row: column for row, column, share in zip(mapped.rows, mapped.columns, mapped.shares, strict=True)}
+    assert [pairs[row] for row in range(5)] == [0, 2, 4, 6, 8]
+    assert [pairs[row] for row in range(5, 10)] == [9, 11, 13, 15, 17]
+    assert pairs[10] == 18
+    weights = np.arange(19, dtype=np.float32)[None]
+    assert mapped.carried(weights, 11).tolist() == [[0, 2, 4, 6, 8, 9, 11, 13, 15, 17, 18]]
+
+
+def test_places_between_two_are_shared_by_hand() -> None:
+    """Of four places, the second is at 2/3 of the way from the first to the second of three."""
+    mapped = map_facts(map_names(steps(3), steps(4)), steps(3), steps(4), facts(steps(3), 3), facts(steps(4), 4))
+    weights = np.array([[0.0, 3.0, 9.0, 0.0, 0.0, 0.0, 1.0]], np.float32)
+    carried = mapped.carried(weights, 9)
+    assert np.allclose(carried[0, :4], [0.0, 2.0, 5.0, 9.0])
+    assert carried[0, 8] == 1.0
+
+
+def test_a_misere_variant_has_other_goals_only() -> None:
+    """Four of the rules with a body have goals, of eleven; so 7 rules of 15 different ones agree."""
+    names = map_names(steps(5), steps(5, won=0))
+    assert names.score == pytest.approx(7 / 15)
+    assert names.source(("function", 2), "at") == "at"
+    assert names.source(("role", 0), "white") == "white"
+
+
+def test_games_without_likeness_share_little() -> None:
+    sheets = [parse(rulesheets.path(name).read_text(encoding="utf-8")) for name in ("tictactoe", "fivemensmorris")]
+    assert map_names(*sheets).score < 0.2
+
+
+def test_facts_of_another_form_have_no_share() -> None:
+    mapped = map_facts(map_names(steps(5), steps(5)), steps(5), steps(5), ["(at white 1)"], ["(at white 1)", "(z 1)"])
+    assert mapped.rows.tolist() == [0]
+    assert mapped.carried(np.ones((2, 1), np.float32), 2).tolist() == [[1, 0], [1, 0]]
+
+
+def test_a_game_is_mapped_onto_itself() -> None:
+    game = load("breakthrough")
+    circuit = game.circuit
+    assert circuit is not None
+    texts = [game.fact_text(bit) for bit in range(circuit.num_facts)]
+    names = map_names(game.rulesheet, game.rulesheet)
+    mapped = map_facts(names, game.rulesheet, game.rulesheet, texts, texts)
+    assert mapped.rows.tolist() == mapped.columns.tolist() == list(range(len(texts)))

@@ -1,0 +1,164 @@
+"""`study`: what it returns, where it keeps that, and what it refuses; the command `gamelore study`."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from commands import run, run_json
+from gamelore import AdviceTest, GameLesson, GameloreError, Knowledge, KnowledgeError, load, study
+from gamelore.api.game_lessons import lesson_of
+from gamelore.learning.store.knowledge import KnowledgeStore
+from gamelore.learning.store.lesson_rows import LESSON, Lessons, StoredLesson, StoredValue, TrialRow
+from gamelore.memory.advice import OPENINGS, WITHOUT, rival_name
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with a lesson about the small breakthrough."""
+    path = tmp_path_factory.mktemp("store") / "k.db"
+    study("breakthrough", seconds=1.5, store=path, progress=False)
+    return path
+
+
+@pytest.fixture
+def lessons(store: Path) -> Iterator[Lessons]:
+    with KnowledgeStore(store) as knowledge:
+        yield Lessons(knowledge)
+
+
+def test_what_was_learned(store: Path, lessons: Lessons) -> None:
+    lesson = lesson_of(load("breakthrough"), lessons)
+    assert isinstance(lesson, GameLesson)
+    assert lesson.seconds > 0.2
+    assert lesson.simulations > 10_000
+    assert set(lesson.weights) == {"white", "black"}
+    assert lesson.generations[0].number == 1
+    assert lesson.rows[0].keys() == {"game", "role", "fact", "weight"}
+    assert json.loads(json.dumps(lesson.as_json()))["simulations"] == lesson.simulations
+    assert str(lesson).startswith("breakthrough: taught for")
+    assert lesson._repr_svg_().startswith("<svg ")
+
+
+def test_the_same_call_goes_on(store: Path, lessons: Lessons) -> None:
+    before = lesson_of(load("breakthrough"), lessons)
+    stages = []
+    after = study(load("breakthrough"), seconds=0.7, store=store, progress=lambda *told: stages.append(told))
+    assert after.simulations > before.simulations
+    assert after.seconds > before.seconds
+    assert stages[-1] == ("studying breakthrough, in seconds", 1, 1)
+
+
+def test_the_verdicts_of_the_tests(lessons: Lessons) -> None:
+    game = load("breakthrough")
+    for advice, number, against, better, worse in (
+        (LESSON, 50, rival_name(1), 0.0, 20.0),
+        (LESSON, 51, rival_name(1), 20.0, 0.0),
+        (LESSON, 51, rival_name(10), 0.0, 0.0),
+        (OPENINGS, 50, WITHOUT, 0.0, 20.0),
+    ):
+        row = TrialRow(advice, number, against, 10, 7.0, 1.0, better, worse)
+        lessons.add_evidence(game, row, lambda _, row=row: row)
+    assert lesson_of(game, lessons).tests == [
+        AdviceTest(LESSON, 50, "startclock=1", 10, 70.0, "refused"),
+        AdviceTest(LESSON, 51, "startclock=1", 10, 70.0, "taken"),
+        AdviceTest(LESSON, 51, "startclock=10", 10, 70.0, "open"),
+        AdviceTest(OPENINGS, 50, "without", 10, 70.0, "refused"),
+    ]
+
+
+def test_pictures_and_tables_are_written(lessons: Lessons, tmp_path: Path) -> None:
+    lesson = lesson_of(load("breakthrough"), lessons)
+    for name in ("weights.svg", "weights.csv"):
+        lesson.save(tmp_path / name)
+    assert (tmp_path / "weights.svg").read_text().startswith("<svg ")
+    assert (tmp_path / "weights.csv").read_text().startswith("game,role,fact,weight")
+
+
+@pytest.mark.parametrize(
+    ("game", "message"),
+    [
+        (
+            "pegsolitaire",
+            "expected a game with two or more roles .* with 1 role on the engine native; study another game",
+        )
+    ],
+)
+def test_games_that_cannot_be_studied(game: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(GameloreError, match=message):
+        study(game, seconds=1, store=tmp_path / "k.db", progress=False)
+    with pytest.raises(GameloreError, match="expected a time of more than 0 seconds, got 0"):
+        study("tictactoe", seconds=0, store=tmp_path / "k.db", progress=False)
+
+
+def test_a_store_without_a_lesson_says_so(tmp_path: Path) -> None:
+    with KnowledgeStore(tmp_path / "k.db") as knowledge, pytest.raises(GameloreError, match="got none; study the game"):
+        lesson_of(load("tictactoe"), Lessons(knowledge))
+    with pytest.raises(KnowledgeError):
+        study("tictactoe", seconds=1, store=tmp_path, progress=False)
+
+
+def test_the_command(tmp_path: Path) -> None:
+    store, picture = tmp_path / "k.db", tmp_path / "weights.svg"
+    told = run("study", "tictactoe", "connect3", "--seconds", 0.5, "--knowledge", store, "--svg", picture).stdout
+    assert "tictactoe: taught for" in told
+    assert "connect3: taught for" in told
+    assert picture.read_text().startswith("<svg ")
+    (report,) = run_json("study", "tictactoe", "--seconds", 0.3, "--knowledge", store)
+    assert report["game"] == "tictactoe"
+    assert report["generations"]
+    run("study", "tictactoo", "--knowledge", store, code=2)
+
+
+def test_lessons_of_a_store(store: Path, tmp_path: Path) -> None:
+    knowledge, copy = Knowledge(store), Knowledge(tmp_path / "copy.db")
+    (summary,) = knowledge.lessons()
+    assert summary.game == "breakthrough"
+    assert summary.seconds > 0.2
+    assert summary.generations == len(knowledge.lesson("breakthrough").generations) > 0
+    assert copy.lessons() == []
+    assert knowledge.export_lessons(tmp_path / "lessons.json", ["breakthrough"]) == 1
+    assert copy.add_lessons(tmp_path / "lessons.json") == 1
+    assert copy.lessons() == knowledge.lessons()
+    assert copy.delete_lesson("breakthrough")
+    assert not copy.delete_lesson("breakthrough")
+    assert copy.lessons() == []
+
+
+def test_a_lesson_that_began_with_a_variant_says_so(tmp_path: Path) -> None:
+    game, other = load("tictactoe"), load("connect3")
+    value = StoredValue(0.5, 0.25, None, (0.5, 0.5), {"(cell 1 1 x)": (0.25, -0.25)})
+    with KnowledgeStore(tmp_path / "k.db") as knowledge:
+        lessons = Lessons(knowledge)
+        lessons.put(other, StoredLesson(1, 10, 1000, 1.0, value))
+        lessons.put(game, StoredLesson(1, 10, 1000, 1.0, value, origin=other.rules_hash, likeness=0.25))
+        row = TrialRow(LESSON, 1, rival_name(10), 10, 7.0, 1.0, 20.0, 0.0)
+        lessons.add_evidence(game, row, lambda _: row)
+    lesson = Knowledge(tmp_path / "k.db").lesson(game)
+    assert lesson.variant == ("connect3", 0.25)
+    assert "began with the lesson of connect3 (likeness 0.25)" in str(lesson)
+    assert lesson.as_json()["variant"] == {"game": "connect3", "likeness": 0.25}
+    summary = Knowledge(tmp_path / "k.db").lessons()[1]
+    assert (summary.variant, summary.taken_for) == ("connect3", 10)
+
+
+def test_the_commands_about_lessons(store: Path, tmp_path: Path) -> None:
+    own, file, copy = ["--knowledge", store], tmp_path / "lessons.json", ["--knowledge", tmp_path / "copy.db"]
+    table = run("lessons", "list", *own).stdout.splitlines()
+    assert table[0].split()[:3] == ["game", "seconds", "generations"]
+    assert table[1].startswith("breakthrough ")
+    (listed,) = run_json("lessons", "list", *own)
+    assert listed["game"] == "breakthrough"
+    told = run("lessons", "show", "breakthrough", "--svg", tmp_path / "w.svg", *own).stdout
+    assert "generation  simulations  seconds  explains" in told
+    assert (tmp_path / "w.svg").read_text().startswith("<svg ")
+    assert run_json("lessons", "show", "breakthrough", *own)["game"] == "breakthrough"
+    run("lessons", "export", file, *own)
+    run("lessons", "export", file, *own, code=1)
+    assert run_json("lessons", "export", file, "breakthrough", "--force", *own)["lessons"] == 1
+    run("lessons", "import", file, *copy)
+    assert run_json("lessons", "import", file, *copy)["lessons"] == 0
+    assert "got none; gamelore lessons list" in run("lessons", "delete", "tictactoe", *copy, code=1).stderr
+    run("lessons", "delete", "breakthrough", *copy)
+    assert "has no lesson; gamelore study" in run("lessons", "list", *copy).stderr

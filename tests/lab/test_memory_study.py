@@ -1,0 +1,86 @@
+"""The study of the memory: its units, its arms, and what its contests say about players that differ for sure."""
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gamelore import load
+from gamelore.lab.experiment import SettingGrid, run_grid
+from gamelore.lab.results import ResultStore, Trial
+from gamelore.lab.studies.memory_study import (
+    MemorySetting,
+    memory_jobs,
+    play_memory_job,
+    shuffled,
+    studied,
+    teachings,
+)
+from gamelore.learning.store.knowledge import KnowledgeStore
+from gamelore.learning.store.lesson_rows import Lessons, StoredLesson, StoredValue
+from gamelore.memory import course as course_module
+from gamelore.memory.lesson import fact_texts
+from gamelore.search.settings import TeachingSettings
+
+QUICK = TeachingSettings(simulations=1 << 60, first=4_000, walks=64)
+KNOWN = MemorySetting("known", "breakthrough", 1, 2, "memory", "connect3", 1.0, 0.1, 2.0, 2)
+
+
+@pytest.fixture(autouse=True)
+def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(course_module, "TeachingSettings", lambda simulations=1 << 60: QUICK)
+
+
+def test_a_job_has_all_contests_of_a_teaching(tmp_path: Path) -> None:
+    other = replace(KNOWN, id="other", arm="empty")
+    trials = [Trial(setting, run) for setting in (KNOWN, other) for run in (0, 1)]
+    jobs = list(memory_jobs(tmp_path, trials))
+    assert [(job.game, job.run, len(job.trials), job.size) for job in jobs] == [
+        ("breakthrough", 0, 2, 8),
+        ("breakthrough", 1, 2, 8),
+    ]
+
+
+def test_a_teaching_is_made_once(tmp_path: Path) -> None:
+    game = load("breakthrough")
+    path = studied(game, 0, 0.3, tmp_path)
+    before = path.stat().st_mtime_ns
+    assert studied(game, 0, 0.3, tmp_path) == path
+    assert path.stat().st_mtime_ns == before
+    with KnowledgeStore(path) as knowledge:
+        assert Lessons(knowledge).find(game.rules_hash) is not None
+    assert studied(game, 1, 0.3, tmp_path) != path
+
+
+def test_a_shuffled_lesson_has_the_weights_of_the_other_game() -> None:
+    game = load("tictactoe")
+    weights = {f"(cell {number} 1 w)": (float(number), -float(number)) for number in range(1, 9)}
+    value = StoredValue(0.5, 0.25, None, (0.125, 0.375), weights)
+    lesson = StoredLesson(3, 10, 1000, 2.0, value, b"progress", id="an id")
+    mixed = shuffled(game, lesson, np.random.default_rng(1))
+    assert sorted(mixed.value.weights.values()) == sorted(weights.values())
+    assert mixed.value.weights.keys() <= set(fact_texts(game))
+    assert (mixed.value.determination, mixed.value.constants, mixed.progress) == (0.5, (0.125, 0.375), b"")
+    assert mixed.id == "an id", "so that tests of the game's own lesson do not count"
+    assert shuffled(game, lesson, np.random.default_rng(2)).value.weights != mixed.value.weights
+
+
+def test_the_study_resumes_and_keeps_the_scores_of_each_teaching(tmp_path: Path) -> None:
+    settings = [replace(KNOWN, id=arm, arm=arm) for arm in ("memory", "shuffled", "empty")]
+    jobs = lambda trials, store, workers: memory_jobs(tmp_path / "knowledge", trials)  # noqa: E731
+    with ResultStore(tmp_path / "results.db") as store:
+        for played in (6, 0):
+            summary = run_grid(
+                SettingGrid.of(settings), store, workers=1, progress=False, jobs=jobs, play=partial(play_memory_job)
+            )
+            assert summary.played == played
+        for arm in ("memory", "shuffled", "empty"):
+            scores = teachings(store, arm)
+            assert sorted(scores) == [0, 1]
+            assert all(len(own) == 2 and all(0 <= score <= 100 for score in own) for own in scores.values())
+        result = store.by_run("memory")[0]
+        assert result.keys() == {"scores", "snapshot", "verdicts", "retrieval", "cpu"}
+        assert result["verdicts"]["lesson"] in ("taken", "open", "refused")
+        assert all(seconds > 0 for seconds in result["cpu"])

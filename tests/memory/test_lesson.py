@@ -1,0 +1,126 @@
+"""Lessons: what a teacher knows survives the store, and what does not fit is left out."""
+
+import io
+from dataclasses import replace
+from time import monotonic
+
+import numpy as np
+import pytest
+
+from gamelore import Game, load
+from gamelore.memory import lesson as lesson_module
+from gamelore.memory.lesson import restored, restored_value, stored, stored_value
+from gamelore.players.random_streams import stream
+from gamelore.search.settings import GrowthSettings, TeachingSettings
+from gamelore.search.teaching import Teacher, TeachingState
+from gamelore.search.value import LinearValue
+
+SETTINGS = TeachingSettings(simulations=80_000, first=10_000, walks=64)
+
+
+def teacher_of(game: Game, begin: TeachingState | None = None) -> Teacher:
+    return Teacher(game, stream(1), GrowthSettings(), SETTINGS, begin)
+
+
+def paused(game: Game, walks: int) -> TeachingState:
+    """Return the state of a teacher after so many walks."""
+    teacher = teacher_of(game)
+    while teacher.simulations < walks:
+        teacher.teach(deadline=monotonic() + 0.001)
+    return teacher.pause()
+
+
+@pytest.mark.parametrize("walks", [5_000, 15_000])
+def test_a_teacher_goes_on_from_a_stored_lesson(walks: int) -> None:
+    """Weights are stored as texts and numbers, so what follows is equal to the bit."""
+    game = load("breakthrough")
+    state = paused(game, walks)
+    again = restored(game, stored(game, state, 1.5, None))
+    assert (again.generation, again.rounds, again.walks) == (state.generation, state.rounds, state.walks)
+    direct, resumed = teacher_of(game, state), teacher_of(game, again)
+    for teacher in (direct, resumed):
+        teacher.teach()
+    assert direct.value is not None
+    assert resumed.value is not None
+    assert np.array_equal(direct.value.weights, resumed.value.weights)
+    assert direct.value.determination == resumed.value.determination
+
+
+def test_a_damaged_or_foreign_progress_begins_the_generation_anew() -> None:
+    game = load("breakthrough")
+    lesson = stored(game, paused(game, 15_000), 1.5, None)
+    assert restored(game, lesson).progress is not None
+    for progress in (b"", b"no zip", lesson.progress[:-30], lesson.progress[:200]):
+        state = restored(game, replace(lesson, progress=progress))
+        assert state.progress is None
+        assert state.value is not None
+        teacher_of(game, state).teach()
+    foreign = stored(load("connect3"), paused(load("connect3"), 15_000), 1.5, None)
+    assert restored(game, replace(lesson, progress=foreign.progress)).progress is None
+
+
+@pytest.mark.parametrize("name", ["targets", "squares", "forecast_moments", "notes", "states", "plies"])
+def test_arrays_of_a_wrong_shape_are_not_used(name: str) -> None:
+    game = load("breakthrough")
+    lesson = stored(game, paused(game, 15_000), 1.5, None)
+    with np.load(io.BytesIO(lesson.progress)) as arrays:
+        changed = {**arrays, name: np.zeros((1, 1))}
+    file = io.BytesIO()
+    np.savez(file, allow_pickle=False, **changed)
+    assert restored(game, replace(lesson, progress=file.getvalue())).progress is None
+
+
+def test_numbers_that_are_not_finite_are_not_used() -> None:
+    game = load("breakthrough")
+    lesson = stored(game, paused(game, 15_000), 1.5, None)
+    with np.load(io.BytesIO(lesson.progress)) as arrays:
+        changed = {**arrays, "targets": arrays["targets"] * np.nan}
+    file = io.BytesIO()
+    np.savez(file, allow_pickle=False, **changed)
+    assert restored(game, replace(lesson, progress=file.getvalue())).progress is None
+
+
+def test_a_value_goes_by_the_texts_of_facts() -> None:
+    game = load("tictactoe")
+    value = LinearValue.zero(game)
+    value.weights[0, 3], value.weights[1, 5] = 0.5, -0.25
+    value.constants[:] = 0.25, 0.75
+    there = stored_value(game, replace(value, determination=0.5, foresight=0.75), 0.5)
+    assert there.weights == {game.fact_text(3): (0.5, 0.0), game.fact_text(5): (0.0, -0.25)}
+    back = restored_value(game, there._replace(weights={**there.weights, "(cell 9 9 x)": (1.0, 1.0)}))
+    assert back is not None
+    assert np.array_equal(back.weights, value.weights)
+    assert (back.determination, back.foresight) == (0.5, 0.75)
+    assert restored_value(game, stored_value(game, None, None)) is None
+    assert restored_value(load("tictactoe3p"), there) is None, "a constant for each of three roles is missing"
+
+
+def test_only_whole_generations_of_large_games_are_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sums of a generation under way are left out, and its walks do not count."""
+    game = load("breakthrough")
+    under_way = paused(game, 15_000)
+    assert 0 < under_way.begins < under_way.walks
+    monkeypatch.setattr(lesson_module, "MOST_BYTES", 1000)
+    lesson = stored(game, under_way, 1.5, None)
+    assert (lesson.walks, lesson.generation, lesson.progress) == (under_way.begins, under_way.generation, b"")
+    again = restored(game, lesson)
+    assert again.value is not None
+    assert again.progress is None
+    assert teacher_of(game, again).generation == under_way.generation
+
+
+def test_a_lesson_with_sums_over_symmetric_facts_goes_on_to_the_bit() -> None:
+    """In tic-tac-toe, 4 and 8 facts share a weight; only half of the sums is stored."""
+    game = load("tictactoe")
+    begin = paused(game, 6_000)
+    assert begin.progress is not None
+    states = [begin, restored(game, stored(game, begin, 1.5, None))]
+    values = []
+    for state in states:
+        teacher = teacher_of(game, state)
+        while teacher.generation == begin.generation and not teacher.is_done:
+            teacher._step()
+        values.append(teacher.value)
+    assert values[0] is not None
+    assert values[1] is not None
+    assert np.array_equal(values[0].weights, values[1].weights)

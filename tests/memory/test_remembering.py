@@ -1,0 +1,206 @@
+"""The player with a memory: its matches and lessons are stored, and a broken store does not cost it a match."""
+
+import logging
+from pathlib import Path
+from time import monotonic
+
+import numpy as np
+import pytest
+
+from gamelore import Game, GameloreError, KnowledgeError, load
+from gamelore.catalogue import player
+from gamelore.learning.store.knowledge import KnowledgeStore
+from gamelore.learning.store.lesson_rows import LESSON, Lessons, TrialRow
+from gamelore.matches.match import MatchState
+from gamelore.memory import course as course_module
+from gamelore.memory.advice import rival_name
+from gamelore.memory.remembering import Remembering
+from gamelore.memory.schooling import MatchMemory
+from gamelore.net.belief import LastingPlayer, PlayerMatches
+from gamelore.players.player import Player
+from gamelore.search.champion import Gamelore
+from gamelore.search.settings import TeachingSettings
+
+QUICK = TeachingSettings(simulations=1 << 60, first=4_000, walks=64)
+
+
+@pytest.fixture(autouse=True)
+def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(course_module, "TeachingSettings", lambda simulations=1 << 60: QUICK)
+
+
+def played(matches: PlayerMatches, match: str, startclock: float = 1.0) -> None:
+    """Play a match in the first role against first legal moves, after a startclock."""
+    matches.start(match, "white", startclock=startclock)
+    end = monotonic() + startclock
+    while monotonic() < end and matches.ponder(match, min(end, monotonic() + 0.02)):
+        pass
+    state, joint = MatchState(matches._graph), None
+    while not matches.advance(match, joint).end:
+        mine = matches.choose(match, monotonic() + 0.01)
+        joint = [mine, state.legal(1)[0]]
+        for role, move in enumerate(joint):
+            state.submit(role, move)
+    assert matches.stop(match, joint).is_learned
+    matches.learn()
+
+
+def prove(lessons: Lessons, game: Game) -> None:
+    """Add evidence that no test doubts for the newest state of the lesson."""
+    number = lessons.taught(game.rules_hash, LESSON)[-1].number
+    row = TrialRow(LESSON, number, rival_name(1), 50, 45.0, 1.0, 20.0, -5.0)
+    lessons.add_evidence(game, row, lambda _: row)
+
+
+def prepared(player: Player) -> MatchMemory:
+    """Return what a player that remembers plays with in its only match."""
+    assert isinstance(player, Remembering)
+    ((_, own),) = player._prepared.values()
+    assert isinstance(own, MatchMemory)
+    return own
+
+
+def test_the_catalogue_makes_it_for_a_store(tmp_path: Path) -> None:
+    made = player("gamelore:seconds=0.1", knowledge=tmp_path / "k.db", quota=10)
+    assert isinstance(made, Remembering)
+    assert isinstance(made, LastingPlayer)
+    assert (made.path, made.quota, made.settings.seconds) == (tmp_path / "k.db", 10, 0.1)
+    plain = player("gamelore:seconds=0.1")
+    assert isinstance(plain, Gamelore)
+    assert not isinstance(plain, LastingPlayer)
+
+
+def test_matches_and_lessons_are_stored(tmp_path: Path) -> None:
+    game, path = load("breakthrough"), tmp_path / "k.db"
+    matches = PlayerMatches(game, Remembering(knowledge=path))
+    played(matches, "m1")
+    with KnowledgeStore(path) as knowledge:
+        lessons = Lessons(knowledge)
+        (match,) = lessons.matches(game.rules_hash)
+        lesson = lessons.find(game.rules_hash)
+    assert (match.id, match.role, match.startclock, len(match.goals)) == ("m1", 0, 1, 2)
+    assert game.start().play(match.moves[0])
+    assert lesson is not None
+    assert lesson.walks > 0
+
+
+def test_another_process_goes_on(tmp_path: Path) -> None:
+    """Numbers of matches go on, so random numbers differ, and the lesson grows."""
+    game, path = load("breakthrough"), tmp_path / "k.db"
+    walks = []
+    for name in ("m1", "m2"):
+        memory = Remembering(knowledge=path)
+        assert memory.num_matches(PlayerMatches(game, memory)._graph, 0) == len(walks)
+        played(PlayerMatches(game, memory), name)
+        lesson = memory.lessons.find(game.rules_hash)
+        assert lesson is not None
+        walks.append(lesson.walks)
+        memory.close()
+    assert walks[1] > walks[0]
+
+
+def test_a_tested_lesson_is_in_the_search_from_the_first_move_on(tmp_path: Path) -> None:
+    game, path = load("breakthrough"), tmp_path / "k.db"
+    memory = Remembering(knowledge=path)
+    played(PlayerMatches(game, memory), "m1")
+    prove(memory.lessons, game)
+    memory.close()
+    again = Remembering(knowledge=path)
+    matches = PlayerMatches(game, again)
+    matches.start("m2", "white", startclock=0.0)
+    matches.advance("m2", None)
+    matches.choose("m2", monotonic() + 0.05)
+    assert prepared(again).verdicts[LESSON] == "taken"
+    value = prepared(again).value
+    assert value is not None
+    assert np.array_equal(again._searches[0]._stems[0].grower.prior.constants, value.constants)
+
+
+def test_a_full_store_keeps_no_more(tmp_path: Path) -> None:
+    game, path = load("breakthrough"), tmp_path / "k.db"
+    memory = Remembering(knowledge=path, quota=10)
+    matches = PlayerMatches(game, memory)
+    matches.start("m1", "white", startclock=0.0)
+    state, joint = MatchState(matches._graph), None
+    while not matches.advance("m1", joint).end:
+        joint = [state.legal(0)[0], state.legal(1)[0]]
+        for role, move in enumerate(joint):
+            state.submit(role, move)
+    assert not matches.stop("m1", joint).is_learned
+    assert memory.lessons.matches(game.rules_hash) == []
+
+
+@pytest.mark.parametrize("learn", [True, False])
+def test_a_store_that_cannot_be_read_costs_no_match(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, learn: bool
+) -> None:
+    path = tmp_path / "k.db"
+    path.write_text("this is no store")
+    matches = PlayerMatches(load("breakthrough"), Remembering(knowledge=path, learn=learn))
+    with caplog.at_level(logging.WARNING):
+        matches.start("m1", "white", startclock=0.0)
+    assert "plays without memory" in caplog.text
+    matches.advance("m1", None)
+    assert matches.choose("m1", monotonic() + 0.05)
+
+
+def test_a_missing_store_costs_a_player_that_does_not_learn_no_match(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    matches = PlayerMatches(load("breakthrough"), Remembering(knowledge=tmp_path / "none.db", learn=False))
+    with caplog.at_level(logging.WARNING):
+        matches.start("m1", "white", startclock=0.0)
+    assert "no such file" in caplog.text
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_a_finished_match_is_kept_if_the_lesson_cannot_be_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*given: object) -> None:
+        raise KnowledgeError("the disk is full")
+
+    game, path = load("breakthrough"), tmp_path / "k.db"
+    monkeypatch.setattr(Lessons, "put", full)
+    with caplog.at_level(logging.WARNING):
+        played(PlayerMatches(game, Remembering(knowledge=path)), "m1")
+    assert "the disk is full" in caplog.text
+    with KnowledgeStore(path) as knowledge:
+        assert [match.id for match in Lessons(knowledge).matches(game.rules_hash)] == ["m1"]
+
+
+def test_a_budget_of_teaching_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(GameloreError, match=r"expected no option teaching beside knowledge, .* got teaching=20000"):
+        player("gamelore:teaching=20000", knowledge=tmp_path / "k.db")
+
+
+def test_a_player_that_does_not_learn_uses_the_store_and_leaves_it(tmp_path: Path) -> None:
+    game, path = load("breakthrough"), tmp_path / "k.db"
+    memory = Remembering(knowledge=path)
+    played(PlayerMatches(game, memory), "m1")
+    prove(memory.lessons, game)
+    memory.close()
+    before = path.read_bytes()
+    reader = player("gamelore:learn=no", knowledge=path)
+    matches = PlayerMatches(game, reader)
+    matches.start("m2", "white", startclock=0.3)
+    assert prepared(reader).verdicts[LESSON] == "taken"
+    assert prepared(reader).value is not None
+    assert prepared(reader).is_done
+    matches.abort("m2")
+    assert path.read_bytes() == before
+
+
+def test_without_a_tested_lesson_it_learns_in_the_startclock_only(tmp_path: Path) -> None:
+    game, path = load("breakthrough"), tmp_path / "k.db"
+    with KnowledgeStore(path):
+        pass
+    reader = Remembering(knowledge=path, learn=False)
+    matches = PlayerMatches(game, reader)
+    matches.start("m1", "white", startclock=0.5)
+    end = monotonic() + 0.5
+    while monotonic() < end:
+        matches.ponder("m1", min(end, monotonic() + 0.02))
+    assert prepared(reader).value is not None
+    matches.abort("m1")
+    assert reader.lessons.find(game.rules_hash) is None

@@ -1,0 +1,91 @@
+"""Retrieval: which game of a store is the nearest variant, and what its value becomes."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gamelore import Game, load
+from gamelore.learning.store.knowledge import KnowledgeStore
+from gamelore.learning.store.lesson_rows import NOTHING, Lessons, StoredLesson, StoredValue
+from gamelore.memory.lesson import fact_texts
+from gamelore.memory.retrieval import nearest_variant
+from gamelore.rulesheets import path
+
+
+@pytest.fixture
+def lessons(tmp_path: Path) -> Iterator[Lessons]:
+    with KnowledgeStore(tmp_path / "k.db") as knowledge:
+        yield Lessons(knowledge)
+
+
+def remember(lessons: Lessons, game: Game, informed: float | None = None) -> StoredValue:
+    """Store a lesson whose weights are drawn by lot."""
+    rng = np.random.default_rng(1)
+    weights = {fact: tuple(rng.normal(size=game.num_roles).astype(np.float32).tolist()) for fact in fact_texts(game)}
+    value = StoredValue(0.5, 0.25, informed, (0.125, 0.375, 0.5)[: game.num_roles], weights)
+    lessons.put(game, StoredLesson(2, 10, 1000, 1.0, value))
+    return value
+
+
+def test_an_empty_store_has_no_variant(lessons: Lessons) -> None:
+    assert nearest_variant(load("tictactoe"), lessons) is None
+
+
+def test_the_lesson_of_the_game_itself_is_no_variant(lessons: Lessons) -> None:
+    game = load("breakthrough")
+    remember(lessons, game)
+    assert nearest_variant(game, lessons) is None
+
+
+def test_the_most_similar_game_is_the_variant(lessons: Lessons) -> None:
+    for name in ("tictactoe", "connectfour", "breakthrough", "othello4"):
+        remember(lessons, load(name))
+    variant = nearest_variant(load("breakthrough:width=5,height=6,rows=2"), lessons)
+    assert variant is not None
+    assert variant.rules_hash == load("breakthrough").rules_hash
+    assert variant.name == "breakthrough"
+    assert variant.likeness == 1.0, "facts do not count"
+    assert (variant.value.determination, variant.value.foresight) == (0.5, 0.25)
+    assert nearest_variant(load("goofspiel"), lessons) is None
+
+
+def test_a_value_is_carried_to_the_facts_that_correspond(lessons: Lessons) -> None:
+    """The corners of a small board correspond to those of a large one."""
+    small, large = load("breakthrough"), load("breakthrough:width=5,height=6,rows=2")
+    value = remember(lessons, small)
+    variant = nearest_variant(large, lessons)
+    assert variant is not None
+    assert variant.value.constants == pytest.approx(value.constants)
+    for ours, theirs in (("(cell 1 6 white)", "(cell 1 5 white)"), ("(cell 5 2 black)", "(cell 4 2 black)")):
+        assert variant.value.weights[ours] == pytest.approx(value.weights[theirs], abs=0.5)
+    assert variant.value.weights["(cell 5 6 white)"] == pytest.approx(value.weights["(cell 4 5 white)"])
+
+
+def test_roles_go_by_the_map(lessons: Lessons, tmp_path: Path) -> None:
+    """The same game with its roles in the other order, and one rule more."""
+    text = path("breakthrough").read_text(encoding="utf-8")
+    white, black = "(role white)", "(role black)"
+    swapped = text.replace(white, "(?)").replace(black, white).replace("(?)", black)
+    (tmp_path / "other.kif").write_text(swapped + "(<= (idle ?p) (role ?p))")
+    game, other = load("breakthrough"), load(tmp_path / "other.kif")
+    assert other.roles == game.roles[::-1]
+    value = remember(lessons, game)
+    variant = nearest_variant(other, lessons)
+    assert variant is not None
+    assert variant.value.constants == pytest.approx(value.constants[::-1])
+    fact = "(cell 1 1 white)"
+    assert variant.value.weights[fact] == pytest.approx(value.weights[fact][::-1])
+
+
+def test_informed_playouts_are_carried_without_weights(lessons: Lessons, shared: Path) -> None:
+    game = load(shared / "games" / "connectFour_9x6.kif")
+    source = load(shared / "games" / "connectFour.kif")
+    lessons.put(source, StoredLesson(2, 10, 1000, 1.0, NOTHING._replace(constants=(0.5, 0.5), informed=0.5)))
+    variant = nearest_variant(game, lessons)
+    assert variant is not None
+    assert variant.value.informed == 0.5
+    lessons.delete(source.rules_hash)
+    lessons.put(source, StoredLesson(2, 10, 1000, 1.0, NOTHING._replace(constants=(0.5, 0.5))))
+    assert nearest_variant(game, lessons) is None, "a value without weights says nothing"

@@ -1,0 +1,322 @@
+"""What a player plays with in its first matches of a game, and what it leaves in the store for the next ones."""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+from gamelore import Game, KnowledgeError, load
+from gamelore.learning.store.knowledge import KnowledgeStore
+from gamelore.learning.store.lesson_rows import LESSON, Lessons, StoredValue, TrialRow
+from gamelore.memory import course as course_module
+from gamelore.memory.advice import OPENINGS, WITHOUT, rival_name
+from gamelore.memory.lesson import stored
+from gamelore.memory.schooling import GameMemory, MatchMemory
+from gamelore.players.random_streams import stream
+from gamelore.search.settings import GrowthSettings, TeachingSettings
+from gamelore.search.teaching import Teacher
+from gamelore.search.value import LinearValue
+
+QUICK = TeachingSettings(simulations=1 << 60, first=4_000, walks=64)
+PROVED = TrialRow(LESSON, 0, rival_name(1), 50, 45.0, 1.0, 20.0, -5.0)
+"""Evidence that no test doubts."""
+
+
+@pytest.fixture
+def lessons(tmp_path: Path) -> Iterator[Lessons]:
+    with KnowledgeStore(tmp_path / "k.db") as knowledge:
+        yield Lessons(knowledge)
+
+
+@pytest.fixture(autouse=True)
+def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(course_module, "TeachingSettings", lambda simulations=1 << 60: QUICK)
+
+
+@pytest.fixture
+def game() -> Game:
+    return load("breakthrough")
+
+
+def memory_of(game: Game, lessons: Lessons) -> GameMemory:
+    return GameMemory(game, lessons, 0, GrowthSettings())
+
+
+def match(memory: GameMemory, startclock: float = 1.0) -> MatchMemory:
+    """Let a memory use a startclock, and end the match."""
+    own = memory.begin(startclock)
+    end = monotonic() + startclock
+    while monotonic() < end and not own.is_done:
+        own.teach(min(end, monotonic() + 0.02))
+    own.end()
+    return own
+
+
+def rivals(lessons: Lessons, game: Game, startclock: int) -> list[StoredValue]:
+    return [taught.value for taught in lessons.taught(game.rules_hash, rival_name(startclock))]
+
+
+def prove(lessons: Lessons, game: Game, **changes: float) -> int:
+    """Add evidence for the newest state of the lesson; return its number."""
+    number = lessons.taught(game.rules_hash, LESSON)[-1].number
+    row = PROVED._replace(number=number, **changes)
+    lessons.add_evidence(game, row, lambda _: row)
+    return number
+
+
+def same(value: LinearValue | None, taught: StoredValue) -> bool:
+    assert value is not None
+    return tuple(value.constants.tolist()) == taught.constants
+
+
+def test_the_first_match_gives_a_lesson_and_a_rival(game: Game, lessons: Lessons) -> None:
+    own = match(memory_of(game, lessons))
+    lesson = lessons.find(game.rules_hash)
+    assert lesson is not None
+    assert lesson.walks > 0
+    (rival,) = rivals(lessons, game, 1)
+    assert same(own.value, rival)
+    own.end()
+    assert len(rivals(lessons, game, 1)) == 1, "the end of a match may be told twice"
+
+
+def test_generations_of_the_first_match_are_stored_at_once(game: Game, lessons: Lessons) -> None:
+    """A process that is killed later, while the match runs, has lost nothing."""
+    own = memory_of(game, lessons).begin(60.0)
+    for _ in range(100):
+        own.teach(monotonic() + 0.02)
+        if len(lessons.generations(game.rules_hash)) > 1:
+            break
+    assert len(lessons.generations(game.rules_hash)) > 1
+
+
+def test_a_startclock_that_was_cut_short_gives_no_rival(game: Game, lessons: Lessons) -> None:
+    own = memory_of(game, lessons).begin(5.0)
+    own.teach(monotonic() + 0.2)
+    own.end()
+    assert lessons.find(game.rules_hash) is not None
+    assert rivals(lessons, game, 5) == []
+
+
+def test_the_next_match_is_played_with_the_rival_while_the_lesson_goes_on(game: Game, lessons: Lessons) -> None:
+    match(memory_of(game, lessons))
+    before, (rival, *_) = lessons.find(game.rules_hash), rivals(lessons, game, 1)
+    own = match(memory_of(game, lessons))
+    after = lessons.find(game.rules_hash)
+    assert before is not None
+    assert after is not None
+    assert after.walks > before.walks
+    assert own.verdicts[LESSON] == "open"
+    assert own.snapshot is None
+    assert same(own.value, rival)
+
+
+def test_a_lesson_that_passed_its_test_is_used_while_it_goes_on(game: Game, lessons: Lessons) -> None:
+    match(memory_of(game, lessons))
+    number = prove(lessons, game)
+    before = lessons.find(game.rules_hash)
+    own = match(memory_of(game, lessons))
+    after = lessons.find(game.rules_hash)
+    assert before is not None
+    assert after is not None
+    assert after.walks > before.walks
+    assert own.verdicts == {LESSON: "taken", OPENINGS: "open"}
+    assert (own.snapshot, own.openings) == (number, None)
+    assert same(own.value, before.value), "the state that passed, not what it has become since then"
+
+
+def test_the_newest_state_that_passed_is_used(game: Game, lessons: Lessons) -> None:
+    match(memory_of(game, lessons))
+    number = prove(lessons, game)
+    while lessons.taught(game.rules_hash, LESSON)[-1].number == number:
+        match(memory_of(game, lessons))
+    own = memory_of(game, lessons).begin(1.0)
+    assert own.verdicts[LESSON] == "open", "that of the newest state"
+    assert own.snapshot == number
+    value = lessons.value(game.rules_hash, LESSON, number)
+    assert value is not None
+    assert same(own.value, value)
+
+
+def test_a_running_process_takes_what_another_one_has_proved(game: Game, lessons: Lessons) -> None:
+    serving = memory_of(game, lessons)
+    match(serving)
+    match(memory_of(game, lessons), 2.0)
+    prove(lessons, game)
+    newest = lessons.taught(game.rules_hash, LESSON)[-1].value
+    assert same(serving.begin(1.0).value, newest)
+
+
+def test_matches_that_overlap_do_not_change_each_other(game: Game, lessons: Lessons) -> None:
+    """The first match ends while the second one learns: this goes on, and plays with what itself has learned."""
+    memory = memory_of(game, lessons)
+    first, second = memory.begin(1.0), memory.begin(1.0)
+    first.teach(monotonic() + 0.3)
+    second.teach(monotonic() + 0.1)
+    value = second.value
+    first.end()
+    assert second.value is value
+    second.teach(monotonic() + 0.1)
+    assert second.value is not None
+    third = memory.begin(60.0)
+    assert second.startclock == 1
+    third.teach(monotonic() + 0.2)
+    assert third.value is not second.value
+
+
+def test_evidence_against_a_short_startclock_is_not_enough_for_a_long_one(game: Game, lessons: Lessons) -> None:
+    match(memory_of(game, lessons))
+    prove(lessons, game)
+    own = memory_of(game, lessons).begin(2.0)
+    assert own.verdicts[LESSON] == "open"
+    assert own.value is None, "without a rival of 2 seconds, the player learns as one without memory does"
+    own.teach(monotonic() + 0.2)
+    assert own.value is not None
+
+
+def test_a_refused_lesson_is_not_used(game: Game, lessons: Lessons) -> None:
+    match(memory_of(game, lessons))
+    prove(lessons, game, total=5.0, better=-5.0, worse=20.0)
+    own = memory_of(game, lessons).begin(1.0)
+    assert own.verdicts[LESSON] == "refused"
+    assert same(own.value, rivals(lessons, game, 1)[0])
+
+
+def test_openings_that_passed_their_test_are_used(game: Game, lessons: Lessons) -> None:
+    match(memory_of(game, lessons))
+    row = PROVED._replace(advice=OPENINGS, against=WITHOUT)
+    lessons.add_evidence(game, row, lambda _: row)
+    own = memory_of(game, lessons).begin(1.0)
+    assert own.verdicts[OPENINGS] == "taken"
+    assert own.openings is not None
+
+
+def test_without_a_startclock_only_tested_advice_counts(game: Game, lessons: Lessons) -> None:
+    memory = memory_of(game, lessons)
+    own = memory.begin(None)
+    assert own.value is None
+    own.end()
+    assert lessons.find(game.rules_hash) is None
+    match(memory)
+    assert memory.begin(None).value is None
+    prove(lessons, game)
+    own = memory.begin(None)
+    assert own.verdicts[LESSON] == "taken"
+    assert own.value is not None
+
+
+def test_informed_playouts_go_with_the_state_of_the_lesson(game: Game, lessons: Lessons) -> None:
+    match(memory_of(game, lessons))
+    lesson = lessons.find(game.rules_hash)
+    assert lesson is not None
+    lessons.put(game, replace(lesson, value=lesson.value._replace(informed=0.5)))
+    assert memory_of(game, lessons).begin(1.0).growth.informed is None
+    prove(lessons, game)
+    assert memory_of(game, lessons).begin(1.0).growth.informed == 0.5
+    given = GameMemory(game, lessons, 0, GrowthSettings(informed=0.25))
+    assert given.begin(1.0).growth.informed == 0.25, "an option of the player comes first"
+
+
+def test_a_store_that_cannot_be_written_stops_no_match(
+    game: Game, lessons: Lessons, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lesson that passed is played, and nothing more is stored."""
+
+    def full(*given: object, **options: object) -> None:
+        raise KnowledgeError("the disk is full")
+
+    match(memory_of(game, lessons))
+    prove(lessons, game)
+    memory = memory_of(game, lessons)
+    for name in ("put", "add_rival", "add_evidence", "put_opening"):
+        monkeypatch.setattr(Lessons, name, full)
+    with caplog.at_level(logging.WARNING):
+        own = match(memory)
+    assert "the disk is full" in caplog.text
+    assert own.verdicts[LESSON] == "taken"
+    assert own.value is not None
+
+
+def test_a_full_store_gets_no_more(game: Game, lessons: Lessons) -> None:
+    own = match(memory_of(game, Lessons(lessons.knowledge, quota=10)))
+    assert own.value is not None
+    assert lessons.find(game.rules_hash) is None
+    assert rivals(lessons, game, 1) == []
+
+
+# variants
+
+
+@pytest.fixture
+def variant(game: Game, lessons: Lessons) -> Game:
+    """A game of which the store has a variant only; the value says a lot there."""
+    source = Teacher(game, stream(1), GrowthSettings(), TeachingSettings(simulations=1_500_000, first=250_000))
+    source.teach()
+    lessons.put(game, stored(game, source.pause(), 1.0, None))
+    return load("breakthrough:width=6,height=6,rows=2")
+
+
+def test_a_lesson_begins_with_the_value_of_a_variant(game: Game, variant: Game, lessons: Lessons) -> None:
+    own = memory_of(variant, lessons).begin(1.0)
+    while not lessons.trials(variant.rules_hash):
+        own.teach(monotonic() + 0.05)
+    own.end()
+    assert own.snapshot in (None, 0)
+    if own.snapshot is None:
+        assert same(own.value, rivals(lessons, variant, 1)[0]), "without proof it plays as without a memory"
+    lesson = lessons.find(variant.rules_hash)
+    assert lesson is not None
+    assert (lesson.origin, lesson.generation, lesson.walks) == (game.rules_hash, 0, 0)
+    assert lesson.likeness == 1.0
+    (row,) = lessons.trials(variant.rules_hash)
+    assert row[:3] == (LESSON, 0, rival_name(1))
+    assert row.num >= 4
+    match(memory_of(variant, lessons))
+    after = lessons.find(variant.rules_hash)
+    assert after is not None
+    assert after.walks > 0
+    assert (after.origin, after.id) == (lesson.origin, lesson.id)
+
+
+def test_the_value_of_a_variant_is_used_if_it_is_better(variant: Game, lessons: Lessons) -> None:
+    """Here the first startclock brings the proof: the rest of it has taught nothing."""
+    memory = memory_of(variant, lessons)
+    own = memory.begin(1.0)
+    own._begun -= 1.0
+    num_rounds = 0
+    while own.snapshot is None:
+        own.teach(monotonic() + 1.0)
+        (row,) = lessons.trials(variant.rules_hash)
+        assert row.num > num_rounds
+        num_rounds = row.num
+    assert own.snapshot == 0
+    assert memory.course.snapshot is not None
+    assert own.value is memory.course.snapshot.value
+    assert own.verdicts[LESSON] == "taken"
+    again = memory_of(variant, lessons).begin(1.0)
+    assert again.snapshot == 0
+    assert again.value is not None
+    assert memory_of(variant, lessons).begin(10.0).snapshot is None, "nothing is known about longer startclocks"
+
+
+def test_the_value_of_a_useless_variant_is_not_used(game: Game, variant: Game, lessons: Lessons) -> None:
+    lesson = lessons.find(game.rules_hash)
+    assert lesson is not None
+    worse = {fact: tuple(-weight for weight in own) for fact, own in lesson.value.weights.items()}
+    lessons.delete(game.rules_hash)
+    lessons.put(game, replace(lesson, value=lesson.value._replace(weights=worse)))
+    memory = memory_of(variant, lessons)
+    assert [match(memory).snapshot for _ in range(3)] == [None] * 3
+    (row,) = (row for row in lessons.trials(variant.rules_hash) if row.number == 0)
+    assert row.total < 0.5 * row.num
+
+
+def test_a_player_that_does_not_learn_has_no_use_for_a_variant(variant: Game, lessons: Lessons) -> None:
+    memory = GameMemory(variant, lessons, 0, GrowthSettings(), learns=False)
+    own = match(memory, 0.5)
+    assert own.snapshot is None
+    assert own.value is not None
+    assert lessons.find(variant.rules_hash) is None
