@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -45,6 +46,21 @@ def test_puzzles(tmp_path: Path) -> None:
     assert [(row["sheet"], row["goal"], row["proved"]) for row in rows] == [("pegsolitaire", "100", "True")]
     again = subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, text=True)
     assert "| pegsolitaire |" not in again.stdout, "it is in the table already"
+
+
+def test_memory(tmp_path: Path) -> None:
+    """The table is empty as long as there are no contests."""
+    sheets = tmp_path / "sheets"
+    sheets.mkdir()
+    for name in ("tictactoe", "goofspiel"):
+        shutil.copy(gamelore.rulesheets.path(name), sheets)
+    command = [sys.executable, BENCHMARKS / "memory.py", sheets, "--out", tmp_path / "out", "--study", "0.3"]
+    options = ["--teachings", "2"]
+    for stage in ("study", "report"):
+        given = [*command, *options, "--stage", stage]
+        done = subprocess.run(given, check=True, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT)
+        assert done.stdout.splitlines()[-1] == "2 teachings", "in goofspiel, both choose at the same time"
+    assert "| known |" not in done.stdout
 
 
 def test_proofs(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from gamelore import load
 from gamelore.lab.experiment import SettingGrid, run_grid
 from gamelore.lab.results import ResultStore, Trial
 from gamelore.lab.studies.memory_study import (
+    Arm,
     MemorySetting,
     memory_jobs,
     play_memory_job,
@@ -25,7 +27,7 @@ from gamelore.memory.lesson import fact_texts
 from gamelore.search.settings import TeachingSettings
 
 QUICK = TeachingSettings(simulations=1 << 60, first=4_000, walks=64)
-KNOWN = MemorySetting("known", "breakthrough", 1, 2, "memory", "connect3", 1.0, 0.1, 2.0, 2)
+KNOWN = MemorySetting("known", "breakthrough", 1, 2, "known", ("connect3",), 1.0, 0.1, 2.0, 2, 2)
 
 
 @pytest.fixture(autouse=True)
@@ -38,8 +40,8 @@ def test_a_job_has_all_contests_of_a_teaching(tmp_path: Path) -> None:
     trials = [Trial(setting, run) for setting in (KNOWN, other) for run in (0, 1)]
     jobs = list(memory_jobs(tmp_path, trials))
     assert [(job.game, job.run, len(job.trials), job.size) for job in jobs] == [
-        ("breakthrough", 0, 2, 8),
-        ("breakthrough", 1, 2, 8),
+        ("breakthrough", 0, 2, 16),
+        ("breakthrough", 1, 2, 16),
     ]
 
 
@@ -68,19 +70,25 @@ def test_a_shuffled_lesson_has_the_weights_of_the_other_game() -> None:
 
 
 def test_the_study_resumes_and_keeps_the_scores_of_each_teaching(tmp_path: Path) -> None:
-    settings = [replace(KNOWN, id=arm, arm=arm) for arm in ("memory", "shuffled", "empty")]
+    others = {"variant": ("breakthrough:width=5",), "unrelated": ("tictactoe", "connect3")}
+    settings = [
+        replace(KNOWN, id=arm, arm=arm, others=others.get(arm, KNOWN.others), runs=1 if arm in others else 2)
+        for arm in get_args(Arm)
+    ]
     jobs = lambda trials, store, workers: memory_jobs(tmp_path / "knowledge", trials)  # noqa: E731
     with ResultStore(tmp_path / "results.db") as store:
-        for played in (6, 0):
+        for played in (8, 0):
             summary = run_grid(
                 SettingGrid.of(settings), store, workers=1, progress=False, jobs=jobs, play=partial(play_memory_job)
             )
             assert summary.played == played
-        for arm in ("memory", "shuffled", "empty"):
-            scores = teachings(store, arm)
-            assert sorted(scores) == [0, 1]
-            assert all(len(own) == 2 and all(0 <= score <= 100 for score in own) for own in scores.values())
-        result = store.by_run("memory")[0]
-        assert result.keys() == {"scores", "snapshot", "verdicts", "retrieval", "cpu"}
-        assert result["verdicts"]["lesson"] in ("taken", "open", "refused")
+        for setting in settings:
+            scores = teachings(store, setting.id)
+            assert sorted(scores) == list(range(setting.runs))
+            assert all(len(own) == 4 and all(0 <= score <= 100 for score in own) for own in scores.values())
+        result = store.by_run("known")[0]
+        assert result.keys() == {"scores", "used", "variant", "retrieval", "cpu"}
+        assert len(result["used"]) == len(result["retrieval"]) == len(result["scores"]) == 2
         assert all(seconds > 0 for seconds in result["cpu"])
+        assert store.by_run("variant")[0]["variant"] == load("breakthrough:width=5").rules_hash
+        assert store.by_run("empty")[0]["variant"] == store.by_run("unrelated")[0]["variant"] == ""

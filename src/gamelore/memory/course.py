@@ -145,6 +145,11 @@ class Course:
             return None
         return StoredLesson(0, 0, 0, 0.0, variant.value, b"", variant.rules_hash, variant.likeness)
 
+    @property
+    def variant(self) -> str:
+        """Hash of the rules of the variant whose lesson was the start; "" for none."""
+        return self._variant[0]
+
     def growth(self, informed: float | None) -> GrowthSettings:
         """Return the parameters of the searches with a decision about informed playouts, unless they are given."""
         is_given = self._plain.informed is not None

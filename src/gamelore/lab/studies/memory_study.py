@@ -1,28 +1,30 @@
 """Study of the memory: contests between the player gamelore with memory and the same player without, in many games.
 
 The unit is a *teaching*: `gamelore study` of a game with a seed of its own, whose store then serves all contests of
-this game and seed. In a contest, each side gets the same startclock, in CPU seconds of one core, and keeps what it has
-learned for all matches. Matches come in pairs with exchanged roles, the same two random plies at first, and the same
-time for each move. So the scores of the pairs of a teaching scatter by play only, and those of several teachings by
-teaching, too.
+this seed. A contest has sessions. In each session, both sides get the same startclock, in CPU seconds of one core, and
+then play some pairs of matches with what they know. Matches of a pair have exchanged roles, the same two random plies
+at first, and the same time for each move. The side with memory keeps its store from session to session, the other side
+begins anew. So the scores of the pairs of a teaching scatter by play and by startclocks, and those of several teachings
+by teaching, too.
 
 The arms, all against a player that has learned in the startclock only:
 
-    memory    with the store of the teaching
-    shuffled  the same, but the lesson is that of another game: its weights in random order, on the facts of this game.
-              It is tried against the same rivals for as long. A gain that remains is no memory
-    empty     with an empty store; its score shows whether the contest is fair
+    known      with the lesson about the game
+    variant    with lessons about other games of its family (lab/families.toml), without that about the game
+    unrelated  with lessons about games of other families
+    shuffled   like known, but the lesson is that of another game: its weights in random order, on the facts of this
+               game. It is tried against the same rivals for as long. A gain that remains is no memory
+    empty      with an empty store; what it gains in later sessions is no memory of earlier games
 """
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -48,37 +50,40 @@ from ..results import Outcome, ResultStore, Setting, Trial
 if TYPE_CHECKING:
     from ...game.game import Game
 
-Arm = Literal["memory", "shuffled", "empty"]
+Arm = Literal["known", "variant", "unrelated", "shuffled", "empty"]
 STUDY = "study"  # stage of the random numbers
 RANDOM_PLIES = 2
 MOST_PLIES = 500  # of a match; a longer one counts as a draw
 _SLICE = 0.25  # seconds
 _DRAW = 50.0
+_OTHER_SEED = 1000  # of teachings beside the memory
 
 
 @dataclass(frozen=True)
 class MemorySetting(Setting):
-    """A contest in a game; each run has a teaching of its own.
+    """A contest in a game; each run has teachings of its own.
 
     arm           see the module
-    other         game from which the arm "shuffled" takes the lesson
+    others        games whose lessons are in the store, beside or in place of that about the game
     study         CPU seconds of each study
-    startclock    CPU seconds before the first move
+    startclock    CPU seconds before the first move of a session
     milliseconds  time for each move
-    pairs         number of pairs of matches
+    sessions      number of sessions
+    pairs         number of pairs of matches of each session
     """
 
     arm: Arm
-    other: str
+    others: tuple[str, ...]
     study: float
     startclock: float
     milliseconds: float
+    sessions: int
     pairs: int
 
     @property
     def size(self) -> int:
         """See `Setting.size`."""
-        return 2 * self.pairs
+        return 2 * self.sessions * self.pairs
 
 
 @dataclass(frozen=True)
@@ -186,38 +191,56 @@ def _given(prepared: _Prepared, game: Game) -> Schooling:
 
 
 def _contest(game: Game, trial: Trial[MemorySetting], job: MemoryJob) -> dict[str, Any]:
-    """Play one contest; return the scores of its pairs, what was used, and times."""
+    """Play one contest; return the scores of its pairs by session, what was used, and times."""
     setting, key = trial.setting, stream(trial.setting.seed, trial.run, STUDY)
     champion = ChampionSettings(seconds=setting.milliseconds / 1000, threads=1, solve=False)
-    with TemporaryDirectory() as temporary:
-        path = _store(game, trial, job, Path(temporary, "knowledge.db"))
-        with KnowledgeStore(path) as knowledge:
-            memory = GameMemory(game, Lessons(knowledge), trial.run, champion.growth)
-            begin = time.process_time()
+    scores, used, retrieval, cpu = list[list[float]](), list[int | None](), list[float](), [0.0, 0.0]
+    with TemporaryDirectory() as temporary, KnowledgeStore(Path(temporary, "knowledge.db")) as knowledge:
+        _fill(Lessons(knowledge), game, trial, job)
+        begin = time.process_time()
+        memory = GameMemory(game, Lessons(knowledge), trial.run, champion.growth)
+        for session in range(setting.sessions):
             match = memory.begin(setting.startclock)
-            retrieval = time.process_time() - begin
-            own = _prepared(game, match, setting.startclock)
-            verdicts = dict(match.verdicts)
-    other = _prepared(game, new_teacher(game, 1000 + trial.run, champion.growth), setting.startclock)
-    sides = [Gamelore(champion, partial(_given, prepared)) for prepared in (own, other)]
-    cpu = [0.0, 0.0]
-    scores = [_pair(game, sides, np.uint64(extend(key, number)), cpu) for number in range(setting.pairs)]
-    return {"scores": scores, "snapshot": match.snapshot, "verdicts": verdicts, "retrieval": retrieval, "cpu": cpu}
+            retrieval.append(time.process_time() - begin)
+            fresh = new_teacher(game, _OTHER_SEED * (trial.run + 1) + session, champion.growth)
+            own, other = (_prepared(game, learning, setting.startclock) for learning in (match, fresh))
+            used.append(match.snapshot)
+            sides = [Gamelore(champion, partial(_given, prepared)) for prepared in (own, other)]
+            numbers = range(session * setting.pairs, (session + 1) * setting.pairs)
+            scores.append([_pair(game, sides, np.uint64(extend(key, number)), cpu) for number in numbers])
+            begin = time.process_time()
+            match.end()
+        return {
+            "scores": scores,
+            "used": used,
+            "variant": memory.course.variant,
+            "retrieval": retrieval,
+            "cpu": cpu,
+        }
 
 
-def _store(game: Game, trial: Trial[MemorySetting], job: MemoryJob, path: Path) -> Path:
-    """Make the store of the side with memory; return its path."""
+def _fill(lessons: Lessons, game: Game, trial: Trial[MemorySetting], job: MemoryJob) -> None:
+    """Put into an empty store what the side with memory remembers."""
     setting = trial.setting
-    if setting.arm != "empty":
-        shutil.copyfile(studied(game, trial.run, setting.study, job.folder), path)
+    if setting.arm in ("known", "shuffled"):
+        _add(lessons, game, trial, job)
+    if setting.arm in ("variant", "unrelated"):
+        for name in setting.others:
+            _add(lessons, load(name), trial, job)
     if setting.arm == "shuffled":
-        other = load(setting.other)
+        other = load(setting.others[0])
         with KnowledgeStore(studied(other, trial.run, setting.study, job.folder), writable=False) as knowledge:
             lesson = Lessons(knowledge).find(other.rules_hash)
         if lesson is not None:
-            with KnowledgeStore(path) as knowledge:
-                _exchange(game, Lessons(knowledge), lesson, trial)
-    return path
+            _exchange(game, lessons, lesson, trial)
+
+
+def _add(lessons: Lessons, game: Game, trial: Trial[MemorySetting], job: MemoryJob) -> None:
+    """Add all that a teaching of a game has given to a store."""
+    with KnowledgeStore(studied(game, trial.run, trial.setting.study, job.folder), writable=False) as knowledge:
+        kept = Lessons(knowledge).kept(game.rules_hash)
+    if kept is not None:
+        lessons.add([(game, kept)])
 
 
 def _exchange(game: Game, lessons: Lessons, lesson: StoredLesson, trial: Trial[MemorySetting]) -> None:
@@ -285,5 +308,5 @@ def _match(
 
 
 def teachings(store: ResultStore, name: str) -> dict[int, list[float]]:
-    """Return the scores of the pairs of each teaching of a setting."""
-    return {run: result["scores"] for run, result in store.by_run(name).items()}
+    """Return the scores of the pairs of each teaching of a setting, session after session."""
+    return {run: [*chain.from_iterable(result["scores"])] for run, result in store.by_run(name).items()}
