@@ -28,7 +28,7 @@ from gamelore.lab.experiment import SettingGrid, run_grid
 from gamelore.lab.results import ResultStore, Trial, store_path
 from gamelore.lab.stats import Interval, mean_interval
 from gamelore.lab.studies.memory_study import Arm, MemoryJob, MemorySetting, memory_jobs, play_memory_job, teachings
-from gamelore.memory.course import can_be_studied
+from gamelore.search.teaching import can_be_taught
 
 SEED = "0f846e8"  # commit of main before the protocol
 VERSION = "memory-1"  # of the results; another one when the player changes
@@ -88,7 +88,7 @@ def _is_eligible(path: Path) -> bool:
     except GameloreError:
         return False
     is_open = game.rules_hash not in sealed_games()
-    return is_open and game.num_roles == 2 and can_be_studied(game) and takes_turns(game)
+    return is_open and game.num_roles == 2 and can_be_taught(game) and takes_turns(game)
 
 
 def _rng(lot: str) -> np.random.Generator:

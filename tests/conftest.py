@@ -12,6 +12,8 @@ import pytest
 
 import gamelore
 from drawn_trees import WALKING
+from gamelore.learning.store.knowledge import KnowledgeStore
+from gamelore.learning.store.lesson_rows import Lessons
 from gamelore.players.position_graph import PositionGraph
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
@@ -21,6 +23,13 @@ SLOW = Path(__file__).parent / "slow.txt"  # test functions of a fifth of a seco
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Shells let background jobs ignore Ctrl-C, and processes inherit it: tests that interrupt one would wait for ever.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def lessons(tmp_path: Path) -> Iterator[Lessons]:
+    """The lessons in a new store."""
+    with KnowledgeStore(tmp_path / "k.db") as knowledge:
+        yield Lessons(knowledge)
 
 
 @pytest.fixture(autouse=True)

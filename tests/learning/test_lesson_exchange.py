@@ -29,12 +29,6 @@ FIRST = frozenset({"(cell 1 1 b)", "(control xplayer)"})
 
 
 @pytest.fixture
-def lessons(tmp_path: Path) -> Iterator[Lessons]:
-    with KnowledgeStore(tmp_path / "k.db") as knowledge:
-        yield Lessons(knowledge)
-
-
-@pytest.fixture
 def other(tmp_path: Path) -> Iterator[Lessons]:
     with KnowledgeStore(tmp_path / "other.db") as knowledge:
         yield Lessons(knowledge)

@@ -1,6 +1,5 @@
 """Lessons in the store: what is stored comes back, two processes do not undo each other, and evidence adds up."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,12 +27,6 @@ from gamelore.learning.store.lesson_rows import (
 
 VALUE = StoredValue(0.5, 0.75, None, (0.5, 0.25), {"(cell 1 1 x)": (0.125, 0.0), "(control xplayer)": (-0.5, 0.25)})
 LESSON = StoredLesson(2, 40, 1_750_000, 4.5, VALUE, b"\x00progress")
-
-
-@pytest.fixture
-def lessons(tmp_path: Path) -> Iterator[Lessons]:
-    with KnowledgeStore(tmp_path / "k.db") as knowledge:
-        yield Lessons(knowledge)
 
 
 def test_a_lesson_comes_back(lessons: Lessons) -> None:

@@ -1,14 +1,12 @@
 """Courses: what is stored, how a course goes on, against whom lessons are tried, and what two processes do."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 from time import monotonic
 
 import pytest
 
 from gamelore import Game, load
-from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.learning.store.lesson_rows import LESSON, NOTHING, Lessons, Stored, StoredLesson, StoredValue, TrialRow
 from gamelore.memory import course as course_module
 from gamelore.memory import lesson as lesson_module
@@ -17,12 +15,6 @@ from gamelore.memory.course import Course, Told
 from gamelore.search.settings import TeachingSettings
 
 QUICK = TeachingSettings(simulations=1 << 60, first=4_000, walks=64)
-
-
-@pytest.fixture
-def lessons(tmp_path: Path) -> Iterator[Lessons]:
-    with KnowledgeStore(tmp_path / "k.db") as knowledge:
-        yield Lessons(knowledge)
 
 
 @pytest.fixture(autouse=True)

@@ -1,23 +1,15 @@
 """Retrieval: which game of a store is the nearest variant, and what its value becomes."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from gamelore import Game, load
-from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.learning.store.lesson_rows import NOTHING, Lessons, StoredLesson, StoredValue
 from gamelore.memory.lesson import fact_texts
 from gamelore.memory.retrieval import nearest_variant
 from gamelore.rulesheets import path
-
-
-@pytest.fixture
-def lessons(tmp_path: Path) -> Iterator[Lessons]:
-    with KnowledgeStore(tmp_path / "k.db") as knowledge:
-        yield Lessons(knowledge)
 
 
 def remember(lessons: Lessons, game: Game, informed: float | None = None) -> StoredValue:

@@ -1,15 +1,12 @@
 """What a player plays with in its first matches of a game, and what it leaves in the store for the next ones."""
 
 import logging
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from time import monotonic
 
 import pytest
 
 from gamelore import Game, KnowledgeError, load
-from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.learning.store.lesson_rows import LESSON, Lessons, StoredValue, TrialRow
 from gamelore.memory import course as course_module
 from gamelore.memory.advice import OPENINGS, WITHOUT, rival_name
@@ -23,12 +20,6 @@ from gamelore.search.value import LinearValue
 QUICK = TeachingSettings(simulations=1 << 60, first=4_000, walks=64)
 PROVED = TrialRow(LESSON, 0, rival_name(1), 50, 45.0, 1.0, 20.0, -5.0)
 """Evidence that no test doubts."""
-
-
-@pytest.fixture
-def lessons(tmp_path: Path) -> Iterator[Lessons]:
-    with KnowledgeStore(tmp_path / "k.db") as knowledge:
-        yield Lessons(knowledge)
 
 
 @pytest.fixture(autouse=True)

@@ -72,7 +72,7 @@ class _Reader:
 
     def __init__(self, sheet: syntax.Rulesheet) -> None:
         self.names: dict[Name, int] = {}
-        self._roles = {str(rule.head.args[0]).lower() for rule in sheet.rules if rule.head.name == "role"}
+        self._roles = set(sheet.roles)
         self._row: list[tuple[int, int]] = []
         self._variables: dict[str, int] = {}
         rows = [self._rule(rule) for rule in sheet.rules]
@@ -399,7 +399,7 @@ class _Facts:
     """
 
     def __init__(self, sheet: syntax.Rulesheet, facts: Sequence[str]) -> None:
-        self.roles = {str(rule.head.args[0]).lower() for rule in sheet.rules if rule.head.name == "role"}
+        self.roles = set(sheet.roles)
         self.terms = [_shape_of(syntax.parse_term(fact)) for fact in facts]
         self.numbers = {term: number for number, term in enumerate(self.terms)}
         chains, self.places = list(_chains(sheet)), dict[Shape, list[list[str] | set[str]]]()

@@ -195,12 +195,13 @@ def study(
         KnowledgeError: the store cannot be written.
     """
     from ..learning.store.lesson_rows import Lessons
-    from ..memory.course import Course, can_be_studied
+    from ..memory.course import Course
+    from ..search.teaching import can_be_taught
 
     if not seconds > 0:
         raise GameloreError(f"expected a time of more than 0 seconds, got {seconds:g}; give it longer")
     rules = loaded(game)
-    if not can_be_studied(rules):
+    if not can_be_taught(rules):
         raise GameloreError(
             "expected a game with two or more roles that is compiled and has at most 2,000 facts, got "
             f"{rules.name} with {counted(rules.num_roles, 'role')} on the engine {rules.engine}; study another game"

@@ -195,6 +195,12 @@ class Rulesheet:
         return "\n".join(map(str, self.rules))
 
     @property
+    def roles(self) -> tuple[str, ...]:
+        """The names of the roles in lower case, in their order."""
+        names = (str(rule.head.args[0]).lower() for rule in self.rules if rule.head.name == "role")
+        return tuple(dict.fromkeys(names))
+
+    @property
     def rules_hash(self) -> str:
         """SHA-256 of the rules in canonical form, in hexadecimal. Comments and white space do not change it."""
         return hashlib.sha256(str(self).lower().encode()).hexdigest()

@@ -450,10 +450,9 @@ def _check_game(game: _Game) -> None:
     sheet = parse(game.rules)
     if sheet.rules_hash != game.rules_hash:
         raise ValueError(f"the rules of {game.name} have the hash {sheet.rules_hash[:12]}, not {game.rules_hash[:12]}")
-    declared = dict.fromkeys(str(rule.head.args[0]).lower() for rule in sheet.rules if rule.head.name == "role")
-    if not game.roles or not declared.keys() >= set(_lower(game.roles)):
+    if not game.roles or not set(sheet.roles) >= set(_lower(game.roles)):
         raise ValueError(
-            f"the roles of {game.name} are {shortened(', '.join(declared))}, not {shortened(', '.join(game.roles))}"
+            f"the roles of {game.name} are {shortened(', '.join(sheet.roles))}, not {shortened(', '.join(game.roles))}"
         )
     _refuse_repeated("a role of the game", _lower(game.roles))
     _refuse_repeated("a fact of the game", game.facts)

@@ -194,9 +194,8 @@ def _game_of(lesson: _Lesson) -> _Game:
     if len(lesson.rules) > MOST_RULES:
         raise ValueError(f"the rules have {len(lesson.rules)} characters, more than {MOST_RULES}")
     sheet = parse(lesson.rules)
-    declared = [str(rule.head.args[0]).lower() for rule in sheet.rules if rule.head.name == "role"]
-    if not lesson.roles or not {role.lower() for role in lesson.roles} <= set(declared):
-        raise ValueError(f"the roles are {shortened(', '.join(declared))}, not {shortened(', '.join(lesson.roles))}")
+    if not lesson.roles or not {role.lower() for role in lesson.roles} <= set(sheet.roles):
+        raise ValueError(f"the roles are {shortened(', '.join(sheet.roles))}, not {shortened(', '.join(lesson.roles))}")
     return _Game(sheet.rules_hash, lesson.name, lesson.roles, sheet)
 
 

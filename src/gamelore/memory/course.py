@@ -26,7 +26,7 @@ from ..players.random_streams import extend, stream
 from ..search.native_growth import grower
 from ..search.rounds import Openings, Rounds, Side
 from ..search.settings import ChampionSettings, GrowthSettings, TeachingSettings
-from ..search.teaching import TEACHING, Teacher, can_be_taught
+from ..search.teaching import TEACHING, Teacher
 from ..search.thinking import Search
 from ..search.tree import Tree, room_in, total_of_goals
 from ..search.value import LinearValue, no_prior
@@ -59,11 +59,6 @@ _MEMORY_MIB, _REHEARSAL, _MANY = 32, 0.02, 1 << 40  # of the tree that shows how
 
 Told: TypeAlias = StoredLesson | TrialRow | int
 """What a course reports: a lesson that was stored, evidence from trials, or the number of positions in the book."""
-
-
-def can_be_studied(game: Game) -> bool:
-    """Return whether a course can teach anything about a game."""
-    return can_be_taught(game)
 
 
 class Snapshot(NamedTuple):

@@ -73,7 +73,7 @@ def carried(stored: StoredValue, names: NameMap, source: Rulesheet, game: Game) 
         names: map from the other game
         source: rules of the other game
     """
-    theirs, own = _roles(source), [names.source(("role", 0), role) for role in game.roles]
+    theirs, own = source.roles, [names.source(("role", 0), role) for role in game.roles]
     if not stored.constants or any(role not in theirs for role in own):
         return None
     roles = [theirs.index(str(role)) for role in own]
@@ -87,8 +87,3 @@ def carried(stored: StoredValue, names: NameMap, source: Rulesheet, game: Game) 
     value.constants[:] = np.array(stored.constants)[roles]
     trusting = replace(value, determination=stored.determination, foresight=stored.foresight)
     return stored_value(game, trusting, stored.informed)
-
-
-def _roles(sheet: Rulesheet) -> list[str]:
-    """Return the roles of a game in their order, in lower case."""
-    return [str(rule.head.args[0]).lower() for rule in sheet.rules if rule.head.name == "role"]
