@@ -48,6 +48,50 @@ def test_puzzles(tmp_path: Path) -> None:
     assert "| pegsolitaire |" not in again.stdout, "it is in the table already"
 
 
+def test_the_transfer_map(tmp_path: Path) -> None:
+    """Both teachings of a game end a generation in a second, or the lesson is left out; so there are 0 to 2 pairs."""
+    sheets, memory = tmp_path / "sheets", tmp_path / "memory"
+    sheets.mkdir()
+    for name in ("tictactoe", "connect3"):
+        shutil.copy(gamelore.rulesheets.path(name), sheets)
+    given = [sheets, "--study", "1"]
+    command = [
+        sys.executable,
+        BENCHMARKS / "memory.py",
+        *given,
+        "--out",
+        memory,
+        "--teachings",
+        "2",
+        "--stage",
+        "study",
+    ]
+    subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, env=ENVIRONMENT)
+    command = [sys.executable, BENCHMARKS / "transfer_map.py", *given, "--memory", memory, "--out", tmp_path / "map"]
+    done = subprocess.run(
+        [*command, "--stage", "report"], check=True, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT
+    )
+    with (tmp_path / "map" / "transfer-map.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert f"{len(rows)} pair" in done.stdout
+    assert {row["source"] for row in rows} <= {"tictactoe", "connect3"}
+    assert all(0 <= float(row["score"]) <= 1 and 0 <= float(row["share"]) <= 1 for row in rows)
+    assert (tmp_path / "map" / "transfer-map.png").exists()
+
+
+def test_recognition(tmp_path: Path) -> None:
+    table, sheet = tmp_path / "rows.csv", shutil.copy(gamelore.rulesheets.path("tictactoe"), tmp_path)
+    given = [Path(sheet).parent, "--out", table, "--game", "tictactoe", "--series", "1", "--runs", "2"]
+    command = [sys.executable, BENCHMARKS / "recognition.py", *given]
+    done = subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT)
+    with table.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 5 * (8 + 3)
+    assert "| 5 | " in done.stdout
+    again = subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT)
+    assert again.stdout.splitlines() == done.stdout.splitlines()[-len(again.stdout.splitlines()) :]
+
+
 def test_memory(tmp_path: Path) -> None:
     """The table is empty as long as there are no contests."""
     sheets = tmp_path / "sheets"

@@ -55,6 +55,7 @@ from .api.lessons import learn
 from .api.memory import Knowledge, Learned, LearnedMoves, LearnedSequences
 from .api.opinion import think
 from .api.playing import AnyPlayer, ListedPlayer, Match, Matches, list_players, play, player, replay
+from .api.recognition import RecognisedOpponent, recognise
 from .api.rules import Checked, ListedGame, check, list_games, symmetries
 from .api.transfer_experiment import TransferExperiment, transfer
 from .drawing.thought import MoveThought, Thought
@@ -113,6 +114,9 @@ __all__ = [  # noqa: RUF022 - in the order of the rooms
     "player",
     "list_players",
     "ListedPlayer",
+    # api.recognition
+    "recognise",
+    "RecognisedOpponent",
     # api.competition
     "tournament",
     "Tournament",

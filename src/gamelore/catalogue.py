@@ -180,6 +180,24 @@ def _made(kind: Callable[..., Player], spec: str, **settings: object) -> Player:
         ) from error
 
 
+KNOWN_OPPONENTS = (
+    "random",
+    "egreedy",
+    "egreedy:filler=first",
+    "weak",
+    "minimax:depth=2",
+    "uct:simulations=100",
+    "uct:simulations=1000",
+    "gamelore:simulations=1000",
+)
+"""The specs of the players with whom `gamelore study` compares the opponents of the player gamelore."""
+
+
+def known_opponents() -> dict[str, Player]:
+    """Return the players of KNOWN_OPPONENTS by spec."""
+    return {spec: player(spec) for spec in KNOWN_OPPONENTS}
+
+
 play_matches = partial(lockstep.play_matches, player=player)
 """The function `lockstep.play_matches` with the players of this catalogue."""
 

@@ -10,8 +10,8 @@ from commands import run, run_json
 from gamelore import AdviceTest, GameLesson, GameloreError, Knowledge, KnowledgeError, load, study
 from gamelore.api.game_lessons import lesson_of
 from gamelore.learning.store.knowledge import KnowledgeStore
-from gamelore.learning.store.lesson_rows import LESSON, Lessons, StoredLesson, StoredValue, TrialRow
-from gamelore.memory.advice import OPENINGS, WITHOUT, rival_name
+from gamelore.learning.store.lesson_rows import LESSON, WITHOUT, Lessons, StoredLesson, StoredValue, TrialRow
+from gamelore.memory.advice import OPENINGS, rival_name
 
 
 @pytest.fixture(scope="module")

@@ -88,6 +88,7 @@ def test_the_study_resumes_and_keeps_the_scores_of_each_teaching(tmp_path: Path)
             assert all(len(own) == 4 and all(0 <= score <= 100 for score in own) for own in scores.values())
         result = store.by_run("known")[0]
         assert result.keys() == {"scores", "used", "variant", "retrieval", "cpu"}
+        assert all(used.keys() == {"state", "knob", "openings"} for used in result["used"])
         assert len(result["used"]) == len(result["retrieval"]) == len(result["scores"]) == 2
         assert all(seconds > 0 for seconds in result["cpu"])
         assert store.by_run("variant")[0]["variant"] == load("breakthrough:width=5").rules_hash

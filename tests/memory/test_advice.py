@@ -4,14 +4,15 @@ from math import log
 
 import pytest
 
-from gamelore.learning.store.lesson_rows import LESSON, TrialRow
+from gamelore.learning.store.lesson_rows import LESSON, WITHOUT, TrialRow
 from gamelore.memory.advice import (
     LEVEL,
+    MOST_KNOBS,
     OPENINGS,
     STARTCLOCKS,
-    WITHOUT,
     is_decided,
     level_of,
+    passed,
     rival_name,
     startclock_of,
     verdict,
@@ -59,25 +60,46 @@ def test_rivals_of_other_kinds_are_left_out() -> None:
     assert [startclock_of(name) for name in ("startclock=10", "startclock=x", "without")] == [10, None, None]
 
 
-def test_the_levels_of_all_tests_add_up() -> None:
+NUM_TESTS = len(STARTCLOCKS) + 3
+
+
+def test_the_levels_of_the_states_add_up() -> None:
     """States 3, 5 and 8 were tried, so they share 1/2 + 1/6 + 1/12 = 3/4 of the level for each test of a state."""
     rows = [row(1, number=number) for number in (3, 5, 8)]
     levels = [level_of(rows, trial) for trial in rows]
-    assert [(len(STARTCLOCKS) + 2) * level / LEVEL for level in levels] == pytest.approx([1 / 2, 1 / 6, 1 / 12])
-    many = [row(1, number=number) for number in range(200)]
-    assert (len(STARTCLOCKS) + 2) * sum(level_of(many, trial) for trial in many) < LEVEL
+    assert [NUM_TESTS * level / LEVEL for level in levels] == pytest.approx([1 / 2, 1 / 6, 1 / 12])
 
 
-def test_all_other_startclocks_share_the_level_of_one_test() -> None:
-    rows = [row(startclock) for startclock in (1, 5, 10, 15, 30, 60)]
+def test_the_levels_of_all_tests_add_up() -> None:
+    """Whatever is tried, and in whatever order: here everything, in 60 states."""
+    knobs = [f"knob {number}" for number in range(MOST_KNOBS)]
+    rows = [row(startclock, number=number) for startclock in range(1, 200) for number in range(60)]
+    rows += [TrialRow(OPENINGS, number, WITHOUT) for number in range(60)]
+    rows += [TrialRow(knob, number, WITHOUT) for knob in knobs for number in range(60)]
+    by_kind = {advice: [own for own in rows if own.advice == advice] for advice in (LESSON, OPENINGS, *knobs)}
+    first = {advice: [level_of(own, trial) for trial in own if trial.number == 0] for advice, own in by_kind.items()}
+    total = 2 * sum(map(sum, first.values()))  # the first state has half of what all states have
+    assert 0.9 * LEVEL < total <= LEVEL
+
+
+def test_other_startclocks_have_shares_of_their_own() -> None:
+    rows = [row(startclock) for startclock in (1, 2, 5, 15, 60)]
     shares = [level_of(rows, trial) / level_of(rows, rows[0]) for trial in rows]
-    assert shares == pytest.approx([1, 1 / 2, 1, 1 / 6, 1 / 12, 1])
+    assert shares == pytest.approx([1, 1 / 24, 1 / 20, 1 / 20, 1])
     assert level_of(rows, TrialRow(OPENINGS, 0, WITHOUT)) == level_of(rows, rows[0])
+    assert level_of(rows, TrialRow("exploration=1", 0, WITHOUT)) == level_of(rows, rows[0]) / MOST_KNOBS
+
+
+def test_the_newest_state_that_passed() -> None:
+    rows = [row(10, better=20.0, number=2), row(1, better=20.0, number=4), row(1, number=5)]
+    assert [passed(rows, [startclock]) for startclock in (1, 10, 60)] == [4, 2, None]
+    assert passed(rows, [1, 10]) == 4
+    assert passed(rows, []) is None
 
 
 def test_the_level_is_that_of_the_state() -> None:
     """State 2 is the first one that is tried, or the second one."""
-    capital = -log(LEVEL / 5 / 2) + 1e-9
+    capital = -log(LEVEL / 6 / 2) + 1e-9
     rows = [row(1, better=capital, number=2)]
     assert is_decided(rows, rows[0])
     assert verdict(rows, LESSON, 2, 1) == "taken"

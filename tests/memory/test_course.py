@@ -1,18 +1,41 @@
 """Courses: what is stored, how a course goes on, against whom lessons are tried, and what two processes do."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
+from math import log
 from time import monotonic
+from typing import NamedTuple
 
+import numpy as np
 import pytest
 
 from gamelore import Game, load
-from gamelore.learning.store.lesson_rows import LESSON, NOTHING, Lessons, Stored, StoredLesson, StoredValue, TrialRow
+from gamelore.catalogue import player
+from gamelore.gdl.syntax import Rulesheet, parse
+from gamelore.learning.store.lesson_rows import (
+    LESSON,
+    NOTHING,
+    WITHOUT,
+    KeptLesson,
+    Lessons,
+    PlayedMatch,
+    Stored,
+    StoredLesson,
+    StoredValue,
+    TrialRow,
+)
+from gamelore.matches.match import MatchState
 from gamelore.memory import course as course_module
 from gamelore.memory import lesson as lesson_module
-from gamelore.memory.advice import OPENINGS, WITHOUT, rival_name
-from gamelore.memory.course import Course, Told
-from gamelore.search.settings import TeachingSettings
+from gamelore.memory.advice import OPENINGS, rival_name
+from gamelore.memory.course import Course, Snapshot, Told
+from gamelore.memory.descriptors import DESCRIPTORS, descriptors
+from gamelore.memory.ledger import KNOBS
+from gamelore.memory.lesson import restored_value
+from gamelore.players.position_graph import PositionGraph
+from gamelore.search.settings import GrowthSettings, TeachingSettings
+from gamelore.search.value import LinearValue
 
 QUICK = TeachingSettings(simulations=1 << 60, first=4_000, walks=64)
 
@@ -30,8 +53,18 @@ def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
         ("_REHEARSAL", 0.01),
         ("_BETWEEN", 0.1),
         ("_OPENING_MIB", 16),
+        ("_AGAIN", 0.0),
     ):
         monkeypatch.setattr(course_module, name, value)
+
+
+class OtherGame(NamedTuple):
+    """A game that is only named in the store."""
+
+    rules_hash: str
+    name: str
+    roles: Sequence[str]
+    rulesheet: Rulesheet
 
 
 @pytest.fixture
@@ -79,7 +112,7 @@ def test_a_course_teaches_searches_openings_and_tries_both(
     assert lesson is not None
     assert (lesson.walks, lesson.seconds) == (course.teacher.pause().walks, pytest.approx(course.seconds))
     assert len(lessons.openings(game.rules_hash)) == len(course.book) > 0
-    assert {(row.advice, row.against) for row in lessons.trials(game.rules_hash)} == tried
+    assert {(row.advice, row.against) for row in lessons.trials(game.rules_hash) if row.advice not in KNOBS} == tried
     assert rival_name(1) in lessons.pupils(game.rules_hash)
     assert lessons.generations(game.rules_hash)
 
@@ -169,8 +202,9 @@ def test_evidence_belongs_to_the_state_that_was_tried(
     assert value.constants == tuple(candidate.value.constants.tolist())
 
 
-def test_a_state_is_tried_until_it_is_outdated(game: Game, lessons: Lessons) -> None:
+def test_a_state_is_tried_until_it_is_outdated(game: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process goes on with the same state."""
+    monkeypatch.setattr(course_module, "_differs", lambda snapshot: True)
     course, _ = studied(game, lessons)
     newest = course.snapshot
     assert newest is not None
@@ -185,7 +219,7 @@ def test_a_state_is_tried_until_it_is_outdated(game: Game, lessons: Lessons) -> 
     row = TrialRow(LESSON, newest.number - 1, rival_name(1), 3, 1.5)
     lessons.add_evidence(game, row, lambda _: row)
     again = Course(game, lessons)
-    again.startclocks = [1]
+    again.startclocks, again._before = [1], 1000.0
     again._choose_candidate(lessons.trials(game.rules_hash))
     assert again._candidate is not None
     assert again._candidate.number == newest.number - 1
@@ -266,3 +300,144 @@ def test_a_course_in_slices_does_not_store_after_each(
     lesson = lessons.find(game.rules_hash)
     assert lesson is not None
     assert lesson.walks == course.teacher.simulations
+
+
+# knobs
+
+
+@pytest.fixture
+def proved(game: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch) -> TrialRow:
+    """A lesson whose newest state has passed its test against the rival that is tried here."""
+    monkeypatch.setattr(Course, "_new_rival", ignorant)
+    course, _ = studied(game, lessons, until=lambda told: bool(lessons.generations(game.rules_hash)))
+    assert course.snapshot is not None
+    row = TrialRow(LESSON, course.snapshot.number, rival_name(1), 400, 300.0, 1.0, 30.0, 0.0)
+    lessons.add_evidence(game, row, lambda _: row)
+    return row
+
+
+def knob_rows(lessons: Lessons, game: Game) -> list[TrialRow]:
+    return [row for row in lessons.trials(game.rules_hash) if row.advice in KNOBS]
+
+
+def knob_trials(game: Game, lessons: Lessons, growth: GrowthSettings | None = None) -> list[TrialRow]:
+    """Return the trial of a knob with which a course in the game would go on."""
+    course = Course(game, lessons, growth=growth)
+    course.startclocks, course._deadline = [1], monotonic() + 60
+    return list(course._knob_trials(lessons.trials(game.rules_hash)))
+
+
+def test_knobs_are_tried_in_the_order_of_the_ledger(game: Game, lessons: Lessons, proved: TrialRow) -> None:
+    """In many games with the same descriptors, all knobs won, but some won by more."""
+    own, order = descriptors(game), sorted(KNOBS, reverse=True)
+    sheets = [parse(f"(role r{n}) (init s) (<= terminal (true s)) (goal r{n} 0) (legal r{n} m)") for n in range(300)]
+    for sheet in sheets:
+        other = OtherGame(sheet.rules_hash, "other", sheet.roles, sheet)
+        lesson = StoredLesson(1, 10, 1000, 1.0, NOTHING, id="x")
+        trials = [TrialRow(knob, 1, WITHOUT, 1000, 900.0 - 50 * place) for place, knob in enumerate(order)]
+        lessons.add([(other, KeptLesson(lesson, {}, {}, [], trials, own))])
+    assert [(row.advice, row.number) for row in knob_trials(game, lessons)] == [(order[0], proved.number)]
+    lost = TrialRow(order[0], proved.number, WITHOUT, 399, 100.0, 1.0, 0.0, 0.0)
+    lessons.add_evidence(game, lost, lambda _: lost)
+    assert [(row.advice, row.number) for row in knob_trials(game, lessons)] == [(order[1], proved.number)]
+    assert lessons.described()[game.rules_hash] == own
+
+
+def test_no_other_knob_is_tried_once_one_has_passed(game: Game, lessons: Lessons, proved: TrialRow) -> None:
+    won = TrialRow("playouts=1", proved.number, WITHOUT, 100, 90.0, 1.0, 30.0, 0.0)
+    lessons.add_evidence(game, won, lambda _: won)
+    assert knob_trials(game, lessons) == []
+
+
+def test_knobs_are_tried_only_with_a_state_that_has_passed(game: Game, lessons: Lessons, proved: TrialRow) -> None:
+    assert len(knob_trials(game, lessons)) == 1
+    lessons.add_evidence(game, proved, lambda row: row._replace(better=0.0))
+    assert knob_trials(game, lessons) == []
+
+
+def test_given_parameters_are_not_changed(game: Game, lessons: Lessons, proved: TrialRow) -> None:
+    assert knob_trials(game, lessons, GrowthSettings(exploration=0.7)) == []
+
+
+def test_a_game_is_described_if_there_is_time(game: Game, lessons: Lessons, proved: TrialRow) -> None:
+    course = Course(game, lessons)
+    course._deadline = monotonic() + 0.5
+    assert course._forecast() == {}
+    assert lessons.described() == {}
+    course._deadline = monotonic() + 60
+    assert set(course._forecast()) == set(KNOBS)
+    lessons.describe(game, {"of another version": 1.0})
+    again = Course(game, lessons)
+    again._deadline = monotonic() + 60
+    assert set(again._forecast()) == set(KNOBS)
+    assert lessons.described()[game.rules_hash].keys() == set(DESCRIPTORS)
+
+
+def test_knobs_without_an_effect_are_not_tried(game: Game, lessons: Lessons) -> None:
+    course = Course(game, lessons)
+    zero = LinearValue.zero(game)
+
+    def effects(value: LinearValue | None) -> set[str]:
+        return {knob for knob in KNOBS if course._has_effect(knob, Snapshot(1, 100, value, GrowthSettings()))}
+
+    always = {"exploration=0.25", "exploration=1", "playouts=1"}
+    assert effects(None) == effects(replace(zero, determination=0.001)) == always
+    assert effects(replace(zero, determination=0.02)) == always | {"prior_visits=64"}
+    assert effects(replace(zero, determination=0.5)) == set(KNOBS)
+
+
+def test_the_two_sides_of_a_trial_of_a_knob(game: Game, lessons: Lessons, proved: TrialRow) -> None:
+    """The value is that of the state that has passed, also if there are newer ones."""
+    course, _ = studied(
+        game, lessons, until=lambda told: lessons.generations(game.rules_hash)[-1].number > proved.number
+    )
+    trial = TrialRow("exploration=0.25", proved.number, WITHOUT)
+    course._tuned = None
+    course._deadline = monotonic() + 60
+    list(course._knob_trials(lessons.trials(game.rules_hash)))
+    rounds = course._rounds(trial, monotonic() + 60)
+    assert rounds is not None
+    own, other = rounds._sides
+    assert (own.growth.exploration, other.growth.exploration) == (0.25, 0.5)
+    assert replace(own.growth, exploration=0.5) == other.growth
+    value = lessons.value(game.rules_hash, LESSON, proved.number)
+    assert value is not None
+    expected = restored_value(game, value)
+    assert expected is not None
+    for side in (own, other):
+        assert np.array_equal(side.grower.prior.tables, expected.prior(side.growth).tables)
+
+
+def test_lessons_openings_and_knobs_take_turns(game: Game, lessons: Lessons, proved: TrialRow) -> None:
+    """A lesson with many rounds does not wait for a knob with none, nor the other way round."""
+    newer = TrialRow(LESSON, proved.number, rival_name(10), 200, 100.0, 50.0, 0.0, 0.0)
+    lessons.add_evidence(game, newer, lambda _: newer)
+    course = Course(game, lessons)
+    course.startclocks, course._deadline = [1, 10], monotonic() + 60
+    course._before = 1000.0
+    advice = []
+    for _ in range(4):
+        trial = course._chosen_trial(lessons.trials(game.rules_hash))
+        assert trial is not None
+        advice.append("knob" if trial.advice in KNOBS else trial.advice)
+        course._last_family = course_module._FAMILIES.get(trial.advice, len(course_module._FAMILIES))
+    expected = [LESSON, OPENINGS, "knob"] if len(course.book) else [LESSON, "knob"]
+    assert advice == (expected * 2)[:4]
+
+
+# opponents
+
+
+def test_a_course_compares_the_opponents_of_matches(lessons: Lessons) -> None:
+    game = load("tictactoe")
+    match = MatchState.after(PositionGraph(game), [["(mark 1 1)", "noop"], ["noop", "(mark 1 2)"]], max_plies=2)
+    lessons.add_match(game, PlayedMatch("a", 0, 5, match.record("", ("", "")).moves, (50, 50)))
+    course = Course(game, lessons, opponents={"random": player("random"), "weak": player("weak")})
+    course.startclocks = []
+    end = monotonic() + 60
+    while not lessons.fits(game.rules_hash, 0) and monotonic() < end:
+        course.go_on(monotonic() + 0.2)
+    assert list(lessons.fits(game.rules_hash, 0)) == [(0, 1)]
+    (fits,) = lessons.fits(game.rules_hash, 0).values()
+    assert [fit.player for fit in fits] == ["random", "weak"]
+    assert fits[0].log == pytest.approx(log(1 / 8))

@@ -7,9 +7,9 @@ from time import monotonic
 import pytest
 
 from gamelore import Game, KnowledgeError, load
-from gamelore.learning.store.lesson_rows import LESSON, Lessons, StoredValue, TrialRow
+from gamelore.learning.store.lesson_rows import LESSON, WITHOUT, Lessons, StoredValue, TrialRow
 from gamelore.memory import course as course_module
-from gamelore.memory.advice import OPENINGS, WITHOUT, rival_name
+from gamelore.memory.advice import OPENINGS, rival_name
 from gamelore.memory.lesson import stored
 from gamelore.memory.schooling import GameMemory, MatchMemory
 from gamelore.players.random_streams import stream
@@ -311,3 +311,23 @@ def test_a_player_that_does_not_learn_has_no_use_for_a_variant(variant: Game, le
     assert own.snapshot is None
     assert own.value is not None
     assert lessons.find(variant.rules_hash) is None
+
+
+def test_a_knob_is_used_with_the_state_with_which_it_passed(game: Game, lessons: Lessons) -> None:
+    match(memory_of(game, lessons))
+    number = prove(lessons, game)
+    row = TrialRow("exploration=0.25", number, WITHOUT, 100, 90.0, 1.0, 30.0, 0.0)
+    lessons.add_evidence(game, row, lambda _: row)
+    own = memory_of(game, lessons).begin(1.0)
+    assert (own.snapshot, own.knob) == (number, "exploration=0.25")
+    assert own.growth == GrowthSettings(exploration=0.25)
+    assert own.told == f"state {number} of the lesson and exploration=0.25 (newest state: lesson taken, openings open)"
+    other = memory_of(game, lessons).begin(30.0)
+    assert (other.snapshot, other.knob) == (None, None), "the lesson has not passed for a startclock of 30 s"
+    assert other.growth == GrowthSettings()
+    given = GameMemory(game, lessons, 0, GrowthSettings(exploration=0.7)).begin(1.0)
+    assert (given.snapshot, given.knob) == (number, None)
+    assert given.growth.exploration == 0.7
+    lessons.add_evidence(game, row._replace(number=number + 1), lambda _: row._replace(number=number + 1))
+    lessons.add_evidence(game, row, lambda _: row._replace(better=0.0))
+    assert memory_of(game, lessons).begin(1.0).knob is None

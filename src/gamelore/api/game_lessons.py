@@ -29,11 +29,11 @@ class AdviceTest:
     """What matches have said about a state of some advice.
 
     Attributes:
-        advice: "lesson", or "openings".
+        advice: "lesson", "openings", or a parameter of the search, such as "exploration=0.25".
         state: number of the state: of a lesson, the number of generations that have ended, or 0 for the value of a
-            variant of the game.
+            variant of the game; of a parameter, the number of those that were tried before it.
         against: the player without the advice: "startclock=10" has learned for ten seconds, "without" is the same
-            player without the openings.
+            player without the advice.
         rounds: number of rounds of matches, with sides swapped.
         score: mean score in them, 0 to 100.
         verdict: "taken", "refused" or "open", for a startclock of this length.
@@ -90,6 +90,9 @@ class GameLesson:
         num_openings: number of positions in the book of openings.
         variant: name of the game whose lesson was the start, and the score of the map from there, 0 to 1; None for no
             such game.
+        opponents: role -> posterior of the opponent with this role in the last matches over the network: the
+            probability of each known player and of "unknown", the most probable first. In a game with two roles, all
+            opponents of these matches are taken for one player.
     """
 
     game: Game
@@ -102,6 +105,7 @@ class GameLesson:
     tests: Sequence[AdviceTest]
     num_openings: int
     variant: tuple[str, float] | None = None
+    opponents: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     rows: list[dict[str, Any]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -132,6 +136,7 @@ class GameLesson:
             "generations": [row._asdict() for row in self.generations],
             "tests": [asdict(test) for test in self.tests],
             "openings": self.num_openings,
+            "opponents": {role: dict(posterior) for role, posterior in self.opponents.items()},
             "variant": self.variant and {"game": self.variant[0], "likeness": self.variant[1]},
         }
 
@@ -159,7 +164,12 @@ class GameLesson:
             f"{counted(test.rounds, 'round')}, {test.verdict}"
             for test in self.tests
         ]
-        return "\n".join([taught, *start, *playouts, *tests, *map(self._best, self.weights)])
+        opponents = [
+            f"  the last opponent as {role}: {player} ({share:.0%})"
+            for role, posterior in self.opponents.items()
+            for player, share in list(posterior.items())[:1]
+        ]
+        return "\n".join([taught, *start, *playouts, *tests, *opponents, *map(self._best, self.weights)])
 
     def _best(self, role: str) -> str:
         """Return the largest weights of a role as text."""
@@ -181,7 +191,8 @@ def study(
 
     Args:
         game: a game, or what `load` takes.
-        seconds: time for this call. About 60 % of it is teaching, 20 % are searches of openings, and 20 % test matches.
+        seconds: time for this call. About two thirds of it are teaching, a tenth are searches of openings, and a fifth
+            are test matches; up to a tenth compares the opponents of the last matches with known players.
         store: a knowledge store, or its file; the user's store if it is None.
         seed: seed of all random numbers.
         progress: None shows progress on a terminal and in a notebook, False does not; or a function (stage, done,
@@ -194,6 +205,7 @@ def study(
         GameloreError: the game has one role only, is too large, or plays on the reasoner.
         KnowledgeError: the store cannot be written.
     """
+    from ..catalogue import known_opponents
     from ..learning.store.lesson_rows import Lessons
     from ..memory.course import Course
     from ..search.teaching import can_be_taught
@@ -208,7 +220,7 @@ def study(
         )
     with _opened(store) as opened, displayed(progress) as tell:
         lessons, begin = Lessons(opened), monotonic()
-        course = Course(rules, lessons, seed)
+        course = Course(rules, lessons, seed, opponents=known_opponents())
         stage, total = f"studying {rules.name}, in seconds", round(seconds)
         try:
             course.go_on(begin + seconds, lambda told: tell(stage, min(round(monotonic() - begin), total), total))
@@ -248,7 +260,18 @@ def lesson_of(game: Game, lessons: Lessons) -> GameLesson:
         _tests(lessons, game.rules_hash),
         lessons.num_openings(game.rules_hash),
         (origin, stored.likeness) if origin else None,
+        _opponents(game, lessons),
     )
+
+
+def _opponents(game: Game, lessons: Lessons) -> dict[str, dict[str, float]]:
+    """Return the posterior probabilities of the last opponents with each role."""
+    from ..memory.recogniser import recognised
+
+    posteriors = {
+        role: recognised(lessons, game.rules_hash, number, game.num_roles) for number, role in enumerate(game.roles)
+    }
+    return {role: posterior for role, posterior in posteriors.items() if posterior}
 
 
 def _variant(lessons: Lessons, stored: StoredLesson) -> str | None:
@@ -261,7 +284,8 @@ def _variant(lessons: Lessons, stored: StoredLesson) -> str | None:
 
 def _tests(lessons: Lessons, rules_hash: str) -> list[AdviceTest]:
     """Return what matches have said about the states of each kind of advice."""
-    from ..memory.advice import WITHOUT, evidence_of, startclock_of, verdict
+    from ..learning.store.lesson_rows import WITHOUT
+    from ..memory.advice import evidence_of, startclock_of, verdict
 
     rows = lessons.trials(rules_hash)
     tests = []

@@ -502,6 +502,31 @@ class Knowledge(Sequence[Learned | LearnedSequences]):
         with self._open() as store:
             return lesson_of(loaded(game), Lessons(store))
 
+    def ledger(self) -> list[dict[str, Any]]:
+        """Return which advice won or lost in which games, in tests against the same player without it.
+
+        Returns:
+            A dictionary for each game, kind of advice and rival: `game`; `advice`, which is "lesson", "variant",
+            "openings" or a parameter of the search; `against`, see `AdviceTest`; `rounds` of matches with sides
+            swapped; and the mean `score` in them, 0 to 100.
+        """
+        from ..learning.store.lesson_rows import Lessons
+
+        if not self.path.exists():
+            return []
+        with self._open() as store:
+            rows = Lessons(store).ledger()
+        return [
+            {
+                "game": row.name,
+                "advice": row.advice,
+                "against": row.against,
+                "rounds": row.num,
+                "score": 100 * row.total / row.num,
+            }
+            for row in rows
+        ]
+
     def export_lessons(self, path: str | Path, games: Iterable[Game | str | Path] | None = None) -> int:
         """Write the lessons about some games, or all, into a JSON file; return how many were written."""
         from ..learning.lesson_exchange import export_lessons

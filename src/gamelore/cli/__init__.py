@@ -4,7 +4,7 @@
     rulesheet_commands.py   games, check, report, fmt
     position_commands.py    show, perft, symmetries, solve
     bench_command.py        bench
-    play_commands.py        play, players, tournament, replay
+    play_commands.py        play, players, tournament, replay, recognise
     human.py                the player `human`: a person at this terminal
     network_commands.py     serve, host
     duel_command.py         duel

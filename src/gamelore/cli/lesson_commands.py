@@ -1,4 +1,4 @@
-"""study; lessons list, show, export, import, delete: teach the player gamelore, and manage what it has learned."""
+"""study; lessons list, show, ledger, export, import, delete: teach the player gamelore, manage what it has learned."""
 
 from __future__ import annotations
 
@@ -45,9 +45,10 @@ def study(
 ) -> None:
     """Learn about games from searches, in the background, so that the player gamelore plays them better.
 
-    About 70 % of the time is teaching: the search plays against itself, and a value is fitted to what it finds. 10 %
-    are long searches of openings. In the rest, both are tried in matches against the same player without them. The
-    player uses what has passed these tests: `gamelore serve --player gamelore --knowledge FILE`.
+    About two thirds of the time are teaching: the search plays against itself, and a value is fitted to what it finds.
+    A tenth are long searches of openings. In a fifth, both are tried in matches against the same player without them,
+    and so are parameters of the search. The player uses what has passed these tests: `gamelore serve --player gamelore
+    --knowledge FILE`.
 
     Everything is stored at once. The same command again goes on where the last one stopped, also after an interruption.
     """
@@ -104,6 +105,23 @@ def show(
             for row in lesson.generations
         )
         console.show_table(("generation", "simulations", "seconds", "explains"), rows, numbers=[0, 1, 2, 3])
+
+
+@console.command(lessons_app, "ledger", "lessons ledger", "lessons ledger --knowledge other.db --json")
+def ledger(knowledge: KnowledgeFile = None, json: Json = False) -> None:
+    """Show which advice won or lost in which games, in tests against the same player without it.
+
+    The advice is a lesson, the value of a variant, a book of openings, or a parameter of the search. The parameters
+    that won in games that are alike are tried first in another game.
+    """
+    rows = Knowledge(knowledge).ledger()
+    if json:
+        console.emit(rows)
+    elif rows:
+        table = ((*list(row.values())[:4], f"{row['score']:.0f} %") for row in rows)
+        console.show_table(("game", "advice", "against", "rounds", "score"), table, numbers=[3, 4])
+    else:
+        console.say("no advice has been tried yet; gamelore study tries it")
 
 
 @console.command(

@@ -1,4 +1,4 @@
-"""play, players, tournament and replay: play matches, list the players, rate players, replay recorded matches."""
+"""play, players, tournament, replay and recognise: play matches, list and rate players, replay and compare records."""
 
 from __future__ import annotations
 
@@ -304,6 +304,45 @@ def replay(
         _show_replays(rows, drawn)
     if not all(row["as_recorded"] for _, row in rows):
         raise typer.Exit(console.FAILED)
+
+
+@console.command(
+    app,
+    "recognise",
+    "recognise matches.jsonl --role white",
+    "recognise series --role oplayer --known egreedy --known uct:simulations=1000 --csv posterior.csv",
+    loads="games",
+)
+def recognise(
+    records: Annotated[Path, Argument(metavar="FILE|DIR", help="Match records of one game, of the same opponent.")],
+    role: Annotated[str, Option(help="The role of the opponent.")],
+    known: Annotated[
+        list[str] | None,
+        Option(metavar="PLAYER", help="A known player. Repeatable.", show_default="eight players of this program"),
+    ] = None,
+    game: Annotated[
+        str | None, Option(metavar="GAME", help="The game of the records.", show_default="what the records tell")
+    ] = None,
+    csv: Annotated[Path | None, Option(metavar="FILE", help="Also write all probabilities into a CSV file.")] = None,
+    engine: Engine = "auto",
+    json: Json = False,
+) -> None:
+    """Find out which of the known players an opponent is, from its moves in recorded matches.
+
+    The names of the players in the records are not looked at. If no known player fits, the opponent is unknown.
+    """
+    from ..api.playing import replay as read
+    from ..api.recognition import recognise as compare
+
+    given = console.load_game(game, engine) if game is not None else None
+    with console.usage():
+        result = compare(read(records, given), role, known or None)
+    if csv is not None:
+        result.save(csv.with_suffix(".csv"))
+    if json:
+        console.emit({"game": result.game.name, "role": role, "matches": list(map(dict, result.posteriors))})
+    else:
+        typer.echo(str(result))
 
 
 def _show_replays(rows: Sequence[tuple[str, Mapping[str, Any]]], drawn: Sequence[str]) -> None:

@@ -37,6 +37,7 @@ MISSING = "#d0d4d8"  # matches without a goal
 DPI = 200
 LONGEST_SIDE = 50  # inches; a larger picture has fewer pixels per inch
 TRAILING = 100  # matches in the mean of the last ones
+_NAMED_SHARES = 4  # in the legend
 FORMULA = "formula"  # the label of a text in matplotlib's notation of formulas
 Spot = tuple[float, float]
 Item = TypeVar("Item")
@@ -525,6 +526,27 @@ def tournament_figure(rated: Sequence[tuple[str, float, float, float]], table: N
     return figure
 
 
+def map_figure(names: Sequence[str], maps: NDArray[np.float64], scores: NDArray[np.float64]) -> Figure:
+    """Draw a table of pairs of games: grey by how well a source is mapped, and coloured by score where it is known.
+
+    names   of the games
+    maps    float64[sources, targets], the shares of the weight that a map carries, 0 to 1
+    scores  float64[sources, targets], 0 to 1; NaN where there were no contests
+    """
+    num = len(names)
+    figure, (axes,) = _canvas(2.6 + 0.13 * num, 2.4 + 0.13 * num)
+    axes.imshow(maps, cmap="Greys", vmin=0.0, vmax=2.5, interpolation="nearest")
+    image = axes.imshow(np.ma.masked_invalid(100.0 * scores), cmap="RdYlGn", vmin=0, vmax=100, interpolation="nearest")
+    labels = [printed(name) for name in names]
+    axes.set_xticks(range(num), labels, fontsize=5, rotation=90, parse_math=False)
+    axes.set_yticks(range(num), labels, fontsize=5, parse_math=False)
+    axes.set_xlabel("target", fontsize=8.5)
+    axes.set_ylabel("source of the lesson", fontsize=8.5)
+    bar = figure.colorbar(image, ax=axes, shrink=0.5, pad=0.02)
+    bar.set_label("score of the carried value in %", fontsize=8.5)
+    return figure
+
+
 def _spectrum(goal: float) -> Any:
     """Return the colour of a goal, 0 to 100: from red to green."""
     from matplotlib import colormaps
@@ -553,6 +575,24 @@ def rewards_figure(rewards: NDArray[np.float64]) -> Figure:
     axes.set_xlabel("matches", fontsize=8.5)
     axes.set_ylabel("mean reward", fontsize=8.5)
     axes.legend(frameon=False, fontsize=8, loc="lower right")
+    return figure
+
+
+def shares_figure(shares: Mapping[str, Sequence[float]], xlabel: str) -> Figure:
+    """Draw shares that add up to 1, over numbers from 1 on; the largest at the end are named.
+
+    shares  by name, of equal length
+    """
+    figure, (axes,) = _canvas(4.6, 2.9)
+    largest = sorted(shares, key=lambda name: -shares[name][-1])[:_NAMED_SHARES]
+    for name, own in shares.items():
+        look: Mapping[str, Any] = {"linewidth": 1.6, "label": name} if name in largest else {"color": "#d5dade"}
+        axes.plot(range(1, len(own) + 1), own, marker="o", markersize=3, **look)
+    axes.set_ylim(-0.02, 1.02)
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.set_xlabel(xlabel, fontsize=8.5)
+    axes.set_ylabel("probability", fontsize=8.5)
+    axes.legend(frameon=False, fontsize=8)
     return figure
 
 

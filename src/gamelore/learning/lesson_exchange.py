@@ -8,7 +8,8 @@
                                       "constants": [number of each role ..], "weights": {fact: [of each role ..]}} ..]},
                   "openings": [[[fact ..], [[role, move, visits, value] ..]] ..],
                   "matches": [[id, role, startclock, [[move of each role] ..], [goal ..]] ..],
-                  "trials": [[advice, number, against, num, total, squares, better, worse] ..]} ..]}
+                  "trials": [[advice, number, against, num, total, squares, better, worse] ..],
+                  "descriptors": {name: number}} ..]}
 
 See store/lesson_rows.py for what these are. A whole file is checked before anything is stored. Of two lessons about the
 same game, the one that was taught longer is kept, with its tests; rivals, openings and matches are added.
@@ -40,7 +41,7 @@ from .store.lesson_rows import (
     Taught,
     TrialRow,
 )
-from .store.schema import Count, Integer, Line, Rules, Small, Weight
+from .store.schema import Count, Integer, Line, Real, Rules, Small, Weight
 
 FORMAT_NAME = "gamelore-lessons"
 VERSION = 1
@@ -77,6 +78,7 @@ class _Lesson(Struct):
     openings: list[tuple[list[Line], list[OpeningMove]]]
     matches: list[PlayedMatch]
     trials: list[TrialRow]
+    descriptors: dict[Line, Real] = {}
 
 
 class _File(Struct):
@@ -147,6 +149,7 @@ def _exported(lessons: Lessons, rules_hash: str) -> _Lesson:
         [(sorted(facts), list(moves)) for facts, moves in kept.openings.items()],
         list(kept.matches),
         list(kept.trials),
+        dict(kept.descriptors),
     )
 
 
@@ -238,7 +241,7 @@ def _kept(lesson: _Lesson) -> KeptLesson:
     spent = lesson.generation, lesson.rounds, lesson.walks, lesson.seconds
     stored = StoredLesson(*spent, value, lesson.progress, lesson.origin or "", lesson.likeness, *made)
     openings = {frozenset(facts): moves for facts, moves in lesson.openings}
-    return KeptLesson(stored, taught, openings, lesson.matches, lesson.trials)
+    return KeptLesson(stored, taught, openings, lesson.matches, lesson.trials, lesson.descriptors)
 
 
 def _taught(value: _Value) -> Taught:

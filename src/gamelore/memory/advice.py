@@ -1,14 +1,15 @@
 """Advice for a game, and whether matches speak for it or against it.
 
-*Advice* is what memory offers to a player: the value and the playouts of a lesson ("lesson"), and moves for positions
-that were searched long ("openings"). None of it is used untested. It is tried in matches of the same player with the
-advice and without it, in the same time. A lesson is tried against *rivals*, which are players without memory that have
-learned in a startclock of some seconds.
+*Advice* is what memory offers to a player: the value and the playouts of a lesson ("lesson"), moves for positions that
+were searched long ("openings"), and parameters of the search (knobs, see ledger.py). None of it is used untested. It is
+tried in matches of the same player with the advice and without it, in the same time. A lesson is tried against
+*rivals*, which are players without memory that have learned in a startclock of some seconds.
 
 Advice changes: a lesson with each generation, a book with each position. So its states are numbered, and each state
-that is tried has tests of its own. The level LEVEL is divided over all tests that a game will ever have. So the
-probability that any advice is taken which is worse than the rival, in matches like those of the tests, is at most LEVEL
-for a game. These matches have short thinking times (see course.py); nothing is said about other ones.
+that is tried has tests of its own. A knob is tried with a state of the lesson that has passed, and belongs to that. The
+level LEVEL is divided over all tests that a game will ever have. So the probability that any advice is taken which is
+worse than the rival, in matches like those of the tests, is at most LEVEL for a game. These matches have short thinking
+times (see course.py); nothing is said about other ones.
 """
 
 from __future__ import annotations
@@ -17,15 +18,18 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias
 
-from ..learning.store.lesson_rows import TrialRow
+from ..learning.store.lesson_rows import LESSON, WITHOUT, TrialRow
 from .evidence import BettingTest
 
 OPENINGS = "openings"
 LEVEL = 0.1
 STARTCLOCKS = (1, 10, 60)
 """Startclocks of the rivals in tests, in seconds."""
-WITHOUT = "without"
-"""The rival of advice that no startclock can give: the same player without it."""
+
+MOST_KNOBS = 8
+"""Number of knobs that share the level of one test; at least as many as there will ever be."""
+_NUM_TESTS = len(STARTCLOCKS) + 3  # for each state: those of a lesson, other startclocks, openings, knobs
+_COMMON = (5, 15, 20, 30, 45, 90, 120, 180, 300, 600)  # other startclocks that share half of the level of one test
 
 Verdict: TypeAlias = Literal["taken", "refused", "open"]
 
@@ -33,23 +37,26 @@ Verdict: TypeAlias = Literal["taken", "refused", "open"]
 def level_of(rows: Iterable[TrialRow], trial: TrialRow) -> float:
     """Return the level of a test of some advice, where `rows` is all evidence for the game.
 
-    The n-th state that is tried, from 0 on, gets the share 1 / ((n + 1) (n + 2)), which adds up to 1. A state has a
-    test for each of STARTCLOCKS, one without a startclock, and the tests for other startclocks, which share one level
-    in the same way.
+    Each of these gets the same part of LEVEL: a lesson against each of STARTCLOCKS, a lesson against all other
+    startclocks, openings, and all knobs. A part is divided over the states of the advice: the n-th state that is tried,
+    from 0 on, gets the share 1 / ((n + 1) (n + 2)), which adds up to 1.
     """
-    own = [row for row in rows if row.advice == trial.advice]
-    level = _share(LEVEL, {row.number for row in own}, trial.number) / (len(STARTCLOCKS) + 2)
+    earlier = {row.number for row in rows if row.advice == trial.advice and row.number < trial.number}
+    level = LEVEL / _NUM_TESTS / ((len(earlier) + 1) * (len(earlier) + 2))
+    if trial.advice not in (LESSON, OPENINGS):
+        return level / MOST_KNOBS
     startclock = startclock_of(trial.against)
-    if startclock is None or startclock in STARTCLOCKS:
-        return level
-    others = {startclock_of(row.against) for row in own if row.number == trial.number} - {None, *STARTCLOCKS}
-    return _share(level, {other for other in others if other is not None}, startclock)
+    return level if startclock is None or startclock in STARTCLOCKS else level * _share_of(startclock)
 
 
-def _share(level: float, members: Iterable[int], member: int) -> float:
-    """Return the share of a member in a level; in their order, the members get 1/2, 1/6, 1/12, .. of it."""
-    rank = sum(other < member for other in members)
-    return level / ((rank + 1) * (rank + 2))
+def _share_of(startclock: int) -> float:
+    """Return the share of a startclock in the level of all that are not in STARTCLOCKS; the shares add up to 1.
+
+    It does not depend on which others are tried, because their order is not known.
+    """
+    if startclock in _COMMON:
+        return 0.5 / len(_COMMON)
+    return 0.5 / ((startclock + 1) * (startclock + 2))
 
 
 def evidence_of(row: TrialRow) -> BettingTest:
@@ -102,3 +109,16 @@ def verdict(rows: Sequence[TrialRow], advice: str, number: int, startclock: floa
             worse |= seconds <= startclock and evidence_of(row).shows_worse(level)
             better |= seconds >= min(startclock, STARTCLOCKS[-1]) and evidence_of(row).shows_better(level)
     return "refused" if worse else "taken" if better else "open"
+
+
+def passed(rows: Sequence[TrialRow], startclocks: Iterable[float]) -> int | None:
+    """Return the number of the newest state of the lesson that is taken for one of these startclocks; None for none."""
+    startclocks, numbers = list(startclocks), {row.number for row in rows if row.advice == LESSON}
+    return next(
+        (
+            number
+            for number in sorted(numbers, reverse=True)
+            if any(verdict(rows, LESSON, number, startclock) == "taken" for startclock in startclocks)
+        ),
+        None,
+    )

@@ -1,9 +1,10 @@
 """Course of lessons in one game: teach, search openings, try both, and store all, from where an earlier course stopped.
 
-The time is shared between teaching (search/teaching.py), the book of openings (book.py) and trials of what these
-have given (advice.py). The part that is farther behind its share is next. Every piece of work is stored at once, and
-teaching every `_BETWEEN` seconds. So a course can be stopped or killed at any time. Several processes can study the
-same game without harm; but only one of them gets ahead with teaching.
+The time is shared between teaching (search/teaching.py), the book of openings (book.py), trials of what these have
+given, and of knobs in the order of the ledger (advice.py, ledger.py), and comparisons of the moves of opponents with
+those of known players (recogniser.py). The part that is farther behind its share is next. Every piece of work is stored
+at once, and teaching every `_BETWEEN` seconds. So a course can be stopped or killed at any time. Several processes can
+study the same game without harm; but only one of them gets ahead with teaching.
 
 Times are CPU times, so a course finds out the same on a busy machine. Trials never repeat random numbers, so that the
 same matches cannot count twice.
@@ -12,7 +13,7 @@ same matches cannot count twice.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic, process_time
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 
 from ..circuit.tape import LANES
-from ..learning.store.lesson_rows import LESSON, Lessons, StoredLesson, StoredValue, TrialRow
+from ..learning.store.lesson_rows import LESSON, WITHOUT, Lessons, StoredLesson, StoredValue, TrialRow
 from ..players.position_graph import MIB
 from ..players.random_streams import extend, stream
 from ..search.native_growth import grower
@@ -30,19 +31,23 @@ from ..search.teaching import TEACHING, Teacher
 from ..search.thinking import Search
 from ..search.tree import Tree, room_in, total_of_goals
 from ..search.value import LinearValue, no_prior
-from .advice import OPENINGS, STARTCLOCKS, WITHOUT, is_decided, rival_name, startclock_of, with_scores
+from .advice import OPENINGS, STARTCLOCKS, evidence_of, is_decided, passed, rival_name, startclock_of, with_scores
 from .book import Book
+from .descriptors import DESCRIPTORS, descriptors
+from .ledger import KNOBS, Forecast, forecasts, taken_knob, with_knob
 from .lesson import restored, restored_value, stored, stored_value
+from .recogniser import Encounters
 from .retrieval import nearest_variant
 
 if TYPE_CHECKING:
     from ..game.game import Game
+    from ..players.player import Player
 
 _ENDLESS = 1 << 60  # walks
 _SLICE = 0.25  # seconds of teaching, or of trials, before the next part may be due
 _BETWEEN = 10.0  # seconds of teaching, after which it is stored
-Part = Literal["teaching", "openings", "trials"]
-SHARES: dict[Part, float] = {"teaching": 0.7, "openings": 0.1, "trials": 0.2}
+Part = Literal["teaching", "openings", "trials", "opponents"]
+SHARES: dict[Part, float] = {"teaching": 0.6, "openings": 0.1, "trials": 0.2, "opponents": 0.1}
 _TRIAL_SECONDS = 0.003  # for each move of a trial match
 _OF_STARTCLOCK = 1 / 4000  # the same, at most, as a share of the startclock; four rounds have about 500 moves
 _LEAST_WALKS = 64
@@ -54,7 +59,11 @@ _EACH_RIVAL = 32  # rounds, after which another rival is taught
 _OPENINGS_FROM = 6.0  # seconds of teaching before openings are searched, with the value that it has taught
 _FEWEST_OPENINGS, _MOST_OPENINGS = 8, 2000  # positions in the book when it is tried first, and when it is full
 _OPENING_SECONDS, _OPENING_MIB = 1.0, 128  # of the search of a position for the book
-_RANDOM_PLIES = {LESSON: [2], OPENINGS: [0, 2]}  # at the beginning of trial matches
+_RANDOM_PLIES = {OPENINGS: [0, 2]}  # at the beginning of trial matches
+_FAMILIES = {LESSON: 0, OPENINGS: 1}  # in the order of their turns; knobs come last
+_OTHER_PLIES = [2]  # the same, of other advice
+_DESCRIBING = 2.0  # seconds that must be left to describe a game, because that takes up to a second
+_AGAIN = 1.0  # seconds after which evidence is read again
 _MEMORY_MIB, _REHEARSAL, _MANY = 32, 0.02, 1 << 40  # of the tree that shows how fast a search is; seconds; walks
 
 Told: TypeAlias = StoredLesson | TrialRow | int
@@ -87,6 +96,7 @@ class Course:
         lessons: store for what is learned
         seed: seed of the random numbers of teaching
         growth: parameters of the searches
+        opponents: known players by name, with whom the opponents of the last matches are compared; none by default
 
     Attributes:
         teacher: the teacher, which goes on from the stored lesson
@@ -98,8 +108,16 @@ class Course:
 
     startclocks: Sequence[int] = STARTCLOCKS
 
-    def __init__(self, game: Game, lessons: Lessons, seed: int = 0, growth: GrowthSettings | None = None) -> None:
+    def __init__(
+        self,
+        game: Game,
+        lessons: Lessons,
+        seed: int = 0,
+        growth: GrowthSettings | None = None,
+        opponents: Mapping[str, Player] | None = None,
+    ) -> None:
         self.game, self._lessons = game, lessons
+        self._encounters = Encounters(game, lessons, opponents) if opponents else None
         self._plain = growth or ChampionSettings().growth
         self._key = stream(seed, TEACHING, game.rules_hash)
         self._fresh = np.random.default_rng()  # for keys that no other process has
@@ -108,6 +126,10 @@ class Course:
         self._search: Search | None = None
         self._searched = 0.0  # CPU seconds
         self._pupil: _Pupil | None = None
+        self._forecasts: dict[str, Forecast] = {}  # for the knobs
+        self._deadline = 0.0  # of the present call of `go_on`
+        self._following: tuple[float, TrialRow | None] | None = None  # the trial to go on with, and when it was chosen
+        self._last_family = len(_FAMILIES)
         self._speeds: dict[tuple[bool, GrowthSettings], float] = {}  # with a value or not, walks per CPU second
         self.trial_seconds = _TRIAL_SECONDS
         self.book = Book(game, lessons.openings(game.rules_hash))
@@ -128,6 +150,7 @@ class Course:
         growth = self.growth(lesson.decision if lesson else None)
         self.snapshot: Snapshot | None = None
         self._candidate: Snapshot | None = None  # the state of the lesson that is tried
+        self._tuned: Snapshot | None = None  # the state with which knobs are tried
         if lesson is not None and lesson.snapshot >= 0:
             value, informed = restored_value(self.game, lesson.value), lesson.value.informed
             self.snapshot = Snapshot(lesson.snapshot, lesson.walks, value, self.growth(informed))
@@ -156,6 +179,7 @@ class Course:
         self.trial_seconds = min(_TRIAL_SECONDS, _OF_STARTCLOCK * startclock)
         if self.trial_seconds != before:
             self._contests.clear()
+        self._following = None
 
     def refresh(self) -> None:
         """Go on from what other processes have stored, if they have taught more."""
@@ -164,6 +188,7 @@ class Course:
             self.teacher = self._resumed()
         if self._lessons.num_openings(self.game.rules_hash) > len(self.book):
             self.book = Book(self.game, self._lessons.openings(self.game.rules_hash))
+        self._following = None
 
     @property
     def is_done(self) -> bool:
@@ -194,7 +219,9 @@ class Course:
             "teaching": self._teach,
             "openings": self._explore,
             "trials": self._try,
+            "opponents": self._compare,
         }
+        self._deadline = deadline
         while monotonic() < deadline:
             due = (part for part in self._parts() if part in parts)
             part = min(due, key=lambda part: self._spent[part] / SHARES[part], default=None)
@@ -214,6 +241,8 @@ class Course:
             yield "openings"
         if self._next_trial() is not None:
             yield "trials"
+        if self._encounters is not None and not self._encounters.is_done:
+            yield "opponents"
 
     # teaching
 
@@ -242,6 +271,7 @@ class Course:
         if lesson.generation and (self.snapshot is None or lesson.snapshot > self.snapshot.number):
             growth = self.growth(lesson.value.informed)
             self.snapshot = Snapshot(lesson.snapshot, lesson.walks, self.teacher.last, growth)
+            self._following = None
         return lesson
 
     def _present_lesson(self) -> StoredLesson:
@@ -276,13 +306,26 @@ class Course:
     # trials
 
     def _next_trial(self) -> TrialRow | None:
-        """Return the trial to go on with, with its evidence so far; None if there is nothing to try."""
-        rows = self._lessons.trials(self.game.rules_hash)
+        """Return the trial to go on with, with its evidence so far; None if there is nothing to try.
+
+        The evidence is read again after `_AGAIN` seconds, because other processes may have added to it.
+        """
+        if self._following is None or monotonic() > self._following[0] + _AGAIN:
+            self._following = monotonic(), self._chosen_trial(self._lessons.trials(self.game.rules_hash))
+        return self._following[1]
+
+    def _chosen_trial(self, rows: Sequence[TrialRow]) -> TrialRow | None:
+        """Return the trial to go on with by all evidence for the game. Lessons, openings and knobs take turns."""
         self._choose_candidate(rows)
-        trials = list(self._open_trials(rows, self._lesson_trials(self._candidate)))
-        if len(self.book) >= _FEWEST_OPENINGS:
-            trials += self._open_trials(rows, [TrialRow(OPENINGS, self.book.state, WITHOUT)])
-        return min(trials, key=lambda row: row.num, default=None)
+        openings = [TrialRow(OPENINGS, self.book.state, WITHOUT)] if len(self.book) >= _FEWEST_OPENINGS else []
+        by_family = (
+            self._open_trials(rows, self._lesson_trials(self._candidate)),
+            self._open_trials(rows, openings),
+            self._knob_trials(rows),
+        )
+        trials = [min(own, key=lambda row: row.num, default=None) for own in by_family]
+        in_turn = [*trials[self._last_family + 1 :], *trials[: self._last_family + 1]]
+        return next((trial for trial in in_turn if trial is not None), None)
 
     def _choose_candidate(self, rows: Sequence[TrialRow]) -> None:
         """Go on with the state of the lesson that is being tried, or begin with the newest one."""
@@ -302,10 +345,9 @@ class Course:
     def _stored_snapshot(self, number: int) -> Snapshot:
         """Return an earlier state of the lesson; the newest one if the store has lost it."""
         assert self.snapshot is not None
-        for taught in self._lessons.taught(self.game.rules_hash, LESSON):
-            if taught.number == number:
-                value, growth = restored_value(self.game, taught.value), self.growth(taught.value.informed)
-                return Snapshot(number, taught.walks, value, growth)
+        for taught in self._lessons.taught(self.game.rules_hash, LESSON, number):
+            value, growth = restored_value(self.game, taught.value), self.growth(taught.value.informed)
+            return Snapshot(number, taught.walks, value, growth)
         return self.snapshot
 
     def _lesson_trials(self, snapshot: Snapshot | None) -> Iterator[TrialRow]:
@@ -314,6 +356,48 @@ class Course:
             for startclock in self.startclocks:
                 if self.seconds >= _LONGER * startclock or self._variant[0]:
                     yield TrialRow(LESSON, snapshot.number, rival_name(startclock))
+
+    def _knob_trials(self, rows: Sequence[TrialRow]) -> Iterator[TrialRow]:
+        """Yield the trial of a knob with the newest state of the lesson that has passed."""
+        number = passed(rows, self.startclocks)
+        if self._plain != ChampionSettings().growth or number is None:
+            return
+        if taken_knob(rows, number) is not None:
+            return
+        if self._tuned is None or self._tuned.number != number:
+            self._tuned = self._stored_snapshot(number)
+        stored_rows = {row.advice: row for row in rows if row.number == number}
+        for knob, forecast in self._forecast().items():
+            row = stored_rows.get(knob, TrialRow(knob, number, WITHOUT))
+            evidence = evidence_of(row)
+            is_hopeless = forecast.after(evidence.num, evidence.score).is_hopeless
+            if not is_hopeless and self._has_effect(knob, self._tuned) and any(self._open_trials(rows, [row])):
+                yield row
+                return
+
+    def _forecast(self) -> dict[str, Forecast]:
+        """Return the forecasts for the knobs; {} as long as the game is new, and there is no time to describe it."""
+        if self._forecasts:
+            return self._forecasts
+        described = self._lessons.described()
+        own = described.pop(self.game.rules_hash, {})
+        if own.keys() != set(DESCRIPTORS):
+            if monotonic() > self._deadline - _DESCRIBING:
+                return {}
+            own = descriptors(self.game)
+            self._lessons.describe(self.game, own)
+        others = [row for row in self._lessons.ledger() if row.rules_hash != self.game.rules_hash]
+        self._forecasts = forecasts(others, described, own, np.random.default_rng(int(self._key)))
+        return self._forecasts
+
+    def _has_effect(self, knob: str, snapshot: Snapshot) -> bool:
+        """Return whether a search with a knob differs from that of a state of the lesson."""
+        growth, value = snapshot.growth, snapshot.value
+        changed = with_knob(growth, knob)
+        if changed.prior_visits != growth.prior_visits:
+            trust = value.determination if value is not None else 0.0
+            return round(trust * changed.prior_visits) != round(trust * growth.prior_visits)
+        return changed != growth
 
     def _open_trials(self, rows: Sequence[TrialRow], trials: Iterable[TrialRow]) -> Iterator[TrialRow]:
         """Yield the trials that more rounds can still decide, with their evidence."""
@@ -346,7 +430,7 @@ class Course:
         rounds = self._contests.get(key)
         if rounds is None:
             sides = self._side(*self.snapshot[2:]), self._side(teacher.value, teacher.growth)
-            rounds = Rounds(self.game, self._new_key(), sides, _RANDOM_PLIES[LESSON])
+            rounds = Rounds(self.game, self._new_key(), sides, _OTHER_PLIES)
         self._advance(key, rounds, deadline)
 
     def _advance(self, key: TrialRow, rounds: Rounds, deadline: float) -> TrialRow | None:
@@ -358,6 +442,7 @@ class Course:
         if not rounds.scores:
             return None
         del self._contests[key]  # the next rounds are against another rival
+        self._following, self._last_family = None, _FAMILIES.get(key.advice, len(_FAMILIES))
         return self._lessons.add_evidence(self.game, key, lambda row: with_scores(row, rounds.scores))
 
     def _store_new(self) -> None:
@@ -371,7 +456,9 @@ class Course:
 
         Return None as long as the rival has not learned for the whole of its startclock.
         """
-        candidate = self.snapshot if trial.advice == OPENINGS else self._candidate
+        candidate = self._candidate if trial.advice == LESSON else self.snapshot
+        if trial.advice in KNOBS:
+            candidate = self._tuned
         snapshot = candidate or Snapshot(0, 0, None, self._plain)
         book = self.book if trial.advice == OPENINGS else None
         startclock = startclock_of(trial.against)
@@ -381,8 +468,9 @@ class Course:
             other = self._rival(startclock, trial.num, deadline)
         if other is None:
             return None
-        own = self._side(snapshot.value, snapshot.growth, book)
-        return Rounds(self.game, self._new_key(), (own, other), _RANDOM_PLIES[trial.advice])
+        growth = with_knob(snapshot.growth, trial.advice if trial.advice in KNOBS else None)
+        sides = self._side(snapshot.value, growth, book), other
+        return Rounds(self.game, self._new_key(), sides, _RANDOM_PLIES.get(trial.advice, _OTHER_PLIES))
 
     def _rival(self, startclock: int, num_rounds: int, deadline: float) -> Side | None:
         """Return the side of a rival by lot.
@@ -414,6 +502,13 @@ class Course:
         rival = stored_value(self.game, pupil.teacher.value, pupil.teacher.informed)
         self._lessons.add_rival(self.game, rival_name(startclock), pupil.teacher.simulations, pupil.seconds, rival)
         return rival
+
+    # opponents
+
+    def _compare(self, deadline: float) -> None:
+        """Compare the moves of opponents with those of known players until the deadline."""
+        assert self._encounters is not None
+        self._encounters.go_on(deadline)
 
     def _side(self, value: LinearValue | None, growth: GrowthSettings, openings: Openings | None = None) -> Side:
         """Return a search with a value, and with as many walks for a move as fit into _TRIAL_SECONDS."""

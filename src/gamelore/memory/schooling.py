@@ -11,6 +11,8 @@ If the store has no lesson about the game, but one about a variant (retrieval.py
 be tried at once: in the last part of the first startclock against what was learned in the rest, and in the following
 ones against the same rival.
 
+A knob (ledger.py) that has passed its test with the state of the lesson that is used is used, too.
+
 What a match is played with is decided before its first move.
 """
 
@@ -23,9 +25,11 @@ from typing import TYPE_CHECKING
 
 from ..errors import KnowledgeError
 from ..learning.store.lesson_rows import LESSON
+from ..search.settings import ChampionSettings
 from ..search.teaching import Teacher
-from .advice import OPENINGS, Verdict, rival_name, verdict
+from .advice import OPENINGS, Verdict, passed, rival_name, verdict
 from .course import SHARES, Course, decision, new_teacher
+from .ledger import taken_knob, with_knob
 from .lesson import restored_value, stored, stored_value
 
 if TYPE_CHECKING:
@@ -54,7 +58,15 @@ class GameMemory:
         learns: whether the startclock serves the lesson, too; otherwise nothing is stored
     """
 
-    def __init__(self, game: Game, lessons: Lessons, seed: int, growth: GrowthSettings, *, learns: bool = True) -> None:
+    def __init__(
+        self,
+        game: Game,
+        lessons: Lessons,
+        seed: int,
+        growth: GrowthSettings,
+        *,
+        learns: bool = True,
+    ) -> None:
         self.game, self.lessons, self.seed, self.growth, self.learns = game, lessons, seed, growth, learns
         self.course = Course(game, lessons, seed, growth)
 
@@ -71,6 +83,7 @@ class MatchMemory:
         verdicts: what was decided about the newest state of each kind of advice
         snapshot: number of the state of the lesson that is used; None if none is
         openings: the openings that are used; None if none are
+        knob: the knob that is used; None if none is
     """
 
     def __init__(self, memory: GameMemory, startclock: float | None) -> None:
@@ -81,6 +94,7 @@ class MatchMemory:
         self.verdicts: Mapping[str, Verdict] = {LESSON: "open", OPENINGS: "open"}
         self.snapshot: int | None = None
         self.openings: Openings | None = None
+        self.knob: str | None = None
         try:
             self._decide(memory.course, memory.lessons)
         except KnowledgeError as error:
@@ -97,16 +111,23 @@ class MatchMemory:
         states = {LESSON: newest, OPENINGS: course.book.state}
         self.verdicts = {advice: verdict(rows, advice, state, self.startclock) for advice, state in states.items()}
         self.openings = course.book if self.verdicts[OPENINGS] == "taken" else None
-        passed = (
-            number for number in range(newest, -1, -1) if verdict(rows, LESSON, number, self.startclock) == "taken"
-        )
-        self.snapshot, rival = next(passed, None), rival_name(self.startclock)
+        self.snapshot, rival = passed(rows, [self.startclock]), rival_name(self.startclock)
+        is_default = self._memory.growth == ChampionSettings().growth
+        self.knob = taken_knob(rows, self.snapshot) if is_default and self.snapshot is not None else None
         pupil, number = (rival, 0) if self.snapshot is None else (LESSON, self.snapshot)
         value = lessons.value(rules, pupil, number)
         if value is not None:
-            self._fixed = restored_value(self._game, value), course.growth(value.informed)
+            self._fixed = restored_value(self._game, value), with_knob(course.growth(value.informed), self.knob)
         self._is_first = self._learns and value is None and course.snapshot is None and not course.teacher.simulations
         course.prepare_for(self.startclock)
+        _log.info("%s with a startclock of %d s: %s", self._game.name, self.startclock, self.told)
+
+    @property
+    def told(self) -> str:
+        """What the match is played with, and what was decided about other advice, as text."""
+        used = f"state {self.snapshot} of the lesson" if self.snapshot is not None else "a value without memory"
+        said = ", ".join(f"{advice} {said}" for advice, said in self.verdicts.items())
+        return f"{used}{f' and {self.knob}' if self.knob else ''} (newest state: {said})"
 
     def _new_teacher(self) -> Teacher:
         """Return a teacher that knows nothing; for a lesson that exists already, with other random numbers."""

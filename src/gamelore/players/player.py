@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,6 +132,7 @@ class Player(Protocol):
         return None
 
 
+@runtime_checkable
 class Memoryless(Protocol):
     """Player with known move probabilities, such as `Perfect`, `Reasonable`, `Opponent` or `Uniform` (random)."""
 

@@ -194,7 +194,7 @@ def _contest(game: Game, trial: Trial[MemorySetting], job: MemoryJob) -> dict[st
     """Play one contest; return the scores of its pairs by session, what was used, and times."""
     setting, key = trial.setting, stream(trial.setting.seed, trial.run, STUDY)
     champion = ChampionSettings(seconds=setting.milliseconds / 1000, threads=1, solve=False)
-    scores, used, retrieval, cpu = list[list[float]](), list[int | None](), list[float](), [0.0, 0.0]
+    scores, used, retrieval, cpu = list[list[float]](), list[dict[str, Any]](), list[float](), [0.0, 0.0]
     with TemporaryDirectory() as temporary, KnowledgeStore(Path(temporary, "knowledge.db")) as knowledge:
         _fill(Lessons(knowledge), game, trial, job)
         begin = time.process_time()
@@ -204,7 +204,7 @@ def _contest(game: Game, trial: Trial[MemorySetting], job: MemoryJob) -> dict[st
             retrieval.append(time.process_time() - begin)
             fresh = new_teacher(game, _OTHER_SEED * (trial.run + 1) + session, champion.growth)
             own, other = (_prepared(game, learning, setting.startclock) for learning in (match, fresh))
-            used.append(match.snapshot)
+            used.append({"state": match.snapshot, "knob": match.knob, "openings": match.openings is not None})
             sides = [Gamelore(champion, partial(_given, prepared)) for prepared in (own, other)]
             numbers = range(session * setting.pairs, (session + 1) * setting.pairs)
             scores.append([_pair(game, sides, np.uint64(extend(key, number)), cpu) for number in numbers])

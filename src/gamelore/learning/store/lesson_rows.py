@@ -20,6 +20,9 @@ The tables with their columns. Facts and moves have the numbers that the store g
              against, num, total, squares,      of the present lesson at that time, so that tests of another lesson do
              better, worse                      not count; number: the state of the advice that was tried; against: its
                                                 rival
+    fit      game, number, role, player,        how well the policy of a known player fits the moves of the opponent
+             log, mean, variance                with this role in the match of this number, see `PolicyFit`
+    described  game, descriptors                descriptors: JSON, numbers by name, see memory/descriptors.py
 
 A lesson is stored in one transaction with all that the next round needs. Several processes can teach the same game. One
 that has taught less finds that another was faster, and goes on from there.
@@ -68,6 +71,10 @@ Role = Annotated[int, Meta(ge=0, le=1000)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 LESSON = "lesson"
 """The pupil that is the lesson itself."""
+VARIANT = "variant"
+"""The advice in the ledger that is the value of a variant."""
+WITHOUT = "without"
+"""The rival of advice that no startclock can give: the same player without it."""
 _UNDECIDED = -1.0  # stored as the share of informed playouts without a decision
 
 Stored: TypeAlias = Literal["stored", "same", "behind"]
@@ -159,8 +166,9 @@ class GenerationRow(NamedTuple):
 class KeptLesson(NamedTuple):
     """All that a store has about a game from searches.
 
-    taught    values by pupil
-    openings  by the facts of their positions
+    taught       values by pupil
+    openings     by the facts of their positions
+    descriptors  of the game, by name; {} for none
     """
 
     lesson: StoredLesson
@@ -168,6 +176,7 @@ class KeptLesson(NamedTuple):
     openings: Mapping[frozenset[str], Sequence[OpeningMove]]
     matches: Sequence[PlayedMatch]
     trials: Sequence[TrialRow]
+    descriptors: Mapping[str, float]
 
 
 class RememberedGame(Protocol):
@@ -181,6 +190,35 @@ class RememberedGame(Protocol):
     def roles(self) -> Sequence[str]: ...
     @property
     def rulesheet(self) -> Rulesheet: ...
+
+
+class PolicyFit(NamedTuple):
+    """How well the policy of a known player fits moves, see memory/recogniser.py.
+
+    log             sum of the logarithms of the probabilities of the moves
+    mean, variance  of this sum, if the player had made the moves
+    """
+
+    player: Line
+    log: Real
+    mean: Real
+    variance: Weight
+
+
+class LedgerRow(NamedTuple):
+    """Scores of a kind of advice in a game, over all of its states.
+
+    advice   as in `TrialRow`; VARIANT for the value of a variant, which is the state 0 of a lesson
+    num      number of rounds
+    total    sum of their scores, each from 0 to 1
+    """
+
+    rules_hash: Line
+    name: Line
+    advice: Line
+    against: Line
+    num: Count
+    total: Weight
 
 
 class _LessonCells(NamedTuple):
@@ -244,11 +282,21 @@ class PlayedMatch(NamedTuple):
 
 
 class _PlayedCells(NamedTuple):
+    number: Small
     id: Line
     role: Role
     startclock: Small
     moves: str
     goals: str
+
+
+class _FitCells(NamedTuple):
+    number: Small
+    role: Role
+    player: Line
+    log: Real
+    mean: Real
+    variance: Weight
 
 
 class TrialRow(NamedTuple):
@@ -278,7 +326,7 @@ _GENERATIONS = (
     "SELECT number, walks, seconds, determination, foresight FROM taught WHERE game = ? AND pupil = ? ORDER BY number"
 )
 _OPENINGS = "SELECT state, role, move, visits, value FROM opening WHERE game = ? ORDER BY state, move"
-_PLAYED = "SELECT id, role, startclock, moves, goals FROM played WHERE game = ? ORDER BY number"
+_PLAYED = "SELECT number, id, role, startclock, moves, goals FROM played WHERE game = ? ORDER BY number DESC LIMIT ?"
 _TRIALS = (
     "SELECT advice, number, against, num, total, squares, better, worse FROM trial WHERE game = ? AND lesson = ? "
     "ORDER BY advice, number, against"
@@ -406,7 +454,10 @@ class Lessons:
         if lesson is None:
             return None
         taught = {pupil: self.taught(rules_hash, pupil) for pupil in self.pupils(rules_hash)}
-        return KeptLesson(lesson, taught, self.openings(rules_hash), self.matches(rules_hash), self.trials(rules_hash))
+        openings, matches, trials = self.openings(rules_hash), self.matches(rules_hash), self.trials(rules_hash)
+        with self._reading(rules_hash) as (connection, game):
+            texts = connection.execute("SELECT descriptors FROM described WHERE game = ?", [game]).fetchall()
+        return KeptLesson(lesson, taught, openings, matches, trials, _descriptors(*texts[0]) if texts else {})
 
     def add(self, items: Iterable[tuple[RememberedGame, KeptLesson]]) -> int:
         """Add all that other stores had about games, in one transaction; return how many lessons are new or longer.
@@ -437,6 +488,8 @@ class Lessons:
             self._put_opening(connection, number, facts, moves)
         for match in kept.matches:
             _put_match(connection, number, match)
+        if kept.descriptors:
+            _put(connection, "described", [(number, to_json(dict(kept.descriptors)))], "IGNORE")
         return is_longer
 
     # values
@@ -446,15 +499,18 @@ class Lessons:
         with self._reading(rules_hash) as (connection, game):
             return typed(connection.execute(_GENERATIONS, (game, LESSON)), GenerationRow)
 
-    def taught(self, rules_hash: str, pupil: str) -> list[Taught]:
-        """Return the values of a pupil in their order: those of the generations of a lesson, or of rivals of a kind."""
+    def taught(self, rules_hash: str, pupil: str, number: int | None = None) -> list[Taught]:
+        """Return the values of a pupil in their order: those of the generations of a lesson, or of rivals of a kind.
+
+        number: of the only one that is wanted; None for all
+        """
+        order = "ORDER BY number" if number is None else f"AND number = {number:d}"
         with self._reading(rules_hash) as (connection, game):
-            return _taught(connection, game, pupil, "ORDER BY number")
+            return _taught(connection, game, pupil, order)
 
     def value(self, rules_hash: str, pupil: str, number: int) -> StoredValue | None:
         """Return one of the values of a pupil; None if the store lacks it."""
-        with self._reading(rules_hash) as (connection, game):
-            return next((row.value for row in _taught(connection, game, pupil, f"AND number = {number:d}")), None)
+        return next((taught.value for taught in self.taught(rules_hash, pupil, number)), None)
 
     def pupils(self, rules_hash: str) -> dict[str, int]:
         """Return the pupils of a game, with the number of their values."""
@@ -512,17 +568,13 @@ class Lessons:
 
     def matches(self, rules_hash: str) -> list[PlayedMatch]:
         """Return the matches of a game against others, in the order in which they ended."""
+        return list(self.last_matches(rules_hash).values())
+
+    def last_matches(self, rules_hash: str, most: int = -1) -> dict[int, PlayedMatch]:
+        """Return the last matches of a game against others by number, in their order; -1 for all."""
         with self._reading(rules_hash) as (connection, game):
-            return [
-                PlayedMatch(
-                    row.id,
-                    row.role,
-                    row.startclock,
-                    msgspec.convert(from_json(row.moves), tuple[JointMove, ...]),
-                    msgspec.convert(from_json(row.goals), tuple[int, ...]),
-                )
-                for row in typed(connection.execute(_PLAYED, [game]), _PlayedCells)
-            ]
+            rows = typed(connection.execute(_PLAYED, (game, most)), _PlayedCells)
+            return {row.number: _played(row) for row in reversed(rows)}
 
     def num_matches(self, rules_hash: str, role: int) -> int:
         """Return the number of matches of a game in which the player had a role."""
@@ -558,6 +610,46 @@ class Lessons:
             _put(connection, "trial", [(number, lesson, *row)])
         return row
 
+    # the ledger, and opponents
+
+    def ledger(self) -> list[LedgerRow]:
+        """Return the scores of all advice in all games."""
+        query = (
+            "SELECT rules_hash, name, CASE WHEN advice = ? AND number = 0 THEN ? ELSE advice END AS kind, against, "
+            "sum(num), sum(total) FROM trial JOIN game ON game.id = trial.game WHERE num > 0 "
+            "GROUP BY game.id, kind, against ORDER BY game.id, kind, against"
+        )
+        with self.knowledge.reading() as connection:
+            return typed(connection.execute(query, [LESSON, VARIANT]), LedgerRow)
+
+    def described(self) -> dict[str, dict[str, float]]:
+        """Return the descriptors of all games that have them, by the hash of the rules; damaged ones are left out."""
+        query = "SELECT rules_hash, descriptors FROM described JOIN game ON game.id = described.game"
+        with self.knowledge.reading() as connection:
+            return {key: own for key, text in connection.execute(query) if (own := _descriptors(text))}
+
+    def describe(self, game: Game, descriptors: Mapping[str, float]) -> None:
+        """Store the descriptors of a game."""
+        with self._writing(game) as (connection, number):
+            _put(connection, "described", [(number, to_json(dict(descriptors)))])
+
+    def fits(self, rules_hash: str, first: int) -> dict[tuple[int, int], list[PolicyFit]]:
+        """Return how well policies fit the moves of opponents, by the number of the match and the role.
+
+        first: number of the first match that is wanted
+        """
+        query = "SELECT number, role, player, log, mean, variance FROM fit WHERE game = ? AND number >= ?"
+        by_match: dict[tuple[int, int], list[PolicyFit]] = {}
+        with self._reading(rules_hash) as (connection, game):
+            for cells in typed(connection.execute(query, (game, first)), _FitCells):
+                by_match.setdefault(cells[:2], []).append(PolicyFit(*cells[2:]))
+        return by_match
+
+    def add_fits(self, game: Game, number: int, role: int, fits: Iterable[PolicyFit]) -> None:
+        """Store how well policies fit the moves of an opponent with a role in the match of this number."""
+        with self._writing(game) as (connection, own):
+            _put(connection, "fit", ((own, number, role, *fit) for fit in fits))
+
     @contextmanager
     def _reading(self, rules_hash: str) -> Iterator[tuple[sqlite3.Connection, int | None]]:
         """Open a read transaction; yield the connection and the number of a game, None if the store lacks it."""
@@ -575,6 +667,26 @@ class Lessons:
         except BaseException:
             self._numbers.forget()
             raise
+
+
+def _played(row: _PlayedCells) -> PlayedMatch:
+    """Return the match in a row."""
+    moves, goals = from_json(row.moves), from_json(row.goals)
+    return PlayedMatch(
+        row.id,
+        row.role,
+        row.startclock,
+        msgspec.convert(moves, tuple[JointMove, ...]),
+        msgspec.convert(goals, tuple[int, ...]),
+    )
+
+
+def _descriptors(text: object) -> dict[str, float]:
+    """Return the descriptors in a cell; {} if they are damaged."""
+    try:
+        return msgspec.convert(from_json(str(text)), dict[Line, Real])
+    except msgspec.MsgspecError:
+        return {}
 
 
 def _put_match(connection: sqlite3.Connection, game: int, match: PlayedMatch) -> bool:

@@ -32,7 +32,7 @@ from ...gdl.syntax import printable
 from ...ground.clingo import MAX_GOAL
 
 APPLICATION_ID = 0x676C6F72  # "glor" in ASCII; SQLite stores it in bytes 68-71 of the file
-FORMAT = 5  # the user_version; a version of gamelore that adds tables increases it
+FORMAT = 6  # the user_version; a version of gamelore that adds tables increases it
 BUSY_SECONDS = 30.0  # maximum time that a writer waits for other writers
 MAX_COPIES = 5  # of a store that other processes change while it is copied
 
@@ -116,13 +116,22 @@ CREATE TABLE trial (
     worse REAL NOT NULL, PRIMARY KEY (game, lesson, advice, number, against)) WITHOUT ROWID;
 """
 
-SCHEMAS = (_AFTERSTATES, _SEQUENCES, _TRAJECTORIES, _REPLIES, _LESSONS)
+_OPPONENTS_AND_DESCRIPTORS = """
+CREATE TABLE fit (
+    game INTEGER NOT NULL REFERENCES game, number INTEGER NOT NULL, role INTEGER NOT NULL, player TEXT NOT NULL,
+    log REAL NOT NULL, mean REAL NOT NULL, variance REAL NOT NULL, PRIMARY KEY (game, number, role, player))
+    WITHOUT ROWID;
+CREATE TABLE described (
+    game INTEGER PRIMARY KEY REFERENCES game, descriptors TEXT NOT NULL);
+"""
+
+SCHEMAS = (_AFTERSTATES, _SEQUENCES, _TRAJECTORIES, _REPLIES, _LESSONS, _OPPONENTS_AND_DESCRIPTORS)
 """SQL statements that add the tables of each format; the first entry belongs to format 1."""
 
 LEARNER_TABLES = ("inherited", "match", "trajectory", "afterstate", "feature", "reply", "sequence", "pair", "branch")
 """The tables whose rows belong to a learner."""
 
-LESSON_TABLES = ("lesson", "taught", "opening", "played", "trial")
+LESSON_TABLES = ("lesson", "taught", "opening", "played", "trial", "fit", "described")
 """The tables whose rows belong to a lesson about a game, see lesson_rows.py."""
 
 IN_USE = " UNION ".join(f"SELECT game FROM {table}" for table in ("learner", *LESSON_TABLES))

@@ -1,0 +1,192 @@
+"""Measure what the lesson of each game is worth in each other: `python benchmarks/transfer_map.py FOLDER --out DIR`.
+
+FOLDER has rulesheets as NAME.kif. The games, and the stores of their teachings, are those of benchmarks/memory.py in
+the folder `--memory`. The stages, each of which goes on where it was interrupted, and begins with those before:
+
+    maps       the score of the map and the share of the weight that it carries, for all pairs
+    contests   matches of all pairs with a share of at least LEAST_SHARE, and of OTHERS other pairs by lot
+    replay     NUM_FINDINGS findings again, with fresh matches: those that are farthest from 50 % against a taught value
+    report     DIR/transfer-map.csv, DIR/transfer-map.png, and a table of findings
+
+A finding is a pair whose score against a taught value differs from 50 %, significant by Benjamini & Hochberg at 5 %.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+import typer
+
+from gamelore.errors import counted
+from gamelore.lab.experiment import SettingGrid, run_grid
+from gamelore.lab.figures import map_figure, save
+from gamelore.lab.results import ResultStore, Trial, store_path
+from gamelore.lab.stats import mean_interval, p_value
+from gamelore.lab.studies.map_study import (
+    RIVALS,
+    MapJob,
+    MapSetting,
+    found,
+    map_jobs,
+    mapped,
+    pair_scores,
+    play_map_job,
+    source_lesson,
+    verdict_of,
+)
+from gamelore.rulesheets import load
+
+SEED, FRESH_SEED = 1, 2
+VERSION = "map-1"  # of the results; another one when the search or the maps change
+STUDY, TEACHINGS = 120.0, 2  # CPU seconds of each teaching, and teachings for each source
+TAUGHT, WALKS, ROUNDS = 500_000, 1000, 20  # walks of the rival's teaching, and for each move; rounds of each teaching
+LEAST_SHARE, OTHERS = 0.2, 300
+NUM_FINDINGS, FRESH_ROUNDS = 10, 200  # 800 matches against a taught value: 2 teachings, 2 matches in a round
+LEVEL, FEWEST = 0.05, 8
+PARTS = ("mean", "low", "high")
+COLUMNS = ("source", "target", "score", "share", "kind", "rounds", *(f"{name}_{x}" for name in RIVALS for x in PARTS))
+
+Stage = Literal["maps", "contests", "replay", "report"]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A source and a target, with the score of the map and the share of the weight that it carries."""
+
+    source: str
+    target: str
+    score: float
+    share: float
+
+
+def map_all(names: Sequence[str], folder: Path, knowledge: Path, study: float, store: ResultStore) -> list[Pair]:
+    """Map the pairs that are missing in the store, target by target; return all."""
+    lessons = {name: source_lesson(knowledge, str(folder / f"{name}.kif"), 0, study) for name in names}
+    pairs = []
+    for target in names:
+        rows = store.noted(f"maps/{target}")
+        if rows is None:
+            game = load(folder / f"{target}.kif")
+            others = {name: lesson for name, lesson in lessons.items() if lesson is not None and name != target}
+            rows = [(source, *mapped(lesson, game)) for source, lesson in others.items()]
+            store.note(f"maps/{target}", rows)
+        pairs += [Pair(source, target, score, share) for source, score, share in rows]
+    return pairs
+
+
+def plan(pairs: Iterable[Pair], folder: Path) -> dict[str, MapSetting]:
+    """Return the contests: of all pairs that carry enough, and of others by lot; their ids tell which they are."""
+    ordered = sorted(pairs, key=lambda pair: (pair.target, pair.source))
+    carrying = [pair for pair in ordered if pair.share >= LEAST_SHARE]
+    others = [pair for pair in ordered if pair.share < LEAST_SHARE]
+    drawn = np.random.default_rng(SEED).permutation(len(others))[:OTHERS].tolist()
+    return {
+        f"{pair.source}/{pair.target}": setting_of(pair, folder)
+        for pair in [*carrying, *(others[number] for number in sorted(drawn))]
+    }
+
+
+def setting_of(pair: Pair, folder: Path) -> MapSetting:
+    """Return the contests of a pair."""
+    paths = [str(folder / f"{name}.kif") for name in (pair.target, pair.source)]
+    name = f"{pair.source}/{pair.target}"
+    return MapSetting(name, paths[0], SEED, TEACHINGS, paths[1], STUDY, TAUGHT, WALKS, ROUNDS)
+
+
+def findings(settings: dict[str, MapSetting], store: ResultStore) -> list[str]:
+    """Return the ids of all pairs whose score against a taught value differs from 50 %, the farthest first."""
+    scores = {name: pair_scores(store, name, "taught") for name in settings}
+    values = {name: p_value(own, 0.5) for name, own in scores.items() if len(own) >= FEWEST}
+    return sorted(found(values, LEVEL), key=lambda name: -abs(float(np.mean(scores[name])) - 0.5))
+
+
+def rows(pairs: Iterable[Pair], settings: dict[str, MapSetting], store: ResultStore) -> Iterator[list[object]]:
+    """Yield the rows of the CSV file: scores in % with their 95 % intervals."""
+    for pair in pairs:
+        name = f"{pair.source}/{pair.target}"
+        scores = {rival: pair_scores(store, name, rival) if name in settings else [] for rival in RIVALS}
+        kind = "carries" if pair.share >= LEAST_SHARE else "control" if name in settings else ""
+        about = pair.source, pair.target, f"{pair.score:.3f}", f"{pair.share:.3f}", kind, len(scores["taught"])
+        yield [*about, *(cell for own in scores.values() for cell in interval_cells(own))]
+
+
+def interval_cells(scores: Sequence[float]) -> list[str]:
+    """Return the mean of some scores and the ends of its interval, in %; empty texts for fewer than two scores."""
+    if len(scores) < 2:
+        return [""] * len(PARTS)
+    interval = mean_interval([100 * score for score in scores])
+    return [f"{part:.1f}" for part in (interval.mean, interval.low, interval.high)]
+
+
+def table(names: Sequence[str], store: ResultStore, fresh: ResultStore) -> Iterator[str]:
+    """Yield the rows of a table of pairs."""
+    yield "| source | target | against a taught value | against none | a player that remembers | fresh matches |"
+    yield "|---|---|---|---|---|---|"
+    for name in names:
+        taught, none = (pair_scores(store, name, rival) for rival in ("taught", "none"))
+        mean, low, high = interval_cells(pair_scores(fresh, name, "taught"))
+        again = f"{mean} [{low}, {high}]" if mean else ""
+        scores = f"{100 * np.mean(taught):.0f} | {100 * np.mean(none):.0f}"
+        yield f"| {' | '.join(name.split('/'))} | {scores} | {verdict_of(taught)} | {again} |"
+
+
+def jobs(folder: Path, trials: Iterable[Trial[MapSetting]], *_: object) -> list[MapJob]:
+    """Return the jobs of some trials."""
+    return list(map_jobs(folder, trials))
+
+
+def play(settings: Iterable[MapSetting], store: ResultStore, knowledge: Path, workers: int) -> None:
+    """Play the contests that are missing."""
+    grid = SettingGrid.of(settings)
+    run_grid(grid, store, workers=workers, jobs=partial(jobs, knowledge), play=partial(play_map_job), version=VERSION)
+
+
+def main(
+    folder: Annotated[Path, typer.Argument(help="folder of rulesheets, NAME.kif")],
+    memory: Annotated[Path, typer.Option(help="folder of benchmarks/memory.py, with games.json and teachings")],
+    out: Annotated[Path, typer.Option(help="folder of the results")],
+    stage: Annotated[Stage, typer.Option(help="what to do")] = "contests",
+    workers: Annotated[int, typer.Option(help="number of processes")] = 1,
+    study: Annotated[float, typer.Option(help="CPU seconds of each teaching")] = STUDY,
+) -> None:
+    """Map all pairs, play contests, replay findings, or write the report."""
+    names, knowledge = json.loads((memory / "games.json").read_text()), memory / "teachings"
+    with ResultStore(store_path(out)) as store, ResultStore(store_path(out / "replay")) as fresh:
+        pairs = map_all(names, folder, knowledge, study, store)
+        settings = {name: replace(own, study=study) for name, own in plan(pairs, folder).items()}
+        print(f"{counted(len(pairs), 'pair')}, {len(settings)} with contests")
+        if stage in ("contests", "replay"):
+            play(settings.values(), store, knowledge, workers)
+        best = findings(settings, store)
+        if stage == "replay":
+            again = [replace(settings[name], seed=FRESH_SEED, rounds=FRESH_ROUNDS) for name in best[:NUM_FINDINGS]]
+            play(again, fresh, knowledge, workers)
+        if stage == "report":
+            with (out / "transfer-map.csv").open("w", newline="", encoding="utf-8") as file:
+                csv.writer(file).writerows([COLUMNS, *rows(pairs, settings, store)])
+            draw(names, pairs, store, out)
+            print(f"{counted(len(best), 'finding')}", *table(best[:NUM_FINDINGS], store, fresh), sep="\n")
+
+
+def draw(names: Sequence[str], pairs: Iterable[Pair], store: ResultStore, out: Path) -> None:
+    """Draw the map."""
+    place = {name: number for number, name in enumerate(names)}
+    maps, scores = np.zeros((len(names), len(names))), np.full((len(names), len(names)), np.nan)
+    for pair in pairs:
+        spot = place[pair.source], place[pair.target]
+        maps[spot] = pair.share
+        own = pair_scores(store, f"{pair.source}/{pair.target}", "taught")
+        if own:
+            scores[spot] = np.mean(own)
+    save(map_figure(names, maps, scores), out / "transfer-map.png")
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,220 @@
+"""Transfer map: what the lesson of each game is worth in each other game, when its names are mapped.
+
+The score of the map (analysis/variants.py) and the share of the lesson's weight that it carries are computed for all
+pairs of games. Contests are played for some pairs: the search with the carried value against the search without a
+value, and against the search with a value that was taught in the target, by a number of walks. Both sides make the same
+number of walks for a move. The scores of rounds with exchanged roles also show whether a player that remembers would
+take or refuse the carried value (memory/advice.py).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ...analysis.variants import NameMap, map_facts, map_names
+from ...gdl.syntax import Rulesheet, parse
+from ...learning.store.knowledge import KnowledgeStore
+from ...learning.store.lesson_rows import LESSON, Lessons, StoredValue
+from ...memory.evidence import BettingTest
+from ...memory.lesson import fact_texts, restored_value
+from ...memory.retrieval import carried
+from ...players.random_streams import extend, stream
+from ...rulesheets import load, title
+from ...search.native_growth import grower
+from ...search.rounds import Rounds, Side
+from ...search.settings import ChampionSettings, TeachingSettings
+from ...search.teaching import Teacher
+from ...search.value import LinearValue, no_prior
+from ...workers.processes import Report
+from ..results import Outcome, ResultStore, Setting, Trial
+
+if TYPE_CHECKING:
+    from ...game.game import Game
+
+MAP = "map"  # stage of the random numbers
+RIVALS = ("none", "taught")
+LEVEL = 0.1 / 12  # of the first state of a lesson, see `memory.advice.level_of`
+RANDOM_PLIES = [2]
+_MOST_MOVES = 1000  # of a round, on average
+
+
+class SourceLesson(NamedTuple):
+    """What one teaching of a game has given: its rules, and the value of the last generation."""
+
+    sheet: Rulesheet
+    value: StoredValue
+
+
+class Mapped(NamedTuple):
+    """A map between two games: its score, 0 to 1, and the share of the source's weight that it carries."""
+
+    score: float
+    share: float
+
+
+@dataclass(frozen=True)
+class MapSetting(Setting):
+    """Contests between a carried value and what a player without memory has; each run has a teaching of its own.
+
+    game      the target
+    origin    the source
+    study     CPU seconds of the teachings of the source
+    taught    number of walks of the teaching of the rival
+    walks     number of walks for each move
+    rounds    number of rounds against each of RIVALS
+    """
+
+    origin: str
+    study: float
+    taught: int
+    walks: int
+    rounds: int
+
+    @property
+    def size(self) -> int:
+        """See `Setting.size`."""
+        return 2 * len(RIVALS) * self.rounds
+
+
+@dataclass(frozen=True)
+class MapJob:
+    """The contests of one target. `folder` has the stores of all teachings."""
+
+    game: str
+    folder: Path
+    trials: tuple[Trial[MapSetting], ...]
+
+    @property
+    def size(self) -> int:
+        """Number of matches."""
+        return sum(trial.setting.size for trial in self.trials)
+
+
+def map_jobs(folder: Path, trials: Iterable[Trial[MapSetting]], most: int = 8) -> Iterator[MapJob]:
+    """Group contests by target, at most so many in a job."""
+
+    def target(trial: Trial[MapSetting]) -> str:
+        return trial.setting.game
+
+    for game, group in groupby(sorted(trials, key=target), target):
+        own = list(group)
+        for first in range(0, len(own), most):
+            yield MapJob(game, folder, tuple(own[first : first + most]))
+
+
+def source_lesson(folder: Path, game: str, run: int, study: float) -> SourceLesson | None:
+    """Return the lesson of a teaching, see `memory_study.studied`; None if that has not ended a generation."""
+    path = folder / f"{title(Path(game).stem)}-{run}-{study:g}.db"
+    with KnowledgeStore(path, create=False, writable=False) as knowledge:
+        lessons = Lessons(knowledge)
+        (row,) = lessons.games()
+        taught = lessons.taught(row.rules_hash, LESSON)
+    return SourceLesson(parse(row.rules), taught[-1].value) if taught else None
+
+
+def mapped(source: SourceLesson, game: Game) -> Mapped:
+    """Return how well the names of a source are mapped to a game, and which share of the weight is carried."""
+    names = map_names(source.sheet, game.rulesheet)
+    return Mapped(names.score, carried_share(source, names, game))
+
+
+def carried_share(source: SourceLesson, names: NameMap, game: Game) -> float:
+    """Return the share of the absolute weights of a lesson on facts to which facts of a game correspond."""
+    facts = list(source.value.weights)
+    weights = np.array([np.abs(own).sum() for own in source.value.weights.values()])
+    if not weights.sum():
+        return 0.0
+    columns = np.unique(map_facts(names, source.sheet, game.rulesheet, facts, fact_texts(game)).columns)
+    return float(weights[columns].sum() / weights.sum())
+
+
+def play_map_job(job: MapJob, report: Report) -> list[Outcome]:
+    """Play the contests of a target; the rival is taught once for each run."""
+    game, rivals = load(job.game), dict[int, LinearValue | None]()
+    outcomes = []
+    for trial in job.trials:
+        begin = time.perf_counter()
+        if trial.run not in rivals:
+            rivals[trial.run] = _taught(game, trial)
+        result = _contests(game, trial, job.folder, rivals[trial.run])
+        report(trial.setting.size)
+        seconds = time.perf_counter() - begin
+        outcomes.append(Outcome(trial, rules_hash=game.rules_hash, engine=game.engine, seconds=seconds, result=result))
+    return outcomes
+
+
+def _taught(game: Game, trial: Trial[MapSetting]) -> LinearValue | None:
+    """Return what a player without memory learns by the walks of a setting."""
+    key = stream(trial.setting.seed, trial.run, MAP, game.rules_hash)
+    teacher = Teacher(game, key, ChampionSettings().growth, TeachingSettings(simulations=trial.setting.taught))
+    teacher.teach()
+    return teacher.value
+
+
+def _contests(game: Game, trial: Trial[MapSetting], folder: Path, rival: LinearValue | None) -> dict[str, Any]:
+    """Return the map, and the scores of the carried value against each of RIVALS, 0 to 1."""
+    setting, source = trial.setting, source_lesson(folder, trial.setting.origin, trial.run, trial.setting.study)
+    if source is None:
+        return {"score": 0.0, "share": 0.0, **{name: [] for name in RIVALS}}
+    names = map_names(source.sheet, game.rulesheet)
+    stored = carried(source.value, names, source.sheet, game)
+    value = restored_value(game, stored) if stored is not None else None
+    key = stream(setting.seed, trial.run, MAP, game.rules_hash)
+    scores = {
+        name: _scores(game, (value, other), setting, np.uint64(extend(key, number)))
+        for number, (name, other) in enumerate(zip(RIVALS, (None, rival), strict=True))
+    }
+    return {"score": names.score, "share": carried_share(source, names, game), **scores}
+
+
+def _scores(
+    game: Game, values: tuple[LinearValue | None, LinearValue | None], setting: MapSetting, key: np.uint64
+) -> list[float]:
+    """Return the scores of the first of two values in rounds of matches."""
+    growth, sides = ChampionSettings().growth, list[Side]()
+    for value in values:
+        sides.append(Side(grower(game, growth), setting.walks, growth))
+        sides[-1].grower.prior = value.prior(growth) if value is not None else no_prior(game)
+    rounds = Rounds(game, key, (sides[0], sides[1]), RANDOM_PLIES)
+    most = _MOST_MOVES * setting.rounds * setting.walks  # matches that never end give no scores
+    while len(rounds.scores) < setting.rounds and rounds.walks < most:
+        rounds.advance()
+    return rounds.scores[: setting.rounds]
+
+
+# ---- results ----
+
+
+def pair_scores(store: ResultStore, name: str, rival: str) -> list[float]:
+    """Return the scores of all rounds of a setting against a rival, teaching after teaching."""
+    return [score for result in store.by_run(name).values() for score in result[rival]]
+
+
+def verdict_of(scores: Sequence[float]) -> str:
+    """Return what a player that remembers would decide after these scores: "taken", "refused" or "open"."""
+    evidence = BettingTest()
+    for score in scores:
+        evidence = evidence.after(score)
+        if evidence.shows_better(LEVEL):
+            return "taken"
+        if evidence.shows_worse(LEVEL):
+            return "refused"
+    return "open"
+
+
+def found(values: Mapping[str, float], level: float) -> list[str]:
+    """Return the names whose p-values are significant by Benjamini & Hochberg (1995) at a level."""
+    from scipy.stats import false_discovery_control
+
+    names = list(values)
+    if not names:
+        return []
+    adjusted = false_discovery_control([values[name] for name in names])
+    return [name for name, q in zip(names, adjusted.tolist(), strict=True) if q <= level]

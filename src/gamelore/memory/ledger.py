@@ -1,0 +1,119 @@
+"""Ledger of advice: which kinds of advice won or lost in which games, and which knobs to try first in a game.
+
+A *knob* is a parameter of the search with another value than by default. Which one wins depends on the game, and to
+find out takes dozens of matches. So the ledger forecasts the score of each: its mean score in other games, weighted by
+how alike they are by their descriptors (descriptors.py), and by the number of rounds. Without such games, the forecast
+is 1/2.
+
+Forecasts order the trials, and no more: a knob is used only after its own test in this game has passed, and only with
+the state of the lesson with which it was tried (advice.py). The order is drawn (Thompson sampling): the more alike
+games have tried a knob, the less its place depends on chance. So each knob is tried in some games at first, and later
+in the games where it wins. A knob is given up as soon as the forecast and the scores together say that it hardly gains
+anything.
+
+The ledger is a view of the trials in the store, so a game whose lesson is deleted leaves it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from math import exp, sqrt
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ..learning.store.lesson_rows import WITHOUT
+from .advice import verdict
+from .evidence import MIDDLE
+
+if TYPE_CHECKING:
+    from ..learning.store.lesson_rows import LedgerRow, TrialRow
+    from ..search.settings import GrowthSettings
+
+KNOBS: Mapping[str, Mapping[str, float | int]] = {
+    "exploration=0.25": {"exploration": 0.25},
+    "exploration=1": {"exploration": 1.0},
+    "playouts=1": {"playouts": 1},
+    "prior_visits=4": {"prior_visits": 4},
+    "prior_visits=64": {"prior_visits": 64},
+}
+"""The knobs by name, with the parameters that they change, see `search.settings.GrowthSettings`."""
+
+_DOUBT = 0.1  # standard deviation of the score of a knob in a game around its forecast
+_OF_A_PAIR = 0.35  # standard deviation of the score of a pair of matches
+_UNKNOWN_ROUNDS = 16.0  # a game with so many rounds counts as half
+_UNKNOWN_GAMES = 1.0  # alike games that a score of 1/2 counts as
+_NEAR = 0.5  # mean squared difference of standardised descriptors at which a game counts as exp(-1/2)
+_LEAST_GAIN, _HOPE = 0.02, 0.8  # a knob is given up if its score is below 1/2 + the first by so many deviations
+
+
+class Forecast(NamedTuple):
+    """Forecast of the score of a knob in a game, from 0 to 1, and the standard deviation of that score around it."""
+
+    score: float
+    deviation: float
+
+    def after(self, num: int, mean: float) -> Forecast:
+        """Return the forecast after `num` rounds with this mean score: the normal posterior."""
+        if not num:
+            return self
+        precision, own = self.deviation**-2, num / _OF_A_PAIR**2
+        return Forecast((precision * self.score + own * mean) / (precision + own), (precision + own) ** -0.5)
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether a gain that is worth trying for is improbable."""
+        return self.score + _HOPE * self.deviation < MIDDLE + _LEAST_GAIN
+
+
+def with_knob(growth: GrowthSettings, knob: str | None) -> GrowthSettings:
+    """Return parameters of a search with a knob; None for no knob."""
+    return growth if knob is None else replace(growth, **KNOBS[knob])  # type: ignore[arg-type]
+
+
+def taken_knob(rows: Sequence[TrialRow], number: int) -> str | None:
+    """Return the knob that has passed its test with a state of the lesson, by all evidence for the game, or None."""
+    knobs = (row.advice for row in rows if row.advice in KNOBS and row.number == number)
+    return next((knob for knob in knobs if verdict(rows, knob, number, 0) == "taken"), None)
+
+
+def forecasts(
+    rows: Iterable[LedgerRow],
+    described: Mapping[str, Mapping[str, float]],
+    own: Mapping[str, float],
+    rng: np.random.Generator,
+) -> dict[str, Forecast]:
+    """Return the forecast for each knob in a game, in the order of their trials.
+
+    Args:
+        rows: scores in other games
+        described: descriptors of games by the hash of their rules
+        own: descriptors of the game
+        rng: draws the order
+    """
+    weights = similarities(described, own)
+    sums = {knob: [_UNKNOWN_GAMES * MIDDLE, _UNKNOWN_GAMES] for knob in KNOBS}
+    for row in rows:
+        if row.advice in sums and row.against == WITHOUT and row.num:
+            weight = weights.get(row.rules_hash, 0.0) * row.num / (row.num + _UNKNOWN_ROUNDS)
+            sums[row.advice][0] += weight * row.total / row.num
+            sums[row.advice][1] += weight
+    expected = {knob: Forecast(total / weight, _DOUBT) for knob, (total, weight) in sums.items()}
+    drawn = {knob: rng.normal(forecast.score, _DOUBT / sqrt(sums[knob][1])) for knob, forecast in expected.items()}
+    return {knob: expected[knob] for knob in sorted(drawn, key=lambda knob: -drawn[knob])}
+
+
+def similarities(described: Mapping[str, Mapping[str, float]], own: Mapping[str, float]) -> dict[str, float]:
+    """Return how alike other games are to a game, 0 to 1. Descriptors are standardised over all games."""
+    names, hashes = list(own), [key for key, values in described.items() if values.keys() == own.keys()]
+    if not hashes:
+        return {}
+    table = np.array([[described[key][name] for name in names] for key in hashes])
+    here = np.array([own[name] for name in names])
+    spread = np.vstack([table, here]).std(axis=0)
+    differs = spread > 0
+    if not differs.any():
+        return dict.fromkeys(hashes, 1.0)
+    squares = (((table - here)[:, differs] / spread[differs]) ** 2).mean(axis=1)
+    return {key: exp(-square / (2 * _NEAR)) for key, square in zip(hashes, squares.tolist(), strict=True)}

@@ -1,0 +1,132 @@
+"""The transfer map: shares of weight by hand, contests between a game and its variant, and what counts as found."""
+
+from dataclasses import replace
+from functools import cache, partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gamelore import Game, load
+from gamelore.analysis.variants import map_names
+from gamelore.gdl.syntax import parse
+from gamelore.lab.experiment import SettingGrid, run_grid
+from gamelore.lab.results import ResultStore, Trial
+from gamelore.lab.studies.map_study import (
+    MapJob,
+    MapSetting,
+    SourceLesson,
+    carried_share,
+    found,
+    map_jobs,
+    mapped,
+    pair_scores,
+    play_map_job,
+    source_lesson,
+    verdict_of,
+)
+from gamelore.learning.store.knowledge import KnowledgeStore
+from gamelore.learning.store.lesson_rows import NOTHING, Lessons, StoredLesson, StoredValue
+from gamelore.memory.lesson import stored_value
+from gamelore.players.random_streams import stream
+from gamelore.search.settings import GrowthSettings, TeachingSettings
+from gamelore.search.teaching import Teacher
+from gamelore.search.value import LinearValue
+
+SETTING = MapSetting("breakthrough/misere", "", 1, 1, "", 1.0, 20_000, 64, 4)
+
+
+@cache
+def lesson_value(game: Game, run: int) -> LinearValue:
+    """Teach for some tenths of a second."""
+    teacher = Teacher(game, stream(run), GrowthSettings(), TeachingSettings(simulations=60_000, first=30_000))
+    teacher.teach()
+    assert teacher.value is not None
+    return teacher.value
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two sheets that differ by names, and teachings of the first."""
+    game = load("breakthrough")
+    (tmp_path / "source.kif").write_text(game.rulesheet.text)
+    (tmp_path / "target.kif").write_text(game.rulesheet.text.replace("white", "snow").replace("black", "coal"))
+    for run in range(2):
+        value = stored_value(game, lesson_value(game, run), None)
+        with KnowledgeStore(tmp_path / f"source-{run}-1.db") as knowledge:
+            Lessons(knowledge).put(game, StoredLesson(1, 10, 1000, 1.0, value))
+    return tmp_path
+
+
+def setting(folder: Path, **changes: object) -> MapSetting:
+    own = replace(SETTING, game=str(folder / "target.kif"), origin=str(folder / "source.kif"))
+    return replace(own, **changes)  # type: ignore[arg-type]
+
+
+def test_the_share_of_the_weight_by_hand() -> None:
+    """Tic-tac-toe has no 4 x 4 cells: the fact (cell 4 4 x) of an imagined source corresponds to nothing."""
+    game = load("tictactoe")
+    value = StoredValue(0.5, 0.0, None, (0.5, 0.5), {"(cell 1 1 x)": (0.3, -0.1), "(queen 4 4)": (0.1, 0.1)})
+    source = SourceLesson(game.rulesheet, value)
+    names = map_names(game.rulesheet, game.rulesheet)
+    assert carried_share(source, names, game) == pytest.approx(0.4 / 0.6)
+    assert carried_share(source._replace(value=NOTHING), names, game) == 0.0
+
+
+def test_a_game_with_other_names_takes_everything(folder: Path) -> None:
+    lesson = source_lesson(folder, str(folder / "source.kif"), 0, 1.0)
+    assert lesson is not None
+    assert parse((folder / "source.kif").read_text()).rules_hash == lesson.sheet.rules_hash
+    assert mapped(lesson, load(folder / "target.kif")) == (1.0, 1.0)
+
+
+def test_jobs_are_those_of_a_target(folder: Path) -> None:
+    other = setting(folder, id="other", game="connect3")
+    trials = [Trial(own, run) for own in (setting(folder), other) for run in range(3)]
+    jobs = list(map_jobs(folder, trials, most=2))
+    assert sorted((Path(job.game).stem, len(job.trials)) for job in jobs) == [
+        ("connect3", 1),
+        ("connect3", 2),
+        ("target", 1),
+        ("target", 2),
+    ]
+    assert jobs[0].size == 2 * 16
+
+
+def test_a_carried_value_beats_a_search_without(folder: Path) -> None:
+    with ResultStore(folder / "results.db") as store:
+        own = setting(folder, runs=2, rounds=16, walks=16)
+        jobs = lambda trials, *_: list(map_jobs(folder, trials))  # noqa: E731
+        run_grid(SettingGrid.of([own]), store, workers=1, progress=False, jobs=jobs, play=partial(play_map_job))
+        scores = pair_scores(store, own.id, "none")
+        assert len(scores) == 32
+        assert np.mean(scores) > 0.7
+        assert len(pair_scores(store, own.id, "taught")) == 32
+        assert {(result["score"], result["share"]) for result in store.results(own.id)} == {(1.0, 1.0)}
+
+
+def test_a_contest_can_be_played_again(folder: Path) -> None:
+    job = MapJob(str(folder / "target.kif"), folder, (Trial(setting(folder), 0),))
+    first, second = (play_map_job(job, lambda num: None)[0].result for _ in range(2))
+    assert first == second
+
+
+def test_a_teaching_without_a_generation_gives_no_scores(folder: Path) -> None:
+    game = load("breakthrough")
+    with KnowledgeStore(folder / "empty-0-1.db") as knowledge:
+        Lessons(knowledge).put(game, StoredLesson(0, 1, 10, 0.1, NOTHING))
+    own = setting(folder, origin=str(folder / "empty.kif"))
+    (outcome,) = play_map_job(MapJob(own.game, folder, (Trial(own, 0),)), lambda num: None)
+    assert outcome.result == {"score": 0.0, "share": 0.0, "none": [], "taught": []}
+
+
+def test_verdicts() -> None:
+    assert verdict_of([1.0] * 40) == "taken"
+    assert verdict_of([0.0] * 40) == "refused"
+    assert verdict_of([0.5] * 40) == verdict_of([]) == "open"
+
+
+def test_findings_by_hand() -> None:
+    """Of four p-values, with 5 %: 0.01 <= 0.0125 and 0.02 <= 0.025, but 0.04 > 0.0375 and 0.9 > 0.05."""
+    assert found({"a": 0.9, "b": 0.02, "c": 0.04, "d": 0.01}, 0.05) == ["b", "d"]
+    assert found({}, 0.05) == []
