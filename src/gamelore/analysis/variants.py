@@ -18,6 +18,7 @@ how large a board is. A rule that occurs several times counts so often.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -212,7 +213,9 @@ class _Matching:
     def __init__(self, source: _Reader, target: _Reader) -> None:
         self._sides = source, target
         self._lists = [list(side.names) for side in self._sides]
-        self._codes = [_kind_codes(side) for side in self._sides]
+        kinds = [_kind_codes(side) for side in self._sides]
+        self._are_of_a_kind = kinds[0][:, None] == kinds[1][None]
+        self._codes = kinds
         self.matches: list[tuple[int, int]] = []
         self._is_free = [np.ones(len(names), np.bool_) for names in self._lists]
 
@@ -232,44 +235,38 @@ class _Matching:
 
     def _next_pairs(self) -> list[tuple[int, int]]:
         """Return the pairs of free names that are each other's best without a tie; else the first of the best."""
-        similarity = self._similarities()
+        lefts, rights = (np.flatnonzero(is_free) for is_free in self._is_free)
+        similarity = self._similarities(lefts, rights)
         if not similarity.size or similarity.max() < _LEAST:
             return []
-        best = similarity.max(axis=1)
-        clear = []
-        for left in np.flatnonzero(best >= _LEAST).tolist():
-            rivals = np.flatnonzero(similarity[left] >= best[left] - _CLEAR)
-            column = similarity[:, rivals[0]]
-            if len(rivals) == 1 and np.count_nonzero(column >= best[left] - _CLEAR) == 1:
-                clear.append((left, int(rivals[0])))
-        return clear or [self._first_of_the_best(similarity)]
+        best, rivals = similarity.max(axis=1), similarity.argmax(axis=1)
+        least = best - _CLEAR
+        is_only = (similarity >= least[:, None]).sum(axis=1) == 1  # in its row, and the next line in its column
+        is_only &= (similarity[:, rivals] >= least).sum(axis=0) == 1
+        clear = np.flatnonzero(is_only & (best >= _LEAST))
+        if not len(clear):
+            return [self._first_of_the_best(similarity, lefts, rights)]
+        return list(zip(lefts[clear].tolist(), rights[rivals[clear]].tolist(), strict=True))
 
-    def _first_of_the_best(self, similarity: NDArray[np.float64]) -> tuple[int, int]:
+    def _first_of_the_best(
+        self, similarity: NDArray[np.float64], lefts: NDArray[np.intp], rights: NDArray[np.intp]
+    ) -> tuple[int, int]:
         """Return the first of the most similar pairs, one that is spelled alike if there is one."""
-        tied = np.argwhere(similarity >= similarity.max() - _CLEAR).tolist()
+        rows, columns = np.nonzero(similarity >= similarity.max() - _CLEAR)
+        tied = list(zip(lefts[rows].tolist(), rights[columns].tolist(), strict=True))
         left, right = self._lists
         alike = ((ours, theirs) for ours, theirs in tied if left[ours][1] == right[theirs][1])
-        return next(alike, (tied[0][0], tied[0][1]))
+        return next(alike, tied[0])
 
-    def _similarities(self) -> NDArray[np.float64]:
-        """Return the similarity of each name of the source and each of the target; 0 if a match is impossible."""
-        from scipy import sparse
-
-        items = [self._contexts(side) for side in (0, 1)]
-        columns = np.unique(np.concatenate([contexts for _, contexts in items]), return_inverse=True)[1]
-        split = np.split(columns, [len(items[0][1])])
-        matrices = [
-            sparse.csr_matrix(
-                (np.ones(len(names)), (names, own)), shape=(len(self._lists[side]), int(columns.max(initial=-1)) + 1)
-            )
-            for side, ((names, _), own) in enumerate(zip(items, split, strict=True))
-        ]
-        shared = (matrices[0] @ matrices[1].T).toarray()
-        sizes = [np.asarray(matrix.sum(axis=1)).ravel() for matrix in matrices]
+    def _similarities(self, lefts: NDArray[np.intp], rights: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return the similarity of each free name of the source and the target; 0 if a match is impossible."""
+        (own, left_contexts), (other, right_contexts) = (self._contexts(side) for side in (0, 1))
+        own, other = np.searchsorted(lefts, own), np.searchsorted(rights, other)
+        sizes = np.bincount(own, minlength=len(lefts)), np.bincount(other, minlength=len(rights))
+        shared = _num_shared(own, left_contexts, other, right_contexts, (len(lefts), len(rights)))
         either = sizes[0][:, None] + sizes[1][None] - shared
-        kinds = [_kind_codes(side) for side in self._sides]
-        may_match = (kinds[0][:, None] == kinds[1][None]) & self._is_free[0][:, None] & self._is_free[1][None]
-        similar: NDArray[np.float64] = np.where(may_match & (either > 0), shared / np.maximum(either, 1), 0.0)
+        may_match = self._are_of_a_kind[np.ix_(lefts, rights)] & (either > 0)
+        similar: NDArray[np.float64] = np.divide(shared, either, out=np.zeros(shared.shape), where=may_match)
         return similar
 
     def _contexts(self, side: int) -> tuple[NDArray[np.int64], Words]:
@@ -287,6 +284,27 @@ class _Matching:
     def _score(self) -> float:
         items = [_rule_items(side.tokens, codes) for side, codes in zip(self._sides, self._codes, strict=True)]
         return shape_similarity(items[0], items[1])
+
+
+def _num_shared(
+    lefts: NDArray[np.int64],
+    left_contexts: Words,
+    rights: NDArray[np.int64],
+    right_contexts: Words,
+    shape: tuple[int, int],
+) -> NDArray[np.int64]:
+    """Return the number of contexts that each left name shares with each right name, int64[shape].
+
+    Contexts are sorted on both sides, and each left one is paired with the range of equal right ones.
+    """
+    order = np.argsort(right_contexts)
+    ordered, rights = right_contexts[order], rights[order]
+    first = np.searchsorted(ordered, left_contexts, "left")
+    counts = np.searchsorted(ordered, left_contexts, "right") - first
+    ends = np.cumsum(counts)
+    places = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - counts - first, counts)
+    pairs = np.repeat(lefts, counts) * shape[1] + rights[places]
+    return np.bincount(pairs, minlength=shape[0] * shape[1]).reshape(shape)
 
 
 def _kind_codes(reader: _Reader) -> Words:
@@ -371,23 +389,32 @@ def map_facts(
     return _FactMatching(names, _Facts(source, source_facts), _Facts(target, target_facts)).result()
 
 
-def _shape_of(term: syntax.Term) -> tuple[Shape, tuple[str, ...]]:
-    """Return (functions, constants) of a fact."""
-    if not isinstance(term, syntax.Function):
-        return ((("constant", 0), str(term).lower()),), ()
+_WORDS = re.compile(r"[()]|[^\s()]+")
+
+
+def _shape_of(fact: str) -> tuple[Shape, tuple[str, ...]]:
+    """Return (functions, constants) of a fact, given as text."""
+    words = _WORDS.findall(fact.lower())
+    if words[0] != "(":
+        return ((("constant", 0), words[0]),), ()
     shape: list[Name | None] = []
     leaves: list[str] = []
-
-    def read(part: syntax.Term) -> None:
-        if isinstance(part, syntax.Function):
-            shape.append((("function", len(part.args)), part.name))
-            for inner in part.args:
-                read(inner)
-        else:
+    open_terms: list[list[int]] = []  # place in the shape, and number of arguments so far
+    for before, word in zip(["", *words], words, strict=False):
+        if word == ")":
+            place, count = open_terms.pop()
+            name = shape[place]
+            assert name is not None
+            shape[place] = ("function", count), name[1]
+            continue
+        if open_terms and before != "(":
+            open_terms[-1][1] += 1
+        if before == "(":
+            open_terms.append([len(shape), 0])
+            shape.append((("function", 0), word))
+        elif word != "(":
             shape.append(None)
-            leaves.append(str(part).lower())
-
-    read(term)
+            leaves.append(word)
     return tuple(shape), tuple(leaves)
 
 
@@ -400,7 +427,7 @@ class _Facts:
 
     def __init__(self, sheet: syntax.Rulesheet, facts: Sequence[str]) -> None:
         self.roles = set(sheet.roles)
-        self.terms = [_shape_of(syntax.parse_term(fact)) for fact in facts]
+        self.terms = [_shape_of(fact) for fact in facts]
         self.numbers = {term: number for number, term in enumerate(self.terms)}
         chains, self.places = list(_chains(sheet)), dict[Shape, list[list[str] | set[str]]]()
         for shape in dict.fromkeys(shape for shape, _ in self.terms):
