@@ -79,6 +79,19 @@ def test_the_transfer_map(tmp_path: Path) -> None:
     assert (tmp_path / "map" / "transfer-map.png").exists()
 
 
+def test_growth(tmp_path: Path) -> None:
+    sheet = shutil.copy(gamelore.rulesheets.path("tictactoe"), tmp_path)
+    given = [Path(sheet).parent, "--out", tmp_path / "out", "--game", "tictactoe", "--startclocks", "1", "--pairs", "1"]
+    command = [sys.executable, BENCHMARKS / "growth.py", *given, "--runs", "2"]
+    done = subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT)
+    assert "| tictactoe | without | 50 " in done.stdout
+    assert (tmp_path / "out" / "growth.png").exists()
+    again = subprocess.run(
+        [*command, "--report"], check=True, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT
+    )
+    assert again.stdout == done.stdout
+
+
 def test_recognition(tmp_path: Path) -> None:
     table, sheet = tmp_path / "rows.csv", shutil.copy(gamelore.rulesheets.path("tictactoe"), tmp_path)
     given = [Path(sheet).parent, "--out", table, "--game", "tictactoe", "--series", "1", "--runs", "2"]

@@ -526,6 +526,26 @@ def tournament_figure(rated: Sequence[tuple[str, float, float, float]], table: N
     return figure
 
 
+def growth_figure(grown: Mapping[str, Mapping[int, Sequence[float]]]) -> Figure:
+    """Draw scores in % of players, on a logarithmic axis of the number of matches before: each run, and their mean.
+
+    grown  the scores of all runs by name and number of matches
+    """
+    figure, panels = _canvas(0.6 + 1.9 * max(1, len(grown)), 2.6, max(1, len(grown)))
+    for axes, (name, scores) in zip(panels, grown.items(), strict=False):
+        places = np.log10(np.array(sorted(scores)) + 1.0)
+        runs = np.array([scores[number] for number in sorted(scores)])
+        axes.plot(places, runs, color="#c3d5e6", linewidth=1.0)
+        axes.plot(places, runs.mean(axis=1), color="#1f6fb4", marker="o", markersize=3)
+        axes.axhline(50, color="#dfe3e7", zorder=0)
+        axes.set_xticks(places, [str(number) for number in sorted(scores)])
+        axes.set_title(printed(name), fontsize=8.5, parse_math=False)
+        axes.set_xlabel("matches", fontsize=8.5)
+        axes.set_ylim(0, 102)
+    panels[0].set_ylabel("score against no memory in %", fontsize=8.5)
+    return figure
+
+
 def map_figure(names: Sequence[str], maps: NDArray[np.float64], scores: NDArray[np.float64]) -> Figure:
     """Draw a table of pairs of games: grey by how well a source is mapped, and coloured by score where it is known.
 

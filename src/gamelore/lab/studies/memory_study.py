@@ -23,7 +23,6 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain, groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,10 +36,11 @@ from ...matches.match import MatchState
 from ...memory.course import SHARES, Course, Part, new_teacher
 from ...memory.lesson import fact_texts
 from ...memory.schooling import GameMemory
+from ...players.player import Player
 from ...players.position_graph import PositionGraph
 from ...players.random_streams import extend, stream
 from ...rulesheets import load, title
-from ...search.champion import Gamelore, Prepared, Schooling
+from ...search.champion import Gamelore, Prepared
 from ...search.rounds import Openings
 from ...search.settings import ChampionSettings, GrowthSettings
 from ...search.value import LinearValue
@@ -165,7 +165,7 @@ def shuffled(game: Game, lesson: StoredLesson, rng: np.random.Generator) -> Stor
 
 
 @dataclass(frozen=True)
-class _Prepared:
+class Frozen:
     """What a side has learned before a contest, which does not change any more; see `search.champion.Schooling`."""
 
     game: Game
@@ -185,9 +185,9 @@ class _Prepared:
         """Do nothing."""
 
 
-def _given(prepared: _Prepared, game: Game) -> Schooling:
-    """Return what was learned, whatever the game."""
-    return prepared
+def playing(champion: ChampionSettings, frozen: Frozen) -> Gamelore:
+    """Return the player with what it has learned."""
+    return Gamelore(champion, lambda game: frozen)
 
 
 def _contest(game: Game, trial: Trial[MemorySetting], job: MemoryJob) -> dict[str, Any]:
@@ -203,11 +203,11 @@ def _contest(game: Game, trial: Trial[MemorySetting], job: MemoryJob) -> dict[st
             match = memory.begin(setting.startclock)
             retrieval.append(time.process_time() - begin)
             fresh = new_teacher(game, _OTHER_SEED * (trial.run + 1) + session, champion.growth)
-            own, other = (_prepared(game, learning, setting.startclock) for learning in (match, fresh))
+            own, other = (learned(game, learning, setting.startclock) for learning in (match, fresh))
             used.append({"state": match.snapshot, "knob": match.knob, "openings": match.openings is not None})
-            sides = [Gamelore(champion, partial(_given, prepared)) for prepared in (own, other)]
+            sides = [playing(champion, frozen) for frozen in (own, other)]
             numbers = range(session * setting.pairs, (session + 1) * setting.pairs)
-            scores.append([_pair(game, sides, np.uint64(extend(key, number)), cpu) for number in numbers])
+            scores.append([pair_score(game, sides, np.uint64(extend(key, number)), cpu) for number in numbers])
             begin = time.process_time()
             match.end()
         return {
@@ -253,15 +253,15 @@ def _exchange(game: Game, lessons: Lessons, lesson: StoredLesson, trial: Trial[M
     _study(Course(game, lessons, trial.run), SHARES["trials"] * trial.setting.study, ["trials"])
 
 
-def _prepared(game: Game, learning: Prepared, startclock: float) -> _Prepared:
+def learned(game: Game, learning: Prepared, startclock: float) -> Frozen:
     """Return what a side has learned after a startclock of so many CPU seconds."""
     end = time.process_time() + startclock
     while not learning.is_done and (left := end - time.process_time()) > 0:
         learning.teach(time.monotonic() + min(left, _SLICE))
-    return _Prepared(game, learning.value, learning.growth, learning.openings)
+    return Frozen(game, learning.value, learning.growth, learning.openings)
 
 
-def _pair(game: Game, sides: Sequence[Gamelore], key: np.uint64, cpu: list[float]) -> float:
+def pair_score(game: Game, sides: Sequence[Player], key: np.uint64, cpu: list[float]) -> float:
     """Return the mean score of the first side, 0 to 100, in two matches with exchanged roles; add up CPU seconds."""
     graph, rng = PositionGraph(game), np.random.default_rng(int(key))
     opening = _random_plies(graph, rng)
@@ -283,7 +283,7 @@ def _random_plies(graph: PositionGraph, rng: np.random.Generator) -> list[list[i
 def _match(
     graph: PositionGraph,
     opening: Sequence[Sequence[int]],
-    players: Sequence[Gamelore],
+    players: Sequence[Player],
     key: np.uint64,
     cpu: list[float],
     own: int,

@@ -1,0 +1,157 @@
+"""Growth of the player that remembers: its strength after 0, 1, 10, .. matches of a game.
+
+Nothing is learned from the moves of a match; what counts are the startclocks. So these are used one after the other,
+each with as much CPU time as a startclock has, and matches are played at the *checkpoints* only, after the next
+startclock, against each rival:
+
+    without  the player itself without memory, after a startclock of the same length
+    another  the name of a player, such as "uct:seconds=0.02"
+
+A store and a file with the number of startclocks so far are kept for each run, so a run that is interrupted goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...catalogue import player
+from ...files import write_whole
+from ...learning.store.knowledge import KnowledgeStore
+from ...learning.store.lesson_rows import Lessons
+from ...memory.course import new_teacher
+from ...memory.schooling import GameMemory
+from ...players.player import Player
+from ...players.random_streams import extend, stream
+from ...rulesheets import load, title
+from ...search.settings import ChampionSettings
+from ...workers.processes import Report
+from ..results import Outcome, ResultStore, Setting, Trial
+from .memory_study import Frozen, learned, pair_score, playing
+
+if TYPE_CHECKING:
+    from ...game.game import Game
+
+GROWTH = "growth"  # stage of the random numbers
+WITHOUT = "without"
+_OTHER_SEED = 1000  # of teachings beside the memory
+
+
+@dataclass(frozen=True)
+class GrowthSetting(Setting):
+    """The growth of a player in a game; each run has a memory of its own.
+
+    startclock    CPU seconds of each startclock
+    checkpoints   numbers of startclocks after which matches are played, ascending
+    rivals        see the module
+    milliseconds  time for each move
+    pairs         number of pairs of matches against each rival at each checkpoint
+    """
+
+    startclock: float
+    checkpoints: tuple[int, ...]
+    rivals: tuple[str, ...]
+    milliseconds: float
+    pairs: int
+
+    @property
+    def size(self) -> int:
+        """See `Setting.size`."""
+        return 2 * self.pairs * len(self.rivals) * len(self.checkpoints)
+
+
+@dataclass(frozen=True)
+class GrowthJob:
+    """A run of a setting. `folder` has the memories."""
+
+    trial: Trial[GrowthSetting]
+    folder: Path
+
+    @property
+    def size(self) -> int:
+        """Number of matches."""
+        return self.trial.setting.size
+
+
+def growth_jobs(folder: Path, trials: Iterable[Trial[GrowthSetting]]) -> Iterator[GrowthJob]:
+    """Yield a job for each run."""
+    for trial in trials:
+        yield GrowthJob(trial, folder)
+
+
+def play_growth_job(job: GrowthJob, report: Report) -> list[Outcome]:
+    """Let a memory grow, and play matches at the checkpoints; go on where an earlier call stopped."""
+    begin, trial, game = time.perf_counter(), job.trial, load(job.trial.setting.game)
+    scores = _Growth(game, trial, job.folder).scores(report)
+    seconds, result = time.perf_counter() - begin, {"scores": scores}
+    return [Outcome(trial, rules_hash=game.rules_hash, engine=game.engine, seconds=seconds, result=result)]
+
+
+class _Growth:
+    """A run: its memory in a store, and in a file beside it the startclocks and the scores so far."""
+
+    def __init__(self, game: Game, trial: Trial[GrowthSetting], folder: Path) -> None:
+        self._game, self._trial, self._setting = game, trial, trial.setting
+        self._champion = ChampionSettings(seconds=trial.setting.milliseconds / 1000, threads=1, solve=False)
+        self._key = stream(trial.setting.seed, trial.run, GROWTH, game.rules_hash)
+        folder.mkdir(parents=True, exist_ok=True)
+        self._store = folder / f"{title(game.name)}-{trial.run}.db"
+        self._file = self._store.with_suffix(".json")
+        self._num, self._scores = 0, dict[str, dict[str, list[float]]]()
+        if self._file.exists():
+            told = json.loads(self._file.read_text())
+            self._num, self._scores = told["startclocks"], told["scores"]
+
+    def scores(self, report: Report) -> dict[str, dict[str, list[float]]]:
+        """Return the scores of all pairs, 0 to 100, by checkpoint and rival."""
+        with KnowledgeStore(self._store) as knowledge:
+            memory = GameMemory(self._game, Lessons(knowledge), self._trial.run, self._champion.growth)
+            for checkpoint in self._setting.checkpoints:
+                while self._num < checkpoint:
+                    self._use_startclock(memory)
+                if str(checkpoint) not in self._scores:
+                    self._scores[str(checkpoint)] = self._play(self._use_startclock(memory))
+                    self._keep()
+                report(2 * self._setting.pairs * len(self._setting.rivals))
+        return self._scores
+
+    def _use_startclock(self, memory: GameMemory) -> Frozen:
+        match = memory.begin(self._setting.startclock)
+        frozen = learned(self._game, match, self._setting.startclock)
+        match.end()
+        self._num += 1
+        self._keep()
+        return frozen
+
+    def _keep(self) -> None:
+        write_whole(self._file, json.dumps({"startclocks": self._num, "scores": self._scores}))
+
+    def _play(self, own: Frozen) -> dict[str, list[float]]:
+        """Return the scores of all pairs of matches against each rival."""
+        scores = {}
+        for number, rival in enumerate(self._setting.rivals):
+            sides, key = [playing(self._champion, own), self._rival(rival)], extend(self._key, number)
+            keys = [np.uint64(extend(key, pair)) for pair in range(self._setting.pairs)]
+            scores[rival] = [pair_score(self._game, sides, key, [0.0, 0.0]) for key in keys]
+        return scores
+
+    def _rival(self, name: str) -> Player:
+        if name != WITHOUT:
+            return player(name)
+        fresh = new_teacher(self._game, _OTHER_SEED * (self._trial.run + 1), self._champion.growth)
+        return playing(self._champion, learned(self._game, fresh, self._setting.startclock))
+
+
+def growth_of(store: ResultStore, name: str, rival: str) -> dict[int, list[float]]:
+    """Return the mean score of each run against a rival, 0 to 100, by checkpoint."""
+    runs = [result["scores"] for result in store.by_run(name).values()]
+    checkpoints = sorted({int(checkpoint) for scores in runs for checkpoint in scores})
+    return {
+        own: [float(np.mean(scores[str(own)][rival])) for scores in runs if scores.get(str(own))] for own in checkpoints
+    }

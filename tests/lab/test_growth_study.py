@@ -1,0 +1,87 @@
+"""The growth of a memory: checkpoints, what is kept between interrupted calls, and whom it plays against."""
+
+import json
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from gamelore import load
+from gamelore.lab.experiment import SettingGrid, run_grid
+from gamelore.lab.results import ResultStore, Trial
+from gamelore.lab.studies import growth_study
+from gamelore.lab.studies.growth_study import GrowthJob, GrowthSetting, growth_jobs, growth_of, play_growth_job
+from gamelore.learning.store.knowledge import KnowledgeStore
+from gamelore.learning.store.lesson_rows import LESSON, Lessons, TrialRow
+from gamelore.memory import course as course_module
+from gamelore.memory.advice import rival_name
+from gamelore.search.settings import TeachingSettings
+
+QUICK = TeachingSettings(simulations=1 << 60, first=4_000, walks=64)
+SETTING = GrowthSetting("growth", "breakthrough", 1, 2, 0.2, (0, 2), ("without", "random"), 1.0, 2)
+
+
+@pytest.fixture(autouse=True)
+def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(course_module, "TeachingSettings", lambda simulations=1 << 60: QUICK)
+
+
+def told(folder: Path) -> dict[str, object]:
+    content: dict[str, object] = json.loads((folder / "breakthrough-0.json").read_text())
+    return content
+
+
+def test_matches_are_played_at_the_checkpoints(tmp_path: Path) -> None:
+    jobs = lambda trials, *_: list(growth_jobs(tmp_path, trials))  # noqa: E731
+    with ResultStore(tmp_path / "results.db") as store:
+        grid = SettingGrid.of([SETTING])
+        run_grid(grid, store, workers=1, progress=False, jobs=jobs, play=partial(play_growth_job))
+        grown = growth_of(store, "growth", "random")
+        assert list(grown) == [0, 2]
+        assert all(len(runs) == 2 for runs in grown.values())
+        assert min(min(runs) for runs in grown.values()) > 60
+        assert SETTING.size == 16
+    assert told(tmp_path)["startclocks"] == 3
+    with KnowledgeStore(tmp_path / "breakthrough-0.db") as knowledge:
+        assert Lessons(knowledge).find(load("breakthrough").rules_hash) is not None
+
+
+def test_an_interrupted_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job, played = GrowthJob(Trial(SETTING, 0), tmp_path), list[int]()
+    real = growth_study.pair_score
+
+    def interrupted(*given: object) -> float:
+        played.append(told(tmp_path)["startclocks"])  # type: ignore[arg-type]
+        if len(played) == 6:
+            raise KeyboardInterrupt
+        return real(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(growth_study, "pair_score", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        play_growth_job(job, lambda num: None)
+    before = told(tmp_path)
+    assert played == [1] * 4 + [3] * 2, "pairs of matches at the checkpoints 0 and 2, after one more startclock"
+    assert list(before["scores"]) == ["0"]  # type: ignore[call-overload]
+    (outcome,) = play_growth_job(job, lambda num: None)
+    assert played[6:] == [4] * 4
+    assert outcome.result["scores"]["0"] == before["scores"]["0"]  # type: ignore[index]
+
+
+def test_a_memory_plays_with_what_has_passed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The side with memory gets its newest state that has passed, the other one learns anew."""
+    game, used = load("breakthrough"), list[object]()
+    job = GrowthJob(Trial(SETTING, 0), tmp_path)
+    play_growth_job(job, lambda num: None)
+    with KnowledgeStore(tmp_path / "breakthrough-0.db") as knowledge:
+        lessons = Lessons(knowledge)
+        number = lessons.taught(game.rules_hash, LESSON)[-1].number
+        row = TrialRow(LESSON, number, rival_name(1), 50, 45.0, 1.0, 20.0, -5.0)
+        lessons.add_evidence(game, row, lambda _: row)
+        expected = lessons.value(game.rules_hash, LESSON, number)
+    (tmp_path / "breakthrough-0.json").write_text(json.dumps({"startclocks": 2, "scores": {"0": {}}}))
+    real = growth_study.playing
+    monkeypatch.setattr(growth_study, "playing", lambda champion, own: (used.append(own), real(champion, own))[1])
+    play_growth_job(job, lambda num: None)
+    assert expected is not None
+    assert used[0].value.constants.tolist() == list(expected.constants)  # type: ignore[attr-defined]
+    assert used[1].value is not used[0].value  # type: ignore[attr-defined]
