@@ -360,7 +360,7 @@ class Course:
     def _knob_trials(self, rows: Sequence[TrialRow]) -> Iterator[TrialRow]:
         """Yield the trial of a knob with the newest state of the lesson that has passed."""
         number = passed(rows, self.startclocks)
-        if self._plain != ChampionSettings().growth or number is None:
+        if self._plain != ChampionSettings().growth or self.snapshot is None or number is None:
             return
         if taken_knob(rows, number) is not None:
             return
