@@ -29,13 +29,12 @@ from gamelore.matches.match import MatchState
 from gamelore.memory import course as course_module
 from gamelore.memory import lesson as lesson_module
 from gamelore.memory.advice import OPENINGS, rival_name
-from gamelore.memory.course import Course, Snapshot, Told
-from gamelore.memory.descriptors import DESCRIPTORS, descriptors
+from gamelore.memory.course import Course, Told
+from gamelore.memory.descriptors import descriptors
 from gamelore.memory.ledger import KNOBS
 from gamelore.memory.lesson import restored_value
 from gamelore.players.position_graph import PositionGraph
 from gamelore.search.settings import GrowthSettings, TeachingSettings
-from gamelore.search.value import LinearValue
 
 QUICK = TeachingSettings(simulations=1 << 60, first=4_000, walks=64)
 
@@ -324,7 +323,8 @@ def knob_trials(game: Game, lessons: Lessons, growth: GrowthSettings | None = No
     """Return the trial of a knob with which a course in the game would go on."""
     course = Course(game, lessons, growth=growth)
     course.startclocks, course._deadline = [1], monotonic() + 60
-    return list(course._knob_trials(lessons.trials(game.rules_hash)))
+    rows = lessons.trials(game.rules_hash)
+    return list(course._open_trials(rows, course._knob_trials(rows)))[:1]
 
 
 def test_knobs_are_tried_in_the_order_of_the_ledger(game: Game, lessons: Lessons, proved: TrialRow) -> None:
@@ -357,33 +357,6 @@ def test_knobs_are_tried_only_with_a_state_that_has_passed(game: Game, lessons: 
 
 def test_given_parameters_are_not_changed(game: Game, lessons: Lessons, proved: TrialRow) -> None:
     assert knob_trials(game, lessons, GrowthSettings(exploration=0.7)) == []
-
-
-def test_a_game_is_described_if_there_is_time(game: Game, lessons: Lessons, proved: TrialRow) -> None:
-    course = Course(game, lessons)
-    course._deadline = monotonic() + 0.5
-    assert course._forecast() == {}
-    assert lessons.described() == {}
-    course._deadline = monotonic() + 60
-    assert set(course._forecast()) == set(KNOBS)
-    lessons.describe(game, {"of another version": 1.0})
-    again = Course(game, lessons)
-    again._deadline = monotonic() + 60
-    assert set(again._forecast()) == set(KNOBS)
-    assert lessons.described()[game.rules_hash].keys() == set(DESCRIPTORS)
-
-
-def test_knobs_without_an_effect_are_not_tried(game: Game, lessons: Lessons) -> None:
-    course = Course(game, lessons)
-    zero = LinearValue.zero(game)
-
-    def effects(value: LinearValue | None) -> set[str]:
-        return {knob for knob in KNOBS if course._has_effect(knob, Snapshot(1, 100, value, GrowthSettings()))}
-
-    always = {"exploration=0.25", "exploration=1", "playouts=1"}
-    assert effects(None) == effects(replace(zero, determination=0.001)) == always
-    assert effects(replace(zero, determination=0.02)) == always | {"prior_visits=64"}
-    assert effects(replace(zero, determination=0.5)) == set(KNOBS)
 
 
 def test_the_two_sides_of_a_trial_of_a_knob(game: Game, lessons: Lessons, proved: TrialRow) -> None:

@@ -2,16 +2,26 @@
 
 from dataclasses import replace
 from math import exp, log2
+from time import monotonic
 
 import numpy as np
 import pytest
 
 from gamelore import load
-from gamelore.learning.store.lesson_rows import WITHOUT, LedgerRow, TrialRow
+from gamelore.learning.store.lesson_rows import WITHOUT, LedgerRow, Lessons, TrialRow
 from gamelore.matches.match import MatchState
 from gamelore.memory.advice import MOST_KNOBS
 from gamelore.memory.descriptors import DESCRIPTORS, _of_role, composed, descriptors, random_playouts
-from gamelore.memory.ledger import KNOBS, Forecast, forecasts, similarities, taken_knob, with_knob
+from gamelore.memory.ledger import (
+    KNOBS,
+    Forecast,
+    Ledger,
+    forecasts,
+    has_effect,
+    similarities,
+    taken_knob,
+    with_knob,
+)
 from gamelore.players.position_graph import PositionGraph
 from gamelore.search.settings import GrowthSettings
 from gamelore.search.thinking import Search
@@ -101,6 +111,40 @@ def test_a_knob_is_taken_after_its_test() -> None:
     assert taken_knob(rows, 2) is None
     assert taken_knob(rows[:1], 3) is None
     assert len(KNOBS) <= MOST_KNOBS
+
+
+def test_a_game_is_described_if_there_is_time(lessons: Lessons) -> None:
+    game = load("tictactoe")
+    ledger = Ledger(game, lessons, np.uint64(1))
+    assert ledger.forecasts(monotonic() + 0.5) == {}
+    assert lessons.described() == {}
+    assert set(ledger.forecasts(monotonic() + 60)) == set(KNOBS)
+    lessons.describe(game, {"of another version": 1.0})
+    assert set(Ledger(game, lessons, np.uint64(1)).forecasts(monotonic() + 60)) == set(KNOBS)
+    assert lessons.described()[game.rules_hash].keys() == set(DESCRIPTORS)
+
+
+def test_damaged_descriptors_are_left_out(lessons: Lessons) -> None:
+    game, other = load("tictactoe"), load("connect3")
+    for one in (game, other):
+        lessons.describe(one, descriptors(one))
+    query = "UPDATE described SET descriptors = ? WHERE game = (SELECT id FROM game WHERE rules_hash = ?)"
+    for text in ("", "[1]", '{"x": "y"}', '{"x": 1e400}'):
+        with lessons.knowledge.writing() as connection:
+            assert connection.execute(query, [text, game.rules_hash]).rowcount == 1
+        assert list(lessons.described()) == [other.rules_hash]
+
+
+def test_knobs_without_an_effect_are_not_tried() -> None:
+    zero = LinearValue.zero(load("tictactoe"))
+
+    def effects(value: LinearValue | None) -> set[str]:
+        return {knob for knob in KNOBS if has_effect(knob, value, GrowthSettings())}
+
+    always = {"exploration=0.25", "exploration=1", "playouts=1"}
+    assert effects(None) == effects(replace(zero, determination=0.001)) == always
+    assert effects(replace(zero, determination=0.02)) == always | {"prior_visits=64"}
+    assert effects(replace(zero, determination=0.5)) == set(KNOBS)
 
 
 def test_random_playouts_of_tictactoe() -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from time import monotonic, process_time
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
@@ -31,10 +32,9 @@ from ..search.teaching import TEACHING, Teacher
 from ..search.thinking import Search
 from ..search.tree import Tree, room_in, total_of_goals
 from ..search.value import LinearValue, no_prior
-from .advice import OPENINGS, STARTCLOCKS, evidence_of, is_decided, passed, rival_name, startclock_of, with_scores
+from .advice import OPENINGS, STARTCLOCKS, is_decided, passed, rival_name, startclock_of, with_scores
 from .book import Book
-from .descriptors import DESCRIPTORS, descriptors
-from .ledger import KNOBS, Forecast, forecasts, taken_knob, with_knob
+from .ledger import KNOBS, Ledger, with_knob
 from .lesson import restored, restored_value, stored, stored_value
 from .recogniser import Encounters
 from .retrieval import nearest_variant
@@ -62,7 +62,6 @@ _OPENING_SECONDS, _OPENING_MIB = 1.0, 128  # of the search of a position for the
 _RANDOM_PLIES = {OPENINGS: [0, 2]}  # at the beginning of trial matches
 _FAMILIES = {LESSON: 0, OPENINGS: 1}  # in the order of their turns; knobs come last
 _OTHER_PLIES = [2]  # the same, of other advice
-_DESCRIBING = 2.0  # seconds that must be left to describe a game, because that takes up to a second
 _AGAIN = 1.0  # seconds after which evidence is read again
 _MEMORY_MIB, _REHEARSAL, _MANY = 32, 0.02, 1 << 40  # of the tree that shows how fast a search is; seconds; walks
 
@@ -126,7 +125,7 @@ class Course:
         self._search: Search | None = None
         self._searched = 0.0  # CPU seconds
         self._pupil: _Pupil | None = None
-        self._forecasts: dict[str, Forecast] = {}  # for the knobs
+        self._ledger = Ledger(game, lessons, self._key)
         self._deadline = 0.0  # of the present call of `go_on`
         self._following: tuple[float, TrialRow | None] | None = None  # the trial to go on with, and when it was chosen
         self._last_family = len(_FAMILIES)
@@ -321,7 +320,7 @@ class Course:
         by_family = (
             self._open_trials(rows, self._lesson_trials(self._candidate)),
             self._open_trials(rows, openings),
-            self._knob_trials(rows),
+            islice(self._open_trials(rows, self._knob_trials(rows)), 1),
         )
         trials = [min(own, key=lambda row: row.num, default=None) for own in by_family]
         in_turn = [*trials[self._last_family + 1 :], *trials[: self._last_family + 1]]
@@ -358,46 +357,13 @@ class Course:
                     yield TrialRow(LESSON, snapshot.number, rival_name(startclock))
 
     def _knob_trials(self, rows: Sequence[TrialRow]) -> Iterator[TrialRow]:
-        """Yield the trial of a knob with the newest state of the lesson that has passed."""
+        """Yield the trials of knobs with the newest state of the lesson that has passed, the next one first."""
         number = passed(rows, self.startclocks)
         if self._plain != ChampionSettings().growth or self.snapshot is None or number is None:
             return
-        if taken_knob(rows, number) is not None:
-            return
         if self._tuned is None or self._tuned.number != number:
             self._tuned = self._stored_snapshot(number)
-        stored_rows = {row.advice: row for row in rows if row.number == number}
-        for knob, forecast in self._forecast().items():
-            row = stored_rows.get(knob, TrialRow(knob, number, WITHOUT))
-            evidence = evidence_of(row)
-            is_hopeless = forecast.after(evidence.num, evidence.score).is_hopeless
-            if not is_hopeless and self._has_effect(knob, self._tuned) and any(self._open_trials(rows, [row])):
-                yield row
-                return
-
-    def _forecast(self) -> dict[str, Forecast]:
-        """Return the forecasts for the knobs; {} as long as the game is new, and there is no time to describe it."""
-        if self._forecasts:
-            return self._forecasts
-        described = self._lessons.described()
-        own = described.pop(self.game.rules_hash, {})
-        if own.keys() != set(DESCRIPTORS):
-            if monotonic() > self._deadline - _DESCRIBING:
-                return {}
-            own = descriptors(self.game)
-            self._lessons.describe(self.game, own)
-        others = [row for row in self._lessons.ledger() if row.rules_hash != self.game.rules_hash]
-        self._forecasts = forecasts(others, described, own, np.random.default_rng(int(self._key)))
-        return self._forecasts
-
-    def _has_effect(self, knob: str, snapshot: Snapshot) -> bool:
-        """Return whether a search with a knob differs from that of a state of the lesson."""
-        growth, value = snapshot.growth, snapshot.value
-        changed = with_knob(growth, knob)
-        if changed.prior_visits != growth.prior_visits:
-            trust = value.determination if value is not None else 0.0
-            return round(trust * changed.prior_visits) != round(trust * growth.prior_visits)
-        return changed != growth
+        yield from self._ledger.trials(rows, number, self._tuned.value, self._tuned.growth, self._deadline)
 
     def _open_trials(self, rows: Sequence[TrialRow], trials: Iterable[TrialRow]) -> Iterator[TrialRow]:
         """Yield the trials that more rounds can still decide, with their evidence."""
@@ -503,13 +469,6 @@ class Course:
         self._lessons.add_rival(self.game, rival_name(startclock), pupil.teacher.simulations, pupil.seconds, rival)
         return rival
 
-    # opponents
-
-    def _compare(self, deadline: float) -> None:
-        """Compare the moves of opponents with those of known players until the deadline."""
-        assert self._encounters is not None
-        self._encounters.go_on(deadline)
-
     def _side(self, value: LinearValue | None, growth: GrowthSettings, openings: Openings | None = None) -> Side:
         """Return a search with a value, and with as many walks for a move as fit into _TRIAL_SECONDS."""
         side = Side(grower(self.game, growth), 1, growth, openings)
@@ -522,6 +481,13 @@ class Course:
     def _new_key(self) -> np.uint64:
         """Return a key of random numbers that was not used before."""
         return np.uint64(extend(self._key, self._fresh.integers(1 << 62, dtype=np.uint64)))
+
+    # opponents
+
+    def _compare(self, deadline: float) -> None:
+        """Compare the moves of opponents with those of known players until the deadline."""
+        assert self._encounters is not None
+        self._encounters.go_on(deadline)
 
 
 def _differs(snapshot: Snapshot) -> bool:

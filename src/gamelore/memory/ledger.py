@@ -16,20 +16,24 @@ The ledger is a view of the trials in the store, so a game whose lesson is delet
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import exp, sqrt
+from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..learning.store.lesson_rows import WITHOUT
-from .advice import verdict
+from ..learning.store.lesson_rows import WITHOUT, TrialRow
+from .advice import evidence_of, verdict
+from .descriptors import DESCRIPTORS, descriptors
 from .evidence import MIDDLE
 
 if TYPE_CHECKING:
-    from ..learning.store.lesson_rows import LedgerRow, TrialRow
+    from ..game.game import Game
+    from ..learning.store.lesson_rows import LedgerRow, Lessons
     from ..search.settings import GrowthSettings
+    from ..search.value import LinearValue
 
 KNOBS: Mapping[str, Mapping[str, float | int]] = {
     "exploration=0.25": {"exploration": 0.25},
@@ -40,6 +44,7 @@ KNOBS: Mapping[str, Mapping[str, float | int]] = {
 }
 """The knobs by name, with the parameters that they change, see `search.settings.GrowthSettings`."""
 
+_DESCRIBING = 2.0  # seconds that must be left to describe a game, because that takes up to a second
 _DOUBT = 0.1  # standard deviation of the score of a knob in a game around its forecast
 _OF_A_PAIR = 0.35  # standard deviation of the score of a pair of matches
 _UNKNOWN_ROUNDS = 16.0  # a game with so many rounds counts as half
@@ -70,6 +75,72 @@ class Forecast(NamedTuple):
 def with_knob(growth: GrowthSettings, knob: str | None) -> GrowthSettings:
     """Return parameters of a search with a knob; None for no knob."""
     return growth if knob is None else replace(growth, **KNOBS[knob])  # type: ignore[arg-type]
+
+
+class Ledger:
+    """The ledger for the trials of knobs in one game.
+
+    Args:
+        game: game with a circuit
+        lessons: store
+        key: key of the random numbers that draw the order
+    """
+
+    def __init__(self, game: Game, lessons: Lessons, key: np.uint64) -> None:
+        self._game, self._lessons, self._key = game, lessons, key
+        self._forecasts: dict[str, Forecast] = {}
+
+    def trials(
+        self,
+        rows: Sequence[TrialRow],
+        number: int,
+        value: LinearValue | None,
+        growth: GrowthSettings,
+        deadline: float,
+    ) -> Iterator[TrialRow]:
+        """Yield the trials of knobs that promise a gain, with their evidence, in the order of the forecasts.
+
+        There are none once a knob has passed.
+
+        Args:
+            rows: all evidence for the game
+            number: the state of the lesson with which knobs are tried
+            value: that of this state
+            growth: the parameters of the search with it
+            deadline: in seconds of `time.monotonic`; the game is described only if there is time for that
+        """
+        if taken_knob(rows, number) is not None:
+            return
+        stored_rows = {row.advice: row for row in rows if row.number == number and row.against == WITHOUT}
+        for knob, forecast in self.forecasts(deadline).items():
+            row = stored_rows.get(knob, TrialRow(knob, number, WITHOUT))
+            evidence = evidence_of(row)
+            if not forecast.after(evidence.num, evidence.score).is_hopeless and has_effect(knob, value, growth):
+                yield row
+
+    def forecasts(self, deadline: float) -> dict[str, Forecast]:
+        """Return the forecasts for the knobs; {} if the game is new, and there is no time to describe it."""
+        if self._forecasts:
+            return self._forecasts
+        described = self._lessons.described()
+        own = described.pop(self._game.rules_hash, {})
+        if own.keys() != set(DESCRIPTORS):
+            if monotonic() > deadline - _DESCRIBING:
+                return {}
+            own = descriptors(self._game)
+            self._lessons.describe(self._game, own)
+        others = [row for row in self._lessons.ledger() if row.rules_hash != self._game.rules_hash]
+        self._forecasts = forecasts(others, described, own, np.random.default_rng(int(self._key)))
+        return self._forecasts
+
+
+def has_effect(knob: str, value: LinearValue | None, growth: GrowthSettings) -> bool:
+    """Return whether a search with a knob differs from one with these parameters and this value."""
+    changed = with_knob(growth, knob)
+    if changed.prior_visits != growth.prior_visits:
+        trust = value.determination if value is not None else 0.0
+        return round(trust * changed.prior_visits) != round(trust * growth.prior_visits)
+    return changed != growth
 
 
 def taken_knob(rows: Sequence[TrialRow], number: int) -> str | None:
