@@ -79,11 +79,10 @@ def _teacher(
     game: Game, growth: GrowthSettings, simulations: int, seed: int, tell: Callable[[int, int], None]
 ) -> Teacher:
     """Return the teacher of a game after its lessons, as the player gamelore has them in a startclock."""
-    from ..players.random_streams import stream
     from ..search.settings import TeachingSettings
-    from ..search.teaching import TEACHING, Teacher
+    from ..search.teaching import Teacher, teaching_key
 
-    key = stream(seed, TEACHING, game.rules_hash)
+    key = teaching_key(seed, game)
     teacher = Teacher(game, key, growth, TeachingSettings(simulations=simulations))
     while not teacher.is_done:
         teacher.teach(monotonic() + _TEACHING_SLICE)

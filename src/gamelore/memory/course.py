@@ -24,11 +24,11 @@ import numpy as np
 from ..circuit.tape import LANES
 from ..learning.store.lesson_rows import LESSON, WITHOUT, Lessons, StoredLesson, StoredValue, TrialRow
 from ..players.position_graph import MIB
-from ..players.random_streams import extend, stream
+from ..players.random_streams import extend
 from ..search.native_growth import grower
 from ..search.rounds import Openings, Rounds, Side
 from ..search.settings import ChampionSettings, GrowthSettings, TeachingSettings
-from ..search.teaching import TEACHING, Teacher
+from ..search.teaching import Teacher, teaching_key
 from ..search.thinking import Search
 from ..search.tree import Tree, room_in, total_of_goals
 from ..search.value import LinearValue, no_prior
@@ -118,7 +118,7 @@ class Course:
         self.game, self._lessons = game, lessons
         self._encounters = Encounters(game, lessons, opponents) if opponents else None
         self._plain = growth or ChampionSettings().growth
-        self._key = stream(seed, TEACHING, game.rules_hash)
+        self._key = teaching_key(seed, game)
         self._fresh = np.random.default_rng()  # for keys that no other process has
         self._spent: dict[Part, float] = dict.fromkeys(SHARES, 0.0)
         self._contests: dict[TrialRow, Rounds] = {}
@@ -503,7 +503,7 @@ def decision(teacher: Teacher, plain: GrowthSettings) -> float | None:
 
 def new_teacher(game: Game, seed: int, growth: GrowthSettings) -> Teacher:
     """Return a teacher that knows nothing, as that of a player without memory."""
-    return Teacher(game, stream(seed, TEACHING, game.rules_hash), growth, TeachingSettings())
+    return Teacher(game, teaching_key(seed, game), growth, TeachingSettings())
 
 
 def speed(game: Game, side: Side) -> float:

@@ -25,14 +25,14 @@ from numpy.typing import NDArray
 from ..circuit.playout import num_cores
 from ..players.player import Finished, Player, Started, Turn
 from ..players.position_graph import MIB, memory_cap
-from ..players.random_streams import extend, stream
+from ..players.random_streams import extend
 from ..players.uct import FOREST_VARIABLE, OF_THE_CLOCK
 from ..puzzles.portfolio import PuzzleSearch
 from ..solver.nimbers import ImpartialSum, impartial_sum
 from .rounds import Openings
 from .settings import MEMORY_MIB, ChampionSettings, GrowthSettings
 from .solving import SolvedChoice, Solving, advised, may_be_solved
-from .teaching import TEACHING, Teacher, can_be_taught
+from .teaching import Teacher, can_be_taught, teaching_key
 from .thinking import Search
 from .tree import HIGHEST_GOAL
 
@@ -338,7 +338,7 @@ class Gamelore(Player):
         return self._schooling
 
     def _new_teacher(self, game: Game) -> Schooling:
-        key = stream(self.settings.seed, TEACHING, game.rules_hash)
+        key = teaching_key(self.settings.seed, game)
         return Teacher(game, key, self.settings.growth, self.settings.lessons)
 
     def _prepared_for(self, game: Game, startclock: float | None) -> Prepared | None:

@@ -54,7 +54,7 @@ from ..analysis.symmetry import symmetries
 from ..circuit.tape import LANES
 from ..game.engines import unpack_bits
 from ..players.position_graph import MIB
-from ..players.random_streams import extend
+from ..players.random_streams import extend, stream
 from .choice import choose, reports_of
 from .native_growth import grower
 from .rounds import Openings, Rounds, Side
@@ -79,7 +79,7 @@ from .value import LinearValue, Prior, no_prior, upper_bound
 if TYPE_CHECKING:
     from ..game.game import Game
 
-TEACHING = "teaching"  # stage of the random numbers
+_TEACHING = "teaching"  # stage of the random numbers
 _MEMORY_MIB = 32
 _MOST_BARREN = 50  # rounds without a sample after which teaching is given up
 _MOST_FACTS = 2000  # a regression with more would take seconds
@@ -167,6 +167,11 @@ class TeachingState:
 def can_be_taught(game: Game) -> bool:
     """Return whether a teacher helps in a game: it has opponents and a circuit, and not too many facts."""
     return game.num_roles > 1 and game.engine != "reasoner" and 64 * game.num_words <= _MOST_FACTS
+
+
+def teaching_key(seed: int, game: Game) -> np.uint64:
+    """Return the key of the random numbers by which a game is taught."""
+    return stream(seed, _TEACHING, game.rules_hash)
 
 
 class Teacher:
