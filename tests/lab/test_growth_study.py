@@ -14,6 +14,7 @@ from gamelore.lab.studies.growth_study import GrowthJob, GrowthSetting, growth_j
 from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.learning.store.lesson_rows import LESSON, Lessons, TrialRow
 from gamelore.memory import course as course_module
+from gamelore.memory import rivals as rivals_module
 from gamelore.memory.advice import rival_name
 from gamelore.search.settings import TeachingSettings
 
@@ -23,7 +24,8 @@ SETTING = GrowthSetting("growth", "breakthrough", 1, 2, 0.2, (0, 2), ("without",
 
 @pytest.fixture(autouse=True)
 def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(course_module, "TeachingSettings", lambda simulations=1 << 60: QUICK)
+    for module in (course_module, rivals_module):
+        monkeypatch.setattr(module, "TeachingSettings", lambda simulations=1 << 60: QUICK)
 
 
 def told(folder: Path) -> dict[str, object]:

@@ -23,6 +23,7 @@ from gamelore.lab.studies.memory_study import (
 from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.learning.store.lesson_rows import Lessons, StoredLesson, StoredValue
 from gamelore.memory import course as course_module
+from gamelore.memory import rivals as rivals_module
 from gamelore.memory.lesson import fact_texts
 from gamelore.search.settings import TeachingSettings
 
@@ -32,7 +33,8 @@ KNOWN = MemorySetting("known", "breakthrough", 1, 2, "known", ("connect3",), 1.0
 
 @pytest.fixture(autouse=True)
 def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(course_module, "TeachingSettings", lambda simulations=1 << 60: QUICK)
+    for module in (course_module, rivals_module):
+        monkeypatch.setattr(module, "TeachingSettings", lambda simulations=1 << 60: QUICK)
 
 
 def test_a_job_has_all_contests_of_a_teaching(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.learning.store.lesson_rows import LESSON, Lessons, TrialRow
 from gamelore.matches.match import MatchState
 from gamelore.memory import course as course_module
+from gamelore.memory import rivals as rivals_module
 from gamelore.memory.advice import rival_name
 from gamelore.memory.remembering import Remembering
 from gamelore.memory.schooling import MatchMemory
@@ -26,7 +27,8 @@ QUICK = TeachingSettings(simulations=1 << 60, first=4_000, walks=64)
 
 @pytest.fixture(autouse=True)
 def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(course_module, "TeachingSettings", lambda simulations=1 << 60: QUICK)
+    for module in (course_module, rivals_module):
+        monkeypatch.setattr(module, "TeachingSettings", lambda simulations=1 << 60: QUICK)
 
 
 def played(matches: PlayerMatches, match: str, startclock: float = 1.0) -> None:

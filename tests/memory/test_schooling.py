@@ -9,6 +9,7 @@ import pytest
 from gamelore import Game, KnowledgeError, load
 from gamelore.learning.store.lesson_rows import LESSON, WITHOUT, Lessons, StoredValue, TrialRow
 from gamelore.memory import course as course_module
+from gamelore.memory import rivals as rivals_module
 from gamelore.memory.advice import OPENINGS, rival_name
 from gamelore.memory.lesson import stored
 from gamelore.memory.schooling import GameMemory, MatchMemory
@@ -24,7 +25,8 @@ PROVED = TrialRow(LESSON, 0, rival_name(1), 50, 45.0, 1.0, 20.0, -5.0)
 
 @pytest.fixture(autouse=True)
 def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(course_module, "TeachingSettings", lambda simulations=1 << 60: QUICK)
+    for module in (course_module, rivals_module):
+        monkeypatch.setattr(module, "TeachingSettings", lambda simulations=1 << 60: QUICK)
 
 
 @pytest.fixture

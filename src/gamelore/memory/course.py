@@ -14,30 +14,24 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from time import monotonic, process_time
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
-import numpy as np
-
-from ..circuit.tape import LANES
-from ..learning.store.lesson_rows import LESSON, WITHOUT, Lessons, StoredLesson, StoredValue, TrialRow
-from ..players.position_graph import MIB
-from ..players.random_streams import extend
-from ..search.native_growth import grower
-from ..search.rounds import Openings, Rounds, Side
+from ..learning.store.lesson_rows import LESSON, WITHOUT, Lessons, StoredLesson, TrialRow
+from ..search.rounds import Rounds, Side
 from ..search.settings import ChampionSettings, GrowthSettings, TeachingSettings
 from ..search.teaching import Teacher, teaching_key
 from ..search.thinking import Search
-from ..search.tree import Tree, room_in, total_of_goals
-from ..search.value import LinearValue, no_prior
+from ..search.value import LinearValue
 from .advice import OPENINGS, STARTCLOCKS, is_decided, passed, rival_name, startclock_of, with_scores
 from .book import Book
 from .ledger import KNOBS, Ledger, with_knob
-from .lesson import restored, restored_value, stored, stored_value
+from .lesson import restored, restored_value, stored
 from .recogniser import Encounters
 from .retrieval import nearest_variant
+from .rivals import TRIAL_SECONDS, Rivals, with_decision
 
 if TYPE_CHECKING:
     from ..game.game import Game
@@ -48,14 +42,10 @@ _SLICE = 0.25  # seconds of teaching, or of trials, before the next part may be 
 _BETWEEN = 10.0  # seconds of teaching, after which it is stored
 Part = Literal["teaching", "openings", "trials", "opponents"]
 SHARES: dict[Part, float] = {"teaching": 0.6, "openings": 0.1, "trials": 0.2, "opponents": 0.1}
-_TRIAL_SECONDS = 0.003  # for each move of a trial match
 _OF_STARTCLOCK = 1 / 4000  # the same, at most, as a share of the startclock; four rounds have about 500 moves
-_LEAST_WALKS = 64
 _LONGER = 6  # a rival is tried when the teaching has taken so many times its startclock
 _ENOUGH_ROUNDS = 400  # of a trial
 _OUTDATED, _YOUNG = 4, 1_000_000  # a state of the lesson is tried until another one has so many times its walks
-_NUM_RIVALS = {1: 3, 10: 2, 60: 1}  # for each startclock, because a single one may have learned well or badly by luck
-_EACH_RIVAL = 32  # rounds, after which another rival is taught
 _OPENINGS_FROM = 6.0  # seconds of teaching before openings are searched, with the value that it has taught
 _FEWEST_OPENINGS, _MOST_OPENINGS = 8, 2000  # positions in the book when it is tried first, and when it is full
 _OPENING_SECONDS, _OPENING_MIB = 1.0, 128  # of the search of a position for the book
@@ -63,7 +53,6 @@ _RANDOM_PLIES = {OPENINGS: [0, 2]}  # at the beginning of trial matches
 _FAMILIES = {LESSON: 0, OPENINGS: 1}  # in the order of their turns; knobs come last
 _OTHER_PLIES = [2]  # the same, of other advice
 _AGAIN = 1.0  # seconds after which evidence is read again
-_MEMORY_MIB, _REHEARSAL, _MANY = 32, 0.02, 1 << 40  # of the tree that shows how fast a search is; seconds; walks
 
 Told: TypeAlias = StoredLesson | TrialRow | int
 """What a course reports: a lesson that was stored, evidence from trials, or the number of positions in the book."""
@@ -76,15 +65,6 @@ class Snapshot(NamedTuple):
     walks: int
     value: LinearValue | None
     growth: GrowthSettings
-
-
-@dataclass
-class _Pupil:
-    """A rival that is learning, and the CPU seconds that it has learned so far."""
-
-    teacher: Teacher
-    startclock: int
-    seconds: float = 0.0
 
 
 class Course:
@@ -101,7 +81,6 @@ class Course:
         teacher: the teacher, which goes on from the stored lesson
         book: the openings
         snapshot: the newest state of the lesson; None if there is none
-        trial_seconds: time for each move of a trial match
         startclocks: startclocks of the rivals, in seconds
     """
 
@@ -119,18 +98,15 @@ class Course:
         self._encounters = Encounters(game, lessons, opponents) if opponents else None
         self._plain = growth or ChampionSettings().growth
         self._key = teaching_key(seed, game)
-        self._fresh = np.random.default_rng()  # for keys that no other process has
+        self._rivals = Rivals(game, lessons, self._plain, self._key)
         self._spent: dict[Part, float] = dict.fromkeys(SHARES, 0.0)
         self._contests: dict[TrialRow, Rounds] = {}
         self._search: Search | None = None
         self._searched = 0.0  # CPU seconds
-        self._pupil: _Pupil | None = None
         self._ledger = Ledger(game, lessons, self._key)
         self._deadline = 0.0  # of the present call of `go_on`
         self._following: tuple[float, TrialRow | None] | None = None  # the trial to go on with, and when it was chosen
         self._last_family = len(_FAMILIES)
-        self._speeds: dict[tuple[bool, GrowthSettings], float] = {}  # with a value or not, walks per CPU second
-        self.trial_seconds = _TRIAL_SECONDS
         self.book = Book(game, lessons.openings(game.rules_hash))
         self.teacher = self._resumed()
 
@@ -168,15 +144,14 @@ class Course:
         return self._variant[0]
 
     def growth(self, informed: float | None) -> GrowthSettings:
-        """Return the parameters of the searches with a decision about informed playouts, unless they are given."""
-        is_given = self._plain.informed is not None
-        return self._plain if is_given or informed is None else replace(self._plain, informed=informed)
+        """Return the parameters of the searches with a decision about informed playouts, see `with_decision`."""
+        return with_decision(self._plain, informed)
 
     def prepare_for(self, startclock: int) -> None:
         """Try the lesson against rivals with this startclock only, in matches so short that some of them end in it."""
-        self.startclocks, before = [startclock] if startclock else [], self.trial_seconds
-        self.trial_seconds = min(_TRIAL_SECONDS, _OF_STARTCLOCK * startclock)
-        if self.trial_seconds != before:
+        self.startclocks, before = [startclock] if startclock else [], self._rivals.seconds
+        self._rivals.seconds = min(TRIAL_SECONDS, _OF_STARTCLOCK * startclock)
+        if self._rivals.seconds != before:
             self._contests.clear()
         self._following = None
 
@@ -291,7 +266,7 @@ class Course:
         assert state is not None
         search = self._search = self._search or Search(self.game, self._plain, _OPENING_MIB)
         if not search.is_at(state):
-            search.begin(state, self._new_key(), self.snapshot.value if self.snapshot else None)
+            search.begin(state, self._rivals.new_key(), self.snapshot.value if self.snapshot else None)
             self._searched = 0.0
         begin = process_time()
         walks = search.run(deadline=deadline)
@@ -395,8 +370,8 @@ class Course:
         key = TrialRow(LESSON, self.snapshot.number, rival_name(startclock))
         rounds = self._contests.get(key)
         if rounds is None:
-            sides = self._side(*self.snapshot[2:]), self._side(teacher.value, teacher.growth)
-            rounds = Rounds(self.game, self._new_key(), sides, _OTHER_PLIES)
+            sides = self._rivals.side(*self.snapshot[2:]), self._rivals.side(teacher.value, teacher.growth)
+            rounds = Rounds(self.game, self._rivals.new_key(), sides, _OTHER_PLIES)
         self._advance(key, rounds, deadline)
 
     def _advance(self, key: TrialRow, rounds: Rounds, deadline: float) -> TrialRow | None:
@@ -429,58 +404,14 @@ class Course:
         book = self.book if trial.advice == OPENINGS else None
         startclock = startclock_of(trial.against)
         if startclock is None:
-            other: Side | None = self._side(snapshot.value, snapshot.growth)
+            other: Side | None = self._rivals.side(snapshot.value, snapshot.growth)
         else:
-            other = self._rival(startclock, trial.num, deadline)
+            other = self._rivals.by_lot(startclock, trial.num, deadline)
         if other is None:
             return None
         growth = with_knob(snapshot.growth, trial.advice if trial.advice in KNOBS else None)
-        sides = self._side(snapshot.value, growth, book), other
-        return Rounds(self.game, self._new_key(), sides, _RANDOM_PLIES.get(trial.advice, _OTHER_PLIES))
-
-    def _rival(self, startclock: int, num_rounds: int, deadline: float) -> Side | None:
-        """Return the side of a rival by lot.
-
-        After `_EACH_RIVAL` rounds for each of them, a new one learns until the deadline, as long as there are not
-        enough. Return None if its startclock has not ended then.
-        """
-        name = rival_name(startclock)
-        num, wanted = self._lessons.pupils(self.game.rules_hash).get(name, 0), _NUM_RIVALS.get(startclock, 1)
-        if num < min(wanted, 1 + num_rounds // _EACH_RIVAL):
-            rival = self._new_rival(startclock, deadline)
-        else:
-            rival = self._lessons.value(self.game.rules_hash, name, int(self._fresh.integers(num)))
-        if rival is None:
-            return None
-        return self._side(restored_value(self.game, rival), self.growth(rival.informed))
-
-    def _new_rival(self, startclock: int, deadline: float) -> StoredValue | None:
-        """Let a rival learn until the deadline; store and return what it has learned if its startclock has ended."""
-        if self._pupil is None or self._pupil.startclock != startclock:
-            teacher = Teacher(self.game, self._new_key(), self._plain, TeachingSettings())
-            self._pupil = _Pupil(teacher, startclock)
-        pupil, begin = self._pupil, process_time()
-        pupil.teacher.teach(deadline)
-        pupil.seconds += process_time() - begin
-        if pupil.seconds < startclock and not pupil.teacher.is_done:
-            return None
-        self._pupil = None
-        rival = stored_value(self.game, pupil.teacher.value, pupil.teacher.informed)
-        self._lessons.add_rival(self.game, rival_name(startclock), pupil.teacher.simulations, pupil.seconds, rival)
-        return rival
-
-    def _side(self, value: LinearValue | None, growth: GrowthSettings, openings: Openings | None = None) -> Side:
-        """Return a search with a value, and with as many walks for a move as fit into _TRIAL_SECONDS."""
-        side = Side(grower(self.game, growth), 1, growth, openings)
-        side.grower.prior = value.prior(growth) if value is not None else no_prior(self.game)
-        key = side.grower.prior.visits > 0, growth
-        if key not in self._speeds:
-            self._speeds[key] = speed(self.game, side)
-        return side._replace(walks=max(_LEAST_WALKS, int(self.trial_seconds * self._speeds[key])))
-
-    def _new_key(self) -> np.uint64:
-        """Return a key of random numbers that was not used before."""
-        return np.uint64(extend(self._key, self._fresh.integers(1 << 62, dtype=np.uint64)))
+        sides = self._rivals.side(snapshot.value, growth, book), other
+        return Rounds(self.game, self._rivals.new_key(), sides, _RANDOM_PLIES.get(trial.advice, _OTHER_PLIES))
 
     # opponents
 
@@ -504,17 +435,3 @@ def decision(teacher: Teacher, plain: GrowthSettings) -> float | None:
 def new_teacher(game: Game, seed: int, growth: GrowthSettings) -> Teacher:
     """Return a teacher that knows nothing, as that of a player without memory."""
     return Teacher(game, teaching_key(seed, game), growth, TeachingSettings())
-
-
-def speed(game: Game, side: Side) -> float:
-    """Return the walks per CPU second of a search from the first position on."""
-    tree = Tree(game, *room_in(game, _MEMORY_MIB * MIB), 2 * LANES)
-    tree.total = total_of_goals(game, side.growth.max_plies)
-    tree.start(game.initial)
-    begin, walks, batches = process_time(), 0, 0
-    while process_time() - begin < _REHEARSAL:
-        grown = side.grower.grow(tree, _MANY, np.uint64(0), (batches, batches + 1))
-        walks, batches = walks + grown.walks, batches + 1
-        if not grown.walks:
-            break
-    return walks / max(process_time() - begin, 1e-6)
