@@ -20,7 +20,7 @@ import typer
 import gamelore
 from gamelore.catalogue import KNOWN_OPPONENTS, known_opponents, player
 from gamelore.matches.match import MatchState
-from gamelore.memory.recogniser import SAME_OPPONENT, UNKNOWN, Policies, fits, posterior, seen_moves
+from gamelore.memory.recogniser import SAME_OPPONENT, UNKNOWN, Policies, fits, new_moves, posterior
 from gamelore.players.position_graph import PositionGraph
 from gamelore.players.random_streams import stream
 
@@ -45,9 +45,7 @@ def series(policies: Policies, graph: PositionGraph, spec: str, number: int) -> 
             for own in match.pending():
                 turn = match.turn(own, stream(number, index, own))
                 match.submit(own, int(players[own].choose(turn)[0]) if match.has_choice(own) else 0)
-        new = [move for move in seen_moves(match, role) if move not in seen]
-        seen.update(new)
-        compared.append(list(fits(policies, new))[-1])
+        compared.append(list(fits(policies, new_moves(match, role, seen)))[-1])
         shares = posterior(compared)
         named = next(iter(shares))
         yield {"matches": index + 1, "named": named, "probability": shares[named], "unknown": shares[UNKNOWN]}

@@ -84,7 +84,7 @@ def recognise(
     Args:
         matches: matches of one game, or a file or folder of their records, see `replay`.
         role: the role of the opponent.
-        known: the names of the known players, with their options; those of a player that remembers if it is None.
+        known: the names of the known players, with their options; those of `catalogue.KNOWN_OPPONENTS` if it is None.
         progress: None shows progress on a terminal and in a notebook, False does not; or a function (stage, done,
             total).
 
@@ -118,14 +118,12 @@ def recognise(
 def _seen(matches: Matches, graph: PositionGraph, role: int) -> Iterator[Sequence[SeenMove]]:
     """Yield the moves of a role in each match that occurred in none before."""
     from ..matches.match import MatchState
-    from ..memory.recogniser import seen_moves
+    from ..memory.recogniser import new_moves
 
     seen: set[SeenMove] = set()
     for record in matches.records:
         match = MatchState.after(graph, record.moves, max_plies=len(record.moves) + 1)
-        new = [move for move in seen_moves(match, role) if move not in seen]
-        seen.update(new)
-        yield new
+        yield new_moves(match, role, seen)
 
 
 def _compute(policies: Policies, moves: Sequence[SeenMove], tell: Progress) -> None:

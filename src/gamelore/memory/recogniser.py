@@ -78,6 +78,13 @@ def seen_moves(match: MatchState, role: int) -> list[SeenMove]:
     return [moves[int(place)] for place in np.linspace(0, len(moves) - 1, MOST_MOVES)]
 
 
+def new_moves(match: MatchState, role: int, seen: set[SeenMove]) -> list[SeenMove]:
+    """Return the moves of `seen_moves` that are not in `seen`, and add them to it."""
+    new = [move for move in seen_moves(match, role) if move not in seen]
+    seen.update(new)
+    return new
+
+
 class Policies:
     """The policies of known players in positions of a game.
 
@@ -251,9 +258,7 @@ class Encounters:
         except (GameloreError, IndexError) as error:
             _log.warning("cannot compare the moves of match %s: %s", played.id, error)
             return []
-        new = [move for move in seen_moves(match, role) if move not in self._seen]
-        self._seen.update(new)
-        return new
+        return new_moves(match, role, self._seen)
 
 
 def recognised(lessons: Lessons, rules_hash: str, role: int, num_roles: int) -> dict[str, float]:

@@ -58,15 +58,7 @@ class GameMemory:
         learns: whether the startclock serves the lesson, too; otherwise nothing is stored
     """
 
-    def __init__(
-        self,
-        game: Game,
-        lessons: Lessons,
-        seed: int,
-        growth: GrowthSettings,
-        *,
-        learns: bool = True,
-    ) -> None:
+    def __init__(self, game: Game, lessons: Lessons, seed: int, growth: GrowthSettings, *, learns: bool = True) -> None:
         self.game, self.lessons, self.seed, self.growth, self.learns = game, lessons, seed, growth, learns
         self.course = Course(game, lessons, seed, growth)
 

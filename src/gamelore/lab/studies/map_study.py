@@ -21,12 +21,12 @@ import numpy as np
 from ...analysis.variants import NameMap, map_facts, map_names
 from ...gdl.syntax import Rulesheet, parse
 from ...learning.store.knowledge import KnowledgeStore
-from ...learning.store.lesson_rows import LESSON, Lessons, StoredValue
-from ...memory.evidence import BettingTest
+from ...learning.store.lesson_rows import LESSON, Lessons, StoredValue, TrialRow
+from ...memory.advice import STARTCLOCKS, is_decided, rival_name, verdict, with_scores
 from ...memory.lesson import fact_texts, restored_value
 from ...memory.retrieval import carried
 from ...players.random_streams import extend, stream
-from ...rulesheets import load, title
+from ...rulesheets import load
 from ...search.native_growth import grower
 from ...search.rounds import Rounds, Side
 from ...search.settings import ChampionSettings, TeachingSettings
@@ -34,13 +34,13 @@ from ...search.teaching import Teacher
 from ...search.value import LinearValue, no_prior
 from ...workers.processes import Report
 from ..results import Outcome, ResultStore, Setting, Trial
+from .memory_study import store_of_teaching
 
 if TYPE_CHECKING:
     from ...game.game import Game
 
 MAP = "map"  # stage of the random numbers
 RIVALS = ("none", "taught")
-LEVEL = 0.1 / 12  # of the first state of a lesson, see `memory.advice.level_of`
 RANDOM_PLIES = [2]
 _MOST_MOVES = 1000  # of a round, on average
 
@@ -111,8 +111,9 @@ def map_jobs(folder: Path, trials: Iterable[Trial[MapSetting]], most: int = 8) -
 
 def source_lesson(folder: Path, game: str, run: int, study: float) -> SourceLesson | None:
     """Return the lesson of a teaching, see `memory_study.studied`; None if that has not ended a generation."""
-    path = folder / f"{title(Path(game).stem)}-{run}-{study:g}.db"
-    with KnowledgeStore(path, create=False, writable=False) as knowledge:
+    with KnowledgeStore(
+        store_of_teaching(folder, Path(game).stem, run, study), create=False, writable=False
+    ) as knowledge:
         lessons = Lessons(knowledge)
         (row,) = lessons.games()
         taught = lessons.taught(row.rules_hash, LESSON)
@@ -199,14 +200,13 @@ def pair_scores(store: ResultStore, name: str, rival: str) -> list[float]:
 
 def verdict_of(scores: Sequence[float]) -> str:
     """Return what a player that remembers would decide after these scores: "taken", "refused" or "open"."""
-    evidence = BettingTest()
+    startclock = STARTCLOCKS[0]
+    row = TrialRow(LESSON, 0, rival_name(startclock))
     for score in scores:
-        evidence = evidence.after(score)
-        if evidence.shows_better(LEVEL):
-            return "taken"
-        if evidence.shows_worse(LEVEL):
-            return "refused"
-    return "open"
+        row = with_scores(row, [score])
+        if is_decided([row], row):
+            break
+    return verdict([row], LESSON, 0, startclock)
 
 
 def found(values: Mapping[str, float], level: float) -> list[str]:

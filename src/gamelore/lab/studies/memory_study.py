@@ -127,9 +127,14 @@ def play_memory_job(job: MemoryJob, report: Report) -> list[Outcome]:
 # ---- teachings ----
 
 
+def store_of_teaching(folder: Path, name: str, run: int, seconds: float) -> Path:
+    """Return the file of the store of a teaching."""
+    return folder / f"{title(name)}-{run}-{seconds:g}.db"
+
+
 def studied(game: Game, run: int, seconds: float, folder: Path) -> Path:
     """Return the store of a teaching of so many CPU seconds; make it if it is missing."""
-    path = folder / f"{title(game.name)}-{run}-{seconds:g}.db"
+    path = store_of_teaching(folder, game.name, run, seconds)
     folder.mkdir(parents=True, exist_ok=True)
     if not path.exists():
         with TemporaryDirectory(dir=folder) as temporary:
