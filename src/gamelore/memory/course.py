@@ -27,7 +27,7 @@ from ..search.thinking import Search
 from ..search.value import LinearValue
 from .advice import OPENINGS, STARTCLOCKS, is_decided, passed, rival_name, startclock_of, with_scores
 from .book import Book
-from .ledger import KNOBS, Ledger, with_knob
+from .ledger import KNOBS, Ledger, may_be_tuned, with_knob
 from .lesson import restored, restored_value, stored
 from .recogniser import Encounters
 from .retrieval import nearest_variant
@@ -334,7 +334,7 @@ class Course:
     def _knob_trials(self, rows: Sequence[TrialRow]) -> Iterator[TrialRow]:
         """Yield the trials of knobs with the newest state of the lesson that has passed, the next one first."""
         number = passed(rows, self.startclocks)
-        if self._plain != ChampionSettings().growth or self.snapshot is None or number is None:
+        if not may_be_tuned(self._plain) or self.snapshot is None or number is None:
             return
         if self._tuned is None or self._tuned.number != number:
             self._tuned = self._stored_snapshot(number)
@@ -397,9 +397,7 @@ class Course:
 
         Return None as long as the rival has not learned for the whole of its startclock.
         """
-        candidate = self._candidate if trial.advice == LESSON else self.snapshot
-        if trial.advice in KNOBS:
-            candidate = self._tuned
+        candidate = {LESSON: self._candidate, OPENINGS: self.snapshot}.get(trial.advice, self._tuned)
         snapshot = candidate or Snapshot(0, 0, None, self._plain)
         book = self.book if trial.advice == OPENINGS else None
         startclock = startclock_of(trial.against)

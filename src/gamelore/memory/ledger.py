@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..learning.store.lesson_rows import WITHOUT, TrialRow
+from ..search.settings import ChampionSettings, GrowthSettings
 from .advice import evidence_of, verdict
 from .descriptors import DESCRIPTORS, descriptors
 from .evidence import MIDDLE
@@ -32,7 +33,6 @@ from .evidence import MIDDLE
 if TYPE_CHECKING:
     from ..game.game import Game
     from ..learning.store.lesson_rows import LedgerRow, Lessons
-    from ..search.settings import GrowthSettings
     from ..search.value import LinearValue
 
 KNOBS: Mapping[str, Mapping[str, float | int]] = {
@@ -132,6 +132,11 @@ class Ledger:
         others = [row for row in self._lessons.ledger() if row.rules_hash != self._game.rules_hash]
         self._forecasts = forecasts(others, described, own, np.random.default_rng(int(self._key)))
         return self._forecasts
+
+
+def may_be_tuned(growth: GrowthSettings) -> bool:
+    """Return whether knobs may change the parameters of a player: parameters that were given stay as they are."""
+    return growth == ChampionSettings().growth
 
 
 def has_effect(knob: str, value: LinearValue | None, growth: GrowthSettings) -> bool:

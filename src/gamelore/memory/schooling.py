@@ -25,11 +25,10 @@ from typing import TYPE_CHECKING
 
 from ..errors import KnowledgeError
 from ..learning.store.lesson_rows import LESSON
-from ..search.settings import ChampionSettings
 from ..search.teaching import Teacher
 from .advice import OPENINGS, Verdict, passed, rival_name, verdict
 from .course import SHARES, Course, decision, new_teacher
-from .ledger import taken_knob, with_knob
+from .ledger import may_be_tuned, taken_knob, with_knob
 from .lesson import restored_value, stored, stored_value
 
 if TYPE_CHECKING:
@@ -104,8 +103,8 @@ class MatchMemory:
         self.verdicts = {advice: verdict(rows, advice, state, self.startclock) for advice, state in states.items()}
         self.openings = course.book if self.verdicts[OPENINGS] == "taken" else None
         self.snapshot, rival = passed(rows, [self.startclock]), rival_name(self.startclock)
-        is_default = self._memory.growth == ChampionSettings().growth
-        self.knob = taken_knob(rows, self.snapshot) if is_default and self.snapshot is not None else None
+        if self.snapshot is not None and may_be_tuned(self._memory.growth):
+            self.knob = taken_knob(rows, self.snapshot)
         pupil, number = (rival, 0) if self.snapshot is None else (LESSON, self.snapshot)
         value = lessons.value(rules, pupil, number)
         if value is not None:

@@ -33,14 +33,13 @@ from ...rulesheets import load, title
 from ...search.settings import ChampionSettings
 from ...workers.processes import Report
 from ..results import Outcome, ResultStore, Setting, Trial
-from .memory_study import Frozen, learned, pair_score, playing
+from .memory_study import OTHER_SEED, Frozen, learned, pair_score, playing
 
 if TYPE_CHECKING:
     from ...game.game import Game
 
 GROWTH = "growth"  # stage of the random numbers
 WITHOUT = "without"
-_OTHER_SEED = 1000  # of teachings beside the memory
 
 
 @dataclass(frozen=True)
@@ -144,7 +143,7 @@ class _Growth:
     def _rival(self, name: str) -> Player:
         if name != WITHOUT:
             return player(name)
-        fresh = new_teacher(self._game, _OTHER_SEED * (self._trial.run + 1), self._champion.growth)
+        fresh = new_teacher(self._game, OTHER_SEED * (self._trial.run + 1), self._champion.growth)
         return playing(self._champion, learned(self._game, fresh, self._setting.startclock))
 
 

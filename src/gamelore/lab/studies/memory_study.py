@@ -56,7 +56,8 @@ RANDOM_PLIES = 2
 MOST_PLIES = 500  # of a match; a longer one counts as a draw
 _SLICE = 0.25  # seconds
 _DRAW = 50.0
-_OTHER_SEED = 1000  # of teachings beside the memory
+OTHER_SEED = 1000
+"""Factor of the seeds of teachings beside the memory."""
 
 
 @dataclass(frozen=True)
@@ -207,7 +208,7 @@ def _contest(game: Game, trial: Trial[MemorySetting], job: MemoryJob) -> dict[st
         for session in range(setting.sessions):
             match = memory.begin(setting.startclock)
             retrieval.append(time.process_time() - begin)
-            fresh = new_teacher(game, _OTHER_SEED * (trial.run + 1) + session, champion.growth)
+            fresh = new_teacher(game, OTHER_SEED * (trial.run + 1) + session, champion.growth)
             own, other = (learned(game, learning, setting.startclock) for learning in (match, fresh))
             used.append({"state": match.snapshot, "knob": match.knob, "openings": match.openings is not None})
             sides = [playing(champion, frozen) for frozen in (own, other)]
