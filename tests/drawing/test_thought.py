@@ -10,7 +10,8 @@ import pytest
 import gamelore
 from gamelore import MoveThought, Position, Thought
 from gamelore.drawing.board import Boards, Place
-from gamelore.drawing.thought import Way, thought_text, way_of
+from gamelore.drawing.position import FAINTEST, STRONGEST
+from gamelore.drawing.thought import MOST_LABELS, Way, facts_after, thought_signs, thought_text, way_of
 
 CELL = ("cell", 3)
 
@@ -107,6 +108,56 @@ def test_two_moves_to_one_place_have_one_badge() -> None:
     assert "61" in texts
     assert "40" not in texts
     assert names.count("polygon") == 2
+
+
+def test_places_are_shaded_by_the_visits_of_their_moves() -> None:
+    thought = thought_of(played("tictactoe"), ("(mark 1 1)", 800, 49.6, 0, 100), ("(mark 1 2)", 200, 12.2, 0, 100))
+    signs = thought_signs(Boards.of(thought.position.game), thought)
+    assert signs.heat == {Place(CELL, ("1", "1")): 1.0, Place(CELL, ("1", "2")): 0.25}
+    shades = re.findall(r'fill-opacity="([\d.]+)"', thought._repr_svg_())
+    assert shades == [f"{STRONGEST:.2f}", f"{FAINTEST + 0.25 * (STRONGEST - FAINTEST):.2f}"]
+
+
+def test_many_moves_have_numbers_and_the_best_of_them_badges() -> None:
+    position = played("fivemensmorris")
+    moves = [(move, 100 - number, 99.0 - number, 0, 100) for number, move in enumerate(position.legal["black"])]
+    signs = thought_signs(Boards.of(position.game), thought_of(position, *moves))
+    marks = list(signs.marks)[::-1]
+    assert len(marks) == len(signs.heat) == len(moves) == 16
+    assert [mark.is_plain for mark in marks] == [False] * MOST_LABELS + [True] * (16 - MOST_LABELS)
+    assert [len(mark.texts) for mark in marks] == [2] * MOST_LABELS + [1] * (16 - MOST_LABELS)
+
+
+def test_moves_that_were_never_tried_are_not_drawn() -> None:
+    position = played("breakthrough")
+    thought = thought_of(position, ("(move 1 1 1 2)", 10, 61.0, 0, 100))
+    untried = MoveThought(
+        position.legal["white"].index("(move 2 1 2 2)"), "(move 2 1 2 2)", 0, None, 0, 100, None, False
+    )
+    thought = Thought(position, {"white": [*thought.moves["white"], untried]}, (), 10, 0.1, 10, False)
+    assert len(thought_signs(Boards.of(position.game), thought).marks) == 1
+
+
+def test_moves_that_are_proved_as_good_as_the_best_stand_out_too() -> None:
+    thought = thought_of(
+        played("tictactoe"), ("(mark 1 1)", 5, 50, 50, 50), ("(mark 2 2)", 4, 50, 50, 50), ("(mark 1 2)", 9, 50, 0, 50)
+    )
+    marks = thought_signs(Boards.of(thought.position.game), thought).marks
+    assert [mark.is_best for mark in marks] == [False, True, True]
+
+
+def test_a_mean_stays_within_what_is_proved() -> None:
+    assert MoveThought(0, "a", 10, 58.0, 0, 50, None, True).value == "50"
+    assert MoveThought(0, "a", 10, 12.0, 50, 100, None, False).value == "50"
+
+
+@pytest.mark.parametrize("name", ["tictactoe", "goofspiel", "tictactoe3p"])
+def test_facts_after_moves_are_those_of_playing(name: str) -> None:
+    position = gamelore.load(name).start()
+    role, legal = next((role, legal) for role, legal in position.legal.items() if len(legal) > 1)
+    chosen = [2, 0]
+    joint = [[legal[i] if other == role else moves[0] for other, moves in position.legal.items()] for i in chosen]
+    assert list(facts_after(position, role, chosen)) == [position.play(moves).facts for moves in joint]
 
 
 def test_the_html_lists_all_moves() -> None:

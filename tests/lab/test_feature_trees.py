@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import islice
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from matplotlib.colors import to_hex
@@ -21,8 +22,10 @@ from gamelore.lab.feature_trees import (
     Node,
     draw_features,
     feature_sheet,
+    feature_svg,
     feature_text,
     feature_tree,
+    feature_words,
     features_figure,
     labels,
 )
@@ -71,6 +74,41 @@ def test_a_sheet_keeps_to_its_width_and_shows_every_value() -> None:
     assert [sheet.count(f"({feature.label}) {feature.text}") for feature in features] == [1] * 12
     assert (sheet.count("egreedy  43.75"), sheet.count("weak     50.00")) == (12, 12)
     assert feature_sheet([]) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{n,W}", "after every reply of the opponent, red can play on or win at once"),
+        (
+            "L,{n,W}",
+            "after some replies of the opponent, red loses at once; after others, red can play on or win at once",
+        ),
+        (
+            "n,D,{L}",
+            "after some replies of the opponent, the match goes on; after others, the match ends in a draw at once; "
+            "after others, red can only lose at once",
+        ),
+        (
+            "0,{n,30}",
+            "after some replies of the opponent, red loses at once; after others, red can play on or end the match "
+            "with 30 points",
+        ),
+        ("W", "after every reply of the opponent, red wins at once"),
+    ],
+)
+def test_a_feature_in_words(text: str, words: str) -> None:
+    assert feature_words(text, "red") == words
+
+
+def test_a_small_picture_of_a_feature_has_its_nodes_and_a_legend() -> None:
+    picture = feature_svg("L,{n,W},{D}")
+    names = [element.tag.rpartition("}")[2] for element in ElementTree.fromstring(picture).iter()]
+    assert names.count("line") == 6
+    assert names.count("circle") == 3 + 2  # two of the learner and a loss, and their kinds in the legend
+    assert names.count("rect") == 4 + 3  # two of the opponent, a win and a draw
+    assert names.count("text") == 5
+    assert ">30<" in feature_svg("0,{n,30}")
 
 
 def test_labels_go_on_after_z() -> None:

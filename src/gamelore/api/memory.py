@@ -48,6 +48,16 @@ class LearnedMoves(Thought):
         """What the values come from, as text."""
         return f"learned values; in brackets the visits, {self.simulations:,} together"
 
+    def warmth(self, moves: Sequence[MoveThought]) -> list[float]:
+        """Return how strongly the place of each move is shaded: 0 for the lowest value, 1 for the highest."""
+        values = [move.mean or 0.0 for move in moves]
+        low, high = min(values), max(values)
+        return [(value - low) / (high - low) if high > low else 0.5 for value in values]
+
+    def badge(self, move: MoveThought, total: int) -> tuple[str, ...]:
+        """Return what stands on the board about a move: its value, and its number of visits."""
+        return move.value, f"{move.visits:,}x"
+
 
 @dataclass(frozen=True)
 class Home:

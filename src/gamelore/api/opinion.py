@@ -52,27 +52,63 @@ def think(
     Raises:
         GameloreError: for a position in which the match is over, and for no simulations
     """
-    from ..players.random_streams import stream
     from ..search.settings import GrowthSettings
-    from ..search.thinking import Search
 
     if simulations is not None:
         check_count("simulations", simulations)
     check_count("threads", threads)
     if not isinstance(position, Position):
         position = loaded(position).start()
+    check_goes_on(position)
+    growth = GrowthSettings(joint=joint) if joint else GrowthSettings()
+    teacher = _teacher(position.game, growth, teaching, seed, on_teaching) if teaching else None
+    opinion = Opinion(position, growth, teacher, threads=threads, seed=seed)
+    return opinion.go_on(simulations, 1.0 if seconds is None and simulations is None else seconds)
+
+
+def check_goes_on(position: Position) -> None:
+    """Raise GameloreError for a position in which the match is over."""
     if position.is_terminal or not all(position.legal.values()):
         raise GameloreError("expected a position in which the match goes on, got the end of a match; play fewer moves")
-    game = position.game
-    growth = GrowthSettings(joint=joint) if joint else GrowthSettings()
-    teacher = _teacher(game, growth, teaching, seed, on_teaching) if teaching else None
-    search = Search(game, teacher.growth if teacher else growth, threads=threads)
-    search.begin(position.state, stream(seed, THINK), teacher.value if teacher else None)
-    seconds = 1.0 if seconds is None and simulations is None else seconds
-    search.run(1)  # compiles what is needed
-    begin = monotonic()
-    done = 1 + search.run(simulations and simulations - 1, None if seconds is None else begin + seconds)
-    return _thought(position, search, done, monotonic() - begin)
+
+
+class Opinion:
+    """A search of a position that can go on: each `go_on` returns what is thought so far.
+
+    Args:
+        position: a position in which the match goes on
+        growth: parameters of the search
+        teacher: teacher of the game whose lessons are over
+        threads: number of threads
+        seed: seed of the random numbers
+    """
+
+    def __init__(
+        self,
+        position: Position,
+        growth: GrowthSettings | None = None,
+        teacher: Teacher | None = None,
+        *,
+        threads: int = 1,
+        seed: int = 0,
+    ) -> None:
+        from ..players.random_streams import stream
+        from ..search.thinking import Search
+
+        self.position = position
+        self._search = Search(position.game, teacher.growth if teacher else growth, threads=threads)
+        self._search.begin(position.state, stream(seed, THINK), teacher.value if teacher else None)
+        self._seconds = 0.0
+
+    def go_on(self, simulations: int | None = None, seconds: float | None = None) -> Thought:
+        """Search on until a budget is used up or the position is proved; None is no limit."""
+        search, first = self._search, 0
+        if not search.num_walks:
+            first = search.run(1)  # compiles what is needed, outside the time
+        begin = monotonic()
+        search.run(simulations and simulations - first, None if seconds is None else begin + seconds)
+        self._seconds += monotonic() - begin
+        return _thought(self.position, search, search.num_walks, self._seconds)
 
 
 def _teacher(

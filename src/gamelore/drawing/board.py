@@ -8,7 +8,8 @@ kinds of boards:
                matrix, x increases downwards and y to the right. If there are three or four coordinates, the board has
                several *layers*: one for each value, or pair of values, of the coordinates that are not x or y
     points     facts such as `(cell 7 black)` about named points. A relation of the rules gives each point two numbers
-               as its position, as in `(location 7 1 3)`. The first point in natural order is drawn above the last one
+               as its position, as in `(location 7 1 3)`. The first point in natural order is drawn above the last one.
+               Without such a relation, all points are named by a letter and a number, as in `(cell c4 red)`
     a graph    points without given positions, but with neighbours. rustworkx computes the positions (Kamada & Kawai
                1989, "An algorithm for drawing general undirected graphs")
     a row      points without given positions and without neighbours. The first state has exactly one fact for each
@@ -363,7 +364,8 @@ class Boards:
     ) -> None:
         self.boards: tuple[Board, ...] = ()
         right = 0.0
-        for board in _Finder(sheet, initial, matrix, kinds).boards():
+        self.finder = Finder(sheet, initial, matrix, kinds)
+        for board in self.finder.boards():
             moved = board.moved(right) if right else board
             self.boards += (moved,)
             right = max(x for x, _ in moved.spots.values()) + 2 * APART
@@ -465,7 +467,7 @@ def by_function(facts: Iterable[str]) -> dict[Signature, dict[str, Arguments]]:
 # ---- finding the boards -----------------------------------------------------------------------------------------
 
 
-class _Finder:
+class Finder:
     """Finder of the boards of a game in its rules.
 
     values: function -> possible constants of each argument; empty for an argument that can also be a compound term
@@ -481,8 +483,8 @@ class _Finder:
         for term in (term for rule in sheet.rules for term in named_terms(rule)):
             self.spelling.setdefault(term.name, term.spelling)
         self._rows = self._given(sheet)
-        self._clauses = clauses(sheet)
-        self._domains = Domains(self._clauses, Statics()).of
+        self.clauses = clauses(sheet)
+        self._domains = Domains(self.clauses, Statics()).of
         self.values = self._values()
 
     def _given(self, sheet: Rulesheet) -> dict[Signature, list[Arguments]]:
@@ -504,6 +506,11 @@ class _Finder:
             for function, sets in possible.items()
         }
 
+    def moves(self) -> dict[Signature, list[set[str]]]:
+        """Return the possible constants of each argument of moves; empty for one that can be a compound term."""
+        terms = self._domains.get(("legal", 2), [Terms(), Terms()])[1]
+        return {move: [self._constants(values) for values in sets] for move, sets in terms.functions.items()}
+
     def _constants(self, terms: Terms) -> set[str]:
         """Return the constants of a set of terms; an empty set if it also contains compound terms."""
         return set() if terms.any or terms.functions else {self.spelling[name] for name in terms.constants}
@@ -515,24 +522,27 @@ class _Finder:
         that is possible, and as squares otherwise.
         """
         for function in self.values:
-            squares = self._squares(function)
+            squares = self.squares(function, self.values[function])
             is_surely = squares is not None and ("" not in squares.symbols or squares.is_full)
-            board = squares if is_surely else self._points(function) or squares
+            board = squares if is_surely else self.points(function) or squares
             if board is not None:
                 yield board
 
     # ---- squares ------------------------------------------------------------------------------------------------
 
-    def _squares(self, function: Signature) -> Board | None:
-        """Return a board of squares for a function; None if the function has no suitable coordinates."""
-        sets, first = self.values[function], self.first.get(function, [])
+    def squares(self, function: Signature, sets: Sequence[set[str]]) -> Board | None:
+        """Return a board of squares for a function; None if the function has no suitable coordinates.
+
+        sets: the possible values of each argument.
+        """
+        first = self.first.get(function, [])
         full = self._full(first)
-        order = tuple(takewhile(bool, map(self._scale, sets[: max(2, function[1] - 1)])))
+        order = tuple(takewhile(bool, map(self.scale, sets[: max(2, function[1] - 1)])))
         if full:
             order = order[:2] if len(order) >= 2 and not blanks(sets[2:], first) else full
         if not 2 <= len(order) <= 4 or not all(2 <= len(values) <= MAX_SIDE for values in order):
             return None
-        contents = sets[len(order) :]
+        contents = list(sets[len(order) :])
         x, y = _plane(order)
         num_layers = prod(len(values) for number, values in enumerate(order) if number not in (x, y))
         if num_layers > MAX_LAYERS or (num_layers > 1 and any(set(values) in contents for values in order)):
@@ -541,7 +551,7 @@ class _Finder:
         forms = symbols(contents, first)
         name = self.spelling[function[0]]
         bare = Board(function, name, "squares", order, forms, {}, (), (), across, down, self.matrix, bool(full))
-        spots, labels = _plan(bare)
+        spots, labels = plan(bare)
         there = {fact[: len(order)] for fact in first} if POINT in forms.values() else set()
         # If empty squares are facts, too, only coordinates with a fact in the first state are squares of the board.
         real = {at: spot for at, spot in spots.items() if at in there}
@@ -554,14 +564,14 @@ class _Finder:
         is_full = len(facts) == len(pairs) == prod(map(len, columns))
         if not is_full or len(columns) < 2 or min(map(len, columns)) < 2:
             return ()
-        return tuple(self._scale(column) or self._in_appearance(column) for column in columns)
+        return tuple(self.scale(column) or self.in_appearance(column) for column in columns)
 
-    def _in_appearance(self, values: set[str]) -> Values:
+    def in_appearance(self, values: set[str]) -> Values:
         """Sort values by their first appearance in the sheet, with compound terms at the end."""
         number = {name: number for number, name in enumerate(self.spelling.values())}
         return tuple(sorted(values, key=lambda value: (number.get(value, len(number)), natural_order(value))))
 
-    def _scale(self, values: set[str]) -> Values:
+    def scale(self, values: set[str]) -> Values:
         """Sort values by number, by letter or by the facts of a relation. Return nothing if none of these applies."""
         numbered = [re.fullmatch(r"([^0-9]*)([0-9]+)", value) for value in values]
         if len({match and match[1] for match in numbered}) == 1 and all(numbered):
@@ -572,17 +582,19 @@ class _Finder:
 
     # ---- points -------------------------------------------------------------------------------------------------
 
-    def _points(self, function: Signature) -> Board | None:
-        """Return a board of points for a function; None if its first argument is not a point."""
-        sets, first = self.values[function], self.first.get(function, [])
+    def points(self, function: Signature, number: int = 0) -> Board | None:
+        """Return a board of points for a function; None if its argument with this number is not a point."""
+        values, first = self.values[function], self.first.get(function, [])
+        sets = [*values[number : number + 1], *values[:number], *values[number + 1 :]]
         if not sets or not FEWEST_POINTS <= len(sets[0]) <= MOST_POINTS or not all(sets):
             return None
         points = sorted(sets[0], key=natural_order)
         places = self._places(points)
-        pairs = self._neighbours(points) if places or "graph" in self.kinds else ()
-        kind: Kind = "points" if places else "graph" if pairs else "row"
         if places and places[points[0]][1] < places[points[-1]][1]:
             places = {point: (x, -y) for point, (x, y) in places.items()}
+        places = places or _by_names(points)
+        pairs = self._neighbours(points) if places or "graph" in self.kinds else ()
+        kind: Kind = "points" if places else "graph" if pairs else "row"
         spots = places or (_by_neighbours(pairs, points) if pairs else _side_by_side(points, first))
         if not spots or kind not in self.kinds or not (pairs or sets[1:]):
             return None
@@ -616,7 +628,7 @@ class _Finder:
     @cached_property
     def _relations(self) -> list[list[Arguments]]:
         """The rows of each relation that never changes and has two constants as arguments."""
-        binary = (rows for (_, arity), rows in statics(self._clauses).rows.items() if arity == 2)
+        binary = (rows for (_, arity), rows in statics(self.clauses).rows.items() if arity == 2)
         named = [rows for rows in binary if rows and all(None not in row for row in rows)]
         return [[tuple(self.spelling[str(name)] for name in row) for row in rows] for rows in named]
 
@@ -650,7 +662,7 @@ def _plane(order: Sequence[Values]) -> tuple[int, int]:
     return max(((1, 2), (0, 2), (0, 1)), key=fitness)
 
 
-def _plan(board: Board) -> tuple[dict[Arguments, Spot], list[Label]]:
+def plan(board: Board) -> tuple[dict[Arguments, Spot], list[Label]]:
     """Return the positions of the places in all layers of squares, and the labels around these layers."""
     columns, rows, layers = board.columns, board.rows, board.layers
     spots: dict[Arguments, Spot] = {}
@@ -678,6 +690,15 @@ def _both_ways(rows: Sequence[Arguments], points: Collection[str]) -> set[frozen
     while further := {end for start, end in pairs if start in reached} - reached:
         reached |= further
     return {frozenset(pair) for pair in pairs} if reached == ends else set()
+
+
+def _by_names(points: Collection[str]) -> dict[str, Spot]:
+    """Return the positions of points whose names are a letter and a number; empty unless all are and both vary."""
+    names = {point: re.fullmatch(r"([^\W\d_])([0-9]+)", point) for point in points}
+    spots = {point: (float(ord(name[1].lower())), float(name[2])) for point, name in names.items() if name}
+    if len(spots) < len(points) or any(len(set(values)) < 2 for values in zip(*spots.values(), strict=True)):
+        return {}
+    return spots
 
 
 def _by_neighbours(pairs: Sequence[tuple[str, str]], points: Sequence[str]) -> dict[str, Spot]:

@@ -196,6 +196,7 @@ NARROWEST = 4  # smallest width of a picture in places, so that there is room fo
 SQUARE, DARK = "#fbfaf7", "#ece7dc"
 PIECE = 0.38  # radius of a disc, in places
 BEST, OTHER, PALE = "#1d5fa8", "#5b6b7d", "#ffffff"  # colours of marks, and of the texts in them
+FAINTEST, STRONGEST = 0.06, 0.55  # opacity of shades of places
 
 
 def position_svg(position: Position, *, matrix: bool = False) -> str:
@@ -209,6 +210,7 @@ class Mark(NamedTuple):
     strength   from 0, invisible, to 1
     is_best    whether the sign stands out
     is_beside  whether the badge is at the lower edge of the place, so that its contents can be seen
+    is_plain   whether the texts stand in the place without a badge
     """
 
     target: Place
@@ -217,12 +219,22 @@ class Mark(NamedTuple):
     strength: float
     is_best: bool = False
     is_beside: bool = False
+    is_plain: bool = False
 
 
-def state_svg(boards: Boards, facts: Iterable[str], roles: Sequence[str], marks: Sequence[Mark] = ()) -> str:
+def state_svg(
+    boards: Boards,
+    facts: Iterable[str],
+    roles: Sequence[str],
+    marks: Sequence[Mark] = (),
+    handles: Mapping[Place, int] | None = None,
+    heat: Mapping[Place, float] | None = None,
+) -> str:
     """Draw a state as SVG text, with marks on its boards.
 
-    `facts` are texts, spelled as in the game; `roles` are needed for their colours.
+    `facts` are texts, spelled as in the game; `roles` are needed for their colours. `handles` numbers the places that a
+    page makes clickable: each gets a transparent square of the class `place`, with its number in `data-place`, and with
+    its name and contents as its label. `heat` shades places in blue, from 0, hardly, to 1, strongly.
     """
     laid = boards.lay(facts)
     xs, ys = zip(*model.extent(laid.boards), strict=True) if laid.boards else ((0.0,), (0.0,))
@@ -233,10 +245,35 @@ def state_svg(boards: Boards, facts: Iterable[str], roles: Sequence[str], marks:
     drawn = [shape for board in laid.boards for shape in _board(board, laid, model.role_styles(roles), (left, top))]
     spots = {Place(board.function, at): spot for board in laid.boards for at, spot in board.spots.items()}
     seen = [mark for mark in marks if mark.target in spots and (mark.source is None or mark.source in spots)]
+    points = {board.function for board in laid.boards if board.kind != "squares"}
+    drawn += [
+        _shade(share, spots[place], (left, top), place.function in points)
+        for place, share in (heat or {}).items()
+        if place in spots
+    ]
     drawn += [shape for mark in seen for shape in _mark(mark, spots, (left, top))]
+    drawn += [_handle(place, number, laid, spots[place], (left, top)) for place, number in (handles or {}).items()]
     for number, line in enumerate(words):
         drawn.append(drawn_text((MARGIN, height + LINE * (number + 0.5)), line, 12, FAINT, "start"))
     return svg((width + MARGIN, height + LINE * len(words) + MARGIN), filter(None, drawn))
+
+
+def _handle(place: Place, number: int, laid: Laid, spot: Spot, origin: Spot) -> str:
+    """Return the transparent square of a place, for a page that answers to clicks."""
+    content = laid.contents.get(place, "").replace("+", ", ")
+    label = escaped(" ".join(place.at) + (f": {content}" if content else ""))
+    x, y = origin[0] + (spot[0] - 0.5) * SIDE, origin[1] - (spot[1] + 0.5) * SIDE
+    corner = f'x="{x:g}" y="{y:g}" width="{SIDE}" height="{SIDE}"'
+    return f'<rect class="place" data-place="{number}" {corner} fill="transparent" aria-label="{label}"/>'
+
+
+def _shade(share: float, spot: Spot, origin: Spot, is_round: bool) -> str:
+    """Return the translucent square or disc that shades a place."""
+    x, y = origin[0] + (spot[0] - 0.5) * SIDE, origin[1] - (spot[1] + 0.5) * SIDE
+    opacity = FAINTEST + share * (STRONGEST - FAINTEST)
+    corners = f' rx="{SIDE / 2:g}"' if is_round else ""
+    frame = f'x="{x:g}" y="{y:g}" width="{SIDE}" height="{SIDE}"{corners}'
+    return f'<rect {frame} fill="{BEST}" fill-opacity="{opacity:.2f}"/>'
 
 
 def svg(size: tuple[float, float], shapes: Iterable[str]) -> str:
@@ -261,13 +298,20 @@ def _mark(mark: Mark, spots: Mapping[Place, Spot], origin: Spot) -> Iterator[str
         ring = f'cx="{x:g}" cy="{y:g}" r="{PIECE * SIDE + 3:g}"'
         yield f'<circle {ring} fill="none" stroke="{colour}" stroke-width="3"/>' if mark.is_best else ""
     else:
-        side, high = 0.84 * SIDE, 13 * len(mark.texts) + 4
-        top = y + SIDE / 2 - high if mark.is_beside else y - high / 2
-        yield f'<rect x="{x - side / 2:g}" y="{top:g}" width="{side:g}" height="{high}" rx="5" fill="{colour}"/>'
-        for number, text in enumerate(mark.texts):
-            size = 11 if number or len(text) > 3 else 13
-            yield drawn_text((x, top + 8.5 + 13 * number), text, size, PALE, weight="" if number else "bold")
+        yield from _badge(mark, (x, y), colour)
     yield "</g>"
+
+
+def _badge(mark: Mark, spot: Spot, colour: str) -> Iterator[str]:
+    """Yield the texts of a mark, and the rounded rectangle in which they stand."""
+    (x, y), side, high = spot, 0.84 * SIDE, 13 * len(mark.texts) + 4
+    top = y + SIDE / 2 - high if mark.is_beside else y - high / 2
+    if not mark.is_plain:
+        yield f'<rect x="{x - side / 2:g}" y="{top:g}" width="{side:g}" height="{high}" rx="5" fill="{colour}"/>'
+    for number, text in enumerate(mark.texts):
+        size = 11 if number or len(text) > 3 else 13
+        ink = INK if mark.is_plain else PALE
+        yield drawn_text((x, top + 8.5 + 13 * number), text, size, ink, weight="" if number else "bold")
 
 
 def _arrow(start: Spot, end: Spot, colour: str, width: int) -> str:

@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 WIN = 100
 MOST_PLIES = 6  # of the best line that are drawn as small boards
 SMALL = 0.5  # size of these boards
-MOST_LABELS = 8  # moves with numbers on the board
+MOST_LABELS = 8  # moves with a badge or an arrow on the board
+MOST_BADGES = 12  # moves that all have badges, if they have no arrows
+MOST_HEATED = 100  # moves whose place is shaded and has a number
 _FRAME = re.compile(r'width="(\d+)" height="(\d+)"')
 
 
@@ -71,10 +73,10 @@ class MoveThought:
 
     @property
     def value(self) -> str:
-        """The proved value with `=`, or the mean goal."""
+        """The proved value with `=`, or the mean goal within what is proved."""
         if self.proved:
             return f"={self.low}"
-        return "-" if self.mean is None else f"{self.mean:.0f}"
+        return "-" if self.mean is None else f"{min(max(self.mean, self.low), self.high):.0f}"
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
@@ -123,6 +125,15 @@ class Thought:
         return (
             f"{self.simulations:,} simulations in {self.seconds:.2f} s{rate}, {self.nodes:,} positions in memory{proof}"
         )
+
+    def warmth(self, moves: Sequence[MoveThought]) -> list[float]:
+        """Return how strongly the place of each of a role's moves is shaded, 0 to 1: by its share of the visits."""
+        most = max((move.visits for move in moves), default=0) or 1
+        return [1.0 if number == 0 else move.visits / most for number, move in enumerate(moves)]
+
+    def badge(self, move: MoveThought, total: int) -> tuple[str, ...]:
+        """Return what stands on the board about a move: its value, and its share of all visits."""
+        return move.value, f"{move.visits / (total or 1):.0%}"
 
     @property
     def line_text(self) -> str:
@@ -213,7 +224,8 @@ def _one_of(places: Sequence[Place], named: Sequence[Place]) -> Place | None:
 def thought_svg(thought: Thought) -> str:
     """Draw a position with the best moves of a search on its boards, and the best line as a row of small boards."""
     boards, roles = Boards.of(thought.position.game), thought.position.game.roles
-    main = state_svg(boards, thought.position.facts, roles, list(_marks(boards, thought)))
+    signs = thought_signs(boards, thought)
+    main = state_svg(boards, thought.position.facts, roles, signs.marks, heat=signs.heat)
     parts, (width, height) = [main], _size(main)
     if boards.boards and thought.line:
         row, (wide, high) = _line_of_boards(boards, thought, height)
@@ -230,7 +242,7 @@ def _line_of_boards(boards: Boards, thought: Thought, top: float) -> tuple[list[
     parts, x, height = list[str](), float(MARGIN), 0.0
     for ply, joint in enumerate(thought.line[:MOST_PLIES]):
         before, after = thought.positions[ply : ply + 2]
-        marks = list(_trace(boards, before, after, joint))
+        marks = list(move_marks(boards, before, after, joint))
         picture, caption = state_svg(boards, after.facts, after.game.roles, marks), " ".join(telling(joint))
         wide, high = (SMALL * side for side in _size(picture))
         parts.append(drawn_text((x, top + LINE / 2), caption, 10, FAINT, "start"))
@@ -265,7 +277,7 @@ def thought_text(thought: Thought, *, width: int = 100) -> str:
     marks = {
         way.target: move.value
         for role, moves in thought.moves.items()
-        for move, way in reversed(list(_ways(boards, thought.position, role, moves)))
+        for move, way in reversed(list(_ways(boards, thought.position, role, moves[:MOST_LABELS])))
         if boards.is_empty(boards.lay(thought.position.facts), way.target)
     }
     return "\n".join(state_text(boards, thought.position.facts, width, marks).lines(width))
@@ -274,29 +286,69 @@ def thought_text(thought: Thought, *, width: int = 100) -> str:
 def _ways(
     boards: Boards, position: Position, role: str, moves: Sequence[MoveThought]
 ) -> Iterator[tuple[MoveThought, Way]]:
-    """Yield the best moves of a role that show on the boards, with the places where they act."""
-    before = boards.lay(position.facts)
-    for move in moves[:MOST_LABELS]:
-        joint = [move.move if name == role else legal[0] for name, legal in position.legal.items()]
-        way = way_of(boards, before, boards.lay(position.play(joint).facts), move.move)
+    """Yield those moves of a role that show on the boards, with the places where they act."""
+    if not boards.boards:
+        return
+    before, afterwards = boards.lay(position.facts), facts_after(position, role, [move.index for move in moves])
+    for move, facts in zip(moves, afterwards, strict=True):
+        way = way_of(boards, before, boards.lay(facts), move.move)
         if way is not None:
             yield move, way
 
 
-def _marks(boards: Boards, thought: Thought) -> Iterator[Mark]:
-    """Yield the marks of the best moves, the best one last, so that it covers the others."""
-    before, taken = boards.lay(thought.position.facts), set[Place]()
+def facts_after(position: Position, role: str, choices: Sequence[int]) -> Iterator[frozenset[str]]:
+    """Yield the facts after some legal moves of a role, given as indices; other roles make their first moves."""
+    game, state = position.game, position.state[None]
+    joint = game.legal(state).joint_moves(game.roles.index(role), game.num_roles)[list(choices)]
+    yield from map(game.facts, game.next(state.repeat(len(joint), axis=0), joint))
+
+
+class Signs(NamedTuple):
+    """What is drawn on a board about moves: marks, and how strongly places are shaded, from 0 to 1."""
+
+    marks: Sequence[Mark]
+    heat: Mapping[Place, float]
+
+
+def thought_signs(boards: Boards, thought: Thought) -> Signs:
+    """Return the marks of the moves, the best one last, so that it covers the others, and the heat of their places.
+
+    The best moves of a role have badges, and arrows. Other moves to empty places have only numbers.
+    """
+    before, marks, heat = boards.lay(thought.position.facts), list[Mark](), dict[Place, float]()
     for role, moves in thought.moves.items():
-        total, marks = sum(move.visits for move in moves) or 1, list[Mark]()
-        for move, way in _ways(boards, thought.position, role, moves):
-            share, is_beside = move.visits / total, not boards.is_empty(before, way.target)
-            texts = () if way.target in taken else (move.value,) if is_beside else (move.value, f"{share:.0%}")
-            taken.add(way.target)
-            marks.append(Mark(way.target, way.source, texts, 0.6 + 0.4 * share, move is moves[0], is_beside))
-        yield from reversed(marks)
+        told = [move for move in moves if move.visits or move.mean is not None or move.proved][:MOST_HEATED]
+        warmth = dict(zip((move.index for move in moves), thought.warmth(moves), strict=True))
+        own = list[Mark]()
+        for move, way in _ways(boards, thought.position, role, told):
+            is_beside = not boards.is_empty(before, way.target)
+            mark = _marked(thought, moves, move, way, is_beside, warmth[move.index])
+            if way.target in heat:
+                mark = mark._replace(texts=())  # a better move leads there
+            if move in told[:MOST_LABELS] or (mark.texts and way.source is None and not is_beside):
+                own.append(mark)
+            heat[way.target] = max(heat.get(way.target, 0.0), warmth[move.index])
+        marks += reversed(own)
+    return Signs(marks, heat)
 
 
-def _trace(boards: Boards, before: Position, after: Position, joint: Sequence[str]) -> Iterator[Mark]:
+def _marked(
+    thought: Thought, moves: Sequence[MoveThought], move: MoveThought, way: Way, is_beside: bool, warmth: float
+) -> Mark:
+    """Return the mark of one of a role's moves. `is_beside` leaves room for the piece that lies there."""
+    is_best = move is moves[0] or _is_as_good(move, moves[0])
+    is_plain = not (is_best or move in moves[:MOST_LABELS] or len(moves) <= MOST_BADGES)
+    texts = thought.badge(move, sum(other.visits for other in moves))[: 1 if is_beside or is_plain else 2]
+    strength = 1.0 if is_plain else 0.6 + 0.4 * warmth
+    return Mark(way.target, way.source, texts, strength, is_best, is_beside, is_plain)
+
+
+def _is_as_good(move: MoveThought, best: MoveThought) -> bool:
+    """Return whether the values of two moves are proved, equal, and reached in the same number of plies."""
+    return move.proved and best.proved and (move.low, move.plies) == (best.low, best.plies)
+
+
+def move_marks(boards: Boards, before: Position, after: Position, joint: Sequence[str]) -> Iterator[Mark]:
     """Yield the marks of a joint move from one position to another."""
     for move in telling(joint):
         way = way_of(boards, boards.lay(before.facts), boards.lay(after.facts), move)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..drawing.board import FAINT, INK
-from ..drawing.position import beside
+from ..drawing.position import beside, drawn_text, svg
 from ..learning.store.features import LETTERS, STANDARD, Tree, outcomes_of, parse
 from .figures import FORMULA, MARGIN, WIDTH, circle, cross, first_row, in_rows, page, rule, save, square
 
@@ -31,6 +31,7 @@ MOST_LETTERS = 400  # of the text of a feature on a sheet; a longer one has hund
 MOST_LETTERS_OF_A_SHEET = 10_000
 LEARNER, OPPONENT = "learner", "opponent"
 SYMBOLS = {LEARNER: "●", OPPONENT: "■", "L": "○", "W": "□", "D": "⊠"}
+COLOURS = {LEARNER: "#3a9d5d", OPPONENT: "#c9403a"}
 MEANINGS = {OPPONENT: "opponent to move", LEARNER: "learner to move", "L": "loss", "D": "draw", "W": "win"}
 
 
@@ -157,6 +158,83 @@ def _branches(anchors: Sequence[int], root: int) -> str:
     return " " * first + "".join(marks.get(column, "─") for column in range(first, last + 1))
 
 
+# ---- one feature, in words and as a small picture ---------------------------------------------------------------
+
+_ENDS = {0: "ROLE loses at once", 50: "the match ends in a draw at once", 100: "ROLE wins at once"}
+_ROUTES = {0: "lose at once", 50: "draw at once", 100: "win at once"}
+LEAF_PIXELS, LEVEL_PIXELS, LEGEND_PIXELS, LETTER_PIXELS = 26, 34, 18, 6.6
+RADIUS = 7  # pixels
+
+
+def feature_words(text: str, role: str, others: str = "the opponent") -> str:
+    """Say in words what a feature means for a role that has moved: what the replies of the others lead to.
+
+    For example, "L,{n,W}" means: after some replies of the opponent, xplayer loses at once; after others, xplayer can
+    play on or win at once. Raise GameloreError if the text is not a feature.
+    """
+    tree = parse(text)
+    told = [_reply_words(member, role) for member in (tree if isinstance(tree, tuple) else (tree,))]
+    if len(told) == 1:
+        return f"after every reply of {others}, {told[0]}"
+    return f"after some replies of {others}, " + "; after others, ".join(told)
+
+
+def _reply_words(tree: Tree, role: str) -> str:
+    if isinstance(tree, int):
+        return _ENDS.get(tree, f"the match ends at once with {tree} points for ROLE").replace("ROLE", role)
+    if isinstance(tree, str):
+        return "the match goes on"
+    *first, last = map(_route_words, tree)
+    return f"{role} can {', '.join(first)} or {last}" if first else f"{role} can only {last}"
+
+
+def _route_words(tree: Tree) -> str:
+    return _ROUTES.get(tree, f"end the match with {tree} points") if isinstance(tree, int) else "play on"
+
+
+def feature_svg(text: str) -> str:
+    """Draw the tree of one feature as SVG text, with a legend. Raise GameloreError if the text is not a feature."""
+    tree = feature_tree(text)
+    _, shapes = _grown(tree, RADIUS, 2 * RADIUS)
+    height, legend = (tree.height - 1) * LEVEL_PIXELS + 4 * RADIUS, _meanings(set(_kinds(tree)))
+    for number, (kind, meaning) in enumerate(legend):
+        y = height + LEGEND_PIXELS * (number + 0.7)
+        shapes += [*_node_shapes(kind, (2 * RADIUS, y)), drawn_text((4 * RADIUS, y), meaning, 12, FAINT, "start")]
+    longest = max(len(meaning) for _, meaning in legend)
+    width = max(tree.num_leaves * LEAF_PIXELS + 2 * RADIUS, 5 * RADIUS + longest * LETTER_PIXELS)
+    return svg((width, height + LEGEND_PIXELS * (len(legend) + 0.5)), shapes)
+
+
+def _grown(node: Node, left: float, y: float) -> tuple[float, list[str]]:
+    """Return the x of the root of a subtree whose leaves begin at x = `left`, and the shapes of the subtree."""
+    starts = accumulate((child.num_leaves * LEAF_PIXELS for child in node.children), initial=left)
+    below = [_grown(child, start, y + LEVEL_PIXELS) for child, start in zip(node.children, starts, strict=False)]
+    x = (below[0][0] + below[-1][0]) / 2 if below else left + LEAF_PIXELS / 2
+    edges = [
+        f'<line x1="{x:g}" y1="{y:g}" x2="{child:g}" y2="{y + LEVEL_PIXELS:g}" stroke="{INK}"/>' for child, _ in below
+    ]
+    return x, [*edges, *(shape for _, shapes in below for shape in shapes), *_node_shapes(node.kind, (x, y))]
+
+
+def _node_shapes(kind: str, spot: tuple[float, float]) -> Iterator[str]:
+    (x, y), look = spot, f'fill="{COLOURS.get(kind, "#ffffff")}" stroke="{INK}"'
+    if kind in (LEARNER, "L"):
+        yield f'<circle cx="{x:g}" cy="{y:g}" r="{RADIUS}" {look}/>'
+        return
+    left, right, top, bottom = x - RADIUS, x + RADIUS, y - RADIUS, y + RADIUS
+    yield f'<rect x="{left:g}" y="{top:g}" width="{2 * RADIUS}" height="{2 * RADIUS}" {look}/>'
+    if kind == "D":
+        yield f'<path d="M{left:g} {top:g}L{right:g} {bottom:g}M{left:g} {bottom:g}L{right:g} {top:g}" stroke="{INK}"/>'
+    elif kind not in (OPPONENT, "W"):
+        yield drawn_text(spot, kind, 8, INK)
+
+
+def _meanings(kinds: set[str]) -> list[tuple[str, str]]:
+    """Return the kinds of nodes with their meanings, in the order of a legend; one number stands for all."""
+    named = [(kind, meaning) for kind, meaning in MEANINGS.items() if kind in kinds]
+    return named + [(kind, "ends with this goal value") for kind in sorted(kinds - MEANINGS.keys())[:1]]
+
+
 # ---- pictures ---------------------------------------------------------------------------------------------------
 
 SIDE = 0.15  # side of a square and diameter of a circle, in inches; all lengths below are in inches
@@ -165,7 +243,6 @@ LINE_STEP = 0.155  # distance between two lines of text
 NARROWEST = (WIDTH - 2 * MARGIN) / 4  # smallest width of a feature, so that a row has at most four, as in the paper
 CAPTION_LETTER, NAME_LETTER = 0.075, 0.056  # approximate widths of a letter
 VALUE_WIDTH = 0.5
-COLOURS = {LEARNER: "#3a9d5d", OPPONENT: "#c9403a"}
 Entry: TypeAlias = tuple[DrawnFeature, Node]
 
 
@@ -269,8 +346,7 @@ def _draw_node(axes: Axes, kind: str, x: float, y: float) -> None:
 
 def _draw_legend(axes: Axes, rows: Sequence[Sequence[Entry]], width: float, y: float) -> None:
     kinds = {kind for row in rows for _, tree in row for kind in _kinds(tree)}
-    shown = [(kind, meaning) for kind, meaning in MEANINGS.items() if kind in kinds]
-    shown += [(kind, "ends with this goal value") for kind in sorted(kinds - MEANINGS.keys())[:1]]
+    shown = _meanings(kinds)
     rule(axes, width, y - 0.2)
     lengths = [0.38 + 0.058 * len(meaning) for _, meaning in shown]
     x = (width - sum(lengths)) / 2 + SIDE
