@@ -60,6 +60,21 @@ def test_learners_with_turns_have_batches_of_their_own(store: ResultStore) -> No
     assert all(len({lane.trial.setting.id for lane in batch.lanes}) == 1 for batch in batches(trials, store))
 
 
+def test_all_learners_of_a_game_can_be_together(store: ResultStore) -> None:
+    learners = (LearnerSettings(), LearnerSettings("oracle"), LearnerSettings("transfer", turns=1, control="minimax"))
+    settings = [make_setting(str(i), runs=30, learner=learner) for i, learner in enumerate(learners)]
+    (batch,) = batches(SettingGrid.of(settings).trials(), store, workers=1, together=True)
+    assert len(batch.lanes) == 90
+    assert batch.expands_all
+
+
+def test_watched_trials_are_played_in_this_process(store: ResultStore) -> None:
+    with pytest.raises(ExperimentError, match="expected 1 worker for trials that are watched, got 2 workers"):
+        run_grid(small_grid(), store, workers=2, progress=False, watch=lambda batch, done, rewards: 1)
+    with pytest.raises(ExperimentError, match="got the cluster ray; set workers to 1"):
+        run_grid(small_grid(), store, workers=1, cluster="ray", progress=False, watch=lambda batch, done, rewards: 1)
+
+
 def test_everything_is_played_once(store: ResultStore) -> None:
     summary = run_grid(small_grid(), store, workers=1, progress=False, play=pretend)
     assert (summary.played, summary.stored) == (9, 0)

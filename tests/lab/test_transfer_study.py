@@ -41,6 +41,25 @@ def test_a_small_transfer(tmp_path: Path) -> None:
     assert (tmp_path / "gains.csv").read_text().count("\n") == 1 + 2 * 7
 
 
+def test_learners_are_compared_without_a_source(tmp_path: Path) -> None:
+    plan = TransferPlan("", ("tictactoe",), learners=("baseline", "lookahead"), runs=2, matches=30)
+    result = transfer(plan, tmp_path, workers=1, progress=False)
+    assert [(gain.source, gain.target, [*gain.levels], gain.late) for gain in result.gains] == [
+        ("", "tictactoe", ["baseline", "lookahead"], {})
+    ]
+    headline = result.report.headline
+    assert headline.startswith("Mean reward of matches 4 to 30 against the egreedy opponent (2 runs, too few for inter")
+    assert headline.count(" in tictactoe") == 2
+    markdown = result.report.markdown.read_text()
+    assert markdown.startswith("# Learning tictactoe\n")
+    assert "| target | learner | matches 4-30 |\n" in markdown
+    assert "| source | none |" in markdown
+    assert "ain" not in markdown.partition("## Curves")[0].replace("against", "")
+    assert [picture.name for picture in result.pictures] == ["tictactoe"]
+    with pytest.raises(ExperimentError, match="expected a source for the transfer learner, got none"):
+        transfer(TransferPlan("", ("tictactoe",)), tmp_path)
+
+
 def test_many_pairs_are_counted_after_a_correction(tmp_path: Path) -> None:
     plans = [
         TransferPlan(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from gamelore import load
 from gamelore.errors import GameloreError
@@ -70,6 +71,22 @@ def test_a_run_is_the_same_alone_and_among_ten(lane: int, among: Series) -> None
 @pytest.fixture(scope="module", name="among")
 def _among() -> Series:
     return ten()
+
+
+def test_a_watch_sees_all_lanes_advance_together_and_changes_nothing() -> None:
+    seen: list[tuple[int, list[list[float]]]] = []
+
+    def watch(done: int, rewards: NDArray[np.float32]) -> int:
+        seen.append((done, rewards[:, :done].tolist()))
+        return 0 if done < 2 else 2 * done  # a watch that asks for nothing gets one match
+
+    plain, watched = ten(replies=True), ten(replies=True, watch=watch)
+    assert [done for done, _ in seen] == [0, 1, 2, 4, 8, 16, 30]
+    assert all(rewards == plain.rewards[:, :done].tolist() for done, rewards in seen)
+    assert watched.lengths.tolist() == plain.lengths.tolist()
+    assert watched.learner.replies == plain.learner.replies
+    for lane in range(10):
+        assert all_known(watched, lane) == all_known(plain, lane)
 
 
 def test_compared_learners_meet_the_same_numbers() -> None:

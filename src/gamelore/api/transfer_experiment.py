@@ -185,7 +185,8 @@ def with_roles(
             f"expected the role {target_role} to have the same number in all targets, got different numbers; run each "
             "target alone"
         )
-    return replace(plan, source_role=_number(plan.source, source_role, limits), target_role=min(numbers, default=0))
+    source = _number(plan.source, source_role, limits) if plan.source else 0
+    return replace(plan, source_role=source, target_role=min(numbers, default=0))
 
 
 def _number(source: str, role: str | None, limits: Limits | None) -> int:

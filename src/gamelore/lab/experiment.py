@@ -24,6 +24,9 @@ from importlib import metadata
 from itertools import groupby
 from typing import Any, Generic, Literal, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..circuit.cache import source_hash
 from ..errors import ExperimentError
 from ..gdl.limits import Limits
@@ -196,18 +199,26 @@ class Batch:
     @property
     def expands_all(self) -> bool:
         """Whether the learners expand all positions of the game. The graph is then not kept for other batches."""
-        return self.lanes[0].trial.setting.learner.kind == "oracle"
+        return any(lane.trial.setting.learner.kind == "oracle" for lane in self.lanes)
 
 
-def batches(trials: Iterable[Trial[SeriesSetting]], store: ResultStore, workers: int = 2) -> Iterator[Batch]:
+BatchWatch: TypeAlias = Callable[[Batch, int, NDArray[np.float32]], int]
+"""A `Watch` of a series (learning/td/series.py) whose first argument is the batch that is played."""
+
+
+def batches(
+    trials: Iterable[Trial[SeriesSetting]], store: ResultStore, workers: int = 2, *, together: bool = False
+) -> Iterator[Batch]:
     """Group trials into batches, the longest batches first. The sources of the trials must be finished.
 
-    Oracles are in batches of their own, and so are learners that look several turns ahead.
+    Oracles are in batches of their own, and so are learners that look several turns ahead, unless all learners of a
+    game are to advance `together`.
     """
 
     def kind(trial: Trial[SeriesSetting]) -> tuple[str, int, int, Stage, int]:
         setting, learner = trial.setting, trial.setting.learner
         most = MAX_ORACLES if learner.kind == "oracle" else MAX_DEEP if learner.turns else MAX_LANES
+        most = MAX_LANES if together else most
         return setting.game, setting.role, setting.matches, setting.stage, most
 
     source_values = lru_cache(maxsize=None)(store.values)
@@ -230,17 +241,22 @@ def batches(trials: Iterable[Trial[SeriesSetting]], store: ResultStore, workers:
 
 
 def play_batch(
-    batch: Batch, report: Report, limits: Limits | None = None, rules: Mapping[str, str] | None = None
+    batch: Batch,
+    report: Report,
+    limits: Limits | None = None,
+    rules: Mapping[str, str] | None = None,
+    watch: BatchWatch | None = None,
 ) -> list[Outcome]:
     """Play one batch in this process and return the outcomes of its trials.
 
     limits  limits of loading the game
     rules   texts of rulesheets by the names that batches have for their games, where this machine lacks the files
+    watch   see `play_lanes`
     """
     begin, limits = time.perf_counter(), limits or Limits()
     source = (rules or {}).get(batch.game, batch.game)
     graph = PositionGraph(load(source, limits=limits)) if batch.expands_all else _graph(source, limits)
-    series, game = play_lanes(batch, graph, report), graph.game
+    series, game = play_lanes(batch, graph, report, watch), graph.game
     seconds = (time.perf_counter() - begin) / len(batch.lanes)
     outcomes = []
     for i, trial in enumerate(lane.trial for lane in batch.lanes):
@@ -260,8 +276,13 @@ def _exact(series: Series, lane: int) -> dict[str, float]:
     return {"expected": exact.expected}
 
 
-def play_lanes(batch: Batch, graph: PositionGraph, report: Report | None = None) -> Series:
-    """Play the series of all lanes of a batch. The positions of the game are kept in `graph`."""
+def play_lanes(
+    batch: Batch, graph: PositionGraph, report: Report | None = None, watch: BatchWatch | None = None
+) -> Series:
+    """Play the series of all lanes of a batch. The positions of the game are kept in `graph`.
+
+    watch: called while the lanes advance, and says how far; it does not change the results
+    """
     trials = [lane.trial for lane in batch.lanes]
     learners = [trial.setting.learner for trial in trials]
     opponents = [trial.setting.opponent_of(trial.run) for trial in trials]
@@ -269,7 +290,7 @@ def play_lanes(batch: Batch, graph: PositionGraph, report: Report | None = None)
     values = [lane.values for lane in batch.lanes]
     return play_series(
         graph.game, batch.role, learners, values, opponents, batch.matches, keys, graph=graph, progress=report,
-        replies=any(trial.setting.extract for trial in trials),
+        replies=any(trial.setting.extract for trial in trials), watch=watch and partial(watch, batch),
     )  # fmt: skip
 
 
@@ -312,20 +333,25 @@ def run_grid(
     play: Play | None = None,
     version: str | None = None,
     limits: Limits | None = None,
+    watch: BatchWatch | None = None,
 ) -> RunSummary:
     """Play every trial of the grid that the store does not have yet.
 
     If `jobs` and `play` are not given, the trials are series of matches, and each process loads their games within
     `limits`. With `cluster`, the workers are those of a Ray cluster, see `cluster_pool`; the store stays in this
-    process. Raise ExperimentError if the store holds results of other settings, or if a worker dies.
+    process. A `watch` sees all learners of a game advance together, and says how far; it needs a single worker, which
+    is this process. Raise ExperimentError if the store holds results of other settings, or if a worker dies.
     """
     begin, version = time.perf_counter(), version or code_version()
+    if watch is not None:
+        _check_watched(workers, cluster)
+        jobs = partial(batches, together=True)
     store.check(grid.settings, version)
     if play is None:
         games = {setting.game for setting in grid.settings.values()}
         store.check_rules({game: load(game, limits=limits).rules_hash for game in games & store.rules().keys()})
         rules = {game: sheet_or_text(game)[1] for game in games} if cluster is not None else {}
-        play = partial(play_batch, limits=limits, rules=rules)
+        play = partial(play_batch, limits=limits, rules=rules, watch=watch)
     finished = store.finished()
     todo = [trial for trial in grid.trials() if trial.key not in finished]
     total = sum(trial.setting.size for trial in todo)
@@ -337,6 +363,13 @@ def run_grid(
                 store.add(outcomes, version)
     num_found = sum(1 for _ in grid.trials()) - len(todo)
     return RunSummary(label, len(todo), num_found, time.perf_counter() - begin)
+
+
+def _check_watched(workers: int, cluster: str | None) -> None:
+    """Raise ExperimentError if the trials would be played in other processes, where nobody can watch them."""
+    if workers != 1 or cluster is not None:
+        got = f"{workers} workers" if cluster is None else f"the cluster {cluster}"
+        raise ExperimentError(f"expected 1 worker for trials that are watched, got {got}; set workers to 1")
 
 
 def _opened(cluster: str | None, workers: int, play: Play) -> AbstractContextManager[Pool]:

@@ -77,8 +77,7 @@ def write_report(heading: str, headline: str, blocks: Sequence[Block], folder: P
     """Write report.md and report.html into the folder."""
     page = [Heading(heading, 1), Text(headline, lead=True), *blocks]
     markdown = "\n\n".join(_to_markdown(block, folder) for block in page) + "\n"
-    told = re.sub(rf"\\({_PUNCTUATION})", r"\1", headline)
-    paths = ReportPaths(folder, folder / "report.md", folder / "report.html", told)
+    paths = ReportPaths(folder, folder / "report.md", folder / "report.html", without_backslashes(headline))
     write_whole(paths.markdown, markdown)
     write_whole(paths.html, _html(heading, page, folder))
     return paths
@@ -90,6 +89,11 @@ _PUNCTUATION = r"[!-/:-@\[-`{-~]"
 def literal(name: str) -> str:
     """Return a name as text of a report, in which all characters are shown as they are."""
     return re.sub(_PUNCTUATION, r"\\\g<0>", printed(" ".join(name.split())))
+
+
+def without_backslashes(text: str) -> str:
+    """Return text of a report as it is read: punctuation after a backslash stands alone, as in names of `literal`."""
+    return re.sub(rf"\\({_PUNCTUATION})", r"\1", text)
 
 
 def span(interval: Interval | None, decimals: int = 2, sign: bool = False) -> str:

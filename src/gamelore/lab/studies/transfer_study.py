@@ -18,7 +18,7 @@ from ...learning.td.initial_values import LearnerSettings
 from ...matches.opponents import OpponentSettings
 from ...rulesheets import title
 from .. import report, stats
-from ..experiment import SeriesSetting, SettingGrid, Tell, code_version, run_grid
+from ..experiment import BatchWatch, SeriesSetting, SettingGrid, Tell, code_version, run_grid
 from ..figures import CurvePlan, ReportPicture, file_name, learning_figure, write_rows
 from ..report import Block, Heading, Pictures, ReportPaths, TableBlock, Text, provenance_table, span, write_report
 from ..results import ResultStore, store_path
@@ -32,6 +32,8 @@ SEED = 2007
 @dataclass(frozen=True)
 class TransferPlan:
     """A plan with one source game, several target games and one kind of opponent.
+
+    The source is "" if no learner transfers. Then the learners are compared by their levels only.
 
     Roles are numbers, in the order of the rulesheet. In the source game the learner makes a random move with
     probability `source_epsilon`. Its default and that of `source_matches` follow from the paper's Table 1, which
@@ -121,11 +123,12 @@ Rewards: TypeAlias = dict[str, NDArray[np.float32]]
 
 @dataclass(frozen=True)
 class TransferResult:
-    """The gains of all pairs, the rewards by (source, target), and the report."""
+    """The gains of all pairs, the rewards by (source, target), the report, and a figure for each pair."""
 
     gains: list[Gain]
     rewards: dict[tuple[str, str], Rewards]
     report: ReportPaths
+    pictures: list[ReportPicture]
 
 
 def transfer(
@@ -136,48 +139,54 @@ def transfer(
     cluster: str | None = None,
     progress: bool | Tell = True,
     limits: Limits | None = None,
+    watch: BatchWatch | None = None,
 ) -> TransferResult:
     """Run the trials that are not yet in `out`/results.db, and write a report with figures and CSV files.
 
-    Each process loads the games within `limits`. `cluster`: see `cluster_pool`.
+    Each process loads the games within `limits`. `cluster`: see `cluster_pool`. `watch`: see `run_grid`.
 
-    Raise ExperimentError if `out` contains results of other settings, or if a plan has no target or a target twice.
+    Raise ExperimentError if `out` contains results of other settings, or if a plan has no target, a target twice, or a
+    transfer learner without a source.
     """
     begin, folder = time.perf_counter(), Path(out)
     plans = [plans] if isinstance(plans, TransferPlan) else list(plans)
     for plan in plans:
-        if not plan.targets or len(set(plan.targets)) < len(plan.targets):
-            raise ExperimentError(
-                f"expected every target once, got {', '.join(plan.targets) or 'no targets'}; correct the list"
-            )
-        for game in (plan.source, *plan.targets):
-            if not game.isprintable():  # the store of results keeps the path
-                raise ExperimentError(f"expected a path without control characters, in UTF-8, got {game!r}; rename it")
+        _check(plan)
     with ResultStore(store_path(folder)) as store:
         grid = SettingGrid.of(setting for plan in plans for setting in plan.settings())
-        run_grid(grid, store, workers=workers, cluster=cluster, progress=progress, limits=limits)
+        run_grid(grid, store, workers=workers, cluster=cluster, progress=progress, limits=limits, watch=watch)
         pairs = [
             (plan, target, {x: store.rewards(plan.setting(target, x).id, plan.runs) for x in plan.learners})
             for plan in plans
             for target in plan.targets
         ]
         gains = [_gain(*pair) for pair in pairs]
-        runs = f"{plans[0].runs} runs, {stats.with_intervals(plans[0].runs, '95 % t-intervals')}"
+        pictures = [_picture(*pair, folder) for pair in pairs]
         blocks: list[Block] = [
-            Text(
-                f"Mean reward per match (0 to 100) over {runs}. Gain: transfer minus this learner, computed run by run."
-            ),
+            Text(_about_the_table(plans)),
             _gains_table(gains, plans[0].matches),
             Heading("Curves"),
-            Pictures([_picture(*pair, folder) for pair in pairs], 2),
+            Pictures(pictures, 2),
             Heading("Where the numbers come from"),
             _provenance(plans[0], store, time.perf_counter() - begin),
         ]
         _write_gains(folder / "gains.csv", gains)
-    targets = _names(title(target) for plan in plans for target in plan.targets)
-    heading = f"Transfer from {_names(title(plan.source) for plan in plans)} to {targets}"
     rewards = {(plan.source_place, plan.target_place(target)): of_pair for plan, target, of_pair in pairs}
-    return TransferResult(gains, rewards, write_report(heading, _headline(plans, gains), blocks, folder))
+    paths = write_report(_title(plans), _headline(plans, gains), blocks, folder)
+    return TransferResult(gains, rewards, paths, pictures)
+
+
+def _check(plan: TransferPlan) -> None:
+    """Raise ExperimentError for the mistakes in a plan that `transfer` names."""
+    if not plan.targets or len(set(plan.targets)) < len(plan.targets):
+        raise ExperimentError(
+            f"expected every target once, got {', '.join(plan.targets) or 'no targets'}; correct the list"
+        )
+    if "transfer" in plan.learners and not plan.source:
+        raise ExperimentError("expected a source for the transfer learner, got none; name a game that it learns first")
+    for game in (plan.source, *plan.targets):
+        if not game.isprintable():  # the store of results keeps the path
+            raise ExperimentError(f"expected a path without control characters, in UTF-8, got {game!r}; rename it")
 
 
 def windows(matches: int) -> tuple[stats.Window, stats.Window]:
@@ -205,10 +214,11 @@ def _picture(plan: TransferPlan, target: str, rewards: Rewards, folder: Path) ->
     shown = averages(rewards, plan.matches)
     extra = {x: stats.mean_curve(matches, min(cut + 1, plan.matches)) for x, matches in rewards.items()}
     source, place = plan.source_place, plan.target_place(target)
-    heading = f"{place}, after {source}, against {plan.opponent.kind}"
+    heading = f"{place}, {f'after {source}, ' if source else ''}against {plan.opponent.kind}"
     runs = f"{plan.runs} runs, {stats.with_intervals(plan.runs, '95 % bands')}"
     caption = f"{report.literal(heading)}: cumulative average from match 1, {runs}."
-    figure = CurvePlan(file_name(*f"{source}.to.{place}".split(".")), heading, caption, None, 1, cut + 1, plan.runs)
+    name = f"{source}.to.{place}" if source else place
+    figure = CurvePlan(file_name(*name.split(".")), heading, caption, None, 1, cut + 1, plan.runs)
     return learning_figure(figure, shown, folder, extra)
 
 
@@ -220,7 +230,10 @@ def averages(rewards: Rewards, matches: int) -> dict[str, stats.Curve]:
 
 
 def _gains_table(gains: Sequence[Gain], matches: int) -> TableBlock:
-    """Return a table with a row for each learner in each target. It names the source only if there are several."""
+    """Return a table with a row for each learner in each target. It names the source only if there are several.
+
+    The gains are left out if there is no source.
+    """
     (first, cut), (late, last) = windows(matches)
     rows = []
     for gain in gains:
@@ -229,15 +242,23 @@ def _gains_table(gains: Sequence[Gain], matches: int) -> TableBlock:
             rows.append((report.literal(gain.source), report.literal(gain.target), learner, span(level), *differences))
     header = ("source", "target", "learner", f"matches {late}-{last}", f"gain, {first}-{cut}", f"gain, {late}-{last}")
     skip = int(len({gain.source for gain in gains}) == 1)
-    return TableBlock(header[skip:], [row[skip:] for row in rows], tuple(range(3 - skip, 6 - skip)))
+    end = 6 if any(gain.source for gain in gains) else 4
+    return TableBlock(header[skip:end], [row[skip:end] for row in rows], tuple(range(3 - skip, end - skip)))
+
+
+def _about_the_table(plans: Sequence[TransferPlan]) -> str:
+    runs = f"{plans[0].runs} runs, {stats.with_intervals(plans[0].runs, '95 % t-intervals')}"
+    gain = " Gain: transfer minus this learner, computed run by run." if plans[0].source else ""
+    return f"Mean reward per match (0 to 100) over {runs}.{gain}"
 
 
 def _provenance(plan: TransferPlan, store: ResultStore, seconds: float) -> TableBlock:
     totals, opponent, learner = store.totals(), plan.opponent, plan.learner
     numbers = f"learning rate {learner.alpha:g}, discount {learner.gamma:g}, lambda {learner.lam:g}"
+    source = f"{plan.source_matches} matches; the learner explores with probability {plan.source_epsilon:g}"
     rows = {
         "settings": f"seed {plan.seed}, {plan.runs} runs of {plan.matches} matches",
-        "source": f"{plan.source_matches} matches; the learner explores with probability {plan.source_epsilon:g}",
+        "source": source if plan.source else "none",
         "opponent": f"{opponent.kind}, filler {opponent.filler}, explores with probability {opponent.epsilon:g}",
         "learners": (
             f"initialisation {learner.initialisation}, depth {learner.depth}, {numbers}, exploration with probability "
@@ -253,11 +274,19 @@ def _headline(plans: Sequence[TransferPlan], gains: Sequence[Gain]) -> str:
     """Return a sentence with the results.
 
     For at most four pairs it contains their differences. For more pairs it contains the numbers of differences that
-    are above and below 0 after Holm's correction.
+    are above and below 0 after Holm's correction. Without pairs of transfer and baseline it contains the levels.
     """
     plan, (_, (late, last)) = plans[0], windows(plans[0].matches)
     certainty = stats.with_intervals(plan.runs)
     compared = [gain for gain in gains if "baseline" in gain.late]
+    if not compared:
+        levels = (
+            f"{x} {span(level)} in {report.literal(gain.target)}" for gain in gains for x, level in gain.levels.items()
+        )
+        return (
+            f"Mean reward of matches {late} to {last} against the {plan.opponent.kind} opponent ({plan.runs} runs, "
+            f"{certainty}): {'; '.join(levels)}."
+        )
     words = [
         f"{span(gain.late['baseline'], sign=True)} from {report.literal(gain.source)} to {report.literal(gain.target)}"
         for gain in compared
@@ -287,6 +316,12 @@ def _place(game: str, role: int) -> str:
     """Return the title of a game, with the role unless it is the first role. For a path, use the name of the file."""
     name = title(game)
     return name if role == 0 else f"{name}.role{role + 1}"
+
+
+def _title(plans: Sequence[TransferPlan]) -> str:
+    targets = _names(title(target) for plan in plans for target in plan.targets)
+    sources = _names(title(plan.source) for plan in plans if plan.source)
+    return f"Transfer from {sources} to {targets}" if sources else f"Learning {targets}"
 
 
 def _names(games: Iterator[str]) -> str:

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -201,6 +201,12 @@ class Series:
     seconds: Seconds
 
 
+Watch: TypeAlias = Callable[[int, NDArray[np.float32]], int]
+"""A function that is called while a series runs, with (number of matches that every lane has finished, rewards), where
+rewards is float32[lanes, matches] with those of all finished matches. It returns the number of matches up to which all
+lanes play before the next call."""
+
+
 def play_series(
     game: Game,
     role: int | str,
@@ -214,6 +220,7 @@ def play_series(
     progress: Callable[[int], None] | None = None,
     max_plies: int = MAX_PLIES,
     replies: bool = False,
+    watch: Watch | None = None,
 ) -> Series:
     """Play `num_matches` matches in every lane. The learner learns from each match before the next match begins.
 
@@ -226,6 +233,7 @@ def play_series(
     progress     called from time to time with the number of matches that ended since the last call
     max_plies    maximum number of plies; a match of this length is cut off
     replies      whether the opponents' replies are counted, for learners of other games (see replies.py)
+    watch        see `Watch`; the last call is after the last match. It does not change the results
 
     Raises GameloreError for lists of different lengths, for settings that contradict each other or the game, and for
     lookahead that would take more memory than the cap.
@@ -253,10 +261,25 @@ def play_series(
             progress(ended)
 
     begin = perf_counter()
-    lanes = Lanes(graph, [stream(*seed) for seed in seeds], num_matches, 0, max_plies)
-    CompiledSeries(learner, Opponent(list(opponents)), lanes, results, replies=replies).play(on_ended)
+    opponent, keys = Opponent(list(opponents)), [stream(*seed) for seed in seeds]
+    for first, part in _parts(num_matches, results.rewards, watch):
+        lanes = Lanes(graph, keys, part, first, max_plies)
+        CompiledSeries(learner, opponent, lanes, results, replies=replies).play(on_ended)
     seconds = _seconds(learner, perf_counter() - begin)
     return Series(game, number, graph, learner, **results._asdict(), seconds=seconds)
+
+
+def _parts(num_matches: int, rewards: NDArray[np.float32], watch: Watch | None) -> Iterator[tuple[int, int]]:
+    """Yield the parts of a series as (number of the first match, number of matches). The watch says where they end."""
+    if watch is None:
+        yield 0, num_matches
+        return
+    done = 0
+    while done < num_matches:
+        until = min(max(watch(done, rewards), done + 1), num_matches)
+        yield done, until - done
+        done = until
+    watch(done, rewards)
 
 
 def extract(series: Series, lane: int, depth: int = 2) -> FeatureValues:
