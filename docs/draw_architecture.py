@@ -44,6 +44,11 @@ ROOMS = {
     "lab": "trials, claims, reports",
     "api": "public functions, results",
     "envs": "arrays for other libraries",
+    "web.children": "answers about rules",
+    "web.service": "matches, drafts, processes",
+    "web.pages": "pages to play and browse",
+    "web.teaching": "pages to learn from",
+    "web": "the page in the browser",
     "cli": "commands",
 }
 LEFT, TOP, WIDTH, HEIGHT, STEP = 16, 16, 372, 34, 46

@@ -32,9 +32,9 @@ BEHIND = {
 ROOMS = ["errors", "files", *(name for drawn in DRAWING["ROOMS"] for name in (drawn, *BEHIND.get(drawn, ())))]
 
 PAPERS = {"lab.papers.banerjee2007", "lab.papers.lock2004"}
-MOST_MODULES = 212
+MOST_MODULES = 260
 MOST_MODULES_IN_A_ROOM = 14
-MOST_LINES_OF_CODE = 45_000
+MOST_LINES_OF_CODE = 56_000
 MOST_LINES_IN_A_FILE = 800
 
 

@@ -25,6 +25,7 @@ DOCS = ROOT / "docs"
 PAGES = [*DOCS.glob("*.md"), *DOCS.glob("how_to/*.md")]
 TUTORIALS = sorted((DOCS / "tutorials").glob("*.py"))
 PORT = "9147"  # of `gamelore serve`
+SERVERS = ("gamelore serve", "gamelore web")  # commands that run until they are ended
 COMMANDS = Path(sys.executable).parent  # where `gamelore` is installed
 
 
@@ -68,12 +69,13 @@ def test_the_commands_of_a_page_run(block: str, tmp_path: Path) -> None:
     port = free_port()
     with ExitStack() as stack:
         for command in (line.replace(PORT, port) for line in commands(block)):
-            if command.startswith("gamelore serve"):
+            if command.startswith(SERVERS):
+                options = f"--port {port}" if command.startswith("gamelore serve") else "--port 0 --no-browser"
                 server = stack.enter_context(
-                    subprocess.Popen(f"exec {command} --port {port}", stdout=subprocess.PIPE, **given)
+                    subprocess.Popen(f"exec {command} {options}", stdout=subprocess.PIPE, **given)
                 )
                 stack.callback(server.terminate)
-                assert "plays at" in server.stdout.readline()
+                assert " at http://127.0.0.1:" in server.stdout.readline()
             else:
                 ran = subprocess.run(command, input="1\n" * 20, capture_output=True, timeout=900, **given)
                 assert ran.returncode == 0, f"{command}: {ran.stderr}"

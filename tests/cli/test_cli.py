@@ -108,6 +108,7 @@ def test_all_commands_are_there() -> None:
         "reproduce",
         "demo",
         "matches",
+        "web",
     }
 
 

@@ -12,6 +12,7 @@
     lesson_commands.py      study; lessons list | show | export | import | delete
     knowledge_commands.py   features; knowledge list | show | export | import
     experiment_commands.py  transfer, reproduce, demo, matches
+    web_command.py          web
 
 Exit codes: 0 success, 1 findings or failure, 2 mistake in the command line, 130 interrupted by Ctrl-C.
 """
@@ -33,6 +34,7 @@ from . import (
     play_commands,
     position_commands,
     rulesheet_commands,
+    web_command,
 )
 
 app = typer.Typer(
@@ -55,6 +57,7 @@ for group in (
     lesson_commands,
     knowledge_commands,
     experiment_commands,
+    web_command,
 ):
     app.add_typer(group.app)
 

@@ -164,7 +164,7 @@ class WorkerProcess(asyncio.SubprocessProtocol):
         """Whether the process has no match and no request."""
         return not (self.num_matches or self._working or self._waiting or self._has_to_learn)
 
-    async def ask(self, do: str, seconds: float, **given: Any) -> Any:
+    async def ask(self, do: str, seconds: float, /, **given: Any) -> Any:
         """Send a request and return its answer.
 
         Raise the error that the request raised in the process, or `WorkerDied`.
@@ -179,7 +179,7 @@ class WorkerProcess(asyncio.SubprocessProtocol):
             self._give_up(request)
             raise
 
-    def post(self, do: str, seconds: float, **given: Any) -> Request:
+    def post(self, do: str, seconds: float, /, **given: Any) -> Request:
         """Queue a request and return it, without waiting for its answer."""
         line = json.dumps({"do": do, **given}, default=os.fspath).encode() + b"\n"
         request = Request(do, given.get("match", ""), line, seconds, self._loop.create_future())

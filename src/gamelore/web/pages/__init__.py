@@ -1,0 +1,1 @@
+"""The pages Play, Knowledge, Rulesheets and Network, and what all pages share."""

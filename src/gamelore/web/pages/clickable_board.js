@@ -1,0 +1,98 @@
+// A board on which moves are made by clicking places, with the mouse, by touch or by keyboard.
+//
+// `svg` is a picture made by gamelore, in which each place is a rect with the class `place` and a number in data-place.
+// `paths` has for each legal move its steps, and for each step the numbers of the places that may be clicked for it.
+// Emits `move` with the indices of the moves that the clicks mean: one, or several that only a menu can tell apart.
+export default {
+  template: `
+    <div class="gl-board" role="group" :aria-label="label">
+      <div ref="picture" v-html="svg" @click="onClick" @keydown="onKey"></div>
+      <div class="gl-spoken" role="status" aria-live="polite">{{ spoken }}</div>
+    </div>`,
+  props: { svg: String, paths: Array, ply: Number, label: String, spoken: String },
+  data() {
+    return { clicks: [] };
+  },
+  mounted() {
+    this.restart();
+  },
+  watch: {
+    svg() {
+      this.restart();
+    },
+    paths() {
+      this.restart();
+    },
+  },
+  methods: {
+    restart() {
+      this.clicks = [];
+      this.$nextTick(this.mark);
+    },
+    matching(clicks) {
+      const fits = (path) => path.length >= clicks.length && clicks.every((place, i) => path[i].includes(place));
+      return (this.paths || []).map((path, i) => [path, i]).filter(([path]) => path.length && fits(path));
+    },
+    // Mark the places that can be clicked next, and those that were clicked.
+    mark() {
+      const next = new Set();
+      for (const [path] of this.matching(this.clicks))
+        if (path.length > this.clicks.length) path[this.clicks.length].forEach((place) => next.add(place));
+      if (this.clicks.length) next.add(this.clicks.at(-1));
+      const starts = new Set();
+      for (const [path] of this.matching([])) path[0].forEach((place) => starts.add(place));
+      for (const rect of this.$refs.picture.querySelectorAll("rect.place")) {
+        const place = Number(rect.dataset.place);
+        const usable = next.has(place) || starts.has(place);
+        rect.classList.toggle("gl-next", next.has(place));
+        rect.classList.toggle("gl-clicked", this.clicks.includes(place));
+        for (const [name, value] of [["tabindex", "0"], ["role", "button"]])
+          usable ? rect.setAttribute(name, value) : rect.removeAttribute(name);
+      }
+    },
+    onClick(event) {
+      const rect = event.target.closest("rect.place");
+      if (rect) this.clicked(Number(rect.dataset.place));
+    },
+    clicked(place) {
+      let clicks = [...this.clicks, place];
+      if (!this.matching(clicks).length) {
+        if (this.clicks.at(-1) === place) return this.restart(); // takes the click back
+        clicks = [place]; // begins anew with another piece
+      }
+      const moves = this.matching(clicks);
+      this.clicks = moves.length ? clicks : [];
+      if (moves.length && moves.every(([path]) => path.length === clicks.length)) {
+        this.$emit("move", { indices: moves.map(([, i]) => i), ply: this.ply });
+        this.clicks = [];
+      }
+      this.mark();
+    },
+    onKey(event) {
+      const rect = event.target.closest("rect.place");
+      if (event.key === "Escape") return this.restart();
+      if (!rect) return;
+      if (event.key === "Enter" || event.key === " ") {
+        event.preventDefault();
+        return this.clicked(Number(rect.dataset.place));
+      }
+      const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+      if (!step) return;
+      event.preventDefault();
+      this.neighbour(rect, step)?.focus();
+    },
+    // Return the nearest usable place in a direction.
+    neighbour(rect, [dx, dy]) {
+      const middle = (r) => [r.x.baseVal.value + r.width.baseVal.value / 2, r.y.baseVal.value + r.height.baseVal.value / 2];
+      const [x, y] = middle(rect);
+      let best = null;
+      for (const other of this.$refs.picture.querySelectorAll('rect.place[tabindex="0"]')) {
+        const [ox, oy] = middle(other);
+        const ahead = (ox - x) * dx + (oy - y) * dy;
+        const aside = Math.abs((ox - x) * dy) + Math.abs((oy - y) * dx);
+        if (ahead > 1 && (!best || ahead + 3 * aside < best[0])) best = [ahead + 3 * aside, other];
+      }
+      return best && best[1];
+    },
+  },
+};

@@ -1,0 +1,138 @@
+"""What all pages share: the services behind them, the header with its links, colours, and messages."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nicegui import ui
+from nicegui.events import ClickEventArguments
+
+from ...errors import GameloreError
+from ..service.archive import Archive
+from ..service.rule_processes import RuleProcesses
+from ..service.sheet_library import SheetLibrary
+
+log = logging.getLogger(__name__)
+
+LINKS = {
+    "Play": "/",
+    "Watch learning": "/learning",
+    "Knowledge": "/knowledge",
+    "Rulesheets": "/rulesheets",
+    "Network": "/network",
+    "Tour": "/tour",
+}
+PRIMARY = "#1d5fa8"  # white text on it has a contrast of 6.5
+_STYLE = """
+:root { --gl-ink: #22262b; --gl-faint: #5b6570; --gl-paper: #ffffff; --gl-accent: #1d5fa8; }
+body.body--dark { --gl-ink: #e8eaed; --gl-faint: #b4bcc6; --gl-paper: #1a1d21; --gl-accent: #8ab8ee; }
+.gl-page { max-width: 76rem; margin: 0 auto; padding: 0.75rem 1rem 3rem; width: 100%; }
+.gl-faint { color: var(--gl-faint); }
+.gl-board { width: 100%; position: relative; }
+.gl-board svg { width: 100%; max-width: 40rem; max-height: 72vh; height: auto; }
+.gl-board svg, .gl-picture svg { background: #ffffff; border-radius: 6px; }
+.gl-board rect.place { outline: none; }
+.gl-board rect.gl-next { cursor: pointer; fill: rgba(29, 95, 168, 0.07); }
+.gl-board rect.gl-next:hover { fill: rgba(29, 95, 168, 0.2); }
+.gl-board rect.gl-clicked { fill: rgba(29, 95, 168, 0.3); stroke: #1d5fa8; stroke-width: 3; }
+.gl-board rect.place:focus-visible { stroke: #b3261e; stroke-width: 3; }
+.gl-spoken { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+.gl-picture svg { max-width: 100%; height: auto; }
+.gl-mono { font-family: ui-monospace, Consolas, monospace; }
+body.body--dark .text-primary { color: var(--gl-accent) !important; }
+.q-notification .q-btn { color: #ffffff !important; }
+a.gl-link { color: var(--gl-accent); text-decoration: underline; }
+:focus-visible { outline: 3px solid var(--gl-accent); outline-offset: 2px; }
+"""
+
+
+@dataclass(frozen=True)
+class Services:
+    """What the pages use: processes that know rules, rulesheets, matches, the knowledge store, and their folder."""
+
+    processes: RuleProcesses
+    library: SheetLibrary
+    archive: Archive
+    store: Path
+    folder: Path
+
+
+@contextmanager
+def page_frame(title: str) -> Iterator[ui.element]:
+    """Draw the header of a page; what is drawn inside the `with` block is its main part, which is yielded."""
+    ui.page_title(f"{title} - gamelore")
+    ui.add_css(_STYLE)
+    ui.colors(primary=PRIMARY, dark="#1a1d21")
+    dark = ui.dark_mode(None)
+    with ui.header(elevated=False).classes("items-center gap-1 px-3 py-1"):
+        ui.html('<a class="gl-spoken" href="#main">Skip to the main part</a>', sanitize=True)
+        ui.link("gamelore", "/").classes("text-white text-lg no-underline font-bold mr-3")
+        with ui.element("nav").classes("row items-center gap-1 gt-sm").props('aria-label="pages"'):
+            for name, target in LINKS.items():
+                _nav_link(name, target, name == title)
+        ui.space()
+        _dark_button(dark)
+        with ui.button(icon="menu").props('flat round color=white aria-label="pages"').classes("lt-md"), ui.menu():
+            for name, target in LINKS.items():
+                ui.menu_item(name, on_click=lambda target=target: ui.navigate.to(target))
+    with ui.element().classes("gl-page").props("id=main") as main:  # NiceGUI puts it into a <main>
+        yield main
+
+
+def _nav_link(name: str, target: str, is_here: bool) -> None:
+    link = ui.link(name, target).classes("text-white no-underline px-2 py-1 rounded")
+    if is_here:
+        link.classes("bg-white/20").props("aria-current=page")
+
+
+def _dark_button(dark: ui.dark_mode) -> None:
+    def turn() -> None:
+        dark.set_value({None: True, True: False, False: None}[dark.value])
+        button.props(f'icon={_ICONS[dark.value]} aria-label="colours: {_WORDS[dark.value]}"')
+        tip.set_text(f"colours: {_WORDS[dark.value]}")
+
+    with ui.button(icon=_ICONS[None], on_click=turn).props(
+        'flat round color=white aria-label="colours: automatic"'
+    ) as button:
+        tip = ui.tooltip("colours: automatic")
+
+
+_ICONS = {None: "brightness_auto", True: "dark_mode", False: "light_mode"}
+_WORDS = {None: "automatic", True: "dark", False: "light"}
+
+
+def told(action: Callable[[], Awaitable[Any]]) -> Callable[[ClickEventArguments], Awaitable[None]]:
+    """Return the answer to a button: it turns until the action is done, and an error of gamelore is shown."""
+
+    async def answer(event: ClickEventArguments) -> None:
+        event.sender.props("loading")
+        try:
+            await action()
+        except GameloreError as error:
+            if not event.client.is_deleted:
+                complain(str(error))
+        finally:
+            if not event.sender.is_deleted:
+                event.sender.props(remove="loading")
+
+    return answer
+
+
+def complain(text: str) -> None:
+    """Show an error on the page until it is closed."""
+    ui.notify(text, type="negative", multi_line=True, timeout=10_000, close_button="Close", position="top")
+
+
+def say(text: str) -> None:
+    """Show a message on the page for some seconds."""
+    ui.notify(text, position="top")
+
+
+def picture(svg: str) -> ui.html:
+    """Show a picture that gamelore drew; its texts were escaped when it was drawn."""
+    return ui.html(svg, sanitize=False).classes("gl-picture")

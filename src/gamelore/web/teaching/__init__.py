@@ -1,0 +1,1 @@
+"""The pages that teach: Watch learning, and the tour."""

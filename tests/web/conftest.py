@@ -1,0 +1,73 @@
+"""A server of the pages in a process of its own, and a real browser that opens them."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+SECONDS = 60_000  # milliseconds that a test waits for something to appear; the machine may be busy
+
+
+@pytest.fixture(scope="session")
+def web_folder(tmp_path_factory) -> Path:
+    """The folder of the server."""
+    return tmp_path_factory.mktemp("web")
+
+
+@pytest.fixture(scope="session")
+def web_url(web_folder: Path) -> Iterator[str]:
+    """The address of a server, without the slash at its end."""
+    pytest.importorskip("nicegui", reason="the web page needs NiceGUI: pip install 'gamelore[web]'")
+    command = [sys.executable, "-m", "gamelore", "web", "--port", "0", "--no-browser", "--json"]
+    command += ["--folder", str(web_folder), "--knowledge", str(web_folder / "knowledge.db")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            yield json.loads(server.stdout.readline())["url"].rstrip("/")
+        finally:
+            server.terminate()
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """A browser. Without one, tests are skipped, or fail if GAMELORE_BROWSER is `required`.
+
+    It is closed after each module, because `asyncio.run` does not work in a process in which Playwright runs.
+    """
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        path = None
+    if path is None:
+        if os.environ.get("GAMELORE_BROWSER") == "required":
+            pytest.fail("expected Chromium and Playwright, because GAMELORE_BROWSER is required, got none")
+        pytest.skip("needs Chromium (apt install chromium) and Playwright")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(chromium, web_url: str):
+    """A page of the browser; errors of its scripts, and requests to other servers, fail the test."""
+    context = chromium.new_context(viewport={"width": 1200, "height": 900})
+    page = context.new_page()
+    page.set_default_timeout(SECONDS)
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("request", lambda request: errors.append(request.url) if not _is_own(request.url, web_url) else None)
+    yield page
+    context.close()
+    assert errors == []
+
+
+def _is_own(url: str, web_url: str) -> bool:
+    return url.startswith((web_url, "data:", "blob:"))

@@ -1,0 +1,130 @@
+"""Games played in a real browser, by clicking the board, as people do."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import gamelore
+
+STATUS = '[data-testid="status"]'
+
+
+def start(page, web_url: str, game: str, **seats: str) -> None:
+    """Begin a match in which people play all roles, but for those in `seats`."""
+    page.goto(f"{web_url}/?game={game}")
+    page.get_by_test_id("start").wait_for()
+    for role in gamelore.load(game.partition("/")[2]).roles:
+        field = page.get_by_role("combobox", name=role, exact=True)
+        field.click()
+        field.fill(seats.get(role, "person"))
+        page.get_by_role("option", name=seats.get(role, "person"), exact=True).last.click()
+    page.get_by_test_id("start").click()
+    page.wait_for_url("**/play/*")
+
+
+def click(page, *labels: str) -> None:
+    """Click places of the board by their labels, such as "2 3"."""
+    for label in labels:
+        page.locator(f'rect.gl-next[aria-label^="{label}"]').first.click()
+
+
+def status(page, text: str) -> None:
+    """Wait until the status contains a text."""
+    page.locator(STATUS, has_text=text).wait_for()
+
+
+def test_tictactoe_between_two_people_with_undo_and_replay(page, web_url: str) -> None:
+    start(page, web_url, "shipped/tictactoe")
+    status(page, "xplayer is to move")
+    for number, place in enumerate(["1 1", "2 2", "1 2", "3 3"]):
+        click(page, place)
+        status(page, f"{('oplayer', 'xplayer')[number % 2]} is to move")
+    page.get_by_test_id("undo").click()
+    status(page, "oplayer is to move")
+    click(page, "2 1")
+    status(page, "xplayer is to move")
+    click(page, "1 3")
+    status(page, "xplayer wins: xplayer 100, oplayer 0")
+    page.get_by_label("first position").click()
+    status(page, "Position after 0 plies of 5")
+    page.get_by_label("one ply on").click()
+    status(page, "Position after 1 ply of 5")
+    page.get_by_role("button", name="Play from here").click()
+    page.wait_for_url(lambda url: True)
+    status(page, "oplayer is to move")
+
+
+def test_a_match_survives_a_lost_page_and_shows_in_a_second_tab(page, web_url: str) -> None:
+    start(page, web_url, "shipped/tictactoe")
+    click(page, "2 2")
+    status(page, "oplayer is to move")
+    second = page.context.new_page()
+    second.goto(page.url)
+    status(second, "oplayer is to move")
+    click(second, "1 1")
+    status(page, "xplayer is to move")  # the first tab sees the move of the second one
+    page.reload()
+    status(page, "xplayer is to move")
+    page.goto(web_url)
+    page.get_by_role("link", name=re.compile("tictactoe: person - person, 2 plies")).first.wait_for()
+
+
+def test_connect_four_against_a_player_by_clicks_and_its_record(page, web_url: str, tmp_path: Path) -> None:
+    start(page, web_url, "shipped/connectfour", yellow="random")
+    for _ in range(3):
+        status(page, "red is to move")
+        click(page, "4 ")
+    status(page, "red is to move")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save record").click()
+    download.value.save_as(tmp_path / "match.json")
+    (match,) = gamelore.replay(tmp_path / "match.json", "connectfour")
+    assert [joint["red"] for joint in match.moves][::2] == ["(drop 4)"] * 3
+    assert json.loads((tmp_path / "match.json").read_text())["gamelore"]["players"] == ["person", "random"]
+
+
+def test_three_players(page, web_url: str) -> None:
+    start(page, web_url, "shipped/tictactoe3p")
+    roles = gamelore.load("tictactoe3p").roles
+    for number, place in enumerate(["1 1", "2 2", "3 3"]):
+        status(page, f"{roles[number]} is to move")
+        click(page, place)
+    status(page, f"{roles[0]} is to move")
+
+
+def test_choices_at_the_same_time_stay_hidden(page, web_url: str) -> None:
+    start(page, web_url, "shipped/goofspiel")
+    first, second = gamelore.load("goofspiel").roles
+    status(page, f"{first} is to move (your choice stays hidden until all have chosen)")
+    page.get_by_test_id("moves").get_by_text("Moves of").click()
+    page.get_by_role("button", name="(bid 3)").click()
+    status(page, f"{second} is to move")
+    assert "(bid 3)" not in page.locator("text=Moves so far").locator("xpath=..").inner_text().split("Moves so far")[1]
+    page.get_by_role("button", name="(bid 2)").click()
+    status(page, f"{first} is to move")
+    page.get_by_text(f"1. {first} (bid 3), {second} (bid 2)").wait_for()
+
+
+def test_the_board_is_played_by_keyboard(page, web_url: str) -> None:
+    start(page, web_url, "shipped/tictactoe")
+    status(page, "xplayer is to move")
+    page.locator('rect.gl-next[aria-label^="1 1"]').focus()
+    for key in ("ArrowRight", "ArrowUp", "Enter"):
+        page.keyboard.press(key)
+    page.get_by_text("1. xplayer (mark 2 2)").wait_for()
+
+
+def test_what_the_search_thinks_is_on_the_board(page, web_url: str) -> None:
+    start(page, web_url, "shipped/tictactoe")
+    status(page, "xplayer is to move")
+    page.get_by_test_id("think").click()
+    page.get_by_test_id("thoughts").get_by_text("simulations").wait_for()
+    page.locator(".gl-board svg text", has_text="%").first.wait_for()
+
+
+@pytest.mark.parametrize("address", ["/play/none", "/play/no.such.match"])
+def test_an_unknown_match_is_told(page, web_url: str, address: str) -> None:
+    page.goto(f"{web_url}{address}")
+    page.get_by_text("expected the address of a match").wait_for()
