@@ -34,7 +34,7 @@ from playwright.async_api import Page, async_playwright
 
 from gamelore.rulesheets import path
 
-GAMES = ("breakthrough", "connectfour", "othello4", "connect3", "capturego3", "fivemensmorris")
+GAMES = ("breakthrough", "connectfour", "othello4", "connect3", "fivemensmorris")
 MATCHES = 9  # prepared for each client, fewer than 500 in all; a new one begins when one is over
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 OPEN_SECONDS = 120.0  # in which a page must show its board
