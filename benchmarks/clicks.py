@@ -39,6 +39,7 @@ COLUMNS = (
     "sheet",
     "engine",
     "boards",
+    "setup",
     "forced",
     "decisions",
     "moves",

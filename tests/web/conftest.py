@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+GAMES = Path(__file__).resolve().parents[3] / "shared" / "games"  # public rulesheets, on our machines only
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-SECONDS = 60_000  # milliseconds that a test waits for something to appear; the machine may be busy
+SECONDS = 120_000  # milliseconds that a test waits for something to appear; the machine may be busy
 
 
 @pytest.fixture(scope="session")
@@ -26,6 +27,8 @@ def web_url(web_folder: Path) -> Iterator[str]:
     pytest.importorskip("nicegui", reason="the web page needs NiceGUI: pip install 'gamelore[web]'")
     command = [sys.executable, "-m", "gamelore", "web", "--port", "0", "--no-browser", "--json"]
     command += ["--folder", str(web_folder), "--knowledge", str(web_folder / "knowledge.db")]
+    if GAMES.is_dir():
+        command += ["--games", str(GAMES)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         try:

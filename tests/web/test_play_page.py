@@ -8,6 +8,7 @@ import pytest
 
 import gamelore
 
+GAMES = Path(__file__).resolve().parents[3] / "shared" / "games"
 STATUS = '[data-testid="status"]'
 
 
@@ -83,6 +84,31 @@ def test_connect_four_against_a_player_by_clicks_and_its_record(page, web_url: s
     (match,) = gamelore.replay(tmp_path / "match.json", "connectfour")
     assert [joint["red"] for joint in match.moves][::2] == ["(drop 4)"] * 3
     assert json.loads((tmp_path / "match.json").read_text())["gamelore"]["players"] == ["person", "random"]
+
+
+def test_othello_by_clicks(page, web_url: str) -> None:
+    start(page, web_url, "shipped/othello4")
+    position = gamelore.load("othello4").start()
+    for _ in range(2):
+        (role,) = (name for name, legal in position.legal.items() if len(legal) > 1)
+        status(page, f"{role} is to move")
+        move = position.legal[role][0]
+        click(page, " ".join(re.findall(r"\w+", move)[1:]))
+        position = position.play([move if name == role else legal[0] for name, legal in position.legal.items()])
+    page.get_by_text(re.compile(r"^2\. ")).wait_for()
+
+
+@pytest.mark.long
+def test_checkers_by_clicks_from_source_to_target(page, web_url: str) -> None:
+    if not (GAMES / "checkers.kif").is_file():
+        pytest.skip("needs ../shared/games")
+    page.goto(f"{web_url}/?game=folder0/checkers")
+    page.get_by_test_id("start").click()
+    status(page, "red is to move")
+    click(page, "b 3", "a 4")
+    page.get_by_text("1. red (move wp b 3 a 4)").wait_for()
+    status(page, "red is to move")  # the player gamelore has answered
+    page.get_by_text(re.compile(r"^2\. black \(move ")).wait_for()
 
 
 def test_three_players(page, web_url: str) -> None:
