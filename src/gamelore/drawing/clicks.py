@@ -713,8 +713,8 @@ def _needed(game: Game, clicks: ClickMap) -> set[Signature]:
         if num_moves > MOST_MOVES:
             break
     needed = {function for function, number in used.items() if number >= LEAST_USE * num_moves}
-    shown = (tray.shows for tray in clicks.tabletop.trays if tray.shows and tray.board.function in needed)
-    return needed | {slot.function for slot in shown}
+    trays = (tray for tray in clicks.tabletop.trays if tray.board.function in needed and not tray.words)
+    return needed | {tray.shows.function for tray in trays if tray.shows}  # their facts must lie somewhere
 
 
 def _decisions_at_random(game: Game) -> Iterator[tuple[Position, str]]:

@@ -19,7 +19,7 @@ from ...api.opinion import Opinion, check_goes_on
 from ...api.playing import list_players
 from ...catalogue import player as by_name
 from ...circuit.playout import load_shared_code
-from ...drawing.board import Board, Boards, Place
+from ...drawing.board import Board, Place
 from ...drawing.clicks import ClickMap
 from ...drawing.position import Mark, state_svg
 from ...drawing.thought import WIN, MoveThought, Thought, move_marks, thought_signs
@@ -55,7 +55,7 @@ class LoadedGame:
         sheet = parse(rules)
         refuse(sheet)
         self.game = make(sheet, name, limits=limits)
-        self.boards = Boards.of(self.game)
+        self.boards = self.clicks.tabletop  # with trays beside the boards, so that every place has a number
         self.places = [place for board in self.boards.boards for place in _places(board)]
         self.numbers = {place: number for number, place in enumerate(self.places)}
         self.players: dict[str, SeatedPlayers] = {}
