@@ -1,12 +1,8 @@
 """The page Knowledge: its charts, and a person who browses a store, compares, exports, deletes and imports."""
 
-import asyncio
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,14 +14,11 @@ from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.learning.store.lesson_rows import LESSON, Lessons, StoredLesson, StoredValue, TrialRow
 from gamelore.learning.store.schema import LearnedRows, MatchRow
 from gamelore.memory.advice import rival_name
-from gamelore.net.pool import WorkerDied
 
 pytest.importorskip("nicegui", reason="the web page needs NiceGUI: pip install 'gamelore[web]'")
 
-from gamelore.web.pages import knowledge_parts
 from gamelore.web.pages.knowledge_page import imported_text
 from gamelore.web.pages.knowledge_parts import (
-    StoreProcess,
     band_lines,
     curve_line,
     curve_options,
@@ -90,76 +83,6 @@ def test_an_import_is_told() -> None:
 def test_when_a_lesson_is_used() -> None:
     assert used_text(None) == "not yet: no test has shown that it helps"
     assert used_text(10) == "in matches with at most 10 s before the first move"
-
-
-# ---- the process of the store ------------------------------------------------------------------------------------
-
-
-class FakeProcess:
-    """A process that answers with its number, or dies."""
-
-    def __init__(self, number: int) -> None:
-        self.number, self.is_alive = number, True
-
-    async def ask(self, do: str, seconds: float, *, store: str, death: str = "") -> int:
-        await asyncio.sleep(0)
-        if death and self.number == 1:
-            self.is_alive = False
-            raise WorkerDied("killed", is_mine=death == "mine")
-        return self.number
-
-
-class FakeProcesses:
-    """Processes for jobs, each with a number."""
-
-    def __init__(self) -> None:
-        self.num_begun = self.num_open = 0
-
-    @asynccontextmanager
-    async def job(self, module: str, **_: object) -> AsyncIterator[FakeProcess]:
-        self.num_begun += 1
-        self.num_open += 1
-        yield FakeProcess(self.num_begun)
-        self.num_open -= 1
-
-
-@pytest.fixture
-def processes() -> FakeProcesses:
-    return FakeProcesses()
-
-
-@pytest.fixture
-def process(processes: FakeProcesses, monkeypatch: pytest.MonkeyPatch) -> StoreProcess:
-    monkeypatch.setattr(knowledge_parts, "IDLE_SECONDS", 0.01)
-    return StoreProcess(SimpleNamespace(processes=processes, store=Path("k.db")))  # type: ignore[arg-type]
-
-
-def test_all_pages_share_a_process_that_ends_when_it_is_idle(processes: FakeProcesses, process: StoreProcess) -> None:
-    async def run() -> None:
-        assert await asyncio.gather(process.ask("check"), process.ask("check")) == [1, 1]
-        while processes.num_open:
-            await asyncio.sleep(0.01)
-        assert await process.ask("check") == 2
-
-    asyncio.run(run())
-
-
-def test_a_request_that_another_one_has_killed_is_repeated(processes: FakeProcesses, process: StoreProcess) -> None:
-    async def run() -> None:
-        assert await process.ask("check", death="other") == 2
-        assert processes.num_open == 1
-
-    asyncio.run(run())
-
-
-def test_a_request_that_was_too_much_is_not_repeated(processes: FakeProcesses, process: StoreProcess) -> None:
-    async def run() -> None:
-        with pytest.raises(WorkerDied, match="killed"):
-            await process.ask("check", death="mine")
-        assert await process.ask("check") == 2
-
-    asyncio.run(run())
-    assert processes.num_begun == 2
 
 
 # ---- in a browser -----------------------------------------------------------------------------------------------

@@ -356,6 +356,7 @@ def test_a_broken_sheet_is_mended_saved_and_played(page, web_url: str, web_folde
     assert (web_folder / "sheets" / "mended.kif").read_text() == TEXT
     page.get_by_test_id("play-now").click()
     page.wait_for_url("**/play/*")
+    page.get_by_test_id("moves").get_by_text("Moves of").click()
     page.get_by_role("button", name="(take 3)").click()
     page.get_by_text("first (take 3)").wait_for()
 

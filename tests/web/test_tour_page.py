@@ -4,6 +4,8 @@ import itertools
 import math
 import re
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +17,8 @@ from gamelore.learning.store.features import canonical_text
 from gamelore.web.children import tour_examples
 from gamelore.web.children.learning_run import LearningPlan
 from gamelore.web.children.tour_examples import PUPIL, TEACHER, UNLIKE, TourWorker
-from gamelore.web.teaching import tour_visit
+from gamelore.web.pages.frame import Services
+from gamelore.web.service.rule_processes import RuleProcesses
 from gamelore.web.teaching.tour_feature_steps import folded
 from gamelore.web.teaching.tour_parts import gain_text, guess_text, verdict
 from gamelore.web.teaching.tour_play_steps import CHANGES, SHOWN_MOVES, learned_text
@@ -220,13 +223,9 @@ def test_plans_of_runs_are_valid() -> None:
         assert plan.runs >= 5, "an interval needs runs"
 
 
-def test_visits_have_ids_and_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    class NoServices:
-        class processes:
-            limits = None
-
-    monkeypatch.setattr(tour_visit.TourProcess, "__init__", lambda self, limits: None)
-    tour = Tour(NoServices())  # type: ignore[arg-type]
+def test_visits_have_ids_and_the_oldest_are_forgotten() -> None:
+    nothing: Any = None
+    tour = Tour(Services(RuleProcesses(), library=nothing, archive=nothing, store=Path(), folder=Path()))
     first = tour.visit()
     assert tour.visit(first.id) is first
     assert tour.visit("../../etc").id != "../../etc"

@@ -6,8 +6,9 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from nicegui import ui
 from nicegui.events import ClickEventArguments
@@ -18,6 +19,7 @@ from ..service.rule_processes import RuleProcesses
 from ..service.sheet_library import SheetLibrary
 
 log = logging.getLogger(__name__)
+Answer = TypeVar("Answer")
 
 LINKS = {
     "Play": "/",
@@ -136,3 +138,42 @@ def say(text: str) -> None:
 def picture(svg: str) -> ui.html:
     """Show a picture that gamelore drew; its texts were escaped when it was drawn."""
     return ui.html(svg, sanitize=False).classes("gl-picture")
+
+
+def waiting(text: str) -> None:
+    """Show that something is computed."""
+    with ui.row().classes("items-center gap-3").props("role=status"):
+        ui.spinner(size="1.5em")
+        ui.label(text)
+
+
+async def fill(
+    area: ui.element, asked: Awaitable[Answer], draw: Callable[[Answer], None], text: str = "loading"
+) -> None:
+    """Wait for an answer, and draw it into an area, or the error.
+
+    Args:
+        area: where to draw; what is there is removed
+        asked: the answer
+        draw: draws it
+        text: what is shown until it comes
+    """
+    area.clear()
+    with area:
+        waiting(text)
+    try:
+        answer = await asked
+    except GameloreError as error:
+        drawn: Callable[[], None] = partial(complaint, str(error))
+    else:
+        drawn = partial(draw, answer)
+    if area.is_deleted:
+        return
+    area.clear()
+    with area:
+        drawn()
+
+
+def complaint(text: str) -> None:
+    """Show an error where something else should be."""
+    ui.label(text).classes("text-negative").style("white-space: pre-wrap").props("role=alert")

@@ -14,7 +14,7 @@ from nicegui import ui
 from nicegui.events import EChartPointClickEventArguments, UploadEventArguments
 
 from ...errors import GameloreError, counted
-from .frame import Services, complain, page_frame, say, told
+from .frame import Services, complain, fill, page_frame, say, told
 from .knowledge_parts import (
     MOST_BYTES,
     MOST_LABELLED,
@@ -27,7 +27,6 @@ from .knowledge_parts import (
     draw_facts,
     export_file,
     faint,
-    fill,
     heading,
     map_height,
     map_options,

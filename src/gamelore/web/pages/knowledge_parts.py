@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from nicegui import ui
 
-from ...errors import GameloreError, counted
-from ...net.pool import WorkerDied, WorkerProcess
+from ...errors import counted
 from .frame import Services, picture
 
 MODULE = "gamelore.web.children.knowledge_worker"
 REQUEST_SECONDS = 180.0  # limit of a request, which may load a game or read the whole store
-IDLE_SECONDS = 60.0  # after the last request, until the process ends
 MOST_BYTES = 2_000_000  # of a file that is exported or imported here; the guard refuses more than 2 MiB
 MOST_IN_A_ROW = 8  # games on the map
 MOST_LABELLED = 15  # arrows on the map; of more, the texts would cover each other
@@ -31,55 +27,14 @@ Options: TypeAlias = dict[str, Any]
 
 
 class StoreProcess:
-    """The process that reads and writes the store for all pages. It ends when nobody has asked for some time."""
+    """The process that reads and writes the store for all pages."""
 
     def __init__(self, services: Services) -> None:
-        self._services = services
-        self._stack = AsyncExitStack()
-        self._lock = asyncio.Lock()
-        self._process: WorkerProcess | None = None
-        self._num_waiting = 0
-        self._closing: asyncio.TimerHandle | None = None
-        self._ending: asyncio.Task[None] | None = None
+        self._process, self._store = services.processes.shared(MODULE), str(services.store)
 
     async def ask(self, do: str, **given: Any) -> Any:
-        """Ask for a method of `KnowledgeWorker`. Raise its error, or TooBusy if there are too many jobs."""
-        self._num_waiting += 1
-        try:
-            for is_last in (False, True):
-                process = await self._alive()
-                try:
-                    return await process.ask(do, REQUEST_SECONDS, store=str(self._services.store), **given)
-                except WorkerDied as death:
-                    if is_last or death.is_mine:
-                        raise
-            raise AssertionError("the loop returns or raises")
-        finally:
-            self._num_waiting -= 1
-            self._close_later()
-
-    async def _alive(self) -> WorkerProcess:
-        """Return the process, a new one if there is none."""
-        async with self._lock:
-            if self._process is None or not self._process.is_alive:
-                await self._taken().aclose()
-                job = self._services.processes.job(MODULE, is_long=False)
-                self._process = await self._stack.enter_async_context(job)
-            return self._process
-
-    def _taken(self) -> AsyncExitStack:
-        """Forget the process, and return what ends it."""
-        stack, self._stack, self._process = self._stack, AsyncExitStack(), None
-        return stack
-
-    def _close_later(self) -> None:
-        if self._closing is not None:
-            self._closing.cancel()
-        self._closing = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._close)
-
-    def _close(self) -> None:
-        if not self._num_waiting:
-            self._ending = asyncio.get_running_loop().create_task(self._taken().aclose())
+        """Ask for a method of `KnowledgeWorker`. Raise its error, or WorkerDied if the request was too much for it."""
+        return await self._process.ask(do, REQUEST_SECONDS, store=self._store, **given)
 
 
 async def export_file(process: StoreProcess, file: str, **chosen: Sequence[Any]) -> None:
@@ -321,24 +276,6 @@ def add_choice(table: ui.table, what: str) -> None:
     table.add_slot(
         "header-selection", f'<q-checkbox dense v-model="props.selected" aria-label="choose every {what}" />'
     )
-
-
-async def fill(area: ui.element, asked: Awaitable[Any], draw: Callable[[Any], None]) -> None:
-    """Draw an answer into an area, with a spinner until it comes; or the error instead."""
-    with area:
-        ui.spinner(size="lg").props('aria-label="loading"')
-    try:
-        answer, problem = await asked, ""
-    except GameloreError as error:
-        answer, problem = None, str(error)
-    if area.is_deleted:
-        return
-    area.clear()
-    with area:
-        if problem:
-            ui.label(problem).classes("text-negative").style("white-space: pre-wrap").props("role=alert")
-        else:
-            draw(answer)
 
 
 def number_text(value: float | None, digits: int = 1) -> str:

@@ -23,7 +23,7 @@ from ..service.network_desk import (
     checked_address,
 )
 from ..service.rule_processes import OPEN_SECONDS, Rules
-from .frame import Services, complain, page_frame, picture, say, told
+from .frame import Services, complain, complaint, page_frame, picture, say, told
 from .play_page import CONNECT_SECONDS
 from .series_page import SeriesPage, state_text
 
@@ -312,7 +312,7 @@ class SeriesForm:
         self._seats.clear()
         with self._seats:
             if isinstance(opened, str):
-                ui.label(opened).classes("text-negative").style("white-space: pre-wrap")
+                complaint(opened)
                 return
             self._rules = rules
             self._draw_seats(opened["roles"])

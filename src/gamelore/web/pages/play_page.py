@@ -15,7 +15,7 @@ from ...errors import GameloreError, counted
 from ..service.rule_processes import OPEN_SECONDS, Rules
 from ..service.shared_match import MatchPace, SharedMatch, TakenSeat, joint_text
 from .clickable_board import ClickableBoard
-from .frame import Services, complain, page_frame, picture, say, told
+from .frame import Services, complain, complaint, page_frame, picture, say, told
 from .seat_form import SeatForm
 
 MOST_LISTED = 200  # moves in a list; the filter finds the others
@@ -80,7 +80,7 @@ class StartPage:
         except GameloreError as error:
             self._form.clear()
             with self._form:
-                ui.label(str(error)).classes("text-negative").style("white-space: pre-wrap")
+                complaint(str(error))
                 ui.link("Open it in the editor", f"/rulesheets?sheet={key}").classes("gl-link")
             return
         if self._key == key:
@@ -466,7 +466,7 @@ class MatchPage:
         except GameloreError as error:
             self._thoughts.clear()
             with self._thoughts:
-                ui.label(str(error)).classes("text-negative")
+                complaint(str(error))
         self._think.set_text("Search")
         self._thinking = None
 

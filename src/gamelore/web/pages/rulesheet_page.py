@@ -29,7 +29,7 @@ from ..service.sheet_draft import (
     plain,
 )
 from ..service.sheet_library import ListedSheet
-from .frame import Services, complain, page_frame, picture, say, told
+from .frame import Services, complain, complaint, page_frame, picture, say, told
 
 CONNECT_SECONDS = 60.0  # within which a browser opens the connection to its page
 MOST_LISTED = 100  # sheets of an origin, and findings
@@ -726,7 +726,7 @@ def add_pages(services: Services) -> None:
             try:
                 page = EditorPage(services, drafts, drafts.open(sheet))
             except GameloreError as error:
-                ui.label(str(error)).classes("text-negative")
+                complaint(str(error))
                 ui.link("All rulesheets", "/rulesheets").classes("gl-link")
                 return
             page.draw()

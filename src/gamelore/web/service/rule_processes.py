@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from time import monotonic
@@ -24,6 +24,7 @@ OPEN_SECONDS = 120.0  # limit of elapsed time for loading a game
 POSITION_SECONDS = 20.0  # limit for a position and its picture
 LEARN_SECONDS = 120.0  # limit for learning from a match
 PATIENCE = 30.0  # seconds for a player that nobody waits for any more
+IDLE_SECONDS = 60.0  # after the last request, until a shared process ends
 log = logging.getLogger(__name__)
 
 Lane: TypeAlias = Literal["positions", "players"]
@@ -63,6 +64,57 @@ class TooBusy(GameloreError):
     """Error: all processes are in use."""
 
 
+class SharedProcess:
+    """A process that all pages share. It begins with the first request, and ends when nobody has asked for some time.
+
+    Args:
+        start: starts the process
+    """
+
+    def __init__(self, start: Callable[[], WorkerProcess]) -> None:
+        self._start = start
+        self._process: WorkerProcess | None = None
+        self._ending: asyncio.TimerHandle | None = None
+
+    async def ask(self, do: str, time_limit: float, /, **given: Any) -> Any:
+        """Return the answer to a request. Raise its error, or WorkerDied if the request was too much for the process.
+
+        Args:
+            do: name of a method of the process
+            time_limit: seconds for the request, from the time when the process begins it
+            given: arguments of the method
+        """
+        try:
+            return await _ask_twice(self._alive, do, time_limit, given)
+        finally:
+            self._end_later()
+
+    def _alive(self) -> WorkerProcess:
+        if self._process is None or not self._process.is_alive:
+            self._process = self._start()
+        return self._process
+
+    def _end_later(self) -> None:
+        if self._ending is not None:
+            self._ending.cancel()
+        self._ending = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._end_if_idle)
+
+    def _end_if_idle(self) -> None:
+        if self._process is not None and self._process.is_idle:  # otherwise the last request calls `_end_later`
+            self._process.end()
+
+
+async def _ask_twice(process: Callable[[], WorkerProcess], do: str, time_limit: float, given: Mapping[str, Any]) -> Any:
+    """Ask a process, and once more if it died of another request."""
+    try:
+        return await process().ask(do, time_limit, **given)
+    except WorkerDied as death:
+        if death.is_mine:
+            raise
+        log.info("a process died, and its request is repeated: %s", death)
+    return await process().ask(do, time_limit, **given)
+
+
 class RuleProcesses:
     """All processes of the server of the pages. Use `async with RuleProcesses() as processes`."""
 
@@ -72,6 +124,7 @@ class RuleProcesses:
         self._used: dict[WorkerProcess, float] = {}  # time of the last request
         self._all: set[WorkerProcess] = set()
         self._spares: dict[str, WorkerProcess] = {}
+        self._shared: dict[str, SharedProcess] = {}
         self._jobs = 0
         self._is_open = False
 
@@ -101,16 +154,13 @@ class RuleProcesses:
         """
         if rules is not None:
             given |= {"rules": rules.text, "name": rules.name}
-        for is_last in (False, True):
-            process = self._process(lane, rules)
-            self._used[process] = monotonic()
-            try:
-                return await process.ask(do, time_limit, **given)
-            except WorkerDied as death:
-                if is_last or death.is_mine:
-                    raise
-                log.info("a process died, and its request is repeated: %s", death)
-        raise AssertionError("the loop returns or raises")
+        return await _ask_twice(lambda: self._process(lane, rules), do, time_limit, given)
+
+    def shared(self, module: str) -> SharedProcess:
+        """Return the process of a module that all pages share, such as the one that reads the knowledge store."""
+        if module not in self._shared:
+            self._shared[module] = SharedProcess(lambda: self._taken(module))
+        return self._shared[module]
 
     @asynccontextmanager
     async def job(self, module: str = MODULE, *, is_long: bool = True) -> AsyncIterator[WorkerProcess]:
@@ -144,6 +194,7 @@ class RuleProcesses:
         if process is None or not process.is_alive:
             self._make_room()
             process = self._processes[key] = self._taken(MODULE)
+        self._used[process] = monotonic()
         return process
 
     def _make_room(self) -> None:

@@ -13,7 +13,7 @@ from nicegui import ui
 
 from ...errors import GameloreError
 from ...rulesheets import split
-from ..pages.frame import Services
+from ..pages.frame import Services, complaint
 from ..pages.knowledge_parts import faint, heading
 from ..service.rule_processes import OPEN_SECONDS, Rules
 from ..service.sheet_library import SheetLibrary
@@ -161,7 +161,7 @@ class LearningForm:
                     ui.spinner(size="1.5em")
                     ui.label(text)
             else:
-                ui.label(text).classes("text-negative").style("white-space: pre-wrap").props("role=alert")
+                complaint(text)
                 ui.link("Open it in the editor", f"/rulesheets?sheet={self._key}").classes("gl-link")
 
     def _draw_roles(self, opened: Row) -> None:

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 from nicegui import ui
 
 from ...errors import counted
-from ..pages.frame import told
-from .tour_parts import ENDS, MoveBoard, TourStep, filled, prose, small_board, tree_picture, waiting
+from ..pages.frame import fill, told, waiting
+from .tour_parts import ENDS, MoveBoard, TourStep, prose, small_board, tree_picture
 from .tour_visit import PUPIL, TEACHER
 
 FOLDS = (
@@ -312,7 +312,7 @@ class ValueStep(TourStep):
 
     async def load(self) -> None:
         """See `TourStep`."""
-        await filled(self._area, "the learners play", self._ask("taught"), self._begin)
+        await fill(self._area, self._ask("taught"), self._begin, "the learners play")
 
     def _begin(self, taught: Mapping[str, Any]) -> None:
         self._taught = taught

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fastapi.responses import RedirectResponse
-from nicegui import app, ui
+from nicegui import ui
 
 from ...errors import GameloreError
 from ..pages.frame import Services, complain, page_frame
@@ -117,7 +117,6 @@ class TourPage:
 def add_pages(services: Services) -> None:
     """Add the pages to the server."""
     tour = Tour(services)
-    app.on_shutdown(tour.process.close)
 
     @ui.page("/tour")
     async def begin() -> RedirectResponse:

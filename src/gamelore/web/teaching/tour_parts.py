@@ -84,7 +84,7 @@ class TourStep(ABC):
         return TourTask(text, self._task_done)
 
     async def _ask(self, do: str, **given: Any) -> Any:
-        return await self._tour.process.ask(do, **given)
+        return await self._tour.ask(do, **given)
 
 
 class TourTask:
@@ -144,32 +144,6 @@ def tree_picture(svg: str, label: str) -> None:
     shown.props["role"], shown.props["aria-label"] = "img", f"tree: {label}"
     with shown:
         picture(svg)
-
-
-def waiting(text: str) -> None:
-    """Show that something is computed."""
-    with ui.row().classes("items-center gap-3").props("role=status"):
-        ui.spinner(size="1.5em")
-        ui.label(text)
-
-
-async def filled(area: ui.element, text: str, asked: Awaitable[Any], draw: Callable[[Any], None]) -> None:
-    """Wait for an answer, and draw it into an area, or the error. `text`: what is shown meanwhile."""
-    area.clear()
-    with area:
-        waiting(text)
-    try:
-        answer, problem = await asked, ""
-    except GameloreError as error:
-        answer, problem = None, str(error)
-    if area.is_deleted:
-        return
-    area.clear()
-    with area:
-        if problem:
-            ui.label(problem).classes("text-negative").style("white-space: pre-wrap").props("role=alert")
-        else:
-            draw(answer)
 
 
 # ---- boards -----------------------------------------------------------------------------------------------------

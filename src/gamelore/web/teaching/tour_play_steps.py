@@ -11,10 +11,10 @@ from nicegui import ui
 
 from ...errors import counted
 from ..pages.clickable_board import ClickableBoard
-from ..pages.frame import complain, told
+from ..pages.frame import complain, fill, told, waiting
 from ..service.shared_match import SharedMatch
 from .learning_curves import INK, PAPER
-from .tour_parts import MoveBoard, TourStep, filled, prose, small_board, waiting
+from .tour_parts import MoveBoard, TourStep, prose, small_board
 from .tour_visit import TEACHER
 
 EXCERPT_END = "; ---- what a move changes"
@@ -81,7 +81,7 @@ class TextStep(TourStep):
         text = original.replace(change.before, change.after, 1) if change.before else original
         self._show_text(original, text)
         asked = self._ask("drawn", rules=text, wishes=SHOWN_MOVES)
-        await filled(self._board, "gamelore reads the rules", asked, partial(self._show_board, key))
+        await fill(self._board, asked, partial(self._show_board, key), "gamelore reads the rules")
 
     def _show_text(self, original: str, text: str) -> None:
         known = set(original.splitlines())
@@ -129,7 +129,7 @@ class PlayStep(TourStep):
 
     async def load(self) -> None:
         """See `TourStep`."""
-        await filled(self._area, "gamelore sets up the board", self._tour.match(self._visit), self._draw_match)
+        await fill(self._area, self._tour.match(self._visit), self._draw_match, "gamelore sets up the board")
 
     def _draw_match(self, match: SharedMatch) -> None:
         with ui.row().classes("w-full gap-6 items-start"):

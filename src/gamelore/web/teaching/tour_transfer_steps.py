@@ -315,7 +315,7 @@ class GuessedExperiment:
         self._tell_result(result, answer)
 
     async def _ask(self, do: str, **given: Any) -> Any:
-        return await self._tour.process.ask(do, **given)
+        return await self._tour.ask(do, **given)
 
     def _draw_curves(self, result: Mapping[str, Any], is_slow: bool) -> LearningCurves:
         self._area.clear()

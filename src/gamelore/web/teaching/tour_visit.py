@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import secrets
 from collections import OrderedDict
@@ -10,69 +9,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import GameloreError
-from ...net.pool import WorkerDied, WorkerProcess, WorkerSettings
 from ..pages.frame import Services
-from ..service.rule_processes import OPEN_SECONDS, ProcessLimits, Rules
+from ..service.rule_processes import OPEN_SECONDS, Rules
 from ..service.shared_match import MatchPace, SharedMatch, TakenSeat
 from .learning_curves import RUN, Row, WatchedRun
 
 MODULE = "gamelore.web.children.tour_examples"
 TEACHER, PUPIL = "tictactoe", "connect3"
 ASK_SECONDS = 300.0  # limit of a request: the first one may have to compile kernels
-IDLE_SECONDS = 180.0  # after the last request, until the process ends
 MOST_VISITS = 500
 SEEDS = 5  # of experiments that are kept on disk
 FIRST_SEED = 2007
 SPEED = 40.0  # matches of each learner in a second, so that one can follow
 RUNS, MATCHES = 20, 300  # of the run that is watched
 _ID = re.compile(r"[\w-]{4,40}")
-
-
-class TourProcess:
-    """The child process that computes the examples for all visitors. It ends when nobody has asked for some time."""
-
-    def __init__(self, limits: ProcessLimits) -> None:
-        self._settings = WorkerSettings(player="", memory=limits.memory, prepare_seconds=limits.seconds, module=MODULE)
-        self._process: WorkerProcess | None = None
-        self._num_waiting = 0
-        self._closing: asyncio.TimerHandle | None = None
-
-    async def ask(self, do: str, **given: Any) -> Any:
-        """Ask for a method of `TourWorker`. Raise its error, or WorkerDied if the request was too much for it."""
-        self._num_waiting += 1
-        try:
-            for is_last in (False, True):
-                process = self._alive()
-                try:
-                    return await process.ask(do, ASK_SECONDS, **given)
-                except WorkerDied as death:
-                    if is_last or death.is_mine:
-                        raise
-            raise AssertionError("the loop returns or raises")
-        finally:
-            self._num_waiting -= 1
-            self._close_later()
-
-    async def close(self) -> None:
-        """End the process."""
-        if self._closing is not None:
-            self._closing.cancel()
-        if self._process is not None:
-            await self._process.close(learns=False)
-
-    def _alive(self) -> WorkerProcess:
-        if self._process is None or not self._process.is_alive:
-            self._process = WorkerProcess(self._settings)
-        return self._process
-
-    def _close_later(self) -> None:
-        if self._closing is not None:
-            self._closing.cancel()
-        self._closing = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._end)
-
-    def _end(self) -> None:
-        if self._process is not None and not self._num_waiting:
-            self._process.end()
 
 
 @dataclass(eq=False)
@@ -110,9 +60,13 @@ class Tour:
 
     def __init__(self, services: Services) -> None:
         self.services = services
-        self.process = TourProcess(services.processes.limits)
+        self._process = services.processes.shared(MODULE)
         self._visits: OrderedDict[str, Visit] = OrderedDict()
         self._runs: dict[int, WatchedRun] = {}
+
+    async def ask(self, do: str, **given: Any) -> Any:
+        """Ask for a method of `TourWorker`. Raise its error, or WorkerDied if the request was too much for it."""
+        return await self._process.ask(do, ASK_SECONDS, **given)
 
     def visit(self, id: str = "") -> Visit:
         """Return the visit with an id, or a new one; the oldest is forgotten if there are too many."""
