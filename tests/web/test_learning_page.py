@@ -18,6 +18,7 @@ from gamelore import rulesheets
 from gamelore.errors import GameloreError
 from gamelore.net.pool import WorkerDied
 from gamelore.web.children.studying_job import StudyingJob
+from gamelore.web.service import watchers
 from gamelore.web.service.rule_processes import ProcessLimits, TooBusy
 from gamelore.web.service.sheet_library import SheetLibrary
 from gamelore.web.teaching import learning_curves
@@ -306,7 +307,7 @@ class ScriptedProcesses:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let all times be short."""
     monkeypatch.setattr(learning_curves, "POLL_SECONDS", 0.001)
-    monkeypatch.setattr(learning_curves, "GRACE", 0.001)
+    monkeypatch.setattr(watchers, "GRACE", 0.001)
 
 
 def run_of(folder: Path, *children: ScriptedChild) -> WatchedRun:

@@ -24,7 +24,7 @@ from gamelore.net.messages import Abort, Info, Play, Start, Stop
 from gamelore.web.children.hosting_job import HostingJob, LiveMatch, WatchedSeat
 from gamelore.web.children.serving_job import ServedMatches
 from gamelore.web.pages.series_page import fault_text, match_text
-from gamelore.web.service import network_desk
+from gamelore.web.service import network_desk, watchers
 from gamelore.web.service.network_desk import (
     NetworkDesk,
     SeatPlan,
@@ -309,7 +309,7 @@ def watched(folder: Path, play: Callable[[NetworkDesk, Callable[[], None]], Awai
 def test_a_server_plays_a_series_and_both_end_with_the_last_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(network_desk, "GRACE", 0.0)
+    monkeypatch.setattr(watchers, "GRACE", 0.0)
     left, before = list[Process](), {process.pid for process in descendants(os.getpid())}
 
     async def play(desk: NetworkDesk, leave: Callable[[], None]) -> None:

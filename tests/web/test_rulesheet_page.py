@@ -12,7 +12,7 @@ import pytest
 
 from gamelore.errors import GameloreError
 from gamelore.net.pool import WorkerDied
-from gamelore.web.service import sheet_draft
+from gamelore.web.service import sheet_draft, watchers
 from gamelore.web.service.rule_processes import ProcessLimits
 from gamelore.web.service.sheet_draft import MOST_TEXT, TEMPLATE, CheckProcesses, Draft, Drafts, DraftServices
 from gamelore.web.service.sheet_library import SheetLibrary
@@ -61,8 +61,9 @@ class Page:
 
 @pytest.fixture
 def checking(monkeypatch) -> Checking:
-    for name in ("PAUSE", "PLAY_PAUSE", "PATIENCE", "GRACE"):
+    for name in ("PAUSE", "PLAY_PAUSE", "PATIENCE"):
         monkeypatch.setattr(sheet_draft, name, 0.01)
+    monkeypatch.setattr(watchers, "GRACE", 0.01)
     return Checking()
 
 

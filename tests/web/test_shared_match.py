@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gamelore.errors import GameloreError
-from gamelore.web.service import shared_match
+from gamelore.web.service import watchers
 from gamelore.web.service.archive import Archive
 from gamelore.web.service.rule_processes import Rules
 from gamelore.web.service.shared_match import MatchPace, SharedMatch, TakenSeat, joint_text
@@ -210,7 +210,7 @@ def test_a_branch_begins_with_the_first_plies_and_leaves_the_match_alone() -> No
 
 
 def test_players_stop_when_the_last_page_closes_and_go_on_when_one_opens(monkeypatch) -> None:
-    monkeypatch.setattr(shared_match, "GRACE", 0.01)
+    monkeypatch.setattr(watchers, "GRACE", 0.01)
 
     async def run() -> None:
         processes = Counting()

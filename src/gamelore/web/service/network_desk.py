@@ -16,6 +16,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from operator import call
 from pathlib import Path
 from time import monotonic
 from typing import Any, ClassVar, NamedTuple
@@ -26,7 +27,8 @@ from ...net.http import parse_url
 from ...net.pool import WorkerProcess
 from .archive import Archive
 from .rule_processes import OPEN_SECONDS, RuleProcesses, Rules, TooBusy
-from .shared_match import GRACE, MOST_PLIES, SharedMatch, View
+from .shared_match import MOST_PLIES, SharedMatch, View
+from .watchers import Watchers
 
 SERVING, HOSTING = "gamelore.web.children.serving_job", "gamelore.web.children.hosting_job"
 POLL_SECONDS = 0.25
@@ -473,8 +475,7 @@ class NetworkDesk:
         self._folder, self._processes = folder, processes
         self.servers: dict[str, ServerRun] = {}
         self._series: dict[str, SeriesRun] = {}
-        self._watchers: dict[int, Callable[[], None]] = {}
-        self._closing: asyncio.TimerHandle | None = None
+        self._watchers: Watchers[Callable[[], None]] = Watchers(self.stop)
         kept = _by_age(folder)
         for path in kept[MOST_SERIES:]:
             shutil.rmtree(path, ignore_errors=True)
@@ -485,26 +486,10 @@ class NetworkDesk:
 
         GRACE after the last watcher has left, all servers and series are stopped.
         """
-        number = max(self._watchers, default=0) + 1
-        self._watchers[number] = on_change
-        if self._closing is not None:
-            self._closing.cancel()
-            self._closing = None
-
-        def leave() -> None:
-            if self._watchers.pop(number, None):
-                self._stop_unwatched()
-
-        return leave
-
-    def _stop_unwatched(self) -> None:
-        """Stop all servers and series after GRACE, unless somebody watches."""
-        if not self._watchers and self._closing is None:
-            self._closing = asyncio.get_running_loop().call_later(GRACE, self.stop)
+        return self._watchers.add(on_change)
 
     def stop(self) -> None:
         """Stop all servers and series."""
-        self._closing = None
         for job in (*self.servers.values(), *self._series.values()):
             if job.is_on:
                 job.stop()
@@ -514,7 +499,7 @@ class NetworkDesk:
         server = ServerRun(plan, self._processes, self._tell)
         self.servers[server.id] = server
         server.start()
-        self._stop_unwatched()  # the page may have closed meanwhile
+        self._watchers.end_unless_watched()  # the page may have closed meanwhile
         return server
 
     def forget(self, server: ServerRun) -> None:
@@ -534,7 +519,7 @@ class NetworkDesk:
         self._series[id] = series
         self._kept.insert(0, id)
         series.start()
-        self._stop_unwatched()
+        self._watchers.end_unless_watched()
         return series
 
     def series(self, id: str) -> SeriesRun:
@@ -564,8 +549,7 @@ class NetworkDesk:
             self._tell()
 
     def _tell(self) -> None:
-        for on_change in list(self._watchers.values()):
-            on_change()
+        self._watchers.tell(call)
 
 
 def _by_age(folder: Path) -> list[Path]:

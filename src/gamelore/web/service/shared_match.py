@@ -13,14 +13,15 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from operator import call
 from typing import Any, TypeAlias
 
 from ...errors import GameloreError, one_of
 from .rule_processes import LEARN_SECONDS, OPEN_SECONDS, POSITION_SECONDS, RuleProcesses, Rules
+from .watchers import Watchers
 
 PERSON = "person"
 """The seat of a person at a page."""
-GRACE = 15.0  # seconds after the last page has closed, until the players stop to think
 MOST_MOVE_SECONDS, MOST_PLIES = 60.0, 1000
 SOLVE_SECONDS = 120.0  # limit for solving a game
 SPARE_SECONDS = 60.0  # in addition to the time of a move, for a player that solves the game first or reads its store
@@ -95,11 +96,12 @@ class SharedMatch:
     thinking: set[str] = field(default_factory=set)
     error: str = ""
     is_paused: bool = False
-    _watchers: dict[int, Callable[[], None]] = field(default_factory=dict)
     _going: asyncio.Task[None] | None = None
     _moved: asyncio.Event = field(default_factory=asyncio.Event)
-    _closing: asyncio.TimerHandle | None = None
     _learned: int = -1  # ply up to which the seats that remember have learned
+
+    def __post_init__(self) -> None:
+        self._watchers: Watchers[Callable[[], None]] = Watchers(self.stop)
 
     async def open(self) -> None:
         """Load the game. Raise GameloreError if it cannot be played."""
@@ -119,17 +121,8 @@ class SharedMatch:
 
         Players think only while somebody watches: GRACE after the last one has left, they stop.
         """
-        number = max(self._watchers, default=0) + 1
-        self._watchers[number] = on_change
-        if self._closing is not None:
-            self._closing.cancel()
-            self._closing = None
+        leave = self._watchers.add(on_change)
         self._go_on()
-
-        def leave() -> None:
-            if self._watchers.pop(number, None) and not self._watchers:
-                self._closing = asyncio.get_running_loop().call_later(GRACE, self.stop)
-
         return leave
 
     @property
@@ -145,8 +138,7 @@ class SharedMatch:
         self.thinking.clear()
 
     def _tell(self) -> None:
-        for on_change in list(self._watchers.values()):
-            on_change()
+        self._watchers.tell(call)
 
     # ---- what people do -----------------------------------------------------------------------------------------
 

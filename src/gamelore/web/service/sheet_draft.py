@@ -13,6 +13,7 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
@@ -22,6 +23,7 @@ from ...files import write_whole
 from ...net.pool import WorkerDied, WorkerProcess, WorkerSettings
 from .rule_processes import ProcessLimits, RuleProcesses
 from .sheet_library import ListedSheet, SheetLibrary
+from .watchers import Watchers
 
 MODULE = "gamelore.web.children.sheet_worker"
 MOST_TEXT = 600_000  # characters of a text that is written on a page, which sends it as one message
@@ -31,7 +33,6 @@ LONG_SECONDS, LONG_LOAD_SECONDS = 15.0, 20.0  # the same after a click
 BUSY_MACHINE = 5.0  # factor from such a time to the limit of elapsed time
 CHECK_SECONDS = 60.0  # limit of elapsed time for a check of the text
 PATIENCE = 0.5  # seconds that a check of the text still has when there is a newer text
-GRACE = 15.0  # seconds after the last page has closed, until checks and reports end
 IDLE_SECONDS = 60.0  # for which an idle process is kept
 PROGRESS_SECONDS = 0.4
 MOST_KEPT, MOST_OPEN = 500, 100  # drafts on disk and in memory
@@ -209,11 +210,12 @@ class Draft:
     played: str = ""
     report: ReportJob | None = None
     pen: DraftPage | None = None
-    _pages: list[DraftPage] = field(default_factory=list)
     _newer: asyncio.Event = field(default_factory=asyncio.Event)
     _checking: asyncio.Task[None] | None = None
     _is_long: bool = False  # whether the next check by play is one after a click
-    _closing: asyncio.TimerHandle | None = None
+
+    def __post_init__(self) -> None:
+        self._pages: Watchers[DraftPage] = Watchers(self.stop)
 
     @property
     def is_changed(self) -> bool:
@@ -233,24 +235,17 @@ class Draft:
         The page may change the text, unless another page does so in a browser. Checks and reports end GRACE after the
         last page has left.
         """
-        self._pages.append(page)
+        leave = self._pages.add(page)
         if self.pen is None or not self.pen.is_connected:
             self.pen = page
-        if self._closing is not None:
-            self._closing.cancel()
-            self._closing = None
         if self.stage != "checked":
             self._begin_check()
-        return lambda: self._leave(page)
+        return partial(self._leave, page, leave)
 
-    def _leave(self, page: DraftPage) -> None:
-        if page not in self._pages:
-            return
-        self._pages.remove(page)
+    def _leave(self, page: DraftPage, leave: Callable[[], None]) -> None:
+        leave()
         if self.pen is page:
             self.pen = next((other for other in self._pages if other.is_connected), None)
-        if not self._pages:
-            self._closing = asyncio.get_running_loop().call_later(GRACE, self.stop)
         self.tell()
 
     def take_pen(self, page: DraftPage) -> None:
@@ -268,8 +263,7 @@ class Draft:
 
     def tell(self) -> None:
         """Let all pages show what has changed."""
-        for page in list(self._pages):
-            page.show_draft()
+        self._pages.tell(lambda page: page.show_draft())
 
     # ---- the text -----------------------------------------------------------------------------------------------
 

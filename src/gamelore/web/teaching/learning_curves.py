@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from itertools import cycle
+from operator import call
 from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple, TypeAlias
@@ -30,7 +31,7 @@ from ...files import write_whole
 from ...net.pool import WorkerDied, WorkerProcess
 from ..pages.frame import Services
 from ..service.rule_processes import RuleProcesses, TooBusy
-from ..service.shared_match import GRACE
+from ..service.watchers import Watchers
 
 MODULE = "gamelore.web.children.learning_run"
 POLL_SECONDS, PARKED_POLL_SECONDS = 0.33, 30.0
@@ -265,13 +266,14 @@ class WatchedRun:
     features: Sequence[Row] = ()
     figures: Row | None = None
     error: str = ""
-    _watchers: dict[int, Callable[[], None]] = field(default_factory=dict)
     _work: asyncio.Task[None] | None = None
     _woken: asyncio.Event = field(default_factory=asyncio.Event)
-    _closing: asyncio.TimerHandle | None = None
     _parked_at: float | None = None  # seconds of `time.monotonic`
     _is_stopping: bool = False
     _is_kept: bool = True
+
+    def __post_init__(self) -> None:
+        self._watchers: Watchers[Callable[[], None]] = Watchers(self.park)
 
     # ---- watching -----------------------------------------------------------------------------------------------
 
@@ -280,20 +282,11 @@ class WatchedRun:
 
         A new or an interrupted run begins or goes on.
         """
-        number = max(self._watchers, default=0) + 1
-        self._watchers[number] = on_change
-        if self._closing is not None:
-            self._closing.cancel()
-            self._closing = None
+        leave = self._watchers.add(on_change)
         self._parked_at = None
         self._wake()
         if not (self.is_paused or self.is_over or self.error):
             self.start()
-
-        def leave() -> None:
-            if self._watchers.pop(number, None) and not self._watchers:
-                self._closing = asyncio.get_running_loop().call_later(GRACE, self.park)
-
         return leave
 
     @property
@@ -317,11 +310,7 @@ class WatchedRun:
         return self.progress["state"] in ("done", "failed")
 
     def _tell(self) -> None:
-        for on_change in list(self._watchers.values()):
-            try:
-                on_change()
-            except Exception:  # of one page; the run and the other pages go on
-                log.exception("a page could not show a run")
+        self._watchers.tell(call)
 
     # ---- what people do -----------------------------------------------------------------------------------------
 
