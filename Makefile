@@ -16,10 +16,10 @@ test: .venv/installed  ## format, lint, types and the whole suite
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy --strict
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist loadgroup
 
 test-fast: .venv/installed  ## the inner loop: the quick tests, in under a minute
-	$(BIN)/pytest -n 2 -q -m "not slow and not long"
+	$(BIN)/pytest -n 2 --dist loadgroup -q -m "not slow and not long"
 
 test-long: .venv/installed  ## about an hour: the claims of both papers reproduced, the largest sheets
 	$(BIN)/pytest -q -m long

@@ -10,9 +10,17 @@ from pathlib import Path
 
 import pytest
 
-GAMES = Path(__file__).resolve().parents[3] / "shared" / "games"  # public rulesheets, on our machines only
+HERE = Path(__file__).resolve().parent
+GAMES = HERE.parents[2] / "shared" / "games"  # public rulesheets, on our machines only
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 SECONDS = 120_000  # milliseconds that a test waits for something to appear; the machine may be busy
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let one process run all tests of a module, which share a server and a browser: `--dist loadgroup`."""
+    for item in items:
+        if item.path.parent == HERE:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 @pytest.fixture(scope="session")

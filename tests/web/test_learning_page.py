@@ -557,7 +557,7 @@ def wait_for_match(page, least: int) -> None:
 
 
 def test_a_run_is_watched_paused_left_and_watched_to_its_end(page, web_url: str, tmp_path: Path) -> None:
-    address = begin(page, web_url, runs=5, matches=1000)
+    address = begin(page, web_url, runs=5, matches=300)
     wait_for_match(page, 1)
     page.get_by_test_id("pause").click()
     page.get_by_test_id("stage").get_by_text("Paused while learning connect3: baseline, transfer").wait_for()
@@ -572,7 +572,7 @@ def test_a_run_is_watched_paused_left_and_watched_to_its_end(page, web_url: str,
     ).first.click()
     page.wait_for_url(address)
     page.get_by_test_id("stage").get_by_text("Paused").wait_for()
-    assert before <= matches_so_far(page) < 1000
+    assert before <= matches_so_far(page) < 300
     second = page.context.new_page()
     second.goto(address)
     page.get_by_test_id("speed").locator('[tabindex="0"]').focus()
@@ -582,7 +582,7 @@ def test_a_run_is_watched_paused_left_and_watched_to_its_end(page, web_url: str,
     wait_for_match(second, before + 1)  # another page follows the same run
     second.close()
     headline = page.get_by_test_id("headline")
-    headline.get_by_text("Transfer minus baseline, mean reward of matches 101 to 1000").wait_for()
+    headline.get_by_text("Transfer minus baseline, mean reward of matches 31 to 300").wait_for()
     assert page.get_by_test_id("gains").locator("tbody tr").count() == 2
     assert "the interval from" in page.get_by_test_id("verdict").first.inner_text()
     with page.expect_download() as download:
