@@ -147,6 +147,18 @@ def test_a_pass_is_a_click_on_the_role_whose_turn_is_next() -> None:
     assert paths(position.play(["pass", "pass"]))["pass"] == (at("control", 1, "white"),)
 
 
+def test_a_counter_that_all_moves_change_alike_is_no_tray() -> None:
+    marking = (
+        "(<= (legal r (mark ?x ?y)) (true (cell ?x ?y b))) (legal r wait)"
+        "(<= (next (cell ?x ?y r)) (does r (mark ?x ?y))) (<= (changed ?x ?y) (does r (mark ?x ?y)))"
+    )
+    position = start(ONE_ROLE + STEPS + CELLS + KEPT + marking)
+    assert "step" in {tray.board.name for tray in Tabletop.of_all(position.game).trays}
+    assert ClickMap.of(position.game).tabletop.trays == ()
+    assert paths_of_all(position)["wait"] == ()
+    assert [tray.board.name for tray in ClickMap.of(start(PASSING).game).tabletop.trays] == ["control"]
+
+
 def test_facts_are_things_on_a_tray() -> None:
     told = paths(start(WALK))
     assert told["trap"] == (at("at", 1, "dead_end"),)

@@ -3,13 +3,14 @@
 import subprocess
 import sys
 from collections import Counter
+from itertools import product
 from xml.etree import ElementTree
 
 import pytest
 
 from commands import run
-from gamelore import rulesheets
-from gamelore.drawing.board import Piece, pieces, role_styles
+from gamelore import load, rulesheets
+from gamelore.drawing.board import Boards, Piece, pieces, role_styles
 from gamelore.drawing.position import position_svg
 
 SPACE = "{http://www.w3.org/2000/svg}"
@@ -53,6 +54,39 @@ def test_a_matrix_goes_downwards():
     x, _ = spot(position_svg(position), "x")
     right, _ = spot(position_svg(position, matrix=True), "x")
     assert round(right - x) == 2 * 44
+
+
+def boards_of(*inits):
+    facts = "".join(f"(init {init})" for init in inits)
+    return Boards.of(load(f"(role r) {facts} (legal r wait) (<= (goal r 0) (role r)) (<= terminal (true over))"))
+
+
+def cells(name, *sizes):
+    return [f"({name} {' '.join(map(str, at))} b)" for at in product(*(range(1, size + 1) for size in sizes))]
+
+
+def size_of(boards):
+    xs, ys = zip(*(spot for board in boards.boards for spot in board.spots.values()), strict=True)
+    return max(xs) - min(xs), max(ys) - min(ys)
+
+
+def test_many_layers_are_in_several_rows():
+    wide, high = size_of(boards_of(*cells("cell", 9, 3, 3)))
+    assert 0.5 < wide / high < 2
+    assert size_of(boards_of(*cells("cell", 3, 3, 3)))[1] == 2, "three layers are in a row"
+
+
+def test_boards_that_are_too_far_to_the_right_are_below_the_others():
+    one, two, three = boards_of(*cells("a", 9, 9), *cells("b", 9, 9), *cells("c", 9, 9)).boards
+    assert max(x for x, _ in one.spots.values()) < min(x for x, _ in two.spots.values())
+    assert max(y for _, y in three.spots.values()) < min(y for _, y in one.spots.values()) - 2
+    assert min(x for x, _ in three.spots.values()) == 0
+
+
+def test_many_points_are_in_rows_of_equal_length():
+    (board,) = boards_of(*(f"(pit {name} 3)" for name in "abcdefghijkl")).boards
+    assert board.kind == "row"
+    assert {y: sum(spot[1] == y for spot in board.spots.values()) for y in (0, 1)} == {0: 6, 1: 6}
 
 
 @pytest.mark.parametrize("white", ["wk wq wr wb wn", "white_king white_queen white_rook white_bishop white_knight"])

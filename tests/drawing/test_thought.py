@@ -10,10 +10,20 @@ import pytest
 import gamelore
 from gamelore import MoveThought, Position, Thought
 from gamelore.drawing.board import Boards, Place
+from gamelore.drawing.clicks import ClickMap
 from gamelore.drawing.position import FAINTEST, STRONGEST
 from gamelore.drawing.thought import MOST_LABELS, Way, facts_after, thought_signs, thought_text, way_of
 
 CELL = ("cell", 3)
+# Two roles take turns to mark one of four squares or to pass.
+PASSING = (
+    "(role a) (role b) (init (control a)) (<= (goal ?r 50) (role ?r)) (<= terminal (true (cell 2 2 a)))"
+    "(init (cell 1 1 x)) (init (cell 1 2 x)) (init (cell 2 1 x)) (init (cell 2 2 x))"
+    "(<= (legal ?r (mark ?x ?y)) (true (control ?r)) (true (cell ?x ?y x))) (<= (legal ?r pass) (role ?r))"
+    "(<= (next (control b)) (true (control a))) (<= (next (control a)) (true (control b)))"
+    "(<= (next (cell ?x ?y ?r)) (does ?r (mark ?x ?y))) (<= (marked ?x ?y) (does ?r (mark ?x ?y)))"
+    "(<= (next (cell ?x ?y ?c)) (true (cell ?x ?y ?c)) (not (marked ?x ?y)))"
+)
 
 
 def thought_of(
@@ -62,6 +72,14 @@ def test_a_capture_acts_where_the_captured_piece_lies() -> None:
     texts, _ = shapes(thought._repr_svg_())
     assert "88" in texts
     assert "99%" not in texts, "the badge leaves room for the piece"
+
+
+def test_a_turn_beside_the_board_is_no_place_from_which_pieces_come() -> None:
+    position = gamelore.load(PASSING).start()
+    table, after = ClickMap.of(position.game).tabletop, position.play(["(mark 1 2)", "pass"])
+    assert table.trays, "whose turn it is lies beside the board, for passes"
+    acts = way_of(table, table.lay(position.facts), table.lay(after.facts), "(mark 1 2)")
+    assert acts == Way(Place(CELL, ("1", "2")), None)
 
 
 def test_a_move_that_changes_no_board_acts_nowhere() -> None:

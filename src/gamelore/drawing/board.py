@@ -12,7 +12,8 @@ kinds of boards:
                Without such a relation, all points are named by a letter and a number, as in `(cell c4 red)`
     a graph    points without given positions, but with neighbours. rustworkx computes the positions (Kamada & Kawai
                1989, "An algorithm for drawing general undirected graphs")
-    a row      points without given positions and without neighbours. The first state has exactly one fact for each
+    a row      points without given positions and without neighbours. The first state has exactly one fact for each.
+               Many points are in several rows of equal length
 
 Lines between points join neighbours. Neighbours are the pairs of a symmetric relation that never changes and connects
 all points, but does not contain all pairs. If there are several such relations, the one with the fewest pairs is taken.
@@ -52,9 +53,16 @@ MAX_ADDED = 2  # maximum number of letters in a short form that are not first le
 MAX_CONTENTS = 500  # if a board has more possible contents, only contents of the first state have short forms
 BLANKS = frozenset({"blank", "empty", "none"})  # names of blanks, in addition to `b` (see `_is_blank`)
 MARK, POINT = "#", "."
+MOST_IN_A_ROW = 10  # points
+
+LONGEST_ROW = 26.0  # places that boards beside each other may take; others are drawn below them
+NAME_WIDTH = 0.14  # of a letter in the name of a point, in places
+WIDEST = 4.0  # width of a row of layers by its height; a longer row is drawn as several rows
 
 Arguments: TypeAlias = tuple[str, ...]
 """The arguments of a fact, as text."""
+Layer: TypeAlias = dict[int, str]
+"""Number of a coordinate -> its fixed value."""
 
 
 # ---- short forms ------------------------------------------------------------------------------------------------
@@ -228,15 +236,21 @@ class Place(NamedTuple):
     at: Arguments
 
 
-class Label(NamedTuple):
-    """A text beside a board: the value of a coordinate, or the title of a layer.
+Side: TypeAlias = Literal["left", "above", "below"]
+CLOSER: Mapping[Side, Spot] = {"left": (0.35, 0.0), "above": (0.0, -0.2), "below": (0.0, 0.2)}
 
-    `is_beside`: whether it is to the left of a row of the board; such a text is right-aligned.
-    """
+
+class Label(NamedTuple):
+    """A text beside a board, or below a square: the value of a coordinate, or a title."""
 
     text: str
     spot: Spot
-    is_beside: bool = False
+    side: Side
+
+    @property
+    def is_beside(self) -> bool:
+        """Whether it is to the left of a row of the board; such a text is right-aligned."""
+        return self.side == "left"
 
 
 @dataclass(frozen=True)
@@ -304,7 +318,7 @@ class Board:
         return self.order[self.down] if self.matrix else self.order[self.down][::-1]
 
     @property
-    def layers(self) -> list[list[dict[int, str]]]:
+    def layers(self) -> list[list[Layer]]:
         """The layers, in rows from top to bottom. Each layer is given as: number of a coordinate -> its fixed value.
 
         If one coordinate is fixed, there is one row of layers. If two are fixed, they are the x and y of the layers.
@@ -326,10 +340,10 @@ class Board:
         values = {**layer, self.across: column, self.down: row}
         return tuple(values[number] for number in range(len(self.order)))
 
-    def moved(self, right: float) -> Board:
-        """Return a copy of the board, shifted by `right` units to the right."""
-        spots = {at: (x + right, y) for at, (x, y) in self.spots.items()}
-        labels = tuple(label._replace(spot=(label.spot[0] + right, label.spot[1])) for label in self.labels)
+    def moved(self, right: float, up: float) -> Board:
+        """Return a copy of the board, shifted by `right` units to the right and `up` units upwards."""
+        spots = {at: (x + right, y + up) for at, (x, y) in self.spots.items()}
+        labels = tuple(label._replace(spot=(label.spot[0] + right, label.spot[1] + up)) for label in self.labels)
         return replace(self, spots=spots, labels=labels)
 
 
@@ -363,12 +377,9 @@ class Boards:
         kinds: Collection[Kind] = get_args(Kind),
     ) -> None:
         self.boards: tuple[Board, ...] = ()
-        right = 0.0
         self.finder = Finder(sheet, initial, matrix, kinds)
         for board in self.finder.boards():
-            moved = board.moved(right) if right else board
-            self.boards += (moved,)
-            right = max(x for x, _ in moved.spots.values()) + 2 * APART
+            self.boards += (beside(self.boards, board),)
 
     @classmethod
     def of(cls, game: Game, *, matrix: bool = False, kinds: Collection[Kind] = get_args(Kind)) -> Boards:
@@ -442,8 +453,20 @@ def _named(board: Board, words: Sequence[str]) -> Iterator[Place]:
 
 def label_spot(label: Label) -> Spot:
     """Return the position of a label in a picture. It is closer to the board than `label.spot`."""
-    x, y = label.spot
-    return (x + 0.35, y) if label.is_beside else (x, y + (0.2 if y < 0 else -0.2))
+    (x, y), (right, up) = label.spot, CLOSER[label.side]
+    return x + right, y + up
+
+
+def beside(boards: Sequence[Board], board: Board) -> Board:
+    """Return a board moved to the right of others, or below them if it would be too far to the right there."""
+    if not boards:
+        return board
+    spots = [spot for other in boards for spot in other.spots.values()]
+    left, low = max(x for x, _ in spots) + 2 * APART, min(y for _, y in spots)
+    xs, ys = zip(*board.spots.values(), strict=True)
+    if low < min(y for _, y in boards[0].spots.values()) or left + max(xs) - min(xs) > LONGEST_ROW:
+        return board.moved(-min(xs), low - max(ys) - APART - 2)
+    return board.moved(left, 0.0)
 
 
 def extent(boards: Iterable[Board]) -> Iterator[Spot]:
@@ -452,6 +475,8 @@ def extent(boards: Iterable[Board]) -> Iterator[Spot]:
         for x, y in board.spots.values():
             yield from ((x - 0.5, y - 0.5), (x + 0.5, y + 0.5))
         yield from map(label_spot, board.labels)
+        if board.kind != "squares":
+            yield from ((x + 0.3 + NAME_WIDTH * len(at[0]), y) for at, (x, y) in board.spots.items())
 
 
 def by_function(facts: Iterable[str]) -> dict[Signature, dict[str, Arguments]]:
@@ -665,19 +690,30 @@ def _plane(order: Sequence[Values]) -> tuple[int, int]:
 def plan(board: Board) -> tuple[dict[Arguments, Spot], list[Label]]:
     """Return the positions of the places in all layers of squares, and the labels around these layers."""
     columns, rows, layers = board.columns, board.rows, board.layers
+    if len(layers) == 1:
+        layers = _in_rows(layers[0], (len(columns) + APART + 1) / (len(rows) + APART + 2))
     spots: dict[Arguments, Spot] = {}
     labels: list[Label] = []
     for i, j, layer in ((i, j, layer) for i, row in enumerate(layers) for j, layer in enumerate(row)):
         right, top = j * (len(columns) + APART + 1), (len(layers) - 1 - i) * (len(rows) + APART + 2) + len(rows) - 1
         for (x, column), (y, row) in product(enumerate(columns), enumerate(rows)):
             spots[board.at(layer, column, row)] = (right + x, top - y)
-        labels += [Label(row, (right - 1.0, top - y), is_beside=True) for y, row in enumerate(rows)]
+        labels += [Label(row, (right - 1.0, top - y), "left") for y, row in enumerate(rows)]
+        side: Side = "above" if board.matrix else "below"
         edge = top + 1 if board.matrix else top - len(rows)
-        labels += [Label(column, (right + x, edge)) for x, column in enumerate(columns)]
+        labels += [Label(column, (right + x, edge), side) for x, column in enumerate(columns)]
         if layer:
             above = top + (2 if board.matrix else 1)
-            labels.append(Label(" ".join(layer.values()), (right + (len(columns) - 1) / 2, above)))
+            labels.append(Label(" ".join(layer.values()), (right + (len(columns) - 1) / 2, above), "above"))
     return spots, labels
+
+
+def _in_rows(layers: Sequence[Layer], shape: float) -> list[list[Layer]]:
+    """Return a row of layers in several rows if it is much wider than high. `shape`: width of a layer by its height."""
+    if len(layers) * shape <= WIDEST:
+        return [[*layers]]
+    length = max(1, round((len(layers) / shape) ** 0.5))  # about as wide as high
+    return [[*layers[start : start + length]] for start in range(0, len(layers), length)]
 
 
 def _both_ways(rows: Sequence[Arguments], points: Collection[str]) -> set[frozenset[str]]:
@@ -713,13 +749,14 @@ def _by_neighbours(pairs: Sequence[tuple[str, str]], points: Sequence[str]) -> d
 
 
 def _side_by_side(points: Sequence[str], first: Sequence[Arguments]) -> dict[str, Spot]:
-    """Return positions of points in a row. Return nothing unless each has exactly one fact in the first state.
+    """Return positions of points in rows. Return nothing unless each has exactly one fact in the first state.
 
     Only facts with two arguments count.
     """
     if sorted(fact[0] for fact in first if len(fact) == 2) != sorted(points):
         return {}
-    return {point: (float(x), 0.0) for x, point in enumerate(points)}
+    length = -(-len(points) // -(-len(points) // MOST_IN_A_ROW))
+    return {point: (float(i % length), float(-(i // length))) for i, point in enumerate(points)}
 
 
 def _to_the_corner(spots: Mapping[str, Spot]) -> dict[str, Spot]:

@@ -701,18 +701,25 @@ def _is_alone(position: Position, role: str) -> bool:
 
 
 def _needed(game: Game, clicks: ClickMap) -> set[Signature]:
-    """Return the trays that moves need in random matches; with the reasoner, those that their words name."""
+    """Return the trays that moves need in random matches; with the reasoner, those that their words name.
+
+    A tray tells moves apart if they lead to different squares of it; a counter that each move advances does not. Whose
+    turn is next is a square for passes.
+    """
     if game.native is None:
         return {tray.board.function for tray in clicks.tabletop.trays if tray.words}
     used, num_moves = Counter[Signature](), 0
+    telling = {tray.board.function for tray in clicks.tabletop.trays if set(tray.values) & set(game.roles)}
     for position, role in _decisions_at_random(game):
         choices = clicks.choices(position, role)
         num_moves += len(choices.paths)
         for path, is_clear in zip(choices.paths, choices.are_clickable, strict=True):
             used.update({place.function for step in path for place in step} if is_clear else ())
+        squares = {place for path in choices.paths for step in path for place in step}
+        telling |= {function for function, number in Counter(at.function for at in squares).items() if number > 1}
         if num_moves > MOST_MOVES:
             break
-    needed = {function for function, number in used.items() if number >= LEAST_USE * num_moves}
+    needed = {function for function in telling if used[function] >= LEAST_USE * num_moves}
     trays = (tray for tray in clicks.tabletop.trays if tray.board.function in needed and not tray.words)
     return needed | {tray.shows.function for tray in trays if tray.shows}  # their facts must lie somewhere
 

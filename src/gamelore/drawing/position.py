@@ -341,11 +341,13 @@ def _board(board: Board, laid: Laid, styles: Mapping[str, Style], origin: Spot) 
         yield drawn_text(at(model.label_spot(label)), label.text, 12, FAINT, "end" if label.is_beside else "middle")
     for place, (x, y) in spots.items():
         content = laid.contents.get(Place(board.function, place))
+        piece = None if content is None or board.is_blank(content) else looks.get(content) or Piece(board.form(content))
         if board.kind != "squares":
-            yield _disc((x, y), 0.1, EDGE, EDGE)
-            yield drawn_text((x + 0.3 * SIDE, y - 0.4 * SIDE), place[0], 10, FAINT, "start")
-        if content is not None and not board.is_blank(content):
-            yield from _piece(looks.get(content) or Piece(board.form(content)), (x, y))
+            yield _disc((x, y), 0.1, EDGE, EDGE) if piece is None else _disc((x, y), PIECE, SQUARE, EDGE)
+            size = min(10, round(1.5 * SIDE / len(place[0])))  # so that it ends before the next name
+            yield drawn_text((x + 0.3 * SIDE, y - 0.4 * SIDE), place[0], size, FAINT, "start")
+        if piece is not None:
+            yield from _piece(piece, (x, y))
 
 
 def _squares(board: Board, spots: Mapping[Arguments, Spot], is_shaded: bool) -> Iterator[str]:

@@ -29,7 +29,6 @@ from ..gdl.clauses import Clause, Dependencies, Signature, all_atoms, reachable,
 from ..gdl.syntax import Atom, Constant, Function, Variable, natural_order
 from ..ground.optimize import OUTSIDE_FACT
 from .board import (
-    APART,
     BLANKS,
     COLOUR_AND_KIND,
     MAX_SIDE,
@@ -42,6 +41,7 @@ from .board import (
     Place,
     Spot,
     Values,
+    beside,
     by_function,
     plan,
     short_forms,
@@ -55,7 +55,7 @@ NARROWEST = 10  # squares in a row of a tray at least, if it has so many
 MOST_SQUARES = 120  # in a tray
 MOST_COUNTED = 60  # numbers in a tray of things that no move names
 FITTING = 8  # letters in a square
-AT_EDGE = 0.54  # from the centre of a square to its label, which is drawn 0.2 higher
+ROW_OF_NAMES = 1.5  # height of a row of squares with their names below them, in squares
 BELOW = 2.5  # space above a tray, in squares
 OUTSIDE = str(OUTSIDE_FACT)  # marks states of a compiled game in which the reasoner plays
 FEWEST = 3  # values of each coordinate of a board whose contents come first
@@ -289,12 +289,13 @@ def _below(boards: Sequence[Board], trays: Sequence[Tray]) -> Iterator[Tray]:
     low = min((y for _, y in spots), default=BELOW)
     for tray in trays:
         top, numbered = low - BELOW, enumerate(tray.values)
-        places: dict[Arguments, Spot] = {(value,): (i % size, top - i // size) for i, value in numbered}
-        low = min(y for _, y in places.values())
-        labels = [Label(tray.board.name, (min(size, len(tray.values)) / 2 - 0.5, top + 0.9))]
+        pitch = 1.0 if tray.shows else ROW_OF_NAMES
+        places: dict[Arguments, Spot] = {(value,): (i % size, top - i // size * pitch) for i, value in numbered}
+        low = min(y for _, y in places.values()) - (pitch - 1)
+        labels = [Label(tray.board.name, (min(size, len(tray.values)) / 2 - 0.5, top + 1), "above")]
         if tray.shows is None:
             forms = _readable(tray.values)
-            labels += [Label(forms[value], (x, y - AT_EDGE)) for (value,), (x, y) in places.items()]
+            labels += [Label(forms[value], (x, y - 1), "below") for (value,), (x, y) in places.items()]
         yield replace(tray, board=replace(tray.board, spots=places, labels=tuple(labels)))
 
 
@@ -337,9 +338,8 @@ class _Setter:
         self.trays = list(self._trays())
 
     def _keep(self, board: Board, coordinates: tuple[int, ...]) -> None:
-        right = max((x for own in self.boards for x, _ in own.spots.values()), default=-2 * APART) + 2 * APART
-        left = min(x for x, _ in board.spots.values())
-        self.boards.append(board.moved(right - left))
+        left, low = (min(spot[axis] for spot in board.spots.values()) for axis in (0, 1))
+        self.boards.append(beside(self.boards, board.moved(-left, -low)))
         self.readers[board.function] = Reader(board.function, coordinates)
 
     def lines(self) -> dict[Slot, list[Slot]]:

@@ -198,7 +198,8 @@ class Way(NamedTuple):
 def way_of(boards: Boards, before: Laid, after: Laid, move: str) -> Way | None:
     """Return where a move acts that leads from one state to another; None if this does not show on the boards.
 
-    If several places are filled or emptied, those count that the move names.
+    If several places are filled or emptied, those count that the move names. If it names a changed place, no other
+    board counts: a counter or a turn beside the board changes with any move.
     """
     named = boards.named_in(move)
     changed = [
@@ -206,6 +207,8 @@ def way_of(boards: Boards, before: Laid, after: Laid, move: str) -> Way | None:
         for place in dict.fromkeys([*before.contents, *after.contents])
         if before.contents.get(place) != after.contents.get(place)
     ]
+    acted_on = {place.function for place in changed if place in named}
+    changed = [place for place in changed if place.function in acted_on or not acted_on]
     filled = [place for place in changed if not boards.is_empty(after, place)]
     emptied = [place for place in changed if boards.is_empty(after, place)]
     new = [place for place in filled if boards.is_empty(before, place)]

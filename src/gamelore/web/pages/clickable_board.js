@@ -27,7 +27,19 @@ export default {
   methods: {
     restart() {
       this.clicks = [];
-      this.$nextTick(this.mark);
+      this.$nextTick(() => {
+        this.fit();
+        this.mark();
+      });
+    },
+    // Fill the room there is, but keep small pictures small, and long ones large enough to be read.
+    fit() {
+      const svg = this.$refs.picture?.querySelector("svg");
+      if (!svg) return;
+      const { width, height } = svg.viewBox.baseVal;
+      const most = svg.querySelector("rect.place") ? 2.6 : 1.4; // a picture without a board is text
+      const high = `max(${(72 * width) / height}vh, ${0.55 * width}px)`;
+      svg.style.width = `min(100%, 40rem, ${most * width}px, ${high})`;
     },
     matching(clicks) {
       const fits = (path) => path.length >= clicks.length && clicks.every((place, i) => path[i].includes(place));

@@ -36,7 +36,7 @@ body.body--dark { --gl-ink: #e8eaed; --gl-faint: #b4bcc6; --gl-paper: #1a1d21; -
 .gl-page { max-width: 76rem; margin: 0 auto; padding: 0.75rem 1rem 3rem; width: 100%; }
 .gl-faint { color: var(--gl-faint); }
 .gl-board { width: 100%; position: relative; }
-.gl-board svg { width: 100%; max-width: 40rem; max-height: 72vh; height: auto; }
+.gl-board svg { width: 100%; max-width: 40rem; height: auto; }
 .gl-board svg, .gl-picture svg { background: #ffffff; border-radius: 6px; }
 .gl-board rect.place { outline: none; }
 .gl-board rect.gl-next { cursor: pointer; fill: rgba(29, 95, 168, 0.07); }
