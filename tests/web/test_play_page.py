@@ -98,7 +98,6 @@ def test_othello_by_clicks(page, web_url: str) -> None:
     page.get_by_text(re.compile(r"^2\. ")).wait_for()
 
 
-@pytest.mark.long
 def test_checkers_by_clicks_from_source_to_target(page, web_url: str) -> None:
     if not (GAMES / "checkers.kif").is_file():
         pytest.skip("needs ../shared/games")
@@ -124,9 +123,9 @@ def test_choices_at_the_same_time_stay_hidden(page, web_url: str) -> None:
     start(page, web_url, "shipped/goofspiel")
     first, second = gamelore.load("goofspiel").roles
     status(page, f"{first} is to move (your choice stays hidden until all have chosen)")
-    page.get_by_test_id("moves").get_by_text("Moves of").click()
-    page.get_by_role("button", name="(bid 3)").click()
+    click(page, f"{first} 3")
     status(page, f"{second} is to move")
+    page.get_by_test_id("moves").get_by_text("Moves of").click()
     assert "(bid 3)" not in page.locator("text=Moves so far").locator("xpath=..").inner_text().split("Moves so far")[1]
     page.get_by_role("button", name="(bid 2)").click()
     status(page, f"{first} is to move")
@@ -140,6 +139,34 @@ def test_the_board_is_played_by_keyboard(page, web_url: str) -> None:
     for key in ("ArrowRight", "ArrowUp", "Enter"):
         page.keyboard.press(key)
     page.get_by_text("1. xplayer (mark 2 2)").wait_for()
+
+
+def test_a_name_that_was_typed_is_taken_and_colours_stay(page, web_url: str) -> None:
+    page.goto(web_url)
+    page.get_by_test_id("start").wait_for()
+    page.get_by_test_id("game").fill("tictactoe")
+    page.keyboard.press("Enter")
+    page.get_by_role("combobox", name="xplayer", exact=True).wait_for()  # there are several games with this word
+    for colours in ("automatic", "dark"):
+        page.get_by_role("button", name=f"colours: {colours}").click()
+    page.get_by_role("button", name="colours: light").wait_for()
+    page.get_by_role("link", name="Rulesheets").click()
+    page.wait_for_url("**/rulesheets")
+    page.get_by_role("button", name="colours: light").wait_for()
+
+
+def test_exact_values_are_shown_or_stopped(page, web_url: str) -> None:
+    start(page, web_url, "shipped/tictactoe")
+    status(page, "xplayer is to move")
+    page.get_by_test_id("exact").click()
+    page.get_by_test_id("thoughts").get_by_text("exact values; the game has 5,478 positions").wait_for()
+    start(page, web_url, "shipped/connectfour")
+    status(page, "red is to move")
+    page.get_by_test_id("exact").click()
+    page.get_by_test_id("thoughts").get_by_text("Solving the game: ").wait_for()
+    page.get_by_test_id("exact").filter(has_text="Stop").click()
+    page.get_by_test_id("exact").filter(has_text="Exact values").wait_for()
+    assert page.get_by_test_id("thoughts").inner_text() == ""
 
 
 def test_what_the_search_thinks_is_on_the_board(page, web_url: str) -> None:

@@ -529,6 +529,16 @@ class ClickMap:
         Returns:
             The paths of the moves, parallel to `position.legal[role]`.
         """
+        choices, others = self._choices(position, role), set(position.game.roles) - {role}
+
+        def own(step: Step) -> Step:
+            """Leave out places that belong to other roles, if some belong to this one."""
+            return frozenset(at for at in step if others.isdisjoint(at.at)) or step
+
+        return replace(choices, paths=[tuple(map(own, path)) for path in choices.paths])
+
+    def _choices(self, position: Position, role: str) -> Choices:
+        """Return the choices, whose clicks may also be on places of other roles."""
         readings = [self._reading(move) for move in position.legal[role]]
         itself = list(range(len(readings)))
         if not all(position.legal.values()):

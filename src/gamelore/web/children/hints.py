@@ -154,8 +154,8 @@ class Hints:
         chosen = next((learner for learner in learners if number in (None, learner.number)), None)
         if chosen is None:
             raise GameloreError(
-                f"expected a learner of {self._game.name} for {' or '.join(roles) or 'a role'} in the knowledge store, "
-                "got none; watch one learn, or let one that remembers play"
+                f"expected a learner that knows {self._game.name} as {' or '.join(roles) or 'a role'}, got none yet; "
+                "watch one learn it and keep it, or take a player into the match that remembers"
             )
         return chosen.moves(position), learners, chosen.number
 

@@ -277,7 +277,12 @@ class RuleWorker:
         loaded = self._game(rules, name)
         position = loaded.position(plies)
         check_goes_on(position)
-        return self._thought(loaded, solved_thought(loaded.solved, position))
+        try:
+            solved = loaded.solved
+        except GameloreError as error:
+            complaint, _, _ = str(error).partition(";")  # the rest is about the command line
+            raise GameloreError(f"{complaint}; let a search think about it instead") from None
+        return self._thought(loaded, solved_thought(solved, position))
 
     def hints(self, rules: str, name: str, plies: Plies, store: str) -> list[dict[str, Any]]:
         """Return good moves in a position with their reasons, the most certain first, see hints.py.

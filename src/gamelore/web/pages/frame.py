@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from nicegui import ui
-from nicegui.events import ClickEventArguments
+from nicegui.events import ClickEventArguments, GenericEventArguments
 
 from ...errors import GameloreError
 from ..service.archive import Archive
@@ -29,6 +29,7 @@ LINKS = {
     "Network": "/network",
     "Tour": "/tour",
 }
+YEAR = 31_536_000  # seconds
 PRIMARY = "#1d5fa8"  # white text on it has a contrast of 6.5
 _STYLE = """
 :root { --gl-ink: #22262b; --gl-faint: #5b6570; --gl-paper: #ffffff; --gl-accent: #1d5fa8; }
@@ -47,6 +48,7 @@ body.body--dark { --gl-ink: #e8eaed; --gl-faint: #b4bcc6; --gl-paper: #1a1d21; -
 .gl-picture svg { max-width: 100%; height: auto; }
 .gl-mono { font-family: ui-monospace, Consolas, monospace; }
 body.body--dark .text-primary { color: var(--gl-accent) !important; }
+body.body--dark .q-btn.bg-primary { background: #8ab8ee !important; color: #14181d !important; }
 .q-notification .q-btn { color: #ffffff !important; }
 a.gl-link { color: var(--gl-accent); text-decoration: underline; }
 :focus-visible { outline: 3px solid var(--gl-accent); outline-offset: 2px; }
@@ -70,7 +72,7 @@ def page_frame(title: str) -> Iterator[ui.element]:
     ui.page_title(f"{title} - gamelore")
     ui.add_css(_STYLE)
     ui.colors(primary=PRIMARY, dark="#1a1d21")
-    dark = ui.dark_mode(None)
+    dark = ui.dark_mode(_COLOURS.get(cookie("colours")))
     with ui.header(elevated=False).classes("items-center gap-1 px-3 py-1"):
         ui.html('<a class="gl-spoken" href="#main">Skip to the main part</a>', sanitize=True)
         ui.link("gamelore", "/").classes("text-white text-lg no-underline font-bold mr-3")
@@ -95,17 +97,52 @@ def _nav_link(name: str, target: str, is_here: bool) -> None:
 def _dark_button(dark: ui.dark_mode) -> None:
     def turn() -> None:
         dark.set_value({None: True, True: False, False: None}[dark.value])
+        ui.run_javascript(f'document.cookie = "gamelore-colours={_WORDS[dark.value]}; path=/; max-age={YEAR}"')
         button.props(f'icon={_ICONS[dark.value]} aria-label="colours: {_WORDS[dark.value]}"')
         tip.set_text(f"colours: {_WORDS[dark.value]}")
 
-    with ui.button(icon=_ICONS[None], on_click=turn).props(
-        'flat round color=white aria-label="colours: automatic"'
+    word = _WORDS[dark.value]
+    with ui.button(icon=_ICONS[dark.value], on_click=turn).props(
+        f'flat round color=white aria-label="colours: {word}"'
     ) as button:
-        tip = ui.tooltip("colours: automatic")
+        tip = ui.tooltip(f"colours: {word}")
 
 
 _ICONS = {None: "brightness_auto", True: "dark_mode", False: "light_mode"}
 _WORDS = {None: "automatic", True: "dark", False: "light"}
+_COLOURS = {word: value for value, word in _WORDS.items()}
+
+
+def cookie(name: str) -> str:
+    """Return what the browser keeps for gamelore under a name; empty if it keeps nothing."""
+    request = ui.context.client.request
+    return request.cookies.get(f"gamelore-{name}", "") if request else ""
+
+
+def choice(options: Mapping[str, str], value: str | None, label: str, on_change: Callable[..., Any]) -> ui.select:
+    """Draw a field in which one chooses by clicks, or by typing a name and Enter.
+
+    Args:
+        options: value -> what is shown
+        value: the first value
+        label: name of the field
+        on_change: called with the event of a new value
+    """
+    field = ui.select({**options}, value=value, label=label, with_input=True, on_change=on_change)
+
+    def take(event: GenericEventArguments) -> None:
+        text = str(event.args).strip().lower()
+        offered = {key: str(shown).lower() for key, shown in dict(field.options).items()}  # they may have changed
+        fitting = [key for key, shown in offered.items() if shown == text]
+        if not fitting and text:
+            fitting = [key for key, shown in offered.items() if text in shown]
+        if len(fitting) == 1:
+            field.set_value(fitting[0])
+
+    # the text is used unless one of the listed options is marked, which Enter chooses
+    typed = f"(event) => getElement({field.id}).$refs.qRef.getOptionIndex() < 0 && emit(event.target.value)"
+    field.on("keydown.enter", take, js_handler=typed)
+    return field
 
 
 def told(action: Callable[[], Awaitable[Any]]) -> Callable[[ClickEventArguments], Awaitable[None]]:

@@ -23,7 +23,7 @@ from ..service.network_desk import (
     checked_address,
 )
 from ..service.rule_processes import OPEN_SECONDS, Rules
-from .frame import Services, complain, complaint, page_frame, picture, say, told
+from .frame import Services, choice, complain, complaint, page_frame, picture, say, told
 from .play_page import CONNECT_SECONDS
 from .series_page import SeriesPage, state_text
 
@@ -63,7 +63,7 @@ class PlayerForm:
         with ui.column().classes("gap-0 w-full"):
             choices = self._choices()
             first = first if first in choices else next(iter(choices))
-            self._name = ui.select(choices, value=first, label=label, with_input=True, on_change=self._chosen)
+            self._name = choice(choices, first, label, self._chosen)
             self._name.classes("w-full").props(f"data-testid=player-{test_id}")
             self._address = ui.input("Address", placeholder="http://127.0.0.1:9147").classes("w-full gl-mono")
             self._address.props(f"dense data-testid=address-{test_id}")
@@ -277,9 +277,8 @@ class SeriesForm:
         self._players: dict[str, PlayerForm] = {}
         sheets = {sheet.key: sheet.name for sheet in services.library.sheets()}
         self._key = FIRST_GAME
-        ui.select(
-            sheets, value=FIRST_GAME, label="Game", with_input=True, on_change=lambda event: self.load(event.value)
-        ).classes("w-full").props("data-testid=game")
+        game = choice(sheets, FIRST_GAME, "Game", lambda event: self.load(event.value))
+        game.classes("w-full").props("data-testid=game")
         self._seats = ui.column().classes("w-full gap-2")
         with ui.row().classes("gap-4"):
             self._matches = _number("Matches", 10, 1, MOST_MATCHES, "matches")

@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
+from itertools import count
 from typing import Any, TypeVar
 
 from nicegui import background_tasks, ui
 from nicegui.events import UploadEventArguments
 
 from ...errors import GameloreError, counted
+from ...net.pool import WorkerDied
 from ..service.rule_processes import OPEN_SECONDS, Rules
-from ..service.shared_match import MatchPace, SharedMatch, TakenSeat, joint_text
+from ..service.shared_match import SOLVE_SECONDS, MatchPace, SharedMatch, TakenSeat, joint_text
 from .clickable_board import ClickableBoard
-from .frame import Services, complain, complaint, page_frame, picture, say, told
+from .frame import Services, choice, complain, complaint, page_frame, picture, told, waiting
 from .seat_form import SeatForm
 
 MOST_LISTED = 200  # moves in a list; the filter finds the others
@@ -24,6 +27,7 @@ MOST_RECENT = 12
 MOST_ROWS = 10  # of the first page of a table
 CONNECT_SECONDS = 60.0  # within which a browser opens the connection to its page
 FIRST_GAME = "shipped/connectfour"
+FIRST_TIME = "gamelore starts. The first time, it is compiled for this computer, which takes a minute or two"
 Answer = TypeVar("Answer")
 
 
@@ -49,8 +53,6 @@ class StartPage:
                 with ui.column().classes("grow gap-3").style("min-width: min(100%, 22rem); flex: 2"):
                     self._draw_choice()
                     self._form = ui.column().classes("w-full gap-3")
-                    with self._form:
-                        _waiting("Loading the game")
                 with ui.column().classes("grow gap-2").style("min-width: min(100%, 18rem); flex: 1"):
                     self._draw_recent()
         await ui.context.client.connected(timeout=CONNECT_SECONDS)
@@ -59,9 +61,8 @@ class StartPage:
     def _draw_choice(self) -> None:
         sheets = {sheet.key: f"{sheet.name}{_WHERE[sheet.origin]}" for sheet in self._services.library.sheets()}
         self._key = self._key if self._key in sheets else FIRST_GAME
-        ui.select(
-            sheets, value=self._key, label="Game", with_input=True, on_change=lambda event: self._load(event.value)
-        ).classes("w-full").props("data-testid=game")
+        game = choice(sheets, self._key, "Game", lambda event: self._load(event.value))
+        game.classes("w-full").props("data-testid=game")
 
     async def _load(self, key: str | None, choices: Mapping[str, str] | None = None) -> None:
         """Load a game, and ask who plays its roles."""
@@ -70,7 +71,8 @@ class StartPage:
         self._key, self._choices = key, dict(choices or {})
         self._form.clear()
         with self._form:
-            _waiting("Loading the game; a large one takes a minute")
+            is_new = not self._services.processes.is_prepared
+            waiting(FIRST_TIME if is_new else "Loading the game; a large one takes a minute")
         try:
             rules = self._services.library.rules(key, self._choices)
             processes = self._services.processes
@@ -90,6 +92,8 @@ class StartPage:
     def _draw_form(self, opened: Mapping[str, Any], view: Mapping[str, Any], kinds: Mapping[str, Any]) -> None:
         self._form.clear()
         with self._form:
+            if about := self._services.library.sheet(self._key).about:
+                ui.label(about).classes("gl-faint")
             self._draw_options(opened["options"])
             with ui.row().classes("w-full items-start gap-6"):
                 with ui.column().classes("gap-2 grow"):
@@ -138,7 +142,10 @@ class StartPage:
         for kept in recent:
             with ui.row().classes("items-center w-full no-wrap gap-2") as row:
                 about = f"{kept.game}: {' - '.join(kept.players)}, {counted(kept.num_plies, 'ply', 'plies')}"
-                ui.link(about, f"/play/{kept.id}").classes("gl-link grow")
+                with ui.column().classes("gap-0 grow"):
+                    ui.link(about, f"/play/{kept.id}").classes("gl-link")
+                    changed = datetime.fromtimestamp(kept.changed).strftime("%Y-%m-%d %H:%M")
+                    ui.label(f"{changed}{kept.result and '; '}{kept.result}").classes("gl-faint text-sm")
                 ui.button(icon="delete", on_click=partial(self._delete, kept.id, row)).props(
                     f'flat round dense aria-label="delete this match of {_word(kept.game)}"'
                 )
@@ -167,13 +174,6 @@ class StartPage:
             complain(str(error))
 
 
-def _waiting(text: str) -> None:
-    """Show that something is being loaded."""
-    with ui.row().classes("items-center gap-3").props("role=status"):
-        ui.spinner(size="1.5em")
-        ui.label(text)
-
-
 _WHERE = {"shipped": "", "folder": " (folder)", "own": " (own)"}
 
 
@@ -194,6 +194,7 @@ class MatchPage:
         self._shown: int | None = None  # ply of an earlier position that is shown; None for the present one
         self._view: Mapping[str, Any] | None = None
         self._thinking: asyncio.Task[None] | None = None
+        self._turned: ui.button | None = None  # the button that stops it
         self._opinion: Mapping[str, Any] | None = None
         self._is_fresh = False
 
@@ -207,7 +208,7 @@ class MatchPage:
                 self._draw_side()
         client = ui.context.client
         client.on_delete(self._match.watch(self._changed))
-        client.on_delete(self._stop_thinking)
+        client.on_delete(self._rest)
         self._changed()
 
     def _draw_board(self) -> None:
@@ -223,11 +224,11 @@ class MatchPage:
         with ui.row().classes("gap-2 items-center"):
             ui.button("Undo", icon="undo", on_click=self._undo).props("outline dense data-testid=undo")
             ui.button("Restart", icon="restart_alt", on_click=self._restart).props("outline dense")
+            ui.button("Save record", icon="download", on_click=told(self._save)).props("outline dense")
+            self._pause = ui.button("Pause", icon="pause", on_click=self._turn_pause).props("outline dense")
             self._from_here = ui.button("Play from here", icon="alt_route", on_click=told(self._branch)).props(
                 "outline dense"
             )
-            self._pause = ui.button("Pause", icon="pause", on_click=self._turn_pause).props("outline dense")
-            ui.button("Save record", icon="download", on_click=told(self._save)).props("outline dense")
         self._list = ui.expansion("Moves", on_value_change=self._draw_list).classes("w-full")
         self._list.props("dense data-testid=moves")
         with self._list:
@@ -245,10 +246,10 @@ class MatchPage:
         ui.label("What does it think?").classes("text-lg").props("role=heading aria-level=2")
         with ui.row().classes("gap-2").props('role=group aria-label="what does it think?"'):
             self._think = ui.button("Search", icon="psychology", on_click=self._turn_thinking)
-            exact = ui.button("Exact values", icon="functions", on_click=told(self._show_exact))
+            self._solve = ui.button("Exact values", icon="functions", on_click=self._turn_solving)
             learned = ui.button("What was learned", icon="school", on_click=told(self._show_learned))
             hint = ui.button("Hint", icon="lightbulb", on_click=told(self._hint))
-        for name, button in {"think": self._think, "exact": exact, "learned": learned, "hint": hint}.items():
+        for name, button in {"think": self._think, "exact": self._solve, "learned": learned, "hint": hint}.items():
             button.props(f"outline dense no-caps data-testid={name}")
         self._thoughts = ui.column().classes("w-full gap-1").props("data-testid=thoughts")
         ui.label("Moves so far").classes("text-lg").props("role=heading aria-level=2")
@@ -296,7 +297,7 @@ class MatchPage:
         if match.view is None:
             return "One moment .."
         if match.is_over:
-            return _result(match)
+            return match.result
         if match.waiting:
             hidden = " (your choice stays hidden until all have chosen)" if match.is_simultaneous else ""
             return f"{match.waiting[0]} is to move{hidden}"
@@ -449,26 +450,58 @@ class MatchPage:
     # ---- opinions -----------------------------------------------------------------------------------------------
 
     def _turn_thinking(self) -> None:
-        if self._thinking is not None:
-            return self._forget_opinion(shows=True)
-        self._thinking = background_tasks.create(self._go_on_thinking(self._ply), name="think")
-        self._think.set_text("Stop")
+        self._turn(self._think, self._search)
 
-    async def _go_on_thinking(self, ply: int) -> None:
-        """Show what a search thinks, while it goes on."""
+    def _turn_solving(self) -> None:
+        self._turn(self._solve, self._show_exact)
+
+    def _turn(self, button: ui.button, work: Callable[[int], Awaitable[None]]) -> None:
+        """Let a button begin its work, or stop it."""
+        was_on = self._turned is button
+        self._forget_opinion(shows=True)
+        if not was_on:
+            self._turned = button
+            button.set_text("Stop")
+            self._thinking = background_tasks.create(self._work(work, self._ply), name="think")
+
+    async def _work(self, work: Callable[[int], Awaitable[None]], ply: int) -> None:
         try:
-            for _ in range(MOST_SLICES):
-                thought = await self._match.think(SLICE, ply)
-                self._opinion = thought
-                self._show_opinion(thought["rows"], thought["effort"], thought["line"])
-                if thought["is_proved"]:
-                    break
+            await work(ply)
         except GameloreError as error:
             self._thoughts.clear()
             with self._thoughts:
                 complaint(str(error))
-        self._think.set_text("Search")
         self._thinking = None
+        self._rest()
+
+    async def _search(self, ply: int) -> None:
+        """Show what a search thinks, while it goes on."""
+        for _ in range(MOST_SLICES):
+            thought = await self._match.think(SLICE, ply)
+            self._opinion = thought
+            self._show_opinion(thought["rows"], thought["effort"], thought["line"])
+            if thought["is_proved"]:
+                break
+
+    async def _show_exact(self, ply: int) -> None:
+        """Show the exact value of each move, if the game can be solved; meanwhile, how long it has taken."""
+        with self._thoughts:
+            told_time = ui.label()
+        solving = asyncio.ensure_future(self._match.exact(ply))
+        try:
+            for second in count():
+                told_time.set_text(f"Solving the game: {second} s of at most {SOLVE_SECONDS:g}")
+                if (await asyncio.wait({solving}, timeout=1.0))[0]:
+                    break
+            self._opinion = exact = await solving
+        except WorkerDied:
+            raise GameloreError(
+                f"expected a game that can be solved here in {SOLVE_SECONDS:g} s, got a larger one; "
+                "let a search think about it instead"
+            ) from None
+        finally:
+            solving.cancel()
+        self._show_opinion(exact["rows"], exact["effort"])
 
     def _show_opinion(self, rows: Sequence[Mapping[str, Any]], effort: str, line: str = "") -> None:
         self._thoughts.clear()
@@ -493,13 +526,6 @@ class MatchPage:
             answer = await ask(ply)
             if view is self._view:
                 return answer
-
-    async def _show_exact(self) -> None:
-        """Show the exact value of each move, if the game can be solved."""
-        self._forget_opinion()
-        say("solving the game ..")
-        self._opinion = exact = await self._about_shown(self._match.exact)
-        self._show_opinion(exact["rows"], exact["effort"])
 
     async def _show_learned(self, learner: int | None = None) -> None:
         """Show the values of the moves that a learner of the knowledge store has learned, and a choice of learners."""
@@ -553,14 +579,16 @@ class MatchPage:
         if scrolls:
             ui.run_javascript(f"getHtmlElement({self._board.id}).scrollIntoView({{block: 'nearest'}})")
 
-    def _stop_thinking(self) -> None:
+    def _rest(self) -> None:
+        """Stop the search, or the solving of the game."""
         if self._thinking is not None:
             self._thinking.cancel()
-            self._thinking = None
-            self._think.set_text("Search")
+        self._thinking = self._turned = None
+        self._think.set_text("Search")
+        self._solve.set_text("Exact values")
 
     def _forget_opinion(self, shows: bool = False) -> None:
-        self._stop_thinking()
+        self._rest()
         self._opinion = None
         self._thoughts.clear()
         if shows:
@@ -576,19 +604,6 @@ _STEPS = (
 )
 
 
-def _result(match: SharedMatch) -> str:
-    """Return how a match ended, as text."""
-    assert match.view is not None
-    goals = match.view["goals"]
-    told_goals = ", ".join(f"{role} {'none' if goal is None else goal}" for role, goal in goals.items())
-    if not match.view["is_terminal"]:
-        return f"The match cannot go on: a role has no legal move ({told_goals})"
-    best = max((goal for goal in goals.values() if goal is not None), default=None)
-    winners = [role for role, goal in goals.items() if goal == best]
-    words = f"{winners[0]} wins" if len(winners) == 1 and len(goals) > 1 else "The match is over"
-    return f"{words}: {told_goals}"
-
-
 def add_pages(services: Services) -> None:
     """Add the pages to the server."""
 
@@ -599,7 +614,7 @@ def add_pages(services: Services) -> None:
     @ui.page("/play/{match_id}")
     async def play(match_id: str) -> None:
         with page_frame("Play") as main:
-            _waiting("Loading the match")
+            waiting("Loading the match")
         await ui.context.client.connected(timeout=CONNECT_SECONDS)
         main.clear()
         with main:

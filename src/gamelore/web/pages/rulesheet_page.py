@@ -156,8 +156,7 @@ class SheetListPage:
     def _draw_sheet(self, sheet: ListedSheet, is_unsaved: bool) -> None:
         with ui.row().classes("items-center gap-2 w-full"):
             ui.link(sheet.name, _address(sheet.key)).classes("gl-link").props(f"data-testid=sheet-{_word(sheet.name)}")
-            if sheet.origin == "shipped":
-                ui.label(_about(sheet.path)).classes("gl-faint text-sm")
+            ui.label(sheet.about).classes("gl-faint text-sm")
             if is_unsaved:
                 ui.badge("unsaved changes").props("outline color=primary")
             if sheet.origin == "own":
@@ -700,12 +699,6 @@ def _word(text: str) -> str:
 def _file_name(text: str) -> str:
     """Return a name under which a sheet can be saved, from a name of a game or a file."""
     return re.sub(r"[^A-Za-z0-9_.+-]+", "-", Path(text).stem).strip("-.+_")[:60] or "mygame"
-
-
-def _about(file: Path) -> str:
-    """Return the first line of a shipped sheet, a comment that tells what it is."""
-    with file.open(encoding="utf-8") as lines:
-        return lines.readline().lstrip("; ").strip()
 
 
 def add_pages(services: Services) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from nicegui import ui
 
 from ..service.shared_match import PERSON, TakenSeat
+from .frame import choice
 
 
 class SeatForm:
@@ -24,15 +25,13 @@ class SeatForm:
         name, _, options = seat.player.partition(":")
         names = {PERSON: "person"} | {name: name for name in kinds}
         with ui.column().classes("gap-0 w-full"):
-            self._name = ui.select(names, value=name, label=role, with_input=True, on_change=self._chosen).classes(
-                "w-full"
-            )
+            self._name = choice(names, name, role, self._chosen).classes("w-full")
             self._options = (
                 ui.input("Options, such as simulations=400", value=options).classes("w-full gl-mono").props("dense")
             )
             self._remembers = ui.checkbox("remembers: keeps what it learns in the store", value=seat.remembers)
-            self._about = ui.label().classes("gl-faint text-sm")
-            with ui.expansion("Names of the options").props("dense").classes("text-sm w-full") as self._listing:
+            with ui.expansion("About this player").props("dense").classes("text-sm w-full") as self._more:
+                self._about = ui.label().classes("gl-faint")
                 self._names = ui.label().classes("gl-mono")
         self._chosen()
 
@@ -54,6 +53,6 @@ class SeatForm:
         kind = self._kinds.get(self._name.value)
         self._options.set_visibility(bool(kind and kind["options"]))
         self._remembers.set_visibility(bool(kind and kind["remembers"] and not kind["always"]))
-        self._about.set_text(kind["about"] if kind else "a person at this page")
-        self._listing.set_visibility(bool(kind and kind["options"]))
-        self._names.set_text(", ".join(kind["options"]) if kind else "")
+        self._more.set_visibility(kind is not None)
+        self._about.set_text(kind["about"] if kind else "")
+        self._names.set_text(f"Options: {', '.join(kind['options'])}" if kind and kind["options"] else "")

@@ -24,13 +24,22 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class KeptMatch:
-    """A match on disk, in a line: its id, game, players by role, number of plies, and the time of its last change."""
+    """A match on disk, in a line.
+
+    id        name of its file, and part of its address
+    game      name of the game
+    players   the player of each role
+    num_plies how many plies it has
+    changed   time of its last change, in seconds since 1970
+    result    how it ended; empty if it goes on
+    """
 
     id: str
     game: str
     players: tuple[str, ...]
     num_plies: int
     changed: float
+    result: str = ""
 
 
 class Archive:
@@ -84,7 +93,8 @@ class Archive:
             with suppress(ValueError, KeyError, TypeError, AttributeError, OSError):
                 kept = json.loads(path.read_text(encoding="utf-8"))
                 players = tuple(str(player) for player, _ in kept["seats"].values())
-                yield KeptMatch(path.stem, str(kept["game"]), players, len(kept["plies"]), _changed(path))
+                result = str(kept.get("result", ""))  # matches of earlier versions have none
+                yield KeptMatch(path.stem, str(kept["game"]), players, len(kept["plies"]), _changed(path), result)
 
     def delete(self, match_id: str) -> None:
         """Remove a match."""

@@ -1,8 +1,8 @@
-"""The processes that load and play rules for the pages, one for the positions of a game and one for its players.
+"""The processes that load and play rules for the pages.
 
-Positions and players of a game have processes of their own, so that a click is answered while a player thinks. A spare
-process is always ready. A process that died is replaced, and its request is repeated once, unless the request itself
-was too much for it.
+Each game has one for positions, one for players and one for advice, so that a click is answered while a player thinks.
+A spare process is always ready. A process that died is replaced, and its request is repeated once, unless the request
+itself was too much for it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PATIENCE = 30.0  # seconds for a player that nobody waits for any more
 IDLE_SECONDS = 60.0  # after the last request, until a shared process ends
 log = logging.getLogger(__name__)
 
-Lane: TypeAlias = Literal["positions", "players"]
+Lane: TypeAlias = Literal["positions", "players", "advice"]
 """What a process is asked for."""
 
 
@@ -125,12 +125,14 @@ class RuleProcesses:
         self._all: set[WorkerProcess] = set()
         self._spares: dict[str, WorkerProcess] = {}
         self._shared: dict[str, SharedProcess] = {}
+        self._first: WorkerProcess | None = None
         self._jobs = 0
         self._is_open = False
 
     async def __aenter__(self) -> Self:
         self._is_open = True
         self._refill(MODULE)
+        self._first = self._spares[MODULE]
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -152,6 +154,7 @@ class RuleProcesses:
         Raises:
             GameloreError: what the method raised, or `WorkerDied` if the request was too much for its process
         """
+        await self._prepared()
         if rules is not None:
             given |= {"rules": rules.text, "name": rules.name}
         return await _ask_twice(lambda: self._process(lane, rules), do, time_limit, given)
@@ -173,6 +176,7 @@ class RuleProcesses:
         Raises:
             TooBusy: there are too many long jobs.
         """
+        await self._prepared()
         if is_long and self._jobs >= self.limits.jobs:
             raise TooBusy(f"expected at most {self.limits.jobs} jobs at a time, got one more; end another job first")
         self._jobs += is_long
@@ -182,6 +186,16 @@ class RuleProcesses:
         finally:
             self._jobs -= is_long
             process.kill("the job has ended")
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether a process has loaded the code of gamelore."""
+        return self._first is None or self._first.hello.reply.done()
+
+    async def _prepared(self) -> None:
+        """Wait for the first process. In a new installation it compiles kernels, and others would compile them too."""
+        if self._first is not None and not self.is_prepared:
+            await asyncio.wait({self._first.hello.reply})
 
     @property
     def num_processes(self) -> int:

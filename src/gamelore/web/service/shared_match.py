@@ -23,7 +23,8 @@ from .watchers import Watchers
 PERSON = "person"
 """The seat of a person at a page."""
 MOST_MOVE_SECONDS, MOST_PLIES = 60.0, 1000
-SOLVE_SECONDS = 120.0  # limit for solving a game
+SOLVE_SECONDS = 60.0  # limit for solving a game
+ADVICE_SECONDS = 120.0  # limit for other questions about a position
 SPARE_SECONDS = 60.0  # in addition to the time of a move, for a player that solves the game first or reads its store
 
 View: TypeAlias = Mapping[str, Any]
@@ -362,25 +363,40 @@ class SharedMatch:
         """Search in a position for some seconds, and return what the search thinks so far; see `RuleWorker.think`."""
         plies = self.plies[:ply]
         limit = OPEN_SECONDS + seconds
-        return await self._ask("think", lane="players", time_limit=limit, plies=plies, seconds=seconds)  # type: ignore[no-any-return]
+        return await self._ask("think", lane="advice", time_limit=limit, plies=plies, seconds=seconds)  # type: ignore[no-any-return]
 
     async def exact(self, ply: int | None = None) -> dict[str, Any]:
         """Return the exact values of the moves in a position; see `RuleWorker.exact`."""
-        return await self._ask("exact", lane="players", time_limit=SOLVE_SECONDS, plies=self.plies[:ply])  # type: ignore[no-any-return]
+        return await self._ask("exact", lane="advice", time_limit=SOLVE_SECONDS, plies=self.plies[:ply])  # type: ignore[no-any-return]
 
     async def hints(self, ply: int | None, store: str) -> list[dict[str, Any]]:
         """Return good moves in a position with their reasons; see `RuleWorker.hints`."""
-        return await self._ask("hints", lane="players", time_limit=SOLVE_SECONDS, plies=self.plies[:ply], store=store)  # type: ignore[no-any-return]
+        return await self._ask("hints", lane="advice", time_limit=ADVICE_SECONDS, plies=self.plies[:ply], store=store)  # type: ignore[no-any-return]
 
     async def learned(self, ply: int | None, store: str, learner: int | None = None) -> dict[str, Any]:
         """Return what a learner has learned about the moves in a position; see `RuleWorker.learned`."""
         given = {"plies": self.plies[:ply], "store": store, "learner": learner}
-        return await self._ask("learned", lane="players", time_limit=SOLVE_SECONDS, **given)  # type: ignore[no-any-return]
+        return await self._ask("learned", lane="advice", time_limit=ADVICE_SECONDS, **given)  # type: ignore[no-any-return]
 
     async def record(self) -> str:
         """Return the match as a GGP match record, as JSON text."""
         players = [self.seats[role].player for role in self.roles]
         return await self._ask("record", plies=self.plies, match=self.id, players=players)  # type: ignore[no-any-return]
+
+    @property
+    def result(self) -> str:
+        """How the match ended, in words; empty if it goes on, or is not loaded."""
+        if self.view is None or not self.is_over:
+            return ""
+        goals = self.view["goals"]
+        told = ", ".join(f"{role} {'none' if goal is None else goal}" for role, goal in goals.items())
+        if not self.view["is_terminal"]:
+            return f"The match cannot go on: a role has no legal move ({told})"
+        best = max((goal for goal in goals.values() if goal is not None), default=None)
+        winners = [role for role, goal in goals.items() if goal == best]
+        if len(goals) == 1 or best is None:
+            return f"The match is over: {told}"
+        return f"{f'{winners[0]} wins' if len(winners) == 1 else 'No single winner'}: {told}"
 
     def as_json(self) -> dict[str, Any]:
         """Return what is kept on disk."""
@@ -394,6 +410,7 @@ class SharedMatch:
             "choosers": self.choosers,
             "pace": [self.pace.move_seconds, self.pace.first_seconds, self.pace.pause_seconds],
             "learned": self._learned,
+            "result": self.result,
         }
 
     @classmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -14,6 +15,7 @@ from ...rulesheets import names, path, with_choices
 from .rule_processes import Rules
 
 Origin: TypeAlias = Literal["shipped", "folder", "own"]
+MOST_ABOUT = 200  # letters
 MOST_TEXT = 2_000_000  # characters of a rulesheet
 _NAME = re.compile(r"[A-Za-z0-9][\w.+-]{0,60}")
 
@@ -32,6 +34,14 @@ class ListedSheet:
     name: str
     origin: Origin
     path: Path
+
+    @property
+    def about(self) -> str:
+        """The first line of the file if it is a comment in words; empty otherwise."""
+        with suppress(OSError), self.path.open(encoding="utf-8", errors="replace") as lines:
+            first = lines.readline(MOST_ABOUT).strip()
+            return first.lstrip("; ") if first.startswith(";") and any(map(str.isalpha, first)) else ""
+        return ""
 
 
 class SheetLibrary:

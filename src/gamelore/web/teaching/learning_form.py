@@ -13,7 +13,7 @@ from nicegui import ui
 
 from ...errors import GameloreError
 from ...rulesheets import split
-from ..pages.frame import Services, complaint
+from ..pages.frame import Services, choice, complaint
 from ..pages.knowledge_parts import faint, heading
 from ..service.rule_processes import OPEN_SECONDS, Rules
 from ..service.sheet_library import SheetLibrary
@@ -49,13 +49,7 @@ class LearningForm:
     # ---- drawing ------------------------------------------------------------------------------------------------
 
     def _draw(self) -> None:
-        self._game = ui.select(
-            self._sheets,
-            value=self._key,
-            label="Game to learn",
-            with_input=True,
-            on_change=lambda event: self.load(event.value),
-        )
+        self._game = choice(self._sheets, self._key, "Game to learn", lambda event: self.load(event.value))
         self._game.classes("w-full").props("data-testid=game")
         self._role_area = ui.row().classes("gap-4 w-full")
         self._problem = ui.column().classes("w-full gap-1").props("role=status aria-live=polite")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from fastapi import Request
 from fastapi.responses import RedirectResponse
 from nicegui import ui
 
 from ...errors import GameloreError
-from ..pages.frame import Services, complain, page_frame
+from ..pages.frame import YEAR, Services, complain, page_frame
 from ..pages.knowledge_parts import heading
 from ..pages.play_page import CONNECT_SECONDS
 from .tour_feature_steps import FeatureStep, PupilStep, TreeStep, ValueStep
@@ -15,6 +16,7 @@ from .tour_play_steps import AfterstateStep, LearningStep, PlayStep, TextStep
 from .tour_transfer_steps import LimitStep, TransferStep
 from .tour_visit import Tour, Visit
 
+COOKIE = "gamelore-tour"  # has the id of the last visit
 STEPS: tuple[type[TourStep], ...] = (
     TextStep,
     PlayStep,
@@ -97,6 +99,8 @@ class TourPage:
 
     def _draw_links(self) -> None:
         with ui.element("nav").classes("gl-turn").props('aria-label="turn pages"'):
+            if self._visit.done:
+                ui.link("Begin the tour anew", "/tour?anew=true").classes("gl-link")
             if self._number > 1:
                 self._draw_link("previous", self._number - 1, "arrow_back", "outline")
             ui.label("The arrow keys ← and → turn pages, too.").classes("gl-faint gt-sm")
@@ -119,8 +123,13 @@ def add_pages(services: Services) -> None:
     tour = Tour(services)
 
     @ui.page("/tour")
-    async def begin() -> RedirectResponse:
-        return RedirectResponse(f"/tour/1?visit={tour.visit().id}")
+    async def begin(request: Request, anew: bool = False) -> RedirectResponse:
+        """Go on where the visitor was, or begin anew."""
+        visit = tour.visit("" if anew else request.cookies.get(COOKIE, ""))
+        step = next((number for number in range(1, len(STEPS) + 1) if number not in visit.done), 1)
+        response = RedirectResponse(f"/tour/{step}?visit={visit.id}")
+        response.set_cookie(COOKIE, visit.id, max_age=YEAR, samesite="strict")
+        return response
 
     @ui.page("/tour/{number}", response_timeout=10)
     async def show(number: str, visit: str = "") -> RedirectResponse | None:
