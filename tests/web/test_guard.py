@@ -20,7 +20,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -66,6 +66,9 @@ BAD_MESSAGES = (
     '42["event",{"id":5,"client_id":5,"listener_id":"x","args":[]}]',
     '42["event",{"id":5,"client_id":"a","listener_id":["x"],"args":[]}]',
     '42["event",{"id":5,"client_id":"a","listener_id":"x","args":[7]}]',
+    '42["event",{"id":5,"client_id":"a","listener_id":"x","args":[""]}]',
+    '42["event",{"id":5,"client_id":"a","listener_id":"x","args":[null,"{}","NaN"]}]',
+    '42["event",{"id":5,"client_id":"a","listener_id":"x","args":["[1,"]}]',
     '42["ack",{"client_id":"a","next_message_id":"1"}]',
     '42["handshake",{"client_id":"a"}]',
     '42["javascript_response",{"client_id":"a","request_id":{}}]',
@@ -351,6 +354,18 @@ def test_a_cut_request_may_raise_and_others_reach_the_server() -> None:
 
     with pytest.raises(RuntimeError, match="a bug"):
         ask(Guard(breaks, SETTINGS), request(fields()))
+
+
+@pytest.mark.parametrize(("more", "raises"), [(True, False), (False, True)])
+def test_only_a_request_that_ends_before_its_body_may_raise(more: bool, raises: bool) -> None:
+    async def reads(scope: Scope, receive: Receive, send: Send) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        raise RuntimeError("the client is gone")
+
+    messages: list[Message] = [{"type": "http.request", "body": b"x", "more_body": more}, {"type": "http.disconnect"}]
+    with pytest.raises(RuntimeError) if raises else nullcontext():
+        assert sent_by(Guard(reads, SETTINGS), request(fields(), method="POST"), messages) == []
 
 
 def test_a_reply_that_has_begun_is_not_begun_again(caplog: pytest.LogCaptureFixture) -> None:
