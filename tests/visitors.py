@@ -68,8 +68,10 @@ def frame(kind: int, payload: bytes) -> bytes:
 class WebSocket:
     """A websocket by hand: a handshake with headers of choice, and frames of text."""
 
-    def __init__(self, address: Address, query: str = "EIO=4&transport=websocket", **headers: str) -> None:
-        self._stream = socket.create_connection(("127.0.0.1", address.port), PATIENCE)
+    def __init__(
+        self, address: Address, query: str = "EIO=4&transport=websocket", patience: float = PATIENCE, **headers: str
+    ) -> None:
+        self._stream = socket.create_connection(("127.0.0.1", address.port), patience)
         self._stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         lines = [f"GET {SOCKET_PATH}?{query} HTTP/1.1", "Upgrade: websocket", "Connection: Upgrade"]
         lines += ["Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="]
@@ -149,10 +151,10 @@ class Visitor:
         client_id: what the server calls the page
     """
 
-    def __init__(self, address: Address, path: str = "/") -> None:
+    def __init__(self, address: Address, path: str = "/", patience: float = PATIENCE) -> None:
         self.client_id, self.elements = page_of(fetch(address, path).body.decode())
         query = f"EIO=4&transport=websocket&client_id={self.client_id}&document_id=d&tab_id=t&implicit_handshake=true"
-        self.socket = WebSocket(address, f"{query}&next_message_id=0", **address.own)
+        self.socket = WebSocket(address, f"{query}&next_message_id=0", patience, **address.own)
 
     def __enter__(self) -> Self:
         opened = self.socket.receive()
