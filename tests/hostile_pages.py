@@ -333,9 +333,12 @@ class Batch:
 
     def _answer(self, way: str, sent: bytes) -> bytes:
         """Send bytes; return what comes back. The server may end the connection before it has all of them."""
-        with suppress(ConnectionError):
+        try:
             return SENDING[way](self._server.address.port, sent, self._held)
-        return b""
+        except TimeoutError:
+            raise
+        except OSError:
+            return b""
 
     def _request(self, step: Step) -> None:
         sent = self._filled(step["sent"]).encode("latin-1", "replace")
