@@ -27,7 +27,7 @@ test-long: .venv/installed  ## about an hour: the claims of both papers reproduc
 fuzz: .venv/installed  ## look for bugs with random examples: MINUTES=10 for each fuzzer, FUZZERS="programs parser", SEED=1
 	PYTHONPATH=tests $(BIN)/python -m fuzz $(FUZZERS) --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
 
-hostile: .venv/installed  ## floods, poisoned imports, hostile messages, kills ..: MINUTES=10 for each, FUZZERS=kills, SEED=1
+hostile: .venv/installed  ## floods, poisoned imports, hostile messages and pages, kills ..: MINUTES=10 for each, FUZZERS=kills, SEED=1
 	PYTHONPATH=tests $(BIN)/python -m fuzz $(FUZZERS) --hostile --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
 
 docs: .venv/installed-docs  ## the documentation site in site/, with links and references checked; open site/index.html

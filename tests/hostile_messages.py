@@ -160,7 +160,7 @@ class Target:
                 if is_last:
                     return
 
-        with _beside(play_on, over):
+        with beside(play_on, over):
             yield
 
     def _say_slowly(self, message: str) -> str:
@@ -228,12 +228,12 @@ def info_is_asked(port: int, pid: int, figures: Figures) -> Iterator[None]:
             figures.slowest_server = max(figures.slowest_server, own)
             assert own <= INFO_SECONDS, f"expected a reply to INFO within {INFO_SECONDS} s, got one after {own:.2f} s"
 
-    with Delays() as delays, _beside(ask_on, over):
+    with Delays() as delays, beside(ask_on, over):
         yield
 
 
 @contextmanager
-def _beside(work: Callable[[], None], over: threading.Event) -> Iterator[None]:
+def beside(work: Callable[[], None], over: threading.Event) -> Iterator[None]:
     """Do work in another thread during the `with` block, and raise what it raises."""
     with ThreadPoolExecutor(1) as thread:
         done = thread.submit(work)

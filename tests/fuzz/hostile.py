@@ -8,11 +8,13 @@ import hostile_actions
 import hostile_disks
 import hostile_kills
 import hostile_messages
+import hostile_pages
 import hostile_pickles
 import hostile_rivals
 import hostile_sheets
 import hostile_stores
 import message_grammar
+import page_grammar
 from fuzz.fuzzer import Fuzzer
 
 HOSTILE = {
@@ -22,6 +24,12 @@ HOSTILE = {
         hostile_messages.assert_borne,
         hostile_messages.fewer_steps,
         hostile_messages.session,
+    ),
+    "pages": Fuzzer(
+        page_grammar.drawn,
+        hostile_pages.assert_borne,
+        hostile_pages.fewer_steps,
+        hostile_pages.session,
     ),
     "kills": Fuzzer(hostile_kills.drawn, hostile_kills.assert_borne, hostile_kills.fewer_kills, hostile_kills.session),
     "sheets": Fuzzer(

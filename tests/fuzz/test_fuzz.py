@@ -35,6 +35,7 @@ from reducing import reduced, reduced_sheet
 EXAMPLES = dict(
     **dict(programs=8, mutants=5, matches=10, proofs=8, circuits=3, parser=25, names=5, order=8),
     **dict(floods=10, imports=20, messages=2, kills=1, sheets=3, stores=6, disks=1, rivals=1, actions=60, pickles=1),
+    pages=1,
 )
 LONG = {"kills", "rivals"}  # an example takes a quarter of a minute
 

@@ -18,9 +18,11 @@ import pytest
 
 import hostile_kills
 import hostile_messages
+import hostile_pages
 import hostile_rivals
 import hostile_sheets
 import message_grammar
+import page_grammar
 import processes
 from fuzz.hostile import HOSTILE
 from gamelore.errors import ProtocolError
@@ -32,6 +34,7 @@ from hostile_constructs import CONSTRUCTS
 from hostile_kills import Killing
 from restarted_server import Kill
 from scripted_manager import Match
+from visitors import Address
 from wire import PATIENCE, Scripted, reply, request
 
 REFUSAL = b"HTTP/1.0 400 Bad Request\r\nContent-length: 2\r\n\r\nno"
@@ -160,6 +163,130 @@ def test_a_sequence_is_cut_down_to_the_messages_that_are_needed() -> None:
 
     smaller = hostile_messages.fewer_steps({"steps": steps}, fails)
     assert [step["sent"] for step in smaller["steps"]] == ["b", "e"]
+
+
+# ---- pages ------------------------------------------------------------------------------------------------------
+
+ADDRESS = Address(8460)
+HANDSHAKE = "GET / HTTP/1.1\r\nHost: {}\r\nOrigin: {}\r\n\r\n"
+OPENED = b"HTTP/1.1 101 Switching Protocols\r\n\r\n"
+
+
+def test_all_kinds_of_steps_texts_and_pages_are_drawn() -> None:
+    steps = [step for seed in range(200) for step in page_grammar.drawn(Random(seed))["steps"]]
+    assert {step["kind"] for step in steps} == page_grammar.STEPS.keys()
+    assert {step["page"] for step in steps if step["kind"] == "events"} == page_grammar.PAGES.keys()
+    assert {text["text"] for step in steps for text in step.get("texts", ())} == set(page_grammar.TEXTS)
+    assert {step["fault"] for step in steps if "fault" in step} == {"none", *page_grammar.FORM_FAULTS}
+
+
+@pytest.mark.parametrize("kind", page_grammar.TEXTS)
+def test_a_text_is_the_same_from_the_same_recipe(kind: str) -> None:
+    recipe = {"text": kind, "size": 3, "seed": 5}
+    assert page_grammar.text_of(recipe) == page_grammar.text_of(recipe)
+
+
+@pytest.mark.parametrize("fault", ["none", *page_grammar.FORM_FAULTS])
+def test_only_a_sound_form_says_how_long_it_is(fault: str) -> None:
+    step = {"name": "a.kif", "content": "zeros", "size": 100, "seed": 1, "fault": fault}
+    body, fields = page_grammar.form_of(step)
+    assert (f"Content-Length: {len(body)}" in fields) == (fault not in ("longer", "shorter", "chunked"))
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "is_allowed"),
+    [
+        ("127.0.0.1:8460", "http://127.0.0.1:8460", True),
+        ("127.0.0.1:8460", "http://evil.example", False),
+        ("evil.example", "http://evil.example", False),
+        ("127.0.0.1:8460\r\nHost: evil.example", "http://127.0.0.1:8460", False),
+        ("127.0.0.1:8460", "http://127.0.0.1:8460\r\nOrigin: null", False),
+    ],
+)
+def test_a_websocket_for_another_page_is_found(host: str, origin: str, is_allowed: bool) -> None:
+    sent = HANDSHAKE.format(host, origin).encode()
+    with nullcontext() if is_allowed else pytest.raises(AssertionError, match="another page"):
+        hostile_pages.assert_allowed(sent, OPENED, ADDRESS)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 500 Internal Server Error\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n\r\nTraceback (most recent call last):",
+        b"HTTP/1.1 200 OK\r\n\r\n" + hostile_pages.CANARY.encode(),
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 502 Bad Gateway\r\n\r\n",
+        b"HTTP/7",
+    ],
+)
+def test_wrong_replies_of_the_pages_are_found(answer: bytes) -> None:
+    with pytest.raises(AssertionError):
+        hostile_pages.assert_allowed(b"", answer, ADDRESS)
+
+
+TRACEBACK = """refused
+Traceback (most recent call last):
+  File "/venv/nicegui/events.py", line 500, in handle_event
+    result = handler(arguments)
+  File "{}", line 1, in _moved
+    value[0]
+{}
+refused
+"""
+
+
+@pytest.mark.parametrize(
+    ("file", "error", "is_made_up"),
+    [
+        ("/venv/nicegui/elements/select.py", "KeyError: 'value'", True),
+        ("/venv/nicegui/elements/select.py", "OSError: the disk is full", False),
+        ("/gamelore/web/pages/play_page.py", "KeyError: 'value'", False),
+    ],
+)
+def test_tracebacks_of_ours_are_found(file: str, error: str, is_made_up: bool) -> None:
+    (text,) = hostile_pages.tracebacks(TRACEBACK.format(file, error))
+    assert text.endswith(error)
+    assert hostile_pages.is_made_up(text) == is_made_up
+
+
+def test_a_file_beside_the_folder_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hostile_pages.PageServer, "_started", lambda self, code: None)
+    monkeypatch.setattr(hostile_pages.PageServer, "_port", lambda self: 1)
+    server = hostile_pages.PageServer(tmp_path)
+    (server.folder / "drafts").mkdir()
+    server.assert_nothing_else_is_written()
+    (tmp_path / "home" / "x").touch()
+    with pytest.raises(AssertionError, match="home/x"):
+        server.assert_nothing_else_is_written()
+    (tmp_path / "home" / "x").unlink()
+    (server.folder / "x").touch()
+    with pytest.raises(AssertionError, match="'x'"):
+        server.assert_nothing_else_is_written()
+
+
+FOREIGN = page_grammar.handshake_step("$HOST", "http://evil.example")
+DOCS = {"kind": "request", "sent": "GET /docs HTTP/1.1\r\nHost: $HOST\r\nConnection: close\r\n\r\n"}
+BROKEN: dict[str, tuple[str, dict[str, Any]]] = {
+    "no websocket for another page": ("guard._check_origin = lambda *_, **__: None", FOREIGN),
+    "expected a refusal": ("guard._check_path = lambda path, _: 1 / (path != '/docs')", {**DOCS, "way": "whole"}),
+    "no traceback": ("guard._check_path = lambda path, _: 1 / (path != '/docs')", {**DOCS, "way": "unread"}),
+    "the start page within": ("import time; guard._log = lambda *_: time.sleep(9)", FOREIGN),
+    "no change outside": ("guard._log = lambda *_: open('../x', 'w').close()", FOREIGN),
+    "at most 300 MiB": ("kept = []; guard._log = lambda *_: kept.append(b'x' * (300 << 20))", FOREIGN),
+    ".+": ("import os; guard._log = lambda *_: os._exit(3)", FOREIGN),
+}
+"""What is found, after what is broken in the guard, by which step."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("told", BROKEN)
+def test_a_broken_guard_is_found(told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken, step = BROKEN[told]
+    monkeypatch.setattr(hostile_pages, "SERVER_MEMORY", 300 << 20)
+    monkeypatch.setattr(hostile_pages, "PATIENCE", 20.0)
+    code = f"from gamelore.web.service import guard; {broken}; {hostile_pages.GAMELORE}"
+    with hostile_pages.session(code) as check, pytest.raises((AssertionError, OSError), match=told):
+        check({"steps": [step]})
 
 
 # ---- kills ------------------------------------------------------------------------------------------------------

@@ -9,8 +9,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
-import html
-import http.client
 import importlib.util
 import json
 import logging
@@ -22,16 +20,16 @@ import socket
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import pytest
 
 from gamelore.errors import GameloreError
 from gamelore.web.service.guard import SOCKET_PATH, Application, Guard, GuardSettings, Message, Receive, Scope, Send
+from visitors import PATIENCE, Address, Reply, Visitor, WebSocket, elements_of, fetch, malformed
 
-PATIENCE = 60.0  # seconds that a busy machine may take
 PORT = 8080
 HOST = "127.0.0.1:8080"
 ORIGIN = f"http://{HOST}"
@@ -68,6 +66,9 @@ BAD_MESSAGES = (
     '42["event",{"id":5,"client_id":5,"listener_id":"x","args":[]}]',
     '42["event",{"id":5,"client_id":"a","listener_id":["x"],"args":[]}]',
     '42["event",{"id":5,"client_id":"a","listener_id":"x","args":[7]}]',
+    '42["event",{"id":5,"client_id":"a","listener_id":"x","args":[""]}]',
+    '42["event",{"id":5,"client_id":"a","listener_id":"x","args":[null,"{}","NaN"]}]',
+    '42["event",{"id":5,"client_id":"a","listener_id":"x","args":["[1,"]}]',
     '42["ack",{"client_id":"a","next_message_id":"1"}]',
     '42["handshake",{"client_id":"a"}]',
     '42["javascript_response",{"client_id":"a","request_id":{}}]',
@@ -97,14 +98,6 @@ OTHER_ORIGINS = "http://evil.example|null|https://127.0.0.1:8080|http://127.0.0.
 
 
 # the guard alone
-
-
-class Reply(NamedTuple):
-    """The reply to a request over HTTP."""
-
-    status: int
-    headers: dict[str, str]
-    body: bytes
 
 
 class Inner:
@@ -363,6 +356,18 @@ def test_a_cut_request_may_raise_and_others_reach_the_server() -> None:
         ask(Guard(breaks, SETTINGS), request(fields()))
 
 
+@pytest.mark.parametrize(("more", "raises"), [(True, False), (False, True)])
+def test_only_a_request_that_ends_before_its_body_may_raise(more: bool, raises: bool) -> None:
+    async def reads(scope: Scope, receive: Receive, send: Send) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        raise RuntimeError("the client is gone")
+
+    messages: list[Message] = [{"type": "http.request", "body": b"x", "more_body": more}, {"type": "http.disconnect"}]
+    with pytest.raises(RuntimeError) if raises else nullcontext():
+        assert sent_by(Guard(reads, SETTINGS), request(fields(), method="POST"), messages) == []
+
+
 def test_a_reply_that_has_begun_is_not_begun_again(caplog: pytest.LogCaptureFixture) -> None:
     async def early(scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
@@ -528,13 +533,17 @@ class Server(NamedTuple):
     """A running server, the folder where it writes, and the file with its log."""
 
     process: subprocess.Popen[str]
-    port: int
+    address: Address
     folder: Path
     log: Path
 
     @property
     def host(self) -> str:
-        return f"127.0.0.1:{self.port}"
+        return self.address.host
+
+    @property
+    def port(self) -> int:
+        return self.address.port
 
 
 @contextmanager
@@ -553,7 +562,7 @@ def serving(folder: Path) -> Iterator[Server]:
             assert process.stdout is not None
             port = process.stdout.readline()
             assert port, log.read_text(encoding="utf-8")
-            yield Server(process, int(port), folder, log)
+            yield Server(process, Address(int(port)), folder, log)
         finally:
             process.kill()
 
@@ -575,137 +584,40 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         assert stop(running, signal.SIGTERM) == 0
 
 
-def fetch(server: Server, path: str = "/", *, method: str = "GET", body: Any = None, **headers: str) -> Reply:
-    """The reply to a request over HTTP."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
-    try:
-        names = {name.replace("_", "-"): value for name, value in headers.items()}
-        connection.request(method, path, body, names, encode_chunked="Transfer-Encoding" in names)
-        reply = connection.getresponse()
-        return Reply(reply.status, {name.lower(): value for name, value in reply.getheaders()}, reply.read())
-    finally:
-        connection.close()
-
-
-TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10  # kinds of frames
-
-
-class WebSocket:
-    """A websocket by hand: a handshake with headers of choice, and frames of text."""
-
-    def __init__(self, server: Server, query: str = "EIO=4&transport=websocket", **headers: str) -> None:
-        self._stream = socket.create_connection(("127.0.0.1", server.port), PATIENCE)
-        self._stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        lines = [f"GET {SOCKET_PATH}?{query} HTTP/1.1", "Upgrade: websocket", "Connection: Upgrade"]
-        lines += ["Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="]
-        lines += [f"{name}: {value}" for name, value in headers.items()]
-        self._stream.sendall("\r\n".join([*lines, "", ""]).encode())
-        self._file = self._stream.makefile("rb")
-        self.status = int(self._file.readline().split()[1])
-        while self._file.readline().strip():
-            pass
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-        self._stream.close()
-
-    def send(self, text: str | bytes) -> None:
-        """Send a message."""
-        self._send(*((BINARY, text) if isinstance(text, bytes) else (TEXT, text.encode())))
-
-    def _send(self, kind: int, payload: bytes) -> None:
-        """Send a frame, with a mask of zeros."""
-        size = len(payload)
-        length = bytes([128 | size]) if size < 126 else b"\xfe" + size.to_bytes(2) if size < 1 << 16 else b""
-        self._stream.sendall(bytes([128 | kind]) + (length or b"\xff" + size.to_bytes(8)) + bytes(4) + payload)
-
-    def receive(self) -> str | int:
-        """Return the next text; the code if the server closes the websocket, 1006 if it breaks the connection."""
-        try:
-            while (head := self._file.read(2))[1:]:
-                size = head[1] & 127
-                if size > 125:
-                    size = int.from_bytes(self._file.read(2 if size == 126 else 8))
-                kind, payload = head[0] & 15, self._file.read(size)
-                if kind != PING:
-                    return int.from_bytes(payload[:2]) if kind == CLOSE else payload.decode()
-                self._send(PONG, payload)
-        except ConnectionError:
-            pass
-        return 1006
-
-    def closed_with(self) -> int:
-        """Return the code of the end, after all texts."""
-        while isinstance(received := self.receive(), str):
-            pass
-        return received
-
-
-def own(server: Server) -> dict[str, str]:
-    """The headers of a handshake of the page itself."""
-    return {"Host": server.host, "Origin": f"http://{server.host}"}
-
-
-def elements_of(page: str) -> dict[str, Any]:
-    """The elements that a page of NiceGUI consists of."""
-    (text,) = re.findall(r"String\.raw`(.*?)`", page, re.DOTALL)
-    elements: dict[str, Any] = json.loads(html.unescape(text))
-    return elements
-
-
-class Visitor:
-    """A page of NiceGUI without a browser: it clicks, and reads the texts that change."""
-
-    def __init__(self, server: Server) -> None:
-        page = fetch(server).body.decode()
-        (self.client_id,) = re.findall("'client_id': '([^']+)'", page)
-        elements = elements_of(page).items()
-        events = [(key, event) for key, element in elements for event in element.get("events", [])]
-        ((button, listener),) = [(key, event["listener_id"]) for key, event in events if event["type"] == "click"]
-        query = f"EIO=4&transport=websocket&client_id={self.client_id}&document_id=d&tab_id=t&implicit_handshake=true"
-        self.socket = WebSocket(server, f"{query}&next_message_id=0", **own(server))
-        self.click = {"id": int(button), "client_id": self.client_id, "listener_id": listener, "args": ["{}"]}
-
-    def __enter__(self) -> Self:
-        assert str(self.socket.receive()).startswith("0{")
-        self.socket.send("40")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.socket.__exit__()
+class Clicker(Visitor):
+    """A visitor of the small page: it clicks, and reads the number that changes."""
 
     def count(self) -> int:
         """Click, and return the number that the page shows then."""
-        self.socket.send(f"42{json.dumps(['event', self.click])}")
+        ((button, event),) = self.events("click")
+        self.send(button, event["listener_id"], "{}")
         while True:
-            text = self.socket.receive()
-            assert isinstance(text, str), text
-            if text == "2":
-                self.socket.send("3")
-            if match := re.search(r"clicked (\d+) times", text):
+            if match := re.search(r"clicked (\d+) times", json.dumps(self.receive())):
                 return int(match[1])
 
 
 def test_a_raw_websocket_with_a_foreign_origin_is_refused(server: Server) -> None:
-    for origin in ("http://evil.example", "null", f"https://{server.host}", f"http://127.0.0.1:{server.port + 1}"):
-        with WebSocket(server, Host=server.host, Origin=origin) as refused:
+    for origin in (
+        "http://evil.example",
+        "null",
+        f"https://{server.host}",
+        f"http://127.0.0.1:{server.port + 1}",
+    ):
+        with WebSocket(server.address, Host=server.host, Origin=origin) as refused:
             assert refused.status == 403
-    with WebSocket(server, Host=server.host) as refused:
+    with WebSocket(server.address, Host=server.host) as refused:
         assert refused.status == 403
-    with WebSocket(server, **own(server)) as accepted:
+    with WebSocket(server.address, **server.address.own) as accepted:
         assert accepted.status == 101
         assert str(accepted.receive()).startswith('0{"sid"')
 
 
 def test_dns_rebinding_is_refused(server: Server) -> None:
     evil = {"Host": f"evil.example:{server.port}", "Origin": f"http://evil.example:{server.port}"}
-    assert fetch(server, **evil).status == 421
-    with WebSocket(server, **evil) as refused:
+    assert fetch(server.address, **evil).status == 421
+    with WebSocket(server.address, **evil) as refused:
         assert refused.status == 403
-    assert fetch(server).status == 200
+    assert fetch(server.address).status == 200
     assert f"expected Host {server.host}, got 'evil.example:{server.port}'" in server.log.read_text(encoding="utf-8")
 
 
@@ -723,7 +635,7 @@ def test_giant_uploads_are_refused(server: Server) -> None:
 
     def outcome(**options: Any) -> int:
         try:
-            return fetch(server, path, method="POST", **options).status
+            return fetch(server.address, path, method="POST", **options).status
         except ConnectionError:  # the server closed the connection while the client was still sending
             return 413
 
@@ -732,57 +644,32 @@ def test_giant_uploads_are_refused(server: Server) -> None:
     assert outcome(body=chunks, Transfer_Encoding="chunked") in (404, 413)  # nobody reads a body at an unknown path
     log = server.log.read_text(encoding="utf-8")
     assert "expected a body of at most 2097152 bytes, got 10485760" in log
-    page = fetch(server, "/upload").body.decode()
+    page = fetch(server.address, "/upload").body.decode()
     (real,) = [url for element in elements_of(page).values() if (url := element.get("props", {}).get("url"))]
     chunks = (giant[:65_536] for _ in range(160))
     boundary = b'--b\r\nContent-Disposition: form-data; name="f"; filename="f"\r\n\r\n'
     parts = (part for parts in ([boundary], chunks) for part in parts)
     form = {"Transfer_Encoding": "chunked", "Content_Type": "multipart/form-data; boundary=b"}
     with suppress(ConnectionError):
-        assert fetch(server, real, method="POST", body=parts, **form).status == 413
+        assert fetch(server.address, real, method="POST", body=parts, **form).status == 413
     assert "expected a body of at most 2097152 bytes, got more" in server.log.read_text(encoding="utf-8")
-    assert fetch(server).status == 200
-
-
-def malformed(random_stream: random.Random, client_id: str) -> Iterator[str | bytes]:
-    """Malformed messages without end: of the transport, of Socket.IO, and of NiceGUI."""
-    letters = '0123456789[]{}",:-/abte\\ \x00\u20ac'
-    good = json.dumps(["event", {"id": 5, "client_id": client_id, "listener_id": "x", "args": ['{"a":1}']}])
-    texts = ("", "x" * 1000, "\ud800", "nobody", "__proto__", "]{", "1" * 4000, client_id)
-    odd: tuple[Any, ...] = (None, -1, 10**300, 1e308, [], {}, [[[]]], True, {"a": {"b": []}}, *texts)
-    while True:
-        yield random_stream.randbytes(random_stream.randrange(1, 200))
-        yield "".join(random_stream.choices(letters, k=random_stream.randrange(1, 100)))
-        place = random_stream.randrange(len(good))
-        yield f"42{good[:place]}{random_stream.choice(letters)}{good[place + random_stream.randrange(3) :]}"
-        depth = random_stream.choice((10, 1_000, 100_000))
-        yield f'42["event",{{"client_id":"{client_id}","args":{"[" * depth}{"]" * random_stream.choice((0, depth))}}}]'
-        yield f"45{random_stream.randrange(10**12)}-{good}"
-        name = random_stream.choice(("event", "ack", "log", "handshake", "javascript_response", "connect", "quit"))
-        names = ("client_id", "id", "listener_id", "args", "level", "message", "tab_id", "document_id", "request_id")
-        yield f"42{json.dumps([name, {key: random_stream.choice(odd) for key in names}])}"
-        for _ in range(4):  # right types, wrong values
-            client, text = random_stream.choice(("nobody", client_id)), random_stream.choice(texts)
-            numbers = {"id": random_stream.choice((-1, 0, 3, 5, 6, 10**300)), "next_message_id": 10**300}
-            ids = {"client_id": client, "listener_id": text, "tab_id": text, "document_id": text, "request_id": text}
-            others = {"args": [text, None], "level": "debug", "message": random_stream.choice(odd)}
-            yield f"42{random_stream.randrange(10**9)}{json.dumps([name, {**numbers, **ids, **others}])}"
+    assert fetch(server.address).status == 200
 
 
 def test_malformed_messages_leave_the_server_serving(server: Server) -> None:
-    with Visitor(server) as bystander, Visitor(server) as attacker:
+    with Clicker(server.address) as bystander, Visitor(server.address) as attacker:
         assert bystander.count() == 1
         messages = malformed(random.Random(18), attacker.client_id)
         num_closed = num_passed = 0
         while num_closed + num_passed < 1000:
-            with WebSocket(server, **own(server)) as websocket:
+            with WebSocket(server.address, **server.address.own) as websocket:
                 websocket.send("40")
                 while num_closed + num_passed < 1000 and is_open_after(websocket, next(messages)):
                     num_passed += 1
             num_closed += 1
         assert min(num_closed, num_passed) > 200
         assert bystander.count() == 2
-        assert fetch(server).status == 200
+        assert fetch(server.address).status == 200
 
 
 def is_open_after(websocket: WebSocket, message: str | bytes) -> bool:
@@ -801,13 +688,13 @@ def is_open_after(websocket: WebSocket, message: str | bytes) -> bool:
 
 
 def test_real_sockets_have_limits(server: Server) -> None:
-    with WebSocket(server, **own(server)) as websocket:
+    with WebSocket(server.address, **server.address.own) as websocket:
         websocket.send('42["log",{"client_id":"' + "x" * 1_000_000 + '","level":"debug","message":""}]')
         assert websocket.closed_with() == 1009
-    with WebSocket(server, **own(server)) as websocket:
+    with WebSocket(server.address, **server.address.own) as websocket:
         websocket.send("\u20ac" * 1_100_000)  # more bytes than the server keeps for the guard
         assert websocket.closed_with() in (1006, 1009)
-    with WebSocket(server, **own(server)) as websocket:
+    with WebSocket(server.address, **server.address.own) as websocket:
         for _ in range(20_000):
             try:
                 websocket.send("3")
@@ -825,26 +712,26 @@ def test_there_are_no_documents_about_the_server_and_no_tracebacks(server: Serve
         "/_nicegui/none",
         "/_nicegui_ws/socket.io/?EIO=4&transport=polling",
     ):
-        assert fetch(server, path).status in (403, 404)
-    reply = fetch(server, "/broken")
+        assert fetch(server.address, path).status in (403, 404)
+    reply = fetch(server.address, "/broken")
     assert reply.status == 500
     assert b"Traceback" not in reply.body
     assert b".py" not in reply.body
 
 
 def test_files_of_nicegui_are_kept_and_pages_are_not(server: Server) -> None:
-    page = fetch(server)
+    page = fetch(server.address)
     assert page.headers["cache-control"] == "no-store"
     assert "server" not in page.headers
     (path, *_) = re.findall(r'src="(/_nicegui/[^"]+/static/nicegui.js)"', page.body.decode())
-    script = fetch(server, path, Accept_Encoding="gzip")
+    script = fetch(server.address, path, Accept_Encoding="gzip")
     assert "immutable" in script.headers["cache-control"]
     assert script.headers["content-encoding"] == "gzip"
-    assert fetch(server, f"{path}.none").headers["cache-control"] == "no-store"
+    assert fetch(server.address, f"{path}.none").headers["cache-control"] == "no-store"
 
 
 def test_the_server_stops_with_open_pages(server: Server, tmp_path: Path) -> None:
-    with serving(tmp_path) as other, Visitor(other) as visitor:  # a second server at once, in its own process
+    with serving(tmp_path) as other, Clicker(other.address) as visitor:  # a second server at once, in its own process
         assert visitor.count() == 1
         assert stop(other, signal.SIGINT) == 0
         assert visitor.socket.closed_with() in (1006, 1012)
@@ -896,7 +783,7 @@ def test_another_page_of_this_machine_gets_nothing(server: Server, chromium: Any
         image.src = url;
         document.body.append(image);
     })"""
-    (path, *_) = re.findall(r'src="(/_nicegui/[^"]+/static/nicegui.js)"', fetch(server).body.decode())
+    (path, *_) = re.findall(r'src="(/_nicegui/[^"]+/static/nicegui.js)"', fetch(server.address).body.decode())
     assert page.evaluate(load, f"http://{server.host}{path}") == "refused"
     page.goto(f"http://{server.host}/")  # a link to the page works
     page.get_by_text("clicked 0 times").wait_for()

@@ -378,6 +378,20 @@ def test_names_in_a_sheet_are_never_html(page, web_url: str, tmp_path: Path) -> 
     assert page.evaluate("window.pwned") is None
 
 
+def test_half_a_character_is_replaced(page, web_url: str, tmp_path: Path) -> None:
+    """No message can have a lone surrogate, so it would never arrive."""
+    opened(page, web_url, tmp_path, "(role a)")
+    verdict(page, "^3 errors")
+    page.locator(".cm-content").click()
+    page.keyboard.press("Control+End")
+    page.evaluate("document.execCommand('insertText', false, ' (goal' + String.fromCharCode(0xd83d))")
+    verdict(page, "^1 error")
+    other = page.context.new_page()
+    other.set_default_timeout(SECONDS)
+    other.goto(page.url)
+    other.get_by_text("(role a) (goal\ufffd").wait_for()
+
+
 def test_a_lost_connection_and_a_second_tab_lose_nothing(page, web_url: str, tmp_path: Path) -> None:
     opened(page, web_url, tmp_path, "(role a)")
     verdict(page, "^3 errors")

@@ -37,6 +37,7 @@ class ClickableBoard(Element, component="clickable_board.js"):
             self.update()
 
     def _moved(self, event: GenericEventArguments) -> None:
-        indices, ply = event.args.get("indices"), event.args.get("ply")
+        given = event.args if isinstance(event.args, dict) else {}
+        indices, ply = given.get("indices"), given.get("ply")
         if isinstance(indices, list) and indices and all(isinstance(i, int) for i in indices) and isinstance(ply, int):
             self._on_move(indices, ply)

@@ -96,10 +96,11 @@ def _nav_link(name: str, target: str, is_here: bool) -> None:
 
 def _dark_button(dark: ui.dark_mode) -> None:
     def turn() -> None:
-        dark.set_value({None: True, True: False, False: None}[dark.value])
-        ui.run_javascript(f'document.cookie = "gamelore-colours={_WORDS[dark.value]}; path=/; max-age={YEAR}"')
-        button.props(f'icon={_ICONS[dark.value]} aria-label="colours: {_WORDS[dark.value]}"')
-        tip.set_text(f"colours: {_WORDS[dark.value]}")
+        value = None if dark.value is False else dark.value is None  # automatic, dark, bright
+        dark.set_value(value)
+        ui.run_javascript(f'document.cookie = "gamelore-colours={_WORDS[value]}; path=/; max-age={YEAR}"')
+        button.props(f'icon={_ICONS[value]} aria-label="colours: {_WORDS[value]}"')
+        tip.set_text(f"colours: {_WORDS[value]}")
 
     word = _WORDS[dark.value]
     with ui.button(icon=_ICONS[dark.value], on_click=turn).props(
@@ -160,6 +161,25 @@ def told(action: Callable[[], Awaitable[Any]]) -> Callable[[ClickEventArguments]
                 event.sender.props(remove="loading")
 
     return answer
+
+
+async def answer_of(dialog: ui.dialog) -> Any:
+    """Show a dialog, and return what it is submitted with; None if it is closed, or deleted with its page."""
+    answer = await dialog
+    if not dialog.is_deleted:
+        dialog.delete()
+    return answer
+
+
+def text_in(field: ui.input) -> str:
+    """Return the text in a field. A browser may have sent anything as its value."""
+    return field.value if isinstance(field.value, str) else ""
+
+
+def place_on(value: Any) -> int:
+    """Return the place of a slider. A browser may have sent anything as its value."""
+    is_number = isinstance(value, int | float) and abs(value) < 1e9
+    return max(0, int(value)) if is_number else 0
 
 
 def complain(text: str) -> None:

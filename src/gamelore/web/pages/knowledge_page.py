@@ -14,7 +14,7 @@ from nicegui import ui
 from nicegui.events import EChartPointClickEventArguments, UploadEventArguments
 
 from ...errors import GameloreError, counted
-from .frame import Services, complain, fill, page_frame, say, told
+from .frame import Services, answer_of, complain, fill, page_frame, say, text_in, told
 from .knowledge_parts import (
     MOST_BYTES,
     MOST_LABELLED,
@@ -223,7 +223,7 @@ class OverviewPage:
         if not self._rows:
             return
         view, game = self._view, self._game.value
-        text = (self._opponent.value or "").lower()
+        text = text_in(self._opponent).lower()
         learners = [
             row
             for row in view["learners"]
@@ -290,8 +290,7 @@ class OverviewPage:
             if wrong:
                 faint("Delete wrong learners. If a game or the file is wrong, export the others into a new store.")
             ui.button("Close", on_click=dialog.close)
-        await dialog
-        dialog.delete()
+        await answer_of(dialog)
 
     # ---- import -------------------------------------------------------------------------------------------------
 
@@ -398,9 +397,7 @@ async def _confirmed(names: Sequence[str]) -> bool:
         with ui.row():
             ui.button("Delete", color="negative", on_click=lambda: dialog.submit(True)).props("data-testid=confirm")
             ui.button("Cancel", on_click=lambda: dialog.submit(False)).props("flat")
-    is_confirmed = bool(await dialog)
-    dialog.delete()
-    return is_confirmed
+    return bool(await answer_of(dialog))
 
 
 def _draw_empty() -> None:

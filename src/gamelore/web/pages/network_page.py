@@ -23,7 +23,7 @@ from ..service.network_desk import (
     checked_address,
 )
 from ..service.rule_processes import OPEN_SECONDS, Rules
-from .frame import Services, choice, complain, complaint, page_frame, picture, say, told
+from .frame import Services, choice, complain, complaint, page_frame, picture, say, text_in, told
 from .play_page import CONNECT_SECONDS
 from .series_page import SeriesPage, state_text
 
@@ -94,13 +94,13 @@ class PlayerForm:
         """
         name = str(self._name.value)
         if name == ELSEWHERE:
-            address = checked_address(self._address.value or "")
+            address = checked_address(text_in(self._address))
             return SeatPlan(address, address)
         for server in self._servers() if self._servers else ():
             if server.id == name:
                 return SeatPlan(server.url, f"{server.plan.player.title} at {server.url}")
         kind = self._kinds[name]
-        options = (self._options.value or "").strip() if kind["options"] else ""
+        options = text_in(self._options).strip() if kind["options"] else ""
         remembers = kind["always"] or (kind["remembers"] and self._remembers.value)
         spec = f"{name}:{options}" if options else name
         is_forgetful = kind["remembers"] and not remembers

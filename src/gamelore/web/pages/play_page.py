@@ -18,7 +18,19 @@ from ...net.pool import WorkerDied
 from ..service.rule_processes import OPEN_SECONDS, Rules
 from ..service.shared_match import SOLVE_SECONDS, MatchPace, SharedMatch, TakenSeat, joint_text
 from .clickable_board import ClickableBoard
-from .frame import Services, choice, complain, complaint, page_frame, picture, told, waiting
+from .frame import (
+    Services,
+    answer_of,
+    choice,
+    complain,
+    complaint,
+    page_frame,
+    picture,
+    place_on,
+    text_in,
+    told,
+    waiting,
+)
 from .seat_form import SeatForm
 
 MOST_LISTED = 200  # moves in a list; the filter finds the others
@@ -219,7 +231,7 @@ class MatchPage:
         with ui.row().classes("items-center w-full no-wrap gap-1"):
             for icon, label, step in _STEPS:
                 ui.button(icon=icon, on_click=partial(self._step, step)).props(f'flat dense round aria-label="{label}"')
-            self._slider = ui.slider(min=0, max=1, value=0, on_change=lambda event: self._slide(int(event.value)))
+            self._slider = ui.slider(min=0, max=1, value=0, on_change=lambda event: self._slide(place_on(event.value)))
             self._slider.classes("grow").props('label aria-label="position of the match"')
         with ui.row().classes("gap-2 items-center"):
             ui.button("Undo", icon="undo", on_click=self._undo).props("outline dense data-testid=undo")
@@ -317,7 +329,7 @@ class MatchPage:
             return
         if not self._list.value:
             return
-        shown = [move for move in legal if (self._filter.value or "").lower() in move.lower()]
+        shown = [move for move in legal if text_in(self._filter).lower() in move.lower()]
         with self._buttons:
             for move in shown[:MOST_LISTED]:
                 ui.button(move, on_click=partial(self._submit, role, move, self._ply)).props(
@@ -331,7 +343,7 @@ class MatchPage:
 
     def _take_first(self) -> None:
         """Make the only move in the list."""
-        text, role = (self._filter.value or "").lower(), self._match.waiting[0] if self._match.waiting else None
+        text, role = text_in(self._filter).lower(), self._match.waiting[0] if self._match.waiting else None
         if role and self._match.view:
             fitting = [move for move in self._match.view["legal"][role] if text in move.lower()]
             if len(fitting) == 1:
@@ -437,7 +449,7 @@ class MatchPage:
             with ui.row():
                 ui.button("Take the seat", on_click=lambda: dialog.submit(True))
                 ui.button("Cancel", on_click=lambda: dialog.submit(False)).props("flat")
-        if await dialog:
+        if await answer_of(dialog):
             try:
                 if not form.seat.is_person:
                     processes = self._services.processes
@@ -445,7 +457,6 @@ class MatchPage:
                 self._match.take_seat(role, form.seat)
             except GameloreError as error:
                 complain(str(error))
-        dialog.delete()
 
     # ---- opinions -----------------------------------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ from ..service.sheet_draft import (
     plain,
 )
 from ..service.sheet_library import ListedSheet
-from .frame import Services, complain, complaint, page_frame, picture, say, told
+from .frame import Services, answer_of, complain, complaint, page_frame, picture, say, text_in, told
 
 CONNECT_SECONDS = 60.0  # within which a browser opens the connection to its page
 MOST_LISTED = 100  # sheets of an origin, and findings
@@ -124,7 +124,7 @@ class SheetListPage:
 
     def _draw_sheets(self) -> None:
         """List the sheets whose names contain the text of the filter."""
-        part = (self._filter.value or "").lower()
+        part = text_in(self._filter).lower()
         sheets = [sheet for sheet in self._sheets if part in sheet.name.lower()]
         unsaved = {key: name for key, name in self._unsaved.items() if part in name.lower()}
         self._rows.clear()
@@ -395,8 +395,7 @@ class EditorPage:
             with ui.row():
                 ui.button("Save", on_click=lambda: dialog.submit(name.value)).props("data-testid=save-name")
                 ui.button("Cancel", on_click=lambda: dialog.submit(None)).props("flat")
-        chosen = await dialog
-        dialog.delete()
+        chosen = await answer_of(dialog)
         if chosen is None:
             return
         if chosen in own and not await _agreed(f"You have a rulesheet {chosen} already. Replace it?", "Replace"):
@@ -681,9 +680,7 @@ async def _agreed(question: str, yes: str) -> bool:
         with ui.row():
             ui.button(yes, on_click=lambda: dialog.submit(True)).props("data-testid=agree")
             ui.button("Cancel", on_click=lambda: dialog.submit(False)).props("flat")
-    is_agreed = bool(await dialog)
-    dialog.delete()
-    return is_agreed
+    return bool(await answer_of(dialog))
 
 
 def _address(key: str) -> str:

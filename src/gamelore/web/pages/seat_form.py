@@ -8,7 +8,7 @@ from typing import Any
 from nicegui import ui
 
 from ..service.shared_match import PERSON, TakenSeat
-from .frame import choice
+from .frame import choice, text_in
 
 
 class SeatForm:
@@ -41,7 +41,7 @@ class SeatForm:
         name = self._name.value or PERSON
         if name == PERSON:
             return TakenSeat()
-        options = (self._options.value or "").strip()
+        options = text_in(self._options).strip()
         return TakenSeat(f"{name}:{options}" if options else name, self._keeps(name))
 
     def _keeps(self, name: str) -> bool:

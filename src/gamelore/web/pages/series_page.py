@@ -12,7 +12,7 @@ from nicegui import background_tasks, ui
 from ...errors import GameloreError, counted
 from ..service.network_desk import Fault, MatchTurn, NetworkDesk, SeriesRun
 from ..service.shared_match import View, joint_text
-from .frame import Services, complain, picture, told
+from .frame import Services, complain, picture, place_on, told
 
 LIVE = -1  # stands for the present match where the pages choose a match
 FEWEST_IN_CURVE = 10  # matches from which on a learning curve is shown
@@ -74,7 +74,7 @@ class SeriesPage:
                 ui.button(icon=icon, on_click=partial(self._step, step)).props(
                     f'flat dense round aria-label="{label}" data-testid=step-{step}'
                 )
-            self._slider = ui.slider(min=0, max=1, value=0, on_change=lambda event: self._slide(int(event.value)))
+            self._slider = ui.slider(min=0, max=1, value=0, on_change=lambda event: self._slide(place_on(event.value)))
             self._slider.classes("grow").props('label aria-label="position of the match" data-testid=slider')
         with ui.row().classes("gap-2 items-center"):
             ui.button("Play from here", icon="alt_route", on_click=told(self._branch)).props(

@@ -209,7 +209,7 @@ export default {
     },
     send(again) {
       if (this.received === this.edits || (this.sent === this.edits && !again)) return;
-      const text = this.view.state.doc.toString();
+      const text = this.view.state.doc.toString().replace(/\p{Surrogate}/gu, "\ufffd"); // which no JSON may have
       if (JSON.stringify(JSON.stringify(text)).length > MOST) return this.$emit("toolong", { length: text.length });
       if (window.socket?.connected) {
         this.sent = this.edits;

@@ -238,7 +238,7 @@ class Guard:
         try:
             await self.app(_plain(scope), exchange.receive, exchange.send)
         except Exception:
-            if not exchange.is_cut:  # an application may raise what it likes when its request ends early
+            if not exchange.is_cut and not exchange.is_lost:  # a request that ends early may raise what it likes
                 raise
 
     async def _serve_socket(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -300,10 +300,16 @@ def _log(scope: Scope, reason: object) -> None:
 
 
 class _Exchange:
-    """Receiver and sender of a request over HTTP: a body under a limit, and the headers of the guard in the reply."""
+    """Receiver and sender of a request over HTTP: a body under a limit, and the headers of the guard in the reply.
+
+    Attributes:
+        is_cut: whether the guard has ended the request, because its body is too long
+        is_lost: whether the connection has ended before the body
+    """
 
     def __init__(self, guard: Guard, scope: Scope, receive: Receive, send: Send) -> None:
-        self.is_cut = False
+        self.is_cut = self.is_lost = False
+        self._has_all = False
         self._guard, self._scope, self._receive, self._send = guard, scope, receive, send
         self._num_received = 0
         self._is_started = False
@@ -315,6 +321,8 @@ class _Exchange:
         if self.is_cut:
             return {"type": "http.disconnect"}
         message = await self._receive()
+        self.is_lost = self.is_lost or (message["type"] == "http.disconnect" and not self._has_all)
+        self._has_all = self._has_all or not message.get("more_body", False)
         self._num_received += len(message.get("body", b""))
         if self._num_received <= self._guard.settings.max_body:
             return message
@@ -379,7 +387,7 @@ class _Handshake(_Event):
 class _ElementEvent(_Event):
     id: int | str
     listener_id: str
-    args: list[str | None]
+    args: list[str | None]  # each in JSON
 
 
 class _ScriptResult(_Event):
@@ -402,6 +410,7 @@ EVENTS: dict[str, msgspec.json.Decoder[Any]] = {
     "ack": msgspec.json.Decoder(tuple[str, _Acknowledgement]),
     "log": msgspec.json.Decoder(tuple[str, _LogLine]),
 }
+ARGUMENT = msgspec.json.Decoder(msgspec.Raw)  # which looks at the syntax only
 
 
 class _Socket:
@@ -461,7 +470,9 @@ def _is_of_page(text: str) -> bool:
     if match is None or match["event"] is None:
         return match is not None
     try:
-        EVENTS[match["name"]].decode(match["event"])
+        _, event = EVENTS[match["name"]].decode(match["event"])
+        for argument in event.args if isinstance(event, _ElementEvent) else ():
+            ARGUMENT.decode("null" if argument is None else argument)
     except (KeyError, msgspec.MsgspecError, RecursionError):
         return False
     return True

@@ -11,7 +11,7 @@ from typing import Any
 from nicegui import ui
 
 from ...errors import GameloreError, counted
-from ..pages.frame import Services, picture, told
+from ..pages.frame import Services, answer_of, picture, place_on, told
 from ..pages.knowledge_parts import add_trees, draw_facts, faint, heading, table_of
 from .learning_curves import ASK_SECONDS, LearningCurves, LearningDesk, Row, WatchedRun, failure_text, plain_words
 from .learning_words import (
@@ -80,7 +80,7 @@ class RunPage:
             with ui.row().classes("items-center gap-3 grow no-wrap") as self._speed_row:
                 ui.label("Speed")
                 self._speed = ui.slider(min=0, max=len(SPEEDS) - 1, step=1, value=speed_index(self._run.speed))
-                self._speed.on_value_change(lambda event: self._run.set_speed(SPEEDS[int(event.value)]))
+                self._speed.on_value_change(lambda event: self._set_speed(event.value))
                 self._speed.classes("grow").style("min-width: 6rem").props('aria-label="speed" data-testid=speed')
                 self._speed_text = ui.label().classes("text-no-wrap").props("data-testid=speed-text")
 
@@ -126,6 +126,10 @@ class RunPage:
         if run.figures is not self._shown_figures:
             self._shown_figures = run.figures
             self._draw_results()
+
+    def _set_speed(self, value: Any) -> None:
+        """Set the speed that the slider shows."""
+        self._run.set_speed(SPEEDS[min(place_on(value), len(SPEEDS) - 1)])
 
     def _show_controls(self) -> None:
         run = self._run
@@ -319,6 +323,4 @@ async def confirmed(question: str) -> bool:
         with ui.row():
             ui.button("Delete", on_click=lambda: dialog.submit(True)).props("color=negative data-testid=yes")
             ui.button("Cancel", on_click=lambda: dialog.submit(False)).props("flat")
-    answer = await dialog
-    dialog.delete()
-    return bool(answer)
+    return bool(await answer_of(dialog))
