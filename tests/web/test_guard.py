@@ -552,6 +552,7 @@ def serving(folder: Path) -> Iterator[Server]:
     log = folder / "log.txt"
     command = [sys.executable, "-W", "error::ResourceWarning", __file__, str(folder / "storage")]
     environment = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))  # this file imports others of the tests
     with (
         log.open("w", encoding="utf-8") as errors,
         subprocess.Popen(
