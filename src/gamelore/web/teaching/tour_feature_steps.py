@@ -318,8 +318,8 @@ class ValueStep(TourStep):
         self._taught = taught
         self._draw_question()
         self._told.tell(
-            f"{taught['runs']} learners have just played {taught['matches']} matches each, with random moves, to see "
-            f"much. It took {taught['seconds']:.2f} seconds."
+            f"{taught['runs']} learners have just played {taught['matches']} matches each. Their moves were random, so "
+            f"that they met many different afterstates. It took {taught['seconds']:.2f} seconds."
         )
 
     def _draw_question(self) -> None:

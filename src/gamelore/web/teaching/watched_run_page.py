@@ -15,6 +15,7 @@ from ..pages.frame import Services, answer_of, picture, place_on, told
 from ..pages.knowledge_parts import add_trees, draw_facts, faint, heading, table_of
 from .learning_curves import ASK_SECONDS, LearningCurves, LearningDesk, Row, WatchedRun, failure_text, plain_words
 from .learning_words import (
+    FEW_RUNS,
     SPEEDS,
     done_share,
     gain_rows,
@@ -54,7 +55,8 @@ class RunPage:
             with ui.column().classes("gap-3").style("flex: 3; min-width: min(100%, 22rem)"):
                 self._draw_controls()
                 self._curves = LearningCurves()
-                faint("The shaded areas are 95 % intervals: where the mean of many more runs would probably be.")
+                if self._run.plan["runs"] >= FEW_RUNS:
+                    faint("The shaded areas are 95 % intervals: where the mean of many more runs would probably be.")
                 with ui.expansion("Curves in the games learned first").classes("w-full").props("dense") as first:
                     self._source_curves = LearningCurves(of_sources=True, height="13rem")
                 first.set_visibility("transfer" in self._run.plan["learners"])
@@ -215,9 +217,8 @@ class RunPage:
         table = ui.table(columns=columns, rows=gain_rows(gains), row_key="id").classes("w-full")
         table.props('dense flat bordered wrap-cells data-testid=gains aria-label="results"')
         faint(
-            "Rewards are points from 0 (lost) to 100 (won). In brackets are 95 % intervals over the runs. The gain is "
-            "computed run by run: how many points more transfer had in each match. If its interval contains 0, these "
-            "runs do not show a difference."
+            "Rewards are points from 0 (lost) to 100 (won). The gain is computed run by run: how many points more "
+            f"transfer had in each match.{_INTERVALS if self._run.plan['runs'] >= FEW_RUNS else ''}"
         )
 
     def _draw_downloads(self) -> None:
@@ -324,3 +325,8 @@ async def confirmed(question: str) -> bool:
             ui.button("Delete", on_click=lambda: dialog.submit(True)).props("color=negative data-testid=yes")
             ui.button("Cancel", on_click=lambda: dialog.submit(False)).props("flat")
     return bool(await answer_of(dialog))
+
+
+_INTERVALS = (
+    " In brackets are 95 % intervals over the runs. If that of a gain contains 0, these runs do not show a difference."
+)
