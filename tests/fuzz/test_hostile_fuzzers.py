@@ -218,6 +218,7 @@ def test_a_websocket_for_another_page_is_found(host: str, origin: str, is_allowe
         b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 502 Bad Gateway\r\n\r\n",
         b"HTTP/7",
     ],
+    ids=["error", "traceback", "file from outside", "second error", "no reply"],
 )
 def test_wrong_replies_of_the_pages_are_found(answer: bytes) -> None:
     with pytest.raises(AssertionError):

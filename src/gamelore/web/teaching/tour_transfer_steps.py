@@ -419,7 +419,7 @@ def draw_ways_on() -> None:
         "The idea of features is from B. Banerjee and P. Stone, *General Game Learning using Knowledge Transfer* "
         "(2007). There is another way to remember: *sequences* of moves that worked, each with its context, that is, "
         "what the positions had in common in which it worked (E. Lock and S. L. Epstein, 2004). gamelore learns them "
-        "on the command line, by *gamelore learn tictactoe --learner sequences*; then the page Knowledge shows them on boards."
+        "on the command line (*gamelore learn tictactoe --learner sequences*); then the page Knowledge shows them."
     )
 
 
