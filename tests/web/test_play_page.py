@@ -153,6 +153,8 @@ def test_a_name_that_was_typed_is_taken_and_colours_stay(page, web_url: str) -> 
     page.get_by_role("link", name="Rulesheets").click()
     page.wait_for_url("**/rulesheets")
     page.get_by_role("button", name="colours: light").wait_for()
+    page.goto(web_url)
+    page.get_by_role("combobox", name="xplayer", exact=True).wait_for()  # the game, too
 
 
 def test_exact_values_are_shown_or_stopped(page, web_url: str) -> None:

@@ -351,7 +351,10 @@ def test_a_broken_sheet_is_mended_saved_and_played(page, web_url: str, web_folde
     assert page.get_by_test_id("findings").inner_text() == ""
     assert page.locator(".gl-mark").count() == 0
     page.keyboard.press("Control+s")
-    page.get_by_test_id("name").fill("mended")
+    page.get_by_test_id("name").fill("../mended")
+    page.get_by_test_id("save-name").click()
+    page.get_by_text("expected a name of letters, digits").wait_for()
+    page.get_by_test_id("name").fill("mended")  # the field is still there
     page.get_by_test_id("save-name").click()
     page.wait_for_url("**/rulesheets?sheet=own/mended")
     assert (web_folder / "sheets" / "mended.kif").read_text() == TEXT

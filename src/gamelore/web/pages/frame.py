@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote, unquote
 
 from nicegui import ui
 from nicegui.events import ClickEventArguments, GenericEventArguments
@@ -98,7 +100,7 @@ def _dark_button(dark: ui.dark_mode) -> None:
     def turn() -> None:
         value = None if dark.value is False else dark.value is None  # automatic, dark, bright
         dark.set_value(value)
-        ui.run_javascript(f'document.cookie = "gamelore-colours={_WORDS[value]}; path=/; max-age={YEAR}"')
+        keep_in_browser("colours", _WORDS[value])
         button.props(f'icon={_ICONS[value]} aria-label="colours: {_WORDS[value]}"')
         tip.set_text(f"colours: {_WORDS[value]}")
 
@@ -117,7 +119,13 @@ _COLOURS = {word: value for value, word in _WORDS.items()}
 def cookie(name: str) -> str:
     """Return what the browser keeps for gamelore under a name; empty if it keeps nothing."""
     request = ui.context.client.request
-    return request.cookies.get(f"gamelore-{name}", "") if request else ""
+    return unquote(request.cookies.get(f"gamelore-{name}", "")) if request else ""
+
+
+def keep_in_browser(name: str, text: str) -> None:
+    """Let the browser keep a text, which `cookie` returns on the next pages."""
+    value = json.dumps(f"gamelore-{name}={quote(text)}; path=/; max-age={YEAR}; samesite=strict")
+    ui.run_javascript(f"document.cookie = {value}")
 
 
 def choice(options: Mapping[str, str], value: str | None, label: str, on_change: Callable[..., Any]) -> ui.select:

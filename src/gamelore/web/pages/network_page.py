@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
+from weakref import WeakSet
 
-from nicegui import ui
+from nicegui import Client, app, ui
 
 from ...errors import GameloreError, counted
 from ..service.network_desk import (
@@ -37,8 +38,8 @@ INTRODUCTION = (
     "host of a series of matches."
 )
 LASTING = (
-    "Player servers and series go on while a page about the network is open in some tab, and stop about a minute after "
-    "the last one is closed."
+    "Player servers and series go on while a page of gamelore is open in some tab, and stop about a minute after the "
+    "last one is closed."
 )
 
 
@@ -275,7 +276,7 @@ class SeriesForm:
         self._client = ui.context.client
         self._rules: Rules | None = None
         self._players: dict[str, PlayerForm] = {}
-        sheets = {sheet.key: sheet.name for sheet in services.library.sheets()}
+        sheets = services.library.labels()
         self._key = FIRST_GAME
         game = choice(sheets, FIRST_GAME, "Game", lambda event: self.load(event.value))
         game.classes("w-full").props("data-testid=game")
@@ -453,9 +454,22 @@ class NetworkPage:
                 )
 
 
+def _nothing() -> None:
+    """Show no change."""
+
+
 def add_pages(services: Services) -> None:
     """Add the pages to the server."""
     desk = NetworkDesk(services.folder / "series", services.processes)
+    present: WeakSet[Client] = WeakSet()
+
+    def stay(client: Client) -> None:
+        """Let servers and series go on while any page is open, not only this one."""
+        if client not in present:
+            present.add(client)
+            client.on_delete(desk.watch(_nothing))
+
+    app.on_connect(stay)
 
     @ui.page("/network")
     async def show() -> None:

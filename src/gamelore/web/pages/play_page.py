@@ -24,6 +24,8 @@ from .frame import (
     choice,
     complain,
     complaint,
+    cookie,
+    keep_in_browser,
     page_frame,
     picture,
     place_on,
@@ -36,6 +38,7 @@ from .seat_form import SeatForm
 MOST_LISTED = 200  # moves in a list; the filter finds the others
 SLICE, MOST_SLICES = 0.4, 25  # seconds of a step of the search that shows what it thinks, and number of steps
 MOST_RECENT = 12
+MOST_SHOWN_RULES = 100_000  # letters
 MOST_ROWS = 10  # of the first page of a table
 CONNECT_SECONDS = 60.0  # within which a browser opens the connection to its page
 FIRST_GAME = "shipped/connectfour"
@@ -71,7 +74,7 @@ class StartPage:
         await self._load(self._key)
 
     def _draw_choice(self) -> None:
-        sheets = {sheet.key: f"{sheet.name}{_WHERE[sheet.origin]}" for sheet in self._services.library.sheets()}
+        sheets = self._services.library.labels()
         self._key = self._key if self._key in sheets else FIRST_GAME
         game = choice(sheets, self._key, "Game", lambda event: self._load(event.value))
         game.classes("w-full").props("data-testid=game")
@@ -98,6 +101,7 @@ class StartPage:
                 ui.link("Open it in the editor", f"/rulesheets?sheet={key}").classes("gl-link")
             return
         if self._key == key:
+            keep_in_browser("game", key)
             self._rules = rules
             self._draw_form(opened, view, kinds)
 
@@ -115,6 +119,7 @@ class StartPage:
                         for number, role in enumerate(roles)
                     ]
                     self._seconds = ui.number("Seconds for a move", value=1, min=0.1, max=60, step=0.1, format="%.1f")
+                    self._seconds.classes("w-44")
                     ui.button("Start", icon="play_arrow", on_click=told(self._start)).props("data-testid=start")
                 if opened["has_board"]:
                     picture(view["svg"]).style("max-width: 16rem")
@@ -184,9 +189,6 @@ class StartPage:
             ui.navigate.to(f"/play/{match.id}")
         except GameloreError as error:
             complain(str(error))
-
-
-_WHERE = {"shipped": "", "folder": " (folder)", "own": " (own)"}
 
 
 def _word(text: str) -> str:
@@ -266,6 +268,10 @@ class MatchPage:
         self._thoughts = ui.column().classes("w-full gap-1").props("data-testid=thoughts")
         ui.label("Moves so far").classes("text-lg").props("role=heading aria-level=2")
         self._history = ui.column().classes("w-full gap-0 gl-mono text-sm").style("max-height: 20rem; overflow: auto")
+        rules = self._match.rules.text
+        with ui.expansion("The rules").classes("w-full").props("dense data-testid=rules") as expansion:
+            text = ui.label().classes("gl-mono text-xs").style("white-space: pre-wrap; overflow-wrap: anywhere")
+        expansion.on_value_change(lambda event: text.set_text(rules[:MOST_SHOWN_RULES] if event.value else ""))
 
     # ---- showing ------------------------------------------------------------------------------------------------
 
@@ -339,7 +345,9 @@ class MatchPage:
                 ui.label(f"and {len(shown) - MOST_LISTED} more; type a part of the move").classes("gl-faint")
 
     def _view_has_clicks(self, role: str) -> bool:
-        return self._view is not None and bool(self._view["clicks"].get(role))
+        """Return whether each move of a role has clicks that make it."""
+        paths = self._view["clicks"].get(role) if self._view else None
+        return bool(paths and all(paths))
 
     def _take_first(self) -> None:
         """Make the only move in the list."""
@@ -619,8 +627,8 @@ def add_pages(services: Services) -> None:
     """Add the pages to the server."""
 
     @ui.page("/")
-    async def start(game: str = FIRST_GAME) -> None:
-        await StartPage(services, game).draw()
+    async def start(game: str = "") -> None:
+        await StartPage(services, game or cookie("game")).draw()
 
     @ui.page("/play/{match_id}")
     async def play(match_id: str) -> None:

@@ -28,7 +28,7 @@ from ..service.sheet_draft import (
     Finding,
     plain,
 )
-from ..service.sheet_library import ListedSheet
+from ..service.sheet_library import ListedSheet, check_name
 from .frame import Services, answer_of, complain, complaint, page_frame, picture, say, text_in, told
 
 CONNECT_SECONDS = 60.0  # within which a browser opens the connection to its page
@@ -109,23 +109,26 @@ class SheetListPage:
                     f"expected a file of at most {MOST_UPLOADED / 1e6:g} MB; take a smaller one"
                 ),
             )
-            upload.classes("hidden").props('accept=".kif,.gdl,.txt" data-testid=upload')
+            upload.classes("hidden").props("data-testid=upload")
             pick = f"() => getElement({upload.id}).$refs.qRef.pickFiles()"
             ui.button("Open a file", icon="upload_file").props("outline").on("click", js_handler=pick)
-        self._filter = ui.input("Type a part of a name", on_change=self._draw_sheets).props("clearable dense")
+        self._filter = ui.input("Type a part of a name or a description", on_change=self._draw_sheets).props(
+            "clearable dense"
+        )
         self._rows = ui.column().classes("w-full gap-1")
         self._read()
 
     def _read(self) -> None:
         """List the sheets anew."""
         self._sheets = self._services.library.sheets()
+        self._about = {sheet.key: sheet.about for sheet in self._sheets}
         self._unsaved = {draft.key: draft.name for draft in self._drafts.kept()}
         self._draw_sheets()
 
     def _draw_sheets(self) -> None:
-        """List the sheets whose names contain the text of the filter."""
+        """List the sheets whose names or descriptions contain the text of the filter."""
         part = text_in(self._filter).lower()
-        sheets = [sheet for sheet in self._sheets if part in sheet.name.lower()]
+        sheets = [sheet for sheet in self._sheets if part in f"{sheet.name}\n{self._about[sheet.key]}".lower()]
         unsaved = {key: name for key, name in self._unsaved.items() if part in name.lower()}
         self._rows.clear()
         with self._rows:
@@ -134,6 +137,8 @@ class SheetListPage:
                 _heading("Not saved yet", 2)
             for key, name in list(texts.items())[:MOST_LISTED]:
                 self._draw_text(key, name)
+            if not sheets and not texts:
+                ui.label("No rulesheet has this text in its name or description.").classes("gl-faint")
             for origin, title in _ORIGINS.items():
                 self._draw_origin(title, [sheet for sheet in sheets if sheet.origin == origin], unsaved)
 
@@ -156,7 +161,7 @@ class SheetListPage:
     def _draw_sheet(self, sheet: ListedSheet, is_unsaved: bool) -> None:
         with ui.row().classes("items-center gap-2 w-full"):
             ui.link(sheet.name, _address(sheet.key)).classes("gl-link").props(f"data-testid=sheet-{_word(sheet.name)}")
-            ui.label(sheet.about).classes("gl-faint text-sm")
+            ui.label(self._about[sheet.key]).classes("gl-faint text-sm")
             if is_unsaved:
                 ui.badge("unsaved changes").props("outline color=primary")
             if sheet.origin == "own":
@@ -391,16 +396,24 @@ class EditorPage:
         with ui.dialog() as dialog, ui.card():
             ui.label("Save as a rulesheet of your own").classes("text-lg")
             name = ui.input("Name: letters, digits, - and _", value=self._draft.name).classes("w-full")
-            name.props("autofocus data-testid=name").on("keydown.enter", lambda: dialog.submit(name.value))
+
+            def submit() -> None:
+                try:
+                    check_name(text_in(name).strip())
+                    dialog.submit(text_in(name).strip())
+                except GameloreError as error:
+                    complain(str(error))
+
+            name.props("autofocus data-testid=name").on("keydown.enter", submit)
             with ui.row():
-                ui.button("Save", on_click=lambda: dialog.submit(name.value)).props("data-testid=save-name")
+                ui.button("Save", on_click=submit).props("data-testid=save-name")
                 ui.button("Cancel", on_click=lambda: dialog.submit(None)).props("flat")
         chosen = await answer_of(dialog)
         if chosen is None:
             return
         if chosen in own and not await _agreed(f"You have a rulesheet {chosen} already. Replace it?", "Replace"):
             return
-        sheet = self._drafts.save(self._draft, chosen.strip())
+        sheet = self._drafts.save(self._draft, chosen)
         self._client.open(_address(sheet.key))
 
     async def _download(self) -> None:
@@ -577,14 +590,13 @@ class ReportPanel:
         ui.label(
             "Is the game balanced, how long is it, how many choices are there, and which rules never matter? Players "
             "that choose at random and UCT players, which search, play against themselves, and a small game is solved. "
-            "This takes some seconds or minutes."
+            "This takes some seconds or minutes, and ends when you leave this page."
         ).classes("gl-faint")
         with ui.row().classes("items-center gap-3"):
-            self._matches = ui.number("Matches of each kind", value=100, min=2, max=MOST_MATCHES, precision=0).classes(
-                "w-44"
-            )
+            self._matches = ui.number("Matches of each kind", value=100, min=2, max=MOST_MATCHES, precision=0)
+            self._matches.classes("w-44").props(f'hint="2 to {MOST_MATCHES:,}"')
             self._simulations = ui.number("Simulations for a move", value=100, min=1, max=MOST_SIMULATIONS, precision=0)
-            self._simulations.classes("w-44")
+            self._simulations.classes("w-44").props(f'hint="1 to {MOST_SIMULATIONS:,}"')
             self._begin = _button("Make the report", "insights", self._make, "report")
             self._stop = _button("Stop", "stop", self._end, "stop-report")
             self._save = _button("Download as HTML", "download", self._download, "save-report")
@@ -599,12 +611,12 @@ class ReportPanel:
         is_running = job is not None and job.is_running
         self._begin.set_enabled(not is_running)
         self._stop.set_visibility(is_running)
-        self._save.set_visibility(job is not None and job.report is not None)
+        self._save.set_visibility(job is not None and job.shown is not None)
         self._stage.set_text(self._stage_text())
         self._bar.set_visibility(is_running)
         if job is not None and is_running:
             self._bar.set_value(job.share or 0)
-        report = job.report if job else None
+        report = job.shown if job else None
         if report is not self._shown:
             self._shown = report
             self._draw_report(report)
@@ -616,7 +628,7 @@ class ReportPanel:
         if job.is_running:
             return f"{job.stage} .." if job.share is None else f"{job.stage}: {job.share:.0%}"
         if job.report is None:
-            return job.error
+            return f"{job.error}{'; below is the report before it' if job.earlier else ''}"
         return "" if job.text == self._draft.text else "This report is about an earlier text."
 
     async def _make(self) -> None:
@@ -630,8 +642,8 @@ class ReportPanel:
 
     async def _download(self) -> None:
         job = self._draft.report
-        if job is not None and job.report is not None:
-            ui.download.content(job.report["html"], f"{_file_name(job.name)}-report.html")
+        if job is not None and job.shown is not None:
+            ui.download.content(job.shown["html"], f"{_file_name(job.name)}-report.html")
 
     def _draw_report(self, report: Mapping[str, Any] | None) -> None:
         self._result.clear()

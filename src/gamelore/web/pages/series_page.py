@@ -111,7 +111,7 @@ class SeriesPage:
             f"a random legal move is played in its place, and the match counts.{scrambled}"
         ).classes("gl-faint text-sm")
         ui.label(
-            "The series goes on while a page about the network is open, and stops about a minute after the last one is "
+            "The series goes on while a page of gamelore is open, and stops about a minute after the last one is "
             "closed. Finished matches are kept; the series can then go on."
         ).classes("gl-faint text-sm")
         ui.link("All player servers and series", "/network").classes("gl-link")

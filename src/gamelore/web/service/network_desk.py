@@ -1,6 +1,6 @@
 """The player servers and series that the pages have started: each in a child process, watched by any number of pages.
 
-What the pages have started goes on while one of them is open, also without a connection for a while. GRACE after the
+What the pages have started goes on while any page is open, also without a connection for a while. GRACE after the
 last one has closed, all of it is stopped. Series are kept on disk: their plan, their records, and how far they came.
 """
 

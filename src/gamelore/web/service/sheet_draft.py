@@ -111,16 +111,24 @@ class ReportJob:
         share: share of the stage that is done, 0 to 1; None if unknown
         report: what `SheetWorker.report_progress` returns in the end; None until then
         error: why there is no report; empty if it goes on, or is made
+        earlier: the report before it, which is shown until this one is made; None if there is none
     """
 
-    def __init__(self, text: str, name: str, matches: int, simulations: int) -> None:
-        self.text, self.name = text, name
+    def __init__(
+        self, text: str, name: str, matches: int, simulations: int, earlier: Mapping[str, Any] | None = None
+    ) -> None:
+        self.text, self.name, self.earlier = text, name, earlier
         self.stage = "starting a process"
         self.share: float | None = None
         self.report: Mapping[str, Any] | None = None
         self.error = ""
         self._numbers = {"matches": matches, "simulations": simulations}
         self._task: asyncio.Task[None] | None = None
+
+    @property
+    def shown(self) -> Mapping[str, Any] | None:
+        """The report, or the one before it."""
+        return self.report or self.earlier
 
     @property
     def is_running(self) -> bool:
@@ -394,7 +402,8 @@ class Draft:
         """Begin a report on the present text; a report that goes on ends."""
         if self.report is not None:
             self.report.stop()
-        self.report = ReportJob(self.text, self.name, matches, simulations)
+        earlier = self.report.shown if self.report else None
+        self.report = ReportJob(self.text, self.name, matches, simulations, earlier)
         self.report.begin(self.services.jobs, self.tell)
         self.tell()
 

@@ -36,6 +36,11 @@ class ListedSheet:
     path: Path
 
     @property
+    def label(self) -> str:
+        """What a list of games shows: the name, and where it comes from if it is not shipped."""
+        return self.name if self.origin == "shipped" else f"{self.name} ({self.origin})"
+
+    @property
     def about(self) -> str:
         """The first line of the file if it is a comment in words; empty otherwise."""
         with suppress(OSError), self.path.open(encoding="utf-8", errors="replace") as lines:
@@ -69,6 +74,10 @@ class SheetLibrary:
         ]
         return own + shipped + others
 
+    def labels(self) -> dict[str, str]:
+        """Return what a list of games shows, by key."""
+        return {sheet.key: sheet.label for sheet in self.sheets()}
+
     def sheet(self, key: str) -> ListedSheet:
         """Return the rulesheet with a key. Raise GameloreError if there is none."""
         sheets = {sheet.key: sheet for sheet in self.sheets()}
@@ -101,10 +110,7 @@ class SheetLibrary:
     def save(self, name: str, text: str) -> ListedSheet:
         """Keep a rulesheet under a name. Raise GameloreError for a name that is no file name."""
         checked_text(text)
-        if not _NAME.fullmatch(name):
-            raise GameloreError(
-                f"expected a name of letters, digits, '-', '_' and '.', got {name[:60]!r}; choose another name"
-            )
+        check_name(name)
         write_whole(self._own / f"{name}.kif", text)
         return self.sheet(f"own/{name}")
 
@@ -114,6 +120,14 @@ class SheetLibrary:
         if sheet.origin != "own":
             raise GameloreError(f"expected a sheet that was written here, got {key}; only those can be deleted")
         sheet.path.unlink(missing_ok=True)
+
+
+def check_name(name: str) -> None:
+    """Raise GameloreError unless a rulesheet can be kept under this name."""
+    if not _NAME.fullmatch(name):
+        raise GameloreError(
+            f"expected a name of letters, digits, '-', '_' and '.', got {name[:60]!r}; choose another name"
+        )
 
 
 def checked_text(text: str) -> str:

@@ -22,7 +22,6 @@ from .learning_words import FEW_RUNS, FILLERS, HEURISTICS, INITIALISATIONS, LEAR
 
 FIRST_GAME = "shipped/connect3"
 MOST_SOURCES, MOST_RUNS, MOST_MATCHES, MOST_SEED = 8, 30, 10_000, 2**31 - 1
-WHERE = {"shipped": "", "folder": " (folder)", "own": " (own)"}
 
 
 class LearningForm:
@@ -40,7 +39,7 @@ class LearningForm:
         self._choices: dict[str, str] = {}
         self._rules: Rules | None = None
         self._has_own_sources = bool(self._plan.get("sources"))
-        self._sheets = {s.key: f"{s.name}{WHERE[s.origin]}" for s in services.library.sheets()}
+        self._sheets = services.library.labels()
         if plan is not None:
             key, self._choices = planned_sheet(services.library, plan["target"])
         self._key = key if key in self._sheets else FIRST_GAME
