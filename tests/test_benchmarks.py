@@ -48,6 +48,19 @@ def test_puzzles(tmp_path: Path) -> None:
     assert "| pegsolitaire |" not in again.stdout, "it is in the table already"
 
 
+def test_clicks(tmp_path: Path) -> None:
+    sheets, table = Path(gamelore.__file__).parent / "rulesheets", tmp_path / "rows.csv"
+    command = [sys.executable, BENCHMARKS / "clicks.py", sheets, "--only", "tictactoe,goofspiel", "--matches", "2"]
+    done = subprocess.run([*command, "--out", table], check=True, capture_output=True, cwd=tmp_path, text=True)
+    with table.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["sheet"], row["boards"].split(",")[0], row["share"]) for row in rows] == [
+        ("goofspiel", "hand (squares)", "1.0"),
+        ("tictactoe", "cell (squares)", "1.0"),
+    ]
+    assert "2 of 2 sheets with at least 95%" in done.stdout
+
+
 def test_the_transfer_map(tmp_path: Path) -> None:
     """Both teachings of a game end a generation in a second, or the lesson is left out; so there are 0 to 2 pairs."""
     sheets, memory = tmp_path / "sheets", tmp_path / "memory"
