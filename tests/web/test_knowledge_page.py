@@ -171,7 +171,7 @@ def test_compare_export_delete_and_import(page: Any, web_url: str, numbers: dict
     page.get_by_role("link", name="All knowledge").click()
     page.get_by_role("checkbox", name=f"choose learner {numbers['transfer']}", exact=True).click()
     page.get_by_test_id("delete").click()
-    page.get_by_test_id("confirm").click()
+    page.get_by_test_id("agree").click()
     page.get_by_text("deleted 1 learner").wait_for()
     for told in ("new: learner", "already here with as much or more, so nothing changed: 2"):
         page.get_by_test_id("import").locator("input[type=file]").set_input_files(file)

@@ -18,6 +18,7 @@ from gamelore import rulesheets
 from gamelore.errors import GameloreError
 from gamelore.net.pool import WorkerDied
 from gamelore.web.children.studying_job import StudyingJob
+from gamelore.web.pages.frame import whole
 from gamelore.web.service import watchers
 from gamelore.web.service.rule_processes import ProcessLimits, TooBusy
 from gamelore.web.service.sheet_library import SheetLibrary
@@ -36,7 +37,7 @@ from gamelore.web.teaching.learning_curves import (
     last_values,
     plain_words,
 )
-from gamelore.web.teaching.learning_form import default_source, planned_game, planned_sheet, share, whole
+from gamelore.web.teaching.learning_form import default_source, planned_game, planned_sheet, share
 from gamelore.web.teaching.learning_page import when_text
 from gamelore.web.teaching.learning_words import (
     LEARNERS,
@@ -609,7 +610,7 @@ def test_a_run_that_cannot_go_on_says_why_and_is_deleted(page, web_url: str) -> 
     page.get_by_text("expected a whole number for matches from 1 to 10,000").wait_for()
     page.goto(address)
     page.get_by_test_id("delete").click()
-    page.get_by_test_id("yes").click()
+    page.get_by_test_id("agree").click()
     page.get_by_test_id("start").wait_for()
     page.goto(address)
     page.get_by_text("expected the address of a learning run").wait_for()

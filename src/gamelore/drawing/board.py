@@ -133,7 +133,7 @@ def _forms(text: str) -> Iterator[str]:
 
 # ---- colours and glyphs -----------------------------------------------------------------------------------------
 
-INK, FAINT, EDGE, PAPER = "#22262b", "#7a828b", "#9aa3ad", "white"
+INK, FAINT, EDGE, PAPER = "#22262b", "#5f6770", "#9aa3ad", "white"
 
 
 class Style(NamedTuple):

@@ -61,11 +61,8 @@ MOST_TRIED = 48  # moves of a position that are tried where the reasoner plays, 
 LEAST_USE = 0.005  # a tray is left out if it serves a smaller part of these moves
 MOST_CONTENTS = 3  # arguments of facts that trays show
 NO_SQUARES = (-1,) * MOST_CONTENTS
-TRIALS, PLIES, MOST_MOVES = (
-    6,
-    40,
-    6000,
-)  # random matches that show which trays moves need: plies, and legal moves in all
+TRIALS = 6  # random matches that show which trays moves need
+PLIES, MOST_MOVES = 40, 6000  # of each of these matches, and of all together
 WORD = re.compile(r"[^\s()]+")
 
 

@@ -297,9 +297,8 @@ def _mark(mark: Mark, spots: Mapping[Place, Spot], origin: Spot) -> Iterator[str
     if not mark.texts:
         ring = f'cx="{x:g}" cy="{y:g}" r="{PIECE * SIDE + 3:g}"'
         yield f'<circle {ring} fill="none" stroke="{colour}" stroke-width="3"/>' if mark.is_best else ""
-    else:
-        yield from _badge(mark, (x, y), colour)
     yield "</g>"
+    yield from _badge(mark, (x, y), colour) if mark.texts else ()  # not faded: small letters must be read
 
 
 def _badge(mark: Mark, spot: Spot, colour: str) -> Iterator[str]:

@@ -221,7 +221,7 @@ class RuleWorker:
 
         Returns:
             `svg`, `is_terminal`, `goals` (role -> goal), `legal` (role -> moves), `clicks` (role -> for each move the
-            steps of clicks, each as numbers of places that may be clicked), `others` (facts that are on no board).
+            steps of clicks, each as numbers of places that may be clicked).
         """
         loaded = self._game(rules, name)
         position = loaded.position(plies)

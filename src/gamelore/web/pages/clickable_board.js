@@ -11,26 +11,54 @@ export default {
     </div>`,
   props: { svg: String, paths: Array, ply: Number, label: String, spoken: String },
   data() {
-    return { clicks: [] };
+    return { clicks: [], position: "", held: null };
   },
   mounted() {
-    this.restart();
+    this.redraw();
   },
   watch: {
     svg() {
-      this.restart();
+      this.redraw();
     },
     paths() {
-      this.restart();
+      this.redraw();
     },
   },
   methods: {
-    restart() {
-      this.clicks = [];
+    // Show a new picture. Clicks so far are kept if it is of the same position, and the focus stays on the board.
+    redraw() {
+      const position = JSON.stringify([this.ply, this.paths]);
+      if (position !== this.position) this.clicks = [];
+      this.position = position;
+      this.hold();
       this.$nextTick(() => {
         this.fit();
         this.mark();
+        this.refocus();
       });
+    },
+    restart() {
+      this.clicks = [];
+      this.mark();
+    },
+    // Remember the place that has the focus, which a new picture replaces.
+    hold() {
+      const active = document.activeElement;
+      const rect = this.$refs.picture?.contains(active) ? active.closest("rect.place") : null;
+      if (rect) this.held = [rect.dataset.place, this.middle(rect)];
+      else if (active && active !== document.body) this.held = null;
+    },
+    // Give the focus back to the place, or to the nearest one that can be used, as soon as there is one.
+    refocus() {
+      if (!this.held || document.activeElement !== document.body) return;
+      const [place, [x, y]] = this.held;
+      const far = (rect) => Math.hypot(this.middle(rect)[0] - x, this.middle(rect)[1] - y);
+      const usable = [...this.$refs.picture.querySelectorAll('rect.place[tabindex="0"]')];
+      usable.sort((a, b) => (b.dataset.place === place) - (a.dataset.place === place) || far(a) - far(b));
+      usable[0]?.focus({ preventScroll: true });
+    },
+    middle(rect) {
+      return [rect.x.baseVal.value + rect.width.baseVal.value / 2, rect.y.baseVal.value + rect.height.baseVal.value / 2];
     },
     // Fill the room there is, but keep small pictures small, and long ones large enough to be read.
     fit() {
@@ -58,8 +86,8 @@ export default {
         const usable = next.has(place) || starts.has(place);
         rect.classList.toggle("gl-next", next.has(place));
         rect.classList.toggle("gl-clicked", this.clicks.includes(place));
-        for (const [name, value] of [["tabindex", "0"], ["role", "button"]])
-          usable ? rect.setAttribute(name, value) : rect.removeAttribute(name);
+        rect.setAttribute("role", usable ? "button" : "img"); // screen readers name both
+        usable ? rect.setAttribute("tabindex", "0") : rect.removeAttribute("tabindex");
       }
     },
     onClick(event) {
@@ -95,11 +123,10 @@ export default {
     },
     // Return the nearest usable place in a direction.
     neighbour(rect, [dx, dy]) {
-      const middle = (r) => [r.x.baseVal.value + r.width.baseVal.value / 2, r.y.baseVal.value + r.height.baseVal.value / 2];
-      const [x, y] = middle(rect);
+      const [x, y] = this.middle(rect);
       let best = null;
       for (const other of this.$refs.picture.querySelectorAll('rect.place[tabindex="0"]')) {
-        const [ox, oy] = middle(other);
+        const [ox, oy] = this.middle(other);
         const ahead = (ox - x) * dx + (oy - y) * dy;
         const aside = Math.abs((ox - x) * dy) + Math.abs((oy - y) * dx);
         if (ahead > 1 && (!best || ahead + 3 * aside < best[0])) best = [ahead + 3 * aside, other];

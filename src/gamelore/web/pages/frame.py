@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -32,6 +32,8 @@ LINKS = {
     "Tour": "/tour",
 }
 YEAR = 31_536_000  # seconds
+CONNECT_SECONDS = 60.0  # within which a browser opens the connection to its page
+MOST_DETAILS = 10  # lines of a question
 PRIMARY = "#1d5fa8"  # white text on it has a contrast of 6.5
 _STYLE = """
 :root { --gl-ink: #22262b; --gl-faint: #5b6570; --gl-paper: #ffffff; --gl-accent: #1d5fa8; }
@@ -49,6 +51,9 @@ body.body--dark { --gl-ink: #e8eaed; --gl-faint: #b4bcc6; --gl-paper: #1a1d21; -
 .gl-spoken { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 .gl-picture svg { max-width: 100%; height: auto; }
 .gl-mono { font-family: ui-monospace, Consolas, monospace; }
+body.body--dark .text-negative { color: #ff9b92 !important; }
+header :focus-visible { outline-color: #ffffff; }
+a.gl-spoken:focus { position: static; width: auto; height: auto; clip-path: none; color: #ffffff; padding: 0 0.5rem; }
 body.body--dark .text-primary { color: var(--gl-accent) !important; }
 body.body--dark .q-btn.bg-primary { background: #8ab8ee !important; color: #14181d !important; }
 .q-notification .q-btn { color: #ffffff !important; }
@@ -188,6 +193,48 @@ def place_on(value: Any) -> int:
     """Return the place of a slider. A browser may have sent anything as its value."""
     is_number = isinstance(value, int | float) and abs(value) < 1e9
     return max(0, int(value)) if is_number else 0
+
+
+async def agreed(question: str, yes: str, details: Sequence[str] = ()) -> bool:
+    """Ask the person at the page whether to do something.
+
+    Args:
+        question: the question
+        yes: what the button says
+        details: lines below the question; only the first ones are shown
+    """
+    with ui.dialog() as dialog, ui.card():
+        heading(question)
+        for line in details[:MOST_DETAILS]:
+            ui.label(line).style("overflow-wrap: anywhere")
+        if len(details) > MOST_DETAILS:
+            ui.label(f"and {len(details) - MOST_DETAILS} more")
+        with ui.row():
+            ui.button(yes, on_click=lambda: dialog.submit(True)).props("data-testid=agree")
+            ui.button("Cancel", on_click=lambda: dialog.submit(False)).props("flat")
+    return bool(await answer_of(dialog))
+
+
+def heading(text: str, level: int = 2) -> ui.label:
+    """Draw a heading of a level from 1 to 3, which screen readers find."""
+    size = {1: "text-2xl", 2: "text-lg mt-4", 3: "text-base font-bold mt-2"}[level]
+    return ui.label(text).classes(size).style("overflow-wrap: anywhere").props(f"role=heading aria-level={level}")
+
+
+def attribute_text(text: str) -> str:
+    """Return a text for an attribute of an element: letters, digits and some signs only."""
+    return "".join(mark if mark.isalnum() or mark in " :=,._-" else " " for mark in text)[:60]
+
+
+def whole(field: ui.number, what: str, least: int, most: int) -> int:
+    """Return the whole number in a field. Raise GameloreError if it has none, or one that is too small or large."""
+    value = field.value
+    if not isinstance(value, int | float) or value != int(value) or not least <= value <= most:
+        got = "nothing" if value is None else value
+        raise GameloreError(
+            f"expected a whole number for {what} from {least:,} to {most:,}, got {got}; choose another number"
+        )
+    return int(value)
 
 
 def complain(text: str) -> None:

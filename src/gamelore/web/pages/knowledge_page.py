@@ -14,7 +14,19 @@ from nicegui import ui
 from nicegui.events import EChartPointClickEventArguments, UploadEventArguments
 
 from ...errors import GameloreError, counted
-from .frame import Services, answer_of, complain, fill, page_frame, say, text_in, told
+from .frame import (
+    CONNECT_SECONDS,
+    Services,
+    agreed,
+    answer_of,
+    complain,
+    fill,
+    heading,
+    page_frame,
+    say,
+    text_in,
+    told,
+)
 from .knowledge_parts import (
     MOST_BYTES,
     MOST_LABELLED,
@@ -27,14 +39,12 @@ from .knowledge_parts import (
     draw_facts,
     export_file,
     faint,
-    heading,
     map_height,
     map_options,
     table_of,
 )
 from .learned_pages import KINDS, ComparePage, LearnerPage, LessonPage, used_text
 
-CONNECT_SECONDS = 60.0  # within which a browser opens the connection to its page
 WIDTH_SECONDS = 5.0  # within which it tells its width
 NARROWEST = 320.0  # pixels of the main part of a page, on a phone
 _WIDTH = "document.getElementById('main').clientWidth - 32"  # without the margins
@@ -276,7 +286,7 @@ class OverviewPage:
 
     async def _delete(self, learners: Mapping[str, str], lessons: Sequence[str], names: Sequence[str]) -> None:
         """Delete learners and lessons, if the person confirms it."""
-        if await _confirmed(names):
+        if await agreed("Delete for good? There is no way back, except from an export.", "Delete", names):
             say(await self._process.ask("delete", learners=learners, lessons=lessons))
             self._read_soon()
 
@@ -383,21 +393,6 @@ def imported_text(name: str, added: Row) -> str:
     if added["same"]:
         lines.append(f"already here with as much or more, so nothing changed: {added['same']}")
     return "\n".join(lines)
-
-
-async def _confirmed(names: Sequence[str]) -> bool:
-    """Ask whether to delete these things."""
-    with ui.dialog() as dialog, ui.card():
-        heading("Delete for good?")
-        for name in names[:10]:
-            ui.label(name).style("overflow-wrap: anywhere")
-        if len(names) > 10:
-            ui.label(f"and {len(names) - 10} more")
-        faint("There is no way back, except from an export.")
-        with ui.row():
-            ui.button("Delete", color="negative", on_click=lambda: dialog.submit(True)).props("data-testid=confirm")
-            ui.button("Cancel", on_click=lambda: dialog.submit(False)).props("flat")
-    return bool(await answer_of(dialog))
 
 
 def _draw_empty() -> None:

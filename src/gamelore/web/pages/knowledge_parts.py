@@ -194,11 +194,6 @@ def band_lines(points: Sequence[Sequence[float]], colour: str) -> list[Options]:
 # ---- parts of pages ---------------------------------------------------------------------------------------------
 
 
-def heading(text: str, level: int = 2) -> ui.label:
-    size = {1: "text-2xl", 2: "text-lg mt-4", 3: "text-base font-bold mt-2"}[level]
-    return ui.label(text).classes(size).props(f"role=heading aria-level={level}")
-
-
 def faint(text: str) -> ui.label:
     return ui.label(text).classes("gl-faint").style("white-space: pre-wrap; max-width: 48rem")
 

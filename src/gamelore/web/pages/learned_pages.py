@@ -9,7 +9,7 @@ from typing import Any
 from nicegui import ui
 
 from ...errors import counted
-from .frame import fill, told
+from .frame import fill, heading, told
 from .knowledge_parts import (
     BLUE,
     GREY,
@@ -24,7 +24,6 @@ from .knowledge_parts import (
     draw_facts,
     export_file,
     faint,
-    heading,
     number_text,
     table_of,
     wide_picture,

@@ -15,6 +15,7 @@ from ..service.network_desk import (
     MOST_CLOCK,
     MOST_MATCHES,
     MOST_PAUSE,
+    MOST_PORT,
     NetworkDesk,
     SeatPlan,
     SeriesPlan,
@@ -24,8 +25,19 @@ from ..service.network_desk import (
     checked_address,
 )
 from ..service.rule_processes import OPEN_SECONDS, Rules
-from .frame import Services, choice, complain, complaint, page_frame, picture, say, text_in, told
-from .play_page import CONNECT_SECONDS
+from .frame import (
+    CONNECT_SECONDS,
+    Services,
+    choice,
+    complain,
+    complaint,
+    page_frame,
+    picture,
+    say,
+    text_in,
+    told,
+    whole,
+)
 from .series_page import SeriesPage, state_text
 
 FIRST_GAME = "shipped/tictactoe"
@@ -250,19 +262,18 @@ class ServerForm:
     async def _start(self) -> None:
         seat = self._player.plan(str(self._services.store))
         await check_player(self._services, seat.spec)
-        self._desk.serve(ServerPlan(seat, whole(self._port.value), whole(self._at_once.value)))
+        self._desk.serve(
+            ServerPlan(
+                seat,
+                whole(self._port, "a port", 0, MOST_PORT),
+                whole(self._at_once, "matches at once", 1, MOST_AT_ONCE),
+            )
+        )
 
 
 async def check_player(services: Services, spec: str) -> None:
     """Raise GameloreError if there is no player by this name, or pages may not set one of its options."""
     await services.processes.ask(None, "check_player", time_limit=OPEN_SECONDS, spec=spec)
-
-
-def whole(value: float | None) -> int:
-    """Return the value of a field for numbers. Raise GameloreError if it is empty or no whole number."""
-    if value is None or value != int(value):
-        raise GameloreError(f"expected a whole number, got {'nothing' if value is None else value}; enter one")
-    return int(value)
 
 
 # ---- series -----------------------------------------------------------------------------------------------------
@@ -345,9 +356,9 @@ class SeriesForm:
             self._rules,
             tuple(seats),
             tuple(seats.values()),
-            whole(self._matches.value),
-            whole(self._startclock.value),
-            whole(self._playclock.value),
+            whole(self._matches, "matches", 1, MOST_MATCHES),
+            whole(self._startclock, "a startclock in seconds", 1, MOST_CLOCK),
+            whole(self._playclock, "a playclock in seconds", 1, MOST_CLOCK),
             self._scramble.value,
             float(self._pause.value or 0.0),
         )

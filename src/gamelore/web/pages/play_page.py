@@ -16,11 +16,13 @@ from nicegui.events import UploadEventArguments
 from ...errors import GameloreError, counted
 from ...net.pool import WorkerDied
 from ..service.rule_processes import OPEN_SECONDS, Rules
-from ..service.shared_match import SOLVE_SECONDS, MatchPace, SharedMatch, TakenSeat, joint_text
+from ..service.shared_match import MOST_MOVE_SECONDS, SOLVE_SECONDS, MatchPace, SharedMatch, TakenSeat, joint_text
 from .clickable_board import ClickableBoard
 from .frame import (
+    CONNECT_SECONDS,
     Services,
     answer_of,
+    attribute_text,
     choice,
     complain,
     complaint,
@@ -40,7 +42,6 @@ SLICE, MOST_SLICES = 0.4, 25  # seconds of a step of the search that shows what 
 MOST_RECENT = 12
 MOST_SHOWN_RULES = 100_000  # letters
 MOST_ROWS = 10  # of the first page of a table
-CONNECT_SECONDS = 60.0  # within which a browser opens the connection to its page
 FIRST_GAME = "shipped/connectfour"
 FIRST_TIME = "gamelore starts. The first time, it is compiled for this computer, which takes a minute or two"
 Answer = TypeVar("Answer")
@@ -83,7 +84,8 @@ class StartPage:
         """Load a game, and ask who plays its roles."""
         if key is None:
             return
-        self._key, self._choices = key, dict(choices or {})
+        self._key, self._choices, self._rules = key, dict(choices or {}), None
+        asked = self._choices
         self._form.clear()
         with self._form:
             is_new = not self._services.processes.is_prepared
@@ -95,34 +97,40 @@ class StartPage:
             view = await processes.ask(rules, "view", time_limit=OPEN_SECONDS, plies=[])
             kinds = await processes.ask(None, "players", time_limit=OPEN_SECONDS)
         except GameloreError as error:
+            shown = partial(self._draw_refusal, key, str(error))
+        else:
+            shown = partial(self._draw_form, rules, opened, view, kinds)
+        if asked is self._choices and not self._form.is_deleted:  # nothing else was chosen meanwhile
             self._form.clear()
             with self._form:
-                complaint(str(error))
-                ui.link("Open it in the editor", f"/rulesheets?sheet={key}").classes("gl-link")
-            return
-        if self._key == key:
-            keep_in_browser("game", key)
-            self._rules = rules
-            self._draw_form(opened, view, kinds)
+                shown()
 
-    def _draw_form(self, opened: Mapping[str, Any], view: Mapping[str, Any], kinds: Mapping[str, Any]) -> None:
-        self._form.clear()
-        with self._form:
-            if about := self._services.library.sheet(self._key).about:
-                ui.label(about).classes("gl-faint")
-            self._draw_options(opened["options"])
-            with ui.row().classes("w-full items-start gap-6"):
-                with ui.column().classes("gap-2 grow"):
-                    roles = opened["roles"]
-                    self._seats = [
-                        SeatForm(role, TakenSeat() if number == 0 else TakenSeat("gamelore"), kinds)
-                        for number, role in enumerate(roles)
-                    ]
-                    self._seconds = ui.number("Seconds for a move", value=1, min=0.1, max=60, step=0.1, format="%.1f")
-                    self._seconds.classes("w-44")
-                    ui.button("Start", icon="play_arrow", on_click=told(self._start)).props("data-testid=start")
-                if opened["has_board"]:
-                    picture(view["svg"]).style("max-width: 16rem")
+    def _draw_refusal(self, key: str, error: str) -> None:
+        complaint(error)
+        ui.link("Open it in the editor", f"/rulesheets?sheet={key}").classes("gl-link")
+
+    def _draw_form(
+        self, rules: Rules, opened: Mapping[str, Any], view: Mapping[str, Any], kinds: Mapping[str, Any]
+    ) -> None:
+        keep_in_browser("game", self._key)
+        self._rules = rules
+        if about := self._services.library.sheet(self._key).about:
+            ui.label(about).classes("gl-faint")
+        self._draw_options(opened["options"])
+        with ui.row().classes("w-full items-start gap-6"):
+            with ui.column().classes("gap-2 grow"):
+                roles = opened["roles"]
+                self._seats = [
+                    SeatForm(role, TakenSeat() if number == 0 else TakenSeat("gamelore"), kinds)
+                    for number, role in enumerate(roles)
+                ]
+                self._seconds = ui.number(
+                    "Seconds for a move", value=1, min=0.1, max=MOST_MOVE_SECONDS, step=0.1, format="%.1f"
+                )
+                self._seconds.classes("w-44")
+                ui.button("Start", icon="play_arrow", on_click=told(self._start)).props("data-testid=start")
+            if opened["has_board"]:
+                picture(view["svg"]).style("max-width: 16rem")
 
     def _draw_options(self, options: Mapping[str, Any]) -> None:
         """Draw a field for each option of the rulesheet; a new value loads the game again."""
@@ -145,7 +153,9 @@ class StartPage:
             if not seat.is_person:
                 await self._services.processes.ask(None, "check_player", time_limit=OPEN_SECONDS, spec=seat.player)
         seconds = float(self._seconds.value or 1.0)
-        match = self._services.archive.new(rules=self._rules, seats=seats, pace=MatchPace(seconds, 2 * seconds))
+        match = self._services.archive.new(
+            rules=self._rules, seats=seats, pace=MatchPace(seconds, min(2 * seconds, MOST_MOVE_SECONDS))
+        )
         await match.open()
         self._client.open(f"/play/{match.id}")
 
@@ -164,7 +174,7 @@ class StartPage:
                     changed = datetime.fromtimestamp(kept.changed).strftime("%Y-%m-%d %H:%M")
                     ui.label(f"{changed}{kept.result and '; '}{kept.result}").classes("gl-faint text-sm")
                 ui.button(icon="delete", on_click=partial(self._delete, kept.id, row)).props(
-                    f'flat round dense aria-label="delete this match of {_word(kept.game)}"'
+                    f'flat round dense aria-label="delete this match of {attribute_text(kept.game)}"'
                 )
         ui.label("Open a match record").classes("text-lg mt-4").props("role=heading aria-level=2")
         ui.label("A GGP record of the chosen game, of gamelore or another program.").classes("gl-faint")
@@ -189,11 +199,6 @@ class StartPage:
             ui.navigate.to(f"/play/{match.id}")
         except GameloreError as error:
             complain(str(error))
-
-
-def _word(text: str) -> str:
-    """Return a name for an attribute of an element: letters, digits and some signs only."""
-    return "".join(mark if mark.isalnum() or mark in " :=,._-" else " " for mark in text)[:60]
 
 
 # ---- a match ----------------------------------------------------------------------------------------------------
@@ -228,7 +233,7 @@ class MatchPage:
     def _draw_board(self) -> None:
         self._status = ui.label().classes("text-lg").props("role=status aria-live=polite data-testid=status")
         self._error = ui.label().classes("text-negative").style("white-space: pre-wrap")
-        self._board = ClickableBoard(self._clicked, f"board of {_word(self._match.rules.name)}")
+        self._board = ClickableBoard(self._clicked, f"board of {attribute_text(self._match.rules.name)}")
         self._menu = ui.row().classes("items-center gap-2")
         with ui.row().classes("items-center w-full no-wrap gap-1"):
             for icon, label, step in _STEPS:
@@ -249,7 +254,7 @@ class MatchPage:
             self._filter = (
                 ui.input("Type a part of a move", on_change=self._draw_list).props("clearable dense").classes("w-full")
             )
-            self._filter.on("keydown.enter", self._take_first)
+            self._filter.on("keydown.enter", self._take_only)
             self._buttons = ui.row().classes("gap-1")
 
     def _draw_side(self) -> None:
@@ -281,7 +286,7 @@ class MatchPage:
 
     def _changed(self) -> None:
         """Show the match after a change of it."""
-        if self._shown is not None and self._shown > len(self._match.plies):
+        if self._shown is not None and self._shown >= len(self._match.plies):
             self._shown = None
         if self._shown is None and self._view is not self._match.view:
             self._forget_opinion()
@@ -349,7 +354,7 @@ class MatchPage:
         paths = self._view["clicks"].get(role) if self._view else None
         return bool(paths and all(paths))
 
-    def _take_first(self) -> None:
+    def _take_only(self) -> None:
         """Make the only move in the list."""
         text, role = text_in(self._filter).lower(), self._match.waiting[0] if self._match.waiting else None
         if role and self._match.view:
@@ -365,7 +370,7 @@ class MatchPage:
         with self._history:
             for ply in range(len(self._history.default_slot.children), number):
                 text = f"{ply + 1}. {joint_text(self._match.roles, self._match.plies[ply])}"
-                ui.label(text).on("click", partial(self._slide, ply + 1)).classes("cursor-pointer")
+                ui.button(text, on_click=partial(self._slide, ply + 1)).props("flat dense no-caps align=left")
 
     # ---- what people do -----------------------------------------------------------------------------------------
 
@@ -408,7 +413,9 @@ class MatchPage:
         ui.navigate.to(f"/play/{match.id}")
 
     async def _save(self) -> None:
-        ui.download.content(await self._match.record(), f"{_word(self._match.rules.name)}-{self._match.id}.json")
+        ui.download.content(
+            await self._match.record(), f"{attribute_text(self._match.rules.name)}-{self._match.id}.json"
+        )
 
     async def _step(self, step: int | None) -> None:
         last = len(self._match.plies)
@@ -448,7 +455,7 @@ class MatchPage:
                 with ui.row().classes("items-center gap-2 w-full no-wrap"):
                     ui.label(f"{role}: {seat.player}{' (remembers)' if seat.remembers else ''}").classes("grow")
                     ui.button("Change", on_click=partial(self._change_seat, role)).props(
-                        f'flat dense no-caps aria-label="change who plays {_word(role)}"'
+                        f'flat dense no-caps aria-label="change who plays {attribute_text(role)}"'
                     )
 
     async def _change_seat(self, role: str) -> None:
@@ -584,7 +591,7 @@ class MatchPage:
             with ui.row().classes("w-full items-center no-wrap"):
                 ui.label(f"{hint['role']}: {hint['move']}").classes("text-lg gl-mono grow")
                 ui.button("Show", icon="visibility", on_click=partial(self._show_hint, hint, scrolls=True)).props(
-                    f'flat dense no-caps aria-label="show the move {_word(hint["move"])} on the board"'
+                    f'flat dense no-caps aria-label="show the move {attribute_text(hint["move"])} on the board"'
                 )
             ui.label(hint["reason"])
             for title, svg in hint["pictures"]:

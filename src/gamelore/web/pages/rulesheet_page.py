@@ -29,9 +29,22 @@ from ..service.sheet_draft import (
     plain,
 )
 from ..service.sheet_library import ListedSheet, check_name
-from .frame import Services, answer_of, complain, complaint, page_frame, picture, say, text_in, told
+from .frame import (
+    CONNECT_SECONDS,
+    Services,
+    agreed,
+    answer_of,
+    attribute_text,
+    complain,
+    complaint,
+    heading,
+    page_frame,
+    picture,
+    say,
+    text_in,
+    told,
+)
 
-CONNECT_SECONDS = 60.0  # within which a browser opens the connection to its page
 MOST_LISTED = 100  # sheets of an origin, and findings
 MOST_MATCHES, MOST_SIMULATIONS = 2000, 5000  # of a report
 MOST_UPLOADED = 1_500_000  # bytes
@@ -94,7 +107,7 @@ class SheetListPage:
 
     def draw(self) -> None:
         """Draw the page."""
-        _heading("Rulesheets", 1)
+        heading("Rulesheets", 1)
         ui.label(
             "A rulesheet says what a game is: who plays, which moves are allowed, what they change, and who wins. "
             "Look into one, change it, or write your own, and play it at once."
@@ -134,7 +147,7 @@ class SheetListPage:
         with self._rows:
             texts = {key: name for key, name in unsaved.items() if key not in {sheet.key for sheet in sheets}}
             if texts:
-                _heading("Not saved yet", 2)
+                heading("Not saved yet")
             for key, name in list(texts.items())[:MOST_LISTED]:
                 self._draw_text(key, name)
             if not sheets and not texts:
@@ -152,7 +165,7 @@ class SheetListPage:
     def _draw_origin(self, title: str, sheets: Sequence[ListedSheet], unsaved: Mapping[str, str]) -> None:
         if not sheets:
             return
-        _heading(title, 2)
+        heading(title)
         for sheet in sheets[:MOST_LISTED]:
             self._draw_sheet(sheet, sheet.key in unsaved)
         if len(sheets) > MOST_LISTED:
@@ -160,13 +173,15 @@ class SheetListPage:
 
     def _draw_sheet(self, sheet: ListedSheet, is_unsaved: bool) -> None:
         with ui.row().classes("items-center gap-2 w-full"):
-            ui.link(sheet.name, _address(sheet.key)).classes("gl-link").props(f"data-testid=sheet-{_word(sheet.name)}")
+            ui.link(sheet.name, _address(sheet.key)).classes("gl-link").props(
+                f'data-testid="sheet-{attribute_text(sheet.name)}"'
+            )
             ui.label(self._about[sheet.key]).classes("gl-faint text-sm")
             if is_unsaved:
                 ui.badge("unsaved changes").props("outline color=primary")
             if sheet.origin == "own":
                 ui.button(icon="delete", on_click=partial(self._delete, sheet)).props(
-                    f'flat round dense aria-label="delete {_word(sheet.name)}"'
+                    f'flat round dense aria-label="delete {attribute_text(sheet.name)}"'
                 )
 
     def _new(self) -> None:
@@ -183,12 +198,12 @@ class SheetListPage:
         ui.navigate.to(_address(draft.key))
 
     async def _delete(self, sheet: ListedSheet) -> None:
-        if await _agreed(f"Delete the rulesheet {sheet.name}? This cannot be undone.", "Delete"):
+        if await agreed(f"Delete the rulesheet {sheet.name}? This cannot be undone.", "Delete"):
             self._drafts.delete(sheet.key)
             self._read()
 
     async def _give_up(self, key: str) -> None:
-        if await _agreed("Delete this text? This cannot be undone.", "Delete"):
+        if await agreed("Delete this text? This cannot be undone.", "Delete"):
             self._drafts.discard(self._drafts.open(key))
             self._read()
 
@@ -268,7 +283,7 @@ class EditorPage:
         """Draw the page."""
         with ui.row().classes("items-center gap-3"):
             ui.link("All rulesheets", "/rulesheets").classes("gl-link")
-            _heading(self._draft.name, 1)
+            heading(self._draft.name, 1)
             self._state = ui.label().classes("gl-faint").props("data-testid=saved")
         self._draw_buttons()
         self._locked = ui.row().classes("items-center gap-2")
@@ -411,7 +426,7 @@ class EditorPage:
         chosen = await answer_of(dialog)
         if chosen is None:
             return
-        if chosen in own and not await _agreed(f"You have a rulesheet {chosen} already. Replace it?", "Replace"):
+        if chosen in own and not await agreed(f"You have a rulesheet {chosen} already. Replace it?", "Replace"):
             return
         sheet = self._drafts.save(self._draft, chosen)
         self._client.open(_address(sheet.key))
@@ -421,7 +436,7 @@ class EditorPage:
 
     async def _give_up(self) -> None:
         words = "Go back to the saved text?" if self._draft.saved is not None else "Delete this text?"
-        if await _agreed(f"{words} Your changes will be lost.", "Give up changes"):
+        if await agreed(f"{words} Your changes will be lost.", "Give up changes"):
             self._drafts.discard(self._draft)
             if self._draft.saved is None:
                 self._client.open("/rulesheets")
@@ -467,7 +482,7 @@ class FindingList:
 
     def draw(self) -> None:
         """Draw the list."""
-        _heading("Findings", 2)
+        heading("Findings")
         self._verdict = ui.label().classes("text-lg").props("role=status aria-live=polite data-testid=verdict")
         self._longer = ui.button("Check longer by play", icon="fact_check", on_click=self._draft.check_longer)
         self._longer.props("outline dense data-testid=check-longer")
@@ -586,7 +601,7 @@ class ReportPanel:
 
     def draw(self) -> None:
         """Draw the part of the page."""
-        _heading("The inventor's report", 2)
+        heading("The inventor's report")
         ui.label(
             "Is the game balanced, how long is it, how many choices are there, and which rules never matter? Players "
             "that choose at random and UCT players, which search, play against themselves, and a small game is solved. "
@@ -676,33 +691,13 @@ class ReportPanel:
 # ---- parts ------------------------------------------------------------------------------------------------------
 
 
-def _heading(text: str, level: int) -> None:
-    size = "text-2xl" if level == 1 else "text-lg mt-2"
-    ui.label(text).classes(size).style("overflow-wrap: anywhere").props(f"role=heading aria-level={level}")
-
-
 def _button(text: str, icon: str, action: Callable[[], Any], testid: str) -> ui.button:
     return ui.button(text, icon=icon, on_click=told(action)).props(f"outline dense data-testid={testid}")
-
-
-async def _agreed(question: str, yes: str) -> bool:
-    """Ask the person at the page whether to do something."""
-    with ui.dialog() as dialog, ui.card():
-        ui.label(question)
-        with ui.row():
-            ui.button(yes, on_click=lambda: dialog.submit(True)).props("data-testid=agree")
-            ui.button("Cancel", on_click=lambda: dialog.submit(False)).props("flat")
-    return bool(await answer_of(dialog))
 
 
 def _address(key: str) -> str:
     """Return the address of the page of a sheet."""
     return f"/rulesheets?sheet={quote(key)}"
-
-
-def _word(text: str) -> str:
-    """Return a name for an attribute of an element: letters, digits and some signs only."""
-    return "".join(mark if mark.isalnum() or mark in "_.-" else "-" for mark in text)[:60]
 
 
 def _file_name(text: str) -> str:

@@ -101,7 +101,7 @@ class Archive:
         if _ID.fullmatch(match_id):
             (self._folder / f"{match_id}.json").unlink(missing_ok=True)
         if match := self._open.pop(match_id, None):
-            match.stop()
+            match.delete()
 
     def _read(self, match_id: str) -> SharedMatch:
         path = self._folder / f"{match_id}.json"

@@ -12,6 +12,7 @@ import logging
 import re
 import secrets
 import shutil
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -35,6 +36,7 @@ POLL_SECONDS = 0.25
 ASK_SECONDS = 30.0  # limit for a request to a job, which answers at once
 STOP_SECONDS = 20.0  # for a job to end by itself; players may learn from their last match
 MOST_CLOCK, MOST_PAUSE, MOST_MATCHES, MOST_AT_ONCE = 600, 10, 1000, 10
+MOST_PORT = (1 << 16) - 1
 MOST_SERIES = 200  # on disk; the oldest are removed
 MOST_VIEWS = 200  # pictures of a series that are kept in memory
 PLAN, PROGRESS, ALL_RECORDS = "plan.json", "progress.json", "records.jsonl"  # files in the folder of a series
@@ -75,7 +77,7 @@ class ServerPlan:
     at_once: int = 2
 
     def __post_init__(self) -> None:
-        _check_range("a port", self.port, 0, (1 << 16) - 1)
+        _check_range("a port", self.port, 0, MOST_PORT)
         _check_range("a number of matches at once", self.at_once, 1, MOST_AT_ONCE)
 
     @property
@@ -127,7 +129,7 @@ def _check_range(what: str, number: float, least: int, most: int) -> None:
 # ---- jobs -------------------------------------------------------------------------------------------------------
 
 
-class WatchedJob:
+class WatchedJob(ABC):
     """A job in a child process, and how far it is.
 
     progress   the last answer to `progress`; empty before the first one
@@ -172,12 +174,12 @@ class WatchedJob:
         if self._job is not None:
             await asyncio.wait({self._job})
 
+    @abstractmethod
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of the request `begin`."""
-        raise NotImplementedError
 
-    def take(self, process: WorkerProcess) -> None:
-        """Use a new progress."""
+    def take(self, process: WorkerProcess) -> None:  # noqa: B027
+        """Use a new progress. A job that needs only `progress` does nothing here."""
 
     async def _work(self) -> None:
         try:

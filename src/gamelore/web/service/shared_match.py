@@ -138,6 +138,12 @@ class SharedMatch:
             self._going = None
         self.thinking.clear()
 
+    def delete(self) -> None:
+        """Stop the match for all pages that show it; it is not kept any more."""
+        self.stop()
+        self.keep, self.error = _keep_nothing, "the match was deleted on another page; begin a new one"
+        self._tell()
+
     def _tell(self) -> None:
         self._watchers.tell(call)
 
@@ -424,6 +430,10 @@ class SharedMatch:
             match.pace, match._learned = MatchPace(*kept["pace"]), int(kept["learned"])
             return match
         raise GameloreError("expected a match that gamelore web has kept, got something else; delete the file")
+
+
+def _keep_nothing(match: SharedMatch) -> None:
+    """Keep no match."""
 
 
 def joint_text(roles: Sequence[str], joint: Sequence[str]) -> str:

@@ -315,7 +315,11 @@ class WatchedRun:
     # ---- what people do -----------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin the run, or continue it from its folder; nothing happens if it goes on already, is done or deleted."""
+        """Begin the run, or continue it from its folder; nothing happens if it goes on already, is done or deleted.
+
+        It waits unless a page watches it within GRACE.
+        """
+        self._watchers.end_unless_watched()
         if not self._is_kept:
             return
         self.is_paused = False

@@ -13,8 +13,8 @@ from nicegui import ui
 
 from ...errors import GameloreError
 from ...rulesheets import split
-from ..pages.frame import Services, choice, complaint
-from ..pages.knowledge_parts import faint, heading
+from ..pages.frame import Services, choice, complaint, heading, whole
+from ..pages.knowledge_parts import faint
 from ..service.rule_processes import OPEN_SECONDS, Rules
 from ..service.sheet_library import SheetLibrary
 from .learning_curves import Row
@@ -252,17 +252,6 @@ def _choice(label: str, choices: Mapping[str, str], value: Any) -> ui.select:
     """Draw a field for one of several values; the first one is the default."""
     default = value if value in choices else next(iter(choices))
     return ui.select(dict(choices), value=default, label=label).classes("w-full")
-
-
-def whole(field: ui.number, what: str, least: int, most: int) -> int:
-    """Return the whole number in a field. Raise GameloreError if it has none, or one that is too small or large."""
-    value = field.value
-    if value is None or value != int(value) or not least <= value <= most:
-        got = "nothing" if value is None else f"{value:g}"
-        raise GameloreError(
-            f"expected a whole number for {what} from {least} to {most:,}, got {got}; choose another number"
-        )
-    return int(value)
 
 
 def share(field: ui.number, what: str) -> float:

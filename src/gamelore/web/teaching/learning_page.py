@@ -9,14 +9,13 @@ from functools import partial
 from nicegui import ui
 
 from ...errors import GameloreError
-from ..pages.frame import Services, page_frame, told
-from ..pages.knowledge_parts import faint, heading
+from ..pages.frame import CONNECT_SECONDS, Services, agreed, heading, page_frame, told
+from ..pages.knowledge_parts import faint
 from .learning_curves import KeptRun, LearningDesk, Row, learning_desk
 from .learning_form import FIRST_GAME, LearningForm
 from .learning_words import STATES, game_name, learners_text
-from .watched_run_page import RunPage, confirmed
+from .watched_run_page import RunPage
 
-CONNECT_SECONDS = 60.0  # within which a browser opens the connection to its page
 FIRST_SPEED = 100.0  # matches a second: slow enough to watch
 MOST_LISTED = 30
 
@@ -82,7 +81,7 @@ class NewRunPage:
             )
 
     async def _delete(self, run: KeptRun) -> None:
-        if await confirmed("Delete this run with its report and its results?"):
+        if await agreed("Delete this run with its report and its results?", "Delete"):
             with suppress(GameloreError):  # it was deleted elsewhere
                 await self._desk.delete(run.id)
             self._draw_runs()

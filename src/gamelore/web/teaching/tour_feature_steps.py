@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
@@ -51,13 +52,13 @@ class ExampleStep(TourStep):
         self._visit.clicked.clear()
         await self.load()
 
+    @abstractmethod
     def _begin(self) -> None:
         """Begin the task with a new position."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def _clicked(self, move: str) -> None:
         """Answer to a click on a move."""
-        raise NotImplementedError
 
     async def _tree(self, move: str) -> Tree:
         return await self._ask("tree", game=TEACHER, plies=self._board.plies, move=move)  # type: ignore[no-any-return]

@@ -7,9 +7,7 @@ from fastapi.responses import RedirectResponse
 from nicegui import ui
 
 from ...errors import GameloreError
-from ..pages.frame import YEAR, Services, complain, page_frame
-from ..pages.knowledge_parts import heading
-from ..pages.play_page import CONNECT_SECONDS
+from ..pages.frame import CONNECT_SECONDS, YEAR, Services, complain, heading, page_frame
 from .tour_feature_steps import FeatureStep, PupilStep, TreeStep, ValueStep
 from .tour_parts import STYLE, TourStep
 from .tour_play_steps import AfterstateStep, LearningStep, PlayStep, TextStep

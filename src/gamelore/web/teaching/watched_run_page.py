@@ -11,8 +11,8 @@ from typing import Any
 from nicegui import ui
 
 from ...errors import GameloreError, counted
-from ..pages.frame import Services, answer_of, picture, place_on, told
-from ..pages.knowledge_parts import add_trees, draw_facts, faint, heading, table_of
+from ..pages.frame import Services, agreed, heading, picture, place_on, told
+from ..pages.knowledge_parts import add_trees, draw_facts, faint, table_of
 from .learning_curves import ASK_SECONDS, LearningCurves, LearningDesk, Row, WatchedRun, failure_text, plain_words
 from .learning_words import (
     FEW_RUNS,
@@ -106,7 +106,7 @@ class RunPage:
         ui.navigate.to(f"/learning?again={self._run.id}")
 
     async def _delete(self) -> None:
-        if await confirmed("Delete this run with its report and its results?"):
+        if await agreed("Delete this run with its report and its results?", "Delete"):
             await self._desk.delete(self._run.id)
             self._client.open("/learning")
 
@@ -315,16 +315,6 @@ class KeepingPart:
         with self._links:
             ui.link("Look at it", f"/knowledge/learner/{learned['number']}").classes("gl-link")
             ui.link("Play", "/").classes("gl-link")
-
-
-async def confirmed(question: str) -> bool:
-    """Ask a question, and return whether the answer is yes."""
-    with ui.dialog() as dialog, ui.card():
-        ui.label(question)
-        with ui.row():
-            ui.button("Delete", on_click=lambda: dialog.submit(True)).props("color=negative data-testid=yes")
-            ui.button("Cancel", on_click=lambda: dialog.submit(False)).props("flat")
-    return bool(await answer_of(dialog))
 
 
 _INTERVALS = (
