@@ -11,13 +11,13 @@ import importlib.util
 import inspect
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from hashlib import blake2b
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .errors import PLAYER_MODULES, GameloreError, one_of
 from .matches import lockstep
@@ -110,10 +110,48 @@ def player(spec: str, **given: object) -> Player:
     Raise GameloreError if a name or an option is unknown (the message suggests the nearest known name), if a value
     cannot be read, or if a file cannot be imported or does not contain the player.
     """
+    return _player(*_read(spec), given)
+
+
+def named_player(spec: str, *, without: Collection[str] = (), **given: object) -> Player:
+    """Return the player for a spec that a stranger wrote, such as somebody at a web page.
+
+    It can only be a player with a name: a class of a file would run that file.
+
+    Args:
+        spec: "name" or "name:option=value,option=value", without names of files
+        without: options that the spec may not set
+        given: values for options that the spec does not set, see `player`
+
+    Raises:
+        GameloreError: what `player` raises, a spec that could name a file, or an option of `without`.
+    """
+    if not _PLAIN.fullmatch(spec) or ".py" in spec.lower():
+        raise GameloreError(
+            "expected the name of a player, with options of letters, digits and the signs _ = , . + - :, and no file, "
+            f"got {spec[:100]!r}; choose a player from the list"
+        )
+    kind, values = _read(spec)
+    for option in without:
+        if option in values:
+            raise GameloreError(
+                f"expected options without {option}, which is set elsewhere, got {spec!r}; leave it out"
+            )
+    return _player(kind, values, given)
+
+
+_PLAIN = re.compile(r"[\w :=,.+-]*")
+
+
+def _read(spec: str) -> tuple[PlayerKind, dict[str, Any]]:
+    """Return the kind of player of a spec, and the values of its options."""
     name, kind, settings = _kind_of(spec)
     if kind.leading and settings and "=" not in settings.partition(",")[0]:
         settings = f"{kind.leading}={settings}"
-    values = read_options(settings, kind.options, name, spec)
+    return kind, read_options(settings, kind.options, name, spec)
+
+
+def _player(kind: PlayerKind, values: Mapping[str, Any], given: Mapping[str, object]) -> Player:
     defaults = {key: value for key, value in given.items() if key in kind.options and value is not None}
     return kind.make(**{**defaults, **values})
 

@@ -8,7 +8,7 @@ import pytest
 import gamelore
 from gamelore.errors import GameloreError, GDLError, IllegalMoveError
 from gamelore.rulesheets import path
-from gamelore.web.children.rule_worker import RuleWorker
+from gamelore.web.children.rule_worker import MOST_PLAYERS, RuleWorker
 
 TICTACTOE = {"rules": path("tictactoe").read_text(), "name": "tictactoe"}
 FOUR_PLIES = [["(mark 1 1)", "noop"], ["noop", "(mark 2 1)"], ["(mark 1 2)", "noop"], ["noop", "(mark 2 2)"]]
@@ -134,6 +134,10 @@ def test_the_record_of_another_game_is_refused(worker: RuleWorker) -> None:
         "uct:simulations=many",
         "/tmp/evil.py:Evil",
         "evil.py:Evil",
+        "uct:/../../../../tmp/evil.py:Evil",
+        "baseline:knowledge =/any/path.db",
+        "transfer:source_opponent=/tmp/evil.py:Evil",
+        "transfer:source_opponent=evil.PY:Evil",
         "baseline:knowledge=/etc/passwd",
         "gamelore:seconds=1,knowledge=other.db",
     ],
@@ -151,5 +155,21 @@ def test_every_listed_player_is_described(worker: RuleWorker) -> None:
     assert kinds["transfer"]["always"]
     assert not kinds["random"]["remembers"]
     assert "knowledge" not in kinds["gamelore"]["options"]
-    for name in ("gamelore", "uct:simulations=10", "minimax:depth=2"):
+    for name in ("gamelore", "uct:simulations=10", "minimax:depth=2", "transfer:source=tictactoe,source_opponent=random"):
         worker.check_player(name)
+
+
+def test_players_of_matches_that_were_left_are_dropped(worker: RuleWorker) -> None:
+    def choose(match: str, seed: int) -> str:
+        given = {"player": "uct", "options": {"seed": seed}, "seconds": 0.1, "startclock": 0.0}
+        return worker.choose(**TICTACTOE, plies=[], match=match, role="xplayer", **given)
+
+    loaded = worker._game(TICTACTOE["rules"], TICTACTOE["name"])
+    loaded.players.clear()
+    for number in range(MOST_PLAYERS + 2):
+        assert choose(f"match{number}", number).startswith("(mark")
+    assert len(loaded.players) == MOST_PLAYERS
+    assert choose("match0", 0).startswith("(mark"), "a player that was dropped begins anew"
+    worker.leave(**TICTACTOE, match="match0")
+    worker.leave(**TICTACTOE, match="match3")
+    assert len(loaded.players) == MOST_PLAYERS - 2

@@ -33,7 +33,7 @@ class Counting:
 
     async def ask(self, rules: Rules, do: str, *, lane: str = "positions", time_limit: float, **given: Any) -> Any:
         assert rules == RULES
-        assert lane == ("players" if do in ("choose", "finish") else "positions")
+        assert lane == ("players" if do in ("choose", "finish", "leave") else "positions")
         assert time_limit > 0
         self.asked.append((do, given))
         await asyncio.sleep(0)
@@ -58,6 +58,12 @@ class Counting:
 
     async def _finish(self, **given: Any) -> int:
         return 1
+
+    async def _leave(self, **given: Any) -> None:
+        return
+
+    def has(self, rules: Rules, lane: str) -> bool:
+        return True
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -178,6 +184,55 @@ def test_players_play_to_the_end_and_those_that_remember_learn_once() -> None:
         assert finished[0]["options"]["seed"] == 0  # as in its other matches
 
     played(test, left=TakenSeat("uct"), right=TakenSeat("transfer", remembers=True))
+
+
+def test_a_match_that_is_played_again_is_another_one_for_those_that_learn() -> None:
+    async def test(match: SharedMatch, processes: Counting) -> None:
+        def names(request: str) -> list[str]:
+            return [given["match"] for do, given in processes.asked if do == request]
+
+        for number in (1, 2):
+            await until(lambda number=number: match.as_json()["round"] == number)
+            match.restart()
+        assert names("finish") == [match.id, f"{match.id}-1"]
+        assert names("leave") == names("finish"), "what the players have used is freed"
+
+    played(test, left=TakenSeat("uct"), right=TakenSeat("transfer", remembers=True))
+
+
+def test_what_could_not_be_learned_is_learned_later() -> None:
+    async def test(match: SharedMatch, processes: Counting) -> None:
+        async def refuse(**given: Any) -> int:
+            raise GameloreError("expected a free process, got none; try again")
+
+        finish, processes._finish = processes._finish, refuse  # type: ignore[method-assign]
+        await until(lambda: bool(match.error))
+        assert match.as_json()["learned"] == -1
+        processes._finish = finish  # type: ignore[method-assign]
+        match.try_again()
+        await until(lambda: match.as_json()["learned"] == LENGTH)
+        assert match.error == ""
+
+    played(test, left=TakenSeat("uct"), right=TakenSeat("transfer", remembers=True))
+
+
+def test_the_result_is_kept_and_a_deleted_match_is_not(tmp_path: Path) -> None:
+    async def run() -> None:
+        archive = Archive(tmp_path, Counting(), "k.db")  # type: ignore[arg-type]
+        seats = {"left": TakenSeat("uct"), "right": TakenSeat("uct")}
+        match = archive.new(rules=RULES, seats=seats, pace=AT_ONCE)
+        await match.open()
+        match.watch(lambda: None)
+        await until(lambda: any(kept.result for kept in archive.kept()))
+        assert [kept.result for kept in archive.kept()] == ["left wins: left 100, right 0"]
+        archive.delete(match.id)
+        assert match.error.startswith("the match was deleted")
+        match.try_again()
+        match.undo()
+        await asyncio.sleep(0.01)
+        assert [*archive.kept()] == []
+
+    asyncio.run(run())
 
 
 def test_an_error_of_a_player_is_told_and_another_one_takes_the_seat() -> None:

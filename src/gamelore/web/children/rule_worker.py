@@ -17,13 +17,13 @@ from typing import Any, TypeAlias, TypeVar, get_args
 from ...api.exact import Solved
 from ...api.opinion import Opinion, check_goes_on
 from ...api.playing import list_players
-from ...catalogue import player as by_name
+from ...catalogue import named_player
 from ...circuit.playout import load_shared_code
 from ...drawing.board import Board, Place
 from ...drawing.clicks import ClickMap
 from ...drawing.position import Mark, state_svg
 from ...drawing.thought import WIN, MoveThought, Thought, move_marks, thought_signs
-from ...errors import GameloreError, one_of
+from ...errors import GameloreError
 from ...game.game import Game, Position, make
 from ...gdl.lint import refuse
 from ...gdl.syntax import parse
@@ -44,6 +44,7 @@ MOST_POSITIONS = 2000  # of a game
 MOST_OPINIONS = 3  # searches of a game, which have trees
 OPINION_SEED = 1
 OWN_OPTIONS = ("knowledge", "quota", "learn", "opponent", "seed")  # of players, set by the pages
+MOST_PLAYERS = 3  # of a game, which have trees; the one that was not asked for the longest time is dropped
 STORED = ("seqplayer",)  # players that read a store, and do not write it
 SOLVER_MEMORY = 1.0  # GiB
 
@@ -58,7 +59,7 @@ class LoadedGame:
         self.boards = self.clicks.tabletop  # with trays beside the boards, so that every place has a number
         self.places = [place for board in self.boards.boards for place in _places(board)]
         self.numbers = {place: number for number, place in enumerate(self.places)}
-        self.players: dict[str, SeatedPlayers] = {}
+        self.players: OrderedDict[str, SeatedPlayers] = OrderedDict()
         self._positions: OrderedDict[tuple[tuple[str, ...], ...], Position] = OrderedDict()
         self._opinions: OrderedDict[tuple[tuple[str, ...], ...], Opinion] = OrderedDict()
 
@@ -107,8 +108,15 @@ class SeatedPlayers:
     """A player in all its matches of a game, which follows the matches of the pages."""
 
     def __init__(self, game: Game, spec: str, options: Mapping[str, Any]) -> None:
-        self._matches = PlayerMatches(game, by_name(spec, **options), seed=int(options.get("seed") or 0))
+        self._matches = PlayerMatches(
+            game, named_player(spec, without=OWN_OPTIONS, **options), seed=int(options.get("seed") or 0)
+        )
         self._followed: dict[str, list[tuple[str, ...]]] = {}
+
+    @property
+    def is_used(self) -> bool:
+        """Whether it plays in a match."""
+        return bool(self._followed)
 
     def choose(self, match: str, role: str, plies: Plies, seconds: float, startclock: float) -> str:
         """Return a move, for which the player has some seconds, and once a startclock."""
@@ -201,14 +209,7 @@ class RuleWorker:
 
         A page may not name files: a player of a Python file would run it, and a store could be anywhere.
         """
-        name, _, given = spec.partition(":")
-        one_of(name, [player.name for player in list_players()], "a player")
-        for option in OWN_OPTIONS:
-            if f"{option}=" in given:
-                raise GameloreError(
-                    f"expected options without {option}, which the page sets, got {spec!r}; leave it out"
-                )
-        by_name(spec)
+        named_player(spec, without=OWN_OPTIONS)
 
     def view(self, rules: str, name: str, plies: Plies, marked: bool = True) -> dict[str, Any]:
         """Return the picture of a position, its legal moves by role, and the clicks that make them.
@@ -262,6 +263,7 @@ class RuleWorker:
         for seated in loaded.players.values():
             for role in loaded.game.roles:
                 seated.leave(match, role)
+        loaded.players = OrderedDict((key, seated) for key, seated in loaded.players.items() if seated.is_used)
 
     def think(self, rules: str, name: str, plies: Plies, seconds: float) -> dict[str, Any]:
         """Search on in a position for some seconds; return what the search thinks so far, also as a picture."""
@@ -349,7 +351,10 @@ class RuleWorker:
         loaded = self._game(rules, name)
         key = f"{player} {sorted(options.items())}"
         if key not in loaded.players:
+            while len(loaded.players) >= MOST_PLAYERS:  # before the next one takes memory
+                loaded.players.popitem(last=False)
             loaded.players[key] = SeatedPlayers(loaded.game, player, options)
+        loaded.players.move_to_end(key)
         return loaded.players[key]
 
     def _last_move(self, loaded: LoadedGame, plies: Plies) -> Sequence[Mark]:

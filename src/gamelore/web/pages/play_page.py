@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from itertools import count
+from itertools import count, islice
 from typing import Any, TypeVar
 
 from nicegui import background_tasks, ui
@@ -163,7 +163,7 @@ class StartPage:
 
     def _draw_recent(self) -> None:
         ui.label("Your matches").classes("text-lg").props("role=heading aria-level=2")
-        recent = [*self._services.archive.kept()][:MOST_RECENT]
+        recent = [*islice(self._services.archive.kept(), MOST_RECENT)]
         if not recent:
             ui.label("None yet. A match is kept after every move, and can be continued here.").classes("gl-faint")
         for kept in recent:
@@ -233,6 +233,7 @@ class MatchPage:
     def _draw_board(self) -> None:
         self._status = ui.label().classes("text-lg").props("role=status aria-live=polite data-testid=status")
         self._error = ui.label().classes("text-negative").style("white-space: pre-wrap")
+        self._again = ui.button("Try again", icon="refresh", on_click=self._match.try_again).props("outline dense")
         self._board = ClickableBoard(self._clicked, f"board of {attribute_text(self._match.rules.name)}")
         self._menu = ui.row().classes("items-center gap-2")
         with ui.row().classes("items-center w-full no-wrap gap-1"):
@@ -297,6 +298,7 @@ class MatchPage:
         match, live = self._match, self._shown is None
         self._status.set_text(self._status_text())
         self._error.set_text(match.error)
+        self._again.set_visibility(bool(match.error) and not match.is_deleted)
         role = match.waiting[0] if live and match.waiting else None
         if self._view is not None:
             paths = self._view["clicks"].get(role, []) if role else []

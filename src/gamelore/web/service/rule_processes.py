@@ -165,6 +165,11 @@ class RuleProcesses:
             self._shared[module] = SharedProcess(lambda: self._taken(module))
         return self._shared[module]
 
+    def has(self, rules: Rules, lane: Lane) -> bool:
+        """Return whether a process of a game runs."""
+        process = self._processes.get((lane, rules.key))
+        return process is not None and process.is_alive
+
     @asynccontextmanager
     async def job(self, module: str = MODULE, *, is_long: bool = True) -> AsyncIterator[WorkerProcess]:
         """Yield a process of its own, which ends with the `with` block.

@@ -100,9 +100,11 @@ class SharedMatch:
     _going: asyncio.Task[None] | None = None
     _moved: asyncio.Event = field(default_factory=asyncio.Event)
     _learned: int = -1  # ply up to which the seats that remember have learned
+    _round: int = 0  # how often they have learned: a match that is played again is another one for them
+    _result: str = ""  # as it is kept
 
     def __post_init__(self) -> None:
-        self._watchers: Watchers[Callable[[], None]] = Watchers(self.stop)
+        self._watchers: Watchers[Callable[[], None]] = Watchers(self._leave)
 
     async def open(self) -> None:
         """Load the game. Raise GameloreError if it cannot be played."""
@@ -138,9 +140,19 @@ class SharedMatch:
             self._going = None
         self.thinking.clear()
 
+    def try_again(self) -> None:
+        """Go on after an error."""
+        if not self.is_deleted:
+            self._go_on()
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether the match is not kept any more."""
+        return self.keep is _keep_nothing
+
     def delete(self) -> None:
         """Stop the match for all pages that show it; it is not kept any more."""
-        self.stop()
+        self._leave()
         self.keep, self.error = _keep_nothing, "the match was deleted on another page; begin a new one"
         self._tell()
 
@@ -234,7 +246,7 @@ class SharedMatch:
         if ply < len(self.plies):
             del self.plies[ply:], self.choosers[ply:]
             self.view = None
-            self._learned = min(self._learned, ply)
+            self._learned, self._result = min(self._learned, ply), ""
         self.chosen.clear()
         self.error = ""
         self.keep(self)
@@ -249,6 +261,7 @@ class SharedMatch:
 
     async def _play(self) -> None:
         """Play until the match is over, cannot go on, or is stopped."""
+        self.error = ""
         try:
             while await self._next_ply():
                 pass
@@ -269,6 +282,9 @@ class SharedMatch:
             self.view = await self._ask("view", plies=self.plies)
             self._tell()
         if self.is_over:
+            if self._result != self.result:
+                self._result = self.result
+                self.keep(self)
             await self._learn()
             return False
         if len(self.plies) >= MOST_PLIES:
@@ -276,7 +292,12 @@ class SharedMatch:
         if self.is_paused and not any(self.seats[role].is_person for role in self.roles):
             return False
         begin = time.monotonic()
-        await asyncio.gather(self._choose_all(), self._await_persons())
+        persons = asyncio.ensure_future(self._await_persons())
+        try:
+            await self._choose_all()
+            await persons
+        finally:
+            persons.cancel()
         if not any(self._is_choice_of_person(role) for role in self.roles):
             await asyncio.sleep(max(0.0, self.pace.pause_seconds - (time.monotonic() - begin)))
         self.plies.append([self.chosen[role] for role in self.roles])
@@ -322,7 +343,7 @@ class SharedMatch:
             lane="players",
             time_limit=OPEN_SECONDS + first + self.pace.move_seconds + SPARE_SECONDS,
             plies=self.plies,
-            match=self.id,
+            match=self._key,
             role=role,
             seconds=self.pace.move_seconds,
             startclock=self.pace.first_seconds,
@@ -331,10 +352,9 @@ class SharedMatch:
         return move
 
     async def _learn(self) -> None:
-        """Let the seats that remember learn from the finished match, once."""
+        """Let the seats that remember learn from the finished match, once; then free what the players have used."""
         if self._learned == len(self.plies) or not self.plies:
             return
-        self._learned = len(self.plies)
         for role, seat in self.seats.items():
             if seat.remembers and not seat.is_person:
                 with self._thinks(role):
@@ -343,10 +363,29 @@ class SharedMatch:
                         lane="players",
                         time_limit=LEARN_SECONDS,
                         plies=self.plies,
-                        match=self.id,
+                        match=self._key,
                         role=role,
                         **self._player(role),
                     )
+        await self._release()
+        self._learned = len(self.plies)
+        self._round += 1
+        self.keep(self)
+
+    @property
+    def _key(self) -> str:
+        """What its players call the match."""
+        return f"{self.id}-{self._round}" if self._round else self.id
+
+    def _leave(self) -> None:
+        """Stop the match, and let its players free their memory."""
+        self.stop()
+        self._releasing = asyncio.get_running_loop().create_task(self._release())
+
+    async def _release(self) -> None:
+        if self.processes.has(self.rules, "players"):
+            with suppress(GameloreError):  # such as WorkerDied: then there is nothing to free
+                await self._ask("leave", lane="players", match=self._key)
 
     def _player(self, role: str) -> dict[str, Any]:
         """Return the arguments that name the player of a role, with its options."""
@@ -416,7 +455,8 @@ class SharedMatch:
             "choosers": self.choosers,
             "pace": [self.pace.move_seconds, self.pace.first_seconds, self.pace.pause_seconds],
             "learned": self._learned,
-            "result": self.result,
+            "round": self._round,
+            "result": self._result,
         }
 
     @classmethod
@@ -428,6 +468,7 @@ class SharedMatch:
             match.roles, match.plies = tuple(kept["roles"]), [list(map(str, joint)) for joint in kept["plies"]]
             match.choosers = [list(map(str, roles)) for roles in kept["choosers"]]
             match.pace, match._learned = MatchPace(*kept["pace"]), int(kept["learned"])
+            match._round, match._result = int(kept.get("round", 0)), str(kept.get("result", ""))
             return match
         raise GameloreError("expected a match that gamelore web has kept, got something else; delete the file")
 
