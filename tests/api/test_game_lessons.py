@@ -105,8 +105,11 @@ def test_the_command(tmp_path: Path) -> None:
     assert "tictactoe: taught for" in told
     assert "connect3: taught for" in told
     assert picture.read_text().startswith("<svg ")
-    (report,) = run_json("study", "tictactoe", "--seconds", 0.3, "--knowledge", store)
-    assert report["game"] == "tictactoe"
+    for seconds in (0.3, 10):  # a busy machine may not end a generation in less
+        (report,) = run_json("study", "tictactoe", "--seconds", seconds, "--knowledge", store)
+        assert report["game"] == "tictactoe"
+        if report["generations"]:
+            break
     assert report["generations"]
     run("study", "tictactoo", "--knowledge", store, code=2)
 

@@ -140,9 +140,9 @@ def test_a_course_goes_on_where_another_one_stopped(game: Game, lessons: Lessons
 def test_the_slower_of_two_processes_goes_on_from_the_other(game: Game, lessons: Lessons) -> None:
     slower, faster = Course(game, lessons), Course(game, lessons)
     slower.go_on(monotonic() + 0.1)
-    faster.go_on(monotonic() + 1.0)
+    while faster.teacher.simulations <= slower.teacher.simulations:  # on a busy machine, a second may be short
+        faster.go_on(monotonic() + 1.0)
     faster.store_lesson()
-    assert slower.teacher.simulations < faster.teacher.simulations
     slower.go_on(monotonic() + 0.5, parts=["teaching"])
     slower.store_lesson()
     assert slower.teacher.simulations >= faster.teacher.simulations

@@ -139,6 +139,26 @@ def test_the_board_is_played_by_keyboard(page, web_url: str) -> None:
     for key in ("ArrowRight", "ArrowUp", "Enter"):
         page.keyboard.press(key)
     page.get_by_text("1. xplayer (mark 2 2)").wait_for()
+    status(page, "oplayer is to move")
+    page.wait_for_function("document.activeElement.matches('rect.gl-next')")  # the focus stays on the board
+    page.keyboard.press("Enter")
+    page.get_by_text(re.compile(r"^2\. oplayer \(mark ")).wait_for()
+
+
+def test_the_first_click_is_kept_while_a_search_draws(page, web_url: str) -> None:
+    start(page, web_url, "shipped/breakthrough")
+    status(page, "is to move")
+    page.get_by_test_id("think").click()
+    thoughts = page.get_by_test_id("thoughts")
+    thoughts.get_by_text("simulations").wait_for()
+    click(page, "1 1")
+    before = thoughts.inner_text()
+    page.wait_for_function(
+        "before => document.querySelector('[data-testid=thoughts]').innerText !== before", arg=before
+    )
+    page.locator('rect.gl-clicked[aria-label^="1 1"]').wait_for()
+    click(page, "1 2")
+    page.get_by_text(re.compile(r"^1\. \w+ \(move 1 1 1 2\)")).wait_for()
 
 
 def test_a_name_that_was_typed_is_taken_and_colours_stay(page, web_url: str) -> None:

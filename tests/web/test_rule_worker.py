@@ -155,7 +155,12 @@ def test_every_listed_player_is_described(worker: RuleWorker) -> None:
     assert kinds["transfer"]["always"]
     assert not kinds["random"]["remembers"]
     assert "knowledge" not in kinds["gamelore"]["options"]
-    for name in ("gamelore", "uct:simulations=10", "minimax:depth=2", "transfer:source=tictactoe,source_opponent=random"):
+    for name in (
+        "gamelore",
+        "uct:simulations=10",
+        "minimax:depth=2",
+        "transfer:source=tictactoe,source_opponent=random",
+    ):
         worker.check_player(name)
 
 
