@@ -20,7 +20,6 @@ from .service.rule_processes import ProcessLimits, RuleProcesses
 from .service.sheet_library import SheetLibrary
 
 DEFAULT_PORT = 8460
-WARM_UP_SECONDS = 600.0
 RECONNECT_SECONDS = 60.0  # for which a page that lost its connection keeps its state
 
 
@@ -132,7 +131,7 @@ def _application(settings: WebSettings) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with processes:
-            warming = asyncio.create_task(processes.ask(None, "warm_up", time_limit=WARM_UP_SECONDS))
+            warming = asyncio.create_task(processes.warm_up())
             yield
             warming.cancel()
 
