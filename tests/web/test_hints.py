@@ -250,7 +250,7 @@ def test_what_was_learned_has_values_heat_and_a_choice_of_learners(worker: RuleW
 
 def test_what_nobody_learned_is_told(worker: RuleWorker, store: Path) -> None:
     for plies, number in (FOUR_PLIES[:1], None), ([], 77):  # nobody has learned oplayer; there is no learner 77
-        with pytest.raises(GameloreError, match=r"expected a learner of tictactoe for [ox]player"):
+        with pytest.raises(GameloreError, match=r"expected a learner that knows tictactoe as [ox]player"):
             worker.learned(**sheet("tictactoe"), plies=plies, store=str(store), learner=number)
 
 
