@@ -65,3 +65,13 @@ def test_without_nicegui_the_command_names_the_extra(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(util, "find_spec", lambda name: None)
     monkeypatch.setattr("gamelore.cli.web_command.find_spec", lambda name: None)
     assert "pip install 'gamelore[web]'" in run("web", code=1).stderr
+
+
+def test_the_settings_name_every_folder() -> None:
+    """No default is the working directory."""
+    from gamelore.web.server import WebSettings
+
+    with pytest.raises(TypeError, match="folder"):
+        WebSettings(store=Path("k.db"), port=0)
+    with pytest.raises(TypeError, match="store"):
+        WebSettings(folder=Path("web"), port=0)
