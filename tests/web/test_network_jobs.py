@@ -95,6 +95,12 @@ def test_a_series_of_players_by_name(tmp_path: Path) -> None:
     assert [len(curve["points"]) for curve in progress["curves"]] == [2, 2]
 
 
+def test_another_plan_is_refused(tmp_path: Path) -> None:
+    job = HostingJob(memory=MEMORY, prepare_seconds=60.0)
+    with pytest.raises(GameloreError, match=r"expected the plan of a job, got another value: .* `\$.matches`; correct"):
+        job.begin(plan_of("random", "random") | {"matches": "many"}, str(tmp_path))
+
+
 def test_a_series_goes_on_where_it_was(tmp_path: Path) -> None:
     hosted(plan_of("random", "random", matches=1), tmp_path)
     before = (tmp_path / "match-000000.json").read_bytes()

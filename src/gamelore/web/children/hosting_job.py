@@ -25,7 +25,6 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-import msgspec
 import numpy as np
 from msgspec import Struct
 
@@ -45,6 +44,7 @@ from ...net.messages import READY, PlayerInfo, Start, parse_reply
 from ...net.requests import answer_requests, limits_within, processor_time
 from ...players.player import Player
 from ...players.uct import FOREST_VARIABLE
+from .long_job import JobPlan
 
 EXTRA = 1.0  # seconds after each clock in which an answer still counts
 GIVE_UP = 3  # matches in a row without a reply, or with a busy player, after which the series ends
@@ -67,7 +67,7 @@ class HostedPlayer(Struct, frozen=True, forbid_unknown_fields=True):
     store: str | None = None
 
 
-class HostingPlan(Struct, frozen=True, forbid_unknown_fields=True):
+class HostingPlan(JobPlan, frozen=True, forbid_unknown_fields=True):
     """What is played, by whom and how often; see `net.host.HostSettings`.
 
     rules, name  text of the rulesheet, and name of the game
@@ -86,14 +86,6 @@ class HostingPlan(Struct, frozen=True, forbid_unknown_fields=True):
     scramble: bool = False
     pause: float = 0.0
     seed: int = 0
-
-    @classmethod
-    def of(cls, plan: Mapping[str, Any]) -> HostingPlan:
-        """Return the plan of these values. Raise GameloreError for values that no plan has."""
-        try:
-            return msgspec.convert(plan, cls)
-        except msgspec.ValidationError as error:
-            raise GameloreError(f"expected the plan of a series, got another value: {error}; correct it") from None
 
     def series(self, folder: Path, limits: Limits, on_change: Callable[[], None]) -> WatchedSeries:
         """Load the game, and return the series. Raise GameloreError for rules that cannot be played."""

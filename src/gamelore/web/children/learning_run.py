@@ -44,7 +44,7 @@ from ...matches.opponents import opponent_settings
 from ...net.requests import answer_requests, limits_within
 from ...players.lookahead import Heuristic
 from ...rulesheets import names, split, title
-from .long_job import Computation, Stopped
+from .long_job import Computation, JobPlan, Stopped
 
 PLAN = "plan.json"  # name of the file with the plan, in the folder of a run
 MOST_RUNS, MOST_MATCHES, MOST_SOURCES = 30, 10_000, 8
@@ -93,7 +93,7 @@ class PlannedGame(Struct, frozen=True, forbid_unknown_fields=True):
         return str(path)
 
 
-class LearningPlan(Struct, frozen=True, forbid_unknown_fields=True):
+class LearningPlan(JobPlan, frozen=True, forbid_unknown_fields=True):
     """What is learned, by whom and how often. All numbers are as in `api.transfer_experiment.transfer`.
 
     target    the game in which the learners are compared
@@ -139,14 +139,6 @@ class LearningPlan(Struct, frozen=True, forbid_unknown_fields=True):
             check_count(name, number := getattr(self, name))
             if number > most:
                 raise GameloreError(f"expected at most {most} {name}, got {number}; `gamelore transfer` plays more")
-
-    @classmethod
-    def of(cls, plan: Mapping[str, Any]) -> LearningPlan:
-        """Return the plan of these values. Raise GameloreError for values that no plan has."""
-        try:
-            return msgspec.convert(plan, cls)
-        except msgspec.ValidationError as error:
-            raise GameloreError(f"expected the plan of a run, got another value: {error}; correct it") from None
 
     def plans(self, folder: Path, limits: Limits) -> list[TransferPlan]:
         """Return the plans of the lab, one for each source. Write the texts of rulesheets into the folder.

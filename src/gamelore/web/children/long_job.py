@@ -1,12 +1,28 @@
-"""What the child processes of long jobs share: a thread that computes while the process answers the page."""
+"""What the child processes of long jobs share: plans, and a thread that computes while the process answers the page."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from threading import Thread
-from typing import Any
+from typing import Any, Self
 
+import msgspec
+from msgspec import Struct
+
+from ...errors import GameloreError
 from ...net.requests import answer
+
+
+class JobPlan(Struct, frozen=True, forbid_unknown_fields=True):
+    """A plan that a page sends to a long job."""
+
+    @classmethod
+    def of(cls, plan: Mapping[str, Any]) -> Self:
+        """Return the plan of these values. Raise GameloreError for values that no plan has."""
+        try:
+            return msgspec.convert(plan, cls)
+        except msgspec.ValidationError as error:
+            raise GameloreError(f"expected the plan of a job, got another value: {error}; correct it") from None
 
 
 class Stopped(BaseException):
