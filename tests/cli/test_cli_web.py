@@ -7,6 +7,8 @@ import subprocess
 import sys
 from importlib import util
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Event
 from urllib.request import urlopen
 
 import pytest
@@ -31,6 +33,20 @@ def test_the_page_is_served_until_ctrl_c(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["web"]  # nothing in the working directory
 
 
+def test_a_browser_that_does_not_return_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, is_over = SimpleQueue[str](), Event()
+
+    def hold(url: str) -> None:
+        opened.put(url)
+        is_over.wait()
+
+    monkeypatch.setattr("webbrowser.open", hold)
+    monkeypatch.setattr("gamelore.web.server.serve_pages", lambda settings, on_ready: on_ready("http://here/"))
+    assert run("web", "--folder", tmp_path).stdout == "gamelore is at http://here/; Ctrl-C stops it\n"
+    assert opened.get(timeout=60) == "http://here/"
+    is_over.set()
+
+
 def test_a_port_that_is_taken(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -49,3 +65,13 @@ def test_without_nicegui_the_command_names_the_extra(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(util, "find_spec", lambda name: None)
     monkeypatch.setattr("gamelore.cli.web_command.find_spec", lambda name: None)
     assert "pip install 'gamelore[web]'" in run("web", code=1).stderr
+
+
+def test_the_settings_name_every_folder() -> None:
+    """No default is the working directory."""
+    from gamelore.web.server import WebSettings
+
+    with pytest.raises(TypeError, match="folder"):
+        WebSettings(store=Path("k.db"), port=0)
+    with pytest.raises(TypeError, match="store"):
+        WebSettings(folder=Path("web"), port=0)

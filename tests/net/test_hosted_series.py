@@ -28,10 +28,10 @@ from gamelore.learning.td.initial_values import LearnerSettings
 from gamelore.matches.lockstep import run_lockstep
 from gamelore.matches.match import MatchRecord, match_records
 from gamelore.matches.opponents import OpponentSettings
-from gamelore.net.host import HostSettings
+from gamelore.net.host import HostSettings, Seat
 from gamelore.net.hosted_series import HostedSeries, SeriesFolder, Standing, moving_mean
 from gamelore.net.messages import Abort, PlayerInfo, Start, Stop
-from gamelore.players.player import Finished
+from gamelore.players.player import Finished, Player
 from gamelore.players.position_graph import PositionGraph
 from gamelore.players.random_streams import stream
 from scripted import ScriptedPlayer, playing
@@ -89,6 +89,23 @@ def test_local_players_play_the_matches_of_the_lockstep_loop(game: Game, tmp_pat
     expected = [record.moves for one in ended for record in match_records(one, LOCAL)]
     play(game, LOCAL, 20, at_once=at_once, folder=tmp_path / "series")
     assert list(moves(tmp_path / "series").values()) == expected
+
+
+def test_players_and_seats_of_the_caller_play(game: Game, tmp_path: Path) -> None:
+    made, taken = list[tuple[int, str | None]](), list[int]()
+
+    def make_player(role: int, opponent: str | None) -> Player:
+        made.append((role, opponent))
+        return player(LOCAL[role], seed=SETTINGS.seed)
+
+    def take_seats(number: int, seats: list[Seat]) -> list[Seat]:
+        taken.append(number)
+        return list(seats)
+
+    play(game, LOCAL, 2, folder=tmp_path / "own", make_player=make_player, take_seats=take_seats)
+    assert (made, taken) == ([(0, LOCAL[1]), (1, LOCAL[0])], [0, 1])
+    play(game, LOCAL, 2, folder=tmp_path / "usual")
+    assert moves(tmp_path / "own") == moves(tmp_path / "usual")
 
 
 def test_every_record_plays_again(game: Game, tmp_path: Path) -> None:

@@ -265,8 +265,10 @@ def test_names_of_the_user_are_served(name: str, host: str, origin: str) -> None
 
 @pytest.mark.parametrize("name", [*ODD_NAMES.split("|"), "box.local:99999", "http://"])
 def test_other_names_raise(name: str) -> None:
-    with pytest.raises(GameloreError, match="expected the name of a host"):
-        Guard(Inner(), GuardSettings(port=PORT, names=(name,)))
+    settings = GuardSettings(port=PORT, names=(name,))
+    for use in (settings.check_names, lambda: Guard(Inner(), settings)):
+        with pytest.raises(GameloreError, match="expected the name of a host"):
+            use()
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "OPTIONS"])

@@ -192,6 +192,30 @@ def test_exact_values_judge_what_was_learned(worker: RuleWorker, store: Path) ->
     assert "The exact values" not in exact["reason"]
 
 
+class EndlessSolving:
+    """A solution that is never known, and the number of times that it was gone on with."""
+
+    num_runs, solution, is_done = 0, None, False
+
+    def __init__(self, *_: object) -> None:
+        """Begin nothing."""
+
+    def run(self, deadline: float) -> None:
+        EndlessSolving.num_runs += 1
+
+    def close(self) -> None:
+        """Give nothing up."""
+
+
+@pytest.mark.usefixtures("hurried")
+def test_a_game_is_solved_on_once_for_all_hints(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hints, "Solving", EndlessSolving)
+    worker = RuleWorker(memory=2 << 30, prepare_seconds=60)
+    told = worker.hints(**sheet("tictactoe"), plies=FOUR_PLIES, store=str(store))
+    assert len(told) > 1
+    assert EndlessSolving.num_runs == 1
+
+
 def test_a_learner_that_knows_nothing_here_gives_no_hint(worker: RuleWorker, store: Path) -> None:
     """After two strange moves, no position after a move was ever met."""
     learner = baseline(store)
@@ -226,7 +250,7 @@ def test_what_was_learned_has_values_heat_and_a_choice_of_learners(worker: RuleW
 
 def test_what_nobody_learned_is_told(worker: RuleWorker, store: Path) -> None:
     for plies, number in (FOUR_PLIES[:1], None), ([], 77):  # nobody has learned oplayer; there is no learner 77
-        with pytest.raises(GameloreError, match=r"expected a learner of tictactoe for [ox]player"):
+        with pytest.raises(GameloreError, match=r"expected a learner that knows tictactoe as [ox]player"):
             worker.learned(**sheet("tictactoe"), plies=plies, store=str(store), learner=number)
 
 

@@ -527,6 +527,15 @@ def test_a_learner_that_keeps_what_it_learns(tmp_path: Path) -> None:
     assert again == outcome, "nothing is left to play"
 
 
+def test_a_study_without_memory_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def exhausted(*_: Any, **__: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("gamelore.web.children.studying_job.learn", exhausted)
+    outcome = learned(StudyingJob(2 << 30, 60.0), tmp_path, plan=PLAN, learner="baseline", matches=30)
+    assert outcome["message"].startswith("expected a study that fits into the memory of its process, got a larger one")
+
+
 def test_only_a_learner_of_the_run_can_be_kept(tmp_path: Path) -> None:
     with pytest.raises(GameloreError, match=r"expected a learner of this run \(baseline, transfer\), got 'oracle'"):
         learned(StudyingJob(2 << 30, 60.0), tmp_path, plan=PLAN, learner="oracle", matches=30)

@@ -387,9 +387,9 @@ def _exhausted(*_: Any, **__: Any) -> None:
         ({"runs": 31}, "expected at most 30 runs, got 31"),
         ({"matches": 10_001}, "expected at most 10000 matches, got 10001"),
         ({"source_epsilon": 1.5}, "expected a source_epsilon from 0 to 1, got 1.5"),
-        ({"runs": "many"}, r"expected the plan of a run, got another value: Expected `int`, got `str` - at `\$.runs`"),
-        ({"initialisation": "late"}, r"expected the plan of a run, got another value: Invalid enum value 'late'"),
-        ({"speed": 3}, "expected the plan of a run, got another value: Object contains unknown field `speed`"),
+        ({"runs": "many"}, r"expected the plan of a job, got another value: Expected `int`, got `str` - at `\$.runs`"),
+        ({"initialisation": "late"}, r"expected the plan of a job, got another value: Invalid enum value 'late'"),
+        ({"speed": 3}, "expected the plan of a job, got another value: Object contains unknown field `speed`"),
     ],
 )
 def test_plans_are_checked_before_anything_happens(

@@ -7,7 +7,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -31,9 +32,10 @@ from gamelore.web.service.network_desk import (
     SeriesPlan,
     SeriesRun,
     ServerPlan,
+    ServerRun,
     checked_address,
 )
-from gamelore.web.service.rule_processes import RuleProcesses, Rules
+from gamelore.web.service.rule_processes import RuleProcesses, Rules, TooBusy
 from processes import Process, descendants, wait_until
 
 ROLES = ("xplayer", "oplayer")
@@ -91,6 +93,12 @@ def test_a_series_of_players_by_name(tmp_path: Path) -> None:
     assert first["mean"] == sum(row[2][0] for row in progress["finished"]) / 2
     assert first["mean"] + second["mean"] == 100
     assert [len(curve["points"]) for curve in progress["curves"]] == [2, 2]
+
+
+def test_another_plan_is_refused(tmp_path: Path) -> None:
+    job = HostingJob(memory=MEMORY, prepare_seconds=60.0)
+    with pytest.raises(GameloreError, match=r"expected the plan of a job, got another value: .* `\$.matches`; correct"):
+        job.begin(plan_of("random", "random") | {"matches": "many"}, str(tmp_path))
 
 
 def test_a_series_goes_on_where_it_was(tmp_path: Path) -> None:
@@ -285,6 +293,55 @@ def test_refused_aborted_and_abandoned_matches_are_forgotten() -> None:
     other = Start("m.2", "oplayer", "", 1, 1)
     told = said(served, (EMPTY_MATCH, "ready"), (other, "busy"), (other, "ready"))
     assert [match["id"] for match in told["matches"]] == ["m.2"], "the server has given up the first one"
+
+
+class ServerProcess:
+    """A server with a match."""
+
+    num_plies = 1
+
+    async def ask(self, do: str, time_limit: float, /, **given: Any) -> Any:
+        match do:
+            case "progress":
+                match = {"key": "m.1", "stage": "playing", "num_plies": self.num_plies}
+                return {"version": self.num_plies, "state": "ready", "error": "", "matches": [match]}
+            case "told":
+                return {"rules": EMPTY_MATCH.rules, "plies": [["a"]] * (self.num_plies - given["ply"])}
+
+
+class DrawingProcesses:
+    """Processes that draw a match. Its last ply is made during the first picture, and then no process is free once."""
+
+    def __init__(self) -> None:
+        self.server = ServerProcess()
+        self.num_asked = 0
+
+    @asynccontextmanager
+    async def job(self, module: str) -> AsyncIterator[ServerProcess]:
+        yield self.server
+
+    async def ask(self, rules: Rules, do: str, *, time_limit: float, plies: list[list[str]]) -> Any:
+        self.num_asked += 1
+        num_plies = len(plies)
+        if self.num_asked == 1:
+            self.server.num_plies = 2
+            await asyncio.sleep(0.1)  # meanwhile, the page hears of the last ply
+        if self.num_asked == 2:
+            raise TooBusy("all think")
+        return {"ply": num_plies}
+
+
+def test_the_last_position_of_a_served_match_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network_desk, "POLL_SECONDS", 0.01)
+
+    async def run() -> None:
+        processes = DrawingProcesses()
+        server = ServerRun(ServerPlan(RANDOM), processes, lambda: None)  # type: ignore[arg-type]
+        server.start()
+        await asyncio.wait_for(until(lambda: server.position and server.position.view == {"ply": 2}), 60)
+        assert processes.num_asked == 3
+
+    asyncio.run(run())
 
 
 # ---- all of it, with child processes ----------------------------------------------------------------------------

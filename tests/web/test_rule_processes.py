@@ -1,4 +1,4 @@
-"""The process that all pages share: when it begins and ends, and what happens if it dies."""
+"""The processes of the pages: which of them answers, when one begins and ends, and what happens if it dies."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ import pytest
 
 from gamelore.net.pool import WorkerDied
 from gamelore.web.service import rule_processes
-from gamelore.web.service.rule_processes import SharedProcess
+from gamelore.web.service.rule_processes import RuleProcesses, SharedProcess
 
 
 class NumberedProcess:
@@ -83,3 +83,22 @@ def test_a_request_that_was_too_much_is_not_repeated(processes: Processes) -> No
 
     asyncio.run(run())
     assert len(processes.all) == 2
+
+
+def test_the_start_form_does_not_wait_for_the_player_to_be_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[NumberedProcess] = []
+
+    def start(_: RuleProcesses, module: str) -> NumberedProcess:
+        started.append(NumberedProcess(len(started) + 1))
+        return started[-1]
+
+    monkeypatch.setattr(RuleProcesses, "_started", start)
+
+    async def run() -> None:
+        rules = RuleProcesses()
+        warming, answer = asyncio.create_task(rules.warm_up()), rules.ask(None, "players", time_limit=1.0)
+        await asyncio.sleep(0)
+        assert await answer == 2
+        await warming
+
+    asyncio.run(run())

@@ -313,6 +313,40 @@ def test_processes_check_texts_and_are_replaced_when_nobody_waits(tmp_path: Path
     asyncio.run(whole())
 
 
+class TextProcess:
+    """A process that answers each request at once."""
+
+    is_alive = is_idle = True
+
+    def __init__(self, settings: object) -> None:
+        """Begin."""
+
+    async def ask(self, do: str, time_limit: float, /, **given: Any) -> "TextProcess":
+        return self
+
+    def end(self) -> None:
+        self.is_alive = False
+
+
+def test_a_process_ends_only_if_it_was_idle_all_the_time(monkeypatch) -> None:
+    monkeypatch.setattr(sheet_draft, "WorkerProcess", TextProcess)
+
+    async def whole() -> None:
+        processes = CheckProcesses(ProcessLimits(), most=1)
+        monkeypatch.setattr(sheet_draft, "IDLE_SECONDS", 0.05)
+        first = await processes.ask("check", 60)
+        monkeypatch.setattr(sheet_draft, "IDLE_SECONDS", 1000)
+        assert await processes.ask("check", 60) is first
+        await asyncio.sleep(0.1)
+        assert first.is_alive
+        monkeypatch.setattr(sheet_draft, "IDLE_SECONDS", 0)
+        assert await processes.ask("check", 60) is first
+        await until(lambda: not first.is_alive)
+        assert await processes.ask("check", 60) is not first
+
+    asyncio.run(whole())
+
+
 # ---- in a browser ----
 
 

@@ -6,6 +6,7 @@ import webbrowser
 from importlib.util import find_spec
 from json import dumps
 from pathlib import Path
+from threading import Thread
 from typing import Annotated
 
 import typer
@@ -69,7 +70,8 @@ def web(
     def on_ready(url: str) -> None:
         typer.echo(dumps({"url": url}) if json else f"gamelore is at {url}; Ctrl-C stops it")
         if not no_browser:
-            webbrowser.open(url)
+            # the server answers meanwhile: some browsers hold the call until they are closed
+            Thread(target=webbrowser.open, args=[url], name="browser", daemon=True).start()
 
     settings = WebSettings(
         host=address,

@@ -64,6 +64,7 @@ if sys.platform != "win32":
     import fcntl
 if TYPE_CHECKING:
     from ..game.game import Game
+    from ..players.player import Player
 
 SERIES_FORMAT = 1
 STARTED, STOPPED, ABORTED = "started", "stopped", "aborted"  # kinds of lines in the journal
@@ -233,12 +234,15 @@ class Standing:
 class HostedSeries:
     """A series of matches of one game between the same players; an asynchronous context manager.
 
-    players   URL or name of a player for each role
-    settings  see HostSettings
-    scramble  whether remote players see scrambled names instead of the game's own names. The scrambled names are new in
-              each match.
-    folder    folder of the series; None for a series that is not stored
-    played    records of the finished matches by match number, without states
+    players      URL or name of a player for each role
+    settings     see HostSettings
+    scramble     whether remote players see scrambled names instead of the game's own names. The scrambled names are new
+                 in each match.
+    folder       folder of the series; None for a series that is not stored
+    make_player  makes the player of a role that has a name, from the number of the role and the name of its only
+                 opponent (None if that has a URL); None for the players of the catalogue
+    take_seats   returns the seats in which a match is played, from its number and the seats of the players
+    played       records of the finished matches by match number, without states
 
     Entering the context raises GameloreError for an unknown player, and for a folder that is in use or belongs to
     another series.
@@ -250,6 +254,8 @@ class HostedSeries:
     _: KW_ONLY
     scramble: bool = False
     folder: Path | None = None
+    make_player: Callable[[int, str | None], Player] | None = None
+    take_seats: Callable[[int, list[Seat]], list[Seat]] = lambda _, seats: seats
 
     def __post_init__(self) -> None:
         check_seats(self.game, self.players)
@@ -435,13 +441,14 @@ class HostedSeries:
         for role, (player, name) in enumerate(zip(self.players, self.names, strict=True)):
             suffix = "" if self.players.index(player) == role else f".{role}"  # distinct ids for each role of a player
             seats.append(self._seats[role] or RemoteSeat(player, self._client, name, disguise, suffix))
-        return seats
+        return self.take_seats(number, seats)
 
     def _local_seat(self, role: int) -> LocalSeat:
         settings = self.settings
         others = [*self.players[:role], *self.players[role + 1 :]]
         opponent = others[0] if len(others) == 1 and not is_url(others[0]) else None
-        return LocalSeat(self.players[role], self.game, settings.seed, max_plies=settings.max_plies, opponent=opponent)
+        player = self.make_player(role, opponent) if self.make_player is not None else self.players[role]
+        return LocalSeat(player, self.game, settings.seed, max_plies=settings.max_plies, opponent=opponent)
 
     def _about(self) -> dict[str, Any]:
         """Return the identity of the series, without the numbers of its matches and of its parallel matches."""

@@ -19,29 +19,27 @@ from .service.guard import Guard, GuardSettings
 from .service.rule_processes import ProcessLimits, RuleProcesses
 from .service.sheet_library import SheetLibrary
 
-DEFAULT_PORT = 8460
-WARM_UP_SECONDS = 600.0
 RECONNECT_SECONDS = 60.0  # for which a page that lost its connection keeps its state
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WebSettings:
     """Settings of the server of the pages.
 
-    host         address at which it listens
-    port         0 for any free port
-    allow_hosts  further names by which browsers may call this machine
     folder       folder of matches and own rulesheets
     store        knowledge store
+    port         0 for any free port
+    host         address at which it listens
+    allow_hosts  further names by which browsers may call this machine
     sheets       folders of rulesheets
     limits       limits of the processes that know rules
     """
 
+    folder: Path
+    store: Path
+    port: int
     host: str = "127.0.0.1"
-    port: int = DEFAULT_PORT
     allow_hosts: tuple[str, ...] = ()
-    folder: Path = field(default_factory=Path)
-    store: Path = field(default_factory=Path)
     sheets: tuple[Path, ...] = ()
     limits: ProcessLimits = field(default_factory=ProcessLimits)
 
@@ -65,7 +63,7 @@ def serve_pages(settings: WebSettings, on_ready: Callable[[str], None] = lambda 
     with _listening(settings) as listening:
         port = listening.getsockname()[1]
         guarding = GuardSettings(port=port, names=(*_own_name(settings.host), *settings.allow_hosts))
-        assert guarding.origins  # which raises for a wrong name, before anything is begun
+        guarding.check_names()
         config = uvicorn.Config(
             Guard(_application(settings), guarding),
             loop="asyncio",  # the pool of processes is tested with it
@@ -132,7 +130,7 @@ def _application(settings: WebSettings) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with processes:
-            warming = asyncio.create_task(processes.ask(None, "warm_up", time_limit=WARM_UP_SECONDS))
+            warming = asyncio.create_task(processes.warm_up())
             yield
             warming.cancel()
 

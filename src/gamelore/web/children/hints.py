@@ -260,7 +260,8 @@ class ExactHints:
         self._solved: Solved | None = None
 
     def of(self, position: Position) -> Iterator[Hint]:
-        """Yield the hint for a position."""
+        """Yield the hint for a position. A game that is not solved is solved on for SOLVE_SECONDS."""
+        self._solve_on()
         rows = self._rows(position)
         if rows:
             row = next(row for row in rows if row["best"])
@@ -282,12 +283,11 @@ class ExactHints:
         return replace(hint, reason=f"{hint.reason} The exact values {verdict}.")
 
     def _rows(self, position: Position) -> list[dict[str, Any]]:
-        """Return the exact values of the moves, see `Solved.moves`; none if the game is not solved."""
-        solved = self._solution()
-        return solved.moves(position) if solved is not None and choosers(position) else []
+        """Return the exact values of the moves, see `Solved.moves`; none if the game is not solved yet."""
+        return self._solved.moves(position) if self._solved is not None and choosers(position) else []
 
-    def _solution(self) -> Solved | None:
-        """Return the solution. The game is solved on for some seconds if that is not done."""
+    def _solve_on(self) -> None:
+        """Go on with the solution for some seconds, unless it is known or given up."""
         if self._solving is None and _may_be_solved(self._game):
             self._solving = Solving(self._game, SOLVER_MEMORY)
             weakref.finalize(self, self._solving.close)
@@ -295,7 +295,6 @@ class ExactHints:
             self._solving.run(monotonic() + SOLVE_SECONDS)
             if self._solving.solution is not None:
                 self._solved = Solved(self._game, self._solving.solution)
-        return self._solved
 
     def _promise(self, row: Mapping[str, Any]) -> str:
         """Say what a best move leads to."""

@@ -25,7 +25,6 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-import msgspec
 import numpy as np
 from msgspec import Struct
 
@@ -39,11 +38,13 @@ from ...gdl.syntax import parse, printable
 from ...lab.stats import mean_interval, t_quantile
 from ...learning.td.series import CAP_VARIABLE
 from ...matches.match import ILLEGAL, LATE, UNREACHABLE, MatchRecord
-from ...net.host import HostSettings, LocalSeat, Seat
-from ...net.hosted_series import INFO_SECONDS, HostedSeries, Standing, is_url, moving_mean
+from ...net.host import HostSettings, Seat
+from ...net.hosted_series import INFO_SECONDS, HostedSeries, Standing, moving_mean
 from ...net.messages import READY, PlayerInfo, Start, parse_reply
 from ...net.requests import answer_requests, limits_within, processor_time
+from ...players.player import Player
 from ...players.uct import FOREST_VARIABLE
+from .long_job import JobPlan
 
 EXTRA = 1.0  # seconds after each clock in which an answer still counts
 GIVE_UP = 3  # matches in a row without a reply, or with a busy player, after which the series ends
@@ -66,7 +67,7 @@ class HostedPlayer(Struct, frozen=True, forbid_unknown_fields=True):
     store: str | None = None
 
 
-class HostingPlan(Struct, frozen=True, forbid_unknown_fields=True):
+class HostingPlan(JobPlan, frozen=True, forbid_unknown_fields=True):
     """What is played, by whom and how often; see `net.host.HostSettings`.
 
     rules, name  text of the rulesheet, and name of the game
@@ -85,14 +86,6 @@ class HostingPlan(Struct, frozen=True, forbid_unknown_fields=True):
     scramble: bool = False
     pause: float = 0.0
     seed: int = 0
-
-    @classmethod
-    def of(cls, plan: Mapping[str, Any]) -> HostingPlan:
-        """Return the plan of these values. Raise GameloreError for values that no plan has."""
-        try:
-            return msgspec.convert(plan, cls)
-        except msgspec.ValidationError as error:
-            raise GameloreError(f"expected the plan of a series, got another value: {error}; correct it") from None
 
     def series(self, folder: Path, limits: Limits, on_change: Callable[[], None]) -> WatchedSeries:
         """Load the game, and return the series. Raise GameloreError for rules that cannot be played."""
@@ -276,25 +269,30 @@ class WatchedSeries(HostedSeries):
         on_change: Callable[[], None],
     ) -> None:
         super().__init__(
-            game, [player.spec for player in plan.players], settings, scramble=plan.scramble, folder=folder
+            game,
+            [player.spec for player in plan.players],
+            settings,
+            scramble=plan.scramble,
+            folder=folder,
+            make_player=self._make,
+            take_seats=self._watch,
         )
         self.live: LiveMatch | None = None
         self._stores = [player.store for player in plan.players]
         self._pause = plan.pause
         self._on_change = on_change
 
-    def _seats_of(self, number: int) -> list[Seat]:
+    def _watch(self, number: int, seats: list[Seat]) -> list[Seat]:
+        """Return seats that note what is asked and answered in a match."""
         live = self.live = LiveMatch(number, self.game.roles, self._on_change)
-        seats = super()._seats_of(number)
         return [WatchedSeat(seat, role, live, self._pause) for seat, role in zip(seats, self.game.roles, strict=True)]
 
-    def _local_seat(self, role: int) -> LocalSeat:
-        settings = self.settings
-        others = [*self.players[:role], *self.players[role + 1 :]]
-        opponent = others[0] if len(others) == 1 and not is_url(others[0]) else None
-        # a learner of another seed is another learner, so that the seed of the series would make a new one each time
-        made = of_catalogue(self.players[role], seed=0, opponent=opponent, knowledge=self._stores[role])
-        return LocalSeat(made, self.game, settings.seed, max_plies=settings.max_plies)
+    def _make(self, role: int, opponent: str | None) -> Player:
+        """Make a player with the knowledge store of the page.
+
+        A learner of another seed is another learner, so that the seed of the series would make a new one each time.
+        """
+        return of_catalogue(self.players[role], seed=0, opponent=opponent, knowledge=self._stores[role])
 
 
 # ---- the series -------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 from pathlib import Path
-from threading import Condition, Thread
+from threading import Condition
 from time import monotonic
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
@@ -41,9 +41,10 @@ from ...learning.store.features import FeatureValues, combine
 from ...learning.td.initial_values import Initialisation, Kind, LearnerSettings
 from ...learning.td.series import CAP_VARIABLE
 from ...matches.opponents import opponent_settings
-from ...net.requests import answer, answer_requests, limits_within
+from ...net.requests import answer_requests, limits_within
 from ...players.lookahead import Heuristic
 from ...rulesheets import names, split, title
+from .long_job import Computation, JobPlan, Stopped
 
 PLAN = "plan.json"  # name of the file with the plan, in the folder of a run
 MOST_RUNS, MOST_MATCHES, MOST_SOURCES = 30, 10_000, 8
@@ -54,6 +55,10 @@ STEP_SECONDS = 0.1
 LONGEST_WAIT = 60.0  # seconds; Python waits for some centuries at most
 RATE_SECONDS = 3.0  # the rate is the mean over so many seconds
 LOOKAHEAD = 1 / 2  # share of the memory for the positions of learners that look ahead
+_TOO_LARGE = (
+    "expected a run that fits into the memory of its process, got a larger one; choose fewer runs, lazy initialisation "
+    "or a smaller game"
+)
 
 Point: TypeAlias = tuple[int, float, float | None, float | None]
 """Match, mean, and the ends of the 95 % interval of the cumulative average reward over runs, with three decimals. The
@@ -88,7 +93,7 @@ class PlannedGame(Struct, frozen=True, forbid_unknown_fields=True):
         return str(path)
 
 
-class LearningPlan(Struct, frozen=True, forbid_unknown_fields=True):
+class LearningPlan(JobPlan, frozen=True, forbid_unknown_fields=True):
     """What is learned, by whom and how often. All numbers are as in `api.transfer_experiment.transfer`.
 
     target    the game in which the learners are compared
@@ -135,14 +140,6 @@ class LearningPlan(Struct, frozen=True, forbid_unknown_fields=True):
             if number > most:
                 raise GameloreError(f"expected at most {most} {name}, got {number}; `gamelore transfer` plays more")
 
-    @classmethod
-    def of(cls, plan: Mapping[str, Any]) -> LearningPlan:
-        """Return the plan of these values. Raise GameloreError for values that no plan has."""
-        try:
-            return msgspec.convert(plan, cls)
-        except msgspec.ValidationError as error:
-            raise GameloreError(f"expected the plan of a run, got another value: {error}; correct it") from None
-
     def plans(self, folder: Path, limits: Limits) -> list[TransferPlan]:
         """Return the plans of the lab, one for each source. Write the texts of rulesheets into the folder.
 
@@ -175,10 +172,6 @@ class LearningPlan(Struct, frozen=True, forbid_unknown_fields=True):
 # ---- the pace of a run ----
 
 
-class _Stopped(BaseException):
-    """Raised in the thread of a run that was stopped."""
-
-
 class _Pace:
     """How far and how fast a run goes on. The thread of the run calls `next`, other threads call the other methods.
 
@@ -207,7 +200,7 @@ class _Pace:
             self._begin_anew()
 
     def stop(self) -> None:
-        """Let `next` raise _Stopped."""
+        """Let `next` raise Stopped."""
         with self._changed:
             self._is_stopped = True
             self._changed.notify_all()
@@ -219,7 +212,7 @@ class _Pace:
             while not self._is_stopped and (self.is_paused or self._due > monotonic()):
                 self._changed.wait(None if self.is_paused else min(LONGEST_WAIT, self._due - monotonic()))
             if self._is_stopped:
-                raise _Stopped
+                raise Stopped
             self._since = monotonic()
             if self.speed is not None:
                 self._size = max(1, round(self.speed * STEP_SECONDS))
@@ -333,13 +326,12 @@ Ahead: TypeAlias = dict[tuple[str, int, str], int]
 """Matches that each lane has still to play, by (game, role, stage)."""
 
 
-class _Run:
-    """A run of a plan in its own thread.
+class _Run(Computation):
+    """A run of a plan in its own thread. The result is the answer to `figures`.
 
     stage     what the thread does now
     curves    by the id of the setting
     features  what was learned in each source, see `_carried`
-    outcome   the answer to `figures`, or an error as `requests.answer` returns it; None while the run goes on
     """
 
     def __init__(self, plan: LearningPlan, folder: Path, limits: Limits) -> None:
@@ -347,37 +339,18 @@ class _Run:
         self.stage = "loading the games"
         self.curves: dict[str, _Curve] = {}
         self.features: list[dict[str, Any]] = []
-        self.outcome: dict[str, Any] | None = None
-        self.is_stopped = False
         self._plan, self._folder, self._limits = plan, folder, limits
         self._ahead: Ahead = {}
-        self._thread = Thread(target=self._run, name="learning", daemon=True)
-
-    def begin(self) -> None:
-        """Start the thread."""
-        self._thread.start()
-
-    @property
-    def is_alive(self) -> bool:
-        return self._thread.is_alive()
+        super().__init__(self._play, "learning", _TOO_LARGE)
 
     def stop(self) -> None:
         """End the thread after the present step, and wait for it for a moment."""
         self.pace.stop()
-        self._thread.join(2 * STEP_SECONDS)
+        self.wait(2 * STEP_SECONDS)
 
     def left(self) -> int:
         """Return the number of matches that each lane has still to play, in all games together."""
         return sum(list(self._ahead.values()))
-
-    def _run(self) -> None:
-        try:
-            self.outcome = answer(self._play, {})
-        except _Stopped:
-            self.is_stopped = True
-        except MemoryError:
-            message = "expected a run that fits into the memory of its process, got a larger one; choose fewer runs"
-            self.outcome = {"error": "GameloreError", "message": f"{message}, lazy initialisation or a smaller game"}
 
     def _play(self) -> dict[str, Any]:
         t_quantile(1)  # imports scipy, which no request shall wait for

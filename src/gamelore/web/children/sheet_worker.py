@@ -14,7 +14,6 @@ from functools import partial
 from math import isnan
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from ...analysis.explore import Effort
@@ -29,7 +28,8 @@ from ...game.game import Game, Position, make
 from ...gdl.limits import GIB, Limits
 from ...gdl.lint import Finding
 from ...gdl.syntax import formatted, parse
-from ...net.requests import answer, answer_requests, limits_within, processor_time
+from ...net.requests import answer_requests, limits_within, processor_time
+from .long_job import Computation
 
 if TYPE_CHECKING:
     from ...api.inventor import GameReport
@@ -40,6 +40,9 @@ OVERTIME = 10.0  # seconds of processor time after which a process is killed tha
 MOST_WITNESS = 20_000  # moves that lead to findings, in an answer
 MOST_BOARDS = 8  # pictures of a series
 MOST_DEAD_RULES = 20
+_TOO_LARGE = (
+    "expected a report that fits into the memory of its process, got a larger one; choose fewer matches or simulations"
+)
 PLAYERS = {"random": "random players", "uct": "UCT players", "perfect": "best play"}
 
 
@@ -110,6 +113,7 @@ class SheetWorker:
     def begin_report(self, text: str, name: str, matches: int, simulations: int) -> None:
         """Begin the inventor's report of a game, see `api.inventor.report`. Errors come with `report_progress`."""
         self._examination = _Examination(text, name, matches, simulations, self._limits)
+        self._examination.begin()
 
     def report_progress(self) -> dict[str, Any]:
         """Return how far the report is.
@@ -122,24 +126,16 @@ class SheetWorker:
         return self._examination.as_json()
 
 
-class _Examination:
+class _Examination(Computation):
     """A report that a thread makes."""
 
     def __init__(self, text: str, name: str, matches: int, simulations: int, limits: Limits) -> None:
         self._stage, self._done, self._total = "loading the game", 0, 0
-        self._outcome: dict[str, Any] | None = None
         examined = partial(self._examined, text, name, limits, matches=matches, simulations=simulations)
-        Thread(target=self._run, args=[examined], name="report", daemon=True).start()
+        super().__init__(examined, "report", _TOO_LARGE)
 
     def as_json(self) -> dict[str, Any]:
-        return {"stage": self._stage, "done": self._done, "total": self._total, "outcome": self._outcome}
-
-    def _run(self, examined: partial[dict[str, Any]]) -> None:
-        try:
-            self._outcome = answer(examined, {})
-        except MemoryError:
-            message = "expected a report that fits into the memory of its process, got a larger one"
-            self._outcome = {"error": "GameloreError", "message": f"{message}; choose fewer matches or simulations"}
+        return {"stage": self._stage, "done": self._done, "total": self._total, "outcome": self.outcome}
 
     def _examined(self, text: str, name: str, limits: Limits, **numbers: int) -> dict[str, Any]:
         from ...api.inventor import report  # imports numba

@@ -7,19 +7,23 @@ name. So a seat that remembers goes on with this learner against the same oppone
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from threading import Thread
 from typing import Any, cast
 
 from ...api.lessons import ValueKind, learn
 from ...api.progress import Progress
 from ...errors import check_count, one_of
 from ...game.game import Game
-from ...net.requests import answer, answer_requests, limits_within
+from ...net.requests import answer_requests, limits_within
 from ...rulesheets import load
 from .learning_run import LearningPlan, PlannedGame
+from .long_job import Computation
 
 SEED = 0  # of the players that are chosen by name
+_TOO_LARGE = (
+    "expected a study that fits into the memory of its process, got a larger one; keep a learner of fewer matches"
+)
 
 
 class StudyingJob:
@@ -35,7 +39,7 @@ class StudyingJob:
     def __init__(self, memory: int, prepare_seconds: float, **_: object) -> None:
         self._limits = limits_within(memory, prepare_seconds)
         self._told: tuple[str, int, int] = "loading the games", 0, 0
-        self._outcome: dict[str, Any] | None = None
+        self._computation: Computation | None = None
 
     def idle(self) -> bool:
         """Do nothing between requests: the study has a thread of its own."""
@@ -57,12 +61,9 @@ class StudyingJob:
         planned = LearningPlan.of(plan)
         one_of(learner, planned.learners, "a learner of this run")
         check_count("matches", matches)
-
-        def study() -> None:
-            self._outcome = answer(self._study, {"plan": planned, "learner": learner, "matches": matches, **places})
-
-        places = {"folder": Path(folder) / "rules", "store": Path(store)}
-        Thread(target=study, name="study", daemon=True).start()
+        study = partial(self._study, planned, learner, matches, Path(folder) / "rules", Path(store))
+        self._computation = Computation(study, "study", _TOO_LARGE)
+        self._computation.begin()
 
     def progress(self) -> dict[str, Any]:
         """Return `stage` (in words), `done` and `matches` of it, and `outcome`: None, an error, or the learner.
@@ -70,7 +71,8 @@ class StudyingJob:
         The learner is {"ok": {"number", "game", "matches", "mean", "features"}}; `mean` is its mean reward.
         """
         stage, done, matches = self._told
-        return {"stage": stage, "done": done, "matches": matches, "outcome": self._outcome}
+        outcome = self._computation.outcome if self._computation is not None else None
+        return {"stage": stage, "done": done, "matches": matches, "outcome": outcome}
 
     def _study(self, plan: LearningPlan, learner: str, matches: int, folder: Path, store: Path) -> dict[str, Any]:
         about: dict[str, Any] = {"opponent": plan.opponent, "store": store, "seed": SEED}

@@ -88,6 +88,11 @@ class GuardSettings:
     message_rate: float = 200.0
     message_burst: int = 1000
 
+    def check_names(self) -> None:
+        """Raise GameloreError if a name is no name of a host."""
+        for name in self.names:
+            _site(name, self.port)
+
     @cached_property
     def origins(self) -> dict[str, set[str]]:
         """Allowed values of the header Host, each with the origins of the pages that have this host."""

@@ -245,41 +245,58 @@ class ServerRun(WatchedJob):
         return {**given, "at_once": self.plan.at_once, "options": options}
 
     def take(self, process: WorkerProcess) -> None:
-        """Draw the position of a match, unless another one is being drawn."""
-        matches = self.progress["matches"]
-        if not matches:
-            self.position = None
-        elif self._drawing is None or self._drawing.done():
-            running = [match for match in matches if match["stage"] == "playing"]
-            match = (running or matches)[0]
-            if self.position is None or self.position.key != match["key"]:
-                self.position = ServedPosition(match["key"])
-            if self.position.is_behind(match["num_plies"]):
-                self._drawing = asyncio.get_running_loop().create_task(self._draw(self.position, process))
+        """Draw the position of a match, unless a position is being drawn."""
+        self._choose_match()
+        if self._is_behind and (self._drawing is None or self._drawing.done()):
+            self._drawing = asyncio.get_running_loop().create_task(self._draw(process))
 
-    async def _draw(self, position: ServedPosition, process: WorkerProcess) -> None:
-        with suppress(GameloreError):  # the server has ended, or forgotten the match
-            await position.go_on(process, self._processes)
-            self._tell()
+    def _choose_match(self) -> None:
+        """Let `position` be that of the match that is shown."""
+        matches = self.progress["matches"]
+        running = [match for match in matches if match["stage"] == "playing"]
+        match = next(iter(running or matches), None)
+        if match is None:
+            self.position = None
+            return
+        if self.position is None or self.position.key != match["key"]:
+            self.position = ServedPosition(match["key"])
+        self.position.num_plies = match["num_plies"]
+
+    @property
+    def _is_behind(self) -> bool:
+        return self.is_on and self.position is not None and self.position.is_behind
+
+    async def _draw(self, process: WorkerProcess) -> None:
+        """Draw the position until the picture is that of the last ply."""
+        while self._is_behind:
+            assert self.position is not None
+            with suppress(GameloreError):  # the server has ended, or forgotten the match
+                await self.position.go_on(process, self._processes)
+                self._tell()
+            await asyncio.sleep(POLL_SECONDS)
 
 
 @dataclass(eq=False)
 class ServedPosition:
     """The position of a match of a player server. A process of its own draws it, since rules of others are hostile.
 
-    view    what `RuleWorker.view` returns; None if there is no picture
-    error   why there is no picture
+    num_plies  number of plies of the match
+    view       what `RuleWorker.view` returns; None if there is no picture
+    error      why there is no picture
     """
 
     key: str
+    num_plies: int = 0
     view: View | None = None
     error: str = ""
     _rules: Rules | None = None
     _plies: list[list[str]] = field(default_factory=list)
+    _num_drawn: int = 0  # plies before the position of the view
 
-    def is_behind(self, num_plies: int) -> bool:
-        """Whether the match has gone on. A position that cannot be drawn stays as it is."""
-        return not self.error and (self.view is None or len(self._plies) < num_plies <= MOST_PLIES)
+    @property
+    def is_behind(self) -> bool:
+        """Whether the view is not that of the last ply. A position that cannot be drawn stays as it is."""
+        return not self.error and (self.view is None or self._num_drawn < self.num_plies <= MOST_PLIES)
 
     async def go_on(self, server: WorkerProcess, processes: RuleProcesses) -> None:
         """Draw the present position. Raise GameloreError if the server does not know the match any more."""
@@ -288,10 +305,11 @@ class ServedPosition:
         self._plies += told["plies"]
         try:
             self.view = await processes.ask(self._rules, "view", time_limit=OPEN_SECONDS, plies=self._plies)
-        except TooBusy:  # after the next move, there may be a free process
+        except TooBusy:  # a moment later, there may be a free process
             return
         except GameloreError as error:
             self.error = str(error)
+        self._num_drawn = len(self._plies)
 
 
 class Fault(NamedTuple):

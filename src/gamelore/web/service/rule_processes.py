@@ -24,6 +24,7 @@ OPEN_SECONDS = 120.0  # limit of elapsed time for loading a game
 POSITION_SECONDS = 20.0  # limit for a position and its picture
 LEARN_SECONDS = 120.0  # limit for learning from a match
 PATIENCE = 30.0  # seconds for a player that nobody waits for any more
+WARM_UP_SECONDS = 600.0  # limit for loading the player gamelore, which compiles it in a new installation
 IDLE_SECONDS = 60.0  # after the last request, until a shared process ends
 log = logging.getLogger(__name__)
 
@@ -158,6 +159,10 @@ class RuleProcesses:
         if rules is not None:
             given |= {"rules": rules.text, "name": rules.name}
         return await _ask_twice(lambda: self._process(lane, rules), do, time_limit, given)
+
+    async def warm_up(self) -> None:
+        """Load the player gamelore once, in a process that answers no requests of the pages about players."""
+        await self.ask(None, "warm_up", lane="advice", time_limit=WARM_UP_SECONDS)
 
     def shared(self, module: str) -> SharedProcess:
         """Return the process of a module that all pages share, such as the one that reads the knowledge store."""

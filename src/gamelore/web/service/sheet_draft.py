@@ -56,7 +56,7 @@ class CheckProcesses:
     def __init__(self, limits: ProcessLimits, most: int) -> None:
         self._settings = WorkerSettings(player="", memory=limits.memory, prepare_seconds=limits.seconds, module=MODULE)
         self._free = asyncio.Semaphore(most)
-        self._idle: list[WorkerProcess] = []
+        self._idle: dict[WorkerProcess, asyncio.TimerHandle] = {}  # with the end of each
         self._used: set[WorkerProcess] = set()
 
     async def ask(self, do: str, time_limit: float, /, **given: Any) -> Any:
@@ -71,8 +71,7 @@ class CheckProcesses:
     @asynccontextmanager
     async def _taken(self) -> AsyncIterator[WorkerProcess]:
         async with self._free:
-            self._idle = [process for process in self._idle if process.is_alive]
-            process = self._idle.pop() if self._idle else WorkerProcess(self._settings)
+            process = self._idle_process() or WorkerProcess(self._settings)
             self._used.add(process)
             try:
                 yield process
@@ -80,17 +79,24 @@ class CheckProcesses:
                 self._used.discard(process)
                 self._give_back(process)
 
+    def _idle_process(self) -> WorkerProcess | None:
+        """Return the process that was used last, which does not end for now."""
+        while self._idle:
+            process, ending = self._idle.popitem()
+            ending.cancel()
+            if process.is_alive:
+                return process
+        return None
+
     def _give_back(self, process: WorkerProcess) -> None:
         if not process.is_idle:
             process.kill("the check was stopped")
         elif process.is_alive:
-            self._idle.append(process)
-            asyncio.get_running_loop().call_later(IDLE_SECONDS, self._end_if_idle, process)
+            self._idle[process] = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._end, process)
 
-    def _end_if_idle(self, process: WorkerProcess) -> None:
-        if process in self._idle:
-            self._idle.remove(process)
-            process.end()
+    def _end(self, process: WorkerProcess) -> None:
+        del self._idle[process]
+        process.end()
 
 
 @dataclass(frozen=True)
