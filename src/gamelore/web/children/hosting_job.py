@@ -28,7 +28,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from msgspec import Struct
 
-from ...catalogue import player as of_catalogue
+from ...catalogue import named_player
 from ...errors import GameloreError, ProtocolError
 from ...files import write_whole
 from ...game.game import Game, make
@@ -292,7 +292,7 @@ class WatchedSeries(HostedSeries):
 
         A learner of another seed is another learner, so that the seed of the series would make a new one each time.
         """
-        return of_catalogue(self.players[role], seed=0, opponent=opponent, knowledge=self._stores[role])
+        return named_player(self.players[role], seed=0, opponent=opponent, knowledge=self._stores[role])
 
 
 # ---- the series -------------------------------------------------------------------------------------------------
