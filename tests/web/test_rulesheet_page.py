@@ -147,6 +147,50 @@ def test_saving_makes_a_sheet_of_a_draft(checking: Checking, tmp_path: Path) -> 
     run(checking, tmp_path, what)
 
 
+def test_a_deleted_draft_tells_its_pages_and_is_kept_no_more(checking: Checking, tmp_path: Path) -> None:
+    async def what(drafts: Drafts) -> None:
+        new, sheet = drafts.new("a", "(role a)"), drafts.new("b", "(role b)")
+        drafts.save(sheet, "mine")
+        assert sheet.gone == "it was saved as mine in another tab"
+        mine = drafts.open("own/mine")
+        mine.write("(role c)")
+        for draft, delete in ((new, lambda: drafts.discard(new)), (mine, lambda: drafts.delete("own/mine"))):
+            page = Page()
+            draft.watch(page)
+            delete()
+            assert (page.num_shown, draft.gone, draft.verdict) == (1, "it was deleted in another tab", "")
+            with pytest.raises(GameloreError, match="one that is not: it was deleted in another tab; download it"):
+                draft.write("(role d)")
+            with pytest.raises(GameloreError, match="one that is not: it was deleted in another tab; download it"):
+                drafts.save(draft, "other")
+            draft.keep()
+            draft.check_longer()
+        assert drafts.kept() == []
+        assert not (tmp_path / "sheets" / "other.kif").exists()
+        assert checking.asked == []
+
+    run(checking, tmp_path, what)
+
+
+def test_unsaved_changes_of_a_sheet_are_not_overwritten(checking: Checking, tmp_path: Path) -> None:
+    async def what(drafts: Drafts) -> None:
+        drafts.save(drafts.new("mine", "(role a)"), "mine")
+        mine, other = drafts.open("own/mine"), drafts.new("b", "(role b)")
+        mine.write("(role c)")
+        for opened in (drafts, drafts_in(tmp_path, checking)):  # the second one has read nothing yet
+            with pytest.raises(
+                GameloreError, match="expected a name without unsaved changes, got mine, which has some"
+            ):
+                opened.save(other, "mine")
+        assert (tmp_path / "sheets" / "mine.kif").read_text() == "(role a)"
+        assert (mine.text, other.gone) == ("(role c)", "")
+        drafts.save(mine, "mine")
+        drafts.save(other, "mine")
+        assert (mine.text, mine.is_changed) == ("(role b)", False)
+
+    run(checking, tmp_path, what)
+
+
 def test_files_that_are_no_drafts_are_passed_over(checking: Checking, tmp_path: Path) -> None:
     async def what(drafts: Drafts) -> None:
         draft = drafts.new("a", "(role a)")
@@ -451,6 +495,25 @@ def test_a_lost_connection_and_a_second_tab_lose_nothing(page, web_url: str, tmp
     other.get_by_test_id("format").click()
     page.get_by_text("(role c)").wait_for()
     other.get_by_text("(role c)").wait_for()
+
+
+def test_a_text_that_was_deleted_in_another_tab(page, web_url: str, tmp_path: Path) -> None:
+    opened(page, web_url, tmp_path, "(role a)", "gone.kif")
+    verdict(page, "^3 errors")
+    other = page.context.new_page()
+    other.set_default_timeout(SECONDS)
+    other.goto(page.url)
+    verdict(other, "^3 errors")
+    page.get_by_test_id("give-up").click()
+    page.get_by_test_id("agree").click()
+    page.wait_for_url("**/rulesheets")
+    other.get_by_text("not kept here any more: it was deleted in another tab").wait_for()
+    assert other.get_by_test_id("save").is_disabled()
+    other.locator(".cm-content").click()
+    other.keyboard.type("(role b)")
+    assert other.get_by_text("(role b)").count() == 0
+    page.get_by_text("Rulesheets", exact=True).first.wait_for()
+    assert page.get_by_text("gone", exact=True).count() == 0
 
 
 def test_a_tab_that_comes_back_too_late_loses_nothing(page, web_url: str, tmp_path: Path) -> None:

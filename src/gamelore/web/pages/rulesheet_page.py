@@ -350,30 +350,36 @@ class EditorPage:
             self._show_state()
 
     def _show_state(self) -> None:
-        draft, has_pen = self._draft, self._draft.pen is self
+        draft, has_pen = self._draft, self._draft.pen is self and not self._draft.gone
         self._editor.set_writable(has_pen)
-        self._locked.set_visibility(draft.is_watched and not has_pen)
+        self._locked.set_visibility(draft.is_watched and not has_pen and not draft.gone)
         for button in self._changing:
             button.set_enabled(has_pen)
         self._undo.set_visibility(draft.is_changed)
+        if draft.gone:
+            self._state.set_text(f"not kept here any more: {draft.gone}")
+            return
         unsaved = "not saved yet; kept here as a draft" if draft.saved is None else "unsaved changes, kept here"
         self._state.set_text(unsaved if draft.is_changed else _SAVED[draft.key.partition("/")[0].rstrip("0123456789")])
 
     def _typed(self, text: str, edits: int, base: int) -> int | None:
         """Take over the text of the browser, see `SheetEditor`.
 
-        A tab that had lost its connection may send its text after another tab has changed the draft. Both are kept.
+        A tab that had lost its connection may send its text after another tab has changed or deleted the draft. What it
+        sends is kept all the same.
         """
         if not self._follows:
             return None
         draft = self._draft
         self._text, self._edits, self._marked = plain(text), edits, None
         try:
-            if base >= self._foreign:
+            if base >= self._foreign and not draft.gone:
                 draft.write(text)
             elif self._text != draft.text:
                 self._drafts.new(draft.name, text)
-                complain(f"another tab has changed {draft.name}; your text is kept as another one, see the list")
+                complain(
+                    f"another tab has changed or deleted {draft.name}; your text is kept as another one, see the list"
+                )
         except GameloreError as error:
             complain(str(error))
         self.show_draft()
@@ -495,7 +501,7 @@ class FindingList:
         """Show what has changed."""
         draft = self._draft
         self._verdict.set_text(draft.verdict)
-        self._longer.set_enabled(draft.stage == "checked")
+        self._longer.set_enabled(draft.stage == "checked" and not draft.gone)
         self._played.set_text(f"What play has shown: {draft.played}" if draft.played else "")
         if draft.findings_revision >= 0 and self._listed != [*draft.findings]:
             self._listed = [*draft.findings]

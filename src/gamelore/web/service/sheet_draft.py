@@ -22,7 +22,7 @@ from ...errors import GameloreError, counted
 from ...files import write_whole
 from ...net.pool import WorkerDied, WorkerProcess, WorkerSettings
 from .rule_processes import ProcessLimits, RuleProcesses
-from .sheet_library import ListedSheet, SheetLibrary
+from .sheet_library import ListedSheet, SheetLibrary, check_name, own_key
 from .watchers import Watchers
 
 MODULE = "gamelore.web.children.sheet_worker"
@@ -209,6 +209,7 @@ class Draft:
         played: what play has shown, as lines of text; empty if the game was not played
         report: the last report
         pen: the page that may change the text
+        gone: why the text is not kept here any more; empty if it is
     """
 
     key: str
@@ -224,6 +225,7 @@ class Draft:
     played: str = ""
     report: ReportJob | None = None
     pen: DraftPage | None = None
+    gone: str = ""
     _newer: asyncio.Event = field(default_factory=asyncio.Event)
     _checking: asyncio.Task[None] | None = None
     _is_long: bool = False  # whether the next check by play is one after a click
@@ -282,10 +284,11 @@ class Draft:
     # ---- the text -----------------------------------------------------------------------------------------------
 
     def write(self, text: str) -> None:
-        """Change the text, keep it, and check it. Raise GameloreError if it is too long."""
+        """Change the text, keep it, and check it. Raise GameloreError if it is too long, or the draft is gone."""
         text = plain(checked_length(text))
         if text == self.text:
             return
+        self.check_kept()
         self.text = text
         self.revision += 1
         self.keep()
@@ -293,11 +296,26 @@ class Draft:
         self._begin_check()
         self.tell()
 
+    def drop(self, why: str) -> None:
+        """Keep the text no more, end the checks, and tell the pages why."""
+        self.gone = why
+        self.stop()
+        self.keep()
+        self.tell()
+
+    def check_kept(self) -> None:
+        """Raise GameloreError if the draft is gone."""
+        if self.gone:
+            raise GameloreError(
+                f"expected a text that is kept here, got one that is not: {self.gone}; download it, and open the file "
+                "to go on with it"
+            )
+
     def keep(self) -> None:
-        """Write the text to its file; remove the file if the text is that of the sheet."""
+        """Write the text to its file; remove the file if the text is that of the sheet, or the draft is gone."""
         kept = {"key": self.key, "name": self.name, "text": self.text}
         try:
-            if self.is_changed:
+            if self.is_changed and not self.gone:
                 write_whole(self.file, json.dumps(kept))
             else:
                 self.file.unlink(missing_ok=True)
@@ -314,6 +332,8 @@ class Draft:
     @property
     def verdict(self) -> str:
         """What the checks say, in a line."""
+        if self.gone:
+            return ""
         if self.stage == "waiting" or self.findings_revision != self.revision:
             return "Checking the text .."
         severities = [finding["severity"] for finding in self.findings]
@@ -322,7 +342,9 @@ class Draft:
         return f"{words}{_STAGES[self.stage]}"
 
     def _begin_check(self) -> None:
-        """Check the text; a check of an older text ends."""
+        """Check the text, unless the draft is gone; a check of an older text ends."""
+        if self.gone:
+            return
         self.stage = "waiting"
         self._newer.set()
         if self._checking is None or self._checking.done():
@@ -415,6 +437,7 @@ class Draft:
 
 
 _SHORT, _LONG = (PLAY_SECONDS, LOAD_SECONDS), (LONG_SECONDS, LONG_LOAD_SECONDS)
+_DELETED = "it was deleted in another tab"
 _STAGES = {"text": " in the text", "play": " in the text; looking for more by play ..", "checked": ""}
 
 
@@ -481,11 +504,24 @@ class Drafts:
         return draft
 
     def save(self, draft: Draft, name: str) -> ListedSheet:
-        """Keep the text of a draft as a sheet. Raise GameloreError for a name that is no file name."""
+        """Keep the text of a draft as a sheet.
+
+        Raises:
+            GameloreError: the name is no file name, another draft has an unsaved text of this sheet, or the draft is
+                gone.
+        """
+        draft.check_kept()
+        check_name(name)
+        key = own_key(name)
+        if key != draft.key and self._is_unsaved(key):
+            raise GameloreError(
+                f"expected a name without unsaved changes, got {name}, which has some; save them or give them up on "
+                "its own page, or choose another name"
+            )
         sheet = self._library.save(name, draft.text)
         if sheet.key != draft.key:
             text = draft.text
-            self.discard(draft)
+            self._give_up(draft, f"it was saved as {name} in another tab")
             draft = self.open(sheet.key)
             draft.write(text)
         draft.saved = draft.text
@@ -495,18 +531,13 @@ class Drafts:
 
     def discard(self, draft: Draft) -> None:
         """Give up the unsaved text of a draft; a draft that is no sheet is closed."""
-        if draft.saved is None:
-            self._open.pop(draft.key, None)
-            draft.stop()
-            draft.file.unlink(missing_ok=True)
-        else:
-            draft.write(draft.saved)
+        self._give_up(draft, _DELETED)
 
     def delete(self, key: str) -> None:
         """Delete a sheet that was written here, and its unsaved text. Raise GameloreError for any other sheet."""
         self._library.delete(key)
         if draft := self._open.pop(key, None):
-            draft.stop()
+            draft.drop(_DELETED)
         self._file(key).unlink(missing_ok=True)
 
     def kept(self) -> list[KeptDraft]:
@@ -517,6 +548,19 @@ class Drafts:
                 with suppress(OSError):
                     kept.append(KeptDraft(str(draft["key"]), str(draft["name"]), file.stat().st_mtime))
         return sorted(kept, key=lambda draft: -draft.changed)
+
+    def _give_up(self, draft: Draft, why: str) -> None:
+        """Go back to the saved text of a draft; if there is none, drop the draft for a reason."""
+        if draft.saved is not None:
+            draft.write(draft.saved)
+        elif not draft.gone:
+            self._open.pop(draft.key, None)
+            draft.drop(why)
+
+    def _is_unsaved(self, key: str) -> bool:
+        """Return whether a draft of a sheet, open or on disk, has another text than the sheet."""
+        draft = self._open.get(key)
+        return draft.is_changed if draft is not None else self._read(self._file(key)) is not None
 
     def _added(self, key: str, name: str, saved: str | None, text: str) -> Draft:
         draft = self._open[key] = Draft(key, name, saved, text, self._services, self._file(key))

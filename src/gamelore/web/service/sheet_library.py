@@ -65,7 +65,7 @@ class SheetLibrary:
 
     def sheets(self) -> list[ListedSheet]:
         """Return all rulesheets: own ones, shipped ones, and those of the folders, each in alphabetical order."""
-        own = [ListedSheet(f"own/{file.stem}", file.stem, "own", file) for file in _kif_files(self._own)]
+        own = [ListedSheet(own_key(file.stem), file.stem, "own", file) for file in _kif_files(self._own)]
         shipped = [ListedSheet(f"shipped/{name}", name, "shipped", path(name)) for name in names()]
         others = [
             ListedSheet(f"folder{number}/{file.stem}", file.stem, "folder", file)
@@ -112,7 +112,7 @@ class SheetLibrary:
         checked_text(text)
         check_name(name)
         write_whole(self._own / f"{name}.kif", text)
-        return self.sheet(f"own/{name}")
+        return self.sheet(own_key(name))
 
     def delete(self, key: str) -> None:
         """Delete a rulesheet that was written on the pages. Raise GameloreError for any other."""
@@ -120,6 +120,11 @@ class SheetLibrary:
         if sheet.origin != "own":
             raise GameloreError(f"expected a sheet that was written here, got {key}; only those can be deleted")
         sheet.path.unlink(missing_ok=True)
+
+
+def own_key(name: str) -> str:
+    """Return the key of a rulesheet that is written on the pages."""
+    return f"own/{name}"
 
 
 def check_name(name: str) -> None:
