@@ -159,6 +159,16 @@ def choice(options: Mapping[str, str], value: str | None, label: str, on_change:
     return field
 
 
+async def is_connected() -> bool:
+    """Wait until the browser is connected to the present page; return False if it never is, or the page is closed."""
+    client = ui.context.client
+    try:
+        await client.connected(timeout=CONNECT_SECONDS)
+    except TimeoutError:
+        return False
+    return not client.is_deleted
+
+
 def told(action: Callable[[], Awaitable[Any]]) -> Callable[[ClickEventArguments], Awaitable[None]]:
     """Return the answer to a button: it turns until the action is done, and an error of gamelore is shown."""
 

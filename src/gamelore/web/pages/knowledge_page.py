@@ -15,13 +15,13 @@ from nicegui.events import EChartPointClickEventArguments, UploadEventArguments
 
 from ...errors import GameloreError, counted
 from .frame import (
-    CONNECT_SECONDS,
     Services,
     agreed,
     answer_of,
     complain,
     fill,
     heading,
+    is_connected,
     page_frame,
     say,
     text_in,
@@ -415,7 +415,8 @@ async def _show(page: Page) -> None:
     """Show a page, and fill it when the browser is connected."""
     with page_frame("Knowledge") as main:
         ui.add_css(WIDE_STYLE)
-    await ui.context.client.connected(timeout=CONNECT_SECONDS)
+    if not await is_connected():
+        return
     with main:
         await page.draw()
 

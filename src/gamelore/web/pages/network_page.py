@@ -26,11 +26,11 @@ from ..service.network_desk import (
 )
 from ..service.rule_processes import OPEN_SECONDS, Rules
 from .frame import (
-    CONNECT_SECONDS,
     Services,
     choice,
     complain,
     complaint,
+    is_connected,
     page_frame,
     picture,
     say,
@@ -486,7 +486,8 @@ def add_pages(services: Services) -> None:
     async def show() -> None:
         with page_frame("Network") as main:
             ui.spinner().props('aria-label="loading"')
-        await ui.context.client.connected(timeout=CONNECT_SECONDS)
+        if not await is_connected():
+            return
         try:
             kinds = await services.processes.ask(None, "players", time_limit=OPEN_SECONDS)
         except GameloreError as error:
@@ -501,7 +502,8 @@ def add_pages(services: Services) -> None:
     async def watch(series_id: str) -> None:
         with page_frame("Network") as main:
             ui.spinner().props('aria-label="loading"')
-        await ui.context.client.connected(timeout=CONNECT_SECONDS)
+        if not await is_connected():
+            return
         main.clear()
         with main:
             try:

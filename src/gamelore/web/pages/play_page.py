@@ -19,7 +19,6 @@ from ..service.rule_processes import OPEN_SECONDS, Rules
 from ..service.shared_match import MOST_MOVE_SECONDS, SOLVE_SECONDS, MatchPace, SharedMatch, TakenSeat, joint_text
 from .clickable_board import ClickableBoard
 from .frame import (
-    CONNECT_SECONDS,
     Services,
     answer_of,
     attribute_text,
@@ -27,6 +26,7 @@ from .frame import (
     complain,
     complaint,
     cookie,
+    is_connected,
     keep_in_browser,
     page_frame,
     picture,
@@ -71,7 +71,8 @@ class StartPage:
                     self._form = ui.column().classes("w-full gap-3")
                 with ui.column().classes("grow gap-2").style("min-width: min(100%, 18rem); flex: 1"):
                     self._draw_recent()
-        await ui.context.client.connected(timeout=CONNECT_SECONDS)
+        if not await is_connected():
+            return
         await self._load(self._key)
 
     def _draw_choice(self) -> None:
@@ -643,7 +644,8 @@ def add_pages(services: Services) -> None:
     async def play(match_id: str) -> None:
         with page_frame("Play") as main:
             waiting("Loading the match")
-        await ui.context.client.connected(timeout=CONNECT_SECONDS)
+        if not await is_connected():
+            return
         main.clear()
         with main:
             try:

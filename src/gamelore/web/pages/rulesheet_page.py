@@ -30,7 +30,6 @@ from ..service.sheet_draft import (
 )
 from ..service.sheet_library import ListedSheet, check_name
 from .frame import (
-    CONNECT_SECONDS,
     Services,
     agreed,
     answer_of,
@@ -38,6 +37,7 @@ from .frame import (
     complain,
     complaint,
     heading,
+    is_connected,
     page_frame,
     picture,
     say,
@@ -321,7 +321,8 @@ class EditorPage:
 
     async def follow(self) -> None:
         """Follow the draft until the page is closed."""
-        await self._client.connected(timeout=CONNECT_SECONDS)
+        if not await is_connected():
+            return
         self._client.on_delete(self._draft.watch(self))
         self._follows = True
         self.show_draft()

@@ -9,7 +9,7 @@ from functools import partial
 from nicegui import ui
 
 from ...errors import GameloreError
-from ..pages.frame import CONNECT_SECONDS, Services, agreed, heading, page_frame, told
+from ..pages.frame import Services, agreed, heading, is_connected, page_frame, told
 from ..pages.knowledge_parts import faint
 from .learning_curves import KeptRun, LearningDesk, Row, learning_desk
 from .learning_form import FIRST_GAME, LearningForm
@@ -50,7 +50,8 @@ class NewRunPage:
                 heading("Your runs")
                 self._list = ui.column().classes("w-full gap-1").props("data-testid=run-list")
                 self._draw_runs()
-        await self._client.connected(timeout=CONNECT_SECONDS)
+        if not await is_connected():
+            return
         await self._form.load()
 
     async def _start(self) -> None:
@@ -108,7 +109,8 @@ def add_pages(services: Services) -> None:
     async def watch(run_id: str) -> None:
         with page_frame("Watch learning") as main:
             ui.spinner(size="lg").props('aria-label="loading"')
-        await ui.context.client.connected(timeout=CONNECT_SECONDS)
+        if not await is_connected():
+            return
         main.clear()
         with main:
             try:

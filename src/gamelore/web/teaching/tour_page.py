@@ -7,7 +7,7 @@ from fastapi.responses import RedirectResponse
 from nicegui import ui
 
 from ...errors import GameloreError
-from ..pages.frame import CONNECT_SECONDS, YEAR, Services, complain, heading, page_frame
+from ..pages.frame import YEAR, Services, complain, heading, is_connected, page_frame
 from .tour_feature_steps import FeatureStep, PupilStep, TreeStep, ValueStep
 from .tour_parts import STYLE, TourStep
 from .tour_play_steps import AfterstateStep, LearningStep, PlayStep, TextStep
@@ -66,7 +66,8 @@ class TourPage:
             step = kind(self._tour, self._visit, self._done)
             step.draw()
             self._draw_links()
-        await ui.context.client.connected(timeout=CONNECT_SECONDS)
+        if not await is_connected():
+            return
         try:
             await step.load()
         except GameloreError as error:
