@@ -52,6 +52,8 @@ body.body--dark { --gl-ink: #e8eaed; --gl-faint: #b4bcc6; --gl-paper: #1a1d21; -
 .gl-picture svg { max-width: 100%; height: auto; }
 .gl-mono { font-family: ui-monospace, Consolas, monospace; }
 body.body--dark .text-negative { color: #ff9b92 !important; }
+body.body--dark :is(.q-btn--outline, .q-btn--flat, .q-field, .q-linear-progress, .q-item, .q-tab) {
+  --q-primary: var(--gl-accent); }
 header :focus-visible { outline-color: #ffffff; }
 a.gl-spoken:focus { position: static; width: auto; height: auto; clip-path: none; color: #ffffff; padding: 0 0.5rem; }
 body.body--dark .text-primary { color: var(--gl-accent) !important; }

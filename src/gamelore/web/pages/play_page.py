@@ -558,9 +558,14 @@ class MatchPage:
 
     async def _show_learned(self, learner: int | None = None) -> None:
         """Show the values of the moves that a learner of the knowledge store has learned, and a choice of learners."""
-        self._forget_opinion()
+        self._forget_opinion(shows=True)
         store = str(self._services.store)
-        learned = await self._about_shown(lambda ply: self._match.learned(ply, store, learner))
+        try:
+            learned = await self._about_shown(lambda ply: self._match.learned(ply, store, learner))
+        except GameloreError as error:  # nothing is learned yet
+            with self._thoughts:
+                ui.label(str(error)).classes("gl-faint")
+            return
         self._opinion = learned
         self._show_opinion(learned["rows"], learned["effort"])
         with self._thoughts:
@@ -576,7 +581,7 @@ class MatchPage:
 
     async def _hint(self) -> None:
         """Show good moves with their reasons, and the first of them on the board."""
-        self._forget_opinion()
+        self._forget_opinion(shows=True)
         store = str(self._services.store)
         hints = await self._about_shown(lambda ply: self._match.hints(ply, store))
         self._thoughts.clear()

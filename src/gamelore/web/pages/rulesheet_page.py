@@ -91,7 +91,6 @@ body.body--dark { --gl-keyword: #8ab8ee; --gl-variable: #f0b775; --gl-number: #7
 .gl-finding.gl-of-warning { border-color: var(--gl-warning); }
 .gl-series svg { width: 8.5rem; height: auto; max-height: 12rem; }
 .gl-sheets .q-btn--outline { padding: 2px 8px; }
-body.body--dark :is(.q-btn--outline, .q-btn--flat, .q-field, .q-linear-progress) { --q-primary: var(--gl-accent); }
 .gl-rule { white-space: pre-wrap; overflow-wrap: anywhere; font-size: 0.8rem; }
 """
 
@@ -417,7 +416,7 @@ class EditorPage:
         own = {sheet.name for sheet in self._services.library.sheets() if sheet.origin == "own"}
         with ui.dialog() as dialog, ui.card():
             ui.label("Save as a rulesheet of your own").classes("text-lg")
-            name = ui.input("Name: letters, digits, - and _", value=self._draft.name).classes("w-full")
+            name = ui.input("Name: letters, digits, -, _ and .", value=self._draft.name).classes("w-full")
 
             def submit() -> None:
                 try:

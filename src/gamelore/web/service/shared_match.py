@@ -441,6 +441,8 @@ class SharedMatch:
         winners = [role for role, goal in goals.items() if goal == best]
         if len(goals) == 1 or best is None:
             return f"The match is over: {told}"
+        if len(winners) == len(goals):
+            return f"A draw: {told}"
         return f"{f'{winners[0]} wins' if len(winners) == 1 else 'No single winner'}: {told}"
 
     def as_json(self) -> dict[str, Any]:
