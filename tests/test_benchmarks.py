@@ -55,7 +55,7 @@ def test_clicks(tmp_path: Path) -> None:
     with table.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [(row["sheet"], row["boards"].split(",")[0], row["share"]) for row in rows] == [
-        ("goofspiel", "hand (squares)", "1.0"),
+        ("goofspiel", "holds (squares)", "1.0"),
         ("tictactoe", "cell (squares)", "1.0"),
     ]
     assert "2 of 2 sheets with at least 95%" in done.stdout
