@@ -1,4 +1,4 @@
-"""Files that are written in one step: until then, the final name has the old file, or none."""
+"""Files that are written in one step: until then, the final name has the old file, or none; and when they changed."""
 
 from __future__ import annotations
 
@@ -41,3 +41,10 @@ def whole_file(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):  # the folder may be gone, too
             new.unlink(missing_ok=True)
+
+
+def time_of_change(path: Path) -> float:
+    """Return the time of the last change of a file, in seconds since 1970; 0 if it was removed meanwhile."""
+    with suppress(OSError):
+        return path.stat().st_mtime
+    return 0.0

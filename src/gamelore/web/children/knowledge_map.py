@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ...api.game_lessons import LessonSummary
 from ...errors import GameloreError, counted
+from ...files import time_of_change
 from ...lab import stats
 from ...lab.results import STORE, ResultStore
 from ...learning.store.lesson_rows import VARIANT, WITHOUT, Lessons
@@ -196,16 +197,9 @@ def lesson_teachings(lessons: Lessons, summaries: Iterable[LessonSummary]) -> It
 def experiment_teachings(folder: Path) -> Iterator[Teaching]:
     """Yield the transfers in the results of experiments below a folder, the newest first."""
     paths = [*folder.glob(f"*/{STORE}"), *folder.glob(f"*/*/{STORE}")]
-    for path in sorted(paths, key=_changed, reverse=True)[:MOST_EXPERIMENTS]:
+    for path in sorted(paths, key=time_of_change, reverse=True)[:MOST_EXPERIMENTS]:
         with suppress(GameloreError, sqlite3.Error, OSError), ResultStore(path) as results:
             yield from _of_experiment(results, path.parent.name)
-
-
-def _changed(path: Path) -> float:
-    """Return the time of the last change of a file; 0 if it was removed meanwhile."""
-    with suppress(OSError):
-        return path.stat().st_mtime
-    return 0.0
 
 
 def _of_experiment(results: ResultStore, name: str) -> Iterator[Teaching]:

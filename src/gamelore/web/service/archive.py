@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import GameloreError
-from ...files import write_whole
+from ...files import time_of_change, write_whole
 from .rule_processes import RuleProcesses
 from .shared_match import SharedMatch
 
 MOST_MATCHES = 500  # on disk; the oldest are removed
 MOST_OPEN = 200  # in memory; those that nobody watches are closed first
-_ID = re.compile(r"[\w-]{4,40}")
+KEPT_ID = re.compile(r"[\w-]{4,40}")  # of a match, a series, a run or a visit: a part of its address, and of its file
 log = logging.getLogger(__name__)
 
 
@@ -55,7 +55,7 @@ class Archive:
         self._folder, self._processes, self._store = folder, processes, store
         self._open: dict[str, SharedMatch] = {}
         folder.mkdir(parents=True, exist_ok=True)
-        for path in sorted(folder.glob("*.json"), key=_changed)[:-MOST_MATCHES]:
+        for path in sorted(folder.glob("*.json"), key=time_of_change)[:-MOST_MATCHES]:
             path.unlink(missing_ok=True)
 
     def new(self, **given: Any) -> SharedMatch:
@@ -89,33 +89,26 @@ class Archive:
 
     def kept(self) -> Iterator[KeptMatch]:
         """Yield the matches on disk, the last one first."""
-        for path in sorted(self._folder.glob("*.json"), key=_changed, reverse=True):
+        for path in sorted(self._folder.glob("*.json"), key=time_of_change, reverse=True):
             with suppress(ValueError, KeyError, TypeError, AttributeError, OSError):
                 kept = json.loads(path.read_text(encoding="utf-8"))
                 players = tuple(str(player) for player, _ in kept["seats"].values())
                 result = str(kept.get("result", ""))  # matches of earlier versions have none
-                yield KeptMatch(path.stem, str(kept["game"]), players, len(kept["plies"]), _changed(path), result)
+                yield KeptMatch(path.stem, str(kept["game"]), players, len(kept["plies"]), time_of_change(path), result)
 
     def delete(self, match_id: str) -> None:
         """Remove a match."""
-        if _ID.fullmatch(match_id):
+        if KEPT_ID.fullmatch(match_id):
             (self._folder / f"{match_id}.json").unlink(missing_ok=True)
         if match := self._open.pop(match_id, None):
             match.delete()
 
     def _read(self, match_id: str) -> SharedMatch:
         path = self._folder / f"{match_id}.json"
-        if not _ID.fullmatch(match_id) or not path.is_file():
+        if not KEPT_ID.fullmatch(match_id) or not path.is_file():
             raise GameloreError("expected the address of a match, got one that is not kept here; begin a new match")
         try:
             kept = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
             raise GameloreError(f"{path}: expected a match in JSON, got {error}; delete the file") from error
         return SharedMatch.of_json(kept, self._processes, self._store, keep=self.keep)
-
-
-def _changed(path: Path) -> float:
-    """Return the time of the last change of a file; 0 if it was removed meanwhile."""
-    with suppress(OSError):
-        return path.stat().st_mtime
-    return 0.0

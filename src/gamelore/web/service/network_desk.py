@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import re
 import secrets
 import shutil
 from abc import ABC, abstractmethod
@@ -23,10 +22,10 @@ from time import monotonic
 from typing import Any, ClassVar, NamedTuple
 
 from ...errors import GameloreError
-from ...files import write_whole
+from ...files import time_of_change, write_whole
 from ...net.http import parse_url
 from ...net.pool import WorkerProcess
-from .archive import Archive
+from .archive import KEPT_ID, Archive
 from .rule_processes import OPEN_SECONDS, RuleProcesses, Rules, TooBusy
 from .shared_match import MOST_PLIES, SharedMatch, View
 from .watchers import Watchers
@@ -40,7 +39,6 @@ MOST_PORT = (1 << 16) - 1
 MOST_SERIES = 200  # on disk; the oldest are removed
 MOST_VIEWS = 200  # pictures of a series that are kept in memory
 PLAN, PROGRESS, ALL_RECORDS = "plan.json", "progress.json", "records.jsonl"  # files in the folder of a series
-_ID = re.compile(r"[\w-]{4,40}")
 log = logging.getLogger(__name__)
 
 
@@ -546,7 +544,7 @@ class NetworkDesk:
         """Return the series with an id. Raise GameloreError if there is none."""
         if id not in self._series:
             folder = self._folder / id
-            if not _ID.fullmatch(id) or not folder.is_dir():
+            if not KEPT_ID.fullmatch(id) or not folder.is_dir():
                 raise GameloreError("expected the address of a series, got one that is not kept here; begin a new one")
             self._series[id] = SeriesRun.read(folder, self._processes, self._tell)
         return self._series[id]
@@ -574,11 +572,5 @@ class NetworkDesk:
 
 def _by_age(folder: Path) -> list[Path]:
     """Return the folders of all series, the one that began last first."""
-    plans = [(_changed(path), path.parent) for path in folder.glob(f"*/{PLAN}")]
+    plans = [(time_of_change(path), path.parent) for path in folder.glob(f"*/{PLAN}")]
     return [path for _, path in sorted(plans, reverse=True)]
-
-
-def _changed(path: Path) -> float:
-    with suppress(OSError):
-        return path.stat().st_mtime
-    return 0.0

@@ -207,11 +207,6 @@ class RuleProcesses:
         if self._first is not None and not self.is_prepared:
             await asyncio.wait({self._first.hello.reply})
 
-    @property
-    def num_processes(self) -> int:
-        """Number of processes that run, with the spare ones."""
-        return sum(process.is_alive for process in self._all)
-
     def _process(self, lane: Lane, rules: Rules | None) -> WorkerProcess:
         key = lane, rules.key if rules else ""
         process = self._processes.get(key)

@@ -222,11 +222,6 @@ class SharedMatch:
         self.seats[role] = seat
         self._back_to(len(self.plies))
 
-    def set_pace(self, pace: MatchPace) -> None:
-        """Change the times of the match."""
-        self.pace = pace
-        self._back_to(len(self.plies))
-
     def pause(self, is_paused: bool) -> None:
         """Let the players wait, or go on."""
         self.is_paused = is_paused

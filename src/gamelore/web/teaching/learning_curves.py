@@ -30,6 +30,7 @@ from ...errors import GameloreError
 from ...files import write_whole
 from ...net.pool import WorkerDied, WorkerProcess
 from ..pages.frame import Services
+from ..service.archive import KEPT_ID
 from ..service.rule_processes import RuleProcesses, TooBusy
 from ..service.watchers import Watchers
 
@@ -39,7 +40,6 @@ PARKED_SECONDS = 600.0  # for which a run that nobody watches keeps its process
 ASK_SECONDS = 300.0  # limit for a request, which is answered at once unless the child imports or compiles something
 MOST_OPEN = 50  # runs in memory
 RUN, SHOWN = "run.json", "shown.json"  # files in the folder of a run
-_ID = re.compile(r"[\w-]{4,40}")
 log = logging.getLogger(__name__)
 
 Row: TypeAlias = Mapping[str, Any]
@@ -541,7 +541,7 @@ class LearningDesk:
         """Return the run with an id. Raise GameloreError if there is none."""
         if id not in self._open:
             folder = self._folder / id
-            if not _ID.fullmatch(id) or not (folder / RUN).is_file():
+            if not KEPT_ID.fullmatch(id) or not (folder / RUN).is_file():
                 raise GameloreError("expected the address of a learning run, got one that is not kept here; begin one")
             self._forget()
             self._open[id] = WatchedRun.read(folder, self._processes)

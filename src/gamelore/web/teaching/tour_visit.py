@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections import OrderedDict
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from typing import Any
 
 from ...errors import GameloreError
 from ..pages.frame import Services
+from ..service.archive import KEPT_ID
 from ..service.rule_processes import OPEN_SECONDS, Rules
 from ..service.shared_match import MatchPace, SharedMatch, TakenSeat
 from .learning_curves import RUN, Row, WatchedRun
@@ -22,7 +22,6 @@ SEEDS = 5  # of experiments that are kept on disk
 FIRST_SEED = 2007
 SPEED = 40.0  # matches of each learner in a second, so that one can follow
 RUNS, MATCHES = 20, 300  # of the run that is watched
-_ID = re.compile(r"[\w-]{4,40}")
 
 
 @dataclass(eq=False)
@@ -70,7 +69,7 @@ class Tour:
 
     def visit(self, id: str = "") -> Visit:
         """Return the visit with an id, or a new one; the oldest is forgotten if there are too many."""
-        name = id if _ID.fullmatch(id) else secrets.token_urlsafe(6)
+        name = id if KEPT_ID.fullmatch(id) else secrets.token_urlsafe(6)
         if name not in self._visits:
             self._visits[name] = Visit(name)
             if len(self._visits) > MOST_VISITS:
