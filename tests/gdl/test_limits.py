@@ -6,6 +6,7 @@ import inspect
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -136,6 +137,35 @@ def test_what_is_left_of_an_outer_budget_and_what_other_processes_took_end_work_
 
     with pytest.raises(GroundingError, match="within 1000 s"):
         enforced(helped, Limits(seconds=1000))
+
+
+def test_callbacks_that_ignore_the_end_of_work_are_not_reported() -> None:
+    """Python reports other exceptions that a callback ignores. The watch raises its exception again after each."""
+    ignored = []
+
+    def ignoring(_: object) -> None:
+        try:
+            endless()
+        finally:
+            ignored.append(sys.exc_info()[0])
+
+    def interrupted() -> None:
+        for _ in range(3):
+            owner = partial(endless)
+            reference = weakref.ref(owner, ignoring)
+            del owner
+            assert reference() is None
+        endless()
+
+    before = sys.unraisablehook
+    sys.unraisablehook = reported = lambda report: ignored.append(report)
+    try:
+        with pytest.raises(GroundingError, match=r"within 0\.05 s"):
+            enforced(interrupted, Limits(seconds=0.05))
+        assert sys.unraisablehook is reported
+    finally:
+        sys.unraisablehook = before
+    assert ignored == 3 * [limits._Overdue]
 
 
 def test_a_lack_of_memory_names_its_cause() -> None:

@@ -217,6 +217,23 @@ class _Overdue(BaseException):
     """Raised in a thread by its watch."""
 
 
+class _Unreported:
+    """A hook by which Python reports no _Overdue that it ignores, as in the callback of a weak reference."""
+
+    def __init__(self) -> None:
+        self._before = sys.unraisablehook
+        sys.unraisablehook = self
+
+    def __call__(self, ignored: sys.UnraisableHookArgs, /) -> None:
+        if not issubclass(ignored.exc_type, _Overdue):
+            self._before(ignored)
+
+    def end(self) -> None:
+        """Give the hook back, unless another one has taken its place."""
+        if sys.unraisablehook is self:
+            sys.unraisablehook = self._before
+
+
 OVERTIME = 0.2  # part of the limits by which work may exceed them until the watch ends it
 BETWEEN_WATCHES = 0.02  # seconds
 
@@ -225,8 +242,9 @@ class _Watch:
     """Watch over this thread: another thread, which raises _Overdue in this one if its limits are exceeded.
 
     The exception is raised between two instructions of Python, so it does not end a long call of other code. It is
-    raised again until the watch ends, because some code, as that of `__del__`, ignores exceptions. Where the system
-    does not tell the processor time of another thread, as on Windows and macOS, only the memory is watched.
+    raised again until the watch ends, because some code, as that of `__del__`, ignores exceptions. Python would report
+    each ignored one on standard error; `_Unreported` prevents this. Where the system does not tell the processor time
+    of another thread, as on Windows and macOS, only the memory is watched.
 
     The exception may also come right after the call that takes a lock, so that code to give it back never runs; a
     `threading.Event` then stays locked. Therefore `end` keeps a reentrant lock for ever, and gives another one back
@@ -244,6 +262,7 @@ class _Watch:
         self._seconds = self._now() + (1 + OVERTIME) * left.seconds
         self._memory = resident_memory() + (1 + OVERTIME) * left.memory
         self.exceeded: Literal["", "time", "memory"] = ""
+        self._unreported: _Unreported | None = None
 
     def begin(self) -> None:
         threading.Thread(target=self._run, name="limits", daemon=True).start()
@@ -273,6 +292,7 @@ class _Watch:
         elif resident_memory() > self._memory:
             self.exceeded = "memory"
         if self.exceeded:
+            self._unreported = self._unreported or _Unreported()
             thread = ctypes.c_ulong(self._thread)
             ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(_Overdue))
 
@@ -285,6 +305,8 @@ class _Watch:
                     pass
                 if self._sleeping.locked():
                     self._sleeping.release()
+                if self._unreported is not None:
+                    self._unreported.end()
                 return
             except _Overdue:
                 continue
