@@ -21,7 +21,7 @@ from gamelore.errors import ProtocolError
 from gamelore.net import messages
 from gamelore.net.http import WebLimits
 from gamelore.net.pool import IDLE
-from processes import Delays, children, descendants, num_connections, num_open_files, resident, wait_until, waited
+from processes import Delays, descendants, num_connections, num_open_files, resident, wait_until, waited
 from reducing import reduced
 from scripted_manager import lead, start_of
 from wire import request, rules, say, served
@@ -29,7 +29,7 @@ from wire import request, rules, say, served
 AT_ONCE = 16  # matches of the server: more than a sequence starts, so that the innocent ones are never `busy`
 MEMORY = 1500 << 20  # bytes for each worker
 SERVER_MEMORY = 400 << 20  # bytes, resident, of the process that listens; of this about 60 MB are its imports
-IDLE_PROCESSES = 2 * (IDLE + 3)  # of both pools: idle ones, the spare one, one that starts, one that ends
+IDLE_PROCESSES = 2 * (IDLE + 3) + 1  # of both pools: idle ones, the spare one, one that starts or ends; the fork server
 OPEN_FILES = 40  # of the server: sockets, pipes of the event loop, and three pipes of each process
 INFO_SECONDS = 1.0  # of the server itself, see `info_is_asked`
 BETWEEN_INFOS = 0.1  # seconds
@@ -199,7 +199,7 @@ class Target:
         """Wait until few processes and connections are left of a sequence."""
         assert os.path.exists(f"/proc/{self._pid}"), "expected the server to live"
         figures = self.figures
-        figures.most_processes = max(figures.most_processes, len(children(self._pid)))
+        figures.most_processes = max(figures.most_processes, len(descendants(self._pid)))
         figures.most_files = max(figures.most_files, num_open_files(self._pid))
         figures.most_memory = max(figures.most_memory, resident(self._pid))
         wait_until(lambda: len(descendants(self._pid)) <= IDLE_PROCESSES, "few child processes", PATIENCE)

@@ -65,6 +65,13 @@ def command_of(pid: int) -> str:
     return ""
 
 
+def name_of(pid: int) -> str:
+    """Return the name of a process, which is that of its module for a child of a pool; empty if it has ended."""
+    with suppress(*GONE):
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
+
+
 def resident(pid: int) -> int:
     """Return the bytes of memory that a process has; 0 if it has ended."""
     with suppress(*GONE):

@@ -28,6 +28,7 @@ from gamelore.net.http import WebLimits
 from gamelore.net.player_server import spec
 from gamelore.net.pool import CLOSE_SECONDS, WorkerSettings
 from gamelore.players.player import Player
+from processes import descendants, name_of
 from wire import PATIENCE, request, rules, say
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "greedy_player.py"
@@ -60,12 +61,6 @@ def start(port: int, match: str = "m", playclock: int = 10) -> str:
     return say(port, f"( START {match} xplayer ( {rules('tictactoe')} ) 10 {playclock} )")
 
 
-def children(pid: int) -> set[int]:
-    if not Path("/proc").exists():
-        pytest.skip("no /proc: processes are looked up there")
-    return {int(child) for task in Path(f"/proc/{pid}/task").glob("*/children") for child in task.read_text().split()}
-
-
 def gone(pids: set[int]) -> bool:
     """Whether processes have ended, by and by."""
     end = time.monotonic() + PATIENCE
@@ -74,6 +69,11 @@ def gone(pids: set[int]) -> bool:
             return True
         time.sleep(0.01)
     return False
+
+
+def own_processes(pid: int) -> list[int]:
+    """Return the processes of a player server without its fork server."""
+    return [child.pid for child in descendants(pid) if name_of(child.pid) in ("worker", "follower")]
 
 
 def alive(pid: int) -> bool:
@@ -88,7 +88,7 @@ def test_it_plays_until_a_signal_comes(tmp_path: Path):
         assert "robot" in say(port, "( INFO )")
         assert start(port) == "ready"
         assert say(port, "( PLAY m NIL )") == "(mark 1 1)"  # nothing pays, all are equal
-        workers = children(started.pid)
+        workers = own_processes(started.pid)
         started.send_signal(signal.SIGTERM)
         _, told = started.communicate(timeout=PATIENCE)
     assert started.returncode == 0
@@ -122,7 +122,7 @@ def test_a_signal_while_the_player_thinks(tmp_path: Path):
         with socket.create_connection(("127.0.0.1", port), PATIENCE) as connection:
             connection.sendall(request("( PLAY m NIL )"))
             assert "busy" in say(port, "( INFO )")
-            workers = children(started.pid)
+            workers = own_processes(started.pid)
             started.send_signal(signal.SIGINT)
             _, told = started.communicate(timeout=PATIENCE)
     assert started.returncode == 130, told
@@ -139,7 +139,7 @@ def is_closing(process: subprocess.Popen[str], port: int) -> bool:
 
 def is_learning(process: subprocess.Popen[str], port: int) -> bool:
     """Return whether all processes but the one of the player have ended."""
-    return len(children(process.pid)) == 1
+    return len(own_processes(process.pid)) == 1
 
 
 @pytest.mark.parametrize("is_time", [is_closing, is_learning])
@@ -155,7 +155,7 @@ def test_the_second_signal_does_not_wait(tmp_path: Path, is_time: Callable[[subp
                 assert say(port, f"( PLAY m {moves[-1]} )") == "noop"
                 moves.append(f"( noop (mark {others}) )")
         assert say(port, f"( STOP m {moves[-1]} )") == "done"
-        workers = children(started.pid)
+        workers = own_processes(started.pid)
         before = time.monotonic()
         started.send_signal(signal.SIGINT)
         while not is_time(started, port):

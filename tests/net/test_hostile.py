@@ -11,7 +11,7 @@ from itertools import count
 
 import pytest
 
-from processes import children, resident
+from processes import descendants, resident
 from wire import request, rules, say, served, status_of, words
 
 MEMORY = 1500 << 20  # bytes for each worker
@@ -172,7 +172,7 @@ def check(player: tuple[int, int]) -> None:
     """The server answers the next good message, and is not too large, nor are its workers."""
     pid, port = player
     assert "species" in say(port, "( INFO )")
-    workers = children(pid)
+    workers = [child.pid for child in descendants(pid)]
     assert resident(pid) < SERVER_MEMORY
     assert all(resident(worker) < MEMORY for worker in workers)
 

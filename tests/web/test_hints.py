@@ -62,6 +62,12 @@ def store(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let games be solved for as long as they need, on slow machines too."""
+    monkeypatch.setattr(hints, "SOLVE_SECONDS", 60.0)
+
+
+@pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hints, "SEARCH_SECONDS", 0.05)
     monkeypatch.setattr(hints, "SOLVE_SECONDS", 0.05)
@@ -70,6 +76,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 # ---- exact values, and searches ---------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_win_is_told_with_the_line_that_wins(worker: RuleWorker, tmp_path: Path) -> None:
     (hint,) = worker.hints(**sheet("tictactoe"), plies=FOUR_PLIES, store=str(tmp_path / "none.db"))
     assert (hint["role"], hint["move"], hint["kind"]) == ("xplayer", "(mark 1 3)", "exact")
@@ -83,6 +90,7 @@ def test_a_win_is_told_with_the_line_that_wins(worker: RuleWorker, tmp_path: Pat
     json.dumps(hint)
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_line_of_best_play_ends_with_the_promised_goal(worker: RuleWorker, tmp_path: Path) -> None:
     (hint,) = worker.hints(**sheet("connect3"), plies=TWO_DROPS, store=str(tmp_path / "none.db"))
     assert "red wins in 3 plies" in hint["reason"]
@@ -94,6 +102,7 @@ def test_a_line_of_best_play_ends_with_the_promised_goal(worker: RuleWorker, tmp
     assert all(f">{number}<" in hint["svg"] for number in (1, 2, 3)), "the moves have numbers on the board"
 
 
+@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize(
     ("name", "plies", "told"),
     [

@@ -36,7 +36,7 @@ from gamelore.web.service.network_desk import (
     checked_address,
 )
 from gamelore.web.service.rule_processes import RuleProcesses, Rules, TooBusy
-from processes import Process, descendants, wait_until
+from processes import Process, descendants, name_of, wait_until
 
 ROLES = ("xplayer", "oplayer")
 RULES = Rules(rulesheets.path("tictactoe").read_text(encoding="utf-8"), "tictactoe")
@@ -393,7 +393,9 @@ def test_a_server_plays_a_series_and_both_end_with_the_last_page(
         assert series.all_records().read_text().count("\n") == 2
         await other.ended()
         assert other.error.startswith("expected a port that can be used, got ")
-        left.extend(process for process in descendants(os.getpid()) if process.pid not in before)
+        left.extend(
+            each for each in descendants(os.getpid()) if each.pid not in before and name_of(each.pid) != "fork_server"
+        )
         second_page = desk.watch(lambda: None)
         leave()
         await asyncio.sleep(0.05)

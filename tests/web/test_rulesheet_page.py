@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from gamelore import rulesheets
 from gamelore.errors import GameloreError
 from gamelore.net.pool import WorkerDied
 from gamelore.web.service import sheet_draft, watchers
@@ -337,6 +338,9 @@ def test_a_report_is_made_and_can_be_stopped(checking: Checking, tmp_path: Path,
     asyncio.run(whole())
 
 
+LARGE = rulesheets.path("breakthrough").read_text(encoding="utf-8")
+
+
 def test_processes_check_texts_and_are_replaced_when_nobody_waits(tmp_path: Path) -> None:
     async def whole() -> None:
         processes = CheckProcesses(ProcessLimits(), most=1)
@@ -344,9 +348,9 @@ def test_processes_check_texts_and_are_replaced_when_nobody_waits(tmp_path: Path
             assert await processes.ask("check", 60, text=TEXT) == {"findings": [], "is_playable": True}
             (first,) = processes._idle
             asking = asyncio.create_task(
-                processes.ask("check_by_play", 60, text=TEXT, name="a", seconds=50, load_seconds=9)
+                processes.ask("check_by_play", 60, text=LARGE, name="a", seconds=50, load_seconds=9)
             )
-            await asyncio.sleep(0.2)
+            await until(lambda: not first.is_idle)
             asking.cancel()
             await asyncio.gather(asking, return_exceptions=True)
             assert not first.is_alive

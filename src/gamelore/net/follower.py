@@ -141,5 +141,10 @@ class Follower:
         return self._games[rules]
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Answer the requests of a pool."""
     answer_requests(Follower)
+
+
+if __name__ == "__main__":
+    main()

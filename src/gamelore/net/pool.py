@@ -21,7 +21,6 @@ import logging
 import os
 import secrets
 import signal
-import sys
 import time
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -32,10 +31,10 @@ from math import inf
 from typing import Any, Self, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
-from .. import errors
-from ..errors import GameloreError, GDLError
+from ..errors import GameloreError
 from ..gdl.syntax import printable
-from .requests import MAX_LINE, OUT_OF_MEMORY, Advanced, Ended
+from .fork_server import kill_group, start_child
+from .requests import MAX_LINE, OUT_OF_MEMORY, Advanced, Ended, error_of
 
 # The process that listens does not import these modules: they import all players, which takes a second and 150 MB.
 WORKER, FOLLOWER = f"{__package__}.worker", f"{__package__}.follower"
@@ -158,6 +157,7 @@ class WorkerProcess(asyncio.SubprocessProtocol):
         self.hello = self.post("hello", HELLO_SECONDS, **given, prepare_seconds=settings.prepare_seconds)
         self.hello.reply.add_done_callback(self._greeted)
         self._spawning = asyncio.create_task(self._spawn())
+        self._spawning.add_done_callback(self._spawned)
 
     @property
     def is_idle(self) -> bool:
@@ -209,8 +209,10 @@ class WorkerProcess(asyncio.SubprocessProtocol):
         """Kill the process at once, with all its child processes. All its requests fail for the reason `why`."""
         self.is_alive = False
         self._fail(why)
-        if self._transport is not None and self._transport.get_returncode() is None:
-            _kill_group(self._transport)
+        if self._transport is None:
+            self._spawning.cancel()
+        elif self._transport.get_returncode() is None:
+            kill_group(self._transport)
 
     def end(self) -> None:
         """Let the process end by itself. Kill it if it still runs after END_SECONDS."""
@@ -239,15 +241,23 @@ class WorkerProcess(asyncio.SubprocessProtocol):
         await self.gone
 
     async def _spawn(self) -> None:
-        """Start the process in its own session, so that Ctrl-C does not reach it."""
-        command = (sys.executable, "-P", "-m", self._settings.module)
+        """Start the process, within the time limit of its first request."""
         try:
-            await self._loop.subprocess_exec(lambda: self, *command, stderr=None, start_new_session=True)
+            async with asyncio.timeout(HELLO_SECONDS):
+                await start_child(lambda: self, self._settings.module)
+        except (TimeoutError, ConnectionResetError) as error:
+            self.is_alive, self.is_overdue = False, isinstance(error, TimeoutError)
+            self._fail(f"the process needed more than {HELLO_SECONDS:g} s to start" if self.is_overdue else str(error))
+            self.connection_lost(error)
         except OSError as error:
             if not self.hello.reply.done():
                 refused = GameloreError(f"expected to start a new process, got {error}; end other processes first")
                 self.hello.reply.set_exception(refused)
             self.connection_lost(error)
+
+    def _spawned(self, spawning: asyncio.Task[None]) -> None:
+        if spawning.cancelled():
+            self.connection_lost(None)
 
     def _greeted(self, hello: asyncio.Future[Any]) -> None:
         if hello.cancelled() or hello.exception() is not None:
@@ -260,7 +270,7 @@ class WorkerProcess(asyncio.SubprocessProtocol):
         assert isinstance(transport, asyncio.SubprocessTransport)
         self._transport = transport
         if not self.is_alive:
-            _kill_group(transport)
+            kill_group(transport)
         self._go_on()
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
@@ -278,7 +288,7 @@ class WorkerProcess(asyncio.SubprocessProtocol):
         self.is_alive = False
         assert self._transport is not None
         self._fail(self._end_text(self._transport.get_returncode()))
-        _kill_group(self._transport)  # its child processes may keep the pipe to this process open
+        kill_group(self._transport)  # its child processes may keep the pipe to this process open
         self._transport.close()
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -318,7 +328,7 @@ class WorkerProcess(asyncio.SubprocessProtocol):
         if not request.reply.done():
             answer = json.loads(line)
             if "error" in answer:
-                request.reply.set_exception(_error(**answer))
+                request.reply.set_exception(error_of(**answer))
             else:
                 request.reply.set_result(answer["ok"])
         self._go_on()
@@ -364,17 +374,6 @@ class WorkerProcess(asyncio.SubprocessProtocol):
                 "want to play this game"
             )
         return f"the process died (exit code {code}); its error message, if any, is on standard error"
-
-
-def _kill_group(transport: asyncio.SubprocessTransport) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(transport.get_pid(), signal.SIGKILL)
-
-
-def _error(error: str, message: str, **place: Any) -> GameloreError:
-    """Return the error that a worker reported. An error of an unknown kind becomes a GameloreError."""
-    kind: type[GameloreError] = getattr(errors, error, GameloreError)
-    return kind(message, **place) if issubclass(kind, GDLError) else kind(message)
 
 
 def _retrieve_error(reply: asyncio.Future[Any]) -> None:

@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Any, NamedTuple, Protocol
 
+from .. import errors
 from ..errors import GameloreError, GDLError, player_bug
 from ..gdl.limits import Limits
 
@@ -140,6 +141,12 @@ def answer(ask: Callable[..., Any], request: dict[str, Any]) -> dict[str, Any]:
     except Exception as error:  # most likely an error in the code of the player
         _print(player_bug(error) or traceback.format_exc())
         return {"error": "GameloreError", "message": f"the player failed with {type(error).__name__}: {error}"}
+
+
+def error_of(error: str, message: str, **place: Any) -> GameloreError:
+    """Return the error in an answer. An error of an unknown kind becomes a GameloreError."""
+    kind: type[GameloreError] = getattr(errors, error, GameloreError)
+    return kind(message, **place) if issubclass(kind, GDLError) else kind(message)
 
 
 def _limit(memory: int) -> None:

@@ -225,5 +225,10 @@ def _created(memory: int, **given: Any) -> Worker:
     return Worker(memory=memory, **given)
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Answer the requests of a pool."""
     answer_requests(_created)
+
+
+if __name__ == "__main__":
+    main()

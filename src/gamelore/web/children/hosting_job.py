@@ -520,5 +520,10 @@ def _created(memory: int, **given: Any) -> HostingJob:
     return HostingJob(memory=memory, **given)
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Answer the requests of a pool."""
     answer_requests(_created)
+
+
+if __name__ == "__main__":
+    main()

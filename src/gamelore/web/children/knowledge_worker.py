@@ -733,5 +733,10 @@ def _contents(store: KnowledgeStore, are_lessons: bool) -> dict[Any, tuple[float
     return {key: (state[1], name) for key, (state, name) in states.items() if state is not None}
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Answer the requests of a pool."""
     answer_requests(KnowledgeWorker)
+
+
+if __name__ == "__main__":
+    main()

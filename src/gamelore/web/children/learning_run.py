@@ -600,5 +600,10 @@ def _created(memory: int, **given: Any) -> LearningRun:
     return LearningRun(memory=memory, **given)
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Answer the requests of a pool."""
     answer_requests(_created)
+
+
+if __name__ == "__main__":
+    main()

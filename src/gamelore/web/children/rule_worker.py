@@ -429,5 +429,10 @@ def _keep(kept: OrderedDict[Any, Kept], key: Any, value: Kept, most: int) -> Non
         kept.popitem(last=False)
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Answer the requests of a pool."""
     answer_requests(RuleWorker)
+
+
+if __name__ == "__main__":
+    main()

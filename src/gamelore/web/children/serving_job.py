@@ -317,5 +317,10 @@ class ServingJob:
             self._set("stopping")
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Answer the requests of a pool."""
     answer_requests(ServingJob)
+
+
+if __name__ == "__main__":
+    main()

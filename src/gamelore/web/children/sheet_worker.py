@@ -261,5 +261,10 @@ def _notes(report: GameReport) -> Iterator[tuple[str, str]]:
     yield "Rules without effect", dead
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Answer the requests of a pool."""
     answer_requests(SheetWorker)
+
+
+if __name__ == "__main__":
+    main()

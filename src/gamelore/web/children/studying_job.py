@@ -115,5 +115,10 @@ class StudyingJob:
         return tell
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Answer the requests of a pool."""
     answer_requests(StudyingJob)
+
+
+if __name__ == "__main__":
+    main()

@@ -667,5 +667,10 @@ def _further(position: Position) -> list[tuple[list[str], Position]]:
     return [] if position.is_terminal else list(followers(position))
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Answer the requests of a pool."""
     answer_requests(TourWorker)
+
+
+if __name__ == "__main__":
+    main()

@@ -212,6 +212,7 @@ class MatchPage:
         self._services, self._match, self._kinds = services, match, kinds
         self._seats: dict[str, TakenSeat] = {}  # as they are listed
         self._shown: int | None = None  # ply of an earlier position that is shown; None for the present one
+        self._listed: tuple[str, int, list[str]] | None = None  # whose moves are listed at which ply, and the moves
         self._view: Mapping[str, Any] | None = None
         self._thinking: asyncio.Task[None] | None = None
         self._turned: ui.button | None = None  # the button that stops it
@@ -335,15 +336,17 @@ class MatchPage:
         """List the moves that contain the text of the filter."""
         match = self._match
         role = match.waiting[0] if match.waiting and self._shown is None else ""
-        self._buttons.clear()
         legal = list(match.view["legal"][role]) if role and match.view else []
         self._list.set_text(f"Moves of {role} ({len(legal)})" if role else "Moves")
         if role and not self._view_has_clicks(role) and not self._list.value:
             self._list.set_value(True)  # which draws the list
             return
-        if not self._list.value:
+        shown = [move for move in legal if text_in(self._filter).lower() in move.lower()] if self._list.value else []
+        listed = (role, self._ply, shown)
+        if listed == self._listed:  # else a click on a button that is replaced at this moment would be lost
             return
-        shown = [move for move in legal if text_in(self._filter).lower() in move.lower()]
+        self._listed = listed
+        self._buttons.clear()
         with self._buttons:
             for move in shown[:MOST_LISTED]:
                 ui.button(move, on_click=partial(self._submit, role, move, self._ply)).props(
