@@ -36,7 +36,7 @@ from gamelore.rulesheets import path
 
 GAMES = ("breakthrough", "connectfour", "othello4", "connect3", "fivemensmorris")
 MATCHES = 9  # prepared for each client, fewer than 500 in all; a new one begins when one is over
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 OPEN_SECONDS = 120.0  # in which a page must show its board
 FIRST_CLICK = 20.0  # seconds in which all clients connect before clicks count
 # Watch the picture of the board: `shown` is the time of its last change.

@@ -101,7 +101,7 @@ def test_a_store_without_a_lesson_says_so(tmp_path: Path) -> None:
 
 def test_the_command(tmp_path: Path) -> None:
     store, picture = tmp_path / "k.db", tmp_path / "weights.svg"
-    told = run("study", "tictactoe", "connect3", "--seconds", 0.5, "--knowledge", store, "--svg", picture).stdout
+    told = run("study", "tictactoe", "connect3", "--seconds", 5, "--knowledge", store, "--svg", picture).stdout
     assert "tictactoe: taught for" in told
     assert "connect3: taught for" in told
     assert picture.read_text().startswith("<svg ")

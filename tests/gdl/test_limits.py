@@ -88,9 +88,13 @@ def test_memory_is_counted_from_the_beginning_of_the_budget(clock: Clock, monkey
 
 
 def test_the_memory_of_the_process_is_measured() -> None:
-    before = resident_memory()
-    filled = bytearray(b"x") * (1 << 27)
-    assert resident_memory() - before > len(filled) / 2
+    growths = []
+    for _ in range(5):  # the system may take memory away meanwhile
+        before = resident_memory()
+        filled = bytearray(b"x") * (1 << 27)
+        growths.append(resident_memory() - before)
+        del filled
+    assert max(growths) > (1 << 27) / 2
 
 
 def endless() -> None:

@@ -33,7 +33,8 @@ from functools import partial
 from typing import IO, TypeAlias
 
 MAX_REQUEST = 1 << 16  # bytes
-INPUT, OUTPUT, STANDARD_ERROR, NEWS = range(4)  # of a child; the first three are its file descriptors
+NUM_FILES = 4
+INPUT, OUTPUT, STANDARD_ERROR, NEWS = range(NUM_FILES)  # of a child; the first three are its file descriptors
 READ_AT_IMPORT = ("PYTHON", "NUMBA_", "OMP_", "OPENBLAS_", "MKL_", "LD_")  # variables that a copy would read too late
 END_SECONDS = 5.0  # time limit for the server to end by itself
 
@@ -284,11 +285,12 @@ class _Copying:
                 os.read(self._ended, MAX_REQUEST)
                 self._tell_codes()
             if self._requests in ready:
-                request, files, _, _ = socket.recv_fds(self._requests, MAX_REQUEST, 4)
+                request, files, _, _ = socket.recv_fds(self._requests, MAX_REQUEST, NUM_FILES)
                 if not request:
                     return ""
-                if self._copied(files, **json.loads(request)):
-                    return str(json.loads(request)["module"])
+                given = json.loads(request)
+                if self._copied(files, **given):
+                    return str(given["module"])
 
     def _copied(self, files: list[int], module: str, folder: str, changes: dict[str, str | None]) -> bool:
         """Copy this process. Return whether this is the copy."""
