@@ -72,6 +72,11 @@ def name_of(pid: int) -> str:
     return ""
 
 
+def descendants_named(pid: int, *names: str) -> list[int]:
+    """Return the ids of the descendants of a process that have one of these names, see `name_of`."""
+    return [child.pid for child in descendants(pid) if name_of(child.pid) in names]
+
+
 def resident(pid: int) -> int:
     """Return the bytes of memory that a process has; 0 if it has ended."""
     with suppress(*GONE):

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from processes import Process, descendants, name_of, wait_until
+from processes import Process, descendants, descendants_named, wait_until
 from scripted_manager import Match
 from wire import PATIENCE, port_of, say, start_server
 
@@ -68,13 +68,10 @@ class RestartedServer:
             return ""
 
     def workers(self) -> list[int]:
-        return self._called("worker")
+        return descendants_named(self.pid, "worker")
 
     def followers(self) -> list[int]:
-        return self._called("follower")
-
-    def _called(self, name: str) -> list[int]:
-        return [child.pid for child in descendants(self.pid) if name_of(child.pid) == name]
+        return descendants_named(self.pid, "follower")
 
     def kill(self) -> Kill:
         """Kill the server. What it leaves behind must end by itself, see `assert_alone`."""

@@ -28,7 +28,7 @@ from gamelore.net.http import WebLimits
 from gamelore.net.player_server import spec
 from gamelore.net.pool import CLOSE_SECONDS, WorkerSettings
 from gamelore.players.player import Player
-from processes import descendants, name_of
+from processes import descendants_named
 from wire import PATIENCE, request, rules, say
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "greedy_player.py"
@@ -71,9 +71,9 @@ def gone(pids: set[int]) -> bool:
     return False
 
 
-def own_processes(pid: int) -> list[int]:
+def own_processes(pid: int) -> set[int]:
     """Return the processes of a player server without its fork server."""
-    return [child.pid for child in descendants(pid) if name_of(child.pid) in ("worker", "follower")]
+    return set(descendants_named(pid, "worker", "follower"))
 
 
 def alive(pid: int) -> bool:

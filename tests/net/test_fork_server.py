@@ -166,12 +166,18 @@ def test_a_killed_server_is_replaced_and_its_children_are_known_to_have_ended(se
     asyncio.run(whole())
 
 
+async def asked_of_a_stopped(server: fork_server._Server) -> asyncio.Task[Child]:
+    """Ask a server for a child that it cannot start, because it is stopped."""
+    await (await started("telling_child")).lost
+    os.kill(pid_of(server), signal.SIGSTOP)
+    starting = asyncio.create_task(started("waiting_child"))
+    await asyncio.sleep(0.05)
+    return starting
+
+
 def test_a_server_that_dies_before_the_child_starts_is_told(server: fork_server._Server) -> None:
     async def whole() -> None:
-        await (await started("telling_child")).lost
-        os.kill(pid_of(server), signal.SIGSTOP)
-        starting = asyncio.create_task(started("waiting_child"))
-        await asyncio.sleep(0.05)
+        starting = await asked_of_a_stopped(server)
         os.kill(pid_of(server), signal.SIGKILL)
         with pytest.raises(ConnectionResetError, match="the fork server has ended"):
             await starting
@@ -181,10 +187,7 @@ def test_a_server_that_dies_before_the_child_starts_is_told(server: fork_server.
 
 def test_a_child_that_nobody_waits_for_any_more_ends(server: fork_server._Server) -> None:
     async def whole() -> None:
-        await (await started("telling_child")).lost
-        os.kill(pid_of(server), signal.SIGSTOP)
-        starting = asyncio.create_task(started("waiting_child"))
-        await asyncio.sleep(0.05)
+        starting = await asked_of_a_stopped(server)
         starting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await starting

@@ -32,7 +32,7 @@ from contextlib import suppress
 from functools import partial
 from typing import IO, TypeAlias
 
-MAX_REQUEST = 1 << 16  # bytes
+MAX_REQUEST = 1 << 20  # bytes, more than a socket sends at once, so that no request is cut off
 NUM_FILES = 4
 INPUT, OUTPUT, STANDARD_ERROR, NEWS = range(NUM_FILES)  # of a child; the first three are its file descriptors
 READ_AT_IMPORT = ("PYTHON", "NUMBA_", "OMP_", "OPENBLAS_", "MKL_", "LD_")  # variables that a copy would read too late

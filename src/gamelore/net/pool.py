@@ -53,6 +53,7 @@ ALL_TRIES = 6  # as TRIES, but counting also processes that another match may ha
 IDLE = 3  # number of processes to keep that have no match
 GAMES = 100  # number of games to remember
 TEXTS = 500  # number of texts of rules for which the game is remembered
+LATE = "the process needed more than its {:g} s for the request {}"
 NEW_TEXT = 1_000_000  # maximum total characters of the rules of new games that are sent to a process
 
 Opening: TypeAlias = Callable[[tuple[str, ...]], None]
@@ -247,7 +248,7 @@ class WorkerProcess(asyncio.SubprocessProtocol):
                 await start_child(lambda: self, self._settings.module)
         except (TimeoutError, ConnectionResetError) as error:
             self.is_alive, self.is_overdue = False, isinstance(error, TimeoutError)
-            self._fail(f"the process needed more than {HELLO_SECONDS:g} s to start" if self.is_overdue else str(error))
+            self._fail(LATE.format(HELLO_SECONDS, "hello") if self.is_overdue else str(error))
             self.connection_lost(error)
         except OSError as error:
             if not self.hello.reply.done():
@@ -346,7 +347,7 @@ class WorkerProcess(asyncio.SubprocessProtocol):
     def _overdue(self) -> None:
         assert self._working is not None
         do, seconds, self.is_overdue = self._working.do, self._working.seconds, True
-        self.kill(f"the process needed more than its {seconds:g} s for the request {do}")
+        self.kill(LATE.format(seconds, do))
 
     def _fail(self, why: str) -> None:
         """Make all requests of the process fail."""
