@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ import pytest
 HERE = Path(__file__).resolve().parent
 GAMES = HERE.parents[2] / "shared" / "games"  # public rulesheets, on our machines only
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")  # the first takes half the time
+HAS_FAILED = pytest.StashKey[bool]()
 SECONDS = 120_000  # milliseconds that a test waits for something to appear; the machine may be busy
 
 
@@ -21,6 +22,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.parent == HERE:
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Keep whether a test failed, for the fixtures that end after it."""
+    report = yield
+    item.stash[HAS_FAILED] = item.stash.get(HAS_FAILED, False) or report.failed
+    return report
 
 
 @pytest.fixture(scope="session")
@@ -66,18 +75,47 @@ def chromium():
         browser.close()
 
 
+@pytest.fixture(scope="module")
+def visitor(chromium):
+    """A visitor with one open tab. Loading a page in it takes less than half the time that a new tab takes."""
+    context = chromium.new_context()
+    context.new_page()
+    yield context
+    context.close()
+
+
 @pytest.fixture
-def page(chromium, web_url: str):
+def page(visitor, web_url: str, request: pytest.FixtureRequest):
     """A page of the browser; errors of its scripts, and requests to other servers, fail the test."""
-    context = chromium.new_context(viewport={"width": 1200, "height": 900})
-    page = context.new_page()
+    page = visitor.pages[0]
+    page.set_viewport_size({"width": 1200, "height": 900})
     page.set_default_timeout(SECONDS)
     errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("request", lambda request: errors.append(request.url) if not _is_own(request.url, web_url) else None)
+    listeners = {
+        "pageerror": lambda error: errors.append(str(error)),
+        "request": lambda request: errors.append(request.url) if not _is_own(request.url, web_url) else None,
+    }
+    for event, listener in listeners.items():
+        page.on(event, listener)
     yield page
-    context.close()
+    if request.node.stash.get(HAS_FAILED, False):
+        for opened in visitor.pages:  # pytest shows it with the failure
+            print(f"{opened.url}\n{opened.locator('body').inner_text()}")
+    _forget(visitor, web_url)
+    for event, listener in listeners.items():
+        page.remove_listener(event, listener)
     assert errors == []
+
+
+def _forget(visitor, web_url: str) -> None:
+    """Let the next test begin as a new visitor, in the first tab."""
+    page, *others = visitor.pages
+    for other in others:
+        other.close()
+    page.evaluate("sessionStorage.clear()")
+    page.goto(f"{web_url}/favicon.ico")  # of the same site, so that Chromium keeps its process
+    page.emulate_media()
+    visitor.clear_cookies()
 
 
 def _is_own(url: str, web_url: str) -> bool:

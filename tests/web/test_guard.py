@@ -695,14 +695,13 @@ def test_real_sockets_have_limits(server: Server) -> None:
         websocket.send('42["log",{"client_id":"' + "x" * 1_000_000 + '","level":"debug","message":""}]')
         assert websocket.closed_with() == 1009
     with WebSocket(server.address, **server.address.own) as websocket:
-        websocket.send("\u20ac" * 1_100_000)  # more bytes than the server keeps for the guard
+        with suppress(ConnectionError):  # the server need not read to the end
+            websocket.send("\u20ac" * 1_100_000)  # more bytes than the server keeps for the guard
         assert websocket.closed_with() in (1006, 1009)
     with WebSocket(server.address, **server.address.own) as websocket:
-        for _ in range(20_000):
-            try:
+        with suppress(ConnectionError):
+            for _ in range(20_000):
                 websocket.send("3")
-            except ConnectionError:
-                break
         assert websocket.closed_with() in (1006, 1008)
     assert "expected at most 200 messages in a second" in server.log.read_text(encoding="utf-8")
 

@@ -606,6 +606,7 @@ def test_a_run_is_watched_paused_left_and_watched_to_its_end(page, web_url: str,
     page.get_by_test_id("kept").get_by_text("Kept: learner").wait_for()
 
 
+@pytest.mark.long
 def test_a_run_that_cannot_go_on_says_why_and_is_deleted(page, web_url: str) -> None:
     begin(page, web_url, runs=1, matches=10)
     page.get_by_test_id("headline").get_by_text("too few for intervals").wait_for()

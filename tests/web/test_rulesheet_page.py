@@ -409,6 +409,14 @@ def opened(page, web_url: str, tmp_path: Path, text: str, name: str = "game.kif"
     page.wait_for_url("**/rulesheets?sheet=new/*")
 
 
+def edit(page, web_url: str, web_folder: Path, text: str, name: str) -> None:
+    """Open one's own rulesheet in the editor."""
+    file = web_folder / "sheets" / f"{name}.kif"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text)
+    page.goto(f"{web_url}/rulesheets?sheet=own/{name}")
+
+
 def verdict(page, text: str) -> None:
     page.get_by_test_id("verdict").get_by_text(re.compile(text)).wait_for()
 
@@ -447,10 +455,11 @@ def test_a_broken_sheet_is_mended_saved_and_played(page, web_url: str, web_folde
     page.get_by_text("first (take 3)").wait_for()
 
 
-def test_names_in_a_sheet_are_never_html(page, web_url: str, tmp_path: Path) -> None:
+def test_names_in_a_sheet_are_never_html(page, web_url: str, web_folder: Path) -> None:
     hostile = "<img/src/onerror=window.pwned=1>"
     text = TEXT.replace("first", hostile).replace("second", "<svg/onload=window.pwned=2>")
-    opened(page, web_url, tmp_path, text.replace("(goal ?player 0) (true", "(goal ?player 1) (true (none)) (true"))
+    text = text.replace("(goal ?player 0) (true", "(goal ?player 1) (true (none)) (true")
+    edit(page, web_url, web_folder, text, "hostile")
     page.get_by_test_id("show-moves").first.click()
     page.locator(".gl-series svg").first.wait_for()
     assert hostile in page.get_by_test_id("findings").inner_text()
@@ -463,9 +472,10 @@ def test_names_in_a_sheet_are_never_html(page, web_url: str, tmp_path: Path) -> 
     assert page.evaluate("window.pwned") is None
 
 
-def test_half_a_character_is_replaced(page, web_url: str, tmp_path: Path) -> None:
+@pytest.mark.long
+def test_half_a_character_is_replaced(page, web_url: str, web_folder: Path) -> None:
     """No message can have a lone surrogate, so it would never arrive."""
-    opened(page, web_url, tmp_path, "(role a)")
+    edit(page, web_url, web_folder, "(role a)", "half")
     verdict(page, "^3 errors")
     page.locator(".cm-content").click()
     page.keyboard.press("Control+End")
@@ -477,8 +487,8 @@ def test_half_a_character_is_replaced(page, web_url: str, tmp_path: Path) -> Non
     other.get_by_text("(role a) (goal\ufffd").wait_for()
 
 
-def test_a_lost_connection_and_a_second_tab_lose_nothing(page, web_url: str, tmp_path: Path) -> None:
-    opened(page, web_url, tmp_path, "(role a)")
+def test_a_lost_connection_and_a_second_tab_lose_nothing(page, web_url: str, web_folder: Path) -> None:
+    edit(page, web_url, web_folder, "(role a)", "lost")
     verdict(page, "^3 errors")
     page.locator(".cm-content").click()
     page.evaluate("window.socket.io.engine.close()")  # it opens again by itself
@@ -501,6 +511,7 @@ def test_a_lost_connection_and_a_second_tab_lose_nothing(page, web_url: str, tmp
     other.get_by_text("(role c)").wait_for()
 
 
+@pytest.mark.long
 def test_a_text_that_was_deleted_in_another_tab(page, web_url: str, tmp_path: Path) -> None:
     opened(page, web_url, tmp_path, "(role a)", "gone.kif")
     verdict(page, "^3 errors")
@@ -520,6 +531,7 @@ def test_a_text_that_was_deleted_in_another_tab(page, web_url: str, tmp_path: Pa
     assert page.get_by_text("gone", exact=True).count() == 0
 
 
+@pytest.mark.long
 def test_a_tab_that_comes_back_too_late_loses_nothing(page, web_url: str, tmp_path: Path) -> None:
     opened(page, web_url, tmp_path, "(role a)", "late.kif")
     verdict(page, "error")
@@ -543,10 +555,10 @@ def test_a_tab_that_comes_back_too_late_loses_nothing(page, web_url: str, tmp_pa
     page.get_by_text("; late").wait_for()
 
 
-def test_an_exploding_sheet_costs_only_its_check(page, web_url: str, tmp_path: Path) -> None:
+def test_an_exploding_sheet_costs_only_its_check(page, web_url: str, web_folder: Path) -> None:
     numbers = " ".join(f"(n {number})" for number in range(200))
     boom = f"{numbers}\n(<= (next (boom ?a ?b ?c ?d)) (n ?a) (n ?b) (n ?c) (n ?d))"
-    opened(page, web_url, tmp_path, TEXT + boom)
+    edit(page, web_url, web_folder, TEXT + boom, "boom")
     verdict(page, "looking for more by play")
     other = page.context.new_page()
     other.set_default_timeout(SECONDS)

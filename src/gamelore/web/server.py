@@ -135,6 +135,7 @@ def _application(settings: WebSettings) -> FastAPI:
             warming.cancel()
 
     app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
+    ui.expansion.default_props("duration=0")  # while it slides open, a click misses what is inside
     for page in (play_page, learning_page, knowledge_page, rulesheet_page, network_page, tour_page):
         page.add_pages(services)
     core.app.config.socket_io_js_transports = ["websocket"]  # the guard refuses long polling
