@@ -79,6 +79,7 @@ def test_connect_four_against_a_player_by_clicks_and_its_record(page, web_url: s
         status(page, "red is to move")
         click(page, "4 ")
         page.get_by_text(f"{ply + 1}. yellow (drop ").wait_for()
+    status(page, "red is to move")
     with page.expect_download() as download:
         page.get_by_role("button", name="Save record").click()
     download.value.save_as(tmp_path / "match.json")
@@ -202,6 +203,7 @@ def test_what_the_search_thinks_is_on_the_board(page, web_url: str) -> None:
     page.locator(".gl-board svg text", has_text="%").first.wait_for()
 
 
-def test_an_unknown_match_is_told(page, web_url: str) -> None:
-    page.goto(f"{web_url}/play/no.such.match")
+@pytest.mark.parametrize("address", ["/play/none", "/play/no.such.match"])
+def test_an_unknown_match_is_told(page, web_url: str, address: str) -> None:
+    page.goto(f"{web_url}{address}")
     page.get_by_text("expected the address of a match").wait_for()
