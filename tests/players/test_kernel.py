@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
+from threading import Barrier
 from types import ModuleType
 from typing import Any
 
@@ -17,7 +19,7 @@ from numba.core.registry import CPUDispatcher
 from numba.core.sigutils import normalize_signature
 
 from gamelore.players import kernel as decorators
-from gamelore.players.kernel import F64, inlined, kernel, kernel_without_refcounts
+from gamelore.players.kernel import F64, inlined, kernel, kernel_without_refcounts, load_kernels
 
 MODULES = [
     "players.preferences",
@@ -42,6 +44,10 @@ def sum_of_doubled(values: F64) -> float:
     for i in range(values.size):
         total += doubled(values, i)
     return total
+
+
+def sum_of_sum(values: F64) -> float:
+    return 2.0 * sum_of_doubled(values)
 
 
 @kernel_without_refcounts
@@ -100,6 +106,7 @@ def test_numba_has_the_private_parts_that_the_decorators_use(monkeypatch: pytest
 
 def test_machine_code_is_cached() -> None:
     fresh = compile_again()
+    assert sums_with(fresh)
     assert sum(fresh.stats.cache_hits.values()) == 1
     assert sum_of_doubled._cache.cache_path == fresh._cache.cache_path  # type: ignore[attr-defined]
 
@@ -139,8 +146,62 @@ def test_damaged_machine_code_is_compiled_again(ending: str, tmp_path: Path, mon
         path.write_bytes(damaged)
         assert sums_with(compile_again())
         again = compile_again()
-        assert sum(again.stats.cache_hits.values()) == 1
         assert sums_with(again)
+        assert sum(again.stats.cache_hits.values()) == 1
+
+
+def test_code_in_the_cache_is_loaded_with_the_first_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path))
+    compiled = compile_again()
+    assert type(compiled) is CPUDispatcher
+    assert compiled.signatures  # not in the cache, so it is compiled at once
+    called, loaded, inside = (compile_again() for _ in range(3))
+    assert not any(fresh.signatures for fresh in (called, loaded, inside))
+
+    assert sums_with(called)
+    assert called.signatures == compiled.signatures
+    assert not loaded.signatures
+
+    monkeypatch.setitem(globals(), "sum_of_doubled", inside)  # a kernel that another kernel calls
+    assert kernel(sum_of_sum)(np.arange(4.0)) == 24.0
+    assert inside.signatures == compiled.signatures
+    assert not loaded.signatures
+
+    load_kernels()
+    assert loaded.signatures == compiled.signatures
+    assert sums_with(loaded)
+    assert {type(fresh) for fresh in (called, loaded, inside)} == {CPUDispatcher}
+    with pytest.raises(TypeError, match="No matching definition"):
+        loaded(np.arange(4))  # refuses other types, as a compiled kernel does
+
+
+def test_threads_can_load_a_kernel_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path))
+    compile_again()
+    for _ in range(10):
+        fresh, together = compile_again(), Barrier(4)
+
+        def call(fresh: Any = fresh, together: Barrier = together) -> bool:
+            together.wait()
+            return sums_with(fresh)
+
+        with ThreadPoolExecutor(4) as threads:
+            assert all(done.result() for done in [threads.submit(call) for _ in range(4)])
+        assert len(fresh.signatures) == 1
+
+
+IMPORTED = """
+import gamelore.players.uct
+from gamelore.players import kernel
+print(len(kernel._unloaded), sum(isinstance(unloaded, kernel._Unloaded) for unloaded in kernel._unloaded))
+"""
+
+
+def test_an_import_loads_no_kernel() -> None:
+    import_module("gamelore.players.uct")  # else its kernels might not be in the cache
+    done = subprocess.run([sys.executable, "-c", IMPORTED], capture_output=True, text=True, check=True)
+    num, num_unloaded = map(int, done.stdout.split())
+    assert num == num_unloaded > 5
 
 
 def compile_again() -> Any:

@@ -49,6 +49,12 @@ def names() -> list[Any]:
     raise ImportError("expected a gamelore with a module catalogue or play.roster; give another source tree")
 
 
+def _load_kernels() -> None:
+    """Load the machine code of all kernels, so that no turn takes time for it; older trees load it when imported."""
+    if load := getattr(sys.modules.get("gamelore.players.kernel"), "load_kernels", None):
+        load()
+
+
 def _limited(limits: Mapping[str, float]) -> dict[str, Any]:
     """Return the arguments of `load` for limits of loading; of a tree that has other limits, those that it knows."""
     if not find_spec("gamelore.gdl") or not find_spec("gamelore.gdl.limits"):
@@ -70,6 +76,7 @@ class _Seat:
         make, self.graph_type, self.match_type = names()
         self.game = gamelore.load(rules, **_limited(limits))
         self.player = make(player, seed=seed)
+        _load_kernels()
         self._warm_up()
         return {"roles": list(self.game.roles), "engine": self.game.engine}
 

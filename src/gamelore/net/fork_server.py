@@ -296,6 +296,7 @@ class _Copying:
         """Copy this process. Return whether this is the copy."""
         with suppress(Exception):  # an error comes again in the copy, which prints it
             importlib.import_module(module)
+            _load_kernels()
         gc.freeze()  # else the collector of a copy writes to all of the shared memory
         *streams, news = files
         try:
@@ -343,6 +344,12 @@ class _Copying:
             news = self._news.pop(pid)
             _write(news, f"code {os.waitstatus_to_exitcode(status)}")
             os.close(news)
+
+
+def _load_kernels() -> None:
+    """Load the machine code of all imported kernels, so that copies share it. Without kernels, do not import numba."""
+    if kernel := sys.modules.get("gamelore.players.kernel"):
+        kernel.load_kernels()
 
 
 def _write(news: int, text: str) -> None:

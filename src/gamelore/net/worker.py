@@ -28,6 +28,7 @@ from ..learning.session import LastingLearner
 from ..learning.sources import KnownRules, Recognised, Recognition
 from ..learning.store.knowledge import KnowledgeStore, default_path
 from ..learning.td.series import CAP_VARIABLE
+from ..players.kernel import load_kernels
 from ..players.uct import FOREST_VARIABLE
 from .belief import LastingPlayer, PlayerMatches
 from .requests import Advanced, Ended, answer_requests, limits_within, processor_time
@@ -78,6 +79,7 @@ class Worker:
         if self.is_lasting:
             self._note_stored_games()
         make(parse(SAMPLE), "sample")  # imports what loads a game
+        load_kernels()
         load_shared_code()
 
     def recognise(self, rules: str, new_games: Sequence[Sequence[str]] = ()) -> dict[str, Any]:

@@ -4,6 +4,9 @@
 these types are plain arrays. A kernel is compiled once, for exactly the types in its annotations. The same machine code
 then serves every game and every array length. A parameter may also be a `NamedTuple` of such types. Kernels can call
 other machine code by its address, and can tell the time.
+
+Machine code that is in the cache is loaded with the first call, because most programs call few of the kernels that they
+import. A program that must answer in time calls `load_kernels` first.
 """
 
 from __future__ import annotations
@@ -19,7 +22,8 @@ from typing import Annotated, Any, NoReturn, TypeAlias, TypeVar, cast, get_args,
 import numba
 import numpy as np
 from llvmlite import ir
-from numba.core.caching import FunctionCache
+from numba.core.caching import FunctionCache, NullCache
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 from numba.core.sigutils import normalize_signature
 from numba.extending import intrinsic
@@ -59,7 +63,8 @@ _MONOTONIC = time.CLOCK_MONOTONIC if _HAS_CLOCK else 0
 
 _njit: Any = numba.njit  # its type hints do not know all of these options
 _FunctionCache: Any = FunctionCache  # it has no type hints
-# These options but the first, and what `_Inlined` and `_cached` change, are private to numba: see
+_compiler_lock: Any = global_compiler_lock  # nor has this
+# These options but the first, and what `_Inlined`, `_Unloaded` and `_Cache` change, are private to numba: see
 # tests/players/test_kernel.py.
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
 
@@ -101,8 +106,7 @@ class _Inlined(CPUDispatcher):
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """Compile the function together with the first kernel that calls it; not at all if all are in the cache."""
         if not self.signatures:
-            self.compile(_signature(self.py_func))
-            self.disable_compile()
+            _compile_only(self, _signature(self.py_func))
         return super().get_call_template(args, kws)
 
 
@@ -117,10 +121,49 @@ def kernel_without_gil(function: F) -> F:
 
 
 def _compile(function: F, **options: bool) -> F:
-    dispatcher = _cached(function, **options)
-    dispatcher.compile(_signature(function))
-    dispatcher.disable_compile()
+    dispatcher, signature = _cached(function, **options), _signature(function)
+    if not isinstance(dispatcher._cache, NullCache) and dispatcher._cache.has(signature, dispatcher.targetctx):
+        dispatcher.__class__ = _Unloaded
+        _unloaded.append(dispatcher)
+    else:
+        _compile_only(dispatcher, signature)
     return cast(F, dispatcher)
+
+
+def _compile_only(dispatcher: Any, signature: Any) -> None:
+    """Compile a function for one signature, or load its code from the cache, and refuse all other signatures."""
+    dispatcher.compile(signature)
+    dispatcher.disable_compile()
+
+
+class _Unloaded(CPUDispatcher):
+    """A kernel whose machine code is in the cache. With its first use, it becomes a usual dispatcher with this code."""
+
+    def __call__(self, *args: Any, **kws: Any) -> Any:
+        """Load the kernel, and call it."""
+        _load(self)
+        return self(*args, **kws)
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """Load the kernel, because another function that calls it is compiled."""
+        _load(self)
+        return self.get_call_template(args, kws)
+
+
+_unloaded: list[Any] = []  # kernels that no call of `load_kernels` has loaded yet
+
+
+def load_kernels() -> None:
+    """Load the machine code of all imported kernels now, so that no later call takes time to load its own."""
+    while _unloaded:
+        _load(_unloaded.pop())
+
+
+def _load(kernel: Any) -> None:
+    with _compiler_lock:  # with a lock of our own, two threads could wait for each other
+        if not kernel.signatures:
+            _compile_only(kernel, _signature(kernel.py_func))
+        kernel.__class__ = CPUDispatcher  # at last, because other threads may call the kernel
 
 
 def _cached(function: Callable[..., Any], **options: bool) -> Any:
@@ -135,6 +178,12 @@ _UNUSABLE = (OSError, EOFError, UnpicklingError)  # the last two if a loss of po
 
 class _Cache(_FunctionCache):  # type: ignore[misc]
     """Machine code on the disk. Where a disk is full or a file is damaged, the process compiles the code again."""
+
+    def has(self, sig: Any, target_context: Any) -> bool:
+        """Return whether there is code for a signature. It may turn out to be damaged when it is loaded."""
+        with suppress(*_UNUSABLE):
+            return self._index_key(sig, target_context.codegen()) in self._cache_file._load_index()
+        return False
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the code for a signature; None if there is none, or none that can be read."""

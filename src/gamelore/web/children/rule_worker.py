@@ -31,6 +31,7 @@ from ...learning.td.initial_values import Kind as LearnerKind
 from ...matches.match import MatchRecord, MatchState
 from ...net.belief import LastingPlayer, PlayerMatches
 from ...net.requests import answer_requests, limits_within, processor_time
+from ...players.kernel import load_kernels
 from ...players.position_graph import PositionGraph
 from ...rulesheets import load, options
 from .hints import Hints, learner_text
@@ -168,6 +169,7 @@ class RuleWorker:
         self._limits = limits_within(memory, prepare_seconds)
         self._prepare_seconds = prepare_seconds
         self._games: OrderedDict[str, LoadedGame] = OrderedDict()
+        load_kernels()
         load_shared_code()
 
     def idle(self) -> bool:
