@@ -66,7 +66,10 @@ def command_of(pid: int) -> str:
 
 
 def name_of(pid: int) -> str:
-    """Return the name of a process, which is that of its module for a child of a pool; empty if it has ended."""
+    """Return the name of a process, at most 15 characters; empty if it has ended.
+
+    A child of a fork server has the name of its module.
+    """
     with suppress(*GONE):
         return Path(f"/proc/{pid}/comm").read_text().strip()
     return ""
@@ -74,7 +77,7 @@ def name_of(pid: int) -> str:
 
 def descendants_named(pid: int, *names: str) -> list[int]:
     """Return the ids of the descendants of a process that have one of these names, see `name_of`."""
-    return [child.pid for child in descendants(pid) if name_of(child.pid) in names]
+    return [child.pid for child in descendants(pid) if name_of(child.pid) in {name[:15] for name in names}]
 
 
 def resident(pid: int) -> int:

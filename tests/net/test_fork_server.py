@@ -10,19 +10,23 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pytest
 
 from gamelore.net import fork_server
 from gamelore.net.fork_server import start_child
-from processes import descendants, name_of, wait_until
+from processes import descendants, name_of, num_open_files, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a fork server")
 MODULES = {
     "echoing_child": "import os, sys\ndef main():\n    os.write(1, os.read(0, 100).upper())\n    sys.exit(7)\n",
     "telling_child": "import os\ndef main():\n    told = map(os.environ.get, ('TOLD', 'GONE'))\n"
-    "    print(os.getcwd(), *told, os.getsid(0) == os.getpid())\n",
+    "    print(os.getcwd(), *told, os.getsid(0) == os.getpid())\n"
+    "if __name__ == '__main__':\n    main()\n",  # for a new Python
     "waiting_child": "import os\ndef main():\n    os.read(0, 1)\n",
+    "open_child": "import os\ndef main():\n    print(*sorted(map(int, os.listdir('/proc/self/fd'))))\n",
+    "drawing_child": "import numpy as np\ndef main():\n    print(np.random.random())\n",
     "failing_child": "raise ValueError('no module')\n",
 }
 
@@ -68,22 +72,23 @@ async def started(module: str) -> Child:
 
 
 @pytest.fixture(autouse=True)
-def server(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[fork_server._Server]:
+def client(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[fork_server._Client]:
     """A fork server of its own, which imports our modules."""
     folder = tmp_path_factory.mktemp("modules")
     for name, code in MODULES.items():
         (folder / f"{name}.py").write_text(code)
-    server = fork_server._Server()
-    monkeypatch.setattr(fork_server, "_server", server)
+    client = fork_server._Client()
+    monkeypatch.setattr(fork_server, "_client", client)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), *filter(None, sys.path)]))
     monkeypatch.setenv("GONE", "soon")
-    yield server
-    server.end()
+    yield client
+    client.end()
 
 
-def pid_of(server: fork_server._Server) -> int:
-    assert server._process is not None
-    return server._process.pid
+def pid_of(client: fork_server._Client) -> int:
+    """Return the process id of the fork server."""
+    assert client._process is not None
+    return client._process.pid
 
 
 def test_a_child_has_its_streams_and_an_exit_code() -> None:
@@ -117,13 +122,13 @@ def test_a_child_has_the_present_folder_and_environment(tmp_path: Path, monkeypa
     asyncio.run(whole())
 
 
-def test_children_are_copies_with_the_names_of_their_modules(server: fork_server._Server) -> None:
+def test_children_are_forks_with_the_names_of_their_modules(client: fork_server._Client) -> None:
     async def whole() -> None:
         children = [await started("waiting_child") for _ in range(3)]
         pids = {child.transport.get_pid() for child in children if child.transport is not None}
-        assert pids == {process.pid for process in descendants(pid_of(server))}
+        assert pids == {process.pid for process in descendants(pid_of(client))}
         assert {name_of(pid) for pid in pids} == {"waiting_child"}
-        assert name_of(pid_of(server)) == "fork_server"
+        assert name_of(pid_of(client)) == "fork_server"
         for child in children:
             assert child.transport is not None
             child.transport.kill()
@@ -133,13 +138,123 @@ def test_children_are_copies_with_the_names_of_their_modules(server: fork_server
 
 
 def test_a_variable_that_modules_read_at_their_import_needs_a_new_python(
-    server: fork_server._Server, monkeypatch: pytest.MonkeyPatch
+    client: fork_server._Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def whole() -> None:
         assert await (await started("telling_child")).code() == 0
-        assert server.can_copy()
+        assert client.can_fork()
         monkeypatch.setenv("NUMBA_NUM_THREADS", "1")
-        assert not server.can_copy()
+        monkeypatch.setenv("TOLD", "now")
+        assert not client.can_fork()
+        before = descendants(pid_of(client))
+        child = await started("telling_child")  # a new Python, as on systems without a fork server
+        assert await child.code() == 0
+        assert child.transport is not None
+        child.transport.close()
+        assert child.said.decode().split()[-3:] == ["now", "soon", "True"]
+        assert descendants(pid_of(client)) == before
+
+    asyncio.run(whole())
+
+
+def test_a_child_has_no_open_files_but_its_streams() -> None:
+    async def told() -> str:
+        child = await started("open_child")
+        assert await child.code() == 0
+        return child.said.decode().strip()
+
+    async def whole() -> None:
+        waiting = await started("waiting_child")
+        assert await told() == "0 1 2 3"  # the last is that of /proc/self/fd
+        assert waiting.transport is not None
+        waiting.transport.kill()
+        await waiting.code()
+
+    asyncio.run(whole())
+
+
+def test_the_server_keeps_no_files_and_no_threads(client: fork_server._Client) -> None:
+    async def whole() -> None:
+        worker = await started("gamelore.net.worker")  # with all libraries
+        assert worker.transport is not None
+        worker.transport.kill()
+        assert await worker.code() == -signal.SIGKILL
+        before = num_open_files(pid_of(client))
+        for _ in range(3):
+            assert await (await started("telling_child")).code() == 0
+        wait_until(lambda: num_open_files(pid_of(client)) == before, "the files of children to be closed", 60)
+        assert len(os.listdir(f"/proc/{pid_of(client)}/task")) == 1
+
+    asyncio.run(whole())
+
+
+def test_children_draw_different_numbers() -> None:
+    async def told() -> str:
+        child = await started("drawing_child")
+        assert await child.code() == 0
+        return child.said.decode()
+
+    async def whole() -> None:
+        assert await told() != await told()
+
+    asyncio.run(whole())
+
+
+def test_a_deleted_working_directory_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+
+    async def whole() -> None:
+        child = await started("waiting_child")
+        assert child.transport is not None
+        child.transport.kill()
+        assert await child.code() == -signal.SIGKILL
+
+    asyncio.run(whole())
+
+
+def test_a_request_to_a_child_that_has_just_died_is_no_error(client: fork_server._Client) -> None:
+    """The pipe to the child is closed at once; its exit code comes later, here because the server is stopped."""
+
+    async def whole() -> None:
+        child = await started("waiting_child")
+        assert child.transport is not None
+        os.kill(pid_of(client), signal.SIGSTOP)
+        child.transport.kill()
+        pipe = child.transport.get_pipe_transport(0)
+        assert isinstance(pipe, asyncio.WriteTransport)
+        while not pipe.is_closing():
+            await asyncio.sleep(0.01)
+        assert child.transport.get_pipe_transport(0) is pipe
+        pipe.write(b"request")
+        assert child.transport.get_returncode() is None
+        os.kill(pid_of(client), signal.SIGCONT)
+        assert await child.code() == -signal.SIGKILL
+
+    asyncio.run(whole())
+
+
+def test_a_start_without_free_descriptors_keeps_none(
+    client: fork_server._Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def whole() -> None:
+        assert await (await started("telling_child")).code() == 0
+        before, pipes = num_open_files(os.getpid()), iter([os.pipe(), os.pipe()])
+
+        def pipe() -> tuple[int, int]:
+            for ends in pipes:
+                return ends
+            raise OSError(24, "Too many open files")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "pipe", pipe)
+            with pytest.raises(OSError, match="Too many open files"):
+                await started("telling_child")
+        while num_open_files(os.getpid()) > before:
+            await asyncio.sleep(0.01)
+        assert await (await started("telling_child")).code() == 0
 
     asyncio.run(whole())
 
@@ -153,49 +268,61 @@ def test_an_import_that_fails_ends_only_the_child(capfd: pytest.CaptureFixture[s
     assert "ValueError: no module" in capfd.readouterr().err
 
 
-def test_a_killed_server_is_replaced_and_its_children_are_known_to_have_ended(server: fork_server._Server) -> None:
+def test_a_killed_server_is_replaced_and_its_children_are_known_to_have_ended(client: fork_server._Client) -> None:
     async def whole() -> None:
         child = await started("waiting_child")
-        before = pid_of(server)
+        before = pid_of(client)
         os.kill(before, signal.SIGKILL)
         assert await child.code() == -signal.SIGKILL
         again = await started("telling_child")
         assert await again.code() == 0
-        assert pid_of(server) != before
+        assert pid_of(client) != before
 
     asyncio.run(whole())
 
 
-async def asked_of_a_stopped(server: fork_server._Server) -> asyncio.Task[Child]:
+async def asked_of_a_stopped(client: fork_server._Client, monkeypatch: pytest.MonkeyPatch) -> asyncio.Task[Child]:
     """Ask a server for a child that it cannot start, because it is stopped."""
     await (await started("telling_child")).lost
-    os.kill(pid_of(server), signal.SIGSTOP)
-    starting = asyncio.create_task(started("waiting_child"))
-    await asyncio.sleep(0.05)
+    os.kill(pid_of(client), signal.SIGSTOP)
+    asked, send = asyncio.Event(), client._send
+
+    def send_and_tell(*request: Any) -> None:
+        send(*request)
+        asked.set()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(client, "_send", send_and_tell)
+        starting = asyncio.create_task(started("waiting_child"))
+        await asked.wait()
     return starting
 
 
-def test_a_server_that_dies_before_the_child_starts_is_told(server: fork_server._Server) -> None:
+def test_a_server_that_dies_before_the_child_starts_is_told(
+    client: fork_server._Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def whole() -> None:
-        starting = await asked_of_a_stopped(server)
-        os.kill(pid_of(server), signal.SIGKILL)
+        starting = await asked_of_a_stopped(client, monkeypatch)
+        os.kill(pid_of(client), signal.SIGKILL)
         with pytest.raises(ConnectionResetError, match="the fork server has ended"):
             await starting
 
     asyncio.run(whole())
 
 
-def test_a_child_that_nobody_waits_for_any_more_ends(server: fork_server._Server) -> None:
+def test_a_child_that_nobody_waits_for_any_more_ends(
+    client: fork_server._Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def whole() -> None:
-        starting = await asked_of_a_stopped(server)
+        starting = await asked_of_a_stopped(client, monkeypatch)
         starting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await starting
-        os.kill(pid_of(server), signal.SIGCONT)
+        os.kill(pid_of(client), signal.SIGCONT)
         assert await (await started("telling_child")).code() == 0
 
     asyncio.run(whole())
-    wait_until(lambda: not any(child.is_alive for child in descendants(pid_of(server))), "no child to be left", 60)
+    wait_until(lambda: not any(child.is_alive for child in descendants(pid_of(client))), "no child to be left", 60)
 
 
 def test_the_server_ends_with_the_process_that_asks(tmp_path: Path) -> None:
@@ -208,13 +335,15 @@ def test_the_server_ends_with_the_process_that_asks(tmp_path: Path) -> None:
 
     async def main():
         await fork_server.start_child(Child, "waiting_child")
-        print(fork_server._server._process.pid, flush=True)
+        print(fork_server._client._process.pid, flush=True)
         if sys.argv[1] == "killed":
             os.kill(os.getpid(), 9)
 
     asyncio.run(main())
     """
     for how in ("killed", "ended"):
-        done = subprocess.run([sys.executable, "-c", dedent(code), how], capture_output=True, text=True, check=False)
+        command = [sys.executable, "-c", dedent(code), how]
+        with (tmp_path / "errors").open("w") as errors:  # no pipe, for whose end `run` would wait
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=errors, text=True, check=False, timeout=120)
         pid = int(done.stdout)
         wait_until(lambda pid=pid: name_of(pid) != "fork_server", "no fork server to be left", 60)  # type: ignore[misc]

@@ -193,15 +193,15 @@ def test_threads_can_load_a_kernel_at_the_same_time(tmp_path: Path, monkeypatch:
 IMPORTED = """
 import gamelore.players.uct
 from gamelore.players import kernel
-print(len(kernel._unloaded), sum(isinstance(unloaded, kernel._Unloaded) for unloaded in kernel._unloaded))
+print(len(kernel._to_load), sum(isinstance(unloaded, kernel._Unloaded) for unloaded in kernel._to_load))
 """
 
 
 def test_an_import_loads_no_kernel() -> None:
     import_module("gamelore.players.uct")  # else its kernels might not be in the cache
     done = subprocess.run([sys.executable, "-c", IMPORTED], capture_output=True, text=True, check=True)
-    num, num_unloaded = map(int, done.stdout.split())
-    assert num == num_unloaded > 5
+    num, num_to_load = map(int, done.stdout.split())
+    assert num == num_to_load > 5
 
 
 def compile_again() -> Any:

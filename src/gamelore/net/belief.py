@@ -22,6 +22,7 @@ import numpy as np
 from ..errors import GameloreError, GDLError, KnowledgeError, player_bug
 from ..learning.session import STAGE
 from ..matches.match import MAX_PLIES, MatchState
+from ..players.kernel import load_kernels
 from ..players.player import CAP, END_NAMES
 from ..players.position_graph import PositionGraph
 from ..players.random_streams import stream
@@ -266,7 +267,7 @@ class PlayerMatches:
         """Begin a match for a role, and return the number of the match.
 
         The player first learns from finished matches. Failures of this learning are only logged. Then it prepares for
-        the game, so that nothing is left to compile in its first move.
+        the game, so that nothing is left to compile or to load in its first move.
 
         Args:
             match: id of the match
@@ -298,6 +299,7 @@ class PlayerMatches:
         running = BelievedMatch(beliefs, index, number, lane, key, self.max_plies, renaming)
         try:
             self.player.prepare(self.game, index)
+            load_kernels()
             self.player.begin(index, running.started(startclock))
         except BaseException:
             numbers.leave(number, False)

@@ -1,21 +1,22 @@
-"""The fork server: a process that imports the modules of child processes once, and copies itself for each new child.
+"""The fork server: a process that imports the modules of child processes once, and forks for each new child.
 
-The import of all players takes two seconds of processor time and 200 MB. A copy takes some milliseconds, and shares
-this memory with the other copies. The server starts with the first child, and ends with the process that asks it.
+The import of all players, with their machine code, takes two seconds of processor time and 200 MB. A fork takes some
+milliseconds, and shares this memory with the other children. The server starts with the first child, and ends with the
+process that asks it.
 
-Both talk over a socket. A request is a datagram with the name of a module and four file descriptors: standard input,
-output and error of the child, and the end of a pipe for news about the child. The child calls `main` of the module.
-News are lines: `pid` with the process id, then `code` with the exit code as in `subprocess.Popen`; or `error` with the
-reason why there is no child.
+Both talk over a socket. A request is a datagram with the name of a module and five file descriptors: standard input,
+output and error of the child, its working directory, and the end of a pipe for its status. The child calls `main` of
+the module. The status is lines: `pid` with the process id, then `code` with the exit code as in `subprocess.Popen`; or
+`error` with the reason why there is no child.
 
-Only Linux has a fork server, since libraries of other systems do not survive a copy. There, each child is a new Python.
+The server has one thread and never runs a kernel of numba, so that the libraries survive a fork. On other systems than
+Linux they do not. There, each child is a new Python.
 """
 
 from __future__ import annotations
 
 import asyncio
 import atexit
-import ctypes
 import gc
 import importlib
 import json
@@ -28,14 +29,16 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
-from typing import IO, TypeAlias
+from typing import TypeAlias
+
+from .requests import end_with_the_parent, set_process_name
 
 MAX_REQUEST = 1 << 20  # bytes, more than a socket sends at once, so that no request is cut off
-NUM_FILES = 4
-INPUT, OUTPUT, STANDARD_ERROR, NEWS = range(NUM_FILES)  # of a child; the first three are its file descriptors
-READ_AT_IMPORT = ("PYTHON", "NUMBA_", "OMP_", "OPENBLAS_", "MKL_", "LD_")  # variables that a copy would read too late
+NUM_FILES = 5
+INPUT, OUTPUT, STANDARD_ERROR, FOLDER, STATUS = range(NUM_FILES)  # the first three are file descriptors of the child
+READ_AT_IMPORT = ("PYTHON", "NUMBA_", "OMP_", "OPENBLAS_", "MKL_", "LD_")  # variables that modules read before the fork
 END_SECONDS = 5.0  # time limit for the server to end by itself
 
 MakeProtocol: TypeAlias = Callable[[], asyncio.SubprocessProtocol]
@@ -43,6 +46,9 @@ MakeProtocol: TypeAlias = Callable[[], asyncio.SubprocessProtocol]
 
 async def start_child(make_protocol: MakeProtocol, module: str) -> None:
     """Start a child process in its own session, so that Ctrl-C does not reach it.
+
+    The child has the present working directory and environment. Its umask, limits, priority and processors are those of
+    this process when the first child started.
 
     Args:
         make_protocol: returns the protocol of the child, as for `loop.subprocess_exec`
@@ -52,7 +58,7 @@ async def start_child(make_protocol: MakeProtocol, module: str) -> None:
         ConnectionResetError: the fork server was killed
         OSError: the system starts no process
     """
-    if sys.platform == "linux" and _server.can_copy():
+    if sys.platform == "linux" and _client.can_fork():
         await _Child(make_protocol()).start(module)
     else:
         command = (sys.executable, "-P", "-m", module)
@@ -66,8 +72,8 @@ def kill_group(child: asyncio.SubprocessTransport) -> None:
         os.killpg(child.get_pid(), signal.SIGKILL)
 
 
-class _Server:
-    """The fork server of this process, from the first request on."""
+class _Client:
+    """The side that asks: the fork server of this process, from the first request on."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -76,8 +82,8 @@ class _Server:
         self._owner = 0
         self._environ: dict[str, str] = {}
 
-    def can_copy(self) -> bool:
-        """Return whether a copy of the server can take over the present environment of this process."""
+    def can_fork(self) -> bool:
+        """Return whether a fork of the server can take over the present environment of this process."""
         return not self._is_started() or not any(name.startswith(READ_AT_IMPORT) for name in self._changes())
 
     def request(self, module: str, files: list[int]) -> None:
@@ -93,7 +99,7 @@ class _Server:
                 self._send(module, files)
 
     def end(self) -> None:
-        """End the server, and with it its copies."""
+        """End the server, and with it its children."""
         if not self._is_started():
             return
         assert self._socket is not None
@@ -107,7 +113,7 @@ class _Server:
             self._process.wait()
 
     def _is_started(self) -> bool:
-        return self._owner == os.getpid()  # a copy of this process has no server
+        return self._owner == os.getpid()  # a fork of this process has no server
 
     def _start(self) -> None:
         command, environ = (sys.executable, "-P", "-m", f"{__package__}.fork_server"), dict(os.environ)
@@ -122,7 +128,7 @@ class _Server:
 
     def _send(self, module: str, files: list[int]) -> None:
         assert self._socket is not None
-        request = {"module": module, "folder": os.getcwd(), "changes": self._changes()}
+        request = {"module": module, "changes": self._changes()}
         socket.send_fds(self._socket, [json.dumps(request).encode()], files)
 
     def _changes(self) -> dict[str, str | None]:
@@ -131,11 +137,15 @@ class _Server:
         return {name: now.get(name) for name in before.keys() | now.keys() if before.get(name) != now.get(name)}
 
 
-_server = _Server()
+_client = _Client()
 
 
 class _Child(asyncio.SubprocessTransport):
-    """A child of the fork server. Its protocol is told of it as asyncio tells protocols of its own child processes."""
+    """A child of the fork server.
+
+    Its protocol is told of it as asyncio tells protocols of its own child processes, but for `pipe_connection_lost`.
+    `close` closes the pipes and does not kill: every child ends when its input does.
+    """
 
     def __init__(self, protocol: asyncio.SubprocessProtocol) -> None:
         super().__init__()
@@ -144,31 +154,34 @@ class _Child(asyncio.SubprocessTransport):
         self._pid = 0
         self._code: int | None = None
         self._pipes: dict[int, asyncio.ReadTransport | asyncio.WriteTransport] = {}
-        self._news = b""
+        self._num_lost = 0
+        self._status = b""
 
     async def start(self, module: str) -> None:
         """Start the child; see `start_child`."""
-        (their_input, our_input), (our_output, their_output), (our_news, their_news) = os.pipe(), os.pipe(), os.pipe()
-        writes, reads = os.fdopen(our_input, "wb", 0), (os.fdopen(our_output, "rb", 0), os.fdopen(our_news, "rb", 0))
         try:
-            try:
-                await self._connect(writes, *reads)
-                _server.request(module, [their_input, their_output, STANDARD_ERROR, their_news])
-            finally:
-                for file in (their_input, their_output, their_news):
-                    os.close(file)
+            with ExitStack() as theirs:
+                await self._request(module, theirs)
             await self._started
         except BaseException:  # if a child starts nevertheless, it ends, because its input is closed
             self.close()
-            for pipe in (writes, *reads)[len(self._pipes) :]:
-                pipe.close()
             raise
 
-    async def _connect(self, writes: IO[bytes], output: IO[bytes], news: IO[bytes]) -> None:
+    async def _request(self, module: str, theirs: ExitStack) -> None:
+        """Ask the server for the child. Closing `theirs` closes the files of the child in this process."""
+        files = {STANDARD_ERROR: STANDARD_ERROR, FOLDER: os.open(".", os.O_PATH)}
+        theirs.callback(os.close, files[FOLDER])
         loop = asyncio.get_running_loop()
-        self._pipes[INPUT], _ = await loop.connect_write_pipe(partial(_Pipe, self, INPUT), writes)
-        self._pipes[OUTPUT], _ = await loop.connect_read_pipe(partial(_Pipe, self, OUTPUT), output)
-        self._pipes[NEWS], _ = await loop.connect_read_pipe(partial(_Pipe, self, NEWS), news)
+        for number in (INPUT, OUTPUT, STATUS):
+            reads, writes = os.pipe()
+            files[number], ours = (reads, writes) if number == INPUT else (writes, reads)
+            theirs.callback(os.close, files[number])
+            connect = loop.connect_write_pipe if number == INPUT else loop.connect_read_pipe
+            with ExitStack() as until_connected:
+                pipe = until_connected.enter_context(os.fdopen(ours, "wb" if number == INPUT else "rb", 0))
+                self._pipes[number], _ = await connect(partial(_Pipe, self, number), pipe)
+                until_connected.pop_all()
+        _client.request(module, [files[number] for number in range(NUM_FILES)])
 
     # of asyncio.SubprocessTransport
 
@@ -181,12 +194,12 @@ class _Child(asyncio.SubprocessTransport):
         return self._code
 
     def get_pipe_transport(self, fd: int) -> asyncio.BaseTransport | None:
-        """Return the pipe to standard input (0) or from standard output (1)."""
+        """Return the pipe to standard input (0) or from standard output (1), which may be closed."""
         return self._pipes.get(fd)
 
     def send_signal(self, signal: int) -> None:
         """Send a signal, if the child still runs."""
-        if self._code is None:
+        if self._pid and self._code is None:
             with suppress(ProcessLookupError):
                 os.kill(self._pid, signal)
 
@@ -211,7 +224,7 @@ class _Child(asyncio.SubprocessTransport):
         if number == OUTPUT:
             self._protocol.pipe_data_received(number, data)
             return
-        *lines, self._news = (self._news + data).split(b"\n")
+        *lines, self._status = (self._status + data).split(b"\n")
         for line in lines:
             kind, _, value = line.decode().partition(" ")
             if kind == "pid":
@@ -225,11 +238,11 @@ class _Child(asyncio.SubprocessTransport):
 
     def lost(self, number: int) -> None:
         """Note that a pipe is closed."""
-        if number == NEWS:
+        if number == STATUS:
             self._set_started(ConnectionResetError("the fork server has ended"))
             self._exited(-signal.SIGKILL)
-        self._pipes.pop(number, None)
-        if not self._pipes and self._pid:
+        self._num_lost += 1
+        if self._num_lost == len(self._pipes) and self._pid:
             self._protocol.connection_lost(None)
 
     def _set_started(self, error: OSError | None) -> None:
@@ -260,15 +273,15 @@ class _Pipe(asyncio.Protocol):
         self._child.lost(self._number)
 
 
-class _Copying:
-    """The work of the fork server.
+class _Server:
+    """The fork server itself.
 
     requests: the socket from which requests come.
     """
 
     def __init__(self, requests: socket.socket) -> None:
         self._requests = requests
-        self._news: dict[int, int] = {}  # file descriptor for news about each child, by its process id
+        self._status: dict[int, int] = {}  # file descriptor for the status of each child, by its process id
         self._ended, wakes = os.pipe()
         os.set_blocking(wakes, False)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -277,7 +290,7 @@ class _Copying:
         self._own = [self._ended, wakes]
 
     def run(self) -> str:
-        """Answer requests. Return "" after the last one, and in a copy the name of the module that it has to run."""
+        """Answer requests. Return "" after the last one, and in a child the name of the module that it has to run."""
         while True:
             waiting: list[socket.socket | int] = [self._requests, self._ended]
             ready, _, _ = select.select(waiting, [], [])
@@ -289,84 +302,85 @@ class _Copying:
                 if not request:
                     return ""
                 given = json.loads(request)
-                if self._copied(files, **given):
+                if len(files) == NUM_FILES and self._fork(files, **given):
                     return str(given["module"])
+                for file in files:  # too few if this process has too many; the closed pipe then tells of the failure
+                    os.close(file)
 
-    def _copied(self, files: list[int], module: str, folder: str, changes: dict[str, str | None]) -> bool:
-        """Copy this process. Return whether this is the copy."""
-        with suppress(Exception):  # an error comes again in the copy, which prints it
+    def _fork(self, files: list[int], module: str, changes: dict[str, str | None]) -> bool:
+        """Fork. Return whether this is the child."""
+        with suppress(Exception):  # an error comes again in the child, which prints it
             importlib.import_module(module)
             _load_kernels()
-        gc.freeze()  # else the collector of a copy writes to all of the shared memory
-        *streams, news = files
+        gc.freeze()  # else the collector of a child writes to all of the shared memory
+        server = os.getpid()
         try:
-            with warnings.catch_warnings():  # the threads of OpenBLAS, of which Python warns, end before a copy
+            with warnings.catch_warnings():  # the threads of OpenBLAS, of which Python warns, end before a fork
                 warnings.simplefilter("ignore", DeprecationWarning)
                 pid = os.fork()
         except OSError as error:
-            _write(news, f"error {error}")
-            pid = -1
+            _write(files[STATUS], f"error {error}")
+            return False
         if pid == 0:
-            self._become_child(streams, news, module)
-            os.chdir(folder)
-            for name, value in changes.items():
-                if value is None:
-                    os.environ.pop(name, None)
-                else:
-                    os.environ[name] = value
+            self._become_child(server, files, module)
+            _change_environment(changes)
             return True
-        for file in streams:
-            os.close(file)
-        if pid > 0:
-            self._news[pid] = news
-        else:
-            os.close(news)
+        self._status[pid] = os.dup(files[STATUS])
         return False
 
-    def _become_child(self, streams: list[int], news: int, module: str) -> None:
+    def _become_child(self, server: int, files: list[int], module: str) -> None:
+        end_with_the_parent()
+        if os.getppid() != server:  # it ended just now
+            os._exit(1)
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setsid()
-        _name_process(module)
-        _write(news, f"pid {os.getpid()}")
-        for number, file in enumerate(streams):
-            os.dup2(file, number)
+        set_process_name(module.rpartition(".")[2])
+        _write(files[STATUS], f"pid {os.getpid()}")
+        for number in (INPUT, OUTPUT, STANDARD_ERROR):
+            os.dup2(files[number], number)
+        os.fchdir(files[FOLDER])
         self._requests.close()
-        for file in (*streams, news, *self._own, *self._news.values()):
+        for file in (*files, *self._own, *self._status.values()):
             os.close(file)
+        if numpy := sys.modules.get("numpy"):
+            numpy.random.seed()  # else all children draw the same numbers from the generator that players may share
 
     def _tell_codes(self) -> None:
         """Tell the exit codes of all children that have ended."""
-        while self._news:
-            pid, status = os.waitpid(-1, os.WNOHANG)
+        while self._status:
+            pid, code = os.waitpid(-1, os.WNOHANG)
             if not pid:
                 return
-            news = self._news.pop(pid)
-            _write(news, f"code {os.waitstatus_to_exitcode(status)}")
-            os.close(news)
+            if status := self._status.pop(pid, None):  # none for a process that an import has started
+                _write(status, f"code {os.waitstatus_to_exitcode(code)}")
+                os.close(status)
 
 
 def _load_kernels() -> None:
-    """Load the machine code of all imported kernels, so that copies share it. Without kernels, do not import numba."""
+    """Load the machine code of all imported kernels, so that all children share it. Never import numba."""
     if kernel := sys.modules.get("gamelore.players.kernel"):
         kernel.load_kernels()
 
 
-def _write(news: int, text: str) -> None:
+def _change_environment(changes: dict[str, str | None]) -> None:
+    """Set variables of the environment; None deletes one."""
+    for name, value in changes.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+def _write(status: int, text: str) -> None:
     with suppress(BrokenPipeError):  # nobody waits for this child any more
-        os.write(news, f"{text}\n".encode())
-
-
-def _name_process(module: str) -> None:
-    """Name this process after a module, for programs that list processes."""
-    set_name = 15
-    ctypes.CDLL(None).prctl(set_name, module.rpartition(".")[2].encode())
+        os.write(status, f"{text}\n".encode())
 
 
 def main() -> None:
     """Be the fork server. Standard input is the socket."""
-    _name_process("fork_server")
-    name = _Copying(socket.socket(fileno=os.dup(0))).run()
+    set_process_name("fork_server")
+    name = _Server(socket.socket(fileno=os.dup(0))).run()
     if name:
         module = sys.modules["__main__"] = importlib.import_module(name)
         module.main()

@@ -36,7 +36,7 @@ from ..gdl.syntax import printable
 from .fork_server import kill_group, start_child
 from .requests import MAX_LINE, OUT_OF_MEMORY, Advanced, Ended, error_of
 
-# The process that listens does not import these modules: they import all players, which takes a second and 150 MB.
+# The process that listens does not import these modules: they import all players, see fork_server.py.
 WORKER, FOLLOWER = f"{__package__}.worker", f"{__package__}.follower"
 MIN_MEMORY = 1 << 30  # bytes; Python with clingo, LLVM and numba uses half of them before it loads any game
 HELLO_SECONDS = 300.0  # time limit for a process to start; it may have to compile all kernels

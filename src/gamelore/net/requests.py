@@ -12,6 +12,7 @@ standard error, and the player's standard input is empty.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import math
 import os
@@ -103,7 +104,7 @@ def processor_time(seconds: float) -> Iterator[None]:
 def answer_requests(create: Callable[..., Answering]) -> None:
     """Answer requests until the input ends. The first request has the arguments of `create`, among them `memory`."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _end_with_the_parent()
+    end_with_the_parent()
     requests, answers = _pipes()
     created: Answering | None = None
 
@@ -164,13 +165,18 @@ def _lowered(limit: int, most: int) -> tuple[int, int]:
     return most if hard == resource.RLIM_INFINITY else min(most, hard), hard
 
 
-def _end_with_the_parent() -> None:
+def end_with_the_parent() -> None:
     """Let Linux kill this process when its parent ends; on other systems it ends when it next reads a request."""
     if sys.platform == "linux":
-        import ctypes
-
         set_parent_death_signal = 1
         ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
+
+
+def set_process_name(name: str) -> None:
+    """Set the name of this process on Linux, for programs that list processes. Only 15 characters are kept."""
+    if sys.platform == "linux":
+        set_name = 15
+        ctypes.CDLL(None).prctl(set_name, name.encode())
 
 
 def _lines(pipe: int, idle: Callable[[], bool]) -> Iterator[bytes]:

@@ -63,7 +63,7 @@ _MONOTONIC = time.CLOCK_MONOTONIC if _HAS_CLOCK else 0
 
 _njit: Any = numba.njit  # its type hints do not know all of these options
 _FunctionCache: Any = FunctionCache  # it has no type hints
-_compiler_lock: Any = global_compiler_lock  # nor has this
+_compiler_lock: Any = global_compiler_lock  # it has no type hints
 # These options but the first, and what `_Inlined`, `_Unloaded` and `_Cache` change, are private to numba: see
 # tests/players/test_kernel.py.
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
@@ -106,7 +106,7 @@ class _Inlined(CPUDispatcher):
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """Compile the function together with the first kernel that calls it; not at all if all are in the cache."""
         if not self.signatures:
-            _compile_only(self, _signature(self.py_func))
+            _compile_single(self, _signature(self.py_func))
         return super().get_call_template(args, kws)
 
 
@@ -124,13 +124,13 @@ def _compile(function: F, **options: bool) -> F:
     dispatcher, signature = _cached(function, **options), _signature(function)
     if not isinstance(dispatcher._cache, NullCache) and dispatcher._cache.has(signature, dispatcher.targetctx):
         dispatcher.__class__ = _Unloaded
-        _unloaded.append(dispatcher)
+        _to_load.append(dispatcher)
     else:
-        _compile_only(dispatcher, signature)
+        _compile_single(dispatcher, signature)
     return cast(F, dispatcher)
 
 
-def _compile_only(dispatcher: Any, signature: Any) -> None:
+def _compile_single(dispatcher: Any, signature: Any) -> None:
     """Compile a function for one signature, or load its code from the cache, and refuse all other signatures."""
     dispatcher.compile(signature)
     dispatcher.disable_compile()
@@ -150,20 +150,22 @@ class _Unloaded(CPUDispatcher):
         return self.get_call_template(args, kws)
 
 
-_unloaded: list[Any] = []  # kernels that no call of `load_kernels` has loaded yet
+_to_load: list[Any] = []  # kernels for `load_kernels`; a call may have loaded some of them
 
 
 def load_kernels() -> None:
     """Load the machine code of all imported kernels now, so that no later call takes time to load its own."""
-    while _unloaded:
-        _load(_unloaded.pop())
+    with _compiler_lock:
+        while _to_load:
+            _load(_to_load[-1])
+            _to_load.pop()  # only now, so that a kernel that cannot be loaded raises the error again
 
 
 def _load(kernel: Any) -> None:
     with _compiler_lock:  # with a lock of our own, two threads could wait for each other
         if not kernel.signatures:
-            _compile_only(kernel, _signature(kernel.py_func))
-        kernel.__class__ = CPUDispatcher  # at last, because other threads may call the kernel
+            _compile_single(kernel, _signature(kernel.py_func))
+        kernel.__class__ = CPUDispatcher  # last, because other threads may call the kernel
 
 
 def _cached(function: Callable[..., Any], **options: bool) -> Any:
