@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 from collections.abc import Callable, Iterator
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,18 @@ SLOW = Path(__file__).parent / "slow.txt"  # test functions of a fifth of a seco
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Shells let background jobs ignore Ctrl-C, and processes inherit it: tests that interrupt one would wait for ever.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_sessionstart() -> None:
+    """Import the modules with kernels in the second worker from the last one on.
+
+    The tests import them from the first one on. So in a fresh checkout, two workers share the work to compile them.
+    """
+    if os.environ.get("PYTEST_XDIST_WORKER") == "gw1":
+        source = Path(gamelore.__file__).parent
+        for path in sorted(source.rglob("*.py"), reverse=True):
+            if "players.kernel import" in path.read_text(encoding="utf-8"):
+                import_module(".".join(("gamelore", *path.relative_to(source).with_suffix("").parts)))
 
 
 @pytest.fixture
