@@ -3,6 +3,9 @@
 BIN := .venv/bin
 CODE := $(wildcard src tests benchmarks examples docs)
 
+# Where it is set, each of the hundreds of processes that the tests start would compile all modules again.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-fast test-long fuzz hostile docs bench bench-peers bench-network clean .venv
 
