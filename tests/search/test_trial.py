@@ -1,5 +1,7 @@
 """The trial of informed playouts in the startclock: its pairs of matches, its points, its budget and its result."""
 
+import gc
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -172,3 +174,18 @@ def test_rounds_in_other_kinds_of_games(load: Callable[..., Game], name: str, ro
         rounds.advance()
     assert game.num_roles == roles
     assert abs(np.mean(rounds.scores) - 0.5) < 4 * np.std(rounds.scores) / np.sqrt(len(rounds.scores)) + 1e-9
+
+
+def test_rounds_that_are_not_over_free_their_tree(load: Callable[..., Game]) -> None:
+    game, growth = load("connectfour"), GrowthSettings()
+    first, second = (Side(grower(game, growth), 64, growth) for _ in range(2))
+    rounds = Rounds(game, stream(1), (first, second), [2])
+    rounds.advance()
+    (tree,) = [weakref.ref(value) for value in vars(rounds._matches).values() if isinstance(value, Tree)]
+    gc.collect()
+    gc.disable()  # whatever is freed now is not part of a cycle
+    try:
+        del rounds
+        assert tree() is None
+    finally:
+        gc.enable()

@@ -58,10 +58,32 @@ class Rounds:
         key: key of the random numbers
         sides: the side whose score counts, and the other one
         openings: numbers of random plies at the beginning, of one round after the other
+    """
 
-    Attributes:
-        scores: float64 of each finished round, 0 to 1, in which all matches came to an end
-        walks: number of walks so far
+    def __init__(self, game: Game, key: np.uint64, sides: tuple[Side, Side], openings: Sequence[int]) -> None:
+        self._matches = _Matches(game, key, sides, openings)
+        self._steps = self._matches.play()
+
+    @property
+    def scores(self) -> list[float]:
+        """Scores of the finished rounds in which all matches came to an end, 0 to 1."""
+        return self._matches.scores
+
+    @property
+    def walks(self) -> int:
+        """Number of walks so far."""
+        return self._matches.walks
+
+    def advance(self) -> None:
+        """Grow the trees by a batch, or make moves."""
+        next(self._steps)
+
+
+class _Matches:
+    """The matches of `Rounds`.
+
+    They are an object of their own, because their generator refers to them: an object that keeps such a generator of
+    its own stays in memory, with its tree, until Python looks for cycles.
     """
 
     def __init__(self, game: Game, key: np.uint64, sides: tuple[Side, Side], openings: Sequence[int]) -> None:
@@ -72,13 +94,8 @@ class Rounds:
         self._key, self._rng, self._batch = key, np.random.default_rng(int(key)), 0
         self.scores: list[float] = []
         self.walks = 0
-        self._steps = self._endless()
 
-    def advance(self) -> None:
-        """Grow the trees by a batch, or make moves."""
-        next(self._steps)
-
-    def _endless(self) -> Iterator[None]:
+    def play(self) -> Iterator[None]:
         """Play rounds; yield after each batch, and at the end of each round."""
         roles = self._game.num_roles
         num = max(1, _SIDE_BY_SIDE // roles)
