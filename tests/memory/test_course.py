@@ -376,7 +376,7 @@ def test_the_two_sides_of_a_trial_of_a_knob(game: Game, lessons: Lessons, proved
     list(course._knob_trials(lessons.trials(game.rules_hash)))
     rounds = course._rounds(trial, monotonic() + 60)
     assert rounds is not None
-    own, other = rounds._sides
+    own, other = rounds._matches._sides
     assert (own.growth.exploration, other.growth.exploration) == (0.25, 0.5)
     assert replace(own.growth, exploration=0.5) == other.growth
     value = lessons.value(game.rules_hash, LESSON, proved.number)

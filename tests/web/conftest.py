@@ -1,13 +1,16 @@
 """A server of the pages in a process of its own, and a real browser that opens them."""
 
+import asyncio
 import json
 import os
 import shutil
 import subprocess
 import sys
+from asyncio import get_running_loop
 from collections.abc import Generator, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -55,12 +58,25 @@ def web_url(web_folder: Path) -> Iterator[str]:
             server.terminate()
 
 
-@pytest.fixture(scope="module")
-def chromium():
-    """A browser. Without one, tests are skipped, or fail if GAMELORE_BROWSER is `required`.
+class Browsing(NamedTuple):
+    """A browser, and the event loop in which Playwright waits for it."""
 
-    It is closed after each module, because `asyncio.run` does not work in a process in which Playwright runs.
-    """
+    browser: Any
+    loop: asyncio.AbstractEventLoop
+
+    @contextmanager
+    def __call__(self) -> Iterator[Any]:
+        """Let Playwright work: `asyncio.run` of other tests fails while its loop is the running one."""
+        asyncio._set_running_loop(self.loop)
+        try:
+            yield self.browser
+        finally:
+            asyncio._set_running_loop(None)
+
+
+@pytest.fixture(scope="session")
+def browsing():
+    """A browser. Without one, tests are skipped, or fail if GAMELORE_BROWSER is `required`."""
     path = next(filter(None, map(shutil.which, BROWSERS)), None)
     try:
         from playwright.sync_api import sync_playwright
@@ -71,46 +87,59 @@ def chromium():
             pytest.fail("expected Chromium and Playwright, because GAMELORE_BROWSER is required, got none")
         pytest.skip("needs Chromium (apt install chromium) and Playwright")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-@pytest.fixture(scope="module")
-def context(chromium):
-    """A context of the browser with one open tab: loading a page there takes less than half the time of a new tab."""
-    opened = chromium.new_context()
-    opened.new_page()
-    yield opened
-    opened.close()
+        browsing = Browsing(playwright.chromium.launch(executable_path=path, args=["--no-sandbox"]), get_running_loop())
+        asyncio._set_running_loop(None)
+        yield browsing
+        with browsing() as browser:
+            browser.close()
+        asyncio._set_running_loop(browsing.loop)
 
 
 @pytest.fixture
-def page(context, web_url: str, request: pytest.FixtureRequest):
-    """A page of the browser; errors of its scripts, and requests to other servers, fail the test."""
-    page = context.pages[0]
-    page.set_viewport_size({"width": 1200, "height": 900})
-    page.set_default_timeout(TIMEOUT)
-    errors: list[str] = []
-    listeners = {
-        "pageerror": lambda error: errors.append(str(error)),
-        "request": lambda request: errors.append(request.url) if not _is_own(request.url, web_url) else None,
-    }
-    for event, listener in listeners.items():
-        page.on(event, listener)
-    yield page
-    if request.node.stash.get(HAS_FAILED, False):
-        from playwright.sync_api import Error
+def chromium(browsing):
+    """A browser with no open tab."""
+    with browsing() as browser:
+        yield browser
 
-        for opened in context.pages:  # pytest shows it with the failure
-            with suppress(Error):
-                print(f"{opened.url}\n{opened.locator('body').inner_text(timeout=1000)}")
-            opened.close()  # it may have crashed
-        context.new_page()
-    _forget(context, web_url)
-    for event, listener in listeners.items():
-        page.remove_listener(event, listener)
-    assert errors == []
+
+@pytest.fixture(scope="session")
+def context(browsing):
+    """A context of the browser with one open tab: loading a page there takes less than half the time of a new tab."""
+    with browsing() as browser:
+        opened = browser.new_context()
+        opened.new_page()
+    yield opened
+    with browsing():
+        opened.close()
+
+
+@pytest.fixture
+def page(browsing, context, web_url: str, request: pytest.FixtureRequest):
+    """A page of the browser; errors of its scripts, and requests to other servers, fail the test."""
+    with browsing():
+        page = context.pages[0]
+        page.set_viewport_size({"width": 1200, "height": 900})
+        page.set_default_timeout(TIMEOUT)
+        errors: list[str] = []
+        listeners = {
+            "pageerror": lambda error: errors.append(str(error)),
+            "request": lambda request: errors.append(request.url) if not _is_own(request.url, web_url) else None,
+        }
+        for event, listener in listeners.items():
+            page.on(event, listener)
+        yield page
+        if request.node.stash.get(HAS_FAILED, False):
+            from playwright.sync_api import Error
+
+            for opened in context.pages:  # pytest shows it with the failure
+                with suppress(Error):
+                    print(f"{opened.url}\n{opened.locator('body').inner_text(timeout=1000)}")
+                opened.close()  # it may have crashed
+            context.new_page()
+        _forget(context, web_url)
+        for event, listener in listeners.items():
+            page.remove_listener(event, listener)
+        assert errors == []
 
 
 def _forget(context, web_url: str) -> None:
