@@ -15,6 +15,7 @@ import ctypes
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from pickle import UnpicklingError
 from types import NoneType
 from typing import Annotated, Any, NoReturn, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
@@ -202,12 +203,14 @@ class _Cache(_FunctionCache):  # type: ignore[misc]
             super().save_overload(sig, data)
 
 
+@cache  # it is needed once to look into the cache, and again to load the kernel
 def _signature(function: Callable[..., Any]) -> Any:
     hints = get_type_hints(function, include_extras=True)
     returned = _numba_type(hints.pop("return"))
     return returned(*map(_numba_type, hints.values()))
 
 
+@cache
 def _numba_type(hint: Any) -> Any:
     """Return the numba type of an annotated type."""
     join: Any = numba.types.BaseTuple.from_types
