@@ -83,7 +83,7 @@ def own_module(parts: tuple[str, ...]) -> str:
 
 
 @cache
-def imported_by() -> dict[str, set[str]]:
+def imports_by_module() -> dict[str, set[str]]:
     """The modules that each module imports."""
     return {name: imports(path) for name, path in MODULES.items()}
 
@@ -92,7 +92,7 @@ def against_the_order() -> set[tuple[str, str]]:
     """(importing, imported) where the imported module lies in a room below, or imports the other one back."""
     place = {name: number for number, name in enumerate(ROOMS)}
     wrong = set()
-    for name, imported_modules in imported_by().items():
+    for name, imported_modules in imports_by_module().items():
         for imported in imported_modules - {name}:
             rooms = room(name), room(imported)
             downwards = place[rooms[1]] > place[rooms[0]]
@@ -106,7 +106,7 @@ def below(name: str) -> set[str]:
     reached: set[str] = set()
     stack = [name]
     while stack:
-        for imported in imported_by()[stack.pop()] - reached:
+        for imported in imports_by_module()[stack.pop()] - reached:
             reached.add(imported)
             if room(imported) == room(name):
                 stack.append(imported)
@@ -147,14 +147,14 @@ def test_every_module_has_its_room():
 
 
 def test_imports_point_upwards_without_circles():
-    """No import is excepted, also not one inside a function: `imported_by` has them all."""
+    """No import is excepted, also not one inside a function: `imports_by_module` has them all."""
     assert not against_the_order()
 
 
 def test_the_order_would_be_held():
-    assert "gdl.syntax" in imported_by()["gdl.lint"]
-    assert imported_by()["gdl.syntax"] == {"errors", "gdl.limits"}
-    assert "rulesheets" in imported_by()["gamelore"]
+    assert "gdl.syntax" in imports_by_module()["gdl.lint"]
+    assert imports_by_module()["gdl.syntax"] == {"errors", "gdl.limits"}
+    assert "rulesheets" in imports_by_module()["gamelore"]
     assert "gdl.syntax" in below("gdl.lint")
 
 
@@ -235,7 +235,10 @@ def test_a_room_tells_its_reading_order():
     assert set(in_order) == {name for name, path in MODULES.items() if path.name != "__init__.py"}
     place = {name: number for number, name in enumerate(in_order)}
     wrong = {
-        (name, other) for name in place for other in imported_by()[name] & place.keys() if place[other] > place[name]
+        (name, other)
+        for name in place
+        for other in imports_by_module()[name] & place.keys()
+        if place[other] > place[name]
     }
     assert wrong == set()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -26,7 +27,7 @@ MODULES = {
     "if __name__ == '__main__':\n    main()\n",  # for a new Python
     "waiting_child": "import os\ndef main():\n    os.read(0, 1)\n",
     "open_child": "import os\ndef main():\n    print(*sorted(map(int, os.listdir('/proc/self/fd'))))\n",
-    "drawing_child": "import numpy as np\ndef main():\n    print(np.random.random())\n",
+    "drawing_child": "from numpy import random\ndef main():\n    print(random.random())\n",
     "failing_child": "raise ValueError('no module')\n",
 }
 
@@ -225,8 +226,9 @@ def test_a_request_to_a_child_that_has_just_died_is_no_error(client: fork_server
         child.transport.kill()
         pipe = child.transport.get_pipe_transport(0)
         assert isinstance(pipe, asyncio.WriteTransport)
-        while not pipe.is_closing():
-            await asyncio.sleep(0.01)
+        async with asyncio.timeout(60):
+            while not pipe.is_closing():
+                await asyncio.sleep(0.01)
         assert child.transport.get_pipe_transport(0) is pipe
         pipe.write(b"request")
         assert child.transport.get_returncode() is None
@@ -252,9 +254,29 @@ def test_a_start_without_free_descriptors_keeps_none(
             patched.setattr(os, "pipe", pipe)
             with pytest.raises(OSError, match="Too many open files"):
                 await started("telling_child")
-        while num_open_files(os.getpid()) > before:
-            await asyncio.sleep(0.01)
+        async with asyncio.timeout(60):
+            while num_open_files(os.getpid()) > before:
+                await asyncio.sleep(0.01)
         assert await (await started("telling_child")).code() == 0
+
+    asyncio.run(whole())
+
+
+def test_a_server_with_too_many_files_refuses_children_and_keeps_those_it_has(client: fork_server._Client) -> None:
+    async def whole() -> None:
+        waiting = await started("waiting_child")
+        assert waiting.transport is not None
+        server = pid_of(client)
+        before = resource.prlimit(server, resource.RLIMIT_NOFILE)
+        resource.prlimit(server, resource.RLIMIT_NOFILE, (num_open_files(server) + 4, before[1]))  # a child brings five
+        with pytest.raises(OSError, match="too many open files"):
+            await started("telling_child")
+        resource.prlimit(server, resource.RLIMIT_NOFILE, before)
+        assert await (await started("telling_child")).code() == 0
+        assert pid_of(client) == server
+        assert waiting.transport.get_returncode() is None
+        waiting.transport.kill()
+        assert await waiting.code() == -signal.SIGKILL
 
     asyncio.run(whole())
 
@@ -274,6 +296,8 @@ def test_a_killed_server_is_replaced_and_its_children_are_known_to_have_ended(cl
         before = pid_of(client)
         os.kill(before, signal.SIGKILL)
         assert await child.code() == -signal.SIGKILL
+        assert client._process is not None
+        client._process.wait()  # its socket may be closed later than the pipes of its children
         again = await started("telling_child")
         assert await again.code() == 0
         assert pid_of(client) != before
@@ -304,7 +328,7 @@ def test_a_server_that_dies_before_the_child_starts_is_told(
     async def whole() -> None:
         starting = await asked_of_a_stopped(client, monkeypatch)
         os.kill(pid_of(client), signal.SIGKILL)
-        with pytest.raises(ConnectionResetError, match="the fork server has ended"):
+        with pytest.raises(ConnectionResetError, match="the fork server or the child has ended"):
             await starting
 
     asyncio.run(whole())

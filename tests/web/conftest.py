@@ -6,11 +6,11 @@ import os
 import shutil
 import subprocess
 import sys
-from asyncio import get_running_loop
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -22,7 +22,7 @@ TIMEOUT = 120_000  # milliseconds that a test waits for something to appear; the
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let one process run all tests of a module, which share a server and a browser: `--dist loadgroup`."""
+    """Let one process run all tests of a module, which share stores and matches: `--dist loadgroup`."""
     for item in items:
         if item.path.parent == HERE:
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
@@ -58,24 +58,51 @@ def web_url(web_folder: Path) -> Iterator[str]:
             server.terminate()
 
 
-class Browsing(NamedTuple):
-    """A browser, and the event loop in which Playwright waits for it."""
+class Chromium:
+    """The browser of all tests of a worker, with one context, in which loading a page takes half the time of a new one.
 
-    browser: Any
-    loop: asyncio.AbstractEventLoop
+    Playwright's event loop is the running one only while a test browses: `asyncio.run` of other tests fails otherwise.
+    """
+
+    def __init__(self, playwright: Any, path: str) -> None:
+        self._launch = partial(playwright.chromium.launch, executable_path=path, args=["--no-sandbox"])
+        self._loop = asyncio.get_running_loop()
+        self._browser: Any = None
+        self._context: Any = None
 
     @contextmanager
-    def __call__(self) -> Iterator[Any]:
-        """Let Playwright work: `asyncio.run` of other tests fails while its loop is the running one."""
-        asyncio._set_running_loop(self.loop)
+    def browsing(self) -> Iterator[None]:
+        """Let Playwright work."""
+        before = asyncio._get_running_loop()
+        asyncio._set_running_loop(self._loop)
         try:
-            yield self.browser
+            yield
         finally:
-            asyncio._set_running_loop(None)
+            asyncio._set_running_loop(before)
+
+    def new_context(self) -> Any:
+        """Return a new context with one tab."""
+        if self._browser is None or not self._browser.is_connected():  # it may have crashed
+            self._browser, self._context = self._launch(), None
+        context = self._browser.new_context()
+        context.new_page()
+        return context
+
+    def tab(self) -> Any:
+        """Return the first tab of the context of all tests."""
+        if self._context is None or not self._browser.is_connected():
+            self._context = self.new_context()
+        return self._context.pages[0]
+
+    def close_context(self) -> None:
+        """Close the context of all tests, so that the next one begins with a new one."""
+        context, self._context = self._context, None
+        with suppress(Exception):  # it may have crashed
+            context.close()
 
 
 @pytest.fixture(scope="session")
-def browsing():
+def chromium():
     """A browser. Without one, tests are skipped, or fail if GAMELORE_BROWSER is `required`."""
     path = next(filter(None, map(shutil.which, BROWSERS)), None)
     try:
@@ -87,37 +114,27 @@ def browsing():
             pytest.fail("expected Chromium and Playwright, because GAMELORE_BROWSER is required, got none")
         pytest.skip("needs Chromium (apt install chromium) and Playwright")
     with sync_playwright() as playwright:
-        browsing = Browsing(playwright.chromium.launch(executable_path=path, args=["--no-sandbox"]), get_running_loop())
+        chromium = Chromium(playwright, path)
+        loop = asyncio.get_running_loop()
         asyncio._set_running_loop(None)
-        yield browsing
-        with browsing() as browser:
-            browser.close()
-        asyncio._set_running_loop(browsing.loop)
+        yield chromium
+        asyncio._set_running_loop(loop)
 
 
 @pytest.fixture
-def chromium(browsing):
-    """A browser with no open tab."""
-    with browsing() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="session")
-def context(browsing):
-    """A context of the browser with one open tab: loading a page there takes less than half the time of a new tab."""
-    with browsing() as browser:
-        opened = browser.new_context()
-        opened.new_page()
-    yield opened
-    with browsing():
-        opened.close()
+def new_tab(chromium: Chromium):
+    """A tab of the browser in a context of its own."""
+    with chromium.browsing():
+        context = chromium.new_context()
+        yield context.pages[0]
+        context.close()
 
 
 @pytest.fixture
-def page(browsing, context, web_url: str, request: pytest.FixtureRequest):
+def page(chromium: Chromium, web_url: str, request: pytest.FixtureRequest):
     """A page of the browser; errors of its scripts, and requests to other servers, fail the test."""
-    with browsing():
-        page = context.pages[0]
+    with chromium.browsing():
+        page = chromium.tab()
         page.set_viewport_size({"width": 1200, "height": 900})
         page.set_default_timeout(TIMEOUT)
         errors: list[str] = []
@@ -129,27 +146,24 @@ def page(browsing, context, web_url: str, request: pytest.FixtureRequest):
             page.on(event, listener)
         yield page
         if request.node.stash.get(HAS_FAILED, False):
-            from playwright.sync_api import Error
-
-            for opened in context.pages:  # pytest shows it with the failure
-                with suppress(Error):
-                    print(f"{opened.url}\n{opened.locator('body').inner_text(timeout=1000)}")
-                opened.close()  # it may have crashed
-            context.new_page()
-        _forget(context, web_url)
-        for event, listener in listeners.items():
-            page.remove_listener(event, listener)
+            for opened in page.context.pages:
+                with suppress(Exception):  # it may have crashed
+                    print(f"{opened.url}\n{opened.locator('body').inner_text(timeout=1000)}")  # pytest shows it
+            chromium.close_context()
+        else:
+            _forget(page, web_url)
+            for event, listener in listeners.items():
+                page.remove_listener(event, listener)
         assert errors == []
 
 
-def _forget(context, web_url: str) -> None:
+def _forget(page: Any, web_url: str) -> None:
     """Let the next test begin as a new visitor, in the first tab."""
-    page, *others = context.pages
-    for other in others:
+    for other in page.context.pages[1:]:
         other.close()
     page.goto(f"{web_url}/favicon.ico")  # of the same site, so that Chromium keeps its process
     page.evaluate("sessionStorage.clear()")
-    context.clear_cookies()
+    page.context.clear_cookies()
 
 
 def _is_own(url: str, web_url: str) -> bool:

@@ -744,8 +744,8 @@ def test_the_server_stops_with_open_pages(server: Server, tmp_path: Path) -> Non
 # a real browser
 
 
-def test_pages_work_in_a_browser_and_injected_scripts_do_not(server: Server, chromium: Any) -> None:
-    page = chromium.new_page()
+def test_pages_work_in_a_browser_and_injected_scripts_do_not(server: Server, new_tab: Any) -> None:
+    page = new_tab
     reported: list[str] = []
     hosts: set[str] = set()
     page.on("console", lambda message: reported.append(message.text) if message.type == "error" else None)
@@ -765,11 +765,10 @@ def test_pages_work_in_a_browser_and_injected_scripts_do_not(server: Server, chr
     assert page.evaluate("window.ran") is None
     assert any("Executing inline event handler violates" in text for text in reported)
     assert hosts == {server.host}
-    page.close()
 
 
-def test_another_page_of_this_machine_gets_nothing(server: Server, chromium: Any) -> None:
-    page = chromium.new_page()
+def test_another_page_of_this_machine_gets_nothing(server: Server, new_tab: Any) -> None:
+    page = new_tab
     page.route("http://localhost:1/", lambda route: route.fulfill(body="<p>elsewhere</p>", content_type="text/html"))
     page.goto("http://localhost:1/")
     connect = """host => new Promise(done => {
@@ -789,7 +788,6 @@ def test_another_page_of_this_machine_gets_nothing(server: Server, chromium: Any
     assert page.evaluate(load, f"http://{server.host}{path}") == "refused"
     page.goto(f"http://{server.host}/")  # a link to the page works
     page.get_by_text("clicked 0 times").wait_for()
-    page.close()
 
 
 def serve(storage: str) -> None:

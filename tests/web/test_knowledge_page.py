@@ -180,7 +180,12 @@ def test_compare_export_delete_and_import(page: Any, web_url: str, numbers: dict
 
 def test_names_are_no_html(page: Any, web_url: str, numbers: dict[str, int]) -> None:
     dialogs: list[str] = []
-    page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+
+    def dismiss(dialog: Any) -> None:
+        dialogs.append(dialog.message)
+        dialog.dismiss()
+
+    page.on("dialog", dismiss)
     number = numbers["hostile"]
     page.goto(f"{web_url}/knowledge")
     page.get_by_role("link", name=f"learner {number}", exact=True).wait_for()
@@ -189,4 +194,5 @@ def test_names_are_no_html(page: Any, web_url: str, numbers: dict[str, int]) -> 
         page.goto(f"{web_url}/knowledge/{path}")
         page.get_by_text(HOSTILE).first.wait_for()
         assert page.locator("img[src=x]").count() == 0
+    page.remove_listener("dialog", dismiss)
     assert dialogs == []

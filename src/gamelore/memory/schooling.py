@@ -164,10 +164,10 @@ class MatchMemory:
             if learns and self._fresh is None:
                 self._memory.course.store_lesson()
             elif learns and self._fresh is not None and self._fresh.simulations:
-                if _WHOLE * self.startclock <= self._used <= _LONGEST:
-                    self._store_rival(self._fresh)
                 if self._is_first:
                     self._store_first(self._fresh)
+                if _WHOLE * self.startclock <= self._used <= _LONGEST:  # last, because a pause may renew the value
+                    self._store_rival(self._fresh)
         except KnowledgeError as error:
             self._stop_storing(error)
 

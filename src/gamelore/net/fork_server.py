@@ -37,7 +37,8 @@ from .requests import end_with_the_parent, set_process_name
 
 MAX_REQUEST = 1 << 20  # bytes, more than a socket sends at once, so that no request is cut off
 NUM_FILES = 5
-INPUT, OUTPUT, STANDARD_ERROR, FOLDER, STATUS = range(NUM_FILES)  # the first three are file descriptors of the child
+INPUT, OUTPUT, STANDARD_ERROR, STATUS, FOLDER = range(NUM_FILES)  # the first three are file descriptors of the child
+PLAYER = "gamelore.memory.remembering"  # the module of the default player; others import it only when they need it
 READ_AT_IMPORT = ("PYTHON", "NUMBA_", "OMP_", "OPENBLAS_", "MKL_", "LD_")  # variables that modules read before the fork
 END_SECONDS = 5.0  # time limit for the server to end by itself
 
@@ -55,7 +56,7 @@ async def start_child(make_protocol: MakeProtocol, module: str) -> None:
         module: name of a module with a function `main`, which the child calls
 
     Raises:
-        ConnectionResetError: the fork server was killed
+        ConnectionResetError: the fork server or the child was killed
         OSError: the system starts no process
     """
     if sys.platform == "linux" and _client.can_fork():
@@ -239,7 +240,7 @@ class _Child(asyncio.SubprocessTransport):
     def lost(self, number: int) -> None:
         """Note that a pipe is closed."""
         if number == STATUS:
-            self._set_started(ConnectionResetError("the fork server has ended"))
+            self._set_started(ConnectionResetError("the fork server or the child has ended"))
             self._exited(-signal.SIGKILL)
         self._num_lost += 1
         if self._num_lost == len(self._pipes) and self._pid:
@@ -302,16 +303,16 @@ class _Server:
                 if not request:
                     return ""
                 given = json.loads(request)
-                if len(files) == NUM_FILES and self._fork(files, **given):
+                if len(files) < NUM_FILES:
+                    _refuse(files, "too many open files")
+                elif self._fork(files, **given):
                     return str(given["module"])
-                for file in files:  # too few if this process has too many; the closed pipe then tells of the failure
-                    os.close(file)
 
     def _fork(self, files: list[int], module: str, changes: dict[str, str | None]) -> bool:
         """Fork. Return whether this is the child."""
         with suppress(Exception):  # an error comes again in the child, which prints it
             importlib.import_module(module)
-            _load_kernels()
+            _load_players()
         gc.freeze()  # else the collector of a child writes to all of the shared memory
         server = os.getpid()
         try:
@@ -319,13 +320,15 @@ class _Server:
                 warnings.simplefilter("ignore", DeprecationWarning)
                 pid = os.fork()
         except OSError as error:
-            _write(files[STATUS], f"error {error}")
+            _refuse(files, str(error))
             return False
         if pid == 0:
             self._become_child(server, files, module)
             _change_environment(changes)
             return True
-        self._status[pid] = os.dup(files[STATUS])
+        self._status[pid] = files.pop(STATUS)
+        for file in files:
+            os.close(file)
         return False
 
     def _become_child(self, server: int, files: list[int], module: str) -> None:
@@ -343,8 +346,8 @@ class _Server:
         self._requests.close()
         for file in (*files, *self._own, *self._status.values()):
             os.close(file)
-        if numpy := sys.modules.get("numpy"):
-            numpy.random.seed()  # else all children draw the same numbers from the generator that players may share
+        if random := sys.modules.get("numpy.random"):
+            random.seed()  # else all children draw the same numbers from the generator that players may share
 
     def _tell_codes(self) -> None:
         """Tell the exit codes of all children that have ended."""
@@ -357,9 +360,10 @@ class _Server:
                 os.close(status)
 
 
-def _load_kernels() -> None:
-    """Load the machine code of all imported kernels, so that all children share it. Never import numba."""
+def _load_players() -> None:
+    """If a module has imported players, load all that children with players need, so that they share it."""
     if kernel := sys.modules.get("gamelore.players.kernel"):
+        importlib.import_module(PLAYER)
         kernel.load_kernels()
 
 
@@ -370,6 +374,14 @@ def _change_environment(changes: dict[str, str | None]) -> None:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
+
+
+def _refuse(files: list[int], why: str) -> None:
+    """Close the files of a child that cannot start, after the reason if they are enough to tell it."""
+    if len(files) > STATUS:
+        _write(files[STATUS], f"error {why}")
+    for file in files:
+        os.close(file)
 
 
 def _write(status: int, text: str) -> None:

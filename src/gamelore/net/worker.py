@@ -28,7 +28,6 @@ from ..learning.session import LastingLearner
 from ..learning.sources import KnownRules, Recognised, Recognition
 from ..learning.store.knowledge import KnowledgeStore, default_path
 from ..learning.td.series import CAP_VARIABLE
-from ..memory.remembering import Remembering  # noqa: F401  # the player that most people choose; children of a fork server share the import
 from ..players.kernel import load_kernels
 from ..players.uct import FOREST_VARIABLE
 from .belief import LastingPlayer, PlayerMatches

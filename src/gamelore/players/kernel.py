@@ -123,7 +123,7 @@ def kernel_without_gil(function: F) -> F:
 
 def _compile(function: F, **options: bool) -> F:
     dispatcher, signature = _cached(function, **options), _signature(function)
-    if not isinstance(dispatcher._cache, NullCache) and dispatcher._cache.has(signature, dispatcher.targetctx):
+    if not isinstance(dispatcher._cache, NullCache) and dispatcher._cache.has_code(signature, dispatcher.targetctx):
         dispatcher.__class__ = _Unloaded
         _to_load.append(dispatcher)
     else:
@@ -158,8 +158,12 @@ def load_kernels() -> None:
     """Load the machine code of all imported kernels now, so that no later call takes time to load its own."""
     with _compiler_lock:
         while _to_load:
-            _load(_to_load[-1])
-            _to_load.pop()  # only now, so that a kernel that cannot be loaded raises the error again
+            kernel = _to_load.pop()
+            try:
+                _load(kernel)
+            except BaseException:
+                _to_load.append(kernel)  # so that the next call raises the error again
+                raise
 
 
 def _load(kernel: Any) -> None:
@@ -182,7 +186,7 @@ _UNUSABLE = (OSError, EOFError, UnpicklingError)  # the last two if a loss of po
 class _Cache(_FunctionCache):  # type: ignore[misc]
     """Machine code on the disk. Where a disk is full or a file is damaged, the process compiles the code again."""
 
-    def has(self, sig: Any, target_context: Any) -> bool:
+    def has_code(self, sig: Any, target_context: Any) -> bool:
         """Return whether there is code for a signature. It may turn out to be damaged when it is loaded."""
         with suppress(*_UNUSABLE):
             return self._index_key(sig, target_context.codegen()) in self._cache_file._load_index()
@@ -203,7 +207,7 @@ class _Cache(_FunctionCache):  # type: ignore[misc]
             super().save_overload(sig, data)
 
 
-@cache  # it is needed once to look into the cache, and again to load the kernel
+@cache  # needed twice: to look for the code on the disk, and to load it
 def _signature(function: Callable[..., Any]) -> Any:
     hints = get_type_hints(function, include_extras=True)
     returned = _numba_type(hints.pop("return"))

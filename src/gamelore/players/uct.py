@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import GameloreError
-from .kernel import F64, I8, I32, I64, U64, F64x2, I32x2, I64x2, kernel
+from .kernel import F64, I8, I32, I64, U64, F64x2, I32x2, I64x2, kernel, load_kernels
 from .lookahead import draw_best, draw_each
 from .player import Player, Turn
 from .position_graph import longer, memory_cap
@@ -424,6 +424,7 @@ def search(
     """
     forest = Forest(game, states, settings.exploration)
     if settings.seconds is not None:
+        load_kernels()  # outside the time
         own = monotonic() + settings.seconds
         deadline = own if deadline is None else min(own, deadline)
     limit = settings.simulations or (DEFAULT_SIMULATIONS if deadline is None else np.inf)

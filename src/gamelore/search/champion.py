@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..circuit.playout import num_cores
+from ..players.kernel import load_kernels
 from ..players.player import Finished, Player, Started, Turn
 from ..players.position_graph import MIB, memory_cap
 from ..players.random_streams import extend
@@ -387,6 +388,8 @@ class Gamelore(Player):
 
     def _deadline(self, turn: Turn, lanes: int) -> float | None:
         """Return the time at which the search for a move ends; the remaining lanes share the remaining time."""
+        if self.settings.seconds is not None:
+            load_kernels()  # outside the time
         now, limits = monotonic(), []
         if self.settings.seconds is not None:
             limits.append(now + self.settings.seconds / len(turn.rows))

@@ -38,7 +38,6 @@ from ...gdl.syntax import parse, printable
 from ...lab.stats import mean_interval, t_quantile
 from ...learning.td.series import CAP_VARIABLE
 from ...matches.match import ILLEGAL, LATE, UNREACHABLE, MatchRecord
-from ...memory.remembering import Remembering  # noqa: F401  # the player that most people choose; children of a fork server share the import
 from ...net.host import HostSettings, Seat
 from ...net.hosted_series import INFO_SECONDS, HostedSeries, Standing, moving_mean
 from ...net.messages import READY, PlayerInfo, Start, parse_reply

@@ -29,7 +29,6 @@ from ...gdl.lint import refuse
 from ...gdl.syntax import parse
 from ...learning.td.initial_values import Kind as LearnerKind
 from ...matches.match import MatchRecord, MatchState
-from ...memory.remembering import Remembering  # noqa: F401  # the player that most people choose; children of a fork server share the import
 from ...net.belief import LastingPlayer, PlayerMatches
 from ...net.requests import answer_requests, limits_within, processor_time
 from ...players.kernel import load_kernels
