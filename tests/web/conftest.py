@@ -22,10 +22,14 @@ TIMEOUT = 120_000  # milliseconds that a test waits for something to appear; the
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let one process run all tests of a module, which share stores and matches: `--dist loadgroup`."""
-    for item in items:
-        if item.path.parent == HERE:
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+    """Let one process run all tests of a module, and of all modules with tests of pages: `--dist loadgroup`.
+
+    The tests of a module share stores and matches; those of pages share a server and a browser.
+    """
+    own = [item for item in items if item.path.parent == HERE]
+    with_pages = {item.path for item in own if "page" in getattr(item, "fixturenames", ())}
+    for item in own:
+        item.add_marker(pytest.mark.xdist_group("pages" if item.path in with_pages else item.path.stem))
 
 
 @pytest.hookimpl(wrapper=True)
