@@ -88,7 +88,7 @@ class Chromium:
         """Return a new context with one tab."""
         if self._browser is None or not self._browser.is_connected():  # it may have crashed
             self._browser, self._context = self._launch(), None
-        context = self._browser.new_context()
+        context = self._browser.new_context(reduced_motion="reduce")  # a turning spinner takes processor time
         context.new_page()
         return context
 

@@ -61,6 +61,7 @@ body.body--dark .q-btn.bg-primary { background: #8ab8ee !important; color: #1418
 .q-notification .q-btn { color: #ffffff !important; }
 a.gl-link { color: var(--gl-accent); text-decoration: underline; }
 :focus-visible { outline: 3px solid var(--gl-accent); outline-offset: 2px; }
+@media (prefers-reduced-motion: reduce) { .q-spinner, .q-spinner * { animation: none !important; } }
 """
 
 
