@@ -131,11 +131,15 @@ class Client:
         self.times: list[float] = []
         self.opened: list[float] = []
         self.errors: list[str] = []
+        self.is_idle = False  # whether all its matches were over before the end
 
     async def run(self, begin: float, end: float) -> None:
-        """Play until a time of `time.monotonic`."""
-        while time.monotonic() < end:
-            await self._play(next(self._matches), begin, end)
+        """Play until a time of `time.monotonic`, or until all matches are over."""
+        for match in self._matches:
+            await self._play(match, begin, end)
+            if time.monotonic() > end:
+                return
+        self.is_idle = True
 
     async def _play(self, match: str, begin: float, end: float) -> None:
         asked = time.monotonic()
@@ -262,6 +266,7 @@ async def load(url: str, pid: int, matches: list[list[str]], seconds: float) -> 
         "first paint, empty cache": quantiles(cold),
         "first paint, full cache": quantiles(warm),
         "memory in MiB": used,
+        "clients without matches at the end": sum(client.is_idle for client in clients),
         "errors": errors,
     }
 
