@@ -65,11 +65,24 @@ class Child(asyncio.SubprocessProtocol):
         assert self.transport is not None
         return self.transport.get_returncode()
 
+    async def killed(self) -> int | None:
+        """Kill the child, and return its exit code."""
+        assert self.transport is not None
+        self.transport.kill()
+        return await self.code()
+
 
 async def started(module: str) -> Child:
     child = Child()
     await start_child(lambda: child, module)
     return child
+
+
+async def told_by(module: str) -> str:
+    """Return what a child prints that ends well."""
+    child = await started(module)
+    assert await child.code() == 0
+    return child.said.decode().strip()
 
 
 @pytest.fixture(autouse=True)
@@ -108,17 +121,12 @@ def test_a_child_has_its_streams_and_an_exit_code() -> None:
 
 
 def test_a_child_has_the_present_folder_and_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def told() -> str:
-        child = await started("telling_child")
-        assert await child.code() == 0
-        return child.said.decode().strip()
-
     async def whole() -> None:
-        assert (await told()).endswith(" None soon True")
+        assert (await told_by("telling_child")).endswith(" None soon True")
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("TOLD", "now")
         monkeypatch.delenv("GONE")
-        assert await told() == f"{tmp_path} now None True"
+        assert await told_by("telling_child") == f"{tmp_path} now None True"
 
     asyncio.run(whole())
 
@@ -159,17 +167,10 @@ def test_a_variable_that_modules_read_at_their_import_needs_a_new_python(
 
 
 def test_a_child_has_no_open_files_but_its_streams() -> None:
-    async def told() -> str:
-        child = await started("open_child")
-        assert await child.code() == 0
-        return child.said.decode().strip()
-
     async def whole() -> None:
         waiting = await started("waiting_child")
-        assert await told() == "0 1 2 3"  # the last is that of /proc/self/fd
-        assert waiting.transport is not None
-        waiting.transport.kill()
-        await waiting.code()
+        assert await told_by("open_child") == "0 1 2 3"  # the last is that of /proc/self/fd
+        await waiting.killed()
 
     asyncio.run(whole())
 
@@ -177,9 +178,7 @@ def test_a_child_has_no_open_files_but_its_streams() -> None:
 def test_the_server_keeps_no_files_and_no_threads(client: fork_server._Client) -> None:
     async def whole() -> None:
         worker = await started("gamelore.net.worker")  # with all libraries
-        assert worker.transport is not None
-        worker.transport.kill()
-        assert await worker.code() == -signal.SIGKILL
+        assert await worker.killed() == -signal.SIGKILL
         before = num_open_files(pid_of(client))
         for _ in range(3):
             assert await (await started("telling_child")).code() == 0
@@ -190,13 +189,8 @@ def test_the_server_keeps_no_files_and_no_threads(client: fork_server._Client) -
 
 
 def test_children_draw_different_numbers() -> None:
-    async def told() -> str:
-        child = await started("drawing_child")
-        assert await child.code() == 0
-        return child.said.decode()
-
     async def whole() -> None:
-        assert await told() != await told()
+        assert await told_by("drawing_child") != await told_by("drawing_child")
 
     asyncio.run(whole())
 
@@ -209,9 +203,7 @@ def test_a_deleted_working_directory_is_no_error(tmp_path: Path, monkeypatch: py
 
     async def whole() -> None:
         child = await started("waiting_child")
-        assert child.transport is not None
-        child.transport.kill()
-        assert await child.code() == -signal.SIGKILL
+        assert await child.killed() == -signal.SIGKILL
 
     asyncio.run(whole())
 
@@ -275,8 +267,7 @@ def test_a_server_with_too_many_files_refuses_children_and_keeps_those_it_has(cl
         assert await (await started("telling_child")).code() == 0
         assert pid_of(client) == server
         assert waiting.transport.get_returncode() is None
-        waiting.transport.kill()
-        assert await waiting.code() == -signal.SIGKILL
+        assert await waiting.killed() == -signal.SIGKILL
 
     asyncio.run(whole())
 
@@ -297,7 +288,7 @@ def test_a_killed_server_is_replaced_and_its_children_are_known_to_have_ended(cl
         os.kill(before, signal.SIGKILL)
         assert await child.code() == -signal.SIGKILL
         assert client._process is not None
-        client._process.wait()  # its socket may be closed later than the pipes of its children
+        client._process.wait()  # its socket may be closed later than its pipes
         again = await started("telling_child")
         assert await again.code() == 0
         assert pid_of(client) != before

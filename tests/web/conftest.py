@@ -70,7 +70,7 @@ class Chromium:
 
     def __init__(self, playwright: Any, path: str) -> None:
         self._launch = partial(playwright.chromium.launch, executable_path=path, args=["--no-sandbox"])
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self._browser: Any = None
         self._context: Any = None
 
@@ -78,7 +78,7 @@ class Chromium:
     def browsing(self) -> Iterator[None]:
         """Let Playwright work."""
         before = asyncio._get_running_loop()
-        asyncio._set_running_loop(self._loop)
+        asyncio._set_running_loop(self.loop)
         try:
             yield
         finally:
@@ -119,10 +119,9 @@ def chromium():
         pytest.skip("needs Chromium (apt install chromium) and Playwright")
     with sync_playwright() as playwright:
         chromium = Chromium(playwright, path)
-        loop = asyncio.get_running_loop()
         asyncio._set_running_loop(None)
         yield chromium
-        asyncio._set_running_loop(loop)
+        asyncio._set_running_loop(chromium.loop)
 
 
 @pytest.fixture

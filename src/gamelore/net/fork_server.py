@@ -178,10 +178,12 @@ class _Child(asyncio.SubprocessTransport):
             files[number], ours = (reads, writes) if number == INPUT else (writes, reads)
             theirs.callback(os.close, files[number])
             connect = loop.connect_write_pipe if number == INPUT else loop.connect_read_pipe
-            with ExitStack() as until_connected:
-                pipe = until_connected.enter_context(os.fdopen(ours, "wb" if number == INPUT else "rb", 0))
+            pipe = os.fdopen(ours, "wb" if number == INPUT else "rb", 0)
+            try:
                 self._pipes[number], _ = await connect(partial(_Pipe, self, number), pipe)
-                until_connected.pop_all()
+            except BaseException:
+                pipe.close()
+                raise
         _client.request(module, [files[number] for number in range(NUM_FILES)])
 
     # of asyncio.SubprocessTransport
@@ -339,11 +341,11 @@ class _Server:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setsid()
         set_process_name(module.rpartition(".")[2])
-        _write(files[STATUS], f"pid {os.getpid()}")
         for number in (INPUT, OUTPUT, STANDARD_ERROR):
             os.dup2(files[number], number)
         os.fchdir(files[FOLDER])
-        self._requests.close()
+        self._requests.close()  # before `pid`: while it is open, requests to a dead server seem to arrive
+        _write(files[STATUS], f"pid {os.getpid()}")
         for file in (*files, *self._own, *self._status.values()):
             os.close(file)
         if random := sys.modules.get("numpy.random"):
