@@ -4,41 +4,66 @@ FOLDER has rulesheets as NAME.kif. The games are those for two roles in which ne
 matches, and that can be studied; those of sealed families (lab/families.toml) are left out. What is played, and how, is
 the protocol in docs/memory.md; `plan` is the same in code. All lots are drawn with the seed SEED.
 
-`--stage study` makes the teachings only, `--stage contests` plays the contests, and `--stage report` prints the tables.
-A run that was interrupted goes on.
+`--stage study` makes the teachings only, `--stage contests` plays the contests, `--stage replay` plays fresh matches of
+the games in which memory is significantly worse, and `--stage report` prints the tables. A run that was interrupted
+goes on. The contests of the first teaching come first, so a part of a run is a sample of all games.
+
+All times are CPU times, so other work on the machine hardly matters. For this, the work is done in processes of its
+own, two at least.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from multiprocessing import parent_process
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import typer
 
+if parent_process() is not None:  # in a process that does the work
+    import cpu_clock  # noqa: F401 - before gamelore
+
 import gamelore
 from gamelore.errors import GameloreError
 from gamelore.lab.duel import FAMILIES, sealed_games
-from gamelore.lab.experiment import SettingGrid, run_grid
-from gamelore.lab.results import ResultStore, Trial, store_path
-from gamelore.lab.stats import Interval, mean_interval
+from gamelore.lab.experiment import SettingGrid, code_version, run_grid
+from gamelore.lab.results import Outcome, ResultStore, Trial, store_path
+from gamelore.lab.stats import Interval, mean_interval, p_value
+from gamelore.lab.studies.map_study import significant
 from gamelore.lab.studies.memory_study import Arm, MemoryJob, MemorySetting, memory_jobs, play_memory_job, teachings
 from gamelore.search.teaching import can_be_taught
+from gamelore.workers.processes import Report
 
-SEED = "0f846e8"  # commit of main before the protocol
-VERSION = "memory-1"  # of the results; another one when the player changes
-TEACHINGS, STUDY = 5, 120.0  # for each game, and CPU seconds of each
-SESSIONS = {1.0: (5, 4), 10.0: (2, 10), 60.0: (1, 20)}  # startclock in seconds: sessions, and pairs in each
+SEED = "0f846e8"  # commit of main before the first protocol
+TEACHINGS, STUDY, LONG_STUDY = 5, 120.0, 400.0  # for each game; CPU seconds of each, and where the startclock is 60 s
+PAIRS = 20  # of each contest
+SESSIONS: Mapping[Arm, Mapping[float, int]] = {  # by startclock in seconds
+    "known": {1.0: 1, 10.0: 1, 60.0: 1},
+    "variant": {1.0: 1, 10.0: 1},
+    "unrelated": {1.0: 5, 10.0: 2},
+    "shuffled": {1.0: 1, 10.0: 1},
+    "empty": {1.0: 5, 10.0: 2},
+}
+CONTRASTS: tuple[tuple[Arm, Arm, float], ...] = (  # the arms, and the level of the interval of their difference
+    ("known", "empty", 0.95),
+    ("variant", "empty", 0.95),
+    ("unrelated", "empty", 0.95),
+    ("shuffled", "empty", 0.90),
+    ("known", "shuffled", 0.95),
+)
 FAST, SLOW = 2.0, 40.0  # milliseconds for a move
 FOLDS, NUM_OTHERS, NUM_LONG, NUM_SLOW = 5, 12, 15, 30
+LEVEL, FRESH_SEED, FRESH_PAIRS = 0.05, 2, 80  # of tests of single games; 800 fresh matches over five teachings
 RANDOM_MATCHES, MOST_PLIES = 64, 150
 
-Stage = Literal["study", "contests", "report"]
+Stage = Literal["study", "contests", "replay", "report"]
 
 
 @dataclass(frozen=True)
@@ -103,45 +128,72 @@ def drawn(lot: str, names: Sequence[str], num: int) -> list[str]:
 
 def plan(sheets: Sequence[Sheet], study: float = STUDY, num: int = TEACHINGS) -> list[MemorySetting]:
     """Return all contests of the protocol, with so many teachings of so many seconds for each game."""
-    long = drawn("60 s", [sheet.name for sheet in sheets], NUM_LONG)
-    slow = drawn("slow", [sheet.name for sheet in sheets], NUM_SLOW)
+    names = [sheet.name for sheet in sheets]
+    long, slow = drawn("60 s", names, NUM_LONG), drawn("slow", names, NUM_SLOW)
     settings = []
     for sheet in sheets:
         others = _others(sheet, sheets)
-        for arm in get_args(Arm):
-            if arm in ("known", "empty") or others[arm]:
-                settings += [_setting(sheet, arm, others, startclock, FAST) for startclock in (1.0, 10.0)]
-        if sheet.name in long:
-            settings.append(_setting(sheet, "known", others, 60.0, FAST))
-        if sheet.name in slow:
-            settings += [
-                _setting(sheet, arm, others, 1.0, SLOW) for arm in ("known", "variant") if others.get(arm, True)
-            ]
-    return [replace(setting, study=study, runs=num) for setting in settings]
+        for arm, sessions in SESSIONS.items():
+            for startclock in sessions if arm in ("known", "empty") or others[arm] else ():
+                setting = _setting(sheet, arm, others, startclock)
+                if startclock < 60 or sheet.name in long:
+                    settings.append(setting)
+                if startclock == 1 and arm in ("known", "variant") and sheet.name in slow:
+                    settings.append(replace(setting, id=f"{setting.id}/{SLOW:g}ms", milliseconds=SLOW))
+    return [replace(setting, study=setting.study * study / STUDY, runs=num) for setting in settings]
 
 
 def _others(sheet: Sheet, sheets: Sequence[Sheet]) -> dict[Arm, tuple[str, ...]]:
     """Return the games whose lessons the side with memory has in each arm."""
     path_of = {other.name: other.path for other in sheets}
     family = [other.name for other in sheets if other.family == sheet.family and other is not sheet]
-    strangers = [other.name for other in sheets if other.fold != sheet.fold]
-    unrelated, shuffled = (drawn(f"{arm} {sheet.name}", strangers, num) for arm, num in (("u", NUM_OTHERS), ("s", 1)))
-    chosen: Mapping[Arm, list[str]] = {"variant": family, "unrelated": unrelated, "shuffled": shuffled}
+    strangers = sorted(other.name for other in sheets if other.fold != sheet.fold)
+    unrelated = drawn(f"u {sheet.name}", strangers, NUM_OTHERS)
+    in_turn = _rng(f"s {sheet.name}").permutation(strangers).tolist()  # the first one with a lesson is shuffled
+    chosen: Mapping[Arm, list[str]] = {"variant": family, "unrelated": unrelated, "shuffled": in_turn}
     return {arm: tuple(path_of[name] for name in names) for arm, names in chosen.items()}
 
 
-def _setting(
-    sheet: Sheet, arm: Arm, others: Mapping[Arm, tuple[str, ...]], startclock: float, milliseconds: float
-) -> MemorySetting:
-    name = f"{sheet.name}/{arm}/{startclock:g}s/{milliseconds:g}ms"
-    sessions, pairs = SESSIONS[startclock]
-    about = arm, others.get(arm, ()), STUDY, startclock, milliseconds, sessions, pairs
+def _setting(sheet: Sheet, arm: Arm, others: Mapping[Arm, tuple[str, ...]], startclock: float) -> MemorySetting:
+    name, sessions = f"{sheet.name}/{arm}/{startclock:g}s", SESSIONS[arm][startclock]
+    study = LONG_STUDY if startclock == 60 else STUDY
+    about = arm, others.get(arm, ()), study, startclock, FAST, sessions, PAIRS // sessions
     return MemorySetting(name, sheet.path, 1, TEACHINGS, *about)
 
 
-def one_by_one(folder: Path, trials: Iterable[Trial[MemorySetting]], *_: object) -> list[MemoryJob]:
+def jobs(folder: Path, trials: Iterable[Trial[MemorySetting]], *_: object) -> list[MemoryJob]:
     """Return a job for each contest, so that each is stored as soon as it is over."""
-    return [replace(job, trials=(trial,)) for job in memory_jobs(folder, trials) for trial in job.trials]
+    return memory_jobs(folder, trials)
+
+
+def play(job: MemoryJob, report: Report) -> list[Outcome]:
+    """Play a contest; a function of this script, so that processes import it, and with it the CPU clock."""
+    return play_memory_job(job, report)
+
+
+def worse(settings: Iterable[MemorySetting], store: ResultStore) -> list[MemorySetting]:
+    """Return the contests with memory that are significantly below 50 %, over all games of an arm and startclock."""
+    groups: dict[tuple[Any, ...], dict[str, MemorySetting]] = {}
+    for setting in settings:
+        if setting.arm != "empty":
+            kind = setting.arm, setting.startclock, setting.milliseconds
+            groups.setdefault(kind, {})[setting.id] = setting
+    losers = []
+    for group in groups.values():
+        means = {name: _means(store, name) for name in group}
+        values = {name: p_value(own, 50.0) for name, own in means.items() if len(own) > 1}
+        losers += [group[name] for name in significant(values, LEVEL) if np.mean(means[name]) < 50]
+    return losers
+
+
+def fresh(setting: MemorySetting) -> MemorySetting:
+    """Return a contest with fresh matches: FRESH_PAIRS pairs for each teaching."""
+    return replace(setting, seed=FRESH_SEED, pairs=FRESH_PAIRS // setting.sessions)
+
+
+def _means(store: ResultStore, name: str) -> list[float]:
+    """Return the mean score of each teaching of a contest."""
+    return [float(np.mean(pairs)) for pairs in teachings(store, name).values()]
 
 
 def table(settings: Sequence[MemorySetting], store: ResultStore) -> Iterator[str]:
@@ -172,6 +224,29 @@ def deviations(scores: Sequence[Sequence[Sequence[float]]]) -> tuple[float, floa
     return tuple(max(part, 0.0) ** 0.5 for part in parts)  # type: ignore[return-value]
 
 
+def contrasts(settings: Sequence[MemorySetting], store: ResultStore) -> Iterator[str]:
+    """Yield a row for each contrast of two arms: the mean over games of the difference of the means."""
+    means = {setting.id: _means(store, setting.id) for setting in settings}
+    yield "| contrast | startclock | games | difference | level |"
+    yield "|---|---|---|---|---|"
+    for first, second, level in CONTRASTS:
+        for startclock in (1.0, 10.0):
+            pairs = [
+                (means[setting.id], means.get(setting.id.replace(f"/{first}/", f"/{second}/"), []))
+                for setting in settings
+                if (setting.arm, setting.startclock, setting.milliseconds) == (first, startclock, FAST)
+            ]
+            own = [np.mean(left) - np.mean(right) for left, right in pairs if left and right]
+            if own:
+                cells = len(own), shown(mean_interval(own, level)), f"{level:.0%}"
+                yield f"| {first} - {second} | {startclock:g} | {' | '.join(map(str, cells))} |"
+
+
+def provenance(version: str) -> str:
+    """Return a short name of a version of the code, for the folder of its teachings."""
+    return hashlib.sha256(version.encode()).hexdigest()[:8]
+
+
 def shown(interval: Interval) -> str:
     """Return a mean with its 95 % interval as text."""
     return f"{interval.mean:.1f} [{interval.low:.1f}, {interval.high:.1f}]"
@@ -181,23 +256,34 @@ def main(
     folder: Annotated[Path, typer.Argument(help="folder of rulesheets, NAME.kif")],
     out: Annotated[Path, typer.Option(help="folder of the teachings and results")],
     stage: Annotated[Stage, typer.Option(help="what to do")] = "contests",
-    workers: Annotated[int, typer.Option(help="number of processes")] = 1,
+    workers: Annotated[int, typer.Option(help="number of processes, two at least")] = 2,
     study: Annotated[float, typer.Option(help="CPU seconds of each study")] = STUDY,
     num: Annotated[int, typer.Option("--teachings", help="number of teachings for each game")] = TEACHINGS,
 ) -> None:
     """Make teachings, play the contests that are missing, or print the tables."""
-    settings, knowledge = plan(eligible(folder, out), study, num), out / "teachings"
-    with ResultStore(store_path(out)) as store:
+    version = code_version("memory", "search")
+    settings, knowledge = plan(eligible(folder, out), study, num), out / "teachings" / provenance(version)
+    with ResultStore(store_path(out)) as store, ResultStore(store_path(out / "replay")) as again:
+        losers = [fresh(setting) for setting in worse(settings, store)] if stage in ("replay", "report") else []
         if stage == "study":
-            teaching = {x.game: replace(x, id=f"{x.game}/study", sessions=0) for x in settings if x.arm == "known"}
-            settings = list(teaching.values())
-        if stage != "report":
-            grid = SettingGrid.of(settings)
-            jobs = partial(one_by_one, knowledge)
-            run_grid(grid, store, workers=workers, jobs=jobs, play=partial(play_memory_job), version=VERSION)
+            known = (x for x in settings if x.arm == "known")
+            studies = {f"{x.game}/{x.study:g}": replace(x, id=f"{x.game}/study/{x.study:g}", sessions=0) for x in known}
+            _play(studies.values(), store, knowledge, workers, version)
+        elif stage == "contests":
+            _play(settings, store, knowledge, workers, version)
+        elif stage == "replay":
+            _play(losers, again, knowledge, workers, version)
         if stage != "study":
-            print(*table(settings, store), sep="\n")
+            print(*table(settings, store), "", *contrasts(settings, store), sep="\n")
+            print(f"\nsignificantly worse: {', '.join(setting.id for setting in losers) or 'none'}")
+            print(*(f"{x.id}, fresh matches: {shown(mean_interval(_means(again, x.id)))}" for x in losers), sep="\n")
     print(f"{len(list(knowledge.glob('*.db')))} teachings")
+
+
+def _play(settings: Iterable[MemorySetting], store: ResultStore, knowledge: Path, workers: int, version: str) -> None:
+    """Play the contests that are missing."""
+    grid = SettingGrid.of(list(settings))
+    run_grid(grid, store, workers=max(workers, 2), jobs=partial(jobs, knowledge), play=play, version=version)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,16 @@
 """Measure what the lesson of each game is worth in each other: `python benchmarks/transfer_map.py FOLDER --out DIR`.
 
-FOLDER has rulesheets as NAME.kif. The games, and the stores of their teachings, are those of benchmarks/memory.py in
-the folder `--memory`. The stages, each of which goes on where it was interrupted, and begins with those before:
+FOLDER has rulesheets as NAME.kif. The games, and the stores of their teachings, are those of benchmarks/memory.py, in
+the folders `--memory` and `--teachings`. The stages, each of which goes on where it was interrupted, and begins with
+those before:
 
     maps       the score of the map and the share of the weight that it carries, for all pairs
     contests   matches of all pairs with a share of at least LEAST_SHARE, and of OTHERS other pairs by lot
-    replay     NUM_FINDINGS findings again, with fresh matches: those that are farthest from 50 % against a taught value
+    replay     NUM_FINDINGS findings again, with fresh matches: those that are farthest from 50 %
     report     DIR/transfer-map.csv, DIR/transfer-map.png, and a table of findings
 
-A finding is a pair whose score against a taught value differs from 50 %, significant by Benjamini & Hochberg at 5 %.
+A finding is a pair whose carried value beats a taught one (a gain), or loses against a search without a value (a harm).
+The teachings are the samples. Findings are significant by Benjamini & Hochberg at 5 %, over both tests of all pairs.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import typer
@@ -33,25 +35,32 @@ from gamelore.lab.studies.map_study import (
     RIVALS,
     MapJob,
     MapSetting,
-    found,
     map_jobs,
     mapped,
-    pair_scores,
     play_map_job,
+    significant,
     source_lesson,
-    verdict_of,
+    teaching_scores,
 )
 from gamelore.rulesheets import load
 
 SEED, FRESH_SEED = 1, 2
 VERSION = "map-1"  # of the results; another one when the search or the maps change
-STUDY, TEACHINGS = 120.0, 2  # CPU seconds of each teaching, and teachings for each source
-TAUGHT, WALKS, ROUNDS = 500_000, 1000, 20  # walks of the rival's teaching, and for each move; rounds of each teaching
+STUDY, TEACHINGS = 120.0, 5  # CPU seconds of each teaching, and teachings for each source
+TAUGHT, WALKS, ROUNDS = 500_000, 1000, 8  # walks of the rival's teaching, and for each move; rounds of each teaching
 LEAST_SHARE, OTHERS = 0.2, 300
-NUM_FINDINGS, FRESH_ROUNDS = 10, 200  # 800 matches against a taught value: 2 teachings, 2 matches in a round
-LEVEL, FEWEST = 0.05, 8
+NUM_FINDINGS, FRESH_ROUNDS = 10, 80  # 800 matches against each rival: 5 teachings, 2 matches in a round
+LEVEL, FEWEST = 0.05, 3  # teachings with scores
 PARTS = ("mean", "low", "high")
-COLUMNS = ("source", "target", "score", "share", "kind", "rounds", *(f"{name}_{x}" for name in RIVALS for x in PARTS))
+COLUMNS = (
+    "source",
+    "target",
+    "score",
+    "share",
+    "kind",
+    "teachings",
+    *(f"{name}_{x}" for name in RIVALS for x in PARTS),
+)
 
 Stage = Literal["maps", "contests", "replay", "report"]
 
@@ -100,18 +109,27 @@ def setting_of(pair: Pair, folder: Path) -> MapSetting:
     return MapSetting(name, paths[0], SEED, TEACHINGS, paths[1], STUDY, TAUGHT, WALKS, ROUNDS)
 
 
-def findings(settings: dict[str, MapSetting], store: ResultStore) -> list[str]:
-    """Return the ids of all pairs whose score against a taught value differs from 50 %, the farthest first."""
-    scores = {name: pair_scores(store, name, "taught") for name in settings}
-    values = {name: p_value(own, 0.5) for name, own in scores.items() if len(own) >= FEWEST}
-    return sorted(found(values, LEVEL), key=lambda name: -abs(float(np.mean(scores[name])) - 0.5))
+class Finding(NamedTuple):
+    """A pair of games by its id, and the rival: "taught" for a gain, "none" for a harm."""
+
+    name: str
+    rival: str
+
+
+def findings(settings: Iterable[str], store: ResultStore) -> list[Finding]:
+    """Return all findings, those with scores farthest from 50 % first."""
+    scores = {(name, rival): teaching_scores(store, name, rival) for name in settings for rival in RIVALS}
+    values = {key: p_value(own, 0.5) for key, own in scores.items() if len(own) >= FEWEST}
+    ahead = {key: float(np.mean(scores[key])) - 0.5 for key in significant(values, LEVEL)}
+    kept = [key for key, gain in ahead.items() if gain * (1 if key[1] == "taught" else -1) > 0]
+    return [Finding(*key) for key in sorted(kept, key=lambda key: -abs(ahead[key]))]
 
 
 def rows(pairs: Iterable[Pair], settings: dict[str, MapSetting], store: ResultStore) -> Iterator[list[object]]:
     """Yield the rows of the CSV file: scores in % with their 95 % intervals."""
     for pair in pairs:
         name = f"{pair.source}/{pair.target}"
-        scores = {rival: pair_scores(store, name, rival) if name in settings else [] for rival in RIVALS}
+        scores = {rival: teaching_scores(store, name, rival) if name in settings else [] for rival in RIVALS}
         kind = "carries" if pair.share >= LEAST_SHARE else "control" if name in settings else ""
         about = pair.source, pair.target, f"{pair.score:.3f}", f"{pair.share:.3f}", kind, len(scores["taught"])
         yield [*about, *(cell for own in scores.values() for cell in interval_cells(own))]
@@ -125,16 +143,16 @@ def interval_cells(scores: Sequence[float]) -> list[str]:
     return [f"{part:.1f}" for part in (interval.mean, interval.low, interval.high)]
 
 
-def table(names: Sequence[str], store: ResultStore, fresh: ResultStore) -> Iterator[str]:
-    """Yield the rows of a table of pairs."""
-    yield "| source | target | against a taught value | against none | a player that remembers | fresh matches |"
+def table(found: Iterable[Finding], store: ResultStore, fresh: ResultStore) -> Iterator[str]:
+    """Yield the rows of a table of findings."""
+    yield "| source | target | finding | against a taught value | against none | fresh matches |"
     yield "|---|---|---|---|---|---|"
-    for name in names:
-        taught, none = (pair_scores(store, name, rival) for rival in ("taught", "none"))
-        mean, low, high = interval_cells(pair_scores(fresh, name, "taught"))
+    for name, rival in found:
+        taught, none = (teaching_scores(store, name, rival) for rival in ("taught", "none"))
+        mean, low, high = interval_cells(teaching_scores(fresh, name, rival))
         again = f"{mean} [{low}, {high}]" if mean else ""
         scores = f"{100 * np.mean(taught):.0f} | {100 * np.mean(none):.0f}"
-        yield f"| {' | '.join(name.split('/'))} | {scores} | {verdict_of(taught)} | {again} |"
+        yield f"| {' | '.join(name.split('/'))} | {'gain' if rival == 'taught' else 'harm'} | {scores} | {again} |"
 
 
 def jobs(folder: Path, trials: Iterable[Trial[MapSetting]], *_: object) -> list[MapJob]:
@@ -150,14 +168,15 @@ def play(settings: Iterable[MapSetting], store: ResultStore, knowledge: Path, wo
 
 def main(
     folder: Annotated[Path, typer.Argument(help="folder of rulesheets, NAME.kif")],
-    memory: Annotated[Path, typer.Option(help="folder of benchmarks/memory.py, with games.json and teachings")],
+    memory: Annotated[Path, typer.Option(help="folder of benchmarks/memory.py, with games.json")],
+    teachings: Annotated[Path, typer.Option(help="folder in there with the teachings of a version")],
     out: Annotated[Path, typer.Option(help="folder of the results")],
     stage: Annotated[Stage, typer.Option(help="what to do")] = "contests",
     workers: Annotated[int, typer.Option(help="number of processes")] = 1,
     study: Annotated[float, typer.Option(help="CPU seconds of each teaching")] = STUDY,
 ) -> None:
     """Map all pairs, play contests, replay findings, or write the report."""
-    names, knowledge = json.loads((memory / "games.json").read_text()), memory / "teachings"
+    names, knowledge = json.loads((memory / "games.json").read_text()), teachings
     with ResultStore(store_path(out)) as store, ResultStore(store_path(out / "replay")) as fresh:
         pairs = map_all(names, folder, knowledge, study, store)
         settings = {name: replace(own, study=study) for name, own in plan(pairs, folder).items()}
@@ -166,7 +185,8 @@ def main(
             play(settings.values(), store, knowledge, workers)
         best = findings(settings, store)
         if stage == "replay":
-            again = [replace(settings[name], seed=FRESH_SEED, rounds=FRESH_ROUNDS) for name in best[:NUM_FINDINGS]]
+            names_again = dict.fromkeys(finding.name for finding in best[:NUM_FINDINGS])
+            again = [replace(settings[name], seed=FRESH_SEED, rounds=FRESH_ROUNDS) for name in names_again]
             play(again, fresh, knowledge, workers)
         if stage == "report":
             with (out / "transfer-map.csv").open("w", newline="", encoding="utf-8") as file:
@@ -182,7 +202,7 @@ def draw(names: Sequence[str], pairs: Iterable[Pair], store: ResultStore, out: P
     for pair in pairs:
         spot = place[pair.source], place[pair.target]
         maps[spot] = pair.share
-        own = pair_scores(store, f"{pair.source}/{pair.target}", "taught")
+        own = teaching_scores(store, f"{pair.source}/{pair.target}", "taught")
         if own:
             scores[spot] = np.mean(own)
     save(map_figure(names, maps, scores), out / "transfer-map.png")

@@ -62,12 +62,12 @@ def test_clicks(tmp_path: Path) -> None:
 
 
 def test_the_transfer_map(tmp_path: Path) -> None:
-    """Both teachings of a game end a generation in a second, or the lesson is left out; so there are 0 to 2 pairs."""
+    """A lesson that has not ended a generation is left out; so there are 0 to 2 pairs."""
     sheets, memory = tmp_path / "sheets", tmp_path / "memory"
     sheets.mkdir()
     for name in ("tictactoe", "connect3"):
         shutil.copy(gamelore.rulesheets.path(name), sheets)
-    given = [sheets, "--study", "1"]
+    given = [sheets, "--study", "0.7"]
     command = [
         sys.executable,
         BENCHMARKS / "memory.py",
@@ -80,7 +80,9 @@ def test_the_transfer_map(tmp_path: Path) -> None:
         "study",
     ]
     subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, env=ENVIRONMENT)
-    command = [sys.executable, BENCHMARKS / "transfer_map.py", *given, "--memory", memory, "--out", tmp_path / "map"]
+    (teachings,) = (memory / "teachings").iterdir()
+    folders = ["--memory", memory, "--teachings", teachings, "--out", tmp_path / "map"]
+    command = [sys.executable, BENCHMARKS / "transfer_map.py", *given, *folders]
     done = subprocess.run(
         [*command, "--stage", "report"], check=True, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT
     )
@@ -129,8 +131,11 @@ def test_memory(tmp_path: Path) -> None:
     for stage in ("study", "report"):
         given = [*command, *options, "--stage", stage]
         done = subprocess.run(given, check=True, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT)
-        assert done.stdout.splitlines()[-1] == "2 teachings", "in goofspiel, both choose at the same time"
+        assert done.stdout.splitlines()[-1] == "4 teachings", (
+            "two long ones; in goofspiel, both choose at the same time"
+        )
     assert "| known |" not in done.stdout
+    assert "significantly worse: none" in done.stdout
 
 
 def test_proofs(tmp_path: Path) -> None:

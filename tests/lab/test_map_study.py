@@ -17,13 +17,12 @@ from gamelore.lab.studies.map_study import (
     MapSetting,
     SourceLesson,
     carried_share,
-    found,
     map_jobs,
     mapped,
-    pair_scores,
     play_map_job,
+    significant,
     source_lesson,
-    verdict_of,
+    teaching_scores,
 )
 from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.learning.store.lesson_rows import NOTHING, Lessons, StoredLesson, StoredValue
@@ -95,13 +94,14 @@ def test_jobs_are_those_of_a_target(folder: Path) -> None:
 
 def test_a_carried_value_beats_a_search_without(folder: Path) -> None:
     with ResultStore(folder / "results.db") as store:
-        own = setting(folder, runs=2, rounds=16, walks=16)
+        own = setting(folder, runs=2, rounds=16, walks=64)
         jobs = lambda trials, *_: list(map_jobs(folder, trials))  # noqa: E731
         run_grid(SettingGrid.of([own]), store, workers=1, progress=False, jobs=jobs, play=partial(play_map_job))
-        scores = pair_scores(store, own.id, "none")
-        assert len(scores) == 32
+        scores = teaching_scores(store, own.id, "none")
+        assert len(scores) == 2
         assert np.mean(scores) > 0.7
-        assert len(pair_scores(store, own.id, "taught")) == 32
+        assert scores == [np.mean(result["none"]) for result in store.results(own.id)]
+        assert len(teaching_scores(store, own.id, "taught")) == 2
         assert {(result["score"], result["share"]) for result in store.results(own.id)} == {(1.0, 1.0)}
 
 
@@ -120,13 +120,7 @@ def test_a_teaching_without_a_generation_gives_no_scores(folder: Path) -> None:
     assert outcome.result == {"score": 0.0, "share": 0.0, "none": [], "taught": []}
 
 
-def test_verdicts() -> None:
-    assert verdict_of([1.0] * 40) == "taken"
-    assert verdict_of([0.0] * 40) == "refused"
-    assert verdict_of([0.5] * 40) == verdict_of([]) == "open"
-
-
 def test_findings_by_hand() -> None:
     """Of four p-values, with 5 %: 0.01 <= 0.0125 and 0.02 <= 0.025, but 0.04 > 0.0375 and 0.9 > 0.05."""
-    assert found({"a": 0.9, "b": 0.02, "c": 0.04, "d": 0.01}, 0.05) == ["b", "d"]
-    assert found({}, 0.05) == []
+    assert significant({"a": 0.9, "b": 0.02, "c": 0.04, "d": 0.01}, 0.05) == ["b", "d"]
+    assert significant({}, 0.05) == []

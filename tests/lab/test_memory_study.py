@@ -37,14 +37,13 @@ def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "TeachingSettings", lambda simulations=1 << 60: QUICK)
 
 
-def test_a_job_has_all_contests_of_a_teaching(tmp_path: Path) -> None:
+def test_contests_of_the_first_teachings_come_first(tmp_path: Path) -> None:
     other = replace(KNOWN, id="other", arm="empty")
     trials = [Trial(setting, run) for setting in (KNOWN, other) for run in (0, 1)]
-    jobs = list(memory_jobs(tmp_path, trials))
-    assert [(job.game, job.run, len(job.trials), job.size) for job in jobs] == [
-        ("breakthrough", 0, 2, 16),
-        ("breakthrough", 1, 2, 16),
-    ]
+    jobs = memory_jobs(tmp_path, trials)
+    expected = [("known", 0), ("other", 0), ("known", 1), ("other", 1)]
+    assert [(job.trial.setting.id, job.trial.run) for job in jobs] == expected
+    assert [job.size for job in jobs] == [8] * 4
 
 
 def test_a_teaching_is_made_once(tmp_path: Path) -> None:

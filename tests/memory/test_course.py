@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from gamelore import Game, load
+from gamelore.analysis.isomorphism import scramble
 from gamelore.catalogue import player
+from gamelore.game.game import make
 from gamelore.gdl.syntax import Rulesheet, parse
 from gamelore.learning.store.lesson_rows import (
     LESSON,
@@ -33,9 +35,12 @@ from gamelore.memory.advice import OPENINGS, rival_name
 from gamelore.memory.course import Course, Told
 from gamelore.memory.descriptors import descriptors
 from gamelore.memory.ledger import KNOBS
-from gamelore.memory.lesson import restored_value
+from gamelore.memory.lesson import restored_value, stored
+from gamelore.memory.rivals import SearchPlan
 from gamelore.players.position_graph import PositionGraph
+from gamelore.players.random_streams import stream
 from gamelore.search.settings import GrowthSettings, TeachingSettings
+from gamelore.search.teaching import Teacher
 
 QUICK = TeachingSettings(simulations=1 << 60, first=4_000, walks=64)
 
@@ -52,7 +57,7 @@ def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
         ("_FEWEST_OPENINGS", 1),
         ("_BETWEEN", 0.1),
         ("_OPENING_MIB", 16),
-        ("_AGAIN", 0.0),
+        ("_REREAD", 0.0),
     ):
         monkeypatch.setattr(course_module, name, value)
     for module in (course_module, rivals_module):
@@ -72,6 +77,15 @@ class OtherGame(NamedTuple):
 @pytest.fixture
 def game() -> Game:
     return load("breakthrough")
+
+
+@pytest.fixture
+def variant(game: Game, lessons: Lessons) -> Game:
+    """A game of which the store has a variant only; the value says a lot there."""
+    source = Teacher(game, stream(1), GrowthSettings(), TeachingSettings(simulations=1_500_000, first=250_000))
+    source.teach()
+    lessons.put(game, stored(game, source.pause(), 1.0, None))
+    return load("breakthrough:width=6,height=6,rows=2")
 
 
 def ignorant(self: rivals_module.Rivals, startclock: int, deadline: float) -> StoredValue:
@@ -151,17 +165,52 @@ def test_the_slower_of_two_processes_goes_on_from_the_other(game: Game, lessons:
     assert lesson.walks >= faster.teacher.simulations
 
 
-def test_there_are_three_rivals_with_a_startclock_of_a_second(
+def test_there_are_four_rivals_with_a_startclock_of_a_second(
     game: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Here another one comes after four rounds; later ones are drawn by lot."""
+    """Another one comes after four rounds; later ones are drawn by lot."""
     monkeypatch.setattr(rivals_module.Rivals, "_new_rival", ignorant)
-    monkeypatch.setattr(rivals_module, "_EACH_RIVAL", 4)
     num = lambda: lessons.pupils(game.rules_hash).get(rival_name(1), 0)  # noqa: E731
-    studied(game, lessons, until=lambda told: num() >= 3)
+    studied(game, lessons, until=lambda told: num() >= 4)
     before = num_rounds(lessons, game)
     studied(game, lessons, until=lambda told: num_rounds(lessons, game) >= before + 16)
-    assert num() == 3
+    assert num() == 4
+
+
+def test_the_youth_of_a_lesson_is_the_first_rival(game: Game, lessons: Lessons) -> None:
+    """It is what the teacher knew after a second. Where the lesson began with a variant, it is none."""
+    course = Course(game, lessons)
+    while course.seconds < 1.0:
+        course.go_on(monotonic() + 0.1, parts=["teaching"])
+    (youth,) = lessons.taught(game.rules_hash, rival_name(1))
+    assert 1.0 <= youth.seconds < 1.5
+    assert youth.walks <= course.teacher.simulations
+    assert rival_name(10) not in lessons.pupils(game.rules_hash)
+    course._before, course._variant = 9.9 - course._taught, ("variant", 0.5)
+    while course.seconds < 10.0:
+        course.go_on(monotonic() + 0.1, parts=["teaching"])
+    assert rival_name(10) not in lessons.pupils(game.rules_hash)
+
+
+def test_both_sides_of_a_trial_have_the_same_time(game: Game, lessons: Lessons) -> None:
+    """A search with one playout for a leaf makes more walks in this time; the slower one makes 64 at least."""
+    course = Course(game, lessons)
+    slow, fast = (SearchPlan(None, GrowthSettings(playouts=num)) for num in (512, 1))
+    for seconds in (1e-9, 0.01):
+        course._rivals.seconds = seconds
+        rounds = course._rivals.contest(slow, fast, [2])
+        efforts = [course._rivals._efforts[False, side.growth] for side in rounds.sides]
+        for side, effort in zip(rounds.sides, efforts, strict=True):
+            time = max(seconds, 64 / (efforts[0].walks / efforts[0].seconds))
+            assert side.walks == pytest.approx(time * effort.walks / effort.seconds, abs=1)
+        assert rounds.sides[1].walks > rounds.sides[0].walks >= 64
+    before = [replace(effort) for effort in efforts]
+    while not rounds.scores:
+        rounds.advance()
+    course._rivals.note(rounds)
+    for old, new, own in zip(before, efforts, rounds.efforts, strict=True):
+        assert (new.walks, new.seconds) == (old.walks + own.walks, old.seconds + own.seconds)
+        assert own.walks > 0
 
 
 def test_a_rival_learns_for_its_startclock_in_small_pieces(game: Game, lessons: Lessons) -> None:
@@ -194,11 +243,15 @@ def test_evidence_belongs_to_the_state_that_was_tried(
     game: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rivals_module.Rivals, "_new_rival", ignorant)
-    course, _ = studied(game, lessons, until=lambda told: num_rounds(lessons, game) > 0)
-    candidate = course._candidate
+    course, rows = Course(game, lessons), list[TrialRow]()
+    course.startclocks = [1]
+    while not rows:
+        course.go_on(monotonic() + 0.2)
+        candidate = course._candidate
+        tried = candidate.number if candidate is not None else -1
+        rows = [row for row in lessons.trials(game.rules_hash) if row[:2] == (LESSON, tried)]
     assert candidate is not None
-    (row,) = (row for row in lessons.trials(game.rules_hash) if row[:2] == (LESSON, candidate.number))
-    assert row.num > 0
+    assert rows[0].num > 0
     value = lessons.value(game.rules_hash, LESSON, candidate.number)
     assert value is not None
     assert candidate.value is not None
@@ -230,6 +283,66 @@ def test_a_state_is_tried_until_it_is_outdated(game: Game, lessons: Lessons, mon
     assert again._candidate.number == before
 
 
+def test_a_course_adopts_the_lesson_that_another_process_began_at_the_same_time(
+    variant: Game, lessons: Lessons
+) -> None:
+    """Both begin with the value of a variant. The lesson, its values and its evidence stay those of the first one."""
+    first, second = Course(variant, lessons), Course(variant, lessons)
+    for course in (first, second):
+        course.startclocks = [1]
+        fresh = Teacher(variant, stream(1), GrowthSettings(), QUICK)
+        num = num_rounds(lessons, variant)
+        while num_rounds(lessons, variant) == num:
+            course.try_against(fresh, 1, monotonic() + 1.0)
+    assert first._id == second._id != ""
+    while second.store_lesson() is None:
+        second.go_on(monotonic() + 0.1, parts=["teaching"])
+    assert num_rounds(lessons, variant) > 4
+    assert lessons.value(variant.rules_hash, LESSON, 0) is not None
+
+
+def test_the_state_that_is_tried_is_the_stored_one(game: Game, lessons: Lessons) -> None:
+    """Another process has stored a generation of the same number before."""
+    course = Course(game, lessons)
+    course.go_on(monotonic() + 0.1, parts=["teaching"])
+    course.store_lesson()
+    other = Course(game, lessons)
+    while other.teacher.generation <= course.teacher.generation:
+        other.go_on(monotonic() + 0.05, parts=["teaching"])
+    other.store_lesson()
+    stored_before = lessons.find(game.rules_hash)
+    assert stored_before is not None
+    while course.teacher.simulations <= other.teacher.simulations:
+        course.teacher.teach(monotonic() + 0.05)
+    course._taught += 1.0
+    course.store_lesson()
+    assert course.snapshot is not None
+    value = lessons.value(game.rules_hash, LESSON, course.snapshot.number)
+    assert value is not None
+    assert course.snapshot.value is not None
+    assert tuple(course.snapshot.value.constants.tolist()) == value.constants
+
+
+def test_the_same_game_under_other_names_has_the_same_lesson(game: Game, lessons: Lessons) -> None:
+    course, _ = studied(game, lessons, until=lambda told: bool(lessons.generations(game.rules_hash)))
+    assert course.snapshot is not None
+    row = TrialRow(LESSON, course.snapshot.number, rival_name(1), 50, 45.0, 1.0, 20.0, -5.0)
+    lessons.add_evidence(game, row, lambda _: row)
+    sheet, renaming = scramble(game.rulesheet, np.random.default_rng(1))
+    other = make(sheet, "other")
+    assert other.rules_hash != game.rules_hash
+    again = Course(other, lessons)
+    assert again.snapshot is not None
+    assert (again.snapshot.number, again.variant) == (course.snapshot.number, "")
+    assert row in lessons.trials(other.rules_hash)
+    assert len(again.book) == len(course.book) > 0
+    own, theirs = (lessons.value(key, LESSON, row.number) for key in (game.rules_hash, other.rules_hash))
+    assert own is not None
+    assert theirs is not None
+    assert {renaming.theirs(fact): weights for fact, weights in own.weights.items()} == theirs.weights
+    assert lessons.pupils(other.rules_hash) == lessons.pupils(game.rules_hash)
+
+
 def test_two_courses_play_other_matches(game: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the same matches would count twice."""
     keys = {int(Course(game, lessons)._rivals.new_key()) for _ in range(10)}
@@ -238,6 +351,7 @@ def test_two_courses_play_other_matches(game: Game, lessons: Lessons, monkeypatc
 
 def test_a_course_goes_on_from_what_another_process_has_stored(game: Game, lessons: Lessons) -> None:
     waiting = Course(game, lessons)
+    assert waiting.teacher.simulations == len(waiting.book) == 0
     course, _ = studied(game, lessons)
     assert waiting.teacher.simulations == len(waiting.book) == 0
     waiting.refresh()
@@ -325,10 +439,11 @@ def knob_rows(lessons: Lessons, game: Game) -> list[TrialRow]:
     return [row for row in lessons.trials(game.rules_hash) if row.advice in KNOBS]
 
 
-def knob_trials(game: Game, lessons: Lessons, growth: GrowthSettings | None = None) -> list[TrialRow]:
-    """Return the trial of a knob with which a course in the game would go on."""
-    course = Course(game, lessons, growth=growth)
-    course.startclocks, course._deadline = [1], monotonic() + 60
+def knob_trials(game: Game, lessons: Lessons) -> list[TrialRow]:
+    """Return the trial of a knob with which a course in the game would go on, after it has described the game."""
+    course = Course(game, lessons)
+    course.startclocks = [1]
+    course._ledger.describe(monotonic() + 60)
     rows = lessons.trials(game.rules_hash)
     return list(course._open_trials(rows, course._knob_trials(rows)))[:1]
 
@@ -361,8 +476,17 @@ def test_knobs_are_tried_only_with_a_state_that_has_passed(game: Game, lessons: 
     assert knob_trials(game, lessons) == []
 
 
-def test_given_parameters_are_not_changed(game: Game, lessons: Lessons, proved: TrialRow) -> None:
-    assert knob_trials(game, lessons, GrowthSettings(exploration=0.7)) == []
+def test_a_game_is_described_in_small_pieces_before_knobs_are_tried(
+    game: Game, lessons: Lessons, proved: TrialRow
+) -> None:
+    course = Course(game, lessons)
+    course.startclocks = [1]
+    num_calls = 0
+    while not knob_rows(lessons, game):
+        assert course.go_on(monotonic() + 0.005, parts=["trials"])
+        num_calls += not lessons.described()
+    assert num_calls > 1
+    assert lessons.described()[game.rules_hash] == descriptors(game)
 
 
 def test_the_two_sides_of_a_trial_of_a_knob(game: Game, lessons: Lessons, proved: TrialRow) -> None:
@@ -372,11 +496,10 @@ def test_the_two_sides_of_a_trial_of_a_knob(game: Game, lessons: Lessons, proved
     )
     trial = TrialRow("exploration=0.25", proved.number, WITHOUT)
     course._tuned = None
-    course._deadline = monotonic() + 60
     list(course._knob_trials(lessons.trials(game.rules_hash)))
     rounds = course._rounds(trial, monotonic() + 60)
     assert rounds is not None
-    own, other = rounds._matches._sides
+    own, other = rounds.sides
     assert (own.growth.exploration, other.growth.exploration) == (0.25, 0.5)
     assert replace(own.growth, exploration=0.5) == other.growth
     value = lessons.value(game.rules_hash, LESSON, proved.number)
@@ -392,14 +515,15 @@ def test_lessons_openings_and_knobs_take_turns(game: Game, lessons: Lessons, pro
     newer = TrialRow(LESSON, proved.number, rival_name(10), 200, 100.0, 50.0, 0.0, 0.0)
     lessons.add_evidence(game, newer, lambda _: newer)
     course = Course(game, lessons)
-    course.startclocks, course._deadline = [1, 10], monotonic() + 60
+    course.startclocks = [1, 10]
+    course._ledger.describe(monotonic() + 60)
     course._before = 1000.0
     advice = []
     for _ in range(4):
         trial = course._chosen_trial(lessons.trials(game.rules_hash))
         assert trial is not None
         advice.append("knob" if trial.advice in KNOBS else trial.advice)
-        course._last_family = course_module._FAMILIES.get(trial.advice, len(course_module._FAMILIES))
+        course._last_turn = course_module._TURNS.get(trial.advice, len(course_module._TURNS))
     expected = [LESSON, OPENINGS, "knob"] if len(course.book) else [LESSON, "knob"]
     assert advice == (expected * 2)[:4]
 

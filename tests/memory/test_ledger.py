@@ -113,14 +113,19 @@ def test_a_knob_is_taken_after_its_test() -> None:
     assert len(KNOBS) <= MOST_KNOBS
 
 
-def test_a_game_is_described_if_there_is_time(lessons: Lessons) -> None:
+def test_a_game_is_described_before_there_are_forecasts(lessons: Lessons) -> None:
     game = load("tictactoe")
     ledger = Ledger(game, lessons, np.uint64(1))
-    assert ledger.forecasts(monotonic() + 0.5) == {}
-    assert lessons.described() == {}
-    assert set(ledger.forecasts(monotonic() + 60)) == set(KNOBS)
+    ledger.describe(monotonic())
+    assert not ledger.is_described
+    assert ledger.forecasts == lessons.described() == {}
+    ledger.describe(monotonic() + 60)
+    assert set(ledger.forecasts) == set(KNOBS)
     lessons.describe(game, {"of another version": 1.0})
-    assert set(Ledger(game, lessons, np.uint64(1)).forecasts(monotonic() + 60)) == set(KNOBS)
+    again = Ledger(game, lessons, np.uint64(1))
+    assert not again.is_described
+    again.describe(monotonic() + 60)
+    assert set(again.forecasts) == set(KNOBS)
     assert lessons.described()[game.rules_hash].keys() == set(DESCRIPTORS)
 
 

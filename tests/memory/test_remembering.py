@@ -174,6 +174,8 @@ def test_a_finished_match_is_kept_if_the_lesson_cannot_be_stored(
 def test_a_budget_of_teaching_is_refused(tmp_path: Path) -> None:
     with pytest.raises(GameloreError, match=r"expected no option teaching beside knowledge, .* got teaching=20000"):
         player("gamelore:teaching=20000", knowledge=tmp_path / "k.db")
+    with pytest.raises(GameloreError, match=r"expected no parameters of the search .*, got exploration=0.7, minimax=0"):
+        player("gamelore:exploration=0.7,minimax=0", knowledge=tmp_path / "k.db")
 
 
 def test_a_player_that_does_not_learn_uses_the_store_and_leaves_it(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def game() -> Game:
 
 
 def memory_of(game: Game, lessons: Lessons) -> GameMemory:
-    return GameMemory(game, lessons, 0, GrowthSettings())
+    return GameMemory(game, lessons, 0)
 
 
 def match(memory: GameMemory, startclock: float = 1.0) -> MatchMemory:
@@ -111,14 +111,52 @@ def test_a_lesson_that_passed_its_test_is_used_while_it_goes_on(game: Game, less
     match(memory_of(game, lessons))
     number = prove(lessons, game)
     before = lessons.find(game.rules_hash)
+    assert memory_of(game, lessons).begin(1.0).verdicts == {LESSON: "taken", OPENINGS: "open"}
     own = match(memory_of(game, lessons))
     after = lessons.find(game.rules_hash)
     assert before is not None
     assert after is not None
     assert after.walks > before.walks
-    assert own.verdicts == {LESSON: "taken", OPENINGS: "open"}
     assert (own.snapshot, own.openings) == (number, None)
     assert same(own.value, before.value), "the state that passed, not what it has become since then"
+
+
+def test_a_test_in_the_startclock_decides_at_once(
+    game: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The match begins with a rival, and is played with the lesson that passes before the first move."""
+    match(memory_of(game, lessons))
+    monkeypatch.setattr(course_module, "_LONGER", 0.1)
+    own = memory_of(game, lessons).begin(1.0)
+    assert own.snapshot is None
+    number = prove(lessons, game)
+    before = lessons.trials(game.rules_hash)
+    with caplog.at_level(logging.INFO):
+        while lessons.trials(game.rules_hash) == before:  # a test of the openings, or of a newer state
+            own.teach(monotonic() + 0.1)
+    assert own.snapshot == number
+    assert f"lesson taken: 90% of 50 rounds against {rival_name(1)}" in caplog.text
+
+
+def test_a_teacher_that_ends_early_gives_a_rival(game: Game, lessons: Lessons) -> None:
+    own = memory_of(game, lessons).begin(50.0)
+    fresh = own._fresh
+    assert fresh is not None
+    own.teach(monotonic() + 0.2)
+    fresh._has_taught = True
+    fresh._end_lessons()
+    own.end()
+    assert fresh.is_done
+    assert len(rivals(lessons, game, 50)) == 1
+
+
+def test_a_rival_has_the_playouts_of_its_teacher(game: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A player without memory uses informed playouts as soon as they are ahead, before their trial ends."""
+    monkeypatch.setattr(Teacher, "growth", GrowthSettings(informed=0.5))
+    match(memory_of(game, lessons))
+    (rival,) = rivals(lessons, game, 1)
+    assert rival.informed == 0.5
+    assert memory_of(game, lessons).begin(1.0).growth.informed == 0.5
 
 
 def test_the_newest_state_that_passed_is_used(game: Game, lessons: Lessons) -> None:
@@ -209,8 +247,6 @@ def test_informed_playouts_go_with_the_state_of_the_lesson(game: Game, lessons: 
     assert memory_of(game, lessons).begin(1.0).growth.informed is None
     prove(lessons, game)
     assert memory_of(game, lessons).begin(1.0).growth.informed == 0.5
-    given = GameMemory(game, lessons, 0, GrowthSettings(informed=0.25))
-    assert given.begin(1.0).growth.informed == 0.25, "an option of the player comes first"
 
 
 def test_a_store_that_cannot_be_written_stops_no_match(
@@ -287,7 +323,9 @@ def test_the_value_of_a_variant_is_used_if_it_is_better(variant: Game, lessons: 
         num_rounds = row.num
     assert own.snapshot == 0
     assert memory.course.snapshot is not None
-    assert own.value is memory.course.snapshot.value
+    assert memory.course.snapshot.value is not None
+    assert own.value is not None
+    assert own.value.constants.tolist() == memory.course.snapshot.value.constants.tolist()
     assert own.verdicts[LESSON] == "taken"
     again = memory_of(variant, lessons).begin(1.0)
     assert again.snapshot == 0
@@ -308,7 +346,7 @@ def test_the_value_of_a_useless_variant_is_not_used(game: Game, variant: Game, l
 
 
 def test_a_player_that_does_not_learn_has_no_use_for_a_variant(variant: Game, lessons: Lessons) -> None:
-    memory = GameMemory(variant, lessons, 0, GrowthSettings(), learns=False)
+    memory = GameMemory(variant, lessons, 0, learns=False)
     own = match(memory, 0.5)
     assert own.snapshot is None
     assert own.value is not None
@@ -323,13 +361,10 @@ def test_a_knob_is_used_with_the_state_with_which_it_passed(game: Game, lessons:
     own = memory_of(game, lessons).begin(1.0)
     assert (own.snapshot, own.knob) == (number, "exploration=0.25")
     assert own.growth == GrowthSettings(exploration=0.25)
-    assert own.told == f"state {number} of the lesson and exploration=0.25 (newest state: lesson taken, openings open)"
+    assert own.told == f"state {number} of the lesson and exploration=0.25"
     other = memory_of(game, lessons).begin(30.0)
     assert (other.snapshot, other.knob) == (None, None), "the lesson has not passed for a startclock of 30 s"
     assert other.growth == GrowthSettings()
-    given = GameMemory(game, lessons, 0, GrowthSettings(exploration=0.7)).begin(1.0)
-    assert (given.snapshot, given.knob) == (number, None)
-    assert given.growth.exploration == 0.7
     lessons.add_evidence(game, row._replace(number=number + 1), lambda _: row._replace(number=number + 1))
     lessons.add_evidence(game, row, lambda _: row._replace(better=0.0))
     assert memory_of(game, lessons).begin(1.0).knob is None

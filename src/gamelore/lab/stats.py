@@ -92,12 +92,12 @@ def exact(value: float) -> Interval:
     return Interval(value, value, value, 0)
 
 
-def mean_interval(samples: ArrayLike) -> Interval:
+def mean_interval(samples: ArrayLike, level: float = LEVEL) -> Interval:
     """Return the t-interval of the mean. It is unbounded for one sample, and UNKNOWN without samples."""
     values = np.asarray(samples, np.float64)
     if not values.size:
         return UNKNOWN
-    mean, half = float(values.mean()), float(_half_width(values[:, None])[0])
+    mean, half = float(values.mean()), float(_half_width(values[:, None], level)[0])
     return Interval(mean, mean - half, mean + half, values.size)
 
 
@@ -109,11 +109,11 @@ def share_interval(hits: int, num: int) -> Interval:
     return Interval(hits / num, float(bounds.low), float(bounds.high), num)
 
 
-def t_quantile(freedom: float) -> float:
-    """Return the t-quantile of a two-sided interval at LEVEL."""
+def t_quantile(freedom: float, level: float = LEVEL) -> float:
+    """Return the t-quantile of a two-sided interval."""
     from scipy import stats
 
-    return float(stats.t.ppf((1 + LEVEL) / 2, freedom))
+    return float(stats.t.ppf((1 + level) / 2, freedom))
 
 
 def _two_sided_p(t: float, freedom: float) -> float:
@@ -122,12 +122,12 @@ def _two_sided_p(t: float, freedom: float) -> float:
     return float(2 * stats.t.sf(abs(t), freedom))
 
 
-def _half_width(values: Array) -> Array:
+def _half_width(values: Array, level: float = LEVEL) -> Array:
     """Return the half-widths [columns] of t-intervals: one for the mean of each column of values [runs, columns]."""
     runs = len(values)
     if runs < 2:
         return np.full(values.shape[1], np.inf)
-    return np.asarray(t_quantile(runs - 1) * _deviation(values) / math.sqrt(runs))
+    return np.asarray(t_quantile(runs - 1, level) * _deviation(values) / math.sqrt(runs))
 
 
 def _deviation(values: Array) -> Array:

@@ -111,6 +111,13 @@ def verdict(rows: Sequence[TrialRow], advice: str, number: int, startclock: floa
     return "refused" if worse else "taken" if better else "open"
 
 
+def reason(rows: Sequence[TrialRow], advice: str, number: int, said: Verdict) -> str:
+    """Return a verdict about a state of some advice with the scores that it comes from, as text."""
+    own = [row for row in rows if (row.advice, row.number) == (advice, number) and row.num]
+    scores = ", ".join(f"{row.total / row.num:.0%} of {row.num} rounds against {row.against}" for row in own)
+    return f"{advice} {said}: {scores or 'not tried'}"
+
+
 def passed(rows: Sequence[TrialRow], startclocks: Iterable[float]) -> int | None:
     """Return the number of the newest state of the lesson that is taken for one of these startclocks; None for none."""
     startclocks, numbers = list(startclocks), {row.number for row in rows if row.advice == LESSON}

@@ -70,8 +70,8 @@ class Book:
 
     @property
     def state(self) -> int:
-        """Number of times that the book has doubled its size. Tests hold for a state, see advice.py."""
-        return len(self).bit_length()
+        """See `state_of_book`."""
+        return state_of_book(len(self))
 
     def _add_stored(self, facts: frozenset[str], moves: list[OpeningMove]) -> None:
         state = self.game.state(facts)
@@ -188,6 +188,11 @@ class Book:
             self._worths[state] = float(page.values[_frequent(page)].max())  # where the match comes back to a position
             self._worths[state] = float(self._worth(page)[_frequent(page)].max())
         return self._worths[state] if page.role == role else self._total - self._worths[state]
+
+
+def state_of_book(num: int) -> int:
+    """Return how many times a book of so many positions has doubled its size. Tests hold for a state, see advice.py."""
+    return num.bit_length()
 
 
 def chooser(game: Game, state: NDArray[np.uint64]) -> tuple[int | None, NDArray[np.int32]]:

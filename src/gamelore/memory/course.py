@@ -12,7 +12,6 @@ same matches cannot count twice.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -20,18 +19,18 @@ from time import monotonic, process_time
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
 from ..learning.store.lesson_rows import LESSON, WITHOUT, Lessons, StoredLesson, TrialRow
-from ..search.rounds import Rounds, Side
-from ..search.settings import ChampionSettings, GrowthSettings, TeachingSettings
+from ..search.rounds import Rounds
+from ..search.settings import GrowthSettings, TeachingSettings
 from ..search.teaching import Teacher, teaching_key
 from ..search.thinking import Search
 from ..search.value import LinearValue
 from .advice import OPENINGS, STARTCLOCKS, is_decided, passed, rival_name, startclock_of, with_scores
-from .book import Book
-from .ledger import KNOBS, Ledger, may_be_tuned, with_knob
+from .book import Book, state_of_book
+from .ledger import KNOBS, Ledger, with_knob
 from .lesson import restored, restored_value, stored
 from .recogniser import Encounters
-from .retrieval import nearest_variant
-from .rivals import TRIAL_SECONDS, Rivals, with_decision
+from .retrieval import adopt_equal, nearest_variant
+from .rivals import DEFAULT_GROWTH, TRIAL_SECONDS, Rivals, SearchPlan, with_decision
 
 if TYPE_CHECKING:
     from ..game.game import Game
@@ -41,18 +40,18 @@ _ENDLESS = 1 << 60  # walks
 _SLICE = 0.25  # seconds of teaching, or of trials, before the next part may be due
 _BETWEEN = 10.0  # seconds of teaching, after which it is stored
 Part = Literal["teaching", "openings", "trials", "opponents"]
-SHARES: dict[Part, float] = {"teaching": 0.6, "openings": 0.1, "trials": 0.2, "opponents": 0.1}
-_OF_STARTCLOCK = 1 / 4000  # the same, at most, as a share of the startclock; four rounds have about 500 moves
-_LONGER = 6  # a rival is tried when the teaching has taken so many times its startclock
+SHARES: dict[Part, float] = {"teaching": 0.55, "openings": 0.1, "trials": 0.3, "opponents": 0.05}
+_MOVE_OF_STARTCLOCK = 1 / 4000  # time for a move of a trial, at most; four rounds have about 500 moves
+_LONGER = 3  # a rival is tried when the teaching has taken so many times its startclock
 _ENOUGH_ROUNDS = 400  # of a trial
 _OUTDATED, _YOUNG = 4, 1_000_000  # a state of the lesson is tried until another one has so many times its walks
 _OPENINGS_FROM = 6.0  # seconds of teaching before openings are searched, with the value that it has taught
 _FEWEST_OPENINGS, _MOST_OPENINGS = 8, 2000  # positions in the book when it is tried first, and when it is full
 _OPENING_SECONDS, _OPENING_MIB = 1.0, 128  # of the search of a position for the book
 _RANDOM_PLIES = {OPENINGS: [0, 2]}  # at the beginning of trial matches
-_FAMILIES = {LESSON: 0, OPENINGS: 1}  # in the order of their turns; knobs come last
-_OTHER_PLIES = [2]  # the same, of other advice
-_AGAIN = 1.0  # seconds after which evidence is read again
+_OTHER_PLIES = [2]  # at the beginning of matches about other advice
+_TURNS = {LESSON: 0, OPENINGS: 1}  # of kinds of advice; knobs come last
+_REREAD = 1.0  # seconds after which evidence is read again
 
 Told: TypeAlias = StoredLesson | TrialRow | int
 """What a course reports: a lesson that was stored, evidence from trials, or the number of positions in the book."""
@@ -74,12 +73,10 @@ class Course:
         game: game with opponents and a circuit
         lessons: store for what is learned
         seed: seed of the random numbers of teaching
-        growth: parameters of the searches
         opponents: known players by name, with whom the opponents of the last matches are compared; none by default
 
     Attributes:
         teacher: the teacher, which goes on from the stored lesson
-        book: the openings
         snapshot: the newest state of the lesson; None if there is none
         startclocks: startclocks of the rivals, in seconds
     """
@@ -91,28 +88,28 @@ class Course:
         game: Game,
         lessons: Lessons,
         seed: int = 0,
-        growth: GrowthSettings | None = None,
         opponents: Mapping[str, Player] | None = None,
     ) -> None:
         self.game, self._lessons = game, lessons
         self._encounters = Encounters(game, lessons, opponents) if opponents else None
-        self._plain = growth or ChampionSettings().growth
         self._key = teaching_key(seed, game)
-        self._rivals = Rivals(game, lessons, self._plain, self._key)
+        self._rivals = Rivals(game, lessons, self._key)
         self._spent: dict[Part, float] = dict.fromkeys(SHARES, 0.0)
         self._contests: dict[TrialRow, Rounds] = {}
         self._search: Search | None = None
         self._searched = 0.0  # CPU seconds
         self._ledger = Ledger(game, lessons, self._key)
-        self._deadline = 0.0  # of the present call of `go_on`
         self._following: tuple[float, TrialRow | None] | None = None  # the trial to go on with, and when it was chosen
-        self._last_family = len(_FAMILIES)
-        self.book = Book(game, lessons.openings(game.rules_hash))
+        self._last_turn = len(_TURNS)
+        self._book: Book | None = None  # until it is needed
         self.teacher = self._resumed()
 
     def _resumed(self) -> Teacher:
         """Return a teacher that goes on from the stored lesson, or begins one, perhaps with the value of a variant."""
         lesson = self._lessons.find(self.game.rules_hash)
+        if lesson is None and self._lessons.knowledge.is_writable:
+            adopt_equal(self.game, self._lessons)
+            lesson = self._lessons.find(self.game.rules_hash)
         self._is_new = lesson is None
         lesson = lesson or self._carried()
         self._variant = (lesson.origin, lesson.likeness) if lesson else ("", 0.0)
@@ -122,13 +119,13 @@ class Course:
         self._num_generations = lesson.generation if lesson else 0
         self._contests.clear()
         begin = restored(self.game, lesson) if lesson else None
-        growth = self.growth(lesson.decision if lesson else None)
+        growth = with_decision(lesson.decision if lesson else None)
         self.snapshot: Snapshot | None = None
         self._candidate: Snapshot | None = None  # the state of the lesson that is tried
         self._tuned: Snapshot | None = None  # the state with which knobs are tried
         if lesson is not None and lesson.snapshot >= 0:
-            value, informed = restored_value(self.game, lesson.value), lesson.value.informed
-            self.snapshot = Snapshot(lesson.snapshot, lesson.walks, value, self.growth(informed))
+            value, growth_of_value = restored_value(self.game, lesson.value), with_decision(lesson.value.informed)
+            self.snapshot = Snapshot(lesson.snapshot, lesson.walks, value, growth_of_value)
         return Teacher(self.game, self._key, growth, TeachingSettings(simulations=_ENDLESS), begin)
 
     def _carried(self) -> StoredLesson | None:
@@ -143,14 +140,26 @@ class Course:
         """Hash of the rules of the variant whose lesson was the start; "" for none."""
         return self._variant[0]
 
-    def growth(self, informed: float | None) -> GrowthSettings:
-        """Return the parameters of the searches with a decision about informed playouts, see `with_decision`."""
-        return with_decision(self._plain, informed)
+    @property
+    def book(self) -> Book:
+        """The openings."""
+        if self._book is None:
+            self._book = Book(self.game, self._lessons.openings(self.game.rules_hash))
+        return self._book
+
+    @property
+    def book_state(self) -> int:
+        """State of the openings, see `Book.state`."""
+        return state_of_book(self._num_openings)
+
+    @property
+    def _num_openings(self) -> int:
+        return len(self._book) if self._book is not None else self._lessons.num_openings(self.game.rules_hash)
 
     def prepare_for(self, startclock: int) -> None:
         """Try the lesson against rivals with this startclock only, in matches so short that some of them end in it."""
         self.startclocks, before = [startclock] if startclock else [], self._rivals.seconds
-        self._rivals.seconds = min(TRIAL_SECONDS, _OF_STARTCLOCK * startclock)
+        self._rivals.seconds = min(TRIAL_SECONDS, _MOVE_OF_STARTCLOCK * startclock)
         if self._rivals.seconds != before:
             self._contests.clear()
         self._following = None
@@ -160,8 +169,8 @@ class Course:
         state = self._lessons.state(self.game.rules_hash)
         if state is not None and (state[0] != self._id or state[1] > self._stored_walks):
             self.teacher = self._resumed()
-        if self._lessons.num_openings(self.game.rules_hash) > len(self.book):
-            self.book = Book(self.game, self._lessons.openings(self.game.rules_hash))
+        if self._book is not None and self._lessons.num_openings(self.game.rules_hash) > len(self._book):
+            self._book = None
         self._following = None
 
     @property
@@ -179,8 +188,8 @@ class Course:
         deadline: float,
         tell: Callable[[Told], None] = lambda told: None,
         parts: Collection[Part] = get_args(Part),
-    ) -> None:
-        """Study until the deadline, or until there is nothing more to study.
+    ) -> bool:
+        """Study until the deadline, or until there is nothing more to study; return whether there is more.
 
         Each piece of work takes some milliseconds, and up to a tenth of a second when matches begin.
 
@@ -195,17 +204,17 @@ class Course:
             "trials": self._try,
             "opponents": self._compare,
         }
-        self._deadline = deadline
         while monotonic() < deadline:
             due = (part for part in self._parts() if part in parts)
             part = min(due, key=lambda part: self._spent[part] / SHARES[part], default=None)
             if part is None:
-                break
+                return False
             begin = process_time()
             told = steps[part](min(deadline, monotonic() + _SLICE))
             self._spent[part] += process_time() - begin
             if told is not None:
                 tell(told)
+        return True
 
     def _parts(self) -> Iterator[Part]:
         """Yield the parts of the course that have something to do."""
@@ -213,7 +222,7 @@ class Course:
             yield "teaching"
         if self.seconds >= _OPENINGS_FROM and len(self.book) < _MOST_OPENINGS and self.book.unsearched is not None:
             yield "openings"
-        if self._next_trial() is not None:
+        if self._next_trial() is not None or self._is_to_be_described:
             yield "trials"
         if self._encounters is not None and not self._encounters.is_done:
             yield "opponents"
@@ -222,36 +231,54 @@ class Course:
 
     def _teach(self, deadline: float) -> StoredLesson | None:
         """Teach until the deadline; return the lesson if it is time to store it."""
-        begin = process_time()
+        begin, before = process_time(), self.seconds
         self.teacher.teach(deadline)
         self._taught += process_time() - begin
+        self._keep_youth(before)
         is_due = self._taught >= self._stored_at + _BETWEEN or self.teacher.is_done
         return self.store_lesson() if is_due or self.teacher.generation > self._num_generations else None
 
+    def _keep_youth(self, before: float) -> None:
+        """Store what the teacher knows when its teaching has just taken the startclock of a rival, as that rival.
+
+        A teacher that began with the value of a variant is none.
+
+        Args:
+            before: CPU seconds of teaching some tens of milliseconds ago
+        """
+        if self._variant[0]:
+            return
+        for startclock in STARTCLOCKS:
+            is_present = before < startclock <= self.seconds
+            if is_present and not self._lessons.pupils(self.game.rules_hash).get(rival_name(startclock)):
+                self._rivals.store(self.teacher, startclock, self.seconds)
+
     def store_lesson(self) -> StoredLesson | None:
         """Store what the teacher has taught, and return it; None if it is not new, or another process is ahead."""
-        if self._stored_at == self._taught:
-            return None
+        return self._store() if self._stored_at != self._taught else None
+
+    def _store(self) -> StoredLesson | None:
+        """Store the lesson as it is now, and return it; None if it is not new, or another process is ahead."""
         self._stored_at = self._taught
         lesson = self._present_lesson()
+        became, state = self._lessons.put(self.game, lesson), self._lessons.state(self.game.rules_hash)
         self._num_generations, self._is_new = lesson.generation, False
-        became = self._lessons.put(self.game, lesson)
-        if became == "behind":
+        if became == "behind" or state is None or (self._id and state[0] != self._id):
             self.teacher = self._resumed()
+            return None
+        self._id = state[0]
         if became != "stored":
             return None
-        state = self._lessons.state(self.game.rules_hash)
-        self._id, self._stored_walks = state[0] if state else "", lesson.walks
+        self._stored_walks = lesson.walks
         if lesson.generation and (self.snapshot is None or lesson.snapshot > self.snapshot.number):
-            growth = self.growth(lesson.value.informed)
-            self.snapshot = Snapshot(lesson.snapshot, lesson.walks, self.teacher.last, growth)
+            self.snapshot = self._stored_snapshot(lesson.snapshot)  # which another process may have stored before
             self._following = None
         return lesson
 
     def _present_lesson(self) -> StoredLesson:
         """Return what the teacher has taught so far, for the store."""
-        state, growth = self.teacher.pause(), self.snapshot.growth if self.snapshot else self._plain
-        informed = decision(self.teacher, self._plain) if state.generation else growth.informed
+        state, growth = self.teacher.pause(), self.snapshot.growth if self.snapshot else DEFAULT_GROWTH
+        informed = self.teacher.informed if state.generation else growth.informed
         lesson = stored(self.game, state, self.seconds, informed)
         return replace(lesson, id=self._id, origin=self._variant[0], likeness=self._variant[1])
 
@@ -264,7 +291,7 @@ class Course:
         """
         state = self.book.unsearched
         assert state is not None
-        search = self._search = self._search or Search(self.game, self._plain, _OPENING_MIB)
+        search = self._search = self._search or Search(self.game, DEFAULT_GROWTH, _OPENING_MIB)
         if not search.is_at(state):
             search.begin(state, self._rivals.new_key(), self.snapshot.value if self.snapshot else None)
             self._searched = 0.0
@@ -282,23 +309,23 @@ class Course:
     def _next_trial(self) -> TrialRow | None:
         """Return the trial to go on with, with its evidence so far; None if there is nothing to try.
 
-        The evidence is read again after `_AGAIN` seconds, because other processes may have added to it.
+        The evidence is read again after `_REREAD` seconds, because other processes may have added to it.
         """
-        if self._following is None or monotonic() > self._following[0] + _AGAIN:
+        if self._following is None or monotonic() > self._following[0] + _REREAD:
             self._following = monotonic(), self._chosen_trial(self._lessons.trials(self.game.rules_hash))
         return self._following[1]
 
     def _chosen_trial(self, rows: Sequence[TrialRow]) -> TrialRow | None:
         """Return the trial to go on with by all evidence for the game. Lessons, openings and knobs take turns."""
         self._choose_candidate(rows)
-        openings = [TrialRow(OPENINGS, self.book.state, WITHOUT)] if len(self.book) >= _FEWEST_OPENINGS else []
-        by_family = (
+        openings = [TrialRow(OPENINGS, self.book_state, WITHOUT)] if self._num_openings >= _FEWEST_OPENINGS else []
+        by_turn = (
             self._open_trials(rows, self._lesson_trials(self._candidate)),
             self._open_trials(rows, openings),
             islice(self._open_trials(rows, self._knob_trials(rows)), 1),
         )
-        trials = [min(own, key=lambda row: row.num, default=None) for own in by_family]
-        in_turn = [*trials[self._last_family + 1 :], *trials[: self._last_family + 1]]
+        trials = [min(own, key=lambda row: row.num, default=None) for own in by_turn]
+        in_turn = [*trials[self._last_turn + 1 :], *trials[: self._last_turn + 1]]
         return next((trial for trial in in_turn if trial is not None), None)
 
     def _choose_candidate(self, rows: Sequence[TrialRow]) -> None:
@@ -308,7 +335,7 @@ class Course:
             return
         if candidate is None:
             numbers = [row.number for row in rows if row.advice == LESSON and row.number < newest.number]
-            candidate = self._stored_snapshot(max(numbers)) if numbers else newest
+            candidate = (self._stored_snapshot(max(numbers)) if numbers else None) or newest
         is_outdated = newest.walks >= _OUTDATED * max(candidate.walks, _YOUNG)
         if is_outdated or not any(self._open_trials(rows, self._lesson_trials(candidate))):
             candidate = newest
@@ -316,13 +343,12 @@ class Course:
             self._candidate = candidate
             self._contests.clear()
 
-    def _stored_snapshot(self, number: int) -> Snapshot:
-        """Return an earlier state of the lesson; the newest one if the store has lost it."""
-        assert self.snapshot is not None
+    def _stored_snapshot(self, number: int) -> Snapshot | None:
+        """Return a state of the lesson; None if the store lacks it."""
         for taught in self._lessons.taught(self.game.rules_hash, LESSON, number):
-            value, growth = restored_value(self.game, taught.value), self.growth(taught.value.informed)
+            value, growth = restored_value(self.game, taught.value), with_decision(taught.value.informed)
             return Snapshot(number, taught.walks, value, growth)
-        return self.snapshot
+        return None
 
     def _lesson_trials(self, snapshot: Snapshot | None) -> Iterator[TrialRow]:
         """Yield the trials of a state of the lesson, without evidence."""
@@ -334,11 +360,15 @@ class Course:
     def _knob_trials(self, rows: Sequence[TrialRow]) -> Iterator[TrialRow]:
         """Yield the trials of knobs with the newest state of the lesson that has passed, the next one first."""
         number = passed(rows, self.startclocks)
-        if not may_be_tuned(self._plain) or self.snapshot is None or number is None:
-            return
         if self._tuned is None or self._tuned.number != number:
-            self._tuned = self._stored_snapshot(number)
-        yield from self._ledger.trials(rows, number, self._tuned.value, self._tuned.growth, self._deadline)
+            self._tuned = self._stored_snapshot(number) if number is not None else None
+        if self._tuned is not None:
+            yield from self._ledger.trials(rows, self._tuned.number, self._tuned.value, self._tuned.growth)
+
+    @property
+    def _is_to_be_described(self) -> bool:
+        """Whether knobs could be tried if the game were described."""
+        return self._tuned is not None and not self._ledger.is_described
 
     def _open_trials(self, rows: Sequence[TrialRow], trials: Iterable[TrialRow]) -> Iterator[TrialRow]:
         """Yield the trials that more rounds can still decide, with their evidence."""
@@ -349,7 +379,14 @@ class Course:
                 yield row
 
     def _try(self, deadline: float) -> TrialRow | None:
-        """Play trial matches until the deadline; store the evidence, and return its row, if some rounds have ended."""
+        """Play trial matches until the deadline; store the evidence, and return its row, if some rounds have ended.
+
+        The game is described before knobs are tried.
+        """
+        if self._is_to_be_described:
+            self._ledger.describe(deadline)
+            self._following = None
+            return None
         trial = self._next_trial()
         if trial is None:  # another process has just brought it to an end
             return None
@@ -370,27 +407,25 @@ class Course:
         key = TrialRow(LESSON, self.snapshot.number, rival_name(startclock))
         rounds = self._contests.get(key)
         if rounds is None:
-            sides = self._rivals.side(*self.snapshot[2:]), self._rivals.side(teacher.value, teacher.growth)
-            rounds = Rounds(self.game, self._rivals.new_key(), sides, _OTHER_PLIES)
+            own, other = SearchPlan(*self.snapshot[2:]), SearchPlan(teacher.value, teacher.growth)
+            rounds = self._rivals.contest(own, other, _OTHER_PLIES)
         self._advance(key, rounds, deadline)
 
     def _advance(self, key: TrialRow, rounds: Rounds, deadline: float) -> TrialRow | None:
         """Play rounds of a trial until the deadline, or until some end; then store the evidence and return it."""
-        self._store_new()
+        if self._is_new and self._variant[0]:
+            self._store()  # the value of the variant, so that its tests have a lesson they belong to
+            if self.snapshot is None or self.snapshot.number != key.number:
+                return None  # another process has a lesson already
         self._contests[key] = rounds
         while not rounds.scores and monotonic() < deadline:
             rounds.advance()
         if not rounds.scores:
             return None
         del self._contests[key]  # the next rounds are against another rival
-        self._following, self._last_family = None, _FAMILIES.get(key.advice, len(_FAMILIES))
+        self._rivals.note(rounds)
+        self._following, self._last_turn = None, _TURNS.get(key.advice, len(_TURNS))
         return self._lessons.add_evidence(self.game, key, lambda row: with_scores(row, rounds.scores))
-
-    def _store_new(self) -> None:
-        """Store the value of a variant with which the lesson begins, so that its tests have a lesson they belong to."""
-        if self._is_new and self._variant[0]:
-            self._is_new, self._id = False, self._id or secrets.token_hex(8)
-            self._lessons.put(self.game, self._present_lesson())
 
     def _rounds(self, trial: TrialRow, deadline: float) -> Rounds | None:
         """Return matches between the player with some advice and without it, in the same time.
@@ -398,18 +433,17 @@ class Course:
         Return None as long as the rival has not learned for the whole of its startclock.
         """
         candidate = {LESSON: self._candidate, OPENINGS: self.snapshot}.get(trial.advice, self._tuned)
-        snapshot = candidate or Snapshot(0, 0, None, self._plain)
-        book = self.book if trial.advice == OPENINGS else None
+        value, growth = candidate[2:] if candidate is not None else (None, DEFAULT_GROWTH)
         startclock = startclock_of(trial.against)
         if startclock is None:
-            other: Side | None = self._rivals.side(snapshot.value, snapshot.growth)
+            other: SearchPlan | None = SearchPlan(value, growth)
         else:
             other = self._rivals.by_lot(startclock, trial.num, deadline)
         if other is None:
             return None
-        growth = with_knob(snapshot.growth, trial.advice if trial.advice in KNOBS else None)
-        sides = self._rivals.side(snapshot.value, growth, book), other
-        return Rounds(self.game, self._rivals.new_key(), sides, _RANDOM_PLIES.get(trial.advice, _OTHER_PLIES))
+        knob = trial.advice if trial.advice in KNOBS else None
+        own = SearchPlan(value, with_knob(growth, knob), self.book if trial.advice == OPENINGS else None)
+        return self._rivals.contest(own, other, _RANDOM_PLIES.get(trial.advice, _OTHER_PLIES))
 
     # opponents
 
@@ -425,11 +459,6 @@ def _differs(snapshot: Snapshot) -> bool:
     return has_value or bool(snapshot.growth.informed)
 
 
-def decision(teacher: Teacher, plain: GrowthSettings) -> float | None:
-    """Return what the trial of a teacher has decided about informed playouts; None if that is given, or undecided."""
-    return None if plain.informed is not None else teacher.informed
-
-
-def new_teacher(game: Game, seed: int, growth: GrowthSettings) -> Teacher:
+def new_teacher(game: Game, seed: int) -> Teacher:
     """Return a teacher that knows nothing, as that of a player without memory."""
-    return Teacher(game, teaching_key(seed, game), growth, TeachingSettings())
+    return Teacher(game, teaching_key(seed, game), DEFAULT_GROWTH, TeachingSettings())

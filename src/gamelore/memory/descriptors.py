@@ -14,6 +14,8 @@ but they tell whether threats of several moves are to be expected.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import product
 from math import log2
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -54,11 +56,23 @@ class RandomMatches(NamedTuple):
 
 def descriptors(game: Game) -> dict[str, float]:
     """Return the descriptors of a game that has a circuit, by name. The same game gets the same ones."""
+    return next(described for described in describing(game) if described is not None)
+
+
+def describing(game: Game) -> Iterator[dict[str, float] | None]:
+    """Yield None after each piece of work, of some milliseconds, and then the descriptors of a game, by name."""
     assert game.circuit is not None
     rng = np.random.default_rng(0)
     playouts = random_playouts(game, rng)
+    yield None
+    graph, shares = PositionGraph(game), list[tuple[float, float, float, float]]()
+    rows = np.unique(graph.intern(_drawn(game, playouts, rng)))
+    graph.list_moves(rows)
+    for row, role in product(rows, range(game.num_roles)):
+        shares += _of_role(graph, row[None], role)
+        yield None
     goals = playouts.goals[:, 0] if len(playouts.goals) else np.full(1, 50.0)
-    return {
+    yield {
         "facts": log2(game.circuit.num_facts),
         "roles": log2(game.num_roles),
         "moves": float(np.log2(playouts.branching).mean()),
@@ -68,7 +82,7 @@ def descriptors(game: Game) -> dict[str, float]:
         "advantage": abs(float(goals.mean()) - 50.0) / 50.0,
         "draws": float((goals == 50).mean()),
         "growth": _growth(playouts),
-        **_features(game, playouts, rng),
+        **(composed(*np.array(shares).mean(axis=0).tolist()) if shares else composed(0.0, 0.0, 0.0, 1.0)),
     }
 
 
@@ -103,16 +117,11 @@ def _growth(playouts: RandomMatches) -> float:
     return float(np.log2((1.0 + counts[-(len(counts) // 4) - 1 :].mean()) / (1.0 + counts[0])))
 
 
-def _features(game: Game, playouts: RandomMatches, rng: np.random.Generator) -> dict[str, float]:
-    """Return shares of positions by what is decided within some turns, averaged over the roles."""
+def _drawn(game: Game, playouts: RandomMatches, rng: np.random.Generator) -> NDArray[np.uint64]:
+    """Return positions of playouts whose features are found, uint64[n, words]."""
     order = rng.permutation(len(playouts.states))
     cost = np.cumsum(playouts.branching[order] ** 2)
-    drawn = order[: min(_POSITIONS * game.num_roles, int((cost <= _MOST_SUCCESSORS).sum()))]
-    graph = PositionGraph(game)
-    rows = np.unique(graph.intern(playouts.states[drawn]))
-    graph.list_moves(rows)
-    shares = [own for role in range(game.num_roles) for own in _of_role(graph, rows, role)]
-    return composed(*np.array(shares).mean(axis=0).tolist()) if shares else composed(0.0, 0.0, 0.0, 1.0)
+    return playouts.states[order[: min(_POSITIONS * game.num_roles, int((cost <= _MOST_SUCCESSORS).sum()))]]
 
 
 def composed(won: float, lost: float, gives: float, moves: float) -> dict[str, float]:

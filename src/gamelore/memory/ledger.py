@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..learning.store.lesson_rows import WITHOUT, TrialRow
-from ..search.settings import ChampionSettings, GrowthSettings
+from ..search.settings import GrowthSettings
 from .advice import evidence_of, verdict
-from .descriptors import DESCRIPTORS, descriptors
+from .descriptors import DESCRIPTORS, describing
 from .evidence import MIDDLE
 
 if TYPE_CHECKING:
@@ -44,7 +44,6 @@ KNOBS: Mapping[str, Mapping[str, float | int]] = {
 }
 """The knobs by name, with the parameters that they change, see `search.settings.GrowthSettings`."""
 
-_DESCRIBING = 2.0  # seconds that must be left to describe a game, because that takes up to a second
 _DOUBT = 0.1  # standard deviation of the score of a knob in a game around its forecast
 _OF_A_PAIR = 0.35  # standard deviation of the score of a pair of matches
 _UNKNOWN_ROUNDS = 16.0  # a game with so many rounds counts as half
@@ -89,54 +88,63 @@ class Ledger:
     def __init__(self, game: Game, lessons: Lessons, key: np.uint64) -> None:
         self._game, self._lessons, self._key = game, lessons, key
         self._forecasts: dict[str, Forecast] = {}
+        self._own: Mapping[str, float] | None = None  # descriptors of the game; {} for none; None until they are read
+        self._steps: Iterator[dict[str, float] | None] | None = None  # of the description under way
 
     def trials(
-        self,
-        rows: Sequence[TrialRow],
-        number: int,
-        value: LinearValue | None,
-        growth: GrowthSettings,
-        deadline: float,
+        self, rows: Sequence[TrialRow], number: int, value: LinearValue | None, growth: GrowthSettings
     ) -> Iterator[TrialRow]:
         """Yield the trials of knobs that promise a gain, with their evidence, in the order of the forecasts.
 
-        There are none once a knob has passed.
+        There are none before the game is described, and once a knob has passed.
 
         Args:
             rows: all evidence for the game
             number: the state of the lesson with which knobs are tried
             value: that of this state
             growth: the parameters of the search with it
-            deadline: in seconds of `time.monotonic`; the game is described only if there is time for that
         """
         if taken_knob(rows, number) is not None:
             return
         stored_rows = {row.advice: row for row in rows if row.number == number and row.against == WITHOUT}
-        for knob, forecast in self.forecasts(deadline).items():
+        for knob, forecast in self.forecasts.items():
             row = stored_rows.get(knob, TrialRow(knob, number, WITHOUT))
             evidence = evidence_of(row)
             if not forecast.after(evidence.num, evidence.score).is_hopeless and has_effect(knob, value, growth):
                 yield row
 
-    def forecasts(self, deadline: float) -> dict[str, Forecast]:
-        """Return the forecasts for the knobs; {} if the game is new, and there is no time to describe it."""
-        if self._forecasts:
-            return self._forecasts
-        described = self._lessons.described()
-        own = described.pop(self._game.rules_hash, {})
-        if own.keys() != set(DESCRIPTORS):
-            if monotonic() > deadline - _DESCRIBING:
-                return {}
-            own = descriptors(self._game)
-            self._lessons.describe(self._game, own)
-        others = [row for row in self._lessons.ledger() if row.rules_hash != self._game.rules_hash]
-        self._forecasts = forecasts(others, described, own, np.random.default_rng(int(self._key)))
+    @property
+    def is_described(self) -> bool:
+        """Whether the game has descriptors. A store that lacks them gets them by `describe`."""
+        return self._descriptors.keys() == set(DESCRIPTORS)
+
+    @property
+    def _descriptors(self) -> Mapping[str, float]:
+        """The descriptors of the game; {} for none."""
+        if self._own is None:
+            self._own = self._lessons.described().get(self._game.rules_hash, {})
+        return self._own
+
+    def describe(self, deadline: float) -> None:
+        """Go on with the description of the game until the deadline, in seconds of `time.monotonic`; then store it."""
+        if self._steps is None:
+            self._steps = describing(self._game)
+        for described in self._steps:
+            if described is not None:
+                self._own = described
+                self._lessons.describe(self._game, described)
+            if monotonic() >= deadline:
+                break
+
+    @property
+    def forecasts(self) -> Mapping[str, Forecast]:
+        """The forecasts for the knobs; {} as long as the game is not described."""
+        if not self._forecasts and self.is_described:
+            described = self._lessons.described()
+            others = [row for row in self._lessons.ledger() if row.rules_hash != self._game.rules_hash]
+            described.pop(self._game.rules_hash, None)
+            self._forecasts = forecasts(others, described, self._descriptors, np.random.default_rng(int(self._key)))
         return self._forecasts
-
-
-def may_be_tuned(growth: GrowthSettings) -> bool:
-    """Return whether knobs may change the parameters of a player: parameters that were given stay as they are."""
-    return growth == ChampionSettings().growth
 
 
 def has_effect(knob: str, value: LinearValue | None, growth: GrowthSettings) -> bool:

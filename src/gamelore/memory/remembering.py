@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from ..learning.store.knowledge import KnowledgeStore, default_path
 from ..learning.store.lesson_rows import Lessons, PlayedMatch
 from ..matches.match import match_records
 from ..search.champion import Gamelore, Schooling
-from ..search.settings import ChampionSettings
+from ..search.settings import ChampionSettings, GrowthSettings
 from .schooling import GameMemory, MatchMemory
 
 if TYPE_CHECKING:
@@ -45,6 +46,13 @@ class Remembering(Gamelore):
                 "expected no option teaching beside knowledge, because a player that remembers learns in its "
                 f"startclocks, got teaching={self.settings.teaching}; leave one of them out"
             )
+        given, default = (asdict(growth) for growth in (self.settings.growth, GrowthSettings()))
+        changed = [f"{name}={value}" for name, value in given.items() if value != default[name]]
+        if changed:
+            raise GameloreError(
+                "expected no parameters of the search beside knowledge, because what is remembered was tested with the "
+                f"default ones, got {', '.join(changed)}; leave them out, or play without knowledge"
+            )
         self.learns = learn
         self.path = Path(knowledge) if knowledge is not None else default_path()
         self.quota = quota
@@ -68,7 +76,7 @@ class Remembering(Gamelore):
     def _memory_of(self, game: Game) -> Schooling:
         """Return what the store says about a game. Without a store, the player learns as one without memory."""
         try:
-            return GameMemory(game, self.lessons, self.settings.seed, self.settings.growth, learns=self.learns)
+            return GameMemory(game, self.lessons, self.settings.seed, learns=self.learns)
         except KnowledgeError as error:
             _log.warning("plays without memory: %s", error)
             return self._new_teacher(game)

@@ -1,4 +1,7 @@
-"""Retrieval: for a game without a lesson, the lesson of the variant whose rules agree most, carried to its facts.
+"""Retrieval: for a game without a lesson, that of the same game under other names, or that of a variant.
+
+A *variant* is a game with most of the same rules. Its value is carried to the facts that correspond. The lesson of the
+same game under other names is copied as a whole, with its tests.
 
 The shapes of the rules bound the score of a map from above (see analysis/variants.py). They are compared with those of
 all games in the store, which takes a fraction of a millisecond for each. Only the best few games are mapped.
@@ -11,19 +14,22 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ..analysis.isomorphism import Renaming, find_renaming
 from ..analysis.variants import NameMap, map_facts, map_names, rule_shapes, shape_similarity
 from ..gdl.syntax import Rulesheet, parse
 from ..learning.store.lesson_rows import LESSON
 from ..search.value import LinearValue
+from .advice import STARTCLOCKS, passed
 from .lesson import fact_texts, stored_value
 
 if TYPE_CHECKING:
     from ..game.game import Game
-    from ..learning.store.lesson_rows import Lessons, StoredValue
+    from ..learning.store.lesson_rows import KeptLesson, Lessons, StoredValue
 
 LEAST_LIKENESS = 0.15
 """Score of the map between two games, from 0 to 1, below which they are no variants of each other."""
 _MOST_MAPS = 3
+_RENAMING_SECONDS = 1.0  # of the comparison with a game whose rules have the same shapes
 
 
 class CarriedValue(NamedTuple):
@@ -60,9 +66,53 @@ def nearest_variant(game: Game, lessons: Lessons) -> CarriedValue | None:
     if best is None:
         return None
     rules_hash, name, source, names = best
-    taught = lessons.taught(rules_hash, LESSON)
-    value = carried(taught[-1].value, names, source, game) if taught else None
-    return None if value is None else CarriedValue(rules_hash, name, names.score, value)
+    value = _best_value(rules_hash, lessons)
+    moved = carried(value, names, source, game) if value is not None else None
+    return None if moved is None else CarriedValue(rules_hash, name, names.score, moved)
+
+
+def _best_value(rules_hash: str, lessons: Lessons) -> StoredValue | None:
+    """Return the newest value of a lesson that has passed a test, or else the newest one."""
+    number = passed(lessons.trials(rules_hash), STARTCLOCKS)
+    if number is None:
+        number = max((row.number for row in lessons.generations(rules_hash)), default=-1)
+    return lessons.value(rules_hash, LESSON, number)
+
+
+def adopt_equal(game: Game, lessons: Lessons) -> None:
+    """Copy all that the store has about the same game under other names, if there is such a game.
+
+    The tests of its lesson hold for the copy, because it is the same game. From then on, each of the two games has a
+    lesson of its own.
+    """
+    shapes = rule_shapes(game.rulesheet)
+    for rules_hash, own in lessons.shapes().items():
+        row = lessons.game(rules_hash) if np.array_equal(own, shapes) else None
+        renaming = find_renaming(parse(row.rules), game.rulesheet, _RENAMING_SECONDS) if row is not None else None
+        kept = lessons.kept(rules_hash) if renaming is not None else None
+        if renaming is not None and kept is not None:
+            lessons.add([(game, _renamed(kept, renaming))])
+            break
+
+
+def _renamed(kept: KeptLesson, renaming: Renaming) -> KeptLesson:
+    """Return what a store has about a game under the other names of a renaming."""
+
+    def value(own: StoredValue) -> StoredValue:
+        return own._replace(weights={renaming.theirs(fact): weights for fact, weights in own.weights.items()})
+
+    # the sums of the generation under way belong to the order of the old facts, so this generation begins anew
+    lesson = replace(kept.lesson, value=value(kept.lesson.value), progress=b"")
+    taught = {pupil: [row._replace(value=value(row.value)) for row in rows] for pupil, rows in kept.taught.items()}
+    openings = {
+        frozenset(map(renaming.theirs, facts)): [move._replace(move=renaming.theirs(move.move)) for move in moves]
+        for facts, moves in kept.openings.items()
+    }
+    matches = [
+        match._replace(moves=tuple(tuple(map(renaming.theirs, joint)) for joint in match.moves))
+        for match in kept.matches
+    ]
+    return kept._replace(lesson=lesson, taught=taught, openings=openings, matches=matches)
 
 
 def carried(stored: StoredValue, names: NameMap, source: Rulesheet, game: Game) -> StoredValue | None:

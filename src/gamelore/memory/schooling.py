@@ -9,11 +9,11 @@ gets its first lesson in its first match of a game, tests it in the next ones, a
 
 If the store has no lesson about the game, but one about a variant (retrieval.py), the lesson begins with that. It can
 be tried at once: in the last part of the first startclock against what was learned in the rest, and in the following
-ones against the same rival.
+ones against the same rival. A lesson that has no rival of this startclock yet is tried in the same way.
 
 A knob (ledger.py) that has passed its test with the state of the lesson that is used is used, too.
 
-What a match is played with is decided before its first move.
+What a match is played with is decided with each test in the startclock, and does not change after the first move.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from time import monotonic, process_time
 from typing import TYPE_CHECKING
 
 from ..errors import KnowledgeError
-from ..learning.store.lesson_rows import LESSON
+from ..learning.store.lesson_rows import LESSON, TrialRow
 from ..search.teaching import Teacher
-from .advice import OPENINGS, Verdict, passed, rival_name, verdict
-from .course import SHARES, Course, decision, new_teacher
-from .ledger import may_be_tuned, taken_knob, with_knob
+from .advice import OPENINGS, Verdict, passed, reason, rival_name, verdict
+from .course import Course, Told, new_teacher
+from .ledger import taken_knob, with_knob
 from .lesson import restored_value, stored, stored_value
+from .rivals import DEFAULT_GROWTH, with_decision
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from ..search.settings import GrowthSettings
     from ..search.value import LinearValue
 
-_WHOLE = 0.8  # share of a startclock that must have been used if what was learned is to count as a rival
+_WHOLE = 0.8  # share of a startclock after which what was learned counts as a rival, and the lesson is tried against it
 _LONGEST = 600  # seconds of a startclock of which rivals are kept
 _OTHER_SEED = 1 << 20  # added to the seed of what is learned beside a lesson
 _log = logging.getLogger(__name__)
@@ -53,13 +54,12 @@ class GameMemory:
         game: game that can be taught
         lessons: store
         seed: seed of the random numbers
-        growth: parameters of the searches
         learns: whether the startclock serves the lesson, too; otherwise nothing is stored
     """
 
-    def __init__(self, game: Game, lessons: Lessons, seed: int, growth: GrowthSettings, *, learns: bool = True) -> None:
-        self.game, self.lessons, self.seed, self.growth, self.learns = game, lessons, seed, growth, learns
-        self.course = Course(game, lessons, seed, growth)
+    def __init__(self, game: Game, lessons: Lessons, seed: int, *, learns: bool = True) -> None:
+        self.game, self.lessons, self.seed, self.learns = game, lessons, seed, learns
+        self.course = Course(game, lessons, seed)
 
     def begin(self, startclock: float | None) -> MatchMemory:
         """See `search.champion.Schooling`. Decide what to play with in a match."""
@@ -80,50 +80,49 @@ class MatchMemory:
     def __init__(self, memory: GameMemory, startclock: float | None) -> None:
         self._memory, self._game, self.startclock = memory, memory.game, ceil(startclock or 0.0)
         self._begun, self._used, self._seconds = monotonic(), 0.0, 0.0  # the last are CPU seconds
-        self._learns, self._is_first, self._num_generations = memory.learns and not memory.lessons.is_full, False, 0
+        self._learns, self._num_generations = memory.learns and not memory.lessons.is_full, 0
         self._fixed: tuple[LinearValue | None, GrowthSettings] | None = None  # stored, and used in this match
         self.verdicts: Mapping[str, Verdict] = {LESSON: "open", OPENINGS: "open"}
         self.snapshot: int | None = None
         self.openings: Openings | None = None
         self.knob: str | None = None
         try:
-            self._decide(memory.course, memory.lessons)
+            memory.course.refresh()
+            memory.course.prepare_for(self.startclock)
+            self._decide()
         except KnowledgeError as error:
             self._stop_storing(error)
+        course = memory.course
+        is_new = self._fixed is None and course.snapshot is None and not course.teacher.simulations
+        self._is_first = self._learns and is_new
         self._fresh: Teacher | None = None if self._fixed is not None else self._new_teacher()
-        snapshot = memory.course.snapshot
-        self._is_carried = self._learns and snapshot is not None and snapshot.number == 0
 
-    def _decide(self, course: Course, lessons: Lessons) -> None:
+    def _decide(self) -> None:
         """Choose the newest state of the lesson that has passed its tests, a rival, or nothing yet."""
-        course.refresh()
-        rules = self._game.rules_hash
+        course, lessons, rules = self._memory.course, self._memory.lessons, self._game.rules_hash
         rows, newest = lessons.trials(rules), course.snapshot.number if course.snapshot is not None else -1
-        states = {LESSON: newest, OPENINGS: course.book.state}
+        states = {LESSON: newest, OPENINGS: course.book_state}
         self.verdicts = {advice: verdict(rows, advice, state, self.startclock) for advice, state in states.items()}
         self.openings = course.book if self.verdicts[OPENINGS] == "taken" else None
         self.snapshot, rival = passed(rows, [self.startclock]), rival_name(self.startclock)
-        if self.snapshot is not None and may_be_tuned(self._memory.growth):
+        if self.snapshot is not None:
             self.knob = taken_knob(rows, self.snapshot)
         pupil, number = (rival, 0) if self.snapshot is None else (LESSON, self.snapshot)
         value = lessons.value(rules, pupil, number)
         if value is not None:
-            self._fixed = restored_value(self._game, value), with_knob(course.growth(value.informed), self.knob)
-        self._is_first = self._learns and value is None and course.snapshot is None and not course.teacher.simulations
-        course.prepare_for(self.startclock)
-        _log.info("%s with a startclock of %d s: %s", self._game.name, self.startclock, self.told)
+            self._fixed = restored_value(self._game, value), with_knob(with_decision(value.informed), self.knob)
+        reasons = "; ".join(reason(rows, advice, states[advice], said) for advice, said in self.verdicts.items())
+        _log.info("%s with a startclock of %d s: %s (%s)", self._game.name, self.startclock, self.told, reasons)
 
     @property
     def told(self) -> str:
-        """What the match is played with, and what was decided about other advice, as text."""
+        """What the match is played with, as text."""
         used = f"state {self.snapshot} of the lesson" if self.snapshot is not None else "a value without memory"
-        said = ", ".join(f"{advice} {said}" for advice, said in self.verdicts.items())
-        return f"{used}{f' and {self.knob}' if self.knob else ''} (newest state: {said})"
+        return f"{used}{f' and {self.knob}' if self.knob else ''}{' and openings' if self.openings is not None else ''}"
 
     def _new_teacher(self) -> Teacher:
         """Return a teacher that knows nothing; for a lesson that exists already, with other random numbers."""
-        seed = self._memory.seed + (0 if self._is_first else _OTHER_SEED)
-        return new_teacher(self._game, seed, self._memory.growth)
+        return new_teacher(self._game, self._memory.seed + (0 if self._is_first else _OTHER_SEED))
 
     def teach(self, deadline: float | None = None) -> None:
         """See `search.champion.Prepared`."""
@@ -131,31 +130,40 @@ class MatchMemory:
         try:
             if self._fresh is None:
                 if self._learns:
-                    self._memory.course.go_on(deadline)
-            elif self._is_carried and monotonic() > self._begun + (1 - SHARES["trials"]) * self.startclock:
-                self._try_carried(self._fresh, deadline)
+                    self._memory.course.go_on(deadline, self._hear)
+            elif self._has_candidate and monotonic() > self._begun + _WHOLE * self.startclock:
+                self._try_against(self._fresh, deadline)
             else:
                 self._fresh.teach(deadline)
-                if self._is_first and self._fresh.generation > self._num_generations:
+                if self._learns and self._is_first and self._fresh.generation > self._num_generations:
                     self._store_first(self._fresh)
         except KnowledgeError as error:
             self._stop_storing(error)
         self._used, self._seconds = monotonic() - self._begun, self._seconds + process_time() - begin
 
-    def _try_carried(self, fresh: Teacher, deadline: float) -> None:
-        """Try the value of a variant against what was learned in this startclock; use it if it is better."""
-        course = self._memory.course
-        course.try_against(fresh, self.startclock, deadline)
-        rows = self._memory.lessons.trials(self._game.rules_hash)
-        self.verdicts = {**self.verdicts, LESSON: verdict(rows, LESSON, 0, self.startclock)}
-        if course.snapshot is not None and self.verdicts[LESSON] == "taken":
+    def _hear(self, told: Told) -> None:
+        """Decide again after a test."""
+        if isinstance(told, TrialRow):
+            self._decide()
+
+    @property
+    def _has_candidate(self) -> bool:
+        """Whether there is a lesson that matches may still speak for or against."""
+        has_lesson = self._memory.course.snapshot is not None and self.startclock > 0
+        return self._learns and has_lesson and self.verdicts[LESSON] == "open"
+
+    def _try_against(self, fresh: Teacher, deadline: float) -> None:
+        """Try the lesson against what was learned in this startclock; use it if it is better."""
+        self._memory.course.try_against(fresh, self.startclock, deadline)
+        self._decide()
+        if self.snapshot is not None:
             self._store_rival(fresh)
-            self._fixed, self._fresh, self.snapshot = course.snapshot[2:], None, 0
+            self._fresh = None
 
     def _stop_storing(self, error: KnowledgeError) -> None:
         """Store nothing more in this match, because the store failed. What the match is played with stays."""
         _log.warning("the store failed, and gets nothing more of this match: %s", error)
-        self._learns = self._is_first = False
+        self._learns = False
 
     def end(self) -> None:
         """Store what the startclock has taught."""
@@ -166,7 +174,8 @@ class MatchMemory:
             elif learns and self._fresh is not None and self._fresh.simulations:
                 if self._is_first:
                     self._store_first(self._fresh)
-                if _WHOLE * self.startclock <= self._used <= _LONGEST:  # last, because a pause may renew the value
+                is_whole = _WHOLE * self.startclock <= self._used <= _LONGEST or self._fresh.is_done
+                if self.startclock and is_whole:  # last, because a pause may renew the value
                     self._store_rival(self._fresh)
         except KnowledgeError as error:
             self._stop_storing(error)
@@ -174,12 +183,12 @@ class MatchMemory:
     def _store_first(self, fresh: Teacher) -> None:
         """Store what was learned in the first match of a game as the lesson."""
         self._num_generations = fresh.generation
-        informed = decision(fresh, self._memory.growth)
-        self._memory.lessons.put(self._game, stored(self._game, fresh.pause(), self._seconds, informed))
+        lesson = stored(self._game, fresh.pause(), self._seconds, fresh.informed)
+        self._memory.lessons.put(self._game, lesson)
 
     def _store_rival(self, fresh: Teacher) -> None:
         """Store what was learned in a whole startclock as a rival."""
-        value = stored_value(self._game, fresh.value, decision(fresh, self._memory.growth))
+        value = stored_value(self._game, fresh.value, fresh.growth.informed)
         name = rival_name(self.startclock)
         self._memory.lessons.add_rival(self._game, name, fresh.simulations, self._seconds, value)
 
@@ -200,4 +209,4 @@ class MatchMemory:
         """The parameters to play with."""
         if self._fresh is not None:
             return self._fresh.growth
-        return self._fixed[1] if self._fixed is not None else self._memory.growth
+        return self._fixed[1] if self._fixed is not None else DEFAULT_GROWTH

@@ -151,6 +151,12 @@ def choose(
     return best_of(moves, noise, width)
 
 
+def width_in(tree: Tree, node: int, settings: GrowthSettings, exploration: float) -> float | None:
+    """Return the width of the lower bounds by which a player chooses among the moves of a node, see `rank`."""
+    is_joint = tree.arrays.nodes[node, MOVER] == NOBODY
+    return None if is_joint or not settings.caution else settings.caution * exploration
+
+
 def mixes(tree: Tree, node: int, settings: GrowthSettings) -> bool:
     """Return whether moves in a node are drawn from a mixed strategy: several roles choose, and nothing is proved."""
     row = tree.arrays.nodes[node]

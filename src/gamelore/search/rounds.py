@@ -9,6 +9,8 @@ average, so equal sides score 1/2 in each round on average, also where one role 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from time import process_time
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
@@ -16,10 +18,11 @@ from numpy.typing import NDArray
 
 from ..circuit.tape import LANES
 from ..players.position_graph import MIB
-from .choice import choose, reports_of
+from .choice import choose, reports_of, width_in
 from .growth import Grower
 from .settings import GrowthSettings
 from .tree import HIGHEST_GOAL, Tree, room_in, total_of_goals
+from .value import upper_bound
 
 if TYPE_CHECKING:
     from ..game.game import Game
@@ -50,6 +53,14 @@ class Side(NamedTuple):
     openings: Openings | None = None
 
 
+@dataclass
+class SideEffort:
+    """Walks of a side, and the CPU seconds that they took."""
+
+    walks: int = 0
+    seconds: float = 0.0
+
+
 class Rounds:
     """Matches between two sides.
 
@@ -72,7 +83,17 @@ class Rounds:
     @property
     def walks(self) -> int:
         """Number of walks so far."""
-        return self._matches.walks
+        return sum(effort.walks for effort in self.efforts)
+
+    @property
+    def efforts(self) -> tuple[SideEffort, SideEffort]:
+        """The walks of both sides so far, and the time that they took."""
+        return self._matches.efforts
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        """The sides."""
+        return self._matches.sides
 
     def advance(self) -> None:
         """Grow the trees by a batch, or make moves."""
@@ -87,13 +108,13 @@ class _Matches:
     """
 
     def __init__(self, game: Game, key: np.uint64, sides: tuple[Side, Side], openings: Sequence[int]) -> None:
-        self._game, self._sides, self._openings = game, sides, openings
+        self._game, self.sides, self._openings = game, sides, openings
         self._most_plies = sides[0].growth.max_plies
         self._tree = Tree(game, *room_in(game, _MEMORY_MIB * MIB), 2 * LANES)
         self._tree.total = total_of_goals(game, self._most_plies)
         self._key, self._rng, self._batch = key, np.random.default_rng(int(key)), 0
         self.scores: list[float] = []
-        self.walks = 0
+        self.efforts = SideEffort(), SideEffort()
 
     def play(self) -> Iterator[None]:
         """Play rounds; yield after each batch, and at the end of each round."""
@@ -134,16 +155,17 @@ class _Matches:
         starts, counts = legal.by_role(roles)
         joint = legal.actions[np.minimum(starts, max(len(legal.actions) - 1, 0))]
         is_own = np.arange(roles) == own[running][:, None]
-        for side, chooses in zip(self._sides, (is_own, ~is_own), strict=True):
+        for number, chooses in enumerate((is_own, ~is_own)):
+            side = self.sides[number]
             chooses = chooses & (counts > 1)
             if side.openings is not None:
                 self._open(states[running], joint, chooses, side)
             lanes = np.flatnonzero(chooses.any(axis=1))
             if len(lanes):
-                yield from self._search(states[running[lanes]], side)
-                for number, lane in enumerate(lanes.tolist()):
+                yield from self._search(states[running[lanes]], side, self.efforts[number])
+                for root, lane in enumerate(lanes.tolist()):
                     for role in np.flatnonzero(chooses[lane]).tolist():
-                        joint[lane, role] = self._action(number, role, side)
+                        joint[lane, role] = self._action(root, role, side)
         going = counts.all(axis=1)
         states[running[going]] = self._game.next(states[running[going]], joint[going].astype(np.int32))
 
@@ -157,19 +179,24 @@ class _Matches:
             if action is not None:
                 joint[lane, role], chooses[lane, role] = action, False
 
-    def _search(self, states: NDArray[np.uint64], side: Side) -> Iterator[None]:
+    def _search(self, states: NDArray[np.uint64], side: Side, effort: SideEffort) -> Iterator[None]:
         """Grow a tree below each of some positions."""
         self._tree.plant(states)
         left = len(states) * side.walks
         while left > 0:
+            begin = process_time()
             grown = side.grower.grow(self._tree, left, self._key, (self._batch, self._batch + 1))
             self._batch += 1
-            self.walks += grown.walks
+            effort.walks += grown.walks
+            effort.seconds += process_time() - begin
             left -= grown.walks or left  # without a walk, all positions are proved, or the tree is full
             yield
 
     def _action(self, root: int, role: int, side: Side) -> int:
-        """Return the best action of a role in the position of a root."""
+        """Return the action of a role in the position of a root that the player gamelore would choose."""
         noise = self._rng.integers(1 << 62, dtype=np.uint64)
-        index = choose(self._tree, root, reports_of(self._tree, root, role), side.growth, noise)
+        bound = upper_bound(side.growth, side.grower.prior, self._tree.total)
+        moves = reports_of(self._tree, root, role, bound.minimax)
+        width = width_in(self._tree, root, side.growth, bound.exploration)
+        index = choose(self._tree, root, moves, side.growth, noise, width)
         return int(self._tree.arrays.actions[self._tree.span(root, role)[0] + index])

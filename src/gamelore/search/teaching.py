@@ -466,6 +466,7 @@ class _Trial:
     ) -> None:
         self._settings, self._budget = settings, budget
         prior = value.prior(growth) if value is not None else no_prior(game)
+        growth = replace(growth, caution=0.0)  # the moves with the most visits are made, as in the measurements
         informed, plain = (self._side(game, prior, replace(growth, informed=share)) for share in (SHARE, 0.0))
         self._rounds = Rounds(game, key, (informed, plain), [_OPENING])
         self.is_done = False

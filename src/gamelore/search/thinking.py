@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from ..circuit.tape import LANES
 from ..players.position_graph import MIB
 from ..players.random_streams import extend
-from .choice import MoveReport, best_of, choose, mixes, rank, reports_of, strategy_of, together
+from .choice import MoveReport, best_of, choose, mixes, rank, reports_of, strategy_of, together, width_in
 from .growth import Grown
 from .native_growth import grower
 from .settings import MEMORY_MIB, GrowthSettings
-from .tree import MOVER, NOBODY, PROVED, STAGE, UNRELATED, VISITS, Tree, child_of, room_in, total_of_goals
+from .tree import PROVED, STAGE, UNRELATED, VISITS, Tree, child_of, room_in, total_of_goals
 from .value import LinearValue, Prior, UpperBound, no_prior, upper_bound
 
 if TYPE_CHECKING:
@@ -63,8 +63,7 @@ class Stem:
 
     def width(self, node: int) -> float | None:
         """Return the width of the lower bounds by which moves in a node are chosen, see `choice.rank`."""
-        is_joint = self.tree.arrays.nodes[node, MOVER] == NOBODY
-        return None if is_joint or not self._settings.caution else self._settings.caution * self.upper_bound.exploration
+        return width_in(self.tree, node, self._settings, self.upper_bound.exploration)
 
     @property
     def is_proved(self) -> bool:

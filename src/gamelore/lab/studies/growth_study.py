@@ -13,10 +13,12 @@ A store and a file with the number of startclocks so far are kept for each run, 
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -109,23 +111,33 @@ class _Growth:
 
     def scores(self, report: Report) -> dict[str, dict[str, list[float]]]:
         """Return the scores of all pairs, 0 to 100, by checkpoint and rival."""
-        with KnowledgeStore(self._store) as knowledge:
-            memory = GameMemory(self._game, Lessons(knowledge), self._trial.run, self._champion.growth)
-            for checkpoint in self._setting.checkpoints:
+        for checkpoint in self._setting.checkpoints:
+            with KnowledgeStore(self._store) as knowledge:
+                memory = self._memory(knowledge)
                 while self._num < checkpoint:
                     self._use_startclock(memory)
-                if str(checkpoint) not in self._scores:
-                    self._scores[str(checkpoint)] = self._play(self._use_startclock(memory))
+                    self._num += 1
                     self._keep()
-                report(2 * self._setting.pairs * len(self._setting.rivals))
+            if str(checkpoint) not in self._scores:
+                self._scores[str(checkpoint)] = self._play(self._prepared())
+                self._keep()
+            report(2 * self._setting.pairs * len(self._setting.rivals))
         return self._scores
+
+    def _memory(self, knowledge: KnowledgeStore) -> GameMemory:
+        return GameMemory(self._game, Lessons(knowledge), self._trial.run)
+
+    def _prepared(self) -> Frozen:
+        """Return what the player knows after one more startclock, on a copy of the memory, which stays as it is."""
+        with TemporaryDirectory() as temporary:
+            copied = shutil.copy(self._store, temporary)
+            with KnowledgeStore(copied) as knowledge:
+                return self._use_startclock(self._memory(knowledge))
 
     def _use_startclock(self, memory: GameMemory) -> Frozen:
         match = memory.begin(self._setting.startclock)
         frozen = learned(self._game, match, self._setting.startclock)
         match.end()
-        self._num += 1
-        self._keep()
         return frozen
 
     def _keep(self) -> None:
@@ -143,7 +155,7 @@ class _Growth:
     def _rival(self, name: str) -> Player:
         if name != WITHOUT:
             return player(name)
-        fresh = new_teacher(self._game, OTHER_SEED * (self._trial.run + 1), self._champion.growth)
+        fresh = new_teacher(self._game, OTHER_SEED * (self._trial.run + 1))
         return playing(self._champion, learned(self._game, fresh, self._setting.startclock))
 
 

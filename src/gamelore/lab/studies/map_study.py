@@ -10,7 +10,7 @@ take or refuse the carried value (memory/advice.py).
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -21,8 +21,7 @@ import numpy as np
 from ...analysis.variants import NameMap, map_facts, map_names
 from ...gdl.syntax import Rulesheet, parse
 from ...learning.store.knowledge import KnowledgeStore
-from ...learning.store.lesson_rows import LESSON, Lessons, StoredValue, TrialRow
-from ...memory.advice import STARTCLOCKS, is_decided, rival_name, verdict, with_scores
+from ...learning.store.lesson_rows import LESSON, Lessons, StoredValue
 from ...memory.lesson import fact_texts, restored_value
 from ...memory.retrieval import carried
 from ...players.random_streams import extend, stream
@@ -193,23 +192,15 @@ def _scores(
 # ---- results ----
 
 
-def pair_scores(store: ResultStore, name: str, rival: str) -> list[float]:
-    """Return the scores of all rounds of a setting against a rival, teaching after teaching."""
-    return [score for result in store.by_run(name).values() for score in result[rival]]
+def teaching_scores(store: ResultStore, name: str, rival: str) -> list[float]:
+    """Return the mean score of each teaching of a setting against a rival, 0 to 1.
+
+    The teachings are the independent samples: the rounds of a teaching share what was learned on both sides.
+    """
+    return [float(np.mean(result[rival])) for result in store.by_run(name).values() if result[rival]]
 
 
-def verdict_of(scores: Sequence[float]) -> str:
-    """Return what a player that remembers would decide after these scores: "taken", "refused" or "open"."""
-    startclock = STARTCLOCKS[0]
-    row = TrialRow(LESSON, 0, rival_name(startclock))
-    for score in scores:
-        row = with_scores(row, [score])
-        if is_decided([row], row):
-            break
-    return verdict([row], LESSON, 0, startclock)
-
-
-def found(values: Mapping[str, float], level: float) -> list[str]:
+def significant(values: Mapping[str, float], level: float) -> list[str]:
     """Return the names whose p-values are significant by Benjamini & Hochberg (1995) at a level."""
     from scipy.stats import false_discovery_control
 

@@ -12,18 +12,18 @@ The arms, all against a player that has learned in the startclock only:
     known      with the lesson about the game
     variant    with lessons about other games of its family (lab/families.toml), without that about the game
     unrelated  with lessons about games of other families
-    shuffled   like known, but the lesson is that of another game: its weights in random order, on the facts of this
-               game. It is tried against the same rivals for as long. A gain that remains is no memory
+    shuffled   with the lesson of another game: its weights in random order, on the facts of this game. It was tried
+               against the rivals of this game for as long as its own lesson. A gain that remains is no memory
     empty      with an empty store; what it gains in later sessions is no memory of earlier games
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import chain, groupby
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -31,11 +31,12 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from ...learning.store.knowledge import KnowledgeStore
-from ...learning.store.lesson_rows import Lessons, StoredLesson
+from ...learning.store.lesson_rows import LESSON, KeptLesson, Lessons, StoredLesson, Taught
 from ...matches.match import MatchState
 from ...memory.course import SHARES, Course, Part, new_teacher
 from ...memory.lesson import fact_texts
 from ...memory.schooling import GameMemory
+from ...players.kernel import load_kernels
 from ...players.player import Player
 from ...players.position_graph import PositionGraph
 from ...players.random_streams import extend, stream
@@ -65,7 +66,8 @@ class MemorySetting(Setting):
     """A contest in a game; each run has teachings of its own.
 
     arm           see the module
-    others        games whose lessons are in the store, beside or in place of that about the game
+    others        games whose lessons are in the store, beside or in place of that about the game; for a shuffled
+                  lesson, the first of them that has one
     study         CPU seconds of each study
     startclock    CPU seconds before the first move of a session
     milliseconds  time for each move
@@ -89,40 +91,30 @@ class MemorySetting(Setting):
 
 @dataclass(frozen=True)
 class MemoryJob:
-    """The contests of one game and teaching. `folder` has the stores of all teachings."""
+    """A contest. `folder` has the stores of all teachings."""
 
-    game: str
-    run: int
+    trial: Trial[MemorySetting]
     folder: Path
-    trials: tuple[Trial[MemorySetting], ...]
 
     @property
     def size(self) -> int:
         """Number of matches."""
-        return sum(trial.setting.size for trial in self.trials)
+        return self.trial.setting.size
 
 
-def memory_jobs(folder: Path, trials: Iterable[Trial[MemorySetting]]) -> Iterator[MemoryJob]:
-    """Group contests by game and teaching."""
-
-    def unit(trial: Trial[MemorySetting]) -> tuple[str, int]:
-        return trial.setting.game, trial.run
-
-    for (game, run), group in groupby(sorted(trials, key=unit), unit):
-        yield MemoryJob(game, run, folder, tuple(group))
+def memory_jobs(folder: Path, trials: Iterable[Trial[MemorySetting]]) -> list[MemoryJob]:
+    """Return a job for each contest: first those of the first teaching of all games, so a part of them is a sample."""
+    return [MemoryJob(trial, folder) for trial in sorted(trials, key=lambda trial: trial.run)]
 
 
 def play_memory_job(job: MemoryJob, report: Report) -> list[Outcome]:
-    """Teach, unless the store of the teaching is there, and play all contests of a job."""
-    game = load(job.game)
-    outcomes = []
-    for trial in job.trials:
-        begin = time.perf_counter()
-        result = _contest(game, trial, job)
-        report(trial.setting.size)
-        seconds = time.perf_counter() - begin
-        outcomes.append(Outcome(trial, rules_hash=game.rules_hash, engine=game.engine, seconds=seconds, result=result))
-    return outcomes
+    """Teach, unless the store of the teaching is there, and play a contest."""
+    load_kernels()
+    trial, game, begin = job.trial, load(job.trial.setting.game), time.perf_counter()
+    result = _contest(game, job)
+    report(trial.setting.size)
+    seconds = time.perf_counter() - begin
+    return [Outcome(trial, rules_hash=game.rules_hash, engine=game.engine, seconds=seconds, result=result)]
 
 
 # ---- teachings ----
@@ -148,10 +140,10 @@ def studied(game: Game, run: int, seconds: float, folder: Path) -> Path:
 
 
 def _study(course: Course, seconds: float, parts: Collection[Part] = get_args(Part)) -> None:
-    """Study for so many CPU seconds."""
+    """Study for so many CPU seconds, or until there is nothing more to do."""
     end = time.process_time() + seconds
-    while (left := end - time.process_time()) > 0 and not course.is_done:
-        course.go_on(time.monotonic() + min(left, _SLICE), parts=parts)
+    while (left := end - time.process_time()) > 0 and course.go_on(time.monotonic() + min(left, _SLICE), parts=parts):
+        pass
     course.store_lesson()
 
 
@@ -196,26 +188,28 @@ def playing(champion: ChampionSettings, frozen: Frozen) -> Gamelore:
     return Gamelore(champion, lambda game: frozen)
 
 
-def _contest(game: Game, trial: Trial[MemorySetting], job: MemoryJob) -> dict[str, Any]:
+def _contest(game: Game, job: MemoryJob) -> dict[str, Any]:
     """Play one contest; return the scores of its pairs by session, what was used, and times."""
-    setting, key = trial.setting, stream(trial.setting.seed, trial.run, STUDY)
+    trial, setting = job.trial, job.trial.setting
+    key = stream(setting.seed, trial.run, STUDY)
     champion = ChampionSettings(seconds=setting.milliseconds / 1000, threads=1, solve=False)
     scores, used, retrieval, cpu = list[list[float]](), list[dict[str, Any]](), list[float](), [0.0, 0.0]
     with TemporaryDirectory() as temporary, KnowledgeStore(Path(temporary, "knowledge.db")) as knowledge:
-        _fill(Lessons(knowledge), game, trial, job)
+        _fill(Lessons(knowledge), game, job)
         begin = time.process_time()
-        memory = GameMemory(game, Lessons(knowledge), trial.run, champion.growth)
+        memory = GameMemory(game, Lessons(knowledge), trial.run)
         for session in range(setting.sessions):
             match = memory.begin(setting.startclock)
             retrieval.append(time.process_time() - begin)
-            fresh = new_teacher(game, OTHER_SEED * (trial.run + 1) + session, champion.growth)
-            own, other = (learned(game, learning, setting.startclock) for learning in (match, fresh))
+            fresh = new_teacher(game, OTHER_SEED * (trial.run + 1) + session)
+            own = learned(game, match, setting.startclock - retrieval[-1])
+            other = learned(game, fresh, setting.startclock)
             used.append({"state": match.snapshot, "knob": match.knob, "openings": match.openings is not None})
             sides = [playing(champion, frozen) for frozen in (own, other)]
             numbers = range(session * setting.pairs, (session + 1) * setting.pairs)
             scores.append([pair_score(game, sides, np.uint64(extend(key, number)), cpu) for number in numbers])
-            begin = time.process_time()
             match.end()
+            begin = time.process_time()
         return {
             "scores": scores,
             "used": used,
@@ -225,37 +219,39 @@ def _contest(game: Game, trial: Trial[MemorySetting], job: MemoryJob) -> dict[st
         }
 
 
-def _fill(lessons: Lessons, game: Game, trial: Trial[MemorySetting], job: MemoryJob) -> None:
+def _fill(lessons: Lessons, game: Game, job: MemoryJob) -> None:
     """Put into an empty store what the side with memory remembers."""
-    setting = trial.setting
-    if setting.arm in ("known", "shuffled"):
-        _add(lessons, game, trial, job)
-    if setting.arm in ("variant", "unrelated"):
-        for name in setting.others:
-            _add(lessons, load(name), trial, job)
-    if setting.arm == "shuffled":
-        other = load(setting.others[0])
-        with KnowledgeStore(studied(other, trial.run, setting.study, job.folder), writable=False) as knowledge:
-            lesson = Lessons(knowledge).find(other.rules_hash)
-        if lesson is not None:
-            _exchange(game, lessons, lesson, trial)
+    arm, others = job.trial.setting.arm, job.trial.setting.others
+    if arm == "shuffled":
+        _add_shuffled(lessons, game, job)
+    elif arm != "empty":
+        for other in [game] if arm == "known" else map(load, others):
+            kept = _kept(other, job)
+            if kept is not None:
+                lessons.add([(other, kept)])
 
 
-def _add(lessons: Lessons, game: Game, trial: Trial[MemorySetting], job: MemoryJob) -> None:
-    """Add all that a teaching of a game has given to a store."""
-    with KnowledgeStore(studied(game, trial.run, trial.setting.study, job.folder), writable=False) as knowledge:
-        kept = Lessons(knowledge).kept(game.rules_hash)
-    if kept is not None:
-        lessons.add([(game, kept)])
+def _kept(game: Game, job: MemoryJob) -> KeptLesson | None:
+    """Return all that a teaching of a game has given; None if that is nothing."""
+    with KnowledgeStore(studied(game, job.trial.run, job.trial.setting.study, job.folder), writable=False) as knowledge:
+        return Lessons(knowledge).kept(game.rules_hash)
 
 
-def _exchange(game: Game, lessons: Lessons, lesson: StoredLesson, trial: Trial[MemorySetting]) -> None:
-    """Put a shuffled lesson of another game in the place of that of a game, and try it as long as that was tried."""
-    before = lessons.find(game.rules_hash)
-    if before is None:
+def _add_shuffled(lessons: Lessons, game: Game, job: MemoryJob) -> None:
+    """Put a shuffled lesson of another game into the store, with the rivals of a game, and try it as long as its own.
+
+    The other game is the first one with a value.
+    """
+    trial, own = job.trial, _kept(game, job)
+    others = (_kept(load(name), job) for name in trial.setting.others)
+    lesson = next((kept.lesson for kept in others if kept is not None and kept.lesson.snapshot > 0), None)
+    if own is None or lesson is None:
         return
-    rng = np.random.default_rng(int(stream(trial.setting.seed, trial.run, STUDY)))
-    lessons.put(game, replace(shuffled(game, lesson, rng), walks=max(lesson.walks, before.walks + 1)))
+    lesson = shuffled(game, lesson, np.random.default_rng(int(stream(trial.setting.seed, trial.run, STUDY))))
+    rivals = {pupil: values for pupil, values in own.taught.items() if pupil != LESSON}
+    value = Taught(lesson.snapshot, lesson.walks, lesson.seconds, lesson.value)
+    kept = own._replace(lesson=lesson, taught={**rivals, LESSON: [value]}, openings={}, matches=(), trials=())
+    lessons.add([(game, kept)])
     _study(Course(game, lessons, trial.run), SHARES["trials"] * trial.setting.study, ["trials"])
 
 

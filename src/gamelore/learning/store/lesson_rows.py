@@ -327,10 +327,7 @@ _GENERATIONS = (
 )
 _OPENINGS = "SELECT state, role, move, visits, value FROM opening WHERE game = ? ORDER BY state, move"
 _PLAYED = "SELECT number, id, role, startclock, moves, goals FROM played WHERE game = ? ORDER BY number DESC LIMIT ?"
-_TRIALS = (
-    "SELECT advice, number, against, num, total, squares, better, worse FROM trial WHERE game = ? AND lesson = ? "
-    "ORDER BY advice, number, against"
-)
+_TRIALS = "SELECT advice, number, against, num, total, squares, better, worse FROM trial WHERE game = ? AND lesson = ?"
 
 
 class Lessons:
@@ -429,10 +426,13 @@ class Lessons:
             return msgspec.convert(from_json(row[0]), list[Line]) if row is not None else []
 
     def shapes(self) -> dict[str, Words]:
-        """Return the shapes of the rules of all games that have a lesson, by the hash of the rules."""
-        query = "SELECT rules_hash, shapes FROM lesson JOIN game ON game.id = lesson.game"
+        """Return the shapes of the rules of all games whose lesson has a value, by the hash of the rules."""
+        query = (
+            "SELECT rules_hash, shapes FROM lesson JOIN game ON game.id = lesson.game "
+            "WHERE EXISTS (SELECT 1 FROM taught WHERE taught.game = lesson.game AND pupil = ?)"
+        )
         with self.knowledge.reading() as connection:
-            rows = typed(connection.execute(query), tuple[Line, bytes])
+            rows = typed(connection.execute(query, [LESSON]), tuple[Line, bytes])
         return {rules_hash: np.frombuffer(shapes[: len(shapes) // 8 * 8], np.uint64) for rules_hash, shapes in rows}
 
     def delete(self, rules_hash: str) -> bool:
@@ -592,7 +592,8 @@ class Lessons:
     def trials(self, rules_hash: str) -> list[TrialRow]:
         """Return all evidence about the present lesson and openings of a game."""
         with self._reading(rules_hash) as (connection, game):
-            return typed(connection.execute(_TRIALS, (game, _lesson_id(connection, game))), TrialRow)
+            query = f"{_TRIALS} ORDER BY advice, number, against"
+            return typed(connection.execute(query, (game, _lesson_id(connection, game))), TrialRow)
 
     def add_evidence(self, game: Game, trial: TrialRow, add: Callable[[TrialRow], TrialRow]) -> TrialRow:
         """Replace the evidence of a trial by what `add` makes of it, in one transaction; return the new evidence.
@@ -603,8 +604,8 @@ class Lessons:
             add: function from the evidence so far to the new evidence
         """
         with self._writing(game) as (connection, number):
-            query = f"{_TRIALS.partition(' ORDER')[0]} AND advice = ? AND number = ? AND against = ?"
             lesson = _lesson_id(connection, number)
+            query = f"{_TRIALS} AND advice = ? AND number = ? AND against = ?"
             rows = typed(connection.execute(query, (number, lesson, *trial[:3])), TrialRow)
             row = add(rows[0] if rows else trial)
             _put(connection, "trial", [(number, lesson, *row)])
