@@ -42,7 +42,7 @@ from gamelore.search.teaching import can_be_taught
 from gamelore.workers.processes import Report
 
 SEED = "0f846e8"  # commit of main before the first protocol
-TEACHINGS, STUDY, LONG_STUDY = 5, 120.0, 400.0  # for each game; CPU seconds of each, and where the startclock is 60 s
+TEACHINGS, STUDY, LONG_STUDY = 5, 120.0, 600.0  # for each game; CPU seconds of each, and where the startclock is 60 s
 PAIRS = 20  # of each contest
 SESSIONS: Mapping[Arm, Mapping[float, int]] = {  # by startclock in seconds
     "known": {1.0: 1, 10.0: 1, 60.0: 1},

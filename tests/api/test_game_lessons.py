@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from commands import run, run_json
-from gamelore import AdviceTest, GameLesson, GameloreError, Knowledge, KnowledgeError, load, study
+from gamelore import AdviceTest, GameLesson, GameloreError, Knowledge, KnowledgeError, load, solve, study
+from gamelore.api import game_lessons
 from gamelore.api.game_lessons import lesson_of
 from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.learning.store.lesson_rows import LESSON, WITHOUT, Lessons, StoredLesson, StoredValue, TrialRow
@@ -18,7 +19,8 @@ from gamelore.memory.advice import OPENINGS, rival_name
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with a lesson about the small breakthrough."""
     path = tmp_path_factory.mktemp("store") / "k.db"
-    study("breakthrough", seconds=1.5, store=path, progress=False)
+    while not study("breakthrough", seconds=1.5, store=path, progress=False).generations:
+        pass  # on a busy machine, a call may not end a generation
     return path
 
 
@@ -99,12 +101,26 @@ def test_a_store_without_a_lesson_says_so(tmp_path: Path) -> None:
         study("tictactoe", seconds=1, store=tmp_path, progress=False)
 
 
+def test_a_small_game_is_solved_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    game = load("breakthrough:width=3,height=4,rows=1")
+    assert study(game, seconds=0.2, store=tmp_path / "k.db", progress=False).solved == {}, "without time for it"
+    monkeypatch.setattr(game_lessons, "_OF_SOLVER", 1000.0)
+    lesson = study(game, seconds=0.2, store=tmp_path / "k.db", progress=False)
+    assert lesson.solved == solve(game, progress=False).values
+    assert "solved, and played by its solution: white " in str(lesson)
+    assert lesson.as_json()["solved"] == lesson.solved
+
+
 def test_the_command(tmp_path: Path) -> None:
     store, picture = tmp_path / "k.db", tmp_path / "weights.svg"
     told = run("study", "tictactoe", "connect3", "--seconds", 5, "--knowledge", store, "--svg", picture).stdout
     assert "tictactoe: taught for" in told
     assert "connect3: taught for" in told
-    assert picture.read_text().startswith("<svg ")
+    for name in ("tictactoe", "connect3"):
+        assert (tmp_path / f"weights-{name}.svg").read_text().startswith("<svg ")
+    assert "with 1 role" in run("study", "tictactoe", "pegsolitaire", "--knowledge", store, code=1).stderr, (
+        "before any study"
+    )
     for seconds in (0.3, 10):  # a busy machine may not end a generation in less
         (report,) = run_json("study", "tictactoe", "--seconds", seconds, "--knowledge", store)
         assert report["game"] == "tictactoe"

@@ -32,7 +32,7 @@ from gamelore.memory import course as course_module
 from gamelore.memory import lesson as lesson_module
 from gamelore.memory import rivals as rivals_module
 from gamelore.memory.advice import OPENINGS, rival_name
-from gamelore.memory.course import Course, Told
+from gamelore.memory.course import Course, Snapshot, Told
 from gamelore.memory.descriptors import descriptors
 from gamelore.memory.ledger import KNOBS
 from gamelore.memory.lesson import restored_value, stored
@@ -41,6 +41,7 @@ from gamelore.players.position_graph import PositionGraph
 from gamelore.players.random_streams import stream
 from gamelore.search.settings import GrowthSettings, TeachingSettings
 from gamelore.search.teaching import Teacher
+from gamelore.search.value import LinearValue
 
 QUICK = TeachingSettings(simulations=1 << 60, first=4_000, walks=64)
 
@@ -54,6 +55,7 @@ def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
         ("_OPENING_SECONDS", 0.01),
         ("_OPENINGS_FROM", 0.05),
         ("_LONGER", 0.1),
+        ("_FEWEST_WALKS", 0),
         ("_FEWEST_OPENINGS", 1),
         ("_BETWEEN", 0.1),
         ("_OPENING_MIB", 16),
@@ -277,10 +279,28 @@ def test_a_state_is_tried_until_it_is_outdated(game: Game, lessons: Lessons, mon
     row = TrialRow(LESSON, before, rival_name(1), 3, 1.5)
     lessons.add_evidence(game, row, lambda _: row)
     again = Course(game, lessons)
-    again.startclocks, again._before = [1], 1000.0
+    again.startclocks = [1]
     again._choose_candidate(lessons.trials(game.rules_hash))
     assert again._candidate is not None
     assert again._candidate.number == before
+
+
+def test_a_state_is_tried_only_if_its_teaching_was_longer(
+    game: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(course_module, "_LONGER", 1.6)
+    monkeypatch.setattr(course_module, "_FEWEST_WALKS", 1000)
+    course = Course(game, lessons)
+    value = LinearValue.zero(game)
+
+    def startclocks(walks: int, seconds: float) -> list[str]:
+        snapshot = Snapshot(3, walks, seconds, replace(value, determination=0.5), GrowthSettings())
+        return [row.against for row in course._lesson_trials(snapshot)]
+
+    assert startclocks(1000, 1.5) == startclocks(999, 1000.0) == []
+    assert startclocks(1000, 16.0) == [rival_name(1), rival_name(10)]
+    course._variant = "a variant", 0.5
+    assert startclocks(0, 0.0) == [rival_name(1), rival_name(10), rival_name(60)], "a startclock has not taught it"
 
 
 def test_a_course_adopts_the_lesson_that_another_process_began_at_the_same_time(
@@ -519,13 +539,13 @@ def test_lessons_openings_and_knobs_take_turns(game: Game, lessons: Lessons, pro
     course._ledger.describe(monotonic() + 60)
     course._before = 1000.0
     advice = []
-    for _ in range(4):
+    for _ in range(8):
         trial = course._chosen_trial(lessons.trials(game.rules_hash))
         assert trial is not None
         advice.append("knob" if trial.advice in KNOBS else trial.advice)
-        course._last_turn = course_module._TURNS.get(trial.advice, len(course_module._TURNS))
-    expected = [LESSON, OPENINGS, "knob"] if len(course.book) else [LESSON, "knob"]
-    assert advice == (expected * 2)[:4]
+        course._turn += 1
+    expected = [LESSON, OPENINGS, LESSON, "knob"] if len(course.book) else [LESSON, LESSON, "knob"]
+    assert advice == (expected * 3)[:8]
 
 
 # opponents

@@ -127,6 +127,7 @@ def test_a_test_in_the_startclock_decides_at_once(
     """The match begins with a rival, and is played with the lesson that passes before the first move."""
     match(memory_of(game, lessons))
     monkeypatch.setattr(course_module, "_LONGER", 0.1)
+    monkeypatch.setattr(course_module, "_FEWEST_WALKS", 0)
     own = memory_of(game, lessons).begin(1.0)
     assert own.snapshot is None
     number = prove(lessons, game)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 POINTS = 100
 _MOST_WEIGHTS = 8  # facts of a role in the text of a lesson
+_OF_SOLVER, _SOLVER_MEMORY = 0.1, 1 << 30  # of the time; bytes
+_FIRST_LOOK = 1.0  # seconds until it is known whether a game may be small enough for the solver
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,7 @@ class GameLesson:
         opponents: role -> posterior of the opponent with this role in the last matches over the network: the
             probability of each known player and of "unknown", the most probable first. In a game with two roles, all
             opponents of these matches are taken for one player.
+        solved: role -> goal under best play, if the game is solved, and so played by its solution; {} otherwise.
     """
 
     game: Game
@@ -106,6 +110,7 @@ class GameLesson:
     num_openings: int
     variant: tuple[str, float] | None = None
     opponents: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    solved: Mapping[str, int] = field(default_factory=dict)
     rows: list[dict[str, Any]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -137,6 +142,7 @@ class GameLesson:
             "tests": [asdict(test) for test in self.tests],
             "openings": self.num_openings,
             "opponents": {role: dict(posterior) for role, posterior in self.opponents.items()},
+            "solved": dict(self.solved),
             "variant": self.variant and {"game": self.variant[0], "likeness": self.variant[1]},
         }
 
@@ -158,7 +164,9 @@ class GameLesson:
             f"searches find; {counted(self.num_openings, 'opening')}"
         )
         start = [f"began with the lesson of {self.variant[0]} (likeness {self.variant[1]:.2f})"] if self.variant else []
-        playouts = [f"informed playouts: {self.informed:.0%}"] if self.informed else []
+        playouts = [f"informed playouts: {self.informed:.0%}"] if self.informed is not None else []
+        goals = ", ".join(f"{role} {goal}" for role, goal in self.solved.items())
+        solved = [f"solved, and played by its solution: {goals}"] if self.solved else []
         tests = [
             f"  {test.advice} {test.state} against {test.against}: {test.score:.0f} % in "
             f"{counted(test.rounds, 'round')}, {test.verdict}"
@@ -169,7 +177,7 @@ class GameLesson:
             for role, posterior in self.opponents.items()
             for player, share in list(posterior.items())[:1]
         ]
-        return "\n".join([taught, *start, *playouts, *tests, *opponents, *map(self._best, self.weights)])
+        return "\n".join([taught, *solved, *start, *playouts, *tests, *opponents, *map(self._best, self.weights)])
 
     def _best(self, role: str) -> str:
         """Return the largest weights of a role as text."""
@@ -191,8 +199,9 @@ def study(
 
     Args:
         game: a game, or what `load` takes.
-        seconds: time for this call. About two thirds of it are teaching, a tenth are searches of openings, and a fifth
-            are test matches; up to a tenth compares the opponents of the last matches with known players.
+        seconds: time for this call. More than half of it is teaching, three tenths are test matches, a tenth is
+            searches of openings, and a twentieth compares the opponents of the last matches with known players.
+            Before, a small game is solved, see `solve`, if this takes no more than a tenth of the time.
         store: a knowledge store, or its file; the user's store if it is None.
         seed: seed of all random numbers.
         progress: None shows progress on a terminal and in a notebook, False does not; or a function (stage, done,
@@ -208,26 +217,56 @@ def study(
     from ..catalogue import known_opponents
     from ..learning.store.lesson_rows import Lessons
     from ..memory.course import Course
-    from ..search.teaching import can_be_taught
 
     if not seconds > 0:
         raise GameloreError(f"expected a time of more than 0 seconds, got {seconds:g}; give it longer")
-    rules = loaded(game)
-    if not can_be_taught(rules):
-        raise GameloreError(
-            "expected a game with two or more roles that is compiled and has at most 2,000 facts, got "
-            f"{rules.name} with {counted(rules.num_roles, 'role')} on the engine {rules.engine}; study another game"
-        )
+    rules = suitable(loaded(game))
     with _opened(store) as opened, displayed(progress) as tell:
-        lessons, begin = Lessons(opened), monotonic()
+        lessons = Lessons(opened)
+        if _OF_SOLVER * seconds >= _FIRST_LOOK:
+            _solve(rules, monotonic() + _OF_SOLVER * seconds)
         course = Course(rules, lessons, seed, opponents=known_opponents())
-        stage, total = f"studying {rules.name}, in seconds", round(seconds)
+        begin, stage, total = monotonic(), f"studying {rules.name}, in seconds", round(seconds)
         try:
             course.go_on(begin + seconds, lambda told: tell(stage, min(round(monotonic() - begin), total), total))
         finally:
             course.store_lesson()
         tell(stage, total, total)
         return lesson_of(rules, lessons)
+
+
+def suitable(game: Game) -> Game:
+    """Return a game that can be studied.
+
+    Raises:
+        GameloreError: the game has one role only, is too large, or plays on the reasoner.
+    """
+    from ..search.teaching import can_be_taught
+
+    if can_be_taught(game):
+        return game
+    raise GameloreError(
+        "expected a game with two or more roles that is compiled and has at most 2,000 facts, got "
+        f"{game.name} with {counted(game.num_roles, 'role')} on the engine {game.engine}; study another game"
+    )
+
+
+class _OutOfTime(Exception):
+    """The solution of a game takes too long."""
+
+
+def _solve(game: Game, deadline: float) -> None:
+    """Solve a small game until the deadline; its solution is stored, and needs no test. Leave other games alone."""
+    from ..search.solving import may_be_solved
+    from ..solver.solution import solve
+
+    def watch(stage: str, done: int, total: int) -> None:
+        if monotonic() > deadline:
+            raise _OutOfTime
+
+    if may_be_solved(game):
+        with suppress(GameloreError, MemoryError, _OutOfTime):
+            solve(game, memory=_SOLVER_MEMORY, patience=0.0, progress=watch)
 
 
 def _opened(store: Knowledge | str | Path | None) -> Any:
@@ -239,6 +278,8 @@ def _opened(store: Knowledge | str | Path | None) -> Any:
 
 def lesson_of(game: Game, lessons: Lessons) -> GameLesson:
     """Return what a store says about a game. Raise GameloreError if it has no lesson."""
+    from ..solver.solution import stored as stored_solution
+
     stored = lessons.find(game.rules_hash)
     if stored is None:
         raise GameloreError(
@@ -248,19 +289,20 @@ def lesson_of(game: Game, lessons: Lessons) -> GameLesson:
         role: {fact: POINTS * own[number] for fact, own in stored.value.weights.items()}
         for number, role in enumerate(game.roles)
     }
-    origin = _variant(lessons, stored)
+    origin, solution = _variant(lessons, stored), stored_solution(game)
     return GameLesson(
         game,
         stored.seconds,
         stored.walks,
         stored.value.determination,
-        stored.value.informed or None,
+        stored.value.informed,
         weights,
         lessons.generations(game.rules_hash),
         _tests(lessons, game.rules_hash),
         lessons.num_openings(game.rules_hash),
         (origin, stored.likeness) if origin else None,
         _opponents(game, lessons),
+        dict(zip(game.roles, solution.values, strict=True)) if solution is not None else {},
     )
 
 

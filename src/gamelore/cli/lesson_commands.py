@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from ..api.game_lessons import LessonSummary
+from ..api.game_lessons import LessonSummary, suitable
 from ..api.game_lessons import study as study_game
 from ..api.memory import Knowledge
 from ..api.progress import progress_bars
@@ -17,7 +17,10 @@ from ..errors import counted
 from . import console
 from .console import Engine, Force, GameName, Json, KnowledgeFile, Seed
 
-Draw = Annotated[Path | None, Option("--svg", metavar="FILE", help="Draw the weights on the boards of the game.")]
+Draw = Annotated[
+    Path | None,
+    Option("--svg", metavar="FILE", help="Draw the weights on boards, a picture for each game."),
+]
 
 app = typer.Typer()
 lessons_app = typer.Typer(
@@ -45,22 +48,22 @@ def study(
 ) -> None:
     """Learn about games from searches, in the background, so that the player gamelore plays them better.
 
-    About two thirds of the time are teaching: the search plays against itself, and a value is fitted to what it finds.
-    A tenth are long searches of openings. In a fifth, both are tried in matches against the same player without them,
+    More than half of the time is teaching: the search plays against itself, and a value is fitted to what it finds. A
+    tenth is long searches of openings. In three tenths, both are tried in matches against the same player without them,
     and so are parameters of the search. The player uses what has passed these tests: `gamelore serve --player gamelore
-    --knowledge FILE`.
+    --knowledge FILE`. A small game is solved first, and then played by its solution.
 
     Everything is stored at once. The same command again goes on where the last one stopped, also after an interruption.
     """
     lessons = []
-    for name in games:
-        rules = console.load_game(name, engine)
+    for rules in [suitable(console.load_game(name, engine)) for name in games]:  # all, before a long time is spent
         with progress_bars() as tell:
             lessons.append(study_game(rules, seconds=seconds, store=knowledge, seed=seed, progress=tell))
         if not json:
             typer.echo(str(lessons[-1]))
-    if draw is not None:
-        lessons[-1].save(draw.with_suffix(".svg"))
+        if draw is not None:
+            one_of_many = f"-{rules.name}" if len(games) > 1 else ""
+            lessons[-1].save(draw.with_name(f"{draw.stem}{one_of_many}.svg"))
     if json:
         console.emit([lesson.as_json() for lesson in lessons])
 

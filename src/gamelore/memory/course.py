@@ -42,7 +42,8 @@ _BETWEEN = 10.0  # seconds of teaching, after which it is stored
 Part = Literal["teaching", "openings", "trials", "opponents"]
 SHARES: dict[Part, float] = {"teaching": 0.55, "openings": 0.1, "trials": 0.3, "opponents": 0.05}
 _MOVE_OF_STARTCLOCK = 1 / 4000  # time for a move of a trial, at most; four rounds have about 500 moves
-_LONGER = 3  # a rival is tried when the teaching has taken so many times its startclock
+_LONGER = 1.6  # a state is tried against rivals with a startclock if its teaching took so many times as long
+_FEWEST_WALKS = 1_000_000  # of a state that is tried; those before hardly differ from rivals of a second
 _ENOUGH_ROUNDS = 400  # of a trial
 _OUTDATED, _YOUNG = 4, 1_000_000  # a state of the lesson is tried until another one has so many times its walks
 _OPENINGS_FROM = 6.0  # seconds of teaching before openings are searched, with the value that it has taught
@@ -50,7 +51,8 @@ _FEWEST_OPENINGS, _MOST_OPENINGS = 8, 2000  # positions in the book when it is t
 _OPENING_SECONDS, _OPENING_MIB = 1.0, 128  # of the search of a position for the book
 _RANDOM_PLIES = {OPENINGS: [0, 2]}  # at the beginning of trial matches
 _OTHER_PLIES = [2]  # at the beginning of matches about other advice
-_TURNS = {LESSON: 0, OPENINGS: 1}  # of kinds of advice; knobs come last
+_KNOB = "knob"
+_TURNS = (LESSON, OPENINGS, LESSON, _KNOB)  # of kinds of advice in trials
 _REREAD = 1.0  # seconds after which evidence is read again
 
 Told: TypeAlias = StoredLesson | TrialRow | int
@@ -62,8 +64,14 @@ class Snapshot(NamedTuple):
 
     number: int
     walks: int
+    seconds: float
     value: LinearValue | None
     growth: GrowthSettings
+
+    @property
+    def plan(self) -> SearchPlan:
+        """What a player with this value plays with."""
+        return SearchPlan(self.value, self.growth)
 
 
 class Course:
@@ -100,7 +108,7 @@ class Course:
         self._searched = 0.0  # CPU seconds
         self._ledger = Ledger(game, lessons, self._key)
         self._following: tuple[float, TrialRow | None] | None = None  # the trial to go on with, and when it was chosen
-        self._last_turn = len(_TURNS)
+        self._turn = 0  # of _TURNS, the next one
         self._book: Book | None = None  # until it is needed
         self.teacher = self._resumed()
 
@@ -124,8 +132,8 @@ class Course:
         self._candidate: Snapshot | None = None  # the state of the lesson that is tried
         self._tuned: Snapshot | None = None  # the state with which knobs are tried
         if lesson is not None and lesson.snapshot >= 0:
-            value, growth_of_value = restored_value(self.game, lesson.value), with_decision(lesson.value.informed)
-            self.snapshot = Snapshot(lesson.snapshot, lesson.walks, value, growth_of_value)
+            carried = restored_value(self.game, lesson.value), with_decision(lesson.value.informed)
+            self.snapshot = self._stored_snapshot(lesson.snapshot) or Snapshot(lesson.snapshot, 0, 0.0, *carried)
         return Teacher(self.game, self._key, growth, TeachingSettings(simulations=_ENDLESS), begin)
 
     def _carried(self) -> StoredLesson | None:
@@ -316,17 +324,21 @@ class Course:
         return self._following[1]
 
     def _chosen_trial(self, rows: Sequence[TrialRow]) -> TrialRow | None:
-        """Return the trial to go on with by all evidence for the game. Lessons, openings and knobs take turns."""
+        """Return the trial to go on with by all evidence for the game. Kinds of advice take turns, see _TURNS."""
         self._choose_candidate(rows)
         openings = [TrialRow(OPENINGS, self.book_state, WITHOUT)] if self._num_openings >= _FEWEST_OPENINGS else []
-        by_turn = (
-            self._open_trials(rows, self._lesson_trials(self._candidate)),
-            self._open_trials(rows, openings),
-            islice(self._open_trials(rows, self._knob_trials(rows)), 1),
-        )
-        trials = [min(own, key=lambda row: row.num, default=None) for own in by_turn]
-        in_turn = [*trials[self._last_turn + 1 :], *trials[: self._last_turn + 1]]
-        return next((trial for trial in in_turn if trial is not None), None)
+        kinds = {
+            LESSON: self._open_trials(rows, self._lesson_trials(self._candidate)),
+            OPENINGS: self._open_trials(rows, openings),
+            _KNOB: islice(self._open_trials(rows, self._knob_trials(rows)), 1),
+        }
+        trials = {kind: min(own, key=lambda row: row.num, default=None) for kind, own in kinds.items()}
+        for turn in range(self._turn, self._turn + len(_TURNS)):
+            trial = trials[_TURNS[turn % len(_TURNS)]]
+            if trial is not None:
+                self._turn = turn
+                return trial
+        return None
 
     def _choose_candidate(self, rows: Sequence[TrialRow]) -> None:
         """Go on with the state of the lesson that is being tried, or begin with the newest one."""
@@ -347,14 +359,15 @@ class Course:
         """Return a state of the lesson; None if the store lacks it."""
         for taught in self._lessons.taught(self.game.rules_hash, LESSON, number):
             value, growth = restored_value(self.game, taught.value), with_decision(taught.value.informed)
-            return Snapshot(number, taught.walks, value, growth)
+            return Snapshot(number, taught.walks, taught.seconds, value, growth)
         return None
 
     def _lesson_trials(self, snapshot: Snapshot | None) -> Iterator[TrialRow]:
         """Yield the trials of a state of the lesson, without evidence."""
         if snapshot is not None and _differs(snapshot):
             for startclock in self.startclocks:
-                if self.seconds >= _LONGER * startclock or self._variant[0]:
+                is_long = snapshot.walks >= _FEWEST_WALKS and snapshot.seconds >= _LONGER * startclock
+                if is_long or self._variant[0]:
                     yield TrialRow(LESSON, snapshot.number, rival_name(startclock))
 
     def _knob_trials(self, rows: Sequence[TrialRow]) -> Iterator[TrialRow]:
@@ -407,8 +420,8 @@ class Course:
         key = TrialRow(LESSON, self.snapshot.number, rival_name(startclock))
         rounds = self._contests.get(key)
         if rounds is None:
-            own, other = SearchPlan(*self.snapshot[2:]), SearchPlan(teacher.value, teacher.growth)
-            rounds = self._rivals.contest(own, other, _OTHER_PLIES)
+            other = SearchPlan(teacher.value, teacher.growth)
+            rounds = self._rivals.contest(self.snapshot.plan, other, _OTHER_PLIES)
         self._advance(key, rounds, deadline)
 
     def _advance(self, key: TrialRow, rounds: Rounds, deadline: float) -> TrialRow | None:
@@ -424,7 +437,7 @@ class Course:
             return None
         del self._contests[key]  # the next rounds are against another rival
         self._rivals.note(rounds)
-        self._following, self._last_turn = None, _TURNS.get(key.advice, len(_TURNS))
+        self._following, self._turn = None, self._turn + 1
         return self._lessons.add_evidence(self.game, key, lambda row: with_scores(row, rounds.scores))
 
     def _rounds(self, trial: TrialRow, deadline: float) -> Rounds | None:
@@ -433,16 +446,13 @@ class Course:
         Return None as long as the rival has not learned for the whole of its startclock.
         """
         candidate = {LESSON: self._candidate, OPENINGS: self.snapshot}.get(trial.advice, self._tuned)
-        value, growth = candidate[2:] if candidate is not None else (None, DEFAULT_GROWTH)
+        plan = candidate.plan if candidate is not None else SearchPlan(None, DEFAULT_GROWTH)
         startclock = startclock_of(trial.against)
-        if startclock is None:
-            other: SearchPlan | None = SearchPlan(value, growth)
-        else:
-            other = self._rivals.by_lot(startclock, trial.num, deadline)
+        other = plan if startclock is None else self._rivals.by_lot(startclock, trial.num, deadline)
         if other is None:
             return None
-        knob = trial.advice if trial.advice in KNOBS else None
-        own = SearchPlan(value, with_knob(growth, knob), self.book if trial.advice == OPENINGS else None)
+        growth = with_knob(plan.growth, trial.advice if trial.advice in KNOBS else None)
+        own = SearchPlan(plan.value, growth, self.book if trial.advice == OPENINGS else None)
         return self._rivals.contest(own, other, _RANDOM_PLIES.get(trial.advice, _OTHER_PLIES))
 
     # opponents

@@ -103,8 +103,12 @@ class MemoryJob:
 
 
 def memory_jobs(folder: Path, trials: Iterable[Trial[MemorySetting]]) -> list[MemoryJob]:
-    """Return a job for each contest: first those of the first teaching of all games, so a part of them is a sample."""
-    return [MemoryJob(trial, folder) for trial in sorted(trials, key=lambda trial: trial.run)]
+    """Return a job for each contest: first those of the first teaching of all games, so a part of them is a sample.
+
+    Those of the longest studies come last.
+    """
+    ordered = sorted(trials, key=lambda trial: (trial.setting.study, trial.run))
+    return [MemoryJob(trial, folder) for trial in ordered]
 
 
 def play_memory_job(job: MemoryJob, report: Report) -> list[Outcome]:
