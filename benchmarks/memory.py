@@ -8,28 +8,28 @@ the protocol in docs/memory.md; `plan` is the same in code. All lots are drawn w
 the games in which memory is significantly worse, and `--stage report` prints the tables. A run that was interrupted
 goes on. The contests of the first teaching come first, so a part of a run is a sample of all games.
 
-All times are CPU times, so other work on the machine hardly matters. For this, the work is done in processes of its
-own, two at least.
+All times are CPU times, so other work on the machine hardly matters. Games that are significantly worse by their pairs
+are only suspects: the fresh matches decide.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import sys
+import time
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from multiprocessing import parent_process
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import typer
 
-if parent_process() is not None:  # in a process that does the work
-    import cpu_clock  # noqa: F401 - before gamelore
-
+import cpu_clock  # noqa: F401 - before gamelore
 import gamelore
 from gamelore.errors import GameloreError
 from gamelore.lab.duel import FAMILIES, sealed_games
@@ -45,11 +45,11 @@ SEED = "0f846e8"  # commit of main before the first protocol
 TEACHINGS, STUDY, LONG_STUDY = 5, 120.0, 600.0  # for each game; CPU seconds of each, and where the startclock is 60 s
 PAIRS = 20  # of each contest
 SESSIONS: Mapping[Arm, Mapping[float, int]] = {  # by startclock in seconds
-    "known": {1.0: 1, 10.0: 1, 60.0: 1},
-    "variant": {1.0: 1, 10.0: 1},
-    "unrelated": {1.0: 5, 10.0: 2},
-    "shuffled": {1.0: 1, 10.0: 1},
-    "empty": {1.0: 5, 10.0: 2},
+    "known": {1.0: 5, 10.0: 1, 60.0: 1},
+    "variant": {1.0: 5},
+    "unrelated": {1.0: 5, 10.0: 1},
+    "shuffled": {1.0: 5, 10.0: 1},
+    "empty": {1.0: 5, 10.0: 1},
 }
 CONTRASTS: tuple[tuple[Arm, Arm, float], ...] = (  # the arms, and the level of the interval of their difference
     ("known", "empty", 0.95),
@@ -58,6 +58,7 @@ CONTRASTS: tuple[tuple[Arm, Arm, float], ...] = (  # the arms, and the level of 
     ("shuffled", "empty", 0.90),
     ("known", "shuffled", 0.95),
 )
+SAID = 1000  # matches between two lines about progress
 FAST, SLOW = 2.0, 40.0  # milliseconds for a move
 FOLDS, NUM_OTHERS, NUM_LONG, NUM_SLOW = 5, 12, 15, 30
 LEVEL, FRESH_SEED, FRESH_PAIRS = 0.05, 2, 80  # of tests of single games; 800 fresh matches over five teachings
@@ -168,11 +169,15 @@ def jobs(folder: Path, trials: Iterable[Trial[MemorySetting]], *_: object) -> li
 
 def play(job: MemoryJob, report: Report) -> list[Outcome]:
     """Play a contest; a function of this script, so that processes import it, and with it the CPU clock."""
+    assert time.monotonic is time.process_time
     return play_memory_job(job, report)
 
 
 def worse(settings: Iterable[MemorySetting], store: ResultStore) -> list[MemorySetting]:
-    """Return the contests with memory that are significantly below 50 %, over all games of an arm and startclock."""
+    """Return the contests with memory whose pairs are significantly below 50 %, over all games of a kind of contest.
+
+    Pairs of a teaching share what was learned, so this finds too many. It tells which games to play again.
+    """
     groups: dict[tuple[Any, ...], dict[str, MemorySetting]] = {}
     for setting in settings:
         if setting.arm != "empty":
@@ -180,9 +185,9 @@ def worse(settings: Iterable[MemorySetting], store: ResultStore) -> list[MemoryS
             groups.setdefault(kind, {})[setting.id] = setting
     losers = []
     for group in groups.values():
-        means = {name: _means(store, name) for name in group}
-        values = {name: p_value(own, 50.0) for name, own in means.items() if len(own) > 1}
-        losers += [group[name] for name in significant(values, LEVEL) if np.mean(means[name]) < 50]
+        scores = {name: [*chain.from_iterable(teachings(store, name).values())] for name in group}
+        values = {name: p_value(own, 50.0) for name, own in scores.items() if len(own) > 1}
+        losers += [group[name] for name in significant(values, LEVEL) if np.mean(scores[name]) < 50]
     return losers
 
 
@@ -191,25 +196,33 @@ def fresh(setting: MemorySetting) -> MemorySetting:
     return replace(setting, seed=FRESH_SEED, pairs=FRESH_PAIRS // setting.sessions)
 
 
-def _means(store: ResultStore, name: str) -> list[float]:
+def _means(store: ResultStore, name: str) -> dict[int, float]:
     """Return the mean score of each teaching of a contest."""
-    return [float(np.mean(pairs)) for pairs in teachings(store, name).values()]
+    return {run: float(np.mean(pairs)) for run, pairs in teachings(store, name).items()}
 
 
-def table(settings: Sequence[MemorySetting], store: ResultStore) -> Iterator[str]:
-    """Yield a row for each arm, startclock and time for a move: mean over the games of the mean over the teachings."""
+def table(settings: Sequence[MemorySetting], store: ResultStore, sheets: Sequence[Sheet]) -> Iterator[str]:
+    """Yield a row for each arm, startclock and time for a move: mean over the games of the mean over the teachings.
+
+    Related games are alike, so the mean over families of the mean over their games stands beside it.
+    """
+    family_of = {sheet.path: sheet.family for sheet in sheets}
     kinds = dict.fromkeys((setting.arm, setting.startclock, setting.milliseconds) for setting in settings)
-    yield "| arm | startclock | ms a move | games | score | between games | between teachings | between pairs |"
-    yield "|---|---|---|---|---|---|---|---|"
+    yield "| arm | startclock | ms a move | games | score | by family | sd of games | of teachings | of pairs |"
+    yield "|---|---|---|---|---|---|---|---|---|"
     for arm, startclock, milliseconds in kinds:
         own = [x for x in settings if (x.arm, x.startclock, x.milliseconds) == (arm, startclock, milliseconds)]
-        scores = [list(teachings(store, setting.id).values()) for setting in own]
-        scores = [teaching for teaching in scores if teaching]
+        scores = {setting.game: list(teachings(store, setting.id).values()) for setting in own}
+        scores = {game: teaching for game, teaching in scores.items() if teaching}
         if scores:
-            means = [float(np.mean([np.mean(pairs) for pairs in teaching])) for teaching in scores]
-            yield f"| {arm} | {startclock:g} | {milliseconds:g} | {len(scores)} | {shown(mean_interval(means))} | " + (
-                " | ".join(f"{part:.1f}" for part in deviations(scores)) + " |"
-            )
+            means = {game: float(np.mean([np.mean(pairs) for pairs in own])) for game, own in scores.items()}
+            families: dict[int, list[float]] = {}
+            for game, mean in means.items():
+                families.setdefault(family_of[game], []).append(mean)
+            by_family = mean_interval([float(np.mean(members)) for members in families.values()])
+            about = f"{arm} | {startclock:g} | {milliseconds:g} | {len(scores)}"
+            parts = " | ".join(f"{part:.1f}" for part in deviations([*scores.values()]))
+            yield f"| {about} | {shown(mean_interval([*means.values()]))} | {shown(by_family)} | {parts} |"
 
 
 def deviations(scores: Sequence[Sequence[Sequence[float]]]) -> tuple[float, float, float]:
@@ -232,11 +245,12 @@ def contrasts(settings: Sequence[MemorySetting], store: ResultStore) -> Iterator
     for first, second, level in CONTRASTS:
         for startclock in (1.0, 10.0):
             pairs = [
-                (means[setting.id], means.get(setting.id.replace(f"/{first}/", f"/{second}/"), []))
+                (means[setting.id], means.get(setting.id.replace(f"/{first}/", f"/{second}/"), {}))
                 for setting in settings
                 if (setting.arm, setting.startclock, setting.milliseconds) == (first, startclock, FAST)
             ]
-            own = [np.mean(left) - np.mean(right) for left, right in pairs if left and right]
+            by_run = ([left[run] - right[run] for run in left.keys() & right.keys()] for left, right in pairs)
+            own = [float(np.mean(differences)) for differences in by_run if differences]
             if own:
                 cells = len(own), shown(mean_interval(own, level)), f"{level:.0%}"
                 yield f"| {first} - {second} | {startclock:g} | {' | '.join(map(str, cells))} |"
@@ -256,13 +270,14 @@ def main(
     folder: Annotated[Path, typer.Argument(help="folder of rulesheets, NAME.kif")],
     out: Annotated[Path, typer.Option(help="folder of the teachings and results")],
     stage: Annotated[Stage, typer.Option(help="what to do")] = "contests",
-    workers: Annotated[int, typer.Option(help="number of processes, two at least")] = 2,
+    workers: Annotated[int, typer.Option(help="number of processes")] = 2,
     study: Annotated[float, typer.Option(help="CPU seconds of each study")] = STUDY,
     num: Annotated[int, typer.Option("--teachings", help="number of teachings for each game")] = TEACHINGS,
 ) -> None:
     """Make teachings, play the contests that are missing, or print the tables."""
-    version = code_version("memory", "search")
-    settings, knowledge = plan(eligible(folder, out), study, num), out / "teachings" / provenance(version)
+    version = code_version("lab.studies.memory_study")
+    sheets = eligible(folder, out)
+    settings, knowledge = plan(sheets, study, num), out / "teachings" / provenance(version)
     with ResultStore(store_path(out)) as store, ResultStore(store_path(out / "replay")) as again:
         losers = [fresh(setting) for setting in worse(settings, store)] if stage in ("replay", "report") else []
         if stage == "study":
@@ -274,16 +289,25 @@ def main(
         elif stage == "replay":
             _play(losers, again, knowledge, workers, version)
         if stage != "study":
-            print(*table(settings, store), "", *contrasts(settings, store), sep="\n")
+            print(*table(settings, store, sheets), "", *contrasts(settings, store), sep="\n")
             print(f"\nsignificantly worse: {', '.join(setting.id for setting in losers) or 'none'}")
-            print(*(f"{x.id}, fresh matches: {shown(mean_interval(_means(again, x.id)))}" for x in losers), sep="\n")
+            print(
+                *(f"{x.id}, fresh matches: {shown(mean_interval([*_means(again, x.id).values()]))}" for x in losers),
+                sep="\n",
+            )
     print(f"{len(list(knowledge.glob('*.db')))} teachings")
 
 
 def _play(settings: Iterable[MemorySetting], store: ResultStore, knowledge: Path, workers: int, version: str) -> None:
     """Play the contests that are missing."""
     grid = SettingGrid.of(list(settings))
-    run_grid(grid, store, workers=max(workers, 2), jobs=partial(jobs, knowledge), play=play, version=version)
+    run_grid(grid, store, workers=workers, progress=say, jobs=partial(jobs, knowledge), play=play, version=version)
+
+
+def say(label: str, done: int, total: int) -> None:
+    """Print how many matches are played; a progress bar would take the CPU clock for the time of day."""
+    if done == total or done // SAID != (done - 1) // SAID:
+        print(f"{done} of {total} {label}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

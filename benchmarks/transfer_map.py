@@ -30,13 +30,14 @@ from gamelore.errors import counted
 from gamelore.lab.experiment import SettingGrid, run_grid
 from gamelore.lab.figures import map_figure, save
 from gamelore.lab.results import ResultStore, Trial, store_path
-from gamelore.lab.stats import mean_interval, p_value
+from gamelore.lab.stats import mean_interval
 from gamelore.lab.studies.map_study import (
     RIVALS,
     MapJob,
     MapSetting,
     map_jobs,
     mapped,
+    p_of_teachings,
     play_map_job,
     significant,
     source_lesson,
@@ -119,7 +120,7 @@ class Finding(NamedTuple):
 def findings(settings: Iterable[str], store: ResultStore) -> list[Finding]:
     """Return all findings, those with scores farthest from 50 % first."""
     scores = {(name, rival): teaching_scores(store, name, rival) for name in settings for rival in RIVALS}
-    values = {key: p_value(own, 0.5) for key, own in scores.items() if len(own) >= FEWEST}
+    values = {key: p_of_teachings(own, ROUNDS) for key, own in scores.items() if len(own) >= FEWEST}
     ahead = {key: float(np.mean(scores[key])) - 0.5 for key in significant(values, LEVEL)}
     kept = [key for key, gain in ahead.items() if gain * (1 if key[1] == "taught" else -1) > 0]
     return [Finding(*key) for key in sorted(kept, key=lambda key: -abs(ahead[key]))]

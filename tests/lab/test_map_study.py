@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import t, ttest_1samp
 
 from gamelore import Game, load
 from gamelore.analysis.variants import map_names
@@ -19,6 +20,7 @@ from gamelore.lab.studies.map_study import (
     carried_share,
     map_jobs,
     mapped,
+    p_of_teachings,
     play_map_job,
     significant,
     source_lesson,
@@ -118,6 +120,14 @@ def test_a_teaching_without_a_generation_gives_no_scores(folder: Path) -> None:
     own = setting(folder, origin=str(folder / "empty.kif"))
     (outcome,) = play_map_job(MapJob(own.game, folder, (Trial(own, 0),)), lambda num: None)
     assert outcome.result == {"score": 0.0, "share": 0.0, "none": [], "taught": []}
+
+
+def test_teachings_that_agree_are_no_certainty() -> None:
+    """Means of 4 rounds deviate by 0.35 / 2 at least, so 0.9 from 4 teachings has t = 0.4 / 0.0875, 3 degrees."""
+    assert p_of_teachings([0.9] * 4, 4) == pytest.approx(2 * t.sf(0.4 / 0.0875, 3))
+    scores = [0.5, 0.9, 0.1, 1.0, 0.6]
+    assert p_of_teachings(scores, 4) == pytest.approx(ttest_1samp(scores, 0.5).pvalue)
+    assert p_of_teachings([1.0] * 5, 8) < 0.001
 
 
 def test_findings_by_hand() -> None:

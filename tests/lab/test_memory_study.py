@@ -44,6 +44,10 @@ def test_contests_of_the_first_teachings_come_first(tmp_path: Path) -> None:
     expected = [("known", 0), ("other", 0), ("known", 1), ("other", 1)]
     assert [(job.trial.setting.id, job.trial.run) for job in jobs] == expected
     assert [job.size for job in jobs] == [8] * 4
+    long = replace(KNOWN, id="long", study=5.0)
+    settings = [long, KNOWN, other, replace(KNOWN, id="another game", game="tictactoe")]
+    jobs = memory_jobs(tmp_path, [Trial(setting, 0) for setting in settings])
+    assert [job.trial.setting.id for job in jobs] == ["known", "another game", "other", "long"]
 
 
 def test_a_teaching_is_made_once(tmp_path: Path) -> None:

@@ -55,7 +55,6 @@ def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
         ("_OPENING_SECONDS", 0.01),
         ("_OPENINGS_FROM", 0.05),
         ("_LONGER", 0.1),
-        ("_FEWEST_WALKS", 0),
         ("_FEWEST_OPENINGS", 1),
         ("_BETWEEN", 0.1),
         ("_OPENING_MIB", 16),
@@ -267,13 +266,21 @@ def test_a_state_is_tried_until_it_is_outdated(game: Game, lessons: Lessons, mon
     course, _ = studied(game, lessons, until=lambda told: num() > 1)
     newest = course.snapshot
     assert newest is not None
-    first, second, third = (
-        newest._replace(number=number, walks=walks) for number, walks in ((90, 1), (91, 3_999_999), (92, 4_000_000))
+    first, second, third, fourth = (
+        newest._replace(number=number, walks=walks)
+        for number, walks in ((90, 1), (91, 1_999_999), (92, 2_000_000), (93, 7_999_999))
     )
+    promising = TrialRow(LESSON, 92, rival_name(1), 12, 9.0, 1.0, 1.5, 0.0)
     course._candidate = None
-    for snapshot, expected in ((first, first), (second, first), (third, third)):
+    for snapshot, rows, expected in (
+        (first, [], first),
+        (second, [], first),
+        (third, [], third),
+        (fourth, [promising], third),
+        (fourth, [promising._replace(better=0.5)], fourth),
+    ):
         course.snapshot = snapshot
-        course._choose_candidate([])
+        course._choose_candidate(rows)
         assert course._candidate is expected
     before = lessons.taught(game.rules_hash, LESSON)[-2].number  # numbers may be left out
     row = TrialRow(LESSON, before, rival_name(1), 3, 1.5)
@@ -288,8 +295,7 @@ def test_a_state_is_tried_until_it_is_outdated(game: Game, lessons: Lessons, mon
 def test_a_state_is_tried_only_if_its_teaching_was_longer(
     game: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(course_module, "_LONGER", 1.6)
-    monkeypatch.setattr(course_module, "_FEWEST_WALKS", 1000)
+    monkeypatch.setattr(course_module, "_LONGER", 2)
     course = Course(game, lessons)
     value = LinearValue.zero(game)
 
@@ -297,8 +303,8 @@ def test_a_state_is_tried_only_if_its_teaching_was_longer(
         snapshot = Snapshot(3, walks, seconds, replace(value, determination=0.5), GrowthSettings())
         return [row.against for row in course._lesson_trials(snapshot)]
 
-    assert startclocks(1000, 1.5) == startclocks(999, 1000.0) == []
-    assert startclocks(1000, 16.0) == [rival_name(1), rival_name(10)]
+    assert startclocks(1000, 1.9) == []
+    assert startclocks(1000, 20.0) == [rival_name(1), rival_name(10)]
     course._variant = "a variant", 0.5
     assert startclocks(0, 0.0) == [rival_name(1), rival_name(10), rival_name(60)], "a startclock has not taught it"
 
@@ -361,6 +367,29 @@ def test_the_same_game_under_other_names_has_the_same_lesson(game: Game, lessons
     assert theirs is not None
     assert {renaming.theirs(fact): weights for fact, weights in own.weights.items()} == theirs.weights
     assert lessons.pupils(other.rules_hash) == lessons.pupils(game.rules_hash)
+
+
+def test_a_trial_that_was_chosen_for_another_lesson_is_not_played(game: Game, lessons: Lessons) -> None:
+    course, _ = studied(game, lessons, until=lambda told: num_rounds(lessons, game) > 0)
+    course._next_trial()
+    assert course._following is not None
+    other = Course(game, lessons, seed=1)
+    while other.teacher.simulations <= course.teacher.simulations:
+        other.go_on(monotonic() + 0.1, parts=["teaching"])
+    other.store_lesson()
+    course._stored_at = -1.0
+    course.store_lesson()
+    assert course.teacher.simulations == other.teacher.simulations
+    assert course._following is None
+
+
+def test_only_a_few_contests_are_under_way(game: Game, lessons: Lessons) -> None:
+    """Each has a tree of 32 MiB."""
+    course, _ = studied(game, lessons)
+    for number in range(100, 110):
+        plan = SearchPlan(None, GrowthSettings())
+        course._advance(TrialRow(OPENINGS, number, WITHOUT), course._rivals.contest(plan, plan, [2]), 0.0)
+        assert len(course._contests) <= len(course_module._TURNS)
 
 
 def test_two_courses_play_other_matches(game: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -446,10 +475,12 @@ def test_a_course_in_slices_does_not_store_after_each(
 
 @pytest.fixture
 def proved(game: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch) -> TrialRow:
-    """A lesson whose newest state has passed its test against the rival that is tried here."""
+    """A lesson whose newest state says something, and has passed its test against the rival that is tried here."""
     monkeypatch.setattr(rivals_module.Rivals, "_new_rival", ignorant)
-    course, _ = studied(game, lessons, until=lambda told: bool(lessons.generations(game.rules_hash)))
-    assert course.snapshot is not None
+    course = Course(game, lessons)
+    while course.snapshot is None or not course_module._differs(course.snapshot):
+        course.go_on(monotonic() + 0.1, parts=["teaching"])
+        course.store_lesson()
     row = TrialRow(LESSON, course.snapshot.number, rival_name(1), 400, 300.0, 1.0, 30.0, 0.0)
     lessons.add_evidence(game, row, lambda _: row)
     return row
@@ -492,7 +523,8 @@ def test_no_other_knob_is_tried_once_one_has_passed(game: Game, lessons: Lessons
 
 def test_knobs_are_tried_only_with_a_state_that_has_passed(game: Game, lessons: Lessons, proved: TrialRow) -> None:
     assert len(knob_trials(game, lessons)) == 1
-    lessons.add_evidence(game, proved, lambda row: row._replace(better=0.0))
+    for row in lessons.trials(game.rules_hash):
+        lessons.add_evidence(game, row, lambda own: own._replace(better=0.0))
     assert knob_trials(game, lessons) == []
 
 
@@ -537,7 +569,8 @@ def test_lessons_openings_and_knobs_take_turns(game: Game, lessons: Lessons, pro
     course = Course(game, lessons)
     course.startclocks = [1, 10]
     course._ledger.describe(monotonic() + 60)
-    course._before = 1000.0
+    assert course.snapshot is not None
+    course.snapshot = course.snapshot._replace(seconds=1000.0)
     advice = []
     for _ in range(8):
         trial = course._chosen_trial(lessons.trials(game.rules_hash))

@@ -127,7 +127,6 @@ def test_a_test_in_the_startclock_decides_at_once(
     """The match begins with a rival, and is played with the lesson that passes before the first move."""
     match(memory_of(game, lessons))
     monkeypatch.setattr(course_module, "_LONGER", 0.1)
-    monkeypatch.setattr(course_module, "_FEWEST_WALKS", 0)
     own = memory_of(game, lessons).begin(1.0)
     assert own.snapshot is None
     number = prove(lessons, game)
@@ -224,6 +223,7 @@ def test_openings_that_passed_their_test_are_used(game: Game, lessons: Lessons) 
     own = memory_of(game, lessons).begin(1.0)
     assert own.verdicts[OPENINGS] == "taken"
     assert own.openings is not None
+    assert own.openings is not own._memory.course.book, "the book may grow while the match is played"
 
 
 def test_without_a_startclock_only_tested_advice_counts(game: Game, lessons: Lessons) -> None:
@@ -369,3 +369,8 @@ def test_a_knob_is_used_with_the_state_with_which_it_passed(game: Game, lessons:
     lessons.add_evidence(game, row._replace(number=number + 1), lambda _: row._replace(number=number + 1))
     lessons.add_evidence(game, row, lambda _: row._replace(better=0.0))
     assert memory_of(game, lessons).begin(1.0).knob is None
+    lessons.add_evidence(game, row, lambda _: row)
+    own = memory_of(game, lessons).begin(1.0)
+    lessons.add_evidence(game, PROVED._replace(number=number), lambda old: old._replace(better=0.0))
+    own._decide()
+    assert (own.snapshot, own.knob) == (None, None), "a knob goes with its state"

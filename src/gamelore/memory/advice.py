@@ -38,10 +38,11 @@ def level_of(rows: Iterable[TrialRow], trial: TrialRow) -> float:
     """Return the level of a test of some advice, where `rows` is all evidence for the game.
 
     Each of these gets the same part of LEVEL: a lesson against each of STARTCLOCKS, a lesson against all other
-    startclocks, openings, and all knobs. A part is divided over the states of the advice: the n-th state that is tried,
-    from 0 on, gets the share 1 / ((n + 1) (n + 2)), which adds up to 1.
+    startclocks, openings, and all knobs. A part is divided over the states of the advice: the n-th state that is tried
+    against a rival, from 0 on, gets the share 1 / ((n + 1) (n + 2)), which adds up to 1.
     """
-    earlier = {row.number for row in rows if row.advice == trial.advice and row.number < trial.number}
+    kind = trial.advice, trial.against
+    earlier = {row.number for row in rows if (row.advice, row.against) == kind and row.number < trial.number}
     level = LEVEL / _NUM_TESTS / ((len(earlier) + 1) * (len(earlier) + 2))
     if trial.advice not in (LESSON, OPENINGS):
         return level / MOST_KNOBS

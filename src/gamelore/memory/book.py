@@ -68,6 +68,12 @@ class Book:
     def __len__(self) -> int:
         return len(self._pages)
 
+    def copy(self) -> Book:
+        """Return a book that does not grow with this one."""
+        copied = Book(self.game)
+        copied._pages = dict(self._pages)
+        return copied
+
     @property
     def state(self) -> int:
         """See `state_of_book`."""

@@ -42,10 +42,10 @@ _BETWEEN = 10.0  # seconds of teaching, after which it is stored
 Part = Literal["teaching", "openings", "trials", "opponents"]
 SHARES: dict[Part, float] = {"teaching": 0.55, "openings": 0.1, "trials": 0.3, "opponents": 0.05}
 _MOVE_OF_STARTCLOCK = 1 / 4000  # time for a move of a trial, at most; four rounds have about 500 moves
-_LONGER = 1.6  # a state is tried against rivals with a startclock if its teaching took so many times as long
-_FEWEST_WALKS = 1_000_000  # of a state that is tried; those before hardly differ from rivals of a second
+_LONGER = 2  # a state is tried against rivals with a startclock if its teaching took so many times as long
 _ENOUGH_ROUNDS = 400  # of a trial
-_OUTDATED, _YOUNG = 4, 1_000_000  # a state of the lesson is tried until another one has so many times its walks
+_OUTDATED, _YOUNG = 2, 1_000_000  # a state of the lesson is tried until another one has so many times its walks
+_PROMISING, _PATIENCE = 1.0, 4  # logarithm of the capital of a gambler; then it is tried for twice as long
 _OPENINGS_FROM = 6.0  # seconds of teaching before openings are searched, with the value that it has taught
 _FEWEST_OPENINGS, _MOST_OPENINGS = 8, 2000  # positions in the book when it is tried first, and when it is full
 _OPENING_SECONDS, _OPENING_MIB = 1.0, 128  # of the search of a position for the book
@@ -82,6 +82,7 @@ class Course:
         lessons: store for what is learned
         seed: seed of the random numbers of teaching
         opponents: known players by name, with whom the opponents of the last matches are compared; none by default
+        may_adopt: whether the lesson of the same game under other names may be copied
 
     Attributes:
         teacher: the teacher, which goes on from the stored lesson
@@ -97,8 +98,10 @@ class Course:
         lessons: Lessons,
         seed: int = 0,
         opponents: Mapping[str, Player] | None = None,
+        *,
+        may_adopt: bool = True,
     ) -> None:
-        self.game, self._lessons = game, lessons
+        self.game, self._lessons, self._may_adopt = game, lessons, may_adopt
         self._encounters = Encounters(game, lessons, opponents) if opponents else None
         self._key = teaching_key(seed, game)
         self._rivals = Rivals(game, lessons, self._key)
@@ -107,7 +110,7 @@ class Course:
         self._search: Search | None = None
         self._searched = 0.0  # CPU seconds
         self._ledger = Ledger(game, lessons, self._key)
-        self._following: tuple[float, TrialRow | None] | None = None  # the trial to go on with, and when it was chosen
+        self._following: tuple[float, TrialRow | None] | None  # the trial to go on with, and when it was chosen
         self._turn = 0  # of _TURNS, the next one
         self._book: Book | None = None  # until it is needed
         self.teacher = self._resumed()
@@ -115,7 +118,7 @@ class Course:
     def _resumed(self) -> Teacher:
         """Return a teacher that goes on from the stored lesson, or begins one, perhaps with the value of a variant."""
         lesson = self._lessons.find(self.game.rules_hash)
-        if lesson is None and self._lessons.knowledge.is_writable:
+        if lesson is None and self._may_adopt:
             adopt_equal(self.game, self._lessons)
             lesson = self._lessons.find(self.game.rules_hash)
         self._is_new = lesson is None
@@ -126,6 +129,7 @@ class Course:
         self._stored_at, self._stored_walks = 0.0, lesson.walks if lesson else 0
         self._num_generations = lesson.generation if lesson else 0
         self._contests.clear()
+        self._following = None
         begin = restored(self.game, lesson) if lesson else None
         growth = with_decision(lesson.decision if lesson else None)
         self.snapshot: Snapshot | None = None
@@ -348,7 +352,9 @@ class Course:
         if candidate is None:
             numbers = [row.number for row in rows if row.advice == LESSON and row.number < newest.number]
             candidate = (self._stored_snapshot(max(numbers)) if numbers else None) or newest
-        is_outdated = newest.walks >= _OUTDATED * max(candidate.walks, _YOUNG)
+        own = (row.better for row in rows if row[:2] == (LESSON, candidate.number))
+        factor = _PATIENCE if max(own, default=0.0) >= _PROMISING else _OUTDATED
+        is_outdated = newest.walks >= factor * max(candidate.walks, _YOUNG)
         if is_outdated or not any(self._open_trials(rows, self._lesson_trials(candidate))):
             candidate = newest
         if candidate is not self._candidate:
@@ -366,8 +372,7 @@ class Course:
         """Yield the trials of a state of the lesson, without evidence."""
         if snapshot is not None and _differs(snapshot):
             for startclock in self.startclocks:
-                is_long = snapshot.walks >= _FEWEST_WALKS and snapshot.seconds >= _LONGER * startclock
-                if is_long or self._variant[0]:
+                if snapshot.seconds >= _LONGER * startclock or self._variant[0]:
                     yield TrialRow(LESSON, snapshot.number, rival_name(startclock))
 
     def _knob_trials(self, rows: Sequence[TrialRow]) -> Iterator[TrialRow]:
@@ -430,6 +435,8 @@ class Course:
             self._store()  # the value of the variant, so that its tests have a lesson they belong to
             if self.snapshot is None or self.snapshot.number != key.number:
                 return None  # another process has a lesson already
+        if key not in self._contests and len(self._contests) == len(_TURNS):
+            del self._contests[next(iter(self._contests))]  # perhaps one that will not go on, and each has a tree
         self._contests[key] = rounds
         while not rounds.scores and monotonic() < deadline:
             rounds.advance()

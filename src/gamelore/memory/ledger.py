@@ -45,7 +45,8 @@ KNOBS: Mapping[str, Mapping[str, float | int]] = {
 """The knobs by name, with the parameters that they change, see `search.settings.GrowthSettings`."""
 
 _DOUBT = 0.1  # standard deviation of the score of a knob in a game around its forecast
-_OF_A_PAIR = 0.35  # standard deviation of the score of a pair of matches
+PAIR_DEVIATION = 0.35
+"""Standard deviation of the score of a pair of matches, from 0 to 1, about."""
 _UNKNOWN_ROUNDS = 16.0  # a game with so many rounds counts as half
 _UNKNOWN_GAMES = 1.0  # alike games that a score of 1/2 counts as
 _NEAR = 0.5  # mean squared difference of standardised descriptors at which a game counts as exp(-1/2)
@@ -62,7 +63,7 @@ class Forecast(NamedTuple):
         """Return the forecast after `num` rounds with this mean score: the normal posterior."""
         if not num:
             return self
-        precision, own = self.deviation**-2, num / _OF_A_PAIR**2
+        precision, own = self.deviation**-2, num / PAIR_DEVIATION**2
         return Forecast((precision * self.score + own * mean) / (precision + own), (precision + own) ** -0.5)
 
     @property

@@ -23,6 +23,8 @@ from math import ceil
 from time import monotonic, process_time
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ..errors import KnowledgeError
 from ..learning.store.lesson_rows import LESSON, TrialRow
 from ..search.teaching import Teacher
@@ -59,7 +61,7 @@ class GameMemory:
 
     def __init__(self, game: Game, lessons: Lessons, seed: int, *, learns: bool = True) -> None:
         self.game, self.lessons, self.seed, self.learns = game, lessons, seed, learns
-        self.course = Course(game, lessons, seed)
+        self.course = Course(game, lessons, seed, may_adopt=learns and not lessons.is_full)
 
     def begin(self, startclock: float | None) -> MatchMemory:
         """See `search.champion.Schooling`. Decide what to play with in a match."""
@@ -86,9 +88,12 @@ class MatchMemory:
         self.snapshot: int | None = None
         self.openings: Openings | None = None
         self.knob: str | None = None
+        self._rival = rival_name(self.startclock), 0  # which of them, by lot
         try:
             memory.course.refresh()
             memory.course.prepare_for(self.startclock)
+            num = memory.lessons.pupils(memory.game.rules_hash).get(self._rival[0], 0)
+            self._rival = self._rival[0], int(np.random.default_rng().integers(max(num, 1)))
             self._decide()
         except KnowledgeError as error:
             self._stop_storing(error)
@@ -103,11 +108,10 @@ class MatchMemory:
         rows, newest = lessons.trials(rules), course.snapshot.number if course.snapshot is not None else -1
         states = {LESSON: newest, OPENINGS: course.book_state}
         self.verdicts = {advice: verdict(rows, advice, state, self.startclock) for advice, state in states.items()}
-        self.openings = course.book if self.verdicts[OPENINGS] == "taken" else None
-        self.snapshot, rival = passed(rows, [self.startclock]), rival_name(self.startclock)
-        if self.snapshot is not None:
-            self.knob = taken_knob(rows, self.snapshot)
-        pupil, number = (rival, 0) if self.snapshot is None else (LESSON, self.snapshot)
+        self.openings = course.book.copy() if self.verdicts[OPENINGS] == "taken" else None
+        self.snapshot = passed(rows, [self.startclock])
+        self.knob = taken_knob(rows, self.snapshot) if self.snapshot is not None else None
+        pupil, number = self._rival if self.snapshot is None else (LESSON, self.snapshot)
         value = lessons.value(rules, pupil, number)
         if value is not None:
             self._fixed = restored_value(self._game, value), with_knob(with_decision(value.informed), self.knob)

@@ -3,16 +3,16 @@
 The score of the map (analysis/variants.py) and the share of the lesson's weight that it carries are computed for all
 pairs of games. Contests are played for some pairs: the search with the carried value against the search without a
 value, and against the search with a value that was taught in the target, by a number of walks. Both sides make the same
-number of walks for a move. The scores of rounds with exchanged roles also show whether a player that remembers would
-take or refuse the carried value (memory/advice.py).
+number of walks for a move.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,6 +22,7 @@ from ...analysis.variants import NameMap, map_facts, map_names
 from ...gdl.syntax import Rulesheet, parse
 from ...learning.store.knowledge import KnowledgeStore
 from ...learning.store.lesson_rows import LESSON, Lessons, StoredValue
+from ...memory.ledger import PAIR_DEVIATION
 from ...memory.lesson import fact_texts, restored_value
 from ...memory.retrieval import carried
 from ...players.random_streams import extend, stream
@@ -198,6 +199,19 @@ def teaching_scores(store: ResultStore, name: str, rival: str) -> list[float]:
     The teachings are the independent samples: the rounds of a teaching share what was learned on both sides.
     """
     return [float(np.mean(result[rival])) for result in store.by_run(name).values() if result[rival]]
+
+
+def p_of_teachings(scores: Sequence[float], rounds: int) -> float:
+    """Return the two-sided p-value of a mean of 1/2 for the mean scores of teachings: a t-test.
+
+    Their standard deviation counts as at least that of the means of so many rounds, PAIR_DEVIATION each. Otherwise a
+    few teachings that agree by chance would seem certain.
+    """
+    from scipy import stats
+
+    deviation = max(float(np.std(scores, ddof=1)), PAIR_DEVIATION / sqrt(rounds))
+    t = (float(np.mean(scores)) - 0.5) / (deviation / sqrt(len(scores)))
+    return float(2 * stats.t.sf(abs(t), len(scores) - 1))
 
 
 def significant(values: Mapping[str, float], level: float) -> list[str]:

@@ -55,10 +55,11 @@ Arm = Literal["known", "variant", "unrelated", "shuffled", "empty"]
 STUDY = "study"  # stage of the random numbers
 RANDOM_PLIES = 2
 MOST_PLIES = 500  # of a match; a longer one counts as a draw
-_SLICE = 0.25  # seconds
+_SLICE = 0.05  # seconds
 _DRAW = 50.0
 OTHER_SEED = 1000
 """Factor of the seeds of teachings beside the memory."""
+_OF_SEED = 1_000_000  # the same for the seed of a setting
 
 
 @dataclass(frozen=True)
@@ -105,10 +106,15 @@ class MemoryJob:
 def memory_jobs(folder: Path, trials: Iterable[Trial[MemorySetting]]) -> list[MemoryJob]:
     """Return a job for each contest: first those of the first teaching of all games, so a part of them is a sample.
 
-    Those of the longest studies come last.
+    The longest studies come last. Of a teaching, one contest with all games comes after the other, so that several
+    processes hardly ever wait for the same study, or make it twice.
     """
-    ordered = sorted(trials, key=lambda trial: (trial.setting.study, trial.run))
-    return [MemoryJob(trial, folder) for trial in ordered]
+
+    def order(trial: Trial[MemorySetting]) -> tuple[float, int, int, float, float]:
+        setting = trial.setting
+        return setting.study, trial.run, get_args(Arm).index(setting.arm), setting.startclock, setting.milliseconds
+
+    return [MemoryJob(trial, folder) for trial in sorted(trials, key=order)]
 
 
 def play_memory_job(job: MemoryJob, report: Report) -> list[Outcome]:
@@ -205,9 +211,11 @@ def _contest(game: Game, job: MemoryJob) -> dict[str, Any]:
         for session in range(setting.sessions):
             match = memory.begin(setting.startclock)
             retrieval.append(time.process_time() - begin)
-            fresh = new_teacher(game, OTHER_SEED * (trial.run + 1) + session)
+            begin = time.process_time()
+            fresh = new_teacher(game, _OF_SEED * setting.seed + OTHER_SEED * (trial.run + 1) + session)
+            preparing = time.process_time() - begin
             own = learned(game, match, setting.startclock - retrieval[-1])
-            other = learned(game, fresh, setting.startclock)
+            other = learned(game, fresh, setting.startclock - preparing)
             used.append({"state": match.snapshot, "knob": match.knob, "openings": match.openings is not None})
             sides = [playing(champion, frozen) for frozen in (own, other)]
             numbers = range(session * setting.pairs, (session + 1) * setting.pairs)
@@ -241,14 +249,19 @@ def _kept(game: Game, job: MemoryJob) -> KeptLesson | None:
         return Lessons(knowledge).kept(game.rules_hash)
 
 
+def _is_trusted(lesson: StoredLesson) -> bool:
+    """Return whether a search gives virtual visits by the value of a lesson."""
+    return lesson.snapshot > 0 and round(lesson.value.determination * GrowthSettings().prior_visits) > 0
+
+
 def _add_shuffled(lessons: Lessons, game: Game, job: MemoryJob) -> None:
     """Put a shuffled lesson of another game into the store, with the rivals of a game, and try it as long as its own.
 
-    The other game is the first one with a value.
+    The other game is the first one with a value that a search trusts.
     """
     trial, own = job.trial, _kept(game, job)
     others = (_kept(load(name), job) for name in trial.setting.others)
-    lesson = next((kept.lesson for kept in others if kept is not None and kept.lesson.snapshot > 0), None)
+    lesson = next((kept.lesson for kept in others if kept is not None and _is_trusted(kept.lesson)), None)
     if own is None or lesson is None:
         return
     lesson = shuffled(game, lesson, np.random.default_rng(int(stream(trial.setting.seed, trial.run, STUDY))))
