@@ -13,6 +13,7 @@ from gamelore.api.game_lessons import lesson_of
 from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.learning.store.lesson_rows import LESSON, WITHOUT, Lessons, StoredLesson, StoredValue, TrialRow
 from gamelore.memory.advice import OPENINGS, rival_name
+from gamelore.solver import solution
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +104,7 @@ def test_a_store_without_a_lesson_says_so(tmp_path: Path) -> None:
 
 def test_a_small_game_is_solved_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     game = load("breakthrough:width=3,height=4,rows=1")
+    monkeypatch.setattr(solution, "folder", lambda: tmp_path / "compiled")  # without solutions of earlier tests
     assert study(game, seconds=0.2, store=tmp_path / "k.db", progress=False).solved == {}, "without time for it"
     monkeypatch.setattr(game_lessons, "_OF_SOLVER", 1000.0)
     lesson = study(game, seconds=0.2, store=tmp_path / "k.db", progress=False)
