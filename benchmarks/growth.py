@@ -3,7 +3,7 @@
 FOLDER has rulesheets as NAME.kif. In each of GAMES, three memories begin empty and grow over 1,000 startclocks of a
 second. After 0, 1, 10, 100 and 1,000 of them, 20 pairs of matches at 20 ms a move are played against the player
 without memory and against uct:seconds=0.02. A run that was interrupted goes on; `--report` only prints the table and
-draws DIR/growth.png.
+draws DIR/growth.png. All times are CPU times.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Annotated
 
 import typer
 
+import cpu_clock  # noqa: F401 - before gamelore
 from gamelore.lab.experiment import SettingGrid, run_grid
 from gamelore.lab.figures import growth_figure, save
 from gamelore.lab.results import ResultStore, Trial, store_path

@@ -31,11 +31,11 @@ from ...memory.course import new_teacher
 from ...memory.schooling import GameMemory
 from ...players.player import Player
 from ...players.random_streams import extend, stream
-from ...rulesheets import load, title
+from ...rulesheets import title
 from ...search.settings import ChampionSettings
 from ...workers.processes import Report
 from ..results import Outcome, ResultStore, Setting, Trial
-from .memory_study import OTHER_SEED, Frozen, learned, pair_score, playing
+from .memory_study import OTHER_SEED, Frozen, learned, pair_score, playing, ready
 
 if TYPE_CHECKING:
     from ...game.game import Game
@@ -88,7 +88,7 @@ def growth_jobs(folder: Path, trials: Iterable[Trial[GrowthSetting]]) -> Iterato
 
 def play_growth_job(job: GrowthJob, report: Report) -> list[Outcome]:
     """Let a memory grow, and play matches at the checkpoints; go on where an earlier call stopped."""
-    begin, trial, game = time.perf_counter(), job.trial, load(job.trial.setting.game)
+    begin, trial, game = time.perf_counter(), job.trial, ready(job.trial.setting.game)
     scores = _Growth(game, trial, job.folder).scores(report)
     seconds, result = time.perf_counter() - begin, {"scores": scores}
     return [Outcome(trial, rules_hash=game.rules_hash, engine=game.engine, seconds=seconds, result=result)]

@@ -119,12 +119,19 @@ def memory_jobs(folder: Path, trials: Iterable[Trial[MemorySetting]]) -> list[Me
 
 def play_memory_job(job: MemoryJob, report: Report) -> list[Outcome]:
     """Teach, unless the store of the teaching is there, and play a contest."""
-    load_kernels()
-    trial, game, begin = job.trial, load(job.trial.setting.game), time.perf_counter()
+    trial, game, begin = job.trial, ready(job.trial.setting.game), time.perf_counter()
     result = _contest(game, job)
     report(trial.setting.size)
     seconds = time.perf_counter() - begin
     return [Outcome(trial, rules_hash=game.rules_hash, engine=game.engine, seconds=seconds, result=result)]
+
+
+def ready(name: str) -> Game:
+    """Load a game, and all code that a player needs before its clock starts, informed playouts included."""
+    load_kernels()
+    game = load(name)
+    _ = game.informed_runner
+    return game
 
 
 # ---- teachings ----
