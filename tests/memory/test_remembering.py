@@ -19,6 +19,7 @@ from gamelore.memory.remembering import Remembering
 from gamelore.memory.schooling import MatchMemory
 from gamelore.net.belief import LastingPlayer, PlayerMatches
 from gamelore.players.player import Player
+from gamelore.search import solving
 from gamelore.search.champion import Gamelore
 from gamelore.search.settings import TeachingSettings
 
@@ -29,6 +30,7 @@ QUICK = TeachingSettings(simulations=1 << 60, first=4_000, walks=64)
 def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (course_module, rivals_module):
         monkeypatch.setattr(module, "TeachingSettings", lambda simulations=1 << 60: QUICK)
+    monkeypatch.setattr(solving, "stored", lambda game: None)  # a solved game is not learned
 
 
 def played(matches: PlayerMatches, match: str, startclock: float = 1.0) -> None:
