@@ -201,8 +201,12 @@ class Frozen:
 
 
 def playing(champion: ChampionSettings, frozen: Frozen) -> Gamelore:
-    """Return the player with what it has learned."""
-    return Gamelore(champion, lambda game: frozen)
+    """Return the player with what it has learned, after a first move: memory for its tree takes up to a second."""
+    player, state = Gamelore(champion, lambda game: frozen), MatchState(PositionGraph(frozen.game))
+    for role in filter(state.has_choice, state.pending()):
+        player.begin(role, state.started())
+        player.choose(state.turn(role, np.uint64(0)))
+    return player
 
 
 def _contest(game: Game, job: MemoryJob) -> dict[str, Any]:
