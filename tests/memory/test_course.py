@@ -35,7 +35,7 @@ from gamelore.memory.advice import OPENINGS, rival_name
 from gamelore.memory.course import Course, Snapshot, Told
 from gamelore.memory.descriptors import descriptors
 from gamelore.memory.ledger import KNOBS
-from gamelore.memory.lesson import restored_value, stored
+from gamelore.memory.lesson import restored_value
 from gamelore.memory.rivals import SearchPlan
 from gamelore.players.position_graph import PositionGraph
 from gamelore.players.random_streams import stream
@@ -73,20 +73,6 @@ class OtherGame(NamedTuple):
     name: str
     roles: Sequence[str]
     rulesheet: Rulesheet
-
-
-@pytest.fixture
-def game() -> Game:
-    return load("breakthrough")
-
-
-@pytest.fixture
-def variant(game: Game, lessons: Lessons) -> Game:
-    """A game of which the store has a variant only; the value says a lot there."""
-    source = Teacher(game, stream(1), GrowthSettings(), TeachingSettings(simulations=1_500_000, first=250_000))
-    source.teach()
-    lessons.put(game, stored(game, source.pause(), 1.0, None))
-    return load("breakthrough:width=6,height=6,rows=2")
 
 
 def ignorant(self: rivals_module.Rivals, startclock: int, deadline: float) -> StoredValue:

@@ -6,14 +6,12 @@ from time import monotonic
 
 import pytest
 
-from gamelore import Game, KnowledgeError, load
+from gamelore import Game, KnowledgeError
 from gamelore.learning.store.lesson_rows import LESSON, WITHOUT, Lessons, StoredValue, TrialRow
 from gamelore.memory import course as course_module
 from gamelore.memory import rivals as rivals_module
 from gamelore.memory.advice import OPENINGS, rival_name
-from gamelore.memory.lesson import stored
 from gamelore.memory.schooling import GameMemory, MatchMemory
-from gamelore.players.random_streams import stream
 from gamelore.search.settings import GrowthSettings, TeachingSettings
 from gamelore.search.teaching import Teacher
 from gamelore.search.value import LinearValue
@@ -27,11 +25,6 @@ PROVED = TrialRow(LESSON, 0, rival_name(1), 50, 45.0, 1.0, 20.0, -5.0)
 def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (course_module, rivals_module):
         monkeypatch.setattr(module, "TeachingSettings", lambda simulations=1 << 60: QUICK)
-
-
-@pytest.fixture
-def game() -> Game:
-    return load("breakthrough")
 
 
 def memory_of(game: Game, lessons: Lessons) -> GameMemory:
@@ -278,15 +271,6 @@ def test_a_full_store_gets_no_more(game: Game, lessons: Lessons) -> None:
 
 
 # variants
-
-
-@pytest.fixture
-def variant(game: Game, lessons: Lessons) -> Game:
-    """A game of which the store has a variant only; the value says a lot there."""
-    source = Teacher(game, stream(1), GrowthSettings(), TeachingSettings(simulations=1_500_000, first=250_000))
-    source.teach()
-    lessons.put(game, stored(game, source.pause(), 1.0, None))
-    return load("breakthrough:width=6,height=6,rows=2")
 
 
 def test_a_lesson_begins_with_the_value_of_a_variant(game: Game, variant: Game, lessons: Lessons) -> None:

@@ -263,7 +263,11 @@ class Course:
         for startclock in STARTCLOCKS:
             is_present = before < startclock <= self.seconds
             if is_present and not self._lessons.pupils(self.game.rules_hash).get(rival_name(startclock)):
-                self._rivals.store(self.teacher, startclock, self.seconds)
+                self.store_rival(self.teacher, startclock, self.seconds)
+
+    def store_rival(self, teacher: Teacher, startclock: int, seconds: float) -> None:
+        """Store what a teacher that began with nothing has taught in a startclock as a rival."""
+        self._rivals.store(teacher, startclock, seconds)
 
     def store_lesson(self) -> StoredLesson | None:
         """Store what the teacher has taught, and return it; None if it is not new, or another process is ahead."""

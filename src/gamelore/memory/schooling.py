@@ -31,7 +31,7 @@ from ..search.teaching import Teacher
 from .advice import OPENINGS, Verdict, passed, reason, rival_name, verdict
 from .course import Course, Told, new_teacher
 from .ledger import taken_knob, with_knob
-from .lesson import restored_value, stored, stored_value
+from .lesson import restored_value, stored
 from .rivals import DEFAULT_GROWTH, with_decision
 
 if TYPE_CHECKING:
@@ -192,9 +192,7 @@ class MatchMemory:
 
     def _store_rival(self, fresh: Teacher) -> None:
         """Store what was learned in a whole startclock as a rival."""
-        value = stored_value(self._game, fresh.value, fresh.growth.informed)
-        name = rival_name(self.startclock)
-        self._memory.lessons.add_rival(self._game, name, fresh.simulations, self._seconds, value)
+        self._memory.course.store_rival(fresh, self.startclock, self._seconds)
 
     @property
     def is_done(self) -> bool:

@@ -1,0 +1,24 @@
+"""A game, and another one of which the store has a variant only."""
+
+import pytest
+
+from gamelore import Game, load
+from gamelore.learning.store.lesson_rows import Lessons
+from gamelore.memory.lesson import stored
+from gamelore.players.random_streams import stream
+from gamelore.search.settings import GrowthSettings, TeachingSettings
+from gamelore.search.teaching import Teacher
+
+
+@pytest.fixture
+def game() -> Game:
+    return load("breakthrough")
+
+
+@pytest.fixture
+def variant(game: Game, lessons: Lessons) -> Game:
+    """A game of which the store has a variant only; the value says a lot there."""
+    source = Teacher(game, stream(1), GrowthSettings(), TeachingSettings(simulations=1_500_000, first=250_000))
+    source.teach()
+    lessons.put(game, stored(game, source.pause(), 1.0, None))
+    return load("breakthrough:width=6,height=6,rows=2")
