@@ -476,7 +476,7 @@ class Course:
 
 def _differs(snapshot: Snapshot) -> bool:
     """Return whether a player with a snapshot plays otherwise than one that knows nothing."""
-    has_value = snapshot.value is not None and snapshot.value.prior(snapshot.growth).visits > 0
+    has_value = snapshot.value is not None and snapshot.value.virtual_visits(snapshot.growth) > 0
     return has_value or bool(snapshot.growth.informed)
 
 

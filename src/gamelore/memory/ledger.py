@@ -152,8 +152,7 @@ def has_effect(knob: str, value: LinearValue | None, growth: GrowthSettings) -> 
     """Return whether a search with a knob differs from one with these parameters and this value."""
     changed = with_knob(growth, knob)
     if changed.prior_visits != growth.prior_visits:
-        trust = value.determination if value is not None else 0.0
-        return round(trust * changed.prior_visits) != round(trust * growth.prior_visits)
+        return value is not None and value.virtual_visits(changed) != value.virtual_visits(growth)
     return changed != growth
 
 

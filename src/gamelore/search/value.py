@@ -91,6 +91,10 @@ class LinearValue:
         values: NDArray[np.float64] = facts @ self.weights[role].astype(np.float64) + self.constants[role]
         return values
 
+    def virtual_visits(self, settings: GrowthSettings) -> int:
+        """Return the number of virtual visits of a new move: 0 where children are not looked at, so have no values."""
+        return round(self.determination * settings.prior_visits) if settings.scout else 0
+
     def prior(self, settings: GrowthSettings) -> Prior:
         """Return the prior for a tree with these settings.
 
@@ -99,10 +103,10 @@ class LinearValue:
         bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little").astype(np.float32)
         tables = self.weights.reshape(len(self.weights), -1, _BYTES) @ bits.T
         trust = self.determination
-        visits = round(trust * settings.prior_visits)
+        visits = self.virtual_visits(settings)
         weight = trust + max(self.foresight - trust, 0.0) / 2.0 if settings.minimax is None else settings.minimax
-        if not (visits and settings.scout):  # values are computed only when children are looked at
-            visits, weight, trust = 0, 0.0, 0.0
+        if not visits:
+            weight, trust = 0.0, 0.0
         return Prior(np.ascontiguousarray(tables), self.constants, visits, settings.gain, float(weight), trust)
 
 

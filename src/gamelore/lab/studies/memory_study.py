@@ -34,7 +34,7 @@ from ...learning.store.knowledge import KnowledgeStore
 from ...learning.store.lesson_rows import LESSON, KeptLesson, Lessons, StoredLesson, Taught
 from ...matches.match import MatchState
 from ...memory.course import SHARES, Course, Part, new_teacher
-from ...memory.lesson import fact_texts
+from ...memory.lesson import fact_texts, restored_value
 from ...memory.schooling import GameMemory
 from ...players.kernel import load_kernels
 from ...players.player import Player
@@ -260,9 +260,13 @@ def _kept(game: Game, job: MemoryJob) -> KeptLesson | None:
         return Lessons(knowledge).kept(game.rules_hash)
 
 
-def _is_trusted(lesson: StoredLesson) -> bool:
-    """Return whether a search gives virtual visits by the value of a lesson."""
-    return lesson.snapshot > 0 and round(lesson.value.determination * GrowthSettings().prior_visits) > 0
+def _trusted(game: Game, job: MemoryJob) -> StoredLesson | None:
+    """Return the lesson about a game, if a search gives virtual visits by its value."""
+    kept = _kept(game, job)
+    if kept is None or not kept.lesson.snapshot:
+        return None
+    value = restored_value(game, kept.lesson.value)
+    return kept.lesson if value is not None and value.virtual_visits(GrowthSettings()) else None
 
 
 def _add_shuffled(lessons: Lessons, game: Game, job: MemoryJob) -> None:
@@ -271,8 +275,7 @@ def _add_shuffled(lessons: Lessons, game: Game, job: MemoryJob) -> None:
     The other game is the first one with a value that a search trusts.
     """
     trial, own = job.trial, _kept(game, job)
-    others = (_kept(load(name), job) for name in trial.setting.others)
-    lesson = next((kept.lesson for kept in others if kept is not None and _is_trusted(kept.lesson)), None)
+    lesson = next(filter(None, (_trusted(load(name), job) for name in trial.setting.others)), None)
     if own is None or lesson is None:
         return
     lesson = shuffled(game, lesson, np.random.default_rng(int(stream(trial.setting.seed, trial.run, STUDY))))
