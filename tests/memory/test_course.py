@@ -192,9 +192,12 @@ def test_both_sides_of_a_trial_have_the_same_time(game: Game, lessons: Lessons) 
             assert side.walks == pytest.approx(time * effort.walks / effort.seconds, abs=1)
         assert rounds.sides[1].walks > rounds.sides[0].walks >= 64
     before = [replace(effort) for effort in efforts]
+    assert course._rivals.seconds_of(10) == 0
     while not rounds.scores:
         rounds.advance()
     course._rivals.note(rounds)
+    spent = sum(effort.seconds for effort in rounds.efforts)
+    assert course._rivals.seconds_of(2 * len(rounds.scores)) == pytest.approx(2 * spent)
     for old, new, own in zip(before, efforts, rounds.efforts, strict=True):
         assert (new.walks, new.seconds) == (old.walks + own.walks, old.seconds + own.seconds)
         assert own.walks > 0
@@ -276,6 +279,28 @@ def test_a_state_is_tried_until_it_is_outdated(game: Game, lessons: Lessons, mon
     again._choose_candidate(lessons.trials(game.rules_hash))
     assert again._candidate is not None
     assert again._candidate.number == before
+
+
+def test_the_time_for_trials_is_saved_for_states_that_promise_more(
+    game: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    course = Course(game, lessons)
+    value = replace(LinearValue.zero(game), determination=0.5)
+    young, newest = (Snapshot(n, 1000 * n, 10.0 * n, value, GrowthSettings()) for n in (2, 3))
+    course.startclocks = [1]
+    monkeypatch.setattr(course._rivals, "seconds_of", lambda num: 0.1 * num)
+    row = TrialRow(LESSON, 2, rival_name(1), 100, 50.0, 25.0, 0.9, 0.0)
+    assert list(course._due_trials([row], young)) == [], "ten seconds of trials after twenty of teaching"
+    assert list(course._due_trials([row._replace(num=99)], young)) == [row._replace(num=99)]
+    assert list(course._due_trials([row._replace(better=1.0)], young)) == [row._replace(better=1.0)]
+    other = row._replace(against=rival_name(60), num=50)
+    assert list(course._due_trials([row._replace(num=50), other], young)) == [], "all rivals count"
+    carried = young._replace(seconds=0.0)
+    course._variant = "a variant", 0.5
+    assert list(course._due_trials([row], carried)) == [row]
+    course._candidate, course.snapshot = young, newest
+    course._choose_candidate([row])
+    assert course._candidate is newest, "it gives way before it is outdated"
 
 
 def test_a_state_is_tried_only_if_its_teaching_was_longer(

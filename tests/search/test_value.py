@@ -6,6 +6,7 @@ from time import monotonic
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from gamelore import load
 from gamelore.players.random_streams import stream
@@ -176,6 +177,27 @@ def test_teaching_repeats_and_can_be_interrupted(monkeypatch: pytest.MonkeyPatch
     assert parts.value is not None
     assert (whole.value.weights == parts.value.weights).all()
     assert whole.simulations == parts.simulations
+
+
+def test_teaching_takes_one_thread_of_blas(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several threads wait for each other in a loop, which takes the time of other processes."""
+    teacher = Teacher(load("tictactoe"), stream(1), GrowthSettings(), SMALL)
+    absorb, during = _Samples.absorb, []
+
+    def threads() -> set[int]:
+        return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+    def note(samples: _Samples) -> bool:
+        during.append(threads())
+        return absorb(samples)
+
+    monkeypatch.setattr(_Samples, "absorb", note)
+    with threadpool_limits(limits=2, user_api="blas"):
+        before = threads()
+        teacher.teach()
+        assert threads() == before, "other code gets its threads back"
+    assert during
+    assert all(numbers <= {1} for numbers in during)
 
 
 def test_generations_double_and_the_last_one_takes_the_rest() -> None:

@@ -46,6 +46,7 @@ _LONGER = 2  # a state is tried against rivals with a startclock if its teaching
 _ENOUGH_ROUNDS = 400  # of a trial
 _OUTDATED, _YOUNG = 2, 1_000_000  # a state of the lesson is tried until another one has so many times its walks
 _PROMISING, _PATIENCE = 1.0, 4  # logarithm of the capital of a gambler; then it is tried for twice as long
+_PATIENT = 0.5  # a state that promises nothing is tried for so many times as long as its teaching took
 _OPENINGS_FROM = 6.0  # seconds of teaching before openings are searched, with the value that it has taught
 _FEWEST_OPENINGS, _MOST_OPENINGS = 8, 2000  # positions in the book when it is tried first, and when it is full
 _OPENING_SECONDS, _OPENING_MIB = 1.0, 128  # of the search of a position for the book
@@ -336,7 +337,7 @@ class Course:
         self._choose_candidate(rows)
         openings = [TrialRow(OPENINGS, self.book_state, WITHOUT)] if self._num_openings >= _FEWEST_OPENINGS else []
         kinds = {
-            LESSON: self._open_trials(rows, self._lesson_trials(self._candidate)),
+            LESSON: self._due_trials(rows, self._candidate),
             OPENINGS: self._open_trials(rows, openings),
             _KNOB: islice(self._open_trials(rows, self._knob_trials(rows)), 1),
         }
@@ -359,7 +360,7 @@ class Course:
         own = (row.better for row in rows if row[:2] == (LESSON, candidate.number))
         factor = _PATIENCE if max(own, default=0.0) >= _PROMISING else _OUTDATED
         is_outdated = newest.walks >= factor * max(candidate.walks, _YOUNG)
-        if is_outdated or not any(self._open_trials(rows, self._lesson_trials(candidate))):
+        if is_outdated or not any(self._due_trials(rows, candidate)):
             candidate = newest
         if candidate is not self._candidate:
             self._candidate = candidate
@@ -378,6 +379,20 @@ class Course:
             for startclock in self.startclocks:
                 if snapshot.seconds >= _LONGER * startclock or self._variant[0]:
                     yield TrialRow(LESSON, snapshot.number, rival_name(startclock))
+
+    def _due_trials(self, rows: Sequence[TrialRow], snapshot: Snapshot | None) -> Iterator[TrialRow]:
+        """Yield the open trials of a state of the lesson which promise something, or have not taken long.
+
+        So the time for trials is saved for states that know more, and these are tried as soon as they are there.
+        """
+        if snapshot is None:
+            return
+        num = sum(row.num for row in rows if row[:2] == (LESSON, snapshot.number))
+        has_time = self._rivals.seconds_of(num) < _PATIENT * snapshot.seconds
+        is_carried = not snapshot.seconds
+        for row in self._open_trials(rows, self._lesson_trials(snapshot)):
+            if has_time or is_carried or row.better >= _PROMISING:
+                yield row
 
     def _knob_trials(self, rows: Sequence[TrialRow]) -> Iterator[TrialRow]:
         """Yield the trials of knobs with the newest state of the lesson that has passed, the next one first."""

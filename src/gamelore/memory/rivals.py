@@ -69,6 +69,7 @@ class Rivals:
         self._fresh = np.random.default_rng()  # for keys that no other process has
         self._pupil: _Pupil | None = None
         self._efforts: dict[tuple[bool, GrowthSettings], SideEffort] = {}  # with a value or not
+        self._num_rounds, self._round_seconds = 0, 0.0  # of all contests so far
         self.seconds = TRIAL_SECONDS
 
     def new_key(self) -> np.uint64:
@@ -88,6 +89,12 @@ class Rivals:
         for side, effort in zip(rounds.sides, rounds.efforts, strict=True):
             so_far = self._efforts[_kind(side)]
             so_far.walks, so_far.seconds = so_far.walks + effort.walks, so_far.seconds + effort.seconds
+            self._round_seconds += effort.seconds
+        self._num_rounds += len(rounds.scores)
+
+    def seconds_of(self, num_rounds: int) -> float:
+        """Return about how many CPU seconds so many rounds take; 0 before the first contest."""
+        return num_rounds * self._round_seconds / max(self._num_rounds, 1)
 
     def _side(self, plan: SearchPlan) -> Side:
         """Return a search that has no walks yet."""

@@ -40,14 +40,16 @@ with short searches as well. See docs/search.md.
 from __future__ import annotations
 
 from collections import deque
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from math import inf, sqrt
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
 from ..analysis.automorphisms import Bounds
 from ..analysis.symmetry import symmetries
@@ -92,6 +94,20 @@ _OF_TRIAL, _OF_ROUND = 1, 2  # extend the key
 _OPENING = 2  # random plies at the beginning of a match of the trial
 _LEAST_COEFFICIENT = 1e-6  # above the errors of rounding
 _FEWEST_ROWS, _MOST_OPERATIONS = 16, 1 << 27  # rows of a part of the samples, and operations for it
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def _one_blas_thread() -> AbstractContextManager[object]:
+    """Return a context in which products of matrices use one thread, so that results do not depend on the machine.
+
+    These products are small. The threads of OpenBLAS wait for each other in a loop, which took half of the CPU time on
+    an idle machine with two cores, and three quarters on a busy one.
+    """
+    return _blas().limit(limits=1, user_api="blas")  # type: ignore[no-any-return]
 
 
 class Sums(NamedTuple):
@@ -261,8 +277,9 @@ class Teacher:
 
     def teach(self, deadline: float | None = None) -> None:
         """Go on with teaching until it is done, or until the deadline, in seconds of `time.monotonic`."""
-        while not self.is_done and (deadline is None or monotonic() < deadline):
-            self._step()
+        with _one_blas_thread():
+            while not self.is_done and (deadline is None or monotonic() < deadline):
+                self._step()
 
     def _step(self) -> None:
         """Do the next piece of work, which takes some milliseconds."""
@@ -280,8 +297,9 @@ class Teacher:
 
     def pause(self) -> TeachingState:
         """Finish the present round of moves, which takes some tens of milliseconds, and return the state after it."""
-        while self._final is None and not self._begins_round:
-            self._step()
+        with _one_blas_thread():
+            while self._final is None and not self._begins_round:
+                self._step()
         return self._final or self._state()
 
     def _state(self) -> TeachingState:
