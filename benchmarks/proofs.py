@@ -1,4 +1,4 @@
-"""Compare what the search proves with exact values: `python benchmarks/proofs.py --sheets FOLDER`, about ten minutes.
+"""Compare what the search proves with exact values: `python benchmarks/proofs.py --sheets FOLDER`, a minute or two.
 
 Positions of random matches are searched with small budgets, in turn with different settings: as the player does, one
 walk at a time, without a look at the children, with a learned value, and with so little memory that nodes are dropped.

@@ -1,10 +1,10 @@
 """Measure the search of the player gamelore: `python benchmarks/search.py`, on one thread, in process CPU time.
 
 Completed simulations per CPU-second with the player's own settings, over the first CPU-second of a new tree: from the
-first state, and from ten positions in the middle of random matches (their median and range). The search uses a value
-that was taught before (see docs/search.md); the first state is also measured without one. Beside it the size of the
-tree, and OpenSpiel's MCTS in C++ from the first state, if that is installed (one playout a
-simulation; connect four on a board of 7 x 6, ours is 8 x 6).
+first state, and from ten positions in the middle of random matches (their median and range). The search uses the value
+that teaching has found before, and informed playouts where its trial has decided for them (see docs/search.md); the
+first state is also measured without a value. Beside it the size of the tree, and OpenSpiel's MCTS in C++ from the first
+state, if that is installed (one playout a simulation; connect four on a board of 7 x 6, ours is 8 x 6).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 import gamelore
 from gamelore.game.game import Game
 from gamelore.players.random_streams import stream
-from gamelore.search.settings import ChampionSettings, TeachingSettings
+from gamelore.search.settings import ChampionSettings, GrowthSettings, TeachingSettings
 from gamelore.search.teaching import Teacher
 from gamelore.search.thinking import Search
 from gamelore.search.value import LinearValue
@@ -35,7 +35,7 @@ GAMES = {  # sheet -> game of OpenSpiel, and the wanted simulations per CPU-seco
 }
 POSITIONS = 10
 SECOND = 1.0
-LESSON = TeachingSettings(simulations=1_000_000)
+LESSON = TeachingSettings(simulations=24_000_000)  # enough for a trial of informed playouts, if there is one
 
 
 def middle(game: Game, number: int) -> NDArray[np.uint64]:
@@ -48,11 +48,11 @@ def middle(game: Game, number: int) -> NDArray[np.uint64]:
     return states[len(states) // 2].state
 
 
-def taught(game: Game) -> LinearValue | None:
-    """Return what the player learns about a game with the simulations of `LESSON`."""
+def taught(game: Game) -> tuple[LinearValue | None, GrowthSettings]:
+    """Return what the player learns about a game with the simulations of `LESSON`, and how it searches then."""
     teacher = Teacher(game, stream(1), ChampionSettings().growth, LESSON)
     teacher.teach()
-    return teacher.value
+    return teacher.value, teacher.growth
 
 
 def rate(search: Search, state: NDArray[np.uint64], number: int, value: LinearValue | None) -> tuple[float, int]:
@@ -83,20 +83,22 @@ def main(names: list[str]) -> None:
     settings = ChampionSettings()
     print(f"settings: {settings.growth}")
     print(
-        f"{'game':14} {'first state':>12} {'nodes':>9} {'ten positions':>28} {'no value':>12} {'wanted':>9} "
-        f"{'OpenSpiel':>10}"
+        f"{'game':14} {'first state':>12} {'nodes':>9} {'ten positions':>28} {'informed':>8} {'no value':>12} "
+        f"{'wanted':>9} {'OpenSpiel':>10}"
     )
     for name in names or list(GAMES):
         peer, wanted = GAMES[name]
         game = gamelore.load(SHARED / f"{name}.kif")
-        search, value = Search(game, settings.growth), taught(game)
-        without, _ = rate(search, game.initial, 0, None)
+        without, _ = rate(Search(game, settings.growth), game.initial, 0, None)
+        value, growth = taught(game)
+        search = Search(game, growth)
         first, nodes = rate(search, game.initial, 1, value)
         rates = sorted(rate(search, middle(game, number), number, value)[0] for number in range(POSITIONS))
         median = f"{np.median(rates):,.0f} [{rates[0]:,.0f}, {rates[-1]:,.0f}]"
         peers = f"{theirs(peer):,.0f}" if find_spec("pyspiel") else "-"
         print(
-            f"{name:14} {first:12,.0f} {nodes:9,} {median:>28} {without:12,.0f} {wanted or '-':>9} {peers:>10}",
+            f"{name:14} {first:12,.0f} {nodes:9,} {median:>28} {growth.informed or 0:8.0%} {without:12,.0f} "
+            f"{wanted or '-':>9} {peers:>10}",
             flush=True,
         )
 

@@ -43,8 +43,9 @@ def test_it_never_loses_tictactoe_to_perfect_play() -> None:
 def test_results_with_simulations_repeat_in_any_number_of_lanes() -> None:
     game, players = load("connect3"), ["gamelore:simulations=100", "gamelore:simulations=60"]
     together = play_matches(game, players, 4, seed=5)
-    alone = play_matches(game, players, 1, seed=5)
-    assert together[0].moves == alone[0].moves
+    for number, record in enumerate(together):
+        alone = play_matches(game, players, 1, seed=5, first_match=number)
+        assert record.moves == alone[0].moves
     assert [record.moves for record in play_matches(game, players, 4, seed=5)] == [r.moves for r in together]
 
 
@@ -417,3 +418,22 @@ def test_only_a_search_for_a_move_within_time_ends_early(monkeypatch: pytest.Mon
         asked.clear()
         assert thinker.ponder(turn_of(state, 0, soon()))
         assert not asked
+
+
+def test_a_timed_search_ends_without_a_posix_clock() -> None:
+    """It grows one batch in a call, and the time is read between calls."""
+    search = Search(load("breakthrough"))
+    search._stems[0].grower._code.clock[0] = 0  # type: ignore[attr-defined]
+    search.begin(search.game.initial, stream(1))
+    search.run(2000)
+    begin = monotonic()
+    assert search.run(deadline=begin + 0.2) > 0
+    assert not search.is_proved
+    assert search.num_nodes < 400_000, "the tree is not full"
+
+
+def test_teaching_with_a_budget_ends_with_the_startclock() -> None:
+    player = Gamelore(ChampionSettings(teaching=10**9))
+    prepared = player._prepared_for(load("connectfour"), 0.2)
+    assert prepared is not None
+    assert not prepared.is_done

@@ -7,7 +7,7 @@ from conftest import ONE_SHOT, TREE
 from gamelore import load
 from gamelore.game.game import Game
 from gamelore.players.random_streams import stream
-from gamelore.search.growth import EngineGrower
+from gamelore.search.growth import EngineGrower, adds_up
 from gamelore.search.native_growth import grower
 from gamelore.search.settings import GrowthSettings
 from gamelore.search.thinking import Search
@@ -103,7 +103,7 @@ def test_a_third_role_is_not_an_enemy() -> None:
 
 def test_positions_of_several_choosers_are_never_proved_by_their_children() -> None:
     game = load(ONE_SHOT)
-    tree = grown(game, 3000)
+    tree = grown(game, 3000, opposed=False)
     assert tree.arrays.nodes[0, MOVER] == NOBODY
     assert tree.arrays.nodes[0, STAGE] == LISTED
     ended = tree.arrays.nodes[: tree.num_nodes, STAGE] == PROVED
@@ -134,6 +134,34 @@ def test_a_search_finds_out_that_interests_are_not_opposite() -> None:
     assert search.is_proved
     assert [(move.low, move.high) for move in search.moves(0)][search.choice(0, stream(1))] == (100, 100)
     assert search._stems[0].tree.arrays.low[0].tolist() == [100, 100], "b gets 100, too"
+
+
+def test_goals_that_add_up_by_hand() -> None:
+    """A missing goal counts as 0, but not in a playout that was cut after ten plies."""
+    for goals, steps, expected in (
+        ([[100, 0], [0, 100], [50, 50]], [3, 0, 10], True),
+        ([[100, 0], [100, 100]], [3, 3], False),
+        ([[100, -1], [-1, -1]], [3, 10], True),
+        ([[100, 0], [-1, -1]], [3, 9], False),
+        ([[-1, 50]], [0], False),
+    ):
+        rows = np.array(goals, np.int16), np.array(steps, np.int32)
+        assert adds_up(*rows, 10, 100) is expected
+        assert adds_up(*rows, 10, UNRELATED)
+
+
+def test_all_trees_begin_anew_if_one_finds_out_that_interests_are_not_opposite(monkeypatch: pytest.MonkeyPatch) -> None:
+    search = Search(load("connectfour"), threads=2)
+    search.begin(search.game.initial, stream(1))
+    search.run(2000)
+    other = search._stems[1].grower
+    grow = other.grow
+    monkeypatch.setattr(other, "grow", lambda *arguments: grow(*arguments)._replace(adds_up=False))
+    search.run(2000)
+    assert [stem.tree.total for stem in search._stems] == [UNRELATED] * 2
+    assert search._stems[0].visits < 2000, "its tree is new"
+    search.begin(search.game.initial, stream(2))
+    assert [stem.tree.total for stem in search._stems] == [UNRELATED] * 2, "nor is it taken for granted again"
 
 
 def test_the_engine_proves_the_same_bounds() -> None:

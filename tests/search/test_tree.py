@@ -26,9 +26,9 @@ from gamelore.search.tree import (
     PROVED,
     SEEN,
     STAGE,
-    UNRELATED,
     VISITS,
     Tree,
+    total_of_goals,
 )
 
 GAMES = ["tictactoe", "connect3", "tictactoe3p", "goofspiel", "breakthrough"]
@@ -38,7 +38,7 @@ WAYS = {"native": grower, "engine": EngineGrower}
 
 def new(game: Game, num_nodes: int, num_moves: int) -> Tree:
     tree = Tree(game, num_nodes, num_moves)
-    tree.total = 100 if game.num_roles == 2 and game.name != "goofspiel" else UNRELATED
+    tree.total = total_of_goals(game, GrowthSettings().max_plies)
     return tree
 
 
@@ -147,15 +147,14 @@ def test_advance_to_an_unknown_position_changes_nothing() -> None:
     assert (tree.state == game.initial).all()
 
 
-@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("name", sorted(set(GAMES) - {"connect3"}))  # which is proved before
 def test_a_full_tree_drops_the_least_visited_nodes_and_grows_on(name: str) -> None:
     game = load(name)
     tree = new(game, 1600, 400_000)
     tree.start(game.initial)
     way = grower(game, GrowthSettings())
     done = grow(tree, way, 10**6)
-    if tree.arrays.nodes[0, STAGE] == PROVED:
-        return
+    assert tree.arrays.nodes[0, STAGE] != PROVED
     assert tree.num_nodes > 1600 - 64
     before, visits = tree.num_nodes, tree.arrays.nodes[0, VISITS]
     moves = tree.arrays.size[NUM_MOVES]

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gamelore import Game, GameloreError
+from gamelore import Game, GameloreError, load
 from gamelore.players.random_streams import stream
 from gamelore.search import teaching
 from gamelore.search.growth import Grower, Grown
@@ -17,7 +17,7 @@ from gamelore.search.rounds import Rounds, Side
 from gamelore.search.settings import GrowthSettings, TeachingSettings
 from gamelore.search.teaching import SHARE, Teacher, _Trial
 from gamelore.search.thinking import Search
-from gamelore.search.tree import Tree
+from gamelore.search.tree import UNRELATED, VISITS, Tree
 from gamelore.search.value import no_prior
 
 SHORT = TeachingSettings(matches=8, trial=8, trial_walks=64)
@@ -189,3 +189,40 @@ def test_rounds_that_are_not_over_free_their_tree(load: Callable[..., Game]) -> 
         assert tree() is None
     finally:
         gc.enable()
+
+
+class OddGoals:
+    """Growth in which the goals of the first batch do not add up."""
+
+    def __init__(self, game: Game) -> None:
+        self._grower = grower(game, GrowthSettings())
+        self.prior, self.least, self.totals = self._grower.prior, self._grower.least, list[int]()
+
+    def grow(
+        self, tree: Tree, walks: int, key: np.uint64, batches: tuple[int, int], seconds: float | None = None
+    ) -> Grown:
+        self.totals.append(tree.total)
+        grown = self._grower.grow(tree, walks, key, batches, seconds)
+        return grown._replace(adds_up=len(self.totals) > 1)
+
+
+def test_trial_matches_begin_a_search_anew_if_goals_do_not_add_up() -> None:
+    game = load("connect3")
+    odd = OddGoals(game)
+    sides = Side(odd, 256, GrowthSettings()), Side(grower(game, GrowthSettings()), 256, GrowthSettings())
+    rounds = Rounds(game, stream(1), sides, [2])
+    while len(odd.totals) < 3:
+        rounds.advance()
+    assert odd.totals == [100, UNRELATED, UNRELATED]
+    assert rounds._matches._tree.arrays.nodes[0, VISITS] <= 2 * 64, "the walks of the first batch are forgotten"
+
+
+def test_teaching_begins_a_search_anew_if_goals_do_not_add_up() -> None:
+    teacher = Teacher(load("connect3"), stream(1), GrowthSettings(), replace(SHORT, simulations=10_000, walks=64))
+    odd = teacher._grower = OddGoals(teacher.game)
+    while len(odd.totals) < 1:
+        teacher._step()
+    assert teacher._left == 8 * 64
+    teacher.teach()
+    assert set(odd.totals[1:]) == {UNRELATED}
+    assert teacher.value is not None, "it teaches all the same"

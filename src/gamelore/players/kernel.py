@@ -255,6 +255,11 @@ def new_clock() -> NDArray[np.int64]:
     return np.array([address, 0, 0], np.int64)
 
 
+def has_time(clock: I64) -> bool:
+    """Return whether `read_clock` tells the time, see `new_clock`."""
+    return bool(clock[0])
+
+
 @inlined
 def read_clock(clock: I64) -> int:
     """Return the time in nanoseconds since some fixed moment; 0 on a system without a POSIX clock."""

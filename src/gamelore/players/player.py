@@ -116,7 +116,7 @@ class Player(Protocol):
         """Compile and load everything that the first move in this game needs.
 
         Matches against the clock call this method in the startclock, before `begin`. The match loop of the lab does not
-        call it. It must not change the moves of the player.
+        call it, so it tells a player that there is a clock. It must not change what the player knows about the game.
         """
         return None
 

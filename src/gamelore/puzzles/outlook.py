@@ -1,6 +1,6 @@
 """Positions of a puzzle: those that a search has reached, and what they promise (novelty, fit, prospect).
 
-A *puzzle* is a game with one role. The searches of puzzles.py keep positions in a table, `Reached`, and rank them by
+A *puzzle* is a game with one role. The searches of portfolio.py keep positions in a table, `Reached`, and rank them by
 three measures. All of them work on large batches.
 
 **Novelty**: the width of a position is 1 if it makes a fact true for the first time in the search, and 2 if it does so

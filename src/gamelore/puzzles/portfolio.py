@@ -343,7 +343,7 @@ class PolicySearch:
         self._bests: list[list[PolicyMatch | None]] = [[None] * len(KINDS) for _ in range(_LEVELS)]
 
     def steps(self, state: States, key: np.uint64) -> Steps:
-        """Search; see `widths`."""
+        """Search until the puzzle has no legal move, see the class."""
         iteration = 0
         while len(self.game.legal(state[None]).actions):
             trials = yield from self._play(state, np.uint64(extend(key, iteration)))

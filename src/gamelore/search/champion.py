@@ -346,7 +346,7 @@ class Gamelore(Player):
         """Begin a match; return what the player knows and learns for it, None in games that cannot be taught."""
         if self.settings.teaching and can_be_taught(game):
             prepared = self._schooling_of(game).begin(startclock)
-            prepared.teach()
+            prepared.teach(None if startclock is None else monotonic() + OF_THE_CLOCK * startclock)
             return prepared
         return self._schooling_of(game).begin(startclock) if self._may_learn(game) else None
 

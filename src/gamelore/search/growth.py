@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..circuit.tape import LANES
-from ..players.kernel import I16x2, kernel
+from ..players.kernel import I32, I16x2, kernel
 from ..players.random_streams import mix
 from .settings import GrowthSettings
 from .simultaneous import joint_rule
@@ -118,10 +118,20 @@ def batch_size(tree: TreeArrays, most_moves: int, left: int, least: int, share: 
 
 
 @kernel
-def adds_up(goals: I16x2, total: int) -> bool:
-    """Return whether the goals of two roles have this sum in every row with goals for both; True for UNRELATED."""
+def adds_up(goals: I16x2, steps: I32, max_plies: int, total: int) -> bool:
+    """Return whether the goals of two roles have this sum in every row; True for UNRELATED.
+
+    A missing goal counts as 0, as in the bounds of a node in which the match is over. A playout that was cut says
+    nothing.
+
+    Args:
+        goals: int16[n, roles], -1 for a missing goal
+        steps: int32[n], lengths of the playouts, 0 at the end of a match
+        max_plies: length at which a playout is cut
+        total: see `Tree`
+    """
     for row in range(goals.shape[0] if total != UNRELATED else 0):
-        if goals[row, 0] >= 0 and goals[row, 1] >= 0 and goals[row, 0] + goals[row, 1] != total:
+        if steps[row] < max_plies and max(goals[row, 0], 0) + max(goals[row, 1], 0) != total:
             return False
     return True
 
@@ -184,7 +194,7 @@ class EngineGrower:
         back_up(
             arrays, batch, size, playouts, self.prior, self._rule, played.goals, played.steps, tree.tops, tree.total
         )
-        return fits and adds_up(played.goals, tree.total)
+        return fits and adds_up(played.goals, played.steps, settings.max_plies, tree.total)
 
     def _scout(
         self, tree: Tree, count: int, most_nodes: int, states: NDArray[np.uint64], joint: NDArray[np.int32]
@@ -199,6 +209,6 @@ class EngineGrower:
             terminal, goals = game.evaluate(children)
             ended = np.flatnonzero(terminal)
             add_ends(arrays, rows, children, ended, goals[ended], most_nodes, tree.tops)
-            fits &= adds_up(goals[ended], tree.total)
+            fits &= adds_up(goals[ended], np.zeros(len(ended), np.int32), self._settings.max_plies, tree.total)
         end_scouting(arrays, self._batch, count, self.prior, tree.tops, tree.total)
         return fits

@@ -21,6 +21,7 @@ from ..players.kernel import (
     I64x2,
     U64x2,
     call_address,
+    has_time,
     kernel,
     kernel_without_gil,
     new_clock,
@@ -195,6 +196,8 @@ class NativeGrower:
         tools = self._batch, self._scouts, self._code, self.prior, self._rule
         task = tree.arrays, *tools, upper_bound(settings, self.prior, tree.total), *limits, *ways
         nanoseconds = _NO_TIME_LIMIT if seconds is None else int(_SECOND * seconds)
+        if seconds is not None and not has_time(self._code.clock):
+            batches = batches[0], min(batches[0] + 1, batches[1])
         return Grown(*_grow(*task, key, walks, *batches, nanoseconds, tree.tops, tree.total))
 
 
@@ -267,7 +270,8 @@ def _scout(
             note_values(tree, rows, size, code.next_states, prior)
         ends = _ends(code, size)
         add_ends(tree, rows, code.next_states, code.end_rows[:ends], code.goals[:ends], most_nodes, tops)
-        fits = adds_up(code.goals[:ends], total) and fits
+        code.steps[:ends] = 0
+        fits = adds_up(code.goals[:ends], code.steps[:ends], code.block[_MAX_STEPS], total) and fits
     end_scouting(tree, batch, count, prior, tops, total)
     return fits
 
@@ -351,7 +355,7 @@ def _grow(
         count = open_ends(tree, batch, size, playouts, code.starts)
         _play(code, count, batch_key)
         back_up(tree, batch, size, playouts, prior, rule, code.goals[:count], code.steps[:count], tops, total)
-        fits = adds_up(code.goals[:count], total) and fits
+        fits = adds_up(code.goals[:count], code.steps[:count], code.block[_MAX_STEPS], total) and fits
         done += size
         number += 1
         before, now = now, read_clock(code.clock)

@@ -152,7 +152,7 @@ def tighten(tree: TreeArrays, node: int, tops: U8, total: int) -> None:
     """Compute the bounds of a node from those of its children, then those of all parents, and so on while they change.
 
     A node whose bounds are equal for every role is proved. Minimax values follow. For `total` see `Tree`. If
-    `tree.pending` is full, a parent learns of it when a walk comes by.
+    `tree.pending` is full, a parent learns of it when the bounds of a child change again, or a walk ends there.
     """
     tree.pending[0], count = node, 1
     while count:

@@ -21,7 +21,7 @@ from ..players.position_graph import MIB
 from .choice import choose, reports_of, width_in
 from .growth import Grower
 from .settings import GrowthSettings
-from .tree import HIGHEST_GOAL, Tree, room_in, total_of_goals
+from .tree import HIGHEST_GOAL, UNRELATED, Tree, room_in, total_of_goals
 from .value import upper_bound
 
 if TYPE_CHECKING:
@@ -190,6 +190,10 @@ class _Matches:
             effort.walks += grown.walks
             effort.seconds += process_time() - begin
             left -= grown.walks or left  # without a walk, all positions are proved, or the tree is full
+            if not grown.adds_up:
+                self._tree.total = UNRELATED
+                self._tree.plant(states)  # bounds may be wrong
+                left = len(states) * side.walks
             yield
 
     def _action(self, root: int, role: int, side: Side) -> int:

@@ -403,7 +403,7 @@ class Teacher:
         self._left -= grown.walks or self._left  # without a walk, all positions are proved, or the tree is full
         if not grown.adds_up:
             self._tree.total = UNRELATED
-            self._left = 0
+            self._plant()  # bounds may be wrong
 
     def _end_generation(self) -> None:
         """Fit the next value to the samples, and forget them."""

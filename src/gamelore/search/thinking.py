@@ -83,11 +83,15 @@ class Stem:
             raise
         self._num_batches += grown.batches
         if not grown.adds_up:
-            self.tree.total = UNRELATED
-            self.tree.start(self.tree.state.copy())  # its bounds may be wrong
+            self.forget_bounds()
         if not grown.walks and walks and not self.is_proved:
             self.tree.prune()
         return grown
+
+    def forget_bounds(self) -> None:
+        """Begin the tree anew, because its bounds may be wrong: the two roles do not have opposite interests."""
+        self.tree.total = UNRELATED
+        self.tree.start(self.tree.state.copy())
 
 
 class Search:
@@ -246,7 +250,13 @@ class Search:
             first = self._stems[0].grow(walks[0], batches, seconds)
         finally:
             wait(running)
-        return [first, *(thread.result() for thread in running)]
+        grown = [first, *(thread.result() for thread in running)]
+        if not all(each.adds_up for each in grown):
+            self._total = UNRELATED
+            for stem in self._stems:
+                if stem.tree.total != UNRELATED:
+                    stem.forget_bounds()
+        return grown
 
     def moves(self, role: int) -> list[MoveReport]:
         """Return what the search knows about the legal moves of a role, in their order."""

@@ -282,12 +282,15 @@ class Tree:
 
 
 def total_of_goals(game: Game, max_plies: int) -> int:
-    """Return the sum of the goals of two roles in random playouts; UNRELATED if it differs, and on the reasoner."""
+    """Return the sum of the goals of two roles in random playouts; UNRELATED if it differs, and on the reasoner.
+
+    A missing goal counts as 0. Whether rarer ends have another sum shows in the search, see `growth.adds_up`.
+    """
     if game.num_roles != 2 or game.engine == "reasoner":
         return UNRELATED
     states = np.repeat(game.initial[None], _PLAYOUTS, axis=0)
-    goals = game.rollouts(states, 0, threads=1, max_steps=max_plies).goals
-    sums = np.unique(goals[(goals >= 0).all(axis=1)].sum(axis=1))
+    played = game.rollouts(states, 0, threads=1, max_steps=max_plies)
+    sums = np.unique(np.maximum(played.goals, 0)[played.steps < max_plies].sum(axis=1))
     return int(sums[0]) if len(sums) == 1 else UNRELATED
 
 
