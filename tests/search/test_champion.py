@@ -420,6 +420,28 @@ def test_only_a_search_for_a_move_within_time_ends_early(monkeypatch: pytest.Mon
         assert not asked
 
 
+def test_room_is_made_only_if_there_is_time() -> None:
+    search = Search(load("breakthrough"), memory=2)
+    search.begin(search.game.initial, stream(1))
+    stem = search._stems[0]
+    while stem.grow(100_000, 100, room=0.0).walks:
+        pass
+    full = stem.tree.num_nodes
+    assert stem.grow(100, 1, room=0.0).walks == 0
+    assert stem.tree.num_nodes == full
+    stem._prune_seconds = 1.0 / full
+    assert stem.grow(100, 1, room=0.99).walks == 0
+    assert stem.tree.num_nodes == full
+    assert stem.grow(100, 1, room=1.01).walks == 0
+    assert stem.tree.num_nodes < full
+    assert stem._prune_seconds < 1.0 / full, "it was measured"
+    while stem.grow(100_000, 100, room=0.0).walks:
+        pass
+    stem._prune_seconds = 1000.0
+    assert search.run(deadline=monotonic() + 1.0) > 0, "without room, there would be no search at all"
+    assert stem._prune_seconds < 1.0
+
+
 def test_a_timed_search_ends_without_a_posix_clock() -> None:
     """It grows one batch in a call, and the time is read between calls."""
     search = Search(load("breakthrough"))

@@ -27,6 +27,7 @@ SLICE = 0.004  # seconds of one call of compiled code; Ctrl-C and messages are a
 MOST_BATCHES = 64  # of one call without a deadline
 _NO_LIMIT = 1 << 60  # walks, or batches
 _FORGETTING = 0.8  # factor of the estimated time of a batch if not even one fits into a search
+_PRUNE_SECONDS = 3e-7  # of a node when room is made, until it has been measured
 _MOST_FIRST = 4  # number of walks of the first batches, as a multiple of `GrowthSettings.least`
 
 
@@ -37,7 +38,7 @@ class Stem:
         self._settings, self.grower = settings, grower(game, settings)
         self.tree = Tree(game, *room_in(game, int(memory * MIB)))
         self._key = np.uint64(0)
-        self._num_batches = 0
+        self._num_batches, self._prune_seconds = 0, _PRUNE_SECONDS
 
     def begin(self, state: NDArray[np.uint64], key: np.uint64, prior: Prior, total: int) -> None:
         """Begin a new tree below a state, uint64[words]; for `total` see `Tree`."""
@@ -73,8 +74,11 @@ class Stem:
     def visits(self) -> int:
         return int(self.tree.arrays.nodes[0, VISITS])
 
-    def grow(self, walks: int, batches: int, seconds: float | None = None) -> Grown:
-        """Grow the tree by some batches, see `Grower.grow`, and make room if it is full."""
+    def grow(self, walks: int, batches: int, seconds: float | None = None, room: float | None = None) -> Grown:
+        """Grow the tree by some batches, see `Grower.grow`, and make room if it is full.
+
+        Making room in a tree of a GiB takes half a second or more, so this is done only if `room` seconds are enough.
+        """
         first = self._num_batches
         try:
             grown = self.grower.grow(self.tree, walks, self._key, (first, first + batches), seconds)
@@ -85,8 +89,15 @@ class Stem:
         if not grown.adds_up:
             self.forget_bounds()
         if not grown.walks and walks and not self.is_proved:
-            self.tree.prune()
+            self._make_room(room)
         return grown
+
+    def _make_room(self, seconds: float | None) -> None:
+        """Drop nodes if this is not expected to take longer."""
+        begin, num_nodes = monotonic(), self.tree.num_nodes
+        if seconds is None or num_nodes * self._prune_seconds <= seconds:
+            self.tree.prune()
+            self._prune_seconds = (monotonic() - begin) / max(num_nodes, 1)
 
     def forget_bounds(self) -> None:
         """Begin the tree anew, because its bounds may be wrong: the two roles do not have opposite interests."""
@@ -182,7 +193,9 @@ class Search:
                         self._each *= _FORGETTING
                     break
                 batches, seconds = _NO_LIMIT, min(SLICE, deadline - begin)
-            grown = self._grow(left, batches, seconds)
+            # where nothing has been searched yet, there is no move to make without room
+            room = None if deadline is None or sum(left) == limit else deadline - begin
+            grown = self._grow(left, batches, seconds, room)
             left = [walks - each.walks for walks, each in zip(left, grown, strict=True)]
             # a full tree makes room in a call without a walk
             stalled = 0 if any(each.walks for each in grown) else stalled + 1
@@ -242,12 +255,14 @@ class Search:
         """Return whether a batch fits into this time, or nothing is known of the root's moves."""
         return seconds > 0 and (self._each <= seconds or self.visits == 0)
 
-    def _grow(self, walks: list[int], batches: int, seconds: float | None) -> list[Grown]:
-        """Grow each tree by some batches, at most by its number of walks."""
+    def _grow(self, walks: list[int], batches: int, seconds: float | None, room: float | None) -> list[Grown]:
+        """Grow each tree by some batches, at most by its number of walks; see `Stem.grow`."""
         others = [] if self._pool is None else list(zip(self._stems[1:], walks[1:], strict=True))
-        running = [self._pool.submit(stem.grow, most, batches, seconds) for stem, most in others] if self._pool else []
+        running = (
+            [self._pool.submit(stem.grow, most, batches, seconds, room) for stem, most in others] if self._pool else []
+        )
         try:
-            first = self._stems[0].grow(walks[0], batches, seconds)
+            first = self._stems[0].grow(walks[0], batches, seconds, room)
         finally:
             wait(running)
         grown = [first, *(thread.result() for thread in running)]
