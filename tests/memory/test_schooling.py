@@ -152,14 +152,18 @@ def test_a_rival_has_the_playouts_of_its_teacher(game: Game, lessons: Lessons, m
     assert memory_of(game, lessons).begin(1.0).growth.informed == 0.5
 
 
-def test_the_newest_state_that_passed_is_used(game: Game, lessons: Lessons) -> None:
+def test_the_newest_state_that_passed_is_used(game: Game, lessons: Lessons, caplog: pytest.LogCaptureFixture) -> None:
     match(memory_of(game, lessons))
     number = prove(lessons, game)
     while lessons.taught(game.rules_hash, LESSON)[-1].number == number:
         match(memory_of(game, lessons))
-    own = memory_of(game, lessons).begin(1.0)
+    with caplog.at_level(logging.INFO):
+        own = memory_of(game, lessons).begin(1.0)
     assert own.verdicts[LESSON] == "open", "that of the newest state"
     assert own.snapshot == number
+    newest = lessons.taught(game.rules_hash, LESSON)[-1].number
+    said = f"state {number} of the lesson (lesson taken: 90% of 50 rounds against {rival_name(1)}; "
+    assert f"{said}state {newest} of the lesson open: " in caplog.text
     value = lessons.value(game.rules_hash, LESSON, number)
     assert value is not None
     assert same(own.value, value)

@@ -115,8 +115,11 @@ class MatchMemory:
         value = lessons.value(rules, pupil, number)
         if value is not None:
             self._fixed = restored_value(self._game, value), with_knob(with_decision(value.informed), self.knob)
-        reasons = "; ".join(reason(rows, advice, states[advice], said) for advice, said in self.verdicts.items())
-        _log.info("%s with a startclock of %d s: %s (%s)", self._game.name, self.startclock, self.told, reasons)
+        reasons = [reason(rows, advice, states[advice], said) for advice, said in self.verdicts.items()]
+        if self.snapshot not in (None, newest):
+            reasons[0] = f"{reason(rows, LESSON, self.snapshot, 'taken')}; state {newest} of the {reasons[0]}"
+        about = self._game.name, self.startclock, self.told, "; ".join(reasons)
+        _log.info("%s with a startclock of %d s: %s (%s)", *about)
 
     @property
     def told(self) -> str:
