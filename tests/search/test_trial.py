@@ -220,7 +220,7 @@ def test_trial_matches_begin_a_search_anew_if_goals_do_not_add_up() -> None:
 def test_teaching_begins_a_search_anew_if_goals_do_not_add_up() -> None:
     teacher = Teacher(load("connect3"), stream(1), GrowthSettings(), replace(SHORT, simulations=10_000, walks=64))
     odd = teacher._grower = OddGoals(teacher.game)
-    while len(odd.totals) < 1:
+    while not odd.totals:
         teacher._step()
     assert teacher._left == 8 * 64
     teacher.teach()

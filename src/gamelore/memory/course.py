@@ -46,7 +46,7 @@ _LONGER = 2  # a state is tried against rivals with a startclock if its teaching
 _ENOUGH_ROUNDS = 400  # of a trial
 _OUTDATED, _YOUNG = 2, 1_000_000  # a state of the lesson is tried until another one has so many times its walks
 _PROMISING, _PATIENCE = 1.0, 4  # logarithm of the capital of a gambler; then it is tried for twice as long
-_PATIENT = 0.5  # a state that promises nothing is tried for so many times as long as its teaching took
+_SHARE_OF_TEACHING = 0.5  # a state that promises nothing is tried for so many times as long as its teaching took
 _OPENINGS_FROM = 6.0  # seconds of teaching before openings are searched, with the value that it has taught
 _FEWEST_OPENINGS, _MOST_OPENINGS = 8, 2000  # positions in the book when it is tried first, and when it is full
 _OPENING_SECONDS, _OPENING_MIB = 1.0, 128  # of the search of a position for the book
@@ -388,10 +388,10 @@ class Course:
         if snapshot is None:
             return
         num = sum(row.num for row in rows if row[:2] == (LESSON, snapshot.number))
-        has_time = self._rivals.seconds_of(num) < _PATIENT * snapshot.seconds
         is_carried = not snapshot.seconds
+        has_time = is_carried or self._rivals.seconds_of(num) < _SHARE_OF_TEACHING * snapshot.seconds
         for row in self._open_trials(rows, self._lesson_trials(snapshot)):
-            if has_time or is_carried or row.better >= _PROMISING:
+            if has_time or row.better >= _PROMISING:
                 yield row
 
     def _knob_trials(self, rows: Sequence[TrialRow]) -> Iterator[TrialRow]:

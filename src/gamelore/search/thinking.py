@@ -86,8 +86,6 @@ class Stem:
             self.tree.start(self.tree.state.copy())
             raise
         self._num_batches += grown.batches
-        if not grown.adds_up:
-            self.forget_bounds()
         if not grown.walks and walks and not self.is_proved:
             self._make_room(room)
         return grown
@@ -269,8 +267,7 @@ class Search:
         if not all(each.adds_up for each in grown):
             self._total = UNRELATED
             for stem in self._stems:
-                if stem.tree.total != UNRELATED:
-                    stem.forget_bounds()
+                stem.forget_bounds()
         return grown
 
     def moves(self, role: int) -> list[MoveReport]:
