@@ -77,6 +77,17 @@ def test_one_of_the_alternatives_is_enough() -> None:
     assert search.solution.goal == 100
 
 
+def test_alternatives_share_the_memory() -> None:
+    game, shares = load(EITHER), list[float]()
+
+    def new_search(part: Game, share: float) -> PuzzleSearch:
+        shares.append(share)
+        return PuzzleSearch(part, share)
+
+    assert list(FactoredSearch(parts(game), new_search).steps(game.initial, stream(1)))
+    assert set(shares) == {1 / 2}
+
+
 def test_parallel_groups_arrive_in_the_same_ply() -> None:
     """A needs 2 plies for 4 steps, B 3 plies for 9; so A makes 3 plies, such as 1, 1, 2."""
     game = load(AT_ONCE)
@@ -142,5 +153,5 @@ def test_lockstep_gives_up_when_a_group_has_no_positions_left() -> None:
     game = load(AT_ONCE.replace("(true (b 9))", "(true (b 5))").replace("(true (a 4))", "(true (a 1))"))
     whole = parts(game)
     assert by_parts(game).solution is None
-    assert list(FactoredSearch(whole, PuzzleSearch).steps(game.initial, np.uint64(1)))
+    assert list(FactoredSearch(whole, lambda part, share: PuzzleSearch(part)).steps(game.initial, np.uint64(1)))
     assert list(lockstep([], game.initial)) == []

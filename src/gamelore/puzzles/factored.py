@@ -76,15 +76,19 @@ class PartGroup(NamedTuple):
 
 @dataclass
 class FactoredSearch:
-    """A search by parts. `best` is the best end that it has found."""
+    """A search by parts. `best` is the best end that it has found.
+
+    `new_search` returns a search of a part, which may take a share of the memory; the alternatives share it equally.
+    """
 
     whole: Parts
-    new_search: Callable[[Game], GroupSearch]
+    new_search: Callable[[Game, float], GroupSearch]
     best: Ending | None = None
 
     def steps(self, state: States, key: np.uint64) -> Iterator[int]:
         """Search below a state, uint64[words]; yield numbers of computed positions."""
-        running = [self._alternative(groups, state, key) for groups in alternatives(self.whole)]
+        several = alternatives(self.whole)
+        running = [self._alternative(groups, state, key, 1 / len(several)) for groups in several]
         while running and self.best is None:
             for search in list(running):
                 positions = next(search, None)
@@ -95,7 +99,7 @@ class FactoredSearch:
                 if self.best is not None:
                     return
 
-    def _alternative(self, groups: Sequence[PartGroup], state: States, key: np.uint64) -> Iterator[int]:
+    def _alternative(self, groups: Sequence[PartGroup], state: States, key: np.uint64, share: float) -> Iterator[int]:
         """Search for an end with all aims of an alternative."""
         in_lockstep = self.whole.kind == "parallel" and len(groups) > 1
         games = [_game_of(self.whole, group, not in_lockstep) for group in groups]
@@ -107,15 +111,15 @@ class FactoredSearch:
                 yield 1
             return
         for order in (games, games[::-1])[: len(games)]:
-            yield from self._in_turn(order, state, key)
+            yield from self._in_turn(order, state, key, share)
             if self.best is not None:
                 return
 
-    def _in_turn(self, games: Sequence[PartGame], state: States, key: np.uint64) -> Iterator[int]:
+    def _in_turn(self, games: Sequence[PartGame], state: States, key: np.uint64, share: float) -> Iterator[int]:
         """Search the groups one after the other, each from the position to which the plans before it have led."""
         actions: list[int] = []
         for game in games:
-            search = self.new_search(game.game)
+            search = self.new_search(game.game, share)
             search.begin(game.states(state[None])[0], key)
             while search.is_running:
                 yield POSITIONS_OF_A_WALK * search.run(_SLICE)

@@ -562,9 +562,9 @@ class PuzzleSearch:
             return deepest_first(reached, state, mask, int(key))
         return best_first(reached, state, FactBits(game, mask), self._fit, mask)
 
-    def _search_of_part(self, game: Game) -> PuzzleSearch:
-        """Return a search of a part of the game by the other methods."""
-        return PuzzleSearch(game, self._bytes / MIB, self._max_plies, tuple(SHARES))
+    def _search_of_part(self, game: Game, share: float) -> PuzzleSearch:
+        """Return a search of a part of the game by the other methods, with a share of the memory of a method."""
+        return PuzzleSearch(game, share * self._bytes / MIB, self._max_plies, tuple(SHARES))
 
     def _exhaust(self, reached: Reached) -> Steps:
         """Search breadth first, at first without the facts that count plies, which proves the value in most puzzles."""
