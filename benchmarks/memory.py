@@ -1,8 +1,10 @@
 """Measure what the memory of the player gamelore is worth: `python benchmarks/memory.py FOLDER --out DIR`.
 
 FOLDER has rulesheets as NAME.kif. The games are those for two roles in which never both have a choice, in 64 random
-matches, and that can be studied; those of sealed families (lab/families.toml) are left out. What is played, and how, is
-the protocol in docs/memory.md; `plan` is the same in code. All lots are drawn with the seed SEED.
+matches, and that can be studied; those of sealed families (lab/families.toml) are left out, or, with `--sealed`, the
+only ones. Games that the player solves in SOLVED_IN seconds of CPU time are studied for the transfer map, but play no
+contests: it plays them by their solutions, with memory and without. What is played, and how, is the protocol in
+docs/memory.md; `plan` is the same in code. All lots are drawn with the seed SEED.
 
 `--stage study` makes the teachings only, `--stage contests` plays the contests, `--stage replay` plays fresh matches of
 the games in which memory is significantly worse, and `--stage report` prints the tables. A run that was interrupted
@@ -19,7 +21,7 @@ import json
 import sys
 import time
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -35,9 +37,10 @@ from gamelore.errors import GameloreError
 from gamelore.lab.duel import FAMILIES, sealed_games
 from gamelore.lab.experiment import SettingGrid, code_version, run_grid
 from gamelore.lab.results import Outcome, ResultStore, Trial, store_path
-from gamelore.lab.stats import Interval, mean_interval, p_value
+from gamelore.lab.stats import Interval, clustered_interval, mean_interval, p_value
 from gamelore.lab.studies.map_study import significant
 from gamelore.lab.studies.memory_study import Arm, MemoryJob, MemorySetting, memory_jobs, play_memory_job, teachings
+from gamelore.search.solving import Solving, may_be_solved
 from gamelore.search.teaching import can_be_taught
 from gamelore.workers.processes import Report
 
@@ -60,6 +63,7 @@ CONTRASTS: tuple[tuple[Arm, Arm, float], ...] = (  # the arms, and the level of 
 )
 SAID = 1000  # matches between two lines about progress
 FAST, SLOW = 2.0, 40.0  # milliseconds for a move
+SOLVED_IN, SOLVED_MIB = 10.0, 2048  # CPU seconds, and memory
 FOLDS, NUM_OTHERS, NUM_LONG, NUM_SLOW = 5, 12, 15, 30
 LEVEL, FRESH_SEED, FRESH_PAIRS = 0.05, 2, 80  # of tests of single games; 800 fresh matches over five teachings
 RANDOM_MATCHES, MOST_PLIES = 64, 150
@@ -93,28 +97,48 @@ def takes_turns(game: gamelore.Game) -> bool:
     return True
 
 
-def eligible(folder: Path, out: Path) -> list[Sheet]:
-    """Return the games of the protocol; a file in `out` keeps them."""
-    kept = out / "games.json"
-    if not kept.exists():
-        names = [path.stem for path in sorted(folder.glob("*.kif")) if _is_eligible(path)]
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_text(json.dumps(names))
+def eligible(folder: Path, out: Path, sealed: bool = False) -> list[Sheet]:
+    """Return the games of the protocol, of the sealed families or of all others; a file in `out` keeps them."""
+    find = lambda: [path.stem for path in sorted(folder.glob("*.kif")) if _is_eligible(path, sealed)]  # noqa: E731
+    names = kept(out / "games.json", find)
     families = tomllib.loads(FAMILIES.read_text(encoding="ascii"))["family"]
     family_of = {name: number for number, family in enumerate(families) for name in family["games"]}
-    names = json.loads(kept.read_text())
     own = {name: family_of.get(name, -number - 1) for number, name in enumerate(names)}
     order = _rng("folds").permutation(sorted(set(own.values()))).tolist()
     return [Sheet(str(folder / f"{name}.kif"), name, own[name], order.index(own[name]) % FOLDS) for name in names]
 
 
-def _is_eligible(path: Path) -> bool:
+def unsolved(sheets: Sequence[Sheet], out: Path) -> list[Sheet]:
+    """Return the games that the player does not solve; a file in `out` keeps the names of the others."""
+    solved = set(kept(out / "solved.json", lambda: [sheet.name for sheet in sheets if _is_solved(sheet.path)]))
+    return [sheet for sheet in sheets if sheet.name not in solved]
+
+
+def kept(file: Path, find: Callable[[], list[str]]) -> list[str]:
+    """Return the names in a file; find and write them if it is missing."""
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(find()))
+    return list(json.loads(file.read_text()))
+
+
+def _is_eligible(path: Path, sealed: bool) -> bool:
     try:
         game = gamelore.load(path)
     except GameloreError:
         return False
-    is_open = game.rules_hash not in sealed_games()
-    return is_open and game.num_roles == 2 and can_be_taught(game) and takes_turns(game)
+    is_wanted = (game.rules_hash in sealed_games()) == sealed
+    return is_wanted and game.num_roles == 2 and can_be_taught(game) and takes_turns(game)
+
+
+def _is_solved(path: str) -> bool:
+    game = gamelore.load(path)
+    if not may_be_solved(game):
+        return False
+    solving = Solving(game, SOLVED_MIB << 20)
+    solving.run(time.monotonic() + SOLVED_IN)
+    solving.close()
+    return solving.solution is not None
 
 
 def _rng(lot: str) -> np.random.Generator:
@@ -139,7 +163,7 @@ def plan(sheets: Sequence[Sheet], study: float = STUDY, num: int = TEACHINGS) ->
                 setting = _setting(sheet, arm, others, startclock)
                 if startclock < 60 or sheet.name in long:
                     settings.append(setting)
-                if startclock == 1 and arm in ("known", "variant") and sheet.name in slow:
+                if startclock == 1 and arm in ("known", "empty") and sheet.name in slow:
                     settings.append(replace(setting, id=f"{setting.id}/{SLOW:g}ms", milliseconds=SLOW))
     return [replace(setting, study=setting.study * study / STUDY, runs=num) for setting in settings]
 
@@ -204,12 +228,17 @@ def _means(store: ResultStore, name: str) -> dict[int, float]:
 def table(settings: Sequence[MemorySetting], store: ResultStore, sheets: Sequence[Sheet]) -> Iterator[str]:
     """Yield a row for each arm, startclock and time for a move: mean over the games of the mean over the teachings.
 
-    Related games are alike, so the mean over families of the mean over their games stands beside it.
+    Related games are alike, so the intervals are those of clustered samples, and the mean over families of the mean
+    over their games stands beside. `used` is the share of the sessions in which the side with memory used a lesson,
+    openings or a knob; the last column is the mean over the games in which it did so in at least half of them.
     """
     family_of = {sheet.path: sheet.family for sheet in sheets}
     kinds = dict.fromkeys((setting.arm, setting.startclock, setting.milliseconds) for setting in settings)
-    yield "| arm | startclock | ms a move | games | score | by family | sd of games | of teachings | of pairs |"
-    yield "|---|---|---|---|---|---|---|---|---|"
+    yield (
+        "| arm | startclock | ms a move | games | score | by family | sd of games | of teachings | of pairs "
+        "| used | where used |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|---|---|"
     for arm, startclock, milliseconds in kinds:
         own = [x for x in settings if (x.arm, x.startclock, x.milliseconds) == (arm, startclock, milliseconds)]
         scores = {setting.game: list(teachings(store, setting.id).values()) for setting in own}
@@ -222,7 +251,29 @@ def table(settings: Sequence[MemorySetting], store: ResultStore, sheets: Sequenc
             by_family = mean_interval([float(np.mean(members)) for members in families.values()])
             about = f"{arm} | {startclock:g} | {milliseconds:g} | {len(scores)}"
             parts = " | ".join(f"{part:.1f}" for part in deviations([*scores.values()]))
-            yield f"| {about} | {shown(mean_interval([*means.values()]))} | {shown(by_family)} | {parts} |"
+            used = {setting.game: used_share(store, setting.id) for setting in own if setting.game in scores}
+            shares = (
+                f"{np.mean([*used.values()]):.0%}",
+                shown(by_games({game: mean for game, mean in means.items() if used[game] >= 0.5}, family_of)),
+            )
+            intervals = f"{shown(by_games(means, family_of))} | {shown(by_family)}"
+            yield f"| {about} | {intervals} | {parts} | {' | '.join(shares)} |"
+
+
+def by_games(means: Mapping[str, float], family_of: Mapping[str, int], level: float = 0.95) -> Interval:
+    """Return the mean over games, with an interval for games of families."""
+    return clustered_interval([*means.values()], [family_of[game] for game in means], level)
+
+
+def used_share(store: ResultStore, name: str) -> float:
+    """Return the share of the sessions of a contest in which the side with memory used something of it."""
+    used = [session for result in store.by_run(name).values() for session in result["used"]]
+    return float(np.mean([is_used(session) for session in used]))
+
+
+def is_used(session: Mapping[str, Any]) -> bool:
+    """Return whether a session was played with a lesson, a knob or openings."""
+    return session["state"] is not None or session["knob"] is not None or bool(session["openings"])
 
 
 def deviations(scores: Sequence[Sequence[Sequence[float]]]) -> tuple[float, float, float]:
@@ -237,22 +288,24 @@ def deviations(scores: Sequence[Sequence[Sequence[float]]]) -> tuple[float, floa
     return tuple(max(part, 0.0) ** 0.5 for part in parts)  # type: ignore[return-value]
 
 
-def contrasts(settings: Sequence[MemorySetting], store: ResultStore) -> Iterator[str]:
+def contrasts(settings: Sequence[MemorySetting], store: ResultStore, sheets: Sequence[Sheet]) -> Iterator[str]:
     """Yield a row for each contrast of two arms: the mean over games of the difference of the means."""
+    family_of = {sheet.path: sheet.family for sheet in sheets}
     means = {setting.id: _means(store, setting.id) for setting in settings}
-    yield "| contrast | startclock | games | difference | level |"
-    yield "|---|---|---|---|---|"
+    yield "| contrast | startclock | ms a move | games | difference | level |"
+    yield "|---|---|---|---|---|---|"
     for first, second, level in CONTRASTS:
-        for startclock in (1.0, 10.0):
-            pairs = [
-                (means[setting.id], means.get(setting.id.replace(f"/{first}/", f"/{second}/"), {}))
-                for setting in settings
-                if (setting.arm, setting.startclock, setting.milliseconds) == (first, startclock, FAST)
-            ]
-            by_run = ([left[run] - right[run] for run in left.keys() & right.keys()] for left, right in pairs)
-            own = [float(np.mean(differences)) for differences in by_run if differences]
+        for startclock, milliseconds in ((1.0, FAST), (1.0, SLOW), (10.0, FAST)):
+            own = dict[str, float]()
+            for setting in settings:
+                if (setting.arm, setting.startclock, setting.milliseconds) == (first, startclock, milliseconds):
+                    left, right = (
+                        means.get(setting.id.replace(f"/{first}/", f"/{arm}/"), {}) for arm in (first, second)
+                    )
+                    differences = [left[run] - right[run] for run in left.keys() & right.keys()]
+                    own |= {setting.game: float(np.mean(differences))} if differences else {}
             if own:
-                cells = len(own), shown(mean_interval(own, level)), f"{level:.0%}"
+                cells = f"{milliseconds:g}", len(own), shown(by_games(own, family_of, level)), f"{level:.0%}"
                 yield f"| {first} - {second} | {startclock:g} | {' | '.join(map(str, cells))} |"
 
 
@@ -273,15 +326,16 @@ def main(
     workers: Annotated[int, typer.Option(help="number of processes")] = 2,
     study: Annotated[float, typer.Option(help="CPU seconds of each study")] = STUDY,
     num: Annotated[int, typer.Option("--teachings", help="number of teachings for each game")] = TEACHINGS,
+    sealed: Annotated[bool, typer.Option(help="the games of the sealed families, in a folder of their own")] = False,
 ) -> None:
     """Make teachings, play the contests that are missing, or print the tables."""
     version = code_version("lab.studies.memory_study")
-    sheets = eligible(folder, out)
-    settings, knowledge = plan(sheets, study, num), out / "teachings" / provenance(version)
+    sheets = eligible(folder, out, sealed)
+    settings, knowledge = plan(unsolved(sheets, out), study, num), out / "teachings" / provenance(version)
     with ResultStore(store_path(out)) as store, ResultStore(store_path(out / "replay")) as again:
         losers = [fresh(setting) for setting in worse(settings, store)] if stage in ("replay", "report") else []
         if stage == "study":
-            known = (x for x in settings if x.arm == "known")
+            known = (x for x in plan(sheets, study, num) if x.arm == "known")
             studies = {f"{x.game}/{x.study:g}": replace(x, id=f"{x.game}/study/{x.study:g}", sessions=0) for x in known}
             _play(studies.values(), store, knowledge, workers, version)
         elif stage == "contests":
@@ -289,7 +343,7 @@ def main(
         elif stage == "replay":
             _play(losers, again, knowledge, workers, version)
         if stage != "study":
-            print(*table(settings, store, sheets), "", *contrasts(settings, store), sep="\n")
+            print(*table(settings, store, sheets), "", *contrasts(settings, store, sheets), sep="\n")
             print(f"\nsignificantly worse: {', '.join(setting.id for setting in losers) or 'none'}")
             print(
                 *(f"{x.id}, fresh matches: {shown(mean_interval([*_means(again, x.id).values()]))}" for x in losers),

@@ -124,10 +124,12 @@ def test_a_teaching_without_a_generation_gives_no_scores(folder: Path) -> None:
 
 def test_teachings_that_agree_are_no_certainty() -> None:
     """Means of 4 rounds deviate by 0.35 / 2 at least, so 0.9 from 4 teachings has t = 0.4 / 0.0875, 3 degrees."""
-    assert p_of_teachings([0.9] * 4, 4) == pytest.approx(2 * t.sf(0.4 / 0.0875, 3))
+    assert p_of_teachings([0.9] * 4, 4, 1) == pytest.approx(t.sf(0.4 / 0.0875, 3))
+    assert p_of_teachings([0.1] * 4, 4, -1) == pytest.approx(t.sf(0.4 / 0.0875, 3))
     scores = [0.5, 0.9, 0.1, 1.0, 0.6]
-    assert p_of_teachings(scores, 4) == pytest.approx(ttest_1samp(scores, 0.5).pvalue)
-    assert p_of_teachings([1.0] * 5, 8) < 0.001
+    for sign, other in ((1, "greater"), (-1, "less")):
+        assert p_of_teachings(scores, 4, sign) == pytest.approx(ttest_1samp(scores, 0.5, alternative=other).pvalue)
+    assert p_of_teachings([1.0] * 5, 8, 1) < 0.001 < 0.999 < p_of_teachings([1.0] * 5, 8, -1)
 
 
 def test_findings_by_hand() -> None:

@@ -9,6 +9,19 @@ from gamelore.lab import stats
 from gamelore.lab.stats import Interval
 
 
+def test_the_interval_of_clustered_samples_by_hand() -> None:
+    """The mean is 60. The residuals add up to 20 and -20, so the variance of the mean is 2 / 1 * 800 / 16 = 10 * 10."""
+    scores = [80.0, 60.0, 50.0, 50.0]
+    found = stats.clustered_interval(scores, ["a", "a", "b", "b"])
+    half = 10 * 12.706205  # t(0.975, 1)
+    assert (found.mean, found.num) == (60.0, 4)
+    assert [found.low, found.high] == pytest.approx([60 - half, 60 + half], abs=1e-5)
+    alone, own = stats.mean_interval(scores), stats.clustered_interval(scores, range(4))
+    assert [own.low, own.high] == pytest.approx([alone.low, alone.high]), "each one a cluster: the t-interval"
+    assert stats.clustered_interval([80.0, 60.0], ["a", "a"]) == Interval(70.0, -math.inf, math.inf, 2)
+    assert math.isnan(stats.clustered_interval([], []).mean)
+
+
 def test_t_interval() -> None:
     # mean 2, standard deviation 1, t(0.975, 2) = 4.302653
     found = stats.mean_interval([1.0, 2.0, 3.0])

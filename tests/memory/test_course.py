@@ -155,13 +155,15 @@ def test_the_slower_of_two_processes_goes_on_from_the_other(game: Game, lessons:
 def test_there_are_four_rivals_with_a_startclock_of_a_second(
     game: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another one comes after four rounds; later ones are drawn by lot."""
+    """Another one comes after rounds of a second; later ones are drawn by lot."""
     monkeypatch.setattr(rivals_module.Rivals, "_new_rival", ignorant)
-    num = lambda: lessons.pupils(game.rules_hash).get(rival_name(1), 0)  # noqa: E731
-    studied(game, lessons, until=lambda told: num() >= 4)
-    before = num_rounds(lessons, game)
-    studied(game, lessons, until=lambda told: num_rounds(lessons, game) >= before + 16)
-    assert num() == 4
+    monkeypatch.setattr(rivals_module.Rivals, "seconds_of", lambda self, num: 0.25 * num)
+    rivals = Course(game, lessons)._rivals
+    for num_before in (0, 3, 4, 7, 8, 11, 12, 100):
+        rivals.by_lot(1, num_before, 0.0)
+        assert lessons.pupils(game.rules_hash)[rival_name(1)] == min(4, 1 + num_before // 4)
+    studied(game, lessons, until=lambda told: num_rounds(lessons, game) >= 16)
+    assert lessons.pupils(game.rules_hash)[rival_name(1)] == 4
 
 
 def test_the_youth_of_a_lesson_is_the_first_rival(game: Game, lessons: Lessons) -> None:
@@ -308,14 +310,21 @@ def test_a_state_is_tried_only_if_its_teaching_was_longer(
 ) -> None:
     monkeypatch.setattr(course_module, "_LONGER", 2)
     course = Course(game, lessons)
-    value = LinearValue.zero(game)
+    value, rows = LinearValue.zero(game), list[TrialRow]()
 
     def startclocks(walks: int, seconds: float) -> list[str]:
         snapshot = Snapshot(3, walks, seconds, replace(value, determination=0.5), GrowthSettings())
-        return [row.against for row in course._lesson_trials(snapshot)]
+        return [row.against for row in course._lesson_trials(rows, snapshot)]
 
     assert startclocks(1000, 1.9) == []
     assert startclocks(1000, 20.0) == [rival_name(1), rival_name(10)]
+    rows.append(TrialRow(LESSON, 2, rival_name(1), 400, 300.0, 1.0, 30.0, 0.0))
+    monkeypatch.setattr(course, "_seconds_of", {2: 5.5}.__getitem__)
+    assert startclocks(1000, 20.0) == [rival_name(10)], "another state has passed against the shorter startclock"
+    assert startclocks(1000, 22.0) == [rival_name(1), rival_name(10)]
+    rows.append(rows[0]._replace(against=rival_name(10)))
+    assert startclocks(1000, 20.0) == []
+    rows.clear()
     course._variant = "a variant", 0.5
     assert startclocks(0, 0.0) == [rival_name(1), rival_name(10), rival_name(60)], "a startclock has not taught it"
 
@@ -519,15 +528,15 @@ def test_knobs_are_tried_in_the_order_of_the_ledger(game: Game, lessons: Lessons
         lesson = StoredLesson(1, 10, 1000, 1.0, NOTHING, id="x")
         trials = [TrialRow(knob, 1, WITHOUT, 1000, 900.0 - 50 * place) for place, knob in enumerate(order)]
         lessons.add([(other, KeptLesson(lesson, {}, {}, [], trials, own))])
-    assert [(row.advice, row.number) for row in knob_trials(game, lessons)] == [(order[0], proved.number)]
-    lost = TrialRow(order[0], proved.number, WITHOUT, 399, 100.0, 1.0, 0.0, 0.0)
+    assert [row[:3] for row in knob_trials(game, lessons)] == [(order[0], 0, WITHOUT)]
+    lost = TrialRow(order[0], 0, WITHOUT, 399, 100.0, 1.0, 0.0, 0.0)
     lessons.add_evidence(game, lost, lambda _: lost)
-    assert [(row.advice, row.number) for row in knob_trials(game, lessons)] == [(order[1], proved.number)]
+    assert [row[:3] for row in knob_trials(game, lessons)] == [(order[1], 0, WITHOUT)]
     assert lessons.described()[game.rules_hash] == own
 
 
 def test_no_other_knob_is_tried_once_one_has_passed(game: Game, lessons: Lessons, proved: TrialRow) -> None:
-    won = TrialRow("playouts=1", proved.number, WITHOUT, 100, 90.0, 1.0, 30.0, 0.0)
+    won = TrialRow("playouts=1", 0, WITHOUT, 100, 90.0, 1.0, 30.0, 0.0)
     lessons.add_evidence(game, won, lambda _: won)
     assert knob_trials(game, lessons) == []
 
@@ -557,7 +566,7 @@ def test_the_two_sides_of_a_trial_of_a_knob(game: Game, lessons: Lessons, proved
     course, _ = studied(
         game, lessons, until=lambda told: lessons.generations(game.rules_hash)[-1].number > proved.number
     )
-    trial = TrialRow("exploration=0.25", proved.number, WITHOUT)
+    trial = TrialRow("exploration=0.25", 0, WITHOUT)
     course._tuned = None
     list(course._knob_trials(lessons.trials(game.rules_hash)))
     rounds = course._rounds(trial, monotonic() + 60)

@@ -103,13 +103,12 @@ def test_hopeless_knobs() -> None:
 
 def test_a_knob_is_taken_after_its_test() -> None:
     rows = [
-        TrialRow("exploration=1", 3, WITHOUT, 50, 20.0, 1.0, 0.0, 0.0),
-        TrialRow("playouts=1", 3, WITHOUT, 50, 40.0, 1.0, 20.0, 0.0),
-        TrialRow("unheard-of", 3, WITHOUT, 50, 40.0, 1.0, 20.0, 0.0),
+        TrialRow("exploration=1", 0, WITHOUT, 50, 20.0, 1.0, 0.0, 0.0),
+        TrialRow("playouts=1", 0, WITHOUT, 50, 40.0, 1.0, 20.0, 0.0),
+        TrialRow("unheard-of", 0, WITHOUT, 50, 40.0, 1.0, 20.0, 0.0),
     ]
-    assert taken_knob(rows, 3) == "playouts=1"
-    assert taken_knob(rows, 2) is None
-    assert taken_knob(rows[:1], 3) is None
+    assert taken_knob(rows) == "playouts=1"
+    assert taken_knob(rows[:1]) is None
     assert len(KNOBS) <= MOST_KNOBS
 
 

@@ -10,6 +10,7 @@ from gamelore import Game, KnowledgeError
 from gamelore.learning.store.lesson_rows import LESSON, WITHOUT, Lessons, StoredValue, TrialRow
 from gamelore.memory import course as course_module
 from gamelore.memory import rivals as rivals_module
+from gamelore.memory import schooling as schooling_module
 from gamelore.memory.advice import OPENINGS, rival_name
 from gamelore.memory.schooling import GameMemory, MatchMemory
 from gamelore.search.settings import GrowthSettings, TeachingSettings
@@ -278,29 +279,34 @@ def test_a_full_store_gets_no_more(game: Game, lessons: Lessons) -> None:
 
 
 def test_a_lesson_begins_with_the_value_of_a_variant(game: Game, variant: Game, lessons: Lessons) -> None:
+    own = match(memory_of(variant, lessons))
+    assert not lessons.trials(variant.rules_hash), "a second has no room for trials"
+    assert same(own.value, rivals(lessons, variant, 1)[0]), "it plays as without a memory"
     own = memory_of(variant, lessons).begin(1.0)
     while not lessons.trials(variant.rules_hash):
         own.teach(monotonic() + 0.05)
     own.end()
     assert own.snapshot in (None, 0)
-    if own.snapshot is None:
-        assert same(own.value, rivals(lessons, variant, 1)[0]), "without proof it plays as without a memory"
     lesson = lessons.find(variant.rules_hash)
     assert lesson is not None
-    assert (lesson.origin, lesson.generation, lesson.walks) == (game.rules_hash, 0, 0)
-    assert lesson.likeness == 1.0
+    assert (lesson.origin, lesson.likeness) == (game.rules_hash, 1.0)
     (row,) = lessons.trials(variant.rules_hash)
     assert row[:3] == (LESSON, 0, rival_name(1))
     assert row.num >= 4
+    spent = own._memory.course._spent
+    assert spent["trials"] > spent["teaching"], "before a decision, nothing else can be used"
     match(memory_of(variant, lessons))
     after = lessons.find(variant.rules_hash)
     assert after is not None
-    assert after.walks > 0
+    assert after.walks > lesson.walks
     assert (after.origin, after.id) == (lesson.origin, lesson.id)
 
 
-def test_the_value_of_a_variant_is_used_if_it_is_better(variant: Game, lessons: Lessons) -> None:
-    """Here the first startclock brings the proof: the rest of it has taught nothing."""
+def test_the_value_of_a_variant_is_used_if_it_is_better(
+    variant: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here the first startclock counts as a long one, and brings the proof: the rest of it has taught nothing."""
+    monkeypatch.setattr(schooling_module, "_LONG", 1)
     memory = memory_of(variant, lessons)
     own = memory.begin(1.0)
     own._begun -= 1.0
@@ -316,6 +322,8 @@ def test_the_value_of_a_variant_is_used_if_it_is_better(variant: Game, lessons: 
     assert own.value is not None
     assert own.value.constants.tolist() == memory.course.snapshot.value.constants.tolist()
     assert own.verdicts[LESSON] == "taken"
+    own.end()
+    assert rivals(lessons, variant, 1) == [], "what was learned in a part of a startclock is no rival"
     again = memory_of(variant, lessons).begin(1.0)
     assert again.snapshot == 0
     assert again.value is not None
@@ -342,10 +350,10 @@ def test_a_player_that_does_not_learn_has_no_use_for_a_variant(variant: Game, le
     assert lessons.find(variant.rules_hash) is None
 
 
-def test_a_knob_is_used_with_the_state_with_which_it_passed(game: Game, lessons: Lessons) -> None:
+def test_a_knob_is_used_with_a_state_that_has_passed(game: Game, lessons: Lessons) -> None:
     match(memory_of(game, lessons))
     number = prove(lessons, game)
-    row = TrialRow("exploration=0.25", number, WITHOUT, 100, 90.0, 1.0, 30.0, 0.0)
+    row = TrialRow("exploration=0.25", 0, WITHOUT, 100, 90.0, 1.0, 30.0, 0.0)
     lessons.add_evidence(game, row, lambda _: row)
     own = memory_of(game, lessons).begin(1.0)
     assert (own.snapshot, own.knob) == (number, "exploration=0.25")
@@ -354,11 +362,10 @@ def test_a_knob_is_used_with_the_state_with_which_it_passed(game: Game, lessons:
     other = memory_of(game, lessons).begin(30.0)
     assert (other.snapshot, other.knob) == (None, None), "the lesson has not passed for a startclock of 30 s"
     assert other.growth == GrowthSettings()
-    lessons.add_evidence(game, row._replace(number=number + 1), lambda _: row._replace(number=number + 1))
     lessons.add_evidence(game, row, lambda _: row._replace(better=0.0))
     assert memory_of(game, lessons).begin(1.0).knob is None
     lessons.add_evidence(game, row, lambda _: row)
     own = memory_of(game, lessons).begin(1.0)
     lessons.add_evidence(game, PROVED._replace(number=number), lambda old: old._replace(better=0.0))
     own._decide()
-    assert (own.snapshot, own.knob) == (None, None), "a knob goes with its state"
+    assert (own.snapshot, own.knob) == (None, None), "a knob goes with a lesson"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -98,6 +98,26 @@ def mean_interval(samples: ArrayLike, level: float = LEVEL) -> Interval:
     if not values.size:
         return UNKNOWN
     mean, half = float(values.mean()), float(_half_width(values[:, None], level)[0])
+    return Interval(mean, mean - half, mean + half, values.size)
+
+
+def clustered_interval(samples: ArrayLike, clusters: Sequence[Hashable], level: float = LEVEL) -> Interval:
+    """Return the interval of the mean of samples of which those of a cluster are alike, such as games of a family.
+
+    The variance is that of the sums of the residuals of clusters (Liang & Zeger 1986), with the factor G / (G - 1) for
+    G clusters, and the t-distribution has G - 1 degrees of freedom. Unbounded for one cluster.
+    """
+    values = np.asarray(samples, np.float64)
+    if not values.size:
+        return UNKNOWN
+    mean, sums = float(values.mean()), dict[Hashable, float]()
+    for value, cluster in zip(values.tolist(), clusters, strict=True):
+        sums[cluster] = sums.get(cluster, 0.0) + value - mean
+    num = len(sums)
+    if num < 2:
+        return Interval(mean, -math.inf, math.inf, values.size)
+    deviation = math.sqrt(num / (num - 1) * sum(own * own for own in sums.values())) / values.size
+    half = t_quantile(num - 1, level) * deviation
     return Interval(mean, mean - half, mean + half, values.size)
 
 

@@ -2,7 +2,8 @@
 
 The time is shared between teaching (search/teaching.py), the book of openings (book.py), trials of what these have
 given, and of knobs in the order of the ledger (advice.py, ledger.py), and comparisons of the moves of opponents with
-those of known players (recogniser.py). The part that is farther behind its share is next. Every piece of work is stored
+those of known players (recogniser.py). The part that is farther behind its share is next. As long as the value of a
+variant is tried, nearly all time is for that, because nothing else can be used sooner. Every piece of work is stored
 at once, and teaching every `_BETWEEN` seconds. So a course can be stopped or killed at any time. Several processes can
 study the same game without harm; but only one of them gets ahead with teaching.
 
@@ -41,11 +42,13 @@ _SLICE = 0.25  # seconds of teaching, or of trials, before the next part may be 
 _BETWEEN = 10.0  # seconds of teaching, after which it is stored
 Part = Literal["teaching", "openings", "trials", "opponents"]
 SHARES: dict[Part, float] = {"teaching": 0.55, "openings": 0.1, "trials": 0.3, "opponents": 0.05}
+_OF_CARRIED = 20  # times the share of trials, while the value of a variant is tried
 _MOVE_OF_STARTCLOCK = 1 / 4000  # time for a move of a trial, at most; four rounds have about 500 moves
 _LONGER = 2  # a state is tried against rivals with a startclock if its teaching took so many times as long
 _ENOUGH_ROUNDS = 400  # of a trial
 _OUTDATED, _YOUNG = 2, 1_000_000  # a state of the lesson is tried until another one has so many times its walks
 _PROMISING, _PATIENCE = 1.0, 4  # logarithm of the capital of a gambler; then it is tried for twice as long
+_AGAIN = 4  # a state is tried where another one has passed if its teaching took so many times as long
 _SHARE_OF_TEACHING = 0.5  # a state that promises nothing is tried for so many times as long as its teaching took
 _OPENINGS_FROM = 6.0  # seconds of teaching before openings are searched, with the value that it has taught
 _FEWEST_OPENINGS, _MOST_OPENINGS = 8, 2000  # positions in the book when it is tried first, and when it is full
@@ -219,7 +222,7 @@ class Course:
         }
         while monotonic() < deadline:
             due = (part for part in self._parts() if part in parts)
-            part = min(due, key=lambda part: self._spent[part] / SHARES[part], default=None)
+            part = min(due, key=lambda part: self._spent[part] / self._share(part), default=None)
             if part is None:
                 return False
             begin = process_time()
@@ -228,6 +231,17 @@ class Course:
             if told is not None:
                 tell(told)
         return True
+
+    def _share(self, part: Part) -> float:
+        """Return the share of the time for a part."""
+        trial = self._next_trial() if self._variant[0] and part == "trials" else None
+        tries_carried = trial is not None and trial.advice == LESSON and not self._seconds_of(trial.number)
+        return SHARES[part] * (_OF_CARRIED if tries_carried else 1)
+
+    def _seconds_of(self, number: int) -> float:
+        """Return the CPU seconds of teaching before a state of the lesson; 0 for the value of a variant."""
+        generations = self._lessons.generations(self.game.rules_hash)
+        return next((row.seconds for row in generations if row.number == number), 0.0)
 
     def _parts(self) -> Iterator[Part]:
         """Yield the parts of the course that have something to do."""
@@ -373,12 +387,21 @@ class Course:
             return Snapshot(number, taught.walks, taught.seconds, value, growth)
         return None
 
-    def _lesson_trials(self, snapshot: Snapshot | None) -> Iterator[TrialRow]:
-        """Yield the trials of a state of the lesson, without evidence."""
-        if snapshot is not None and _differs(snapshot):
-            for startclock in self.startclocks:
-                if snapshot.seconds >= _LONGER * startclock or self._variant[0]:
-                    yield TrialRow(LESSON, snapshot.number, rival_name(startclock))
+    def _lesson_trials(self, rows: Sequence[TrialRow], snapshot: Snapshot | None) -> Iterator[TrialRow]:
+        """Yield the trials of a state of the lesson, without evidence.
+
+        Where another state has passed, a state is tried again only if its teaching was much longer. So the time goes to
+        longer startclocks, and a state that passes there is taken for shorter ones, too.
+        """
+        if snapshot is None or not _differs(snapshot):
+            return
+        for startclock in self.startclocks:
+            least = 0.0 if self._variant[0] else _LONGER * startclock
+            number = passed(rows, [startclock])
+            if number is not None and number != snapshot.number:
+                least = max(least, _AGAIN * self._seconds_of(number))
+            if snapshot.seconds >= least:
+                yield TrialRow(LESSON, snapshot.number, rival_name(startclock))
 
     def _due_trials(self, rows: Sequence[TrialRow], snapshot: Snapshot | None) -> Iterator[TrialRow]:
         """Yield the open trials of a state of the lesson which promise something, or have not taken long.
@@ -390,7 +413,7 @@ class Course:
         num = sum(row.num for row in rows if row[:2] == (LESSON, snapshot.number))
         is_carried = not snapshot.seconds
         has_time = is_carried or self._rivals.seconds_of(num) < _SHARE_OF_TEACHING * snapshot.seconds
-        for row in self._open_trials(rows, self._lesson_trials(snapshot)):
+        for row in self._open_trials(rows, self._lesson_trials(rows, snapshot)):
             if has_time or row.better >= _PROMISING:
                 yield row
 
@@ -400,7 +423,7 @@ class Course:
         if self._tuned is None or self._tuned.number != number:
             self._tuned = self._stored_snapshot(number) if number is not None else None
         if self._tuned is not None:
-            yield from self._ledger.trials(rows, self._tuned.number, self._tuned.value, self._tuned.growth)
+            yield from self._ledger.trials(rows, self._tuned.value, self._tuned.growth)
 
     @property
     def _is_to_be_described(self) -> bool:
@@ -474,7 +497,8 @@ class Course:
         candidate = {LESSON: self._candidate, OPENINGS: self.snapshot}.get(trial.advice, self._tuned)
         plan = candidate.plan if candidate is not None else SearchPlan(None, DEFAULT_GROWTH)
         startclock = startclock_of(trial.against)
-        other = plan if startclock is None else self._rivals.by_lot(startclock, trial.num, deadline)
+        num = sum(row.num for row in self._lessons.trials(self.game.rules_hash) if row.against == trial.against)
+        other = plan if startclock is None else self._rivals.by_lot(startclock, num, deadline)
         if other is None:
             return None
         growth = with_knob(plan.growth, trial.advice if trial.advice in KNOBS else None)

@@ -5,11 +5,12 @@ find out takes dozens of matches. So the ledger forecasts the score of each: its
 how alike they are by their descriptors (descriptors.py), and by the number of rounds. Without such games, the forecast
 is 1/2.
 
-Forecasts order the trials, and no more: a knob is used only after its own test in this game has passed, and only with
-the state of the lesson with which it was tried (advice.py). The order is drawn (Thompson sampling): the more alike
-games have tried a knob, the less its place depends on chance. So each knob is tried in some games at first, and later
-in the games where it wins. A knob is given up as soon as the forecast and the scores together say that it hardly gains
-anything.
+Forecasts order the trials, and no more: a knob is used only after its own test in this game has passed (advice.py), and
+only with a state of the lesson that has passed, as in its test. Its evidence is kept when the lesson has a new state,
+because no state is played with for long enough to decide about a knob. The order is drawn (Thompson sampling): the more
+alike games have tried a knob, the less its place depends on chance. So each knob is tried in some games at first, and
+later in the games where it wins. A knob is given up as soon as the forecast and the scores together say that it hardly
+gains anything.
 
 The ledger is a view of the trials in the store, so a game whose lesson is deleted leaves it.
 """
@@ -26,7 +27,7 @@ import numpy as np
 
 from ..learning.store.lesson_rows import WITHOUT, TrialRow
 from ..search.settings import GrowthSettings
-from .advice import evidence_of, verdict
+from .advice import KNOB_STATE, evidence_of, verdict
 from .descriptors import DESCRIPTORS, describing
 from .evidence import MIDDLE
 
@@ -92,24 +93,21 @@ class Ledger:
         self._own: Mapping[str, float] | None = None  # descriptors of the game; {} for none; None until they are read
         self._steps: Iterator[dict[str, float] | None] | None = None  # of the description under way
 
-    def trials(
-        self, rows: Sequence[TrialRow], number: int, value: LinearValue | None, growth: GrowthSettings
-    ) -> Iterator[TrialRow]:
+    def trials(self, rows: Sequence[TrialRow], value: LinearValue | None, growth: GrowthSettings) -> Iterator[TrialRow]:
         """Yield the trials of knobs that promise a gain, with their evidence, in the order of the forecasts.
 
         There are none before the game is described, and once a knob has passed.
 
         Args:
             rows: all evidence for the game
-            number: the state of the lesson with which knobs are tried
-            value: that of this state
+            value: that of the state of the lesson with which knobs are tried
             growth: the parameters of the search with it
         """
-        if taken_knob(rows, number) is not None:
+        if taken_knob(rows) is not None:
             return
-        stored_rows = {row.advice: row for row in rows if row.number == number and row.against == WITHOUT}
+        stored_rows = {row.advice: row for row in rows if row[1:3] == (KNOB_STATE, WITHOUT)}
         for knob, forecast in self.forecasts.items():
-            row = stored_rows.get(knob, TrialRow(knob, number, WITHOUT))
+            row = stored_rows.get(knob, TrialRow(knob, KNOB_STATE, WITHOUT))
             evidence = evidence_of(row)
             if not forecast.after(evidence.num, evidence.score).is_hopeless and has_effect(knob, value, growth):
                 yield row
@@ -156,10 +154,10 @@ def has_effect(knob: str, value: LinearValue | None, growth: GrowthSettings) -> 
     return changed != growth
 
 
-def taken_knob(rows: Sequence[TrialRow], number: int) -> str | None:
-    """Return the knob that has passed its test with a state of the lesson, by all evidence for the game, or None."""
-    knobs = (row.advice for row in rows if row.advice in KNOBS and row.number == number)
-    return next((knob for knob in knobs if verdict(rows, knob, number, 0) == "taken"), None)
+def taken_knob(rows: Sequence[TrialRow]) -> str | None:
+    """Return the knob that has passed its test, by all evidence for the game; None for none."""
+    knobs = (row.advice for row in rows if row.advice in KNOBS and row.number == KNOB_STATE)
+    return next((knob for knob in knobs if verdict(rows, knob, KNOB_STATE, 0) == "taken"), None)
 
 
 def forecasts(

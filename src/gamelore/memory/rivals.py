@@ -31,7 +31,6 @@ TRIAL_SECONDS = 0.003
 """Time for each move of a trial match, at most."""
 _LEAST_WALKS = 64  # for a move; where a side has fewer, both get more time
 _NUM_RIVALS = {1: 4, 10: 2, 60: 1}  # for each startclock, because a single one may have learned well or badly by luck
-_ROUNDS_A_SECOND = 4  # of matches, which take about as long; a rival learns when the matches have taken its startclock
 _MEMORY_MIB, _REHEARSAL, _MANY = 32, 0.02, 1 << 40  # of the tree that shows how fast a search is; seconds; walks
 
 
@@ -110,14 +109,14 @@ class Rivals:
         return max(self._efforts[key].walks, 1) / max(self._efforts[key].seconds, 1e-6)
 
     def by_lot(self, startclock: int, num_rounds: int, deadline: float) -> SearchPlan | None:
-        """Return a rival with a startclock by lot.
+        """Return a rival with a startclock by lot, where so many rounds have been played against such rivals.
 
-        As long as there are not enough for so many rounds, a new one learns until the deadline. Return None if its
-        startclock has not ended then.
+        A new one learns until the deadline whenever the rounds have taken as long as its startclock, until there are
+        enough. Return None if its startclock has not ended then.
         """
         name = rival_name(startclock)
         num, most = self._lessons.pupils(self._game.rules_hash).get(name, 0), _NUM_RIVALS.get(startclock, 1)
-        if num < min(most, 1 + num_rounds // (_ROUNDS_A_SECOND * startclock)):
+        if num < min(most, 1 + int(self.seconds_of(num_rounds) / startclock)):
             rival = self._new_rival(startclock, deadline)
         else:
             rival = self._lessons.value(self._game.rules_hash, name, int(self._fresh.integers(num)))

@@ -7,11 +7,12 @@ of this length: that is just as good, and leaves the present startclock for the 
 gets its first lesson in its first match of a game, tests it in the next ones, and plays with it as soon as it is sure.
 `gamelore study` does the same without matches.
 
-If the store has no lesson about the game, but one about a variant (retrieval.py), the lesson begins with that. It can
-be tried at once: in the last part of the first startclock against what was learned in the rest, and in the following
-ones against the same rival. A lesson that has no rival of this startclock yet is tried in the same way.
+If the store has no lesson about the game, but one about a variant (retrieval.py), the lesson begins with that. What was
+learned in the first startclock becomes its rival, and the following ones are used for the trials. A startclock of half
+a minute or more has room for trials at once: its last part tries the lesson against what was learned in the rest. A
+lesson that has no rival of this startclock yet is tried in the same way.
 
-A knob (ledger.py) that has passed its test with the state of the lesson that is used is used, too.
+A knob (ledger.py) that has passed its test is used with a lesson that has passed.
 
 What a match is played with is decided with each test in the startclock, and does not change after the first move.
 """
@@ -43,7 +44,8 @@ if TYPE_CHECKING:
     from ..search.settings import GrowthSettings
     from ..search.value import LinearValue
 
-_WHOLE = 0.8  # share of a startclock after which what was learned counts as a rival, and the lesson is tried against it
+_WHOLE = 0.8  # share of a startclock after which what was learned counts as a rival
+_LONG = 30  # seconds of a startclock in which a lesson without rivals is tried, after the share above
 _LONGEST = 600  # seconds of a startclock of which rivals are kept
 _OTHER_SEED = 1 << 20  # added to the seed of what is learned beside a lesson
 _log = logging.getLogger(__name__)
@@ -89,6 +91,7 @@ class MatchMemory:
         self.openings: Openings | None = None
         self.knob: str | None = None
         self._rival = rival_name(self.startclock), 0  # which of them, by lot
+        self._was_tried = False  # whether trials had a part of the startclock
         try:
             memory.course.refresh()
             memory.course.prepare_for(self.startclock)
@@ -110,7 +113,7 @@ class MatchMemory:
         self.verdicts = {advice: verdict(rows, advice, state, self.startclock) for advice, state in states.items()}
         self.openings = course.book.copy() if self.verdicts[OPENINGS] == "taken" else None
         self.snapshot = passed(rows, [self.startclock])
-        self.knob = taken_knob(rows, self.snapshot) if self.snapshot is not None else None
+        self.knob = taken_knob(rows) if self.snapshot is not None else None
         pupil, number = self._rival if self.snapshot is None else (LESSON, self.snapshot)
         value = lessons.value(rules, pupil, number)
         if value is not None:
@@ -155,16 +158,16 @@ class MatchMemory:
 
     @property
     def _has_candidate(self) -> bool:
-        """Whether there is a lesson that matches may still speak for or against."""
-        has_lesson = self._memory.course.snapshot is not None and self.startclock > 0
+        """Whether there is a lesson that matches may still speak for or against, and time for them."""
+        has_lesson = self._memory.course.snapshot is not None and self.startclock >= _LONG
         return self._learns and has_lesson and self.verdicts[LESSON] == "open"
 
     def _try_against(self, fresh: Teacher, deadline: float) -> None:
         """Try the lesson against what was learned in this startclock; use it if it is better."""
+        self._was_tried = True
         self._memory.course.try_against(fresh, self.startclock, deadline)
         self._decide()
         if self.snapshot is not None:
-            self._store_rival(fresh)
             self._fresh = None
 
     def _stop_storing(self, error: KnowledgeError) -> None:
@@ -182,8 +185,8 @@ class MatchMemory:
                 if self._is_first:
                     self._store_first(self._fresh)
                 is_whole = _WHOLE * self.startclock <= self._used <= _LONGEST or self._fresh.is_done
-                if self.startclock and is_whole:  # last, because a pause may renew the value
-                    self._store_rival(self._fresh)
+                if self.startclock and is_whole and not self._was_tried:  # last: a pause may renew the value
+                    self._memory.course.store_rival(self._fresh, self.startclock, self._seconds)
         except KnowledgeError as error:
             self._stop_storing(error)
 
@@ -192,10 +195,6 @@ class MatchMemory:
         self._num_generations = fresh.generation
         lesson = stored(self._game, fresh.pause(), self._seconds, fresh.informed)
         self._memory.lessons.put(self._game, lesson)
-
-    def _store_rival(self, fresh: Teacher) -> None:
-        """Store what was learned in a whole startclock as a rival."""
-        self._memory.course.store_rival(fresh, self.startclock, self._seconds)
 
     @property
     def is_done(self) -> bool:

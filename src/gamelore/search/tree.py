@@ -15,6 +15,7 @@ this node is deeper.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +65,7 @@ MOVES_BY_REASONER = 4096
 _SLOTS_OF_NODE = 2  # on average: a power of two, from 1.5 to 3 times the number of nodes
 _SHARE_OF_NODES = 0.4  # of the memory of a tree; the other part is for moves
 _PLAYOUTS = 512  # that show whether two roles have opposite interests
+_TOTALS: WeakKeyDictionary[Game, dict[int, int]] = WeakKeyDictionary()  # by the plies of a playout, see total_of_goals
 _LEAST_LEAVES = 256
 
 
@@ -284,14 +286,18 @@ class Tree:
 def total_of_goals(game: Game, max_plies: int) -> int:
     """Return the sum of the goals of two roles in random playouts; UNRELATED if it differs, and on the reasoner.
 
-    A missing goal counts as 0. Whether rarer ends have another sum shows in the search, see `growth.adds_up`.
+    A missing goal counts as 0. Whether rarer ends have another sum shows in the search, see `growth.adds_up`. The
+    playouts are made once for each game, because they take almost a second in games such as amazons.
     """
     if game.num_roles != 2 or game.engine == "reasoner":
         return UNRELATED
-    states = np.repeat(game.initial[None], _PLAYOUTS, axis=0)
-    played = game.rollouts(states, 0, threads=1, max_steps=max_plies)
-    sums = np.unique(np.maximum(played.goals, 0)[played.steps < max_plies].sum(axis=1))
-    return int(sums[0]) if len(sums) == 1 else UNRELATED
+    totals = _TOTALS.setdefault(game, {})
+    if max_plies not in totals:
+        states = np.repeat(game.initial[None], _PLAYOUTS, axis=0)
+        played = game.rollouts(states, 0, threads=1, max_steps=max_plies)
+        sums = np.unique(np.maximum(played.goals, 0)[played.steps < max_plies].sum(axis=1))
+        totals[max_plies] = int(sums[0]) if len(sums) == 1 else UNRELATED
+    return totals[max_plies]
 
 
 def _most_actions(game: Game) -> int:

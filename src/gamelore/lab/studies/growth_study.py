@@ -145,7 +145,7 @@ class _Growth:
 
     def _play(self, own: Frozen) -> dict[str, list[float]]:
         """Return the scores of all pairs of matches against each rival."""
-        scores = {}
+        scores = dict[str, list[float]]()
         for number, rival in enumerate(self._setting.rivals):
             sides, key = [playing(self._champion, own), self._rival(rival)], extend(self._key, number)
             keys = [np.uint64(extend(key, pair)) for pair in range(self._setting.pairs)]
@@ -155,7 +155,7 @@ class _Growth:
     def _rival(self, name: str) -> Player:
         if name != WITHOUT:
             return player(name)
-        fresh = new_teacher(self._game, OTHER_SEED * (self._trial.run + 1))
+        fresh = new_teacher(self._game, OTHER_SEED * (self._trial.run + 1) + self._num)  # another one each time
         return playing(self._champion, learned(self._game, fresh, self._setting.startclock))
 
 

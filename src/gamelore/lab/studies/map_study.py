@@ -201,8 +201,8 @@ def teaching_scores(store: ResultStore, name: str, rival: str) -> list[float]:
     return [float(np.mean(result[rival])) for result in store.by_run(name).values() if result[rival]]
 
 
-def p_of_teachings(scores: Sequence[float], rounds: int) -> float:
-    """Return the two-sided p-value of a mean of 1/2 for the mean scores of teachings: a t-test.
+def p_of_teachings(scores: Sequence[float], rounds: int, sign: int) -> float:
+    """Return the p-value of the mean scores of teachings: a t-test of 1/2 against more (sign 1) or less (sign -1).
 
     Their standard deviation counts as at least that of the means of so many rounds, PAIR_DEVIATION each. Otherwise a
     few teachings that agree by chance would seem certain.
@@ -211,7 +211,7 @@ def p_of_teachings(scores: Sequence[float], rounds: int) -> float:
 
     deviation = max(float(np.std(scores, ddof=1)), PAIR_DEVIATION / sqrt(rounds))
     t = (float(np.mean(scores)) - 0.5) / (deviation / sqrt(len(scores)))
-    return float(2 * stats.t.sf(abs(t), len(scores) - 1))
+    return float(stats.t.sf(sign * t, len(scores) - 1))
 
 
 def significant(values: Mapping[str, float], level: float) -> list[str]:

@@ -2,10 +2,10 @@
 
 The unit is a *teaching*: `gamelore study` of a game with a seed of its own, whose store then serves all contests of
 this seed. A contest has sessions. In each session, both sides get the same startclock, in CPU seconds of one core, and
-then play some pairs of matches with what they know. Matches of a pair have exchanged roles, the same two random plies
-at first, and the same time for each move. The side with memory keeps its store from session to session, the other side
-begins anew. So the scores of the pairs of a teaching scatter by play and by startclocks, and those of several teachings
-by teaching, too.
+then play some pairs of matches with what they know. Matches of a pair have exchanged roles, the same beginning, which
+has two random plies in half of the pairs by lot, and the same time for each move. The side with memory keeps its store
+from session to session, the other side begins anew. So the scores of the pairs of a teaching scatter by play and by
+startclocks, and those of several teachings by teaching, too.
 
 The arms, all against a player that has learned in the startclock only:
 
@@ -20,7 +20,7 @@ The arms, all against a player that has learned in the startclock only:
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 Arm = Literal["known", "variant", "unrelated", "shuffled", "empty"]
 STUDY = "study"  # stage of the random numbers
-RANDOM_PLIES = 2
+RANDOM_PLIES = (0, 2)  # at the beginning of a pair, by lot
 MOST_PLIES = 500  # of a match; a longer one counts as a draw
 _SLICE = 0.05  # seconds
 _DRAW = 50.0
@@ -127,10 +127,14 @@ def play_memory_job(job: MemoryJob, report: Report) -> list[Outcome]:
 
 
 def ready(name: str) -> Game:
-    """Load a game, and all code that a player needs before its clock starts, informed playouts included."""
+    """Load a game, and all that a player needs before its clock starts, such as the code for informed playouts.
+
+    What is computed once for a game would otherwise cost the side that comes first.
+    """
     load_kernels()
     game = load(name)
     _ = game.informed_runner
+    new_teacher(game, 0)
     return game
 
 
@@ -145,12 +149,17 @@ def store_of_teaching(folder: Path, name: str, run: int, seconds: float) -> Path
 def studied(game: Game, run: int, seconds: float, folder: Path) -> Path:
     """Return the store of a teaching of so many CPU seconds; make it if it is missing."""
     path = store_of_teaching(folder, game.name, run, seconds)
-    folder.mkdir(parents=True, exist_ok=True)
+    return _made(path, lambda lessons: _study(Course(game, lessons, run), seconds))
+
+
+def _made(path: Path, fill: Callable[[Lessons], None]) -> Path:
+    """Return a store; make and fill it if it is missing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists():
-        with TemporaryDirectory(dir=folder) as temporary:
+        with TemporaryDirectory(dir=path.parent) as temporary:
             new = Path(temporary, path.name)
             with KnowledgeStore(new) as knowledge:
-                _study(Course(game, Lessons(knowledge), run), seconds)
+                fill(Lessons(knowledge))
             with suppress(FileExistsError):  # made by another process in the meantime; all contests use the same one
                 path.hardlink_to(new)
     return path
@@ -246,17 +255,23 @@ def _fill(lessons: Lessons, game: Game, job: MemoryJob) -> None:
     """Put into an empty store what the side with memory remembers."""
     arm, others = job.trial.setting.arm, job.trial.setting.others
     if arm == "shuffled":
-        _add_shuffled(lessons, game, job)
-    elif arm != "empty":
-        for other in [game] if arm == "known" else map(load, others):
-            kept = _kept(other, job)
-            if kept is not None:
-                lessons.add([(other, kept)])
+        name = store_of_teaching(job.folder, f"{game.name}-shuffled", job.trial.run, job.trial.setting.study)
+        kept = {game: _stored(game, _made(name, lambda own: _add_shuffled(own, game, job)))}
+    elif arm == "known":
+        kept = {game: _kept(game, job)}
+    else:
+        kept = {other: _kept(other, job) for other in map(load, others if arm != "empty" else ())}
+    lessons.add([(other, lesson) for other, lesson in kept.items() if lesson is not None])
 
 
 def _kept(game: Game, job: MemoryJob) -> KeptLesson | None:
     """Return all that a teaching of a game has given; None if that is nothing."""
-    with KnowledgeStore(studied(game, job.trial.run, job.trial.setting.study, job.folder), writable=False) as knowledge:
+    return _stored(game, studied(game, job.trial.run, job.trial.setting.study, job.folder))
+
+
+def _stored(game: Game, path: Path) -> KeptLesson | None:
+    """Return all that a store has about a game; None if that is nothing."""
+    with KnowledgeStore(path, writable=False) as knowledge:
         return Lessons(knowledge).kept(game.rules_hash)
 
 
@@ -300,15 +315,16 @@ def pair_score(game: Game, sides: Sequence[Player], key: np.uint64, cpu: list[fl
     opening = _random_plies(graph, rng)
     scores = []
     for own in (0, 1):
-        goals = _match(graph, opening, [sides[int(role != own)] for role in (0, 1)], key, cpu, own)
+        match_key = np.uint64(extend(key, own))
+        goals = _match(graph, opening, [sides[int(role != own)] for role in (0, 1)], match_key, cpu, own)
         scores.append(_DRAW if goals is None else 50.0 + (goals[own] - goals[1 - own]) / 2)
     return sum(scores) / 2
 
 
 def _random_plies(graph: PositionGraph, rng: np.random.Generator) -> list[list[int]]:
     """Return random joint moves at the beginning of a match, as indices into the legal moves."""
-    state = MatchState(graph, max_plies=MOST_PLIES)
-    while state.end is None and state.ply < RANDOM_PLIES:
+    state, num_plies = MatchState(graph, max_plies=MOST_PLIES), int(rng.choice(RANDOM_PLIES))
+    while state.end is None and state.ply < num_plies:
         state.play([int(rng.integers(num)) for num in graph.num_moves[state.row].tolist()])
     return state.choices if state.end is None else []
 
