@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 from math import log
 from time import monotonic
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +37,7 @@ from gamelore.memory.course import Course, Snapshot, Told
 from gamelore.memory.descriptors import descriptors
 from gamelore.memory.ledger import KNOBS
 from gamelore.memory.lesson import restored_value
+from gamelore.memory.retrieval import variants
 from gamelore.memory.rivals import SearchPlan
 from gamelore.players.position_graph import PositionGraph
 from gamelore.players.random_streams import stream
@@ -345,6 +347,54 @@ def test_a_course_adopts_the_lesson_that_another_process_began_at_the_same_time(
         second.go_on(monotonic() + 0.1, parts=["teaching"])
     assert num_rounds(lessons, variant) > 4
     assert lessons.value(variant.rules_hash, LESSON, 0) is not None
+
+
+def test_matches_choose_among_several_variants(
+    game: Game, variant: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The value that explains most in its own game is the worst one here, because it is upside down."""
+    monkeypatch.setattr(rivals_module.Rivals, "_new_rival", ignorant)
+    other = load("breakthrough:width=5,height=6,rows=2")
+    (right,) = variants(other, lessons)
+    turned = {fact: tuple(-weight for weight in own) for fact, own in right.value.weights.items()}
+    wrong = right.value._replace(weights=turned, determination=0.99)
+    lessons.put(other, StoredLesson(2, 10, 1000, 1.0, wrong))
+    course = Course(variant, lessons)
+    course.startclocks = [1]
+    assert course.variant == other.rules_hash
+    while course._is_selecting:
+        assert course._spent["teaching"] == 0.0, "the teacher does not know with what to begin"
+        assert course.go_on(monotonic() + 0.1)
+    assert course.variant == game.rules_hash
+    assert lessons.trials(variant.rules_hash) == [], "the choice is no test"
+    course.startclocks = []
+    assert Course(variant, lessons).go_on(monotonic() + 0.1, parts=["teaching"])
+
+
+def test_the_choice_among_variants_ends(variant: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If matches take too long, the first variant is taken."""
+    monkeypatch.setattr(rivals_module.Rivals, "_new_rival", ignorant)
+    monkeypatch.setattr(course_module, "_SELECTION_SECONDS", 0.0)
+    course = Course(variant, lessons)
+    course.startclocks = [1]
+    assert course._variants is not None
+    course._variants *= 2
+    assert course._is_selecting
+    course._select(monotonic())
+    assert not course._is_selecting
+
+
+def test_the_worst_candidate_is_left_out_after_each_pass() -> None:
+    selection = course_module._Selection({0: [], 1: [], 2: []})
+    played = []
+    for scores in ([0.5, 1.0], [0.75], [0.0, 0.5], [1.0], [0.5, 1.0], [1.0, 0.5]):
+        played.append(selection.following)
+        selection.rounds = SimpleNamespace(scores=scores)  # type: ignore[assignment]  # no matches are needed here
+        selection.end_rounds()
+    assert played == [0, 1, 2, 1, 0, 1]
+    assert selection.scores == {1: [0.75, 1.0, 1.0, 0.5]}
+    assert (selection.best, selection.is_done) == (1, True)
+    assert course_module._Selection({0: [], 1: []}).best == 0
 
 
 def test_the_state_that_is_tried_is_the_stored_one(game: Game, lessons: Lessons) -> None:

@@ -8,7 +8,7 @@ import pytest
 from gamelore import Game, load
 from gamelore.learning.store.lesson_rows import NOTHING, Lessons, StoredLesson, StoredValue
 from gamelore.memory.lesson import fact_texts
-from gamelore.memory.retrieval import nearest_variant
+from gamelore.memory.retrieval import CarriedValue, variants
 from gamelore.rulesheets import path
 
 
@@ -19,6 +19,10 @@ def remember(lessons: Lessons, game: Game, informed: float | None = None) -> Sto
     value = StoredValue(0.5, 0.25, informed, (0.125, 0.375, 0.5)[: game.num_roles], weights)
     lessons.put(game, StoredLesson(2, 10, 1000, 1.0, value))
     return value
+
+
+def nearest_variant(game: Game, lessons: Lessons) -> CarriedValue | None:
+    return next(iter(variants(game, lessons)), None)
 
 
 def test_an_empty_store_has_no_variant(lessons: Lessons) -> None:
@@ -41,6 +45,16 @@ def test_the_most_similar_game_is_the_variant(lessons: Lessons) -> None:
     assert variant.likeness == 1.0, "facts do not count"
     assert (variant.value.determination, variant.value.foresight) == (0.5, 0.25)
     assert nearest_variant(load("goofspiel"), lessons) is None
+
+
+def test_of_equally_similar_games_the_best_explained_one_is_first(lessons: Lessons) -> None:
+    sizes = [load(f"breakthrough:width={width},height=6,rows=2") for width in (4, 6)]
+    for game, determination in zip(sizes, (0.25, 0.75), strict=True):
+        value = remember(lessons, game)._replace(determination=determination)
+        lessons.delete(game.rules_hash)
+        lessons.put(game, StoredLesson(2, 10, 1000, 1.0, value))
+    ordered = variants(load("breakthrough"), lessons)
+    assert [variant.rules_hash for variant in ordered] == [game.rules_hash for game in sizes[::-1]]
 
 
 def test_a_value_is_carried_to_the_facts_that_correspond(lessons: Lessons) -> None:

@@ -14,7 +14,7 @@ same matches cannot count twice.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from time import monotonic, process_time
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
@@ -27,10 +27,11 @@ from ..search.thinking import Search
 from ..search.value import LinearValue
 from .advice import OPENINGS, STARTCLOCKS, is_decided, passed, rival_name, startclock_of, with_scores
 from .book import Book, state_of_book
+from .evidence import MIDDLE
 from .ledger import KNOBS, Ledger, with_knob
 from .lesson import restored, restored_value, stored
 from .recogniser import Encounters
-from .retrieval import adopt_equal, nearest_variant
+from .retrieval import CarriedValue, adopt_equal, variants
 from .rivals import DEFAULT_GROWTH, TRIAL_SECONDS, Rivals, SearchPlan, with_decision
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ _SLICE = 0.25  # seconds of teaching, or of trials, before the next part may be 
 _BETWEEN = 10.0  # seconds of teaching, after which it is stored
 Part = Literal["teaching", "openings", "trials", "opponents"]
 SHARES: dict[Part, float] = {"teaching": 0.55, "openings": 0.1, "trials": 0.3, "opponents": 0.05}
+_CARRIED = 0  # the state of a lesson that began with the value of a variant: this value
+_SELECTION_SECONDS = 5.0  # CPU seconds of the choice among several variants, at most
 _OF_CARRIED = 20  # times the share of trials, while the value of a variant is tried
 _MOVE_OF_STARTCLOCK = 1 / 4000  # time for a move of a trial, at most; four rounds have about 500 moves
 _LONGER = 2  # a state is tried against rivals with a startclock if its teaching took so many times as long
@@ -111,6 +114,8 @@ class Course:
         self._rivals = Rivals(game, lessons, self._key)
         self._spent: dict[Part, float] = dict.fromkeys(SHARES, 0.0)
         self._contests: dict[TrialRow, Rounds] = {}
+        self._variants: list[CarriedValue] | None = None  # until it is known that there is no lesson
+        self._selection: _Selection | None = None
         self._search: Search | None = None
         self._searched = 0.0  # CPU seconds
         self._ledger = Ledger(game, lessons, self._key)
@@ -146,9 +151,11 @@ class Course:
 
     def _carried(self) -> StoredLesson | None:
         """Return a lesson that begins with the value of a variant; None if the store has no variant of the game."""
-        variant = nearest_variant(self.game, self._lessons)
-        if variant is None:
+        if self._variants is None:
+            self._variants = variants(self.game, self._lessons)
+        if not self._variants:
             return None
+        variant = self._variants[0]
         return StoredLesson(0, 0, 0, 0.0, variant.value, b"", variant.rules_hash, variant.likeness)
 
     @property
@@ -235,16 +242,19 @@ class Course:
     def _share(self, part: Part) -> float:
         """Return the share of the time for a part."""
         trial = self._next_trial() if self._variant[0] and part == "trials" else None
-        tries_carried = trial is not None and trial.advice == LESSON and not self._seconds_of(trial.number)
+        tries_carried = trial is not None and trial[:2] == (LESSON, _CARRIED)
         return SHARES[part] * (_OF_CARRIED if tries_carried else 1)
 
     def _seconds_of(self, number: int) -> float:
-        """Return the CPU seconds of teaching before a state of the lesson; 0 for the value of a variant."""
+        """Return the CPU seconds of teaching before a state of the lesson; 0 if the store lacks it."""
         generations = self._lessons.generations(self.game.rules_hash)
         return next((row.seconds for row in generations if row.number == number), 0.0)
 
     def _parts(self) -> Iterator[Part]:
         """Yield the parts of the course that have something to do."""
+        if self._is_selecting:
+            yield "trials"
+            return
         if not self.teacher.is_done:
             yield "teaching"
         if self.seconds >= _OPENINGS_FROM and len(self.book) < _MOST_OPENINGS and self.book.unsearched is not None:
@@ -443,6 +453,9 @@ class Course:
 
         The game is described before knobs are tried.
         """
+        if self._is_selecting:
+            self._select(deadline)
+            return None
         if self._is_to_be_described:
             self._ledger.describe(deadline)
             self._following = None
@@ -453,6 +466,38 @@ class Course:
         key = TrialRow(*trial[:3])
         rounds = self._contests.get(key) or self._rounds(trial, deadline)
         return self._advance(key, rounds, deadline) if rounds is not None else None
+
+    # the choice among variants
+
+    @property
+    def _is_selecting(self) -> bool:
+        """Whether the lesson may begin with the value of one of several variants, and matches are to show of which."""
+        return self._is_new and len(self._variants or ()) > 1 and len(self.startclocks) > 0
+
+    def _select(self, deadline: float) -> None:
+        """Play matches of the values of variants against a rival until the deadline; in the end, begin with the best.
+
+        These matches are no test. The chosen value has to pass one of its own.
+        """
+        assert self._variants is not None
+        begin = process_time()
+        selection = self._selection = self._selection or _Selection({n: [] for n in range(len(self._variants))})
+        if selection.rounds is None:
+            other = self._rivals.by_lot(self.startclocks[0], 0, deadline)
+            if other is None:
+                return
+            value = self._variants[selection.following].value
+            own = SearchPlan(restored_value(self.game, value), with_decision(value.informed))
+            selection.rounds = self._rivals.contest(own, other, _OTHER_PLIES)
+        while not selection.rounds.scores and monotonic() < deadline:
+            selection.rounds.advance()
+        if selection.rounds.scores:
+            self._rivals.note(selection.rounds)
+            selection.end_rounds()
+        selection.seconds += process_time() - begin
+        if selection.is_done:
+            self._variants = [self._variants[selection.best]]
+            self.teacher = self._resumed()
 
     def try_against(self, teacher: Teacher, startclock: int, deadline: float) -> None:
         """Play matches between the newest state of the lesson and a player that learns in the present startclock.
@@ -511,6 +556,47 @@ class Course:
         """Compare the moves of opponents with those of known players until the deadline."""
         assert self._encounters is not None
         self._encounters.go_on(deadline)
+
+
+@dataclass
+class _Selection:
+    """Matches of candidates against rivals: after each pass, the one with the worst score is out.
+
+    scores   scores of the rounds of each candidate that is left, by number
+    rounds   matches of the next one; None before they begin
+    seconds  CPU seconds so far
+    """
+
+    scores: dict[int, list[float]]
+    rounds: Rounds | None = None
+    seconds: float = 0.0
+
+    @property
+    def following(self) -> int:
+        """Number of the candidate that plays next."""
+        return min(self.scores, key=lambda number: len(self.scores[number]))
+
+    @property
+    def is_done(self) -> bool:
+        """Whether one candidate is left, or the time is over."""
+        return len(self.scores) == 1 or self.seconds > _SELECTION_SECONDS
+
+    def end_rounds(self) -> None:
+        """Keep the scores of the rounds that are over; leave out the worst candidate at the end of a pass."""
+        assert self.rounds is not None
+        self.scores[self.following] += self.rounds.scores
+        self.rounds = None
+        if len({len(scores) for scores in self.scores.values()}) == 1:
+            del self.scores[min(self.scores, key=self._rank)]
+
+    @property
+    def best(self) -> int:
+        """Number of the best candidate so far; of equal ones, the first."""
+        return max(self.scores, key=self._rank)
+
+    def _rank(self, number: int) -> tuple[float, int]:
+        scores = self.scores[number]
+        return sum(scores) / len(scores) if scores else MIDDLE, -number
 
 
 def _differs(snapshot: Snapshot) -> bool:

@@ -19,16 +19,18 @@ from ..analysis.variants import NameMap, map_facts, map_names, rule_shapes, shap
 from ..gdl.syntax import Rulesheet, parse
 from ..learning.store.lesson_rows import LESSON
 from ..search.value import LinearValue
-from .advice import STARTCLOCKS, passed
 from .lesson import fact_texts, stored_value
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ..game.game import Game
     from ..learning.store.lesson_rows import KeptLesson, Lessons, StoredValue
+    from ..learning.store.schema import GameRow
 
 LEAST_LIKENESS = 0.15
 """Score of the map between two games, from 0 to 1, below which they are no variants of each other."""
-_MOST_MAPS = 3
+_MOST_MAPS, _AS_NEAR = 3, 0.9  # games that are mapped; share of the best score that is as good
 _RENAMING_SECONDS = 1.0  # of the comparison with a game whose rules have the same shapes
 
 
@@ -47,35 +49,43 @@ class CarriedValue(NamedTuple):
     value: StoredValue
 
 
-def nearest_variant(game: Game, lessons: Lessons) -> CarriedValue | None:
-    """Return the variant with the highest score of its map; None if no game is similar enough, or has a value."""
+def variants(game: Game, lessons: Lessons) -> list[CarriedValue]:
+    """Return the variants with the highest scores of their maps, the most promising one first.
+
+    The first ones are those with nearly the highest score, by how much their values explain in their own games.
+    """
+    values = [value for own in _mapped(game, lessons) if (value := _carried_value(game, *own, lessons)) is not None]
+    near = _AS_NEAR * max((own.likeness for own in values), default=0.0)
+    rank = lambda own: (own.likeness >= near, own.value.determination if own.likeness >= near else own.likeness)  # noqa: E731
+    return sorted(values, key=rank, reverse=True)
+
+
+def _mapped(game: Game, lessons: Lessons) -> Iterator[tuple[GameRow, NameMap, Rulesheet]]:
+    """Yield the games in the store with the best maps to a game, with these and their rules."""
     shapes = rule_shapes(game.rulesheet)
     bounds = {other: shape_similarity(shapes, own) for other, own in lessons.shapes().items()}
     bounds.pop(game.rules_hash, None)
-    best: tuple[str, str, Rulesheet, NameMap] | None = None
-    least = LEAST_LIKENESS
     for rules_hash in sorted(bounds, key=lambda other: -bounds[other])[:_MOST_MAPS]:
-        if bounds[rules_hash] <= least and (best or bounds[rules_hash] < least):
-            break
-        row = lessons.game(rules_hash)
+        row = lessons.game(rules_hash) if bounds[rules_hash] >= LEAST_LIKENESS else None
         if row is not None:
             source = parse(row.rules)
             names = map_names(source, game.rulesheet)
-            if names.score > least or (best is None and names.score == least):
-                best, least = (rules_hash, row.name, source, names), names.score
-    if best is None:
-        return None
-    rules_hash, name, source, names = best
-    value = _best_value(rules_hash, lessons)
+            if names.score >= LEAST_LIKENESS:
+                yield row, names, source
+
+
+def _carried_value(
+    game: Game, row: GameRow, names: NameMap, source: Rulesheet, lessons: Lessons
+) -> CarriedValue | None:
+    """Return the value of a variant, carried to a game; None if it says nothing there."""
+    value = _newest_value(row.rules_hash, lessons)
     moved = carried(value, names, source, game) if value is not None else None
-    return None if moved is None else CarriedValue(rules_hash, name, names.score, moved)
+    return None if moved is None else CarriedValue(row.rules_hash, row.name, names.score, moved)
 
 
-def _best_value(rules_hash: str, lessons: Lessons) -> StoredValue | None:
-    """Return the newest value of a lesson that has passed a test, or else the newest one."""
-    number = passed(lessons.trials(rules_hash), STARTCLOCKS)
-    if number is None:
-        number = max((row.number for row in lessons.generations(rules_hash)), default=-1)
+def _newest_value(rules_hash: str, lessons: Lessons) -> StoredValue | None:
+    """Return the newest value of a lesson. Its tests say nothing about another game, so they do not count."""
+    number = max((row.number for row in lessons.generations(rules_hash)), default=-1)
     return lessons.value(rules_hash, LESSON, number)
 
 
