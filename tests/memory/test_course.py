@@ -367,8 +367,11 @@ def test_matches_choose_among_several_variants(
         assert course.go_on(monotonic() + 0.1)
     assert course.variant == game.rules_hash
     assert lessons.trials(variant.rules_hash) == [], "the choice is no test"
-    course.startclocks = []
-    assert Course(variant, lessons).go_on(monotonic() + 0.1, parts=["teaching"])
+    again = Course(variant, lessons)
+    assert again._is_selecting, "the choice is not stored before there is something to keep"
+    assert again.go_on(monotonic() + 0.1, parts=["teaching"]), "without trials, the first variant is taken"
+    again.startclocks = []
+    assert not again._is_selecting, "without a startclock, there is no rival"
 
 
 def test_the_choice_among_variants_ends(variant: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -228,7 +228,7 @@ class Course:
             "opponents": self._compare,
         }
         while monotonic() < deadline:
-            due = (part for part in self._parts() if part in parts)
+            due = (part for part in self._parts(parts) if part in parts)
             part = min(due, key=lambda part: self._spent[part] / self._share(part), default=None)
             if part is None:
                 return False
@@ -250,9 +250,9 @@ class Course:
         generations = self._lessons.generations(self.game.rules_hash)
         return next((row.seconds for row in generations if row.number == number), 0.0)
 
-    def _parts(self) -> Iterator[Part]:
+    def _parts(self, wanted: Collection[Part] = get_args(Part)) -> Iterator[Part]:
         """Yield the parts of the course that have something to do."""
-        if self._is_selecting:
+        if self._is_selecting and "trials" in wanted:
             yield "trials"
             return
         if not self.teacher.is_done:
