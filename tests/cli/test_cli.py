@@ -529,6 +529,26 @@ def test_an_interrupt_keeps_every_finished_match_and_says_so(store: Path) -> Non
     assert run_json("learn", "tictactoe", "--matches", kept["num_matches"] + 5)["number"] == kept["number"]
 
 
+def test_an_interrupt_while_modules_are_read_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The import of the command line is what takes a second."""
+    code = (
+        "import os, signal, sys\n"
+        "class Interrupting:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'gamelore.cli': os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupting())\n"
+        "from gamelore.__main__ import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, "games"], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
+def test_an_empty_file_is_no_store(store: Path) -> None:
+    store.write_bytes(b"")
+    assert "expected a knowledge store, got an empty file" in run("knowledge", "list", code=1)
+
+
 def test_transfer_gives_its_limits_to_its_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[Limits] = []
 

@@ -126,7 +126,7 @@ def test_a_signal_while_the_player_thinks(tmp_path: Path):
             started.send_signal(signal.SIGINT)
             _, told = started.communicate(timeout=PATIENCE)
     assert started.returncode == 130, told
-    assert "interrupted; learned knowledge is in the knowledge store" in told
+    assert "interrupted; what it had learned is in the knowledge store" in told
     assert "Traceback" not in told
     assert gone(workers)
 

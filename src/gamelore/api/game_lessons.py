@@ -11,6 +11,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from ..errors import GameloreError, counted
+from ..files import write_whole
 from ..game.game import Game
 from ..rulesheets import loaded
 from .progress import Progress, displayed
@@ -124,7 +125,7 @@ class GameLesson:
     def save(self, path: str | Path) -> None:
         """Write the weights to a file that ends in .csv, or the picture to one that ends in .svg."""
         if Path(path).suffix == ".svg":
-            Path(path).write_text(self.svg, encoding="utf-8")
+            write_whole(Path(path), self.svg)
         else:
             save_rows(path, self.rows)
 

@@ -260,6 +260,13 @@ def known(name: str, names: Iterable[str], what: str) -> str:
         return one_of(name, list(names), what)
 
 
+def svg_name(file: Path | None) -> Path | None:
+    """Return the name of an SVG file, and refuse other pictures before any work; an option's callback."""
+    if file is not None and file.suffix.lower() not in ("", ".svg"):
+        raise typer.BadParameter(f"expected the name of an .svg file, got {file}; write {file.with_suffix('.svg')}")
+    return file and file.with_suffix(".svg")
+
+
 def refuse_existing(file: Path, force: bool) -> None:
     """Exit if the file exists, unless `force`."""
     if file.exists() and not force:

@@ -85,7 +85,11 @@ def duel(
         bool, Option("--equal-cpu", help="Exit with code 1 unless the CPU times differ by at most 5 % in each game.")
     ] = False,
     open_sealed: Annotated[
-        bool, Option("--open-sealed", help="Allow games that are kept for the last measurement of strength.")
+        bool,
+        Option(
+            "--open-sealed",
+            help="Allow games of sealed families: those on which nothing is tried before the last measurement.",
+        ),
     ] = False,
     max_plies: Annotated[int, Option(min=1, help="Maximum length of a match after its opening.")] = 1000,
     engine: Engine = "auto",

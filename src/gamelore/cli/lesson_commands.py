@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from ..api.game_lessons import LessonSummary, suitable
+from ..api.game_lessons import GameLesson, LessonSummary, suitable
 from ..api.game_lessons import study as study_game
 from ..api.memory import Knowledge
 from ..api.progress import progress_bars
@@ -19,7 +19,12 @@ from .console import Engine, Force, GameName, Json, KnowledgeFile, Seed
 
 Draw = Annotated[
     Path | None,
-    Option("--svg", metavar="FILE", help="Draw the weights on boards, a picture for each game."),
+    Option(
+        "--svg",
+        metavar="FILE",
+        callback=console.svg_name,
+        help="Draw the weights on boards into an SVG file, one for each game.",
+    ),
 ]
 
 app = typer.Typer()
@@ -34,7 +39,7 @@ app.add_typer(lessons_app, name="lessons")
     "study",
     "study breakthrough --seconds 60",
     "study tictactoe connect3 --seconds 20 --json",
-    kept="everything is in the knowledge store; run the same command again to go on",
+    kept="what it had learned is in the knowledge store; run the same command again to go on",
     loads="games",
 )
 def study(
@@ -51,7 +56,8 @@ def study(
     More than half of the time is teaching: the search plays against itself, and a value is fitted to what it finds. A
     tenth is long searches of openings. In three tenths, both are tried in matches against the same player without them,
     and so are parameters of the search. The player uses what has passed these tests: `gamelore serve --player gamelore
-    --knowledge FILE`. A small game is solved first, and then played by its solution.
+    --knowledge FILE`. If a second or more is a tenth of the time, it is used first to solve the game if that is small
+    enough; such a game is played by its solution.
 
     Everything is stored at once. The same command again goes on where the last one stopped, also after an interruption.
     """
@@ -62,10 +68,15 @@ def study(
         if not json:
             typer.echo(str(lessons[-1]))
         if draw is not None:
-            one_of_many = f"-{rules.name}" if len(games) > 1 else ""
-            lessons[-1].save(draw.with_name(f"{draw.stem}{one_of_many}.svg"))
+            _draw(lessons[-1], draw.with_stem(f"{draw.stem}-{rules.name}") if len(games) > 1 else draw)
     if json:
         console.emit([lesson.as_json() for lesson in lessons])
+
+
+def _draw(lesson: GameLesson, file: Path) -> None:
+    """Write the picture of a lesson, and say so."""
+    lesson.save(file)
+    console.say(f"wrote the picture {file}")
 
 
 @console.command(lessons_app, "list", "lessons list", "lessons list --knowledge other.db --json")
@@ -97,7 +108,7 @@ def show(
     """Show a lesson: how it grew, which facts are good for whom, and what tests have said about it."""
     lesson = Knowledge(knowledge).lesson(console.load_game(game, engine))
     if draw is not None:
-        lesson.save(draw.with_suffix(".svg"))
+        _draw(lesson, draw)
     if json:
         console.emit(lesson.as_json())
         return

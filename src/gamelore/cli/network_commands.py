@@ -70,7 +70,7 @@ def num_bytes(text: str) -> int:
     "serve --player baseline --search 3 --quota 500M",
     "serve --player my_player.py:MyPlayer --name mine",
     "serve --address 0.0.0.0 --allow-host player.example.org --no-learn",
-    kept="learned knowledge is in the knowledge store",
+    kept="what it had learned is in the knowledge store",
 )
 def serve(
     player: Annotated[
@@ -428,7 +428,9 @@ def _result(standing: Standing, name: str, window: int) -> dict[str, Any]:
 
 
 def _show(series: HostedSeries, summary: dict[str, Any]) -> None:
-    show_table(("role", "player", "mean goal", "+-", "errors", "goals"), map(_row, summary["players"]), numbers=[2, 3])
+    show_table(
+        ("role", "player", "mean goal", "std. error", "errors", "goals"), map(_row, summary["players"]), numbers=[2, 3]
+    )
     typer.echo(f"\n{counts_text(summary)}; seed {summary['seed']}")
     if summary["faulty"]:
         moves = f"{PLAYED[series.settings.replace]} in place of missing or illegal moves"

@@ -73,7 +73,10 @@ def show(
     ] = False,
     all_moves: AllMoves = False,
     svg: Annotated[
-        Path | None, Option(metavar="FILE", help="Also write a picture of the position into an SVG file.")
+        Path | None,
+        Option(
+            metavar="FILE", callback=console.svg_name, help="Also write a picture of the position into an SVG file."
+        ),
     ] = None,
     engine: Engine = "auto",
     seed: Seed = 0,
@@ -132,7 +135,12 @@ def think(
     ] = None,
     all_moves: AllMoves = False,
     svg: Annotated[
-        Path | None, Option(metavar="FILE", help="Also write a picture with the moves and the best line.")
+        Path | None,
+        Option(
+            metavar="FILE",
+            callback=console.svg_name,
+            help="Also write a picture with the moves and the best line into an SVG file.",
+        ),
     ] = None,
     engine: Engine = "auto",
     seed: Seed = 0,

@@ -576,8 +576,8 @@ class StoreFile:
 
     def _missing(self) -> KnowledgeError:
         return KnowledgeError(
-            f"{self.path}: expected a knowledge store, got no such file; learn a game first (gamelore learn), "
-            "or name another file"
+            f"{self.path}: expected a knowledge store, got {'an empty' if self.path.exists() else 'no such'} file; "
+            "learn a game first (gamelore learn, gamelore study), or name another file"
         )
 
     def _unwritable(self, error: Exception) -> KnowledgeError:
