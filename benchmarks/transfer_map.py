@@ -10,7 +10,8 @@ those before:
     report     DIR/transfer-map.csv, DIR/transfer-map.png, and a table of findings
 
 A finding is a pair whose carried value beats a taught one (a gain), or loses against a search without a value (a harm).
-The teachings are the samples. Findings are significant by Benjamini & Hochberg at 5 %, over both tests of all pairs.
+The teachings are the samples. Findings are significant in one-sided tests by Benjamini & Hochberg at 5 %, over both
+tests of all pairs.
 """
 
 from __future__ import annotations

@@ -285,8 +285,8 @@ def test_a_store_that_is_only_read_stays_as_it_is_in_any_format(path: Path, vers
 
 
 def test_there_is_no_reading_where_nothing_is(path: Path) -> None:
-    for _ in range(2):
-        with pytest.raises(KnowledgeError, match="expected a knowledge store, got no such file; learn a game first"):
+    for kind in ("no such", "an empty"):
+        with pytest.raises(KnowledgeError, match=f"expected a knowledge store, got {kind} file; learn a game first"):
             KnowledgeStore(path, writable=False)
         path.touch()
     assert path.read_bytes() == b""
@@ -566,7 +566,7 @@ def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     with pytest.raises(
         KnowledgeError,
         match=r"expected a knowledge store, got no such file; learn a game first "
-        r"\(gamelore learn\)",
+        r"\(gamelore learn, gamelore study\)",
     ):
         KnowledgeStore(tmp_path / "missing.db", create=False)
     assert not (tmp_path / "missing.db").exists()

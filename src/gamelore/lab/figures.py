@@ -546,12 +546,18 @@ def growth_figure(grown: Mapping[str, Mapping[int, Sequence[float]]]) -> Figure:
     return figure
 
 
-def map_figure(names: Sequence[str], maps: NDArray[np.float64], scores: NDArray[np.float64]) -> Figure:
+def map_figure(
+    names: Sequence[str],
+    maps: NDArray[np.float64],
+    scores: NDArray[np.float64],
+    label: str = "score of the carried value in %",
+) -> Figure:
     """Draw a table of pairs of games: grey by how well a source is mapped, and coloured by score where it is known.
 
     names   of the games
     maps    float64[sources, targets], the shares of the weight that a map carries, 0 to 1
     scores  float64[sources, targets], 0 to 1; NaN where there were no contests
+    label   what the scores are
     """
     num = len(names)
     figure, (axes,) = _canvas(2.6 + 0.13 * num, 2.4 + 0.13 * num)
@@ -563,7 +569,7 @@ def map_figure(names: Sequence[str], maps: NDArray[np.float64], scores: NDArray[
     axes.set_xlabel("target", fontsize=8.5)
     axes.set_ylabel("source of the lesson", fontsize=8.5)
     bar = figure.colorbar(image, ax=axes, shrink=0.5, pad=0.02)
-    bar.set_label("score of the carried value in %", fontsize=8.5)
+    bar.set_label(label, fontsize=8.5)
     return figure
 
 
