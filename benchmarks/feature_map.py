@@ -2,10 +2,11 @@
 
 `python benchmarks/feature_map.py FOLDER --memory DIR --out OUT`
 
-It stands beside benchmarks/transfer_map.py, which does this for the lessons of the player gamelore. FOLDER has rulesheets
-as NAME.kif. The games are NUM_GAMES by lot of those of benchmarks/memory.py, in DIR/games.json, with at most MOST_GATES
-gates in their circuits and MOST_MOVES first moves of a role. In each source, the learner learns SOURCE_MATCHES matches; then it
-learns each target with these values of features and without, in RUNS runs of MATCHES matches against OPPONENT.
+It stands beside benchmarks/transfer_map.py, which does this for the lessons of the player gamelore. FOLDER has
+rulesheets as NAME.kif. The games are NUM_GAMES by lot of those of benchmarks/memory.py, in DIR/games.json, with at most
+MOST_GATES gates in their circuits and MOST_MOVES first moves of a role. In each source, the learner learns
+SOURCE_MATCHES matches; then it learns each target with these values of features and without, in RUNS runs of MATCHES
+matches against OPPONENT. Pairs whose game trees take too much memory are told, and left out.
 
 It writes OUT/feature-map.csv, with the differences of the mean rewards in the first tenth of the matches and after it,
 and their 95 % intervals, and OUT/feature-map.png. A run that was interrupted goes on.
@@ -16,19 +17,20 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
 import gamelore
+from gamelore.errors import GameloreError
 from gamelore.lab.figures import map_figure, save
 from gamelore.lab.studies.transfer_study import Gain
 
 SEED = 1
-NUM_GAMES, MOST_GATES, MOST_MOVES = 20, 4000, 40
+NUM_GAMES, MOST_GATES, MOST_MOVES = 20, 4000, 12
 SOURCE_MATCHES, MATCHES, RUNS = 100, 300, 10
 OPPONENT = "egreedy:filler=hashed"
 LEARNER = "baseline"  # without knowledge of another game
@@ -47,16 +49,23 @@ def _is_small(path: Path) -> bool:
     return game.circuit is not None and game.circuit.num_gates <= MOST_GATES and most <= MOST_MOVES
 
 
-def gains(names: Sequence[str], folder: Path, out: Path, matches: int, runs: int, workers: int) -> Iterator[Gain]:
+def gains(names: Sequence[str], folder: Path, out: Path, **options: int) -> Iterator[Gain]:
     """Yield the gains of all pairs, source by source."""
     for number, source in enumerate(names):
-        targets = [str(folder / f"{name}.kif") for name in names if name != source]
-        options = {"source_matches": SOURCE_MATCHES, "opponent": OPPONENT, "seed": SEED, "workers": workers}
-        own = gamelore.transfer(
-            folder / f"{source}.kif", targets, matches=matches, runs=runs, out=out / source, progress=False, **options
-        )
+        for target in names:
+            if target != source:
+                yield from gains_of(folder / f"{source}.kif", folder / f"{target}.kif", out / source / target, options)
         print(f"{number + 1} of {len(names)} sources", file=sys.stderr, flush=True)
-        yield from own.gains
+
+
+def gains_of(source: Path, target: Path, out: Path, options: Mapping[str, int]) -> Sequence[Gain]:
+    """Return the gain of a pair; none if its game trees are too large."""
+    given: dict[str, Any] = {"source_matches": SOURCE_MATCHES, "opponent": OPPONENT, "seed": SEED, **options}
+    try:
+        return gamelore.transfer(source, target, out=out, progress=False, **given).gains
+    except GameloreError as error:
+        print(f"{source.stem} to {target.stem}: {error}", file=sys.stderr, flush=True)
+        return ()
 
 
 def cells(gain: Gain) -> list[str]:
@@ -77,7 +86,7 @@ def main(
 ) -> None:
     """Learn all games, each after each other one, and write the table and the picture."""
     names = small_games(json.loads((memory / "games.json").read_text()), folder, num)
-    all_gains = list(gains(names, folder, out, matches, runs, workers))
+    all_gains = list(gains(names, folder, out, matches=matches, runs=runs, workers=workers))
     with (out / "feature-map.csv").open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([COLUMNS, *map(cells, all_gains)])
     place = {name: number for number, name in enumerate(names)}

@@ -94,6 +94,35 @@ def test_the_transfer_map(tmp_path: Path) -> None:
     assert (tmp_path / "map" / "transfer-map.png").exists()
 
 
+def test_the_map_of_features(tmp_path: Path) -> None:
+    """Two small games of a folder, each after the other; a second call plays nothing more."""
+    sheets = tmp_path / "sheets"
+    sheets.mkdir()
+    for name in ("tictactoe", "losetictactoe", "othello4"):
+        shutil.copy(gamelore.rulesheets.path(name), sheets)
+    (tmp_path / "games.json").write_text(json.dumps(["losetictactoe", "tictactoe"]))
+    given = [
+        sheets,
+        "--memory",
+        tmp_path,
+        "--out",
+        tmp_path / "out",
+        "--matches",
+        "20",
+        "--runs",
+        "2",
+        "--workers",
+        "1",
+    ]
+    command = [sys.executable, BENCHMARKS / "feature_map.py", *given]
+    for _ in range(2):
+        done = subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT)
+        assert done.stderr.splitlines() == ["1 of 2 sources", "2 of 2 sources"]
+    table = (tmp_path / "out" / "feature-map.csv").read_text().splitlines()
+    assert [row.split(",")[:2] for row in table[1:]] == [["losetictactoe", "tictactoe"], ["tictactoe", "losetictactoe"]]
+    assert (tmp_path / "out" / "feature-map.png").exists()
+
+
 def test_growth(tmp_path: Path) -> None:
     sheet = shutil.copy(gamelore.rulesheets.path("tictactoe"), tmp_path)
     given = [Path(sheet).parent, "--out", tmp_path / "out", "--game", "tictactoe", "--startclocks", "1", "--pairs", "1"]
