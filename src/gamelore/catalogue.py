@@ -50,13 +50,51 @@ class PlayerKind:
     """A kind of player: a short description, its options, and its constructor.
 
     `options` maps the name of each option to the function that reads its value from text. `leading` is the option whose
-    value may come first without its name, as in "openspiel:mcts".
+    value may come first without its name, as in "openspiel:mcts". `told` returns the class whose docstring says what
+    the options mean.
     """
 
     about: str
     options: Readers
     make: Callable[..., Player]
     leading: str = ""
+    told: Callable[[], type] | None = None
+
+    @property
+    def meanings(self) -> dict[str, str]:
+        """What each option means, with its default value, as far as a docstring says so."""
+        texts = {**_OF_STORES, **(_told_by(self.told()) if self.told is not None else {})}
+        return {option: texts[option] for option in self.options if option in texts}
+
+
+_OF_STORES = {
+    "knowledge": "file of the knowledge store",
+    "quota": "size of the store in bytes at which the player stops learning",
+    "learn": "whether the player learns from its matches (default: yes)",
+}
+_TOLD = re.compile(r"^(\w+(?:, \w+)*) +(\S.*(?:\n {2,}\S.*)*)", re.MULTILINE)
+
+
+def _told_by(kind: type) -> dict[str, str]:
+    """Return what the docstrings of a class and its bases say about its parameters, with their default values."""
+    parameters, texts = inspect.signature(kind).parameters, dict[str, str]()
+    for own in reversed(kind.__mro__):
+        for names, text in _TOLD.findall(inspect.cleandoc(own.__doc__ or "")):
+            texts |= {name: " ".join(text.split()) for name in names.split(", ") if name in parameters}
+    return {name: text + _default(parameters[name].default) for name, text in texts.items()}
+
+
+def _default(value: object) -> str:
+    if value in (None, "", inspect.Parameter.empty):
+        return ""
+    shown = (
+        {True: "yes", False: "no"}[value]
+        if isinstance(value, bool)
+        else f"{value:g}"
+        if isinstance(value, float)
+        else value
+    )
+    return f" (default: {shown})"
 
 
 PLAYERS: dict[str, PlayerKind] = {}
@@ -262,6 +300,12 @@ def _stored_seqplayer(**options: object) -> Player:
     return StoredSeqPlayer(**options)  # type: ignore[arg-type]
 
 
+def _learner_settings() -> type:
+    from .learning.td.initial_values import LearnerSettings
+
+    return LearnerSettings
+
+
 def _lasting(kind: Kind, **options: object) -> Player:
     from .learning.session import LastingLearner
 
@@ -285,32 +329,44 @@ _OTHERS: dict[str, PlayerKind] = {
         "remembers what it learned in earlier matches, and in `gamelore study`",
         {**options_of(ChampionSettings), "knowledge": str, "quota": int, "learn": yes_or_no},
         _gamelore,
+        told=lambda: ChampionSettings,
     ),
     "uct": PlayerKind(
         "searches with random playouts (UCT): 1000 `simulations` for each move, or as many as fit into `seconds`; with "
         "clock=yes, and in `serve`, until shortly before the playclock ends if neither is given",
         options_of(SearchSettings),
         _uct,
+        told=lambda: SearchSettings,
     ),
     "perfect": PlayerKind(
         "solves the game first; wins as fast and loses as slowly as possible (best=value: any best move; choice=fixed "
         "or symmetric: repeats its choices)",
         options_of(Perfect),
         Perfect,
+        told=lambda: Perfect,
     ),
     "reasonable": PlayerKind(
         "wins at once if it can, avoids moves that let another player win at once, else plays at random (L&E "
         "2004; own=avoid: also avoids losing at once; choice=fixed or symmetric: repeats its choices)",
         options_of(Reasonable),
         Reasonable,
+        told=lambda: Reasonable,
     ),
     "xreasonable": PlayerKind(
         "plays `x` per cent of its moves like reasonable, the others like perfect (L&E 2004)",
         options_of(XReasonable),
         XReasonable,
+        told=lambda: XReasonable,
     ),
-    "expert": PlayerKind(f"xreasonable with x={EXPERT:g}", options_of(XReasonable, "x"), partial(XReasonable, EXPERT)),
-    "novice": PlayerKind(f"xreasonable with x={NOVICE:g}", options_of(XReasonable, "x"), partial(XReasonable, NOVICE)),
+    **{
+        name: PlayerKind(
+            f"xreasonable with x={x:g}",
+            options_of(XReasonable, "x"),
+            partial(XReasonable, x),
+            told=lambda: XReasonable,
+        )
+        for name, x in (("expert", EXPERT), ("novice", NOVICE))
+    },
     "seqplayer": PlayerKind(
         "plays by learned sequences (L&E 2004) of the learner with the number `learner` in the store `knowledge`",
         {
@@ -349,13 +405,20 @@ _LEARNERS: dict[Kind, tuple[str, Readers]] = {
 }
 
 for _kind, _about in _OPPONENTS.items():
-    register(_kind, PlayerKind(_about, {} if _kind == "random" else OPPONENT_OPTIONS, partial(_opponent, _kind)))
+    _readers = {} if _kind == "random" else OPPONENT_OPTIONS
+    register(_kind, PlayerKind(_about, _readers, partial(_opponent, _kind), told=lambda: OpponentSettings))
 for _heuristic in HEURISTICS:
     register(
         _heuristic,
-        PlayerKind(_LOOKAHEADS[_heuristic], options_of(Lookahead, "heuristic"), partial(Lookahead, _heuristic)),
+        PlayerKind(
+            _LOOKAHEADS[_heuristic],
+            options_of(Lookahead, "heuristic"),
+            partial(Lookahead, _heuristic),
+            told=lambda: Lookahead,
+        ),
     )
 for _name, _other in _OTHERS.items():
     register(_name, _other)
 for _learner, (_about, _more) in _LEARNERS.items():
-    register(_learner, PlayerKind(_about, {**_LEARNER_OPTIONS, **_more}, partial(_lasting, _learner)))
+    _readers = {**_LEARNER_OPTIONS, **_more}
+    register(_learner, PlayerKind(_about, _readers, partial(_lasting, _learner), told=_learner_settings))

@@ -418,3 +418,9 @@ def test_players_are_listed() -> None:
     assert listed["uct"].options[:1] == ("simulations",)
     assert type(gamelore.player("uct:simulations=3")).__name__ == "UCT"
     assert "strongest" in listed["gamelore"].about
+    assert listed["uct"].meanings["exploration"].endswith("sqrt(2) as in the original UCB1 (default: 1.41421)")
+    assert set(listed["gamelore"].meanings) == set(listed["gamelore"].options), "each option is explained"
+    assert listed["gamelore"].meanings["transpositions"].endswith(" (default: yes)")
+    assert listed["gamelore"].meanings["minimax"].startswith("weight of the learned values, backed up by minimax")
+    assert listed["human" if "human" in listed else "random"].meanings == {}
+    assert listed["transfer"].meanings["alpha"] == "learning rate of Equation 2 (default: 0.3)"

@@ -200,6 +200,15 @@ def test_players_are_those_that_play_takes() -> None:
     )
     assert listed["uct"]["options"] == [field.name for field in fields(SearchSettings)]
     assert "1000 `simulations` for each move" in run("players")
+    shown = run("players", "minimax").splitlines()
+    assert shown[:4] == [
+        "minimax: looks `depth` plies ahead and assumes that the other roles play against it",
+        "",
+        "depth",
+        "    number of plies to look ahead (default: 2)",
+    ]
+    assert [kind["name"] for kind in run_json("players", "minimax")] == ["minimax"]
+    assert "did you mean egreedy?" in run("players", "egredy", code=2)
 
 
 def test_uct_plays_by_either_budget_and_any_number_of_roles() -> None:

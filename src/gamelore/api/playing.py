@@ -43,11 +43,13 @@ class ListedPlayer:
         name: its name in `play` and on the command line.
         options: the names of its options, as in "uct:simulations=400".
         about: what it does.
+        meanings: what each option means, with its default value; options that nothing is written about are left out.
     """
 
     name: str
     options: tuple[str, ...]
     about: str
+    meanings: Mapping[str, str] = field(default_factory=dict)
 
 
 def list_players() -> list[ListedPlayer]:
@@ -65,7 +67,7 @@ def _listed(name: str) -> ListedPlayer:
         kind = kind_of(name)
     except GameloreError as error:
         return ListedPlayer(name, (), f"cannot be used: {error}")
-    return ListedPlayer(name, tuple(kind.options), kind.about)
+    return ListedPlayer(name, tuple(kind.options), kind.about, kind.meanings)
 
 
 def player(spec: str) -> Player:

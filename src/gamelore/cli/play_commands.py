@@ -19,7 +19,7 @@ from .console import Cluster, Engine, GameName, Json, Seed, Workers
 from .position_commands import without_counter
 
 if TYPE_CHECKING:
-    from ..api.playing import Matches
+    from ..api.playing import ListedPlayer, Matches
     from ..drawing.position import PositionText
     from ..matches.match import MatchRecord, MatchState
     from ..matches.replays import Replay
@@ -244,18 +244,42 @@ def tournament(
         typer.echo(played)
 
 
-@console.command(app, "players", "players", "players --json")
-def players(json: Json = False) -> None:
+@console.command(app, "players", "players", "players uct", "players --json")
+def players(
+    name: Annotated[
+        str | None, Argument(metavar="PLAYER", help="Show the options of this player, with their default values.")
+    ] = None,
+    json: Json = False,
+) -> None:
     """List the players for `gamelore play`, and their options. Write name:option=value,option=value."""
     from ..api.playing import list_players
     from . import human  # noqa: F401  # this import adds the player human
 
     listed = list_players()
-    if json:
+    if name is not None:
+        console.known(name, [player.name for player in listed], "a player")
+        listed = [player for player in listed if player.name == name]
+    if name is not None and not json:
+        typer.echo("\n".join(_options(listed[0])))
+    elif json:
         console.emit([{**asdict(player), "options": list(player.options)} for player in listed])
     else:
         rows = [(player.name, player.about, ", ".join(player.options)) for player in listed]
         console.show_table(("player", "about", "options"), rows)
+
+
+def _options(player: ListedPlayer) -> list[str]:
+    """Return what a player is, and what each of its options means, as lines."""
+    from textwrap import wrap
+
+    width, lines = console.show_width(), [f"{player.name}: {player.about}"]
+    for option in player.options:
+        lines += [
+            "",
+            option,
+            *wrap(player.meanings.get(option, ""), width, initial_indent="    ", subsequent_indent="    "),
+        ]
+    return lines
 
 
 @console.command(

@@ -270,8 +270,10 @@ class LookaheadValues:
 class Lookahead(Player):
     """Player that makes the move with the highest lookahead value. Among equal moves it chooses at random.
 
-    `depth` is the number of plies to look ahead. `default` is the value of positions at the last level that are not
-    terminal. If the goals of a game are not from 0 to 100, use the middle of its goal values.
+    heuristic  assumed behaviour of the other roles
+    depth      number of plies to look ahead
+    default    value of positions at the last level that are not terminal. If the goals of a game are not from 0 to 100,
+               use the middle of its goal values
     """
 
     def __init__(self, heuristic: Heuristic = "minimax", depth: int = 2, default: float = DEFAULT_VALUE) -> None:

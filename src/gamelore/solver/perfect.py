@@ -178,9 +178,12 @@ class PositionKeys:
 class Perfect(Graded):
     """Player that makes a choice among its best moves in a solved game (readings.md, L&E 4 and 14).
 
-    `best` is "fastest" for the moves that gain points as fast, or lose points as slowly, as possible; "value" for all
-    moves that lose no points against best play. For `choice` and `hash_key` see `Graded`. Raise GameloreError for any
-    other word.
+    best      "fastest" for the moves that gain points as fast, or lose points as slowly, as possible; "value" for all
+              moves that lose no points against best play
+    choice    choice among equally good moves, see `Graded`
+    hash_key  see `Graded`
+
+    Raise GameloreError for any other word.
     """
 
     def __init__(self, best: Best = "fastest", choice: Choice = "drawn", hash_key: int = 0) -> None:
