@@ -25,7 +25,7 @@ import numpy as np
 import typer
 
 import gamelore
-from gamelore.errors import GameloreError
+from gamelore.errors import ExperimentError, GameloreError
 from gamelore.lab.figures import map_figure, save
 from gamelore.lab.studies.transfer_study import Gain
 
@@ -63,6 +63,8 @@ def gains_of(source: Path, target: Path, out: Path, options: Mapping[str, int]) 
     given: dict[str, Any] = {"source_matches": SOURCE_MATCHES, "opponent": OPPONENT, "seed": SEED, **options}
     try:
         return gamelore.transfer(source, target, out=out, progress=False, **given).gains
+    except ExperimentError:  # results of other code, or of other settings
+        raise
     except GameloreError as error:
         print(f"{source.stem} to {target.stem}: {error}", file=sys.stderr, flush=True)
         return ()

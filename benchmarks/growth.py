@@ -34,7 +34,7 @@ GAMES = (
     "ttcc4_2player",
 )
 SEED, RUNS = 1, 3
-VERSION = "growth-1"  # of the results; another one when the player changes
+VERSION = "growth-2"  # of the results; another one when the player changes
 STARTCLOCK, CHECKPOINTS, MILLISECONDS, PAIRS = 1.0, (0, 1, 10, 100, 1000), 20.0, 20
 RIVALS = (WITHOUT, "uct:seconds=0.02")
 

@@ -100,7 +100,7 @@ def takes_turns(game: gamelore.Game) -> bool:
 def eligible(folder: Path, out: Path, sealed: bool = False) -> list[Sheet]:
     """Return the games of the protocol, of the sealed families or of all others; a file in `out` keeps them."""
     find = lambda: [path.stem for path in sorted(folder.glob("*.kif")) if _is_eligible(path, sealed)]  # noqa: E731
-    names = kept(out / "games.json", find)
+    names = kept(out / f"{'sealed-' if sealed else ''}games.json", find)
     families = tomllib.loads(FAMILIES.read_text(encoding="ascii"))["family"]
     family_of = {name: number for number, family in enumerate(families) for name in family["games"]}
     own = {name: family_of.get(name, -number - 1) for number, name in enumerate(names)}
@@ -108,9 +108,10 @@ def eligible(folder: Path, out: Path, sealed: bool = False) -> list[Sheet]:
     return [Sheet(str(folder / f"{name}.kif"), name, own[name], order.index(own[name]) % FOLDS) for name in names]
 
 
-def unsolved(sheets: Sequence[Sheet], out: Path) -> list[Sheet]:
+def unsolved(sheets: Sequence[Sheet], out: Path, sealed: bool = False) -> list[Sheet]:
     """Return the games that the player does not solve; a file in `out` keeps the names of the others."""
-    solved = set(kept(out / "solved.json", lambda: [sheet.name for sheet in sheets if _is_solved(sheet.path)]))
+    find = lambda: [sheet.name for sheet in sheets if _is_solved(sheet.path)]  # noqa: E731
+    solved = set(kept(out / f"{'sealed-' if sealed else ''}solved.json", find))
     return [sheet for sheet in sheets if sheet.name not in solved]
 
 
@@ -331,11 +332,12 @@ def main(
     """Make teachings, play the contests that are missing, or print the tables."""
     version = code_version("lab.studies.memory_study")
     sheets = eligible(folder, out, sealed)
-    settings, knowledge = plan(unsolved(sheets, out), study, num), out / "teachings" / provenance(version)
+    settings, knowledge = plan(unsolved(sheets, out, sealed), study, num), out / "teachings" / provenance(version)
     with ResultStore(store_path(out)) as store, ResultStore(store_path(out / "replay")) as again:
         losers = [fresh(setting) for setting in worse(settings, store)] if stage in ("replay", "report") else []
         if stage == "study":
-            known = (x for x in plan(sheets, study, num) if x.arm == "known")
+            long = [x for x in settings if x.startclock == 60]  # their lot is drawn among the games with contests
+            known = [*(x for x in plan(sheets, study, num) if x.arm == "known" and x.startclock < 60), *long]
             studies = {f"{x.game}/{x.study:g}": replace(x, id=f"{x.game}/study/{x.study:g}", sessions=0) for x in known}
             _play(studies.values(), store, knowledge, workers, version)
         elif stage == "contests":

@@ -121,8 +121,8 @@ class Finding(NamedTuple):
 def findings(settings: Iterable[str], store: ResultStore) -> list[Finding]:
     """Return all findings, those with scores farthest from 50 % first.
 
-    All tests are one-sided, so that the share of false ones is that of these, and not of trivial ones: nearly every
-    value beats none.
+    All tests are one-sided. Two-sided ones would fill the list with values that beat none, as nearly every one does,
+    and so let more false findings through.
     """
     tests = [Finding(name, rival) for name in settings for rival in RIVALS]
     scores = {test: teaching_scores(store, *test) for test in tests}

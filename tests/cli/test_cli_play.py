@@ -209,6 +209,8 @@ def test_think_shows_moves_proofs_and_the_best_line(store: Path) -> None:
     refused = run("think", "tictactoe", "--simulations", 500, "--svg", "thought.png", code=2).stderr
     told = " ".join(refused.replace("│", "").split())
     assert "expected the name of an .svg file, got thought.png; write thought.svg" in told
+    told = " ".join(run("think", "tictactoe", "--svg", "..", code=2).stderr.replace("│", "").split())
+    assert "expected the name of an .svg file, got ..; write ../picture.svg" in told
     taught = run_json("think", "tictactoe", "--simulations", 500, "--teaching", 20_000, "--threads", 2)
     assert taught["simulations"] == sum(move["visits"] for move in taught["moves"]["xplayer"]) == 500
     assert "expected a position in which the match goes on" in run("think", "tictactoe", "--facts", over, code=1).stderr

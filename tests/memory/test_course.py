@@ -328,7 +328,11 @@ def test_a_state_is_tried_only_if_its_teaching_was_longer(
     assert startclocks(1000, 20.0) == []
     rows.clear()
     course._variant = "a variant", 0.5
-    assert startclocks(0, 0.0) == [rival_name(1), rival_name(10), rival_name(60)], "a startclock has not taught it"
+    assert startclocks(0, 0.0) == [rival_name(1), rival_name(10), rival_name(60)], "its teaching does not count"
+    carried = Snapshot(0, 0, 0.0, replace(value, determination=0.5), GrowthSettings())
+    assert [row.against for row in course._lesson_trials(rows, carried)] == [rival_name(1)]
+    rows.append(TrialRow(LESSON, 0, rival_name(1), 400, 300.0, 1.0, 30.0, 0.0))
+    assert [row.against for row in course._lesson_trials(rows, carried)] == [rival_name(1), rival_name(10)]
 
 
 def test_a_course_adopts_the_lesson_that_another_process_began_at_the_same_time(
@@ -377,14 +381,51 @@ def test_matches_choose_among_several_variants(
 def test_the_choice_among_variants_ends(variant: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch) -> None:
     """If matches take too long, the first variant is taken."""
     monkeypatch.setattr(rivals_module.Rivals, "_new_rival", ignorant)
-    monkeypatch.setattr(course_module, "_SELECTION_SECONDS", 0.0)
+    monkeypatch.setattr(course_module, "_SELECTION_MOVES", 0)
     course = Course(variant, lessons)
     course.startclocks = [1]
     assert course._variants is not None
     course._variants *= 2
     assert course._is_selecting
-    course._select(monotonic())
+    course._select(monotonic() + 0.01)
     assert not course._is_selecting
+    assert course.variant
+
+
+def test_a_choice_that_is_broken_off_is_stored(game: Game, variant: Game, lessons: Lessons) -> None:
+    course = Course(variant, lessons)
+    assert course._variants is not None
+    course._variants *= 2
+    assert course.store_lesson() is not None
+    assert not course._is_selecting
+    lesson = lessons.find(variant.rules_hash)
+    assert lesson is not None
+    assert (lesson.origin, lesson.walks) == (game.rules_hash, 0)
+
+
+def test_two_processes_that_chose_other_variants_go_on_with_the_same_one(
+    game: Game, variant: Game, lessons: Lessons
+) -> None:
+    other = load("breakthrough:width=5,height=6,rows=2")
+    (right,) = variants(other, lessons)
+    lessons.put(other, StoredLesson(2, 10, 1000, 1.0, right.value))
+    first, second = Course(variant, lessons), Course(variant, lessons)
+    assert second._variants is not None
+    second._variants = second._variants[::-1]
+    for course in (first, second):
+        course.store_lesson()
+    assert first.variant == second.variant
+    assert first._id == second._id != ""
+
+
+def test_a_choice_begins_anew_with_another_startclock(variant: Game, lessons: Lessons) -> None:
+    course = Course(variant, lessons)
+    course.prepare_for(10)
+    course._selection = course_module._Selection({0: [0.5], 1: []})
+    course.prepare_for(10)
+    assert course._selection is not None
+    course.prepare_for(1)
+    assert course._selection is None
 
 
 def test_the_worst_candidate_is_left_out_after_each_pass() -> None:
@@ -396,7 +437,7 @@ def test_the_worst_candidate_is_left_out_after_each_pass() -> None:
         selection.end_rounds()
     assert played == [0, 1, 2, 1, 0, 1]
     assert selection.scores == {1: [0.75, 1.0, 1.0, 0.5]}
-    assert (selection.best, selection.is_done) == (1, True)
+    assert selection.best == 1
     assert course_module._Selection({0: [], 1: []}).best == 0
 
 

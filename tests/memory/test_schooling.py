@@ -294,7 +294,7 @@ def test_a_lesson_begins_with_the_value_of_a_variant(game: Game, variant: Game, 
     assert row[:3] == (LESSON, 0, rival_name(1))
     assert row.num >= 4
     spent = own._memory.course._spent
-    assert spent["trials"] > spent["teaching"], "before a decision, nothing else can be used"
+    assert 20 * spent["trials"] > spent["teaching"], "before a decision, nothing else can be used"
     match(memory_of(variant, lessons))
     after = lessons.find(variant.rules_hash)
     assert after is not None
@@ -328,6 +328,24 @@ def test_the_value_of_a_variant_is_used_if_it_is_better(
     assert again.snapshot == 0
     assert again.value is not None
     assert memory_of(variant, lessons).begin(10.0).snapshot is None, "nothing is known about longer startclocks"
+
+
+def test_a_long_startclock_tries_a_variant_once(
+    variant: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then a whole startclock makes a rival, so that the lesson goes on in the ones after it."""
+    monkeypatch.setattr(schooling_module, "_LONG", 1)
+    memory = memory_of(variant, lessons)
+    own = memory.begin(1.0)
+    own._begun -= 0.85
+    while not lessons.trials(variant.rules_hash):
+        own.teach(monotonic() + 0.05)
+    own.end()
+    assert rivals(lessons, variant, 1) == []
+    row = lessons.trials(variant.rules_hash)[0]
+    lessons.add_evidence(variant, row, lambda old: old._replace(better=0.0, worse=0.0))
+    match(memory_of(variant, lessons))
+    assert len(rivals(lessons, variant, 1)) == 1
 
 
 def test_the_value_of_a_useless_variant_is_not_used(game: Game, variant: Game, lessons: Lessons) -> None:

@@ -201,8 +201,9 @@ def study(
     Args:
         game: a game, or what `load` takes.
         seconds: time for this call. More than half of it is teaching, three tenths are test matches, a tenth is
-            searches of openings, and a twentieth compares the opponents of the last matches with known players.
-            Before, a small game is solved, see `solve`, if this takes no more than a tenth of the time.
+            searches of openings, and a twentieth compares the opponents of the last matches with known players; as long
+            as the value of a similar game is tried, nearly all of it is test matches. Before, with ten seconds or more,
+            a small game is solved, see `solve`, if this takes no more than a tenth of the time.
         store: a knowledge store, or its file; the user's store if it is None.
         seed: seed of all random numbers.
         progress: None shows progress on a terminal and in a notebook, False does not; or a function (stage, done,

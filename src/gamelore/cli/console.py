@@ -262,9 +262,12 @@ def known(name: str, names: Iterable[str], what: str) -> str:
 
 def svg_name(file: Path | None) -> Path | None:
     """Return the name of an SVG file, and refuse other pictures before any work; an option's callback."""
-    if file is not None and file.suffix.lower() not in ("", ".svg"):
-        raise typer.BadParameter(f"expected the name of an .svg file, got {file}; write {file.with_suffix('.svg')}")
-    return file and file.with_suffix(".svg")
+    if file is None or file.suffix.lower() == ".svg":
+        return file
+    if file.suffix or file.name in ("", ".."):
+        example = file.with_suffix(".svg") if file.suffix else file / "picture.svg"
+        raise typer.BadParameter(f"expected the name of an .svg file, got {file}; write {example}")
+    return file.with_suffix(".svg")
 
 
 def refuse_existing(file: Path, force: bool) -> None:

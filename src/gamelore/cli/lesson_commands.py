@@ -56,8 +56,8 @@ def study(
     More than half of the time is teaching: the search plays against itself, and a value is fitted to what it finds. A
     tenth is long searches of openings. In three tenths, both are tried in matches against the same player without them,
     and so are parameters of the search. The player uses what has passed these tests: `gamelore serve --player gamelore
-    --knowledge FILE`. If a second or more is a tenth of the time, it is used first to solve the game if that is small
-    enough; such a game is played by its solution.
+    --knowledge FILE`. As long as the value of a similar game is tried, nearly all time is for that. With ten seconds or
+    more, up to a tenth of the time is used first to solve a small game, which is then played by its solution.
 
     Everything is stored at once. The same command again goes on where the last one stopped, also after an interruption.
     """

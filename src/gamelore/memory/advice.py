@@ -8,7 +8,7 @@ tried in matches of the same player with the advice and without it, in the same 
 Advice changes: a lesson with each generation, a book with each position. So its states are numbered, and each state
 that is tried has tests of its own. A knob is tried with the newest state of the lesson that has passed, whichever that
 is. The level LEVEL is divided over all tests that a game will ever have. So the probability that any advice is taken
-which is no better than any of its rivals, in matches like those of the tests, is at most LEVEL for a game. These
+which beats none of its rivals, in matches like those of the tests, is at most LEVEL for a game. These
 matches have short thinking times (see course.py); nothing is said about other ones.
 
 The rival of a contest is drawn by lot, and a contest has several rounds. If some rivals are weaker than the advice and

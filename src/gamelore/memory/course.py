@@ -44,7 +44,7 @@ _BETWEEN = 10.0  # seconds of teaching, after which it is stored
 Part = Literal["teaching", "openings", "trials", "opponents"]
 SHARES: dict[Part, float] = {"teaching": 0.55, "openings": 0.1, "trials": 0.3, "opponents": 0.05}
 _CARRIED = 0  # the state of a lesson that began with the value of a variant: this value
-_SELECTION_SECONDS = 5.0  # CPU seconds of the choice among several variants, at most
+_SELECTION_MOVES = 2000  # the choice among several variants takes the time of so many moves of trials, at most
 _OF_CARRIED = 20  # times the share of trials, while the value of a variant is tried
 _MOVE_OF_STARTCLOCK = 1 / 4000  # time for a move of a trial, at most; four rounds have about 500 moves
 _LONGER = 2  # a state is tried against rivals with a startclock if its teaching took so many times as long
@@ -181,9 +181,11 @@ class Course:
 
     def prepare_for(self, startclock: int) -> None:
         """Try the lesson against rivals with this startclock only, in matches so short that some of them end in it."""
-        self.startclocks, before = [startclock] if startclock else [], self._rivals.seconds
+        before, self.startclocks = (self.startclocks, self._rivals.seconds), [startclock] if startclock else []
         self._rivals.seconds = min(TRIAL_SECONDS, _MOVE_OF_STARTCLOCK * startclock)
-        if self._rivals.seconds != before:
+        if self.startclocks != before[0]:
+            self._selection = None  # its rivals had another startclock
+        if self._rivals.seconds != before[1]:
             self._contests.clear()
         self._following = None
 
@@ -229,21 +231,21 @@ class Course:
         }
         while monotonic() < deadline:
             due = (part for part in self._parts(parts) if part in parts)
-            part = min(due, key=lambda part: self._spent[part] / self._share(part), default=None)
+            part = min(due, key=lambda part: self._spent[part] / SHARES[part], default=None)
             if part is None:
                 return False
-            begin = process_time()
+            begin, cost = process_time(), self._cost(part)
             told = steps[part](min(deadline, monotonic() + _SLICE))
-            self._spent[part] += process_time() - begin
+            self._spent[part] += cost * (process_time() - begin)
             if told is not None:
                 tell(told)
         return True
 
-    def _share(self, part: Part) -> float:
-        """Return the share of the time for a part."""
+    def _cost(self, part: Part) -> float:
+        """Return how much of its time counts for the share of a part; little as long as a carried value is tried."""
         trial = self._next_trial() if self._variant[0] and part == "trials" else None
         tries_carried = trial is not None and trial[:2] == (LESSON, _CARRIED)
-        return SHARES[part] * (_OF_CARRIED if tries_carried else 1)
+        return 1 / _OF_CARRIED if tries_carried or self._is_selecting else 1.0
 
     def _seconds_of(self, number: int) -> float:
         """Return the CPU seconds of teaching before a state of the lesson; 0 if the store lacks it."""
@@ -295,8 +297,14 @@ class Course:
         self._rivals.store(teacher, startclock, seconds)
 
     def store_lesson(self) -> StoredLesson | None:
-        """Store what the teacher has taught, and return it; None if it is not new, or another process is ahead."""
-        return self._store() if self._stored_at != self._taught else None
+        """Store what the teacher has taught, and return it; None if it is not new, or another process is ahead.
+
+        A choice among variants ends with the best so far.
+        """
+        was_selecting = self._is_selecting
+        if was_selecting:
+            self._end_selection()
+        return self._store() if was_selecting or self._stored_at != self._taught else None
 
     def _store(self) -> StoredLesson | None:
         """Store the lesson as it is now, and return it; None if it is not new, or another process is ahead."""
@@ -304,7 +312,9 @@ class Course:
         lesson = self._present_lesson()
         became, state = self._lessons.put(self.game, lesson), self._lessons.state(self.game.rules_hash)
         self._num_generations, self._is_new = lesson.generation, False
-        if became == "behind" or state is None or (self._id and state[0] != self._id):
+        # another process may have begun with another variant, and taught nothing either
+        is_foreign = became == "same" and not self._id
+        if became == "behind" or is_foreign or state is None or (self._id and state[0] != self._id):
             self.teacher = self._resumed()
             return None
         self._id = state[0]
@@ -401,7 +411,8 @@ class Course:
         """Yield the trials of a state of the lesson, without evidence.
 
         Where another state has passed, a state is tried again only if its teaching was much longer. So the time goes to
-        longer startclocks, and a state that passes there is taken for shorter ones, too.
+        longer startclocks, and a state that passes there is taken for shorter ones, too. The value of a variant is
+        tried against a longer startclock once it has passed against the shorter ones.
         """
         if snapshot is None or not _differs(snapshot):
             return
@@ -412,6 +423,8 @@ class Course:
                 least = max(least, _AGAIN * self._seconds_of(number))
             if snapshot.seconds >= least:
                 yield TrialRow(LESSON, snapshot.number, rival_name(startclock))
+            if snapshot.number == _CARRIED and number is None:
+                break
 
     def _due_trials(self, rows: Sequence[TrialRow], snapshot: Snapshot | None) -> Iterator[TrialRow]:
         """Yield the open trials of a state of the lesson which promise something, or have not taken long.
@@ -474,16 +487,20 @@ class Course:
         """Whether the lesson may begin with the value of one of several variants, and matches are to show of which."""
         return self._is_new and len(self._variants or ()) > 1 and len(self.startclocks) > 0
 
-    def _select(self, deadline: float) -> None:
+    def _select(self, deadline: float, rival: SearchPlan | None = None) -> None:
         """Play matches of the values of variants against a rival until the deadline; in the end, begin with the best.
 
         These matches are no test. The chosen value has to pass one of its own.
+
+        Args:
+            deadline: in seconds of `time.monotonic`
+            rival: one of the shortest startclock if it is None
         """
         assert self._variants is not None
         begin = process_time()
         selection = self._selection = self._selection or _Selection({n: [] for n in range(len(self._variants))})
         if selection.rounds is None:
-            other = self._rivals.by_lot(self.startclocks[0], 0, deadline)
+            other = rival or self._rivals.by_lot(self.startclocks[0], 0, deadline)
             if other is None:
                 return
             value = self._variants[selection.following].value
@@ -495,9 +512,14 @@ class Course:
             self._rivals.note(selection.rounds)
             selection.end_rounds()
         selection.seconds += process_time() - begin
-        if selection.is_done:
-            self._variants = [self._variants[selection.best]]
-            self.teacher = self._resumed()
+        if len(selection.scores) == 1 or selection.seconds > _SELECTION_MOVES * self._rivals.seconds:
+            self._end_selection()
+
+    def _end_selection(self) -> None:
+        """Begin the lesson with the value of the best variant so far."""
+        assert self._variants is not None
+        self._variants = [self._variants[self._selection.best if self._selection is not None else 0]]
+        self.teacher = self._resumed()
 
     def try_against(self, teacher: Teacher, startclock: int, deadline: float) -> None:
         """Play matches between the newest state of the lesson and a player that learns in the present startclock.
@@ -509,11 +531,12 @@ class Course:
         """
         if self.snapshot is None:
             return
+        other = SearchPlan(teacher.value, teacher.growth)
+        if self._is_selecting:
+            self._select(deadline, other)
+            return
         key = TrialRow(LESSON, self.snapshot.number, rival_name(startclock))
-        rounds = self._contests.get(key)
-        if rounds is None:
-            other = SearchPlan(teacher.value, teacher.growth)
-            rounds = self._rivals.contest(self.snapshot.plan, other, _OTHER_PLIES)
+        rounds = self._contests.get(key) or self._rivals.contest(self.snapshot.plan, other, _OTHER_PLIES)
         self._advance(key, rounds, deadline)
 
     def _advance(self, key: TrialRow, rounds: Rounds, deadline: float) -> TrialRow | None:
@@ -560,7 +583,7 @@ class Course:
 
 @dataclass
 class _Selection:
-    """Matches of candidates against rivals: after each pass, the one with the worst score is out.
+    """Matches of candidates against rivals: after each pass with as many rounds for each, the worst one is out.
 
     scores   scores of the rounds of each candidate that is left, by number
     rounds   matches of the next one; None before they begin
@@ -575,11 +598,6 @@ class _Selection:
     def following(self) -> int:
         """Number of the candidate that plays next."""
         return min(self.scores, key=lambda number: len(self.scores[number]))
-
-    @property
-    def is_done(self) -> bool:
-        """Whether one candidate is left, or the time is over."""
-        return len(self.scores) == 1 or self.seconds > _SELECTION_SECONDS
 
     def end_rounds(self) -> None:
         """Keep the scores of the rounds that are over; leave out the worst candidate at the end of a pass."""

@@ -52,7 +52,8 @@ class CarriedValue(NamedTuple):
 def variants(game: Game, lessons: Lessons) -> list[CarriedValue]:
     """Return the variants with the highest scores of their maps, the most promising one first.
 
-    The first ones are those with nearly the highest score, by how much their values explain in their own games.
+    Those with nearly the highest score come first. Among them, the order is by how much a value explains in its own
+    game.
     """
     values = [value for own in _mapped(game, lessons) if (value := _carried_value(game, *own, lessons)) is not None]
     near = _AS_NEAR * max((own.likeness for own in values), default=0.0)

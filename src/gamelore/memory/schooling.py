@@ -9,8 +9,8 @@ gets its first lesson in its first match of a game, tests it in the next ones, a
 
 If the store has no lesson about the game, but one about a variant (retrieval.py), the lesson begins with that. What was
 learned in the first startclock becomes its rival, and the following ones are used for the trials. A startclock of half
-a minute or more has room for trials at once: its last part tries the lesson against what was learned in the rest. A
-lesson that has no rival of this startclock yet is tried in the same way.
+a minute or more has room for trials at once: its last part tries the lesson against what was learned in the rest, if
+it was never tried against such a rival. A lesson that has no rival of this startclock yet is tried in the same way.
 
 A knob (ledger.py) that has passed its test is used with a lesson that has passed.
 
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from ..search.settings import GrowthSettings
     from ..search.value import LinearValue
 
-_WHOLE = 0.8  # share of a startclock after which what was learned counts as a rival
-_LONG = 30  # seconds of a startclock in which a lesson without rivals is tried, after the share above
+_WHOLE = 0.8  # share of a startclock after which what was learned counts as a rival, or trials begin in a long one
+_LONG = 30  # seconds of a long startclock
 _LONGEST = 600  # seconds of a startclock of which rivals are kept
 _OTHER_SEED = 1 << 20  # added to the seed of what is learned beside a lesson
 _log = logging.getLogger(__name__)
@@ -91,12 +91,15 @@ class MatchMemory:
         self.openings: Openings | None = None
         self.knob: str | None = None
         self._rival = rival_name(self.startclock), 0  # which of them, by lot
+        self._has_rival = True  # whether the lesson was tried against rivals of this startclock before
         self._was_tried = False  # whether trials had a part of the startclock
         try:
             memory.course.refresh()
             memory.course.prepare_for(self.startclock)
             num = memory.lessons.pupils(memory.game.rules_hash).get(self._rival[0], 0)
             self._rival = self._rival[0], int(np.random.default_rng().integers(max(num, 1)))
+            rows = memory.lessons.trials(memory.game.rules_hash)
+            self._has_rival = any(row[::2] == (LESSON, self._rival[0]) for row in (row[:3] for row in rows))
             self._decide()
         except KnowledgeError as error:
             self._stop_storing(error)
@@ -160,7 +163,7 @@ class MatchMemory:
     def _has_candidate(self) -> bool:
         """Whether there is a lesson that matches may still speak for or against, and time for them."""
         has_lesson = self._memory.course.snapshot is not None and self.startclock >= _LONG
-        return self._learns and has_lesson and self.verdicts[LESSON] == "open"
+        return self._learns and has_lesson and not self._has_rival and self.verdicts[LESSON] == "open"
 
     def _try_against(self, fresh: Teacher, deadline: float) -> None:
         """Try the lesson against what was learned in this startclock; use it if it is better."""

@@ -155,7 +155,7 @@ class _Growth:
     def _rival(self, name: str) -> Player:
         if name != WITHOUT:
             return player(name)
-        fresh = new_teacher(self._game, OTHER_SEED * (self._trial.run + 1) + self._num)  # another one each time
+        fresh = new_teacher(self._game, OTHER_SEED**2 * (self._trial.run + 1) + self._num)  # another one each time
         return playing(self._champion, learned(self._game, fresh, self._setting.startclock))
 
 
