@@ -160,9 +160,10 @@ def test_memory(tmp_path: Path) -> None:
     for stage in ("study", "report"):
         given = [*command, *options, "--stage", stage]
         done = subprocess.run(given, check=True, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT)
-        assert done.stdout.splitlines()[-1] == "4 teachings", (
-            "two long ones; in goofspiel, both choose at the same time"
+        assert done.stdout.splitlines()[-1] == "2 teachings", (
+            "no long ones, because tictactoe is solved; in goofspiel, both choose at the same time"
         )
+    assert json.loads((tmp_path / "out" / "solved.json").read_text()) == ["tictactoe"]
     assert "| known |" not in done.stdout
     assert "significantly worse: none" in done.stdout
 

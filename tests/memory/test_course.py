@@ -371,11 +371,16 @@ def test_matches_choose_among_several_variants(
         assert course.go_on(monotonic() + 0.1)
     assert course.variant == game.rules_hash
     assert lessons.trials(variant.rules_hash) == [], "the choice is no test"
-    again = Course(variant, lessons)
-    assert again._is_selecting, "the choice is not stored before there is something to keep"
-    assert again.go_on(monotonic() + 0.1, parts=["teaching"]), "without trials, the first variant is taken"
-    again.startclocks = []
-    assert not again._is_selecting, "without a startclock, there is no rival"
+
+
+def test_there_is_no_choice_without_trials(variant: Game, lessons: Lessons) -> None:
+    course = Course(variant, lessons)
+    assert course._variants is not None
+    course._variants *= 2
+    assert course._is_selecting
+    assert course.go_on(monotonic() + 0.1, parts=["teaching"]), "the first variant is taken"
+    course.startclocks = []
+    assert not course._is_selecting, "without a startclock, there is no rival"
 
 
 def test_the_choice_among_variants_ends(variant: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch) -> None:
