@@ -91,15 +91,14 @@ class MatchMemory:
         self.openings: Openings | None = None
         self.knob: str | None = None
         self._rival = rival_name(self.startclock), 0  # which of them, by lot
-        self._has_rival = True  # whether the lesson was tried against rivals of this startclock before
+        self._has_time = False  # whether the lesson is tried in the last part of this startclock
         self._was_tried = False  # whether trials had a part of the startclock
         try:
             memory.course.refresh()
             memory.course.prepare_for(self.startclock)
             num = memory.lessons.pupils(memory.game.rules_hash).get(self._rival[0], 0)
             self._rival = self._rival[0], int(np.random.default_rng().integers(max(num, 1)))
-            rows = memory.lessons.trials(memory.game.rules_hash)
-            self._has_rival = any(row[::2] == (LESSON, self._rival[0]) for row in (row[:3] for row in rows))
+            self._has_time = self.startclock >= _LONG and not self._was_tried_before()
             self._decide()
         except KnowledgeError as error:
             self._stop_storing(error)
@@ -107,6 +106,11 @@ class MatchMemory:
         is_new = self._fixed is None and course.snapshot is None and not course.teacher.simulations
         self._is_first = self._learns and is_new
         self._fresh: Teacher | None = None if self._fixed is not None else self._new_teacher()
+
+    def _was_tried_before(self) -> bool:
+        """Return whether the lesson was tried against rivals of this startclock in an earlier match."""
+        rows = self._memory.lessons.trials(self._game.rules_hash)
+        return any((row.advice, row.against) == (LESSON, self._rival[0]) for row in rows)
 
     def _decide(self) -> None:
         """Choose the newest state of the lesson that has passed its tests, a rival, or nothing yet."""
@@ -162,8 +166,8 @@ class MatchMemory:
     @property
     def _has_candidate(self) -> bool:
         """Whether there is a lesson that matches may still speak for or against, and time for them."""
-        has_lesson = self._memory.course.snapshot is not None and self.startclock >= _LONG
-        return self._learns and has_lesson and not self._has_rival and self.verdicts[LESSON] == "open"
+        has_lesson = self._memory.course.snapshot is not None
+        return self._learns and has_lesson and self._has_time and self.verdicts[LESSON] == "open"
 
     def _try_against(self, fresh: Teacher, deadline: float) -> None:
         """Try the lesson against what was learned in this startclock; use it if it is better."""
