@@ -24,7 +24,7 @@ How far a value can be trusted depends on the game: in some games hardly anythin
 the coefficient of determination of a value as a forecast of the mean results of the next generation, which it has not
 seen. It is the least weight of the next value in the search, see value.py. These means contain virtual visits, which
 are forecasts of the value itself; so the measure is higher than the share of real results that the value explains. This
-is on purpose: with that share as its weight the value is trusted too little, see docs/search.md.
+is on purpose: with that share as its weight the value is trusted too little, see docs/search/trials.md.
 
 In some games random playouts say hardly anything about the end of a match between players who search, and the learned
 value says more. This shows in the matches of teaching: `_Forecasts` mixes the mean result and the minimax value that
@@ -34,7 +34,7 @@ determination, they get a higher weight in the search.
 Where values explain hardly anything, a *trial* finds out whether the search is better with informed playouts, see
 circuit/playout.py: matches in pairs, with the same random plies at first and sides swapped. Nothing cheaper tells: what
 playouts forecast, in results of matches or in values of long searches, says other things than matches do, and matches
-with short searches as well. See docs/search.md.
+with short searches as well. See docs/search/trials.md.
 """
 
 from __future__ import annotations
