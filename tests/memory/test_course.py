@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from math import log
+from math import inf, log
 from time import monotonic
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -276,11 +276,11 @@ def test_a_state_is_tried_until_it_is_outdated(game: Game, lessons: Lessons, mon
         course._choose_candidate(rows)
         assert course._candidate is expected
     before = lessons.taught(game.rules_hash, LESSON)[-2].number  # numbers may be left out
-    row = TrialRow(LESSON, before, rival_name(1), 3, 1.5)
-    lessons.add_evidence(game, row, lambda _: row)
+    for name, value in (("_LONGER", 0.0), ("_SHARE_OF_TEACHING", inf)):  # however fast the machine is
+        monkeypatch.setattr(course_module, name, value)
     again = Course(game, lessons)
     again.startclocks = [1]
-    again._choose_candidate(lessons.trials(game.rules_hash))
+    again._choose_candidate([TrialRow(LESSON, before, rival_name(1), 3, 1.5)])  # the only evidence, whatever was tried
     assert again._candidate is not None
     assert again._candidate.number == before
 

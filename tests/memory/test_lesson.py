@@ -13,6 +13,7 @@ from gamelore.memory.lesson import restored, restored_value, stored, stored_valu
 from gamelore.players.random_streams import stream
 from gamelore.search.settings import GrowthSettings, TeachingSettings
 from gamelore.search.teaching import Teacher, TeachingState
+from gamelore.search.tree import UNRELATED
 from gamelore.search.value import LinearValue
 
 SETTINGS = TeachingSettings(simulations=80_000, first=10_000, walks=64)
@@ -44,6 +45,18 @@ def test_a_teacher_goes_on_from_a_stored_lesson(walks: int) -> None:
     assert resumed.value is not None
     assert np.array_equal(direct.value.weights, resumed.value.weights)
     assert direct.value.determination == resumed.value.determination
+
+
+def test_a_teacher_goes_on_with_what_it_has_found_out_about_interests() -> None:
+    game = load("connect3")
+    assert teacher_of(game).total == 100
+    state = replace(paused(game, 5_000), adds_up=False)
+    again = restored(game, stored(game, state, 1.5, None))
+    assert not again.adds_up
+    teacher = teacher_of(game, again)
+    assert teacher.total == UNRELATED
+    assert not teacher.pause().adds_up
+    assert restored(game, stored(game, paused(game, 5_000), 1.5, None)).adds_up
 
 
 def test_a_damaged_or_foreign_progress_begins_the_generation_anew() -> None:

@@ -59,7 +59,7 @@ def prove(lessons: Lessons, game: Game) -> None:
 def prepared(player: Player) -> MatchMemory:
     """Return what a player that remembers plays with in its only match."""
     assert isinstance(player, Remembering)
-    ((_, own),) = player._prepared.values()
+    (own,) = (lane.prepared for lane in player._lanes.values())
     assert isinstance(own, MatchMemory)
     return own
 
@@ -117,7 +117,7 @@ def test_a_tested_lesson_is_in_the_search_from_the_first_move_on(tmp_path: Path)
     assert prepared(again).verdicts[LESSON] == "taken"
     value = prepared(again).value
     assert value is not None
-    assert np.array_equal(again._searches[0]._stems[0].grower.prior.constants, value.constants)
+    assert np.array_equal(again._lanes[0].search._stems[0].grower.prior.constants, value.constants)
 
 
 def test_a_full_store_keeps_no_more(tmp_path: Path) -> None:

@@ -136,7 +136,8 @@ def test_a_teacher_that_ends_early_gives_a_rival(game: Game, lessons: Lessons) -
     own = memory_of(game, lessons).begin(50.0)
     fresh = own._fresh
     assert fresh is not None
-    own.teach(monotonic() + 0.2)
+    while fresh._grower.prior.visits < 3:  # with fewer, a trial of informed playouts would follow
+        own.teach(monotonic() + 0.2)
     fresh._has_taught = True
     fresh._end_lessons()
     own.end()

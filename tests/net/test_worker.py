@@ -153,7 +153,7 @@ def test_the_worker_lets_the_player_ponder_between_requests(monkeypatch: pytest.
     worker.start("m", "red", CONNECT_FOUR)
     matches = next(iter(worker._games.values()))
     assert worker.idle(), "in the startclock"
-    search = matches.player._searches[0]  # type: ignore[attr-defined]
+    search = matches.player._lanes[0].search  # type: ignore[attr-defined]
     assert search.visits > 0
     monkeypatch.setattr("gamelore.net.worker.MOST_PONDERING", 0.0)
     time.sleep(0.01)

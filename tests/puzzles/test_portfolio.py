@@ -408,7 +408,7 @@ def test_the_player_follows_its_solution_and_searches_again_after_another_move()
     thinker.prepare(state.graph.game, 0)
     thinker.begin(0, state.started(0))
     choice = int(thinker.choose(turn_of(state))[0])
-    puzzle = thinker._puzzles[0]
+    puzzle = thinker._lanes[0].puzzle
     solution = puzzle.solution
     assert solution is not None
     assert puzzle.is_proved
@@ -434,7 +434,7 @@ def test_the_player_ponders_on_a_puzzle_until_it_is_solved() -> None:
     thinker.begin(0, state.started(0))
     while thinker.ponder(turn_of(state, monotonic() + 0.02)):
         pass
-    puzzle = thinker._puzzles[0]
+    puzzle = thinker._lanes[0].puzzle
     assert puzzle.is_proved
     choice = int(thinker.choose(turn_of(state))[0])
     assert choice == puzzle.choice()
@@ -448,7 +448,7 @@ def test_a_match_does_not_use_the_search_of_the_one_before() -> None:
     assert isinstance(thinker, Gamelore)
     thinker.begin(0, state.started(0))
     thinker.choose(turn_of(state))
-    first = thinker._puzzles[0]
+    first = thinker._lanes[0].puzzle
     thinker.begin(0, state.started(0))
     assert (first.state, first.solution, first.is_proved) == (None, None, False)
 

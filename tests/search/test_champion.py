@@ -16,7 +16,7 @@ from gamelore.matches.match import MatchState
 from gamelore.players.player import Turn
 from gamelore.players.position_graph import PositionGraph
 from gamelore.players.random_streams import stream
-from gamelore.search import champion, thinking, tree
+from gamelore.search import champion, growth, thinking, tree
 from gamelore.search.champion import Gamelore
 from gamelore.search.choice import MoveReport, best_of, rank, reports_of, together
 from gamelore.search.settings import ChampionSettings
@@ -170,7 +170,7 @@ def test_it_ponders_on_the_position_after_its_move() -> None:
     thinker.prepare(state.graph.game, 0)
     thinker.begin(0, state.started(0))
     assert thinker.ponder(turn_of(state, 0, soon())), "in the startclock"
-    search = thinker._searches[0]
+    search = thinker._lanes[0].search
     before = search.visits
     choice = int(thinker.choose(turn_of(state, 0))[0])
     assert search.visits == before + 50
@@ -184,7 +184,7 @@ def test_it_ponders_on_the_position_after_its_move() -> None:
     reply = 4
     state.play([0, reply])
     thinker.choose(turn_of(state, 0))
-    assert thinker._searches[0] is search
+    assert thinker._lanes[0].search is search
     assert search.visits > 50, "the replies were searched before"
 
 
@@ -195,7 +195,7 @@ def test_it_finds_its_way_if_another_move_was_played_for_it() -> None:
     thinker.ponder(turn_of(state, 0, soon()))
     state.play([(choice + 1) % 8, 0])
     assert thinker.ponder(turn_of(state, 0, soon()))
-    assert thinker._searches[0].is_at(state.graph.states[state.row])
+    assert thinker._lanes[0].search.is_at(state.graph.states[state.row])
 
 
 def test_it_does_not_ponder_if_told_so() -> None:
@@ -210,11 +210,11 @@ def test_it_learns_a_value_in_the_startclock() -> None:
     assert isinstance(thinker, Gamelore)
     thinker.prepare(state.graph.game, 0)
     thinker.begin(0, state.started(0))
-    teacher = thinker._prepared[0][1]
+    teacher = thinker._lanes[0].prepared
     assert isinstance(teacher, Teacher)
     while teacher.value is None:
         assert thinker.ponder(turn_of(state, 0, soon()))
-    assert not thinker._searches[0].visits > 64, "no search before the lesson ends"
+    assert not thinker._lanes[0].search.visits > 64, "no search before the lesson ends"
     thinker.choose(turn_of(state, 0))
     spent = teacher.simulations
     assert thinker.ponder(turn_of(state, 0, soon()))
@@ -286,7 +286,87 @@ def test_a_match_that_took_another_way_gets_a_new_tree() -> None:
     state.play([(choice + 1) % 7, 0])
     state.play([0, 3])
     thinker.choose(turn_of(state, 0))
-    assert thinker._searches[0].is_at(state.graph.states[state.row])
+    assert thinker._lanes[0].search.is_at(state.graph.states[state.row])
+
+
+@pytest.mark.parametrize("name", ["tictactoe", ONE_SHOT])
+def test_a_playout_of_the_reasoner_that_takes_too_long_is_withdrawn(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    search = Search(load(name, engine="reasoner"))
+    search.begin(search.game.initial, stream(1))
+    search.run(40)
+    arrays = search._stems[0].tree.arrays
+    before = arrays.visits.copy(), arrays.nodes[: len(arrays.nodes) // 2, tree.VISITS].copy(), arrays.sums.copy()
+    assert before[0].any()
+    with monkeypatch.context() as patched:
+        patched.setattr(growth, "playout_goals", lambda *_, **__: None)
+        assert search.run(deadline=monotonic() + 0.5) == 0
+    assert np.array_equal(arrays.visits, before[0])
+    assert np.array_equal(arrays.nodes[: len(before[1]), tree.VISITS], before[1])
+    assert np.array_equal(arrays.sums, before[2])
+    assert search.run(40) == 40
+
+
+def test_the_reasoner_stops_within_a_playout() -> None:
+    """The counter makes each playout a thousand plies long."""
+    numbers = " ".join(f"(succ {i} {i + 1})" for i in range(1000))
+    rules = f"""
+        (role a) (role b) (init (step 0)) (legal a left) (legal a right) (legal b noop) {numbers}
+        (<= (next (step ?j)) (true (step ?i)) (succ ?i ?j))
+        (<= terminal (true (step 1000))) (goal a 50) (goal b 50)
+        """
+    search = Search(load(rules, engine="reasoner"))
+    search.begin(search.game.initial, stream(1))
+    assert search.run(1) == 1
+    seen, legal = list[float](), search.game.legal
+    search.game.legal = lambda states: seen.append(0) or legal(states)  # type: ignore[method-assign,func-returns-value]
+    search.begin(search.game.initial, stream(2))
+    assert search.run(deadline=monotonic() + 0.002) == 0
+    assert 0 < len(seen) < 900
+
+
+def test_a_tree_that_cannot_be_followed_in_time_begins_anew() -> None:
+    search = Search(load("connectfour"), threads=2)
+    search.begin(search.game.initial, stream(1))
+    search.run(4000)
+    search.follow(np.array([0, 0], np.int32), monotonic() + 60.0)
+    kept = search.visits
+    assert kept > 0
+    for stem in search._stems:
+        stem._drop_seconds = 1000.0
+    search.follow(np.array([0, 0], np.int32), monotonic() + 60.0)
+    assert search.visits == 0
+    assert np.array_equal(search.state, search.game.start().play(["(drop 1)", "noop"]).play(["noop", "(drop 1)"]).state)
+
+
+def test_batches_are_larger_only_where_a_move_is_short_of_time() -> None:
+    search = Search(load("connectfour"))
+    search.begin(search.game.initial, stream(1))
+    search._each = 1.0
+    search.ponder(monotonic() + 0.01)
+    assert search._stems[0].grower.least == 32
+    search._each = 1.0
+    search.run(deadline=monotonic() + 0.01)
+    assert search._stems[0].grower.least == 128
+
+
+def test_a_move_is_searched_for_even_if_time_is_over_at_once() -> None:
+    thinker, state = player("gamelore:seconds=0,teaching=0,solve=no"), MatchState(PositionGraph(load("connectfour")))
+    assert isinstance(thinker, Gamelore)
+    thinker.begin(0, state.started(0))
+    thinker.choose(turn_of(state, 0))
+    search = thinker._lanes[0].search
+    assert search is not None
+    assert search.visits == 32
+
+
+def test_it_forgets_the_matches_of_another_game() -> None:
+    thinker = player("gamelore:simulations=50,teaching=0,solve=no")
+    assert isinstance(thinker, Gamelore)
+    for name in ("connectfour", "tictactoe"):
+        state = MatchState(PositionGraph(load(name)))
+        thinker.begin(0, state.started(0))
+        thinker.choose(turn_of(state, 0))
+        assert [lane.game for lane in thinker._lanes.values()] == [state.graph.game]
 
 
 def test_an_interrupted_batch_leaves_a_sound_tree(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,7 +378,7 @@ def test_an_interrupted_batch_leaves_a_sound_tree(monkeypatch: pytest.MonkeyPatc
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(search.game, "rollouts", interrupted)
+        patched.setattr(growth, "playout_goals", interrupted)
         with pytest.raises(KeyboardInterrupt):
             search.run(5)
     assert search.visits == 0
@@ -382,7 +462,7 @@ def test_a_call_that_ends_long_after_the_deadline_is_the_last(monkeypatch: pytes
     monkeypatch.setattr(search, "_is_settled", note)
     monkeypatch.setattr(thinking, "monotonic", lambda: next(clock))
     search._each = 0.001
-    assert search.run(deadline=115.0, chooser=0) > 0
+    assert search.run(deadline=125.0, chooser=0) > 0
     assert asked == [0.0]
 
 
@@ -429,17 +509,18 @@ def test_room_is_made_only_if_there_is_time() -> None:
     full = stem.tree.num_nodes
     assert stem.grow(100, 1, room=0.0).walks == 0
     assert stem.tree.num_nodes == full
-    stem._prune_seconds = 1.0 / full
+    stem._drop_seconds = 1.0 / full
     assert stem.grow(100, 1, room=0.99).walks == 0
     assert stem.tree.num_nodes == full
     assert stem.grow(100, 1, room=1.01).walks == 0
     assert stem.tree.num_nodes < full
-    assert stem._prune_seconds < 1.0 / full, "it was measured"
+    assert stem._drop_seconds < 1.0 / full, "it was measured"
     while stem.grow(100_000, 100, room=0.0).walks:
         pass
-    stem._prune_seconds = 1000.0
-    assert search.run(deadline=monotonic() + 1.0) > 0, "without room, there would be no search at all"
-    assert stem._prune_seconds < 1.0
+    stem._drop_seconds = 1000.0
+    assert search.run(deadline=monotonic() + 1.0) == 0, "what it knows must do"
+    assert search.ponder(monotonic() + 0.01) > 0
+    assert stem._drop_seconds < 1.0
 
 
 def test_a_timed_search_ends_without_a_posix_clock() -> None:

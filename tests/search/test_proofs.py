@@ -1,5 +1,7 @@
 """Proved bounds, held against the solver, and against values computed by hand."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,8 @@ from conftest import ONE_SHOT, TREE
 from gamelore import load
 from gamelore.game.game import Game
 from gamelore.players.random_streams import stream
-from gamelore.search.growth import EngineGrower, adds_up
+from gamelore.search import thinking
+from gamelore.search.growth import EngineGrower, Grown, adds_up
 from gamelore.search.native_growth import grower
 from gamelore.search.settings import GrowthSettings
 from gamelore.search.thinking import Search
@@ -154,14 +157,37 @@ def test_all_trees_begin_anew_if_one_finds_out_that_interests_are_not_opposite(m
     search = Search(load("connectfour"), threads=2)
     search.begin(search.game.initial, stream(1))
     search.run(2000)
-    other = search._stems[1].grower
+    other, sums = search._stems[1].grower, [False]
     grow = other.grow
-    monkeypatch.setattr(other, "grow", lambda *arguments: grow(*arguments)._replace(adds_up=False))
-    search.run(2000)
+    monkeypatch.setattr(
+        other, "grow", lambda *arguments: grow(*arguments)._replace(adds_up=sums.pop() if sums else True)
+    )
+    assert search.run(2000) == 2000
+    assert not sums
     assert [stem.tree.total for stem in search._stems] == [UNRELATED] * 2
-    assert search._stems[0].visits < 2000, "its tree is new"
+    assert search.visits == 2000, "the trees are new, and so is the budget"
     search.begin(search.game.initial, stream(2))
-    assert [stem.tree.total for stem in search._stems] == [UNRELATED] * 2, "nor is it taken for granted again"
+    assert [stem.tree.total for stem in search._stems] == [100] * 2, "a match does not depend on those before it"
+    search.begin(search.game.initial, stream(2), total=UNRELATED)
+    assert [stem.tree.total for stem in search._stems] == [UNRELATED] * 2
+
+
+def test_a_move_is_searched_for_even_if_the_trees_begin_anew_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    search, clock = Search(load("connectfour")), [0.0]
+    search.begin(search.game.initial, stream(1))
+    grower, calls = search._stems[0].grower, list[int]()
+    grow = grower.grow
+
+    def late(*arguments: Any) -> Grown:
+        clock[0] += 1.0
+        calls.append(0)
+        return grow(*arguments)._replace(adds_up=len(calls) > 1)
+
+    monkeypatch.setattr(grower, "grow", late)
+    monkeypatch.setattr(thinking, "monotonic", lambda: clock[0])
+    assert search.run(deadline=0.5) > 0
+    assert len(calls) == 2
+    assert search.visits > 0
 
 
 def test_the_engine_proves_the_same_bounds() -> None:

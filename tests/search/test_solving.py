@@ -221,9 +221,9 @@ def test_it_solves_in_the_startclock_and_then_needs_no_search() -> None:
         )
         choices = [0, 0]
         if role is not None:
-            before = thinker._searches[0].num_walks
+            before = thinker._lanes[0].search.num_walks
             choices[role] = int(thinker.choose(turn_of(state, role, 5.0))[0])
-            assert role == 0 or thinker._searches[0].num_walks == before, "the second role wins by the solution"
+            assert role == 0 or thinker._lanes[0].search.num_walks == before, "the second role wins by the solution"
         state.play(choices)
     assert tuple(state.goals) == (0, 100)
 

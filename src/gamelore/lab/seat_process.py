@@ -37,7 +37,7 @@ MODULES = (  # (module, name) of the function `player`, the graph of positions, 
     (("catalogue", "player"), ("players.position_graph", "PositionGraph"), ("matches.match", "MatchState")),
     (("play.roster", "player"), ("play.graph", "Graph"), ("play.match", "MatchState")),  # until November 2026
 )
-PONDERING = 0.05  # seconds of thinking between two looks at the input, as in net/worker.py
+PONDERING = 0.05  # seconds of thinking between two looks at the input
 INPUT = 0
 
 

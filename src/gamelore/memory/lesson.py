@@ -56,8 +56,8 @@ def stored_value(game: Game, value: LinearValue | None, informed: float | None) 
 
 def restored(game: Game, lesson: StoredLesson) -> TeachingState:
     """Return the state of a teacher from which it goes on with a lesson. Facts that the game lacks are left out."""
-    value, progress = restored_value(game, lesson.value), _unpacked(game, lesson.progress)
-    return TeachingState(lesson.generation, lesson.rounds, lesson.walks, value, progress)
+    value, (progress, adds_up) = restored_value(game, lesson.value), _unpacked(game, lesson.progress)
+    return TeachingState(lesson.generation, lesson.rounds, lesson.walks, value, progress, adds_up=adds_up)
 
 
 def restored_value(game: Game, stored: StoredValue) -> LinearValue | None:
@@ -93,6 +93,7 @@ def _packed(game: Game, state: TeachingState) -> bytes:
         "forecast_moments": forecasts.moments,
         "forecast_results": forecasts.results,
         "notes": forecasts.notes,
+        "adds_up": np.array(state.adds_up),
         **matches._asdict(),
     }
     file = io.BytesIO()
@@ -100,21 +101,22 @@ def _packed(game: Game, state: TeachingState) -> bytes:
     return file.getvalue()
 
 
-def _unpacked(game: Game, packed: bytes) -> tuple[Sums, ForecastSums, Running] | None:
-    """Return the progress in an npz file; None if it is of another layout, or damaged."""
+def _unpacked(game: Game, packed: bytes) -> tuple[tuple[Sums, ForecastSums, Running] | None, bool]:
+    """Return (progress, `TeachingState.adds_up`) in an npz file; (None, True) if it is damaged or of another layout."""
     try:
         with np.load(io.BytesIO(packed), allow_pickle=False) as arrays:
             if not np.array_equal(arrays["layout"], _layout(game)):
-                return None
+                return None, True
             num_samples, num_matches = arrays["num"].tolist()
             sums = Sums(num_samples, _symmetric(arrays), arrays["targets"], arrays["squares"])
             forecasts = ForecastSums(
                 arrays["forecast_moments"], arrays["forecast_results"], num_matches, arrays["notes"]
             )
             matches = Running(arrays["states"], arrays["plies"], arrays["openings"])
-            return (sums, forecasts, matches) if _fit(game, sums, forecasts, matches) else None
+            adds_up = bool(arrays["adds_up"]) if "adds_up" in arrays else True  # older versions did not store it
+            return ((sums, forecasts, matches), adds_up) if _fit(game, sums, forecasts, matches) else (None, True)
     except Exception:  # damaged bytes make zipfile, zlib and numpy raise errors of many kinds
-        return None
+        return None, True
 
 
 def _fit(game: Game, sums: Sums, forecasts: ForecastSums, matches: Running) -> bool:

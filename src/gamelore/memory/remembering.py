@@ -71,7 +71,7 @@ class Remembering(Gamelore):
         if self._lessons is not None:
             self._lessons.knowledge.close()
         self._lessons = self._schooling = None
-        self._prepared.clear()
+        self._lanes.clear()
 
     def _memory_of(self, game: Game) -> Schooling:
         """Return what the store says about a game. Without a store, the player learns as one without memory."""
@@ -94,7 +94,7 @@ class Remembering(Gamelore):
         if not self.learns or self.lessons.is_full:
             return False
         game = finished.graph.game
-        prepared = self._prepared_of(game, int(finished.lanes[0]))
+        prepared = self._lane(game, int(finished.lanes[0])).prepared
         startclock = prepared.startclock if isinstance(prepared, MatchMemory) else 0
         record = match_records(finished, (), with_states=False)[0]
         goals = tuple(finished.goals[0].tolist())

@@ -221,3 +221,8 @@ class MatchMemory:
         if self._fresh is not None:
             return self._fresh.growth
         return self._fixed[1] if self._fixed is not None else DEFAULT_GROWTH
+
+    @property
+    def total(self) -> int:
+        """See `search.champion.Prepared`."""
+        return (self._fresh or self._memory.course.teacher).total

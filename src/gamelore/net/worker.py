@@ -34,7 +34,7 @@ from .belief import LastingPlayer, PlayerMatches
 from .requests import Advanced, Ended, answer_requests, limits_within, processor_time
 
 POSITIONS = 1 / 8  # share of the memory for the position graph of a game; a larger graph is discarded
-PONDERING = 0.02  # seconds; a request waits for at most this time
+PONDERING = 0.02  # seconds; a request waits until the slice is over, and the batch that is under way
 MOST_PONDERING = 300.0  # seconds after the last request
 FOREST = 1 / 2  # share of the memory for search trees
 SAMPLE = """

@@ -613,6 +613,8 @@ class PuzzleSearch:
             The number of simulations.
         """
         limit, done = simulations and simulations * POSITIONS_OF_A_WALK, 0
+        if deadline is not None and not self._seconds and self.game.engine == "reasoner":
+            self._seconds = self._expected()
         while self.is_running and (limit is None or done < limit):
             begin = monotonic()
             if deadline is not None and begin + self._seconds > deadline:
@@ -624,6 +626,14 @@ class PuzzleSearch:
             self._work[name] += (seconds if deadline is not None else _NOMINAL * positions) / METHODS[name]
             done += positions
         return -(-done // POSITIONS_OF_A_WALK)
+
+    def _expected(self) -> float:
+        """Return how long the first step takes at least, in seconds: to compute all children of a position."""
+        assert self.state is not None
+        begin, legal = monotonic(), self.game.legal(self.state[None])
+        if len(legal.actions):
+            self.game.evaluate(self.game.next(self.state[None], legal.actions[:1, None]))
+        return len(legal.actions) * (monotonic() - begin)
 
     def _step(self, name: str) -> int:
         """Let a method make a step; return the number of positions."""

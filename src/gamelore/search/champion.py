@@ -15,7 +15,8 @@ What is taught in the startclock can be remembered: then a `Schooling` of memory
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -56,6 +57,7 @@ class Prepared(Protocol):
 
     value     a learned value; None if there is none
     growth    parameters of the searches
+    total     sum of the goals of two roles, as far as earlier searches know; see `search.tree.Tree`
     openings  moves of positions that were searched long; None if there are none
     is_done   whether there is nothing more to learn
     """
@@ -64,6 +66,8 @@ class Prepared(Protocol):
     def value(self) -> LinearValue | None: ...
     @property
     def growth(self) -> GrowthSettings: ...
+    @property
+    def total(self) -> int: ...
     @property
     def openings(self) -> Openings | None: ...
     @property
@@ -90,6 +94,33 @@ School: TypeAlias = Callable[["Game"], Schooling]
 """A function that returns what prepares a player for the matches of a game."""
 
 
+@dataclass
+class _Lane:
+    """What the player keeps for the matches of a lane, all of one game.
+
+    number    of the lane
+    prepared  what the player knows and learns for the match; None in games that cannot be taught
+    search    trees that follow the match
+    plies     number of plies that these have followed; None if they have not begun
+    puzzle    search for solutions, in a game with one role
+    chosen    last (ply, move); None before the first
+    """
+
+    game: Game
+    number: int
+    prepared: Prepared | None = None
+    search: Search | None = None
+    plies: int | None = None
+    puzzle: PuzzleSearch | None = None
+    chosen: tuple[int, int] | None = None
+
+    def begin(self, prepared: Prepared | None) -> None:
+        """Begin a match."""
+        self.prepared, self.plies, self.chosen = prepared, None, None
+        if self.puzzle is not None:
+            self.puzzle.forget()
+
+
 class Gamelore(Player):
     """Player that searches in a tree of its own for each match, and makes the best move that it found.
 
@@ -101,12 +132,8 @@ class Gamelore(Player):
     def __init__(self, settings: ChampionSettings | None = None, school: School | None = None) -> None:
         self.settings = settings or ChampionSettings()
         self._school = school or self._new_teacher
-        self._searches: dict[int, Search] = {}
-        self._puzzles: dict[int, PuzzleSearch] = {}  # of the lanes, in games with one role
-        self._plies: dict[int, int] = {}  # number of plies that the search of a lane has followed
-        self._chosen: dict[int, tuple[int, int]] = {}  # last (ply, move) of a lane
+        self._lanes: dict[int, _Lane] = {}
         self._schooling: Schooling | None = None  # of the last game
-        self._prepared: dict[int, tuple[Game, Prepared]] = {}  # of the lanes
         self._solving: Solving | None = None
         self._sum: tuple[Game, ImpartialSum | None] | None = None  # of the last game
         self._has_clock = False
@@ -115,38 +142,59 @@ class Gamelore(Player):
     def begin(self, role: int, started: Started) -> None:
         """See `Player.begin`. The trees of earlier matches are not used again; what was learned is."""
         game = started.graph.game
+        self._lanes = {number: lane for number, lane in self._lanes.items() if lane.game is game}
         prepared = self._prepared_for(game, started.startclock)
-        self._prepared = {lane: entry for lane, entry in self._prepared.items() if entry[0] is game}
         if self._may_solve(game) and not self._has_clock:
             self._solving_of(game).run()
-        for lane in started.lanes.tolist():
-            self._prepared.pop(lane, None)
-            if prepared is not None:
-                self._prepared[lane] = game, prepared
-            self._plies.pop(lane, None)
-            self._chosen.pop(lane, None)
-            if lane in self._puzzles:
-                self._puzzles[lane].forget()
+        for number in started.lanes.tolist():
+            self._lane(game, number).begin(prepared)
 
     def end(self, role: int, finished: Finished) -> None:
         """See `Player.end`."""
-        for lane in finished.lanes.tolist():
-            prepared = self._prepared_of(finished.graph.game, lane)
+        for number in finished.lanes.tolist():
+            prepared = self._lane(finished.graph.game, number).prepared
             if prepared is not None:
                 prepared.end()
 
+    def _lane(self, game: Game, number: int) -> _Lane:
+        """Return what the player keeps for a lane, and forget what it has kept there for another game."""
+        lane = self._lanes.get(number)
+        if lane is None or lane.game is not game:
+            lane = self._lanes[number] = _Lane(game, number)
+        return lane
+
     def choose(self, turn: Turn) -> NDArray[np.int32]:
         """See `Player.choose`. A single legal move is made without a search."""
-        choices = np.zeros(len(turn.rows), np.int32)
-        several = np.flatnonzero(turn.graph.num_moves[turn.rows, turn.role] > 1)
-        for number, index in enumerate(several.tolist()):
+        choices, game = np.zeros(len(turn.rows), np.int32), turn.graph.game
+        several = np.flatnonzero(turn.graph.num_moves[turn.rows, turn.role] > 1).tolist()
+        lanes = [self._lane(game, int(turn.lanes[index])) for index in several]
+        self._load(game, lanes)
+        for number, (index, lane) in enumerate(zip(several, lanes, strict=True)):
             limits = self._simulations(turn), self._deadline(turn, len(several) - number)
-            choose = self._choice if turn.graph.game.num_roles > 1 else self._choice_in_puzzle
-            choices[index] = choose(turn, index, *limits)
-            self._chosen[int(turn.lanes[index])] = int(turn.plies[index]), int(choices[index])
+            choose = self._choice if game.num_roles > 1 else self._choice_in_puzzle
+            choices[index] = choose(lane, turn, index, *limits)
+            lane.chosen = int(turn.plies[index]), int(choices[index])
         return choices
 
-    def _choice(self, turn: Turn, index: int, simulations: int | None, deadline: float | None) -> int:
+    def _load(self, game: Game, lanes: Iterable[_Lane]) -> None:
+        """Load what a choice needs, so that this takes nothing of the time for a move."""
+        if self.settings.nimbers:
+            self._sum_of(game)
+        if self.settings.seconds is not None or self._has_clock:
+            load_kernels()
+            for lane in lanes:
+                self._rehearse(lane)
+
+    def _rehearse(self, lane: _Lane) -> None:
+        """Let a new search walk: the first call loads code, so only the second one tells how long a batch takes."""
+        if lane.search is not None:
+            return
+        search = self._search_of(lane)
+        search.begin(lane.game.initial, np.uint64(0))
+        for _ in range(2 if lane.game.engine != "reasoner" else 0):  # which has no code
+            search.run(_REHEARSED)
+
+    def _choice(self, lane: _Lane, turn: Turn, index: int, simulations: int | None, deadline: float | None) -> int:
         """Return a move that is known to win, or the best move of a lane after a search in its tree."""
         winning = self._winning(turn, index)
         if winning:
@@ -154,16 +202,18 @@ class Gamelore(Player):
         advice = self._advice(turn, index)
         if advice is not None and (advice.is_won or len(advice.moves) == 1):
             return int(advice.moves[advice.plies.argmin()])
-        opening = self._opening(turn, index, simulations, deadline) if advice is None else None
+        opening = self._opening(lane, turn, index, simulations, deadline) if advice is None else None
         if opening is not None:
             return opening
-        search, noise = self._search(turn, index), _key(turn, index)
+        search, noise = self._followed(lane, turn, index, deadline), _key(turn, index)
         if advice is not None:
             search.run(min(simulations or DEFAULT_SIMULATIONS, DEFAULT_SIMULATIONS), deadline)
             return _hardest(advice, search, turn.role, noise)
         settles = self._has_clock if self.settings.settle is None else self.settings.settle
         # with a budget of simulations, the tree that is kept for the next move must not depend on time
         search.run(simulations, deadline, turn.role if settles and not simulations else None)
+        if search.visits == 0 and turn.deadline is None:  # `seconds` were too few for a batch
+            search.run(self.settings.least)
         return search.choice(turn.role, noise)
 
     def _advice(self, turn: Turn, index: int) -> SolvedChoice | None:
@@ -174,19 +224,19 @@ class Gamelore(Player):
             return None
         return advised(solution, game, turn.graph.states[turn.rows[index]], turn.role)
 
-    def _opening(self, turn: Turn, index: int, simulations: int | None, deadline: float | None) -> int | None:
+    def _opening(
+        self, lane: _Lane, turn: Turn, index: int, simulations: int | None, deadline: float | None
+    ) -> int | None:
         """Return the move of a position that was searched longer before than a search could now; None for others."""
-        game = turn.graph.game
-        prepared = self._prepared_of(game, int(turn.lanes[index]))
-        openings = prepared.openings if prepared is not None else None
+        openings = lane.prepared.openings if lane.prepared is not None else None
         if openings is None:
             return None
-        search, state = self._searches.get(int(turn.lanes[index])), turn.graph.states[turn.rows[index]]
-        walks = float(search.visits) if search is not None and search.is_at(state) else 0.0
+        search, state = self._search_of(lane), turn.graph.states[turn.rows[index]]
+        walks = float(search.visits) if search.is_at(state) else 0.0
         if simulations is not None:
             walks += simulations
         elif deadline is not None:
-            walks += max(deadline - monotonic(), 0.0) * (search.rate if search is not None and search.rate else _FAST)
+            walks += max(deadline - monotonic(), 0.0) * (search.rate or _FAST)
         action = openings.choice(state, turn.role, int(walks))
         return (
             None
@@ -205,50 +255,46 @@ class Gamelore(Player):
             self._sum = game, impartial_sum(game)
         return self._sum[1]
 
-    def _choice_in_puzzle(self, turn: Turn, index: int, simulations: int | None, deadline: float | None) -> int:
+    def _choice_in_puzzle(
+        self, lane: _Lane, turn: Turn, index: int, simulations: int | None, deadline: float | None
+    ) -> int:
         """Return the first move of the best solution, or a move of the tree that promises more; see the module."""
-        puzzle, now = self._puzzle(turn, index, turn.graph.states[turn.rows[index]]), monotonic()
+        puzzle, now = self._puzzle(lane, turn, index, turn.graph.states[turn.rows[index]]), monotonic()
         part = simulations and max(1, round(_OF_PUZZLE * simulations))
         puzzle.run(part, None if deadline is None else now + _OF_PUZZLE * (deadline - now))
         choice = puzzle.choice()
         if choice is not None and puzzle.is_proved:
             return choice
-        other = self._choice(turn, index, simulations and part and max(1, simulations - part), deadline)
-        expected = self._searches[int(turn.lanes[index])].moves(turn.role)[other]
+        other = self._choice(lane, turn, index, simulations and part and max(1, simulations - part), deadline)
+        expected = self._search_of(lane).moves(turn.role)[other]
         promises_more = puzzle.solution is None or max(expected.mean, expected.low) > puzzle.solution.goal
         return other if choice is None or promises_more else choice
 
-    def _puzzle(self, turn: Turn, index: int, state: NDArray[np.uint64]) -> PuzzleSearch:
+    def _puzzle(self, lane: _Lane, turn: Turn, index: int, state: NDArray[np.uint64]) -> PuzzleSearch:
         """Return the search of a lane of a game with one role, below a state, uint64[words]."""
-        lane, game = int(turn.lanes[index]), turn.graph.game
-        puzzle = self._puzzles.get(lane)
-        if puzzle is None or puzzle.game is not game:
-            puzzle = self._puzzles[lane] = self._new_puzzle(game, lane)
+        puzzle = self._puzzle_of(lane)
         if not puzzle.is_at(state):
             puzzle.advance(state, np.uint64(extend(_key(turn, index), _PUZZLE)))
         return puzzle
 
-    def _new_puzzle(self, game: Game, lane: int) -> PuzzleSearch:
-        return PuzzleSearch(game, _OF_PUZZLE * self._memory(lane), self.settings.max_plies)
+    def _puzzle_of(self, lane: _Lane) -> PuzzleSearch:
+        if lane.puzzle is None:
+            memory = _OF_PUZZLE * self._memory(lane.number)
+            lane.puzzle = PuzzleSearch(lane.game, memory, self.settings.max_plies)
+        return lane.puzzle
 
     def prepare(self, game: Game, role: int) -> None:
         """See `Player.prepare`. The tree that this makes is used in the next match."""
         self._has_clock = True
-        if game.num_roles == 1 and (0 not in self._puzzles or self._puzzles[0].game is not game):
-            puzzle = self._puzzles[0] = self._new_puzzle(game, 0)
+        lane = self._lane(game, 0)
+        if lane.search is not None:
+            return
+        if game.num_roles == 1 and game.engine != "reasoner":
+            puzzle = self._puzzle_of(lane)
             puzzle.begin(game.initial, np.uint64(0))
             puzzle.run(1)
             puzzle.forget()
-        if self.settings.nimbers:
-            self._sum_of(game)
-        ready = self._searches.get(0)
-        if ready is not None and ready.game is game:
-            return
-        search = self._new_search(game, 0)
-        search.begin(game.initial, np.uint64(0))
-        for _ in range(2):  # the first call loads code, so only the second one tells how long a batch takes
-            search.run(_REHEARSED)
-        self._searches[0] = search
+        self._load(game, [lane])
         if self._may_learn(game):
             self._schooling_of(game)
             _ = game.informed_runner  # compiled here, because a trial may begin when little is left of the startclock
@@ -259,32 +305,30 @@ class Gamelore(Player):
         """See `Player.ponder`. If the move has been chosen and the others have no choice, think about what follows."""
         if not self.settings.ponder or turn.graph.game.engine == "reasoner":  # which keeps every state that it sees
             return False
+        lane = self._lane(turn.graph.game, int(turn.lanes[0]))
         if turn.graph.game.num_roles == 1:
-            return self._ponder_on_puzzle(turn)
-        if self._solves(turn) or self._learns(turn):
+            return self._ponder_on_puzzle(lane, turn)
+        if self._solves(turn) or self._learns(lane, turn):
             return True
-        lane, ply, num_moves = int(turn.lanes[0]), int(turn.plies[0]), turn.graph.num_moves[turn.rows[0]]
-        if self._plies.get(lane) == ply + 1:
-            search = self._searches[lane]
+        ply, num_moves = int(turn.plies[0]), turn.graph.num_moves[turn.rows[0]]
+        if lane.search is not None and lane.plies == ply + 1:
+            search = lane.search
         else:
-            search = self._search(turn, 0)
-            chosen = self._chosen.get(lane)
-            if chosen is not None and chosen[0] == ply and (np.delete(num_moves, turn.role) == 1).all():
+            search = self._followed(lane, turn, 0)
+            if lane.chosen is not None and lane.chosen[0] == ply and (np.delete(num_moves, turn.role) == 1).all():
                 choices = np.zeros(len(num_moves), np.int32)
-                choices[turn.role] = chosen[1]
+                choices[turn.role] = lane.chosen[1]
                 search.follow(choices)
-                self._plies[lane] = ply + 1
-        walks = search.run(deadline=turn.deadline)
-        # a batch can take longer than the slice, and a full tree may have taken all the time to make room
-        return walks > 0 or search.run(self.settings.least) > 0 or self._solves(turn)
+                lane.plies = ply + 1
+        return search.ponder(turn.deadline) > 0 or self._solves(turn)
 
-    def _ponder_on_puzzle(self, turn: Turn) -> bool:
+    def _ponder_on_puzzle(self, lane: _Lane, turn: Turn) -> bool:
         """Search for a better solution, from the position after the chosen move on if there is one."""
-        game, state, chosen = turn.graph.game, turn.graph.states[turn.rows[0]], self._chosen.get(int(turn.lanes[0]))
-        if chosen is not None and chosen[0] == int(turn.plies[0]):
-            action = game.legal(state[None]).actions[chosen[1]]
+        game, state = turn.graph.game, turn.graph.states[turn.rows[0]]
+        if lane.chosen is not None and lane.chosen[0] == int(turn.plies[0]):
+            action = game.legal(state[None]).actions[lane.chosen[1]]
             state = game.next(state[None], np.array([[action]], np.int32))[0]
-        puzzle = self._puzzle(turn, 0, state)
+        puzzle = self._puzzle(lane, turn, 0, state)
         # a batch can take longer than the slice
         return puzzle.run(deadline=turn.deadline) > 0 or puzzle.run(1) > 0
 
@@ -292,17 +336,14 @@ class Gamelore(Player):
         """Return whether the player learns in the startclock."""
         return self.settings.ponder and self.settings.teaching is None and can_be_taught(game)
 
-    def _learns(self, turn: Turn) -> bool:
+    def _learns(self, lane: _Lane, turn: Turn) -> bool:
         """Go on with teaching until the deadline if the match has not begun; return whether there is more to teach."""
-        game = turn.graph.game
-        if not self._may_learn(game) or turn.plies[0] > 0 or int(turn.lanes[0]) in self._chosen:
+        has_begun = turn.plies[0] > 0 or lane.chosen is not None
+        if has_begun or not self._may_learn(lane.game) or self._solution_of(lane.game) is not None:
             return False
-        if self._solution_of(game) is not None:
+        if lane.prepared is None or lane.prepared.is_done:
             return False
-        prepared = self._prepared_of(game, int(turn.lanes[0]))
-        if prepared is None or prepared.is_done:
-            return False
-        prepared.teach(turn.deadline)
+        lane.prepared.teach(turn.deadline)
         return True
 
     def _may_solve(self, game: Game) -> bool:
@@ -350,27 +391,19 @@ class Gamelore(Player):
             return prepared
         return self._schooling_of(game).begin(startclock) if self._may_learn(game) else None
 
-    def _prepared_of(self, game: Game, lane: int) -> Prepared | None:
-        """Return what the player knows and learns for the match of a lane; None without a match of this game."""
-        of, prepared = self._prepared.get(lane, (None, None))
-        return prepared if of is game else None
+    def _search_of(self, lane: _Lane) -> Search:
+        """Return the search of a lane, a new one if its settings have changed. The reasoner gains nothing from threads.
 
-    def _value_of(self, game: Game, lane: int) -> LinearValue | None:
-        """Return what has been learned about a game for the match of a lane."""
-        prepared = self._prepared_of(game, lane)
-        return prepared.value if prepared is not None else None
-
-    def _growth_of(self, game: Game, lane: int) -> GrowthSettings:
-        """Return the parameters of the search in a game, with what teaching has found out."""
-        prepared = self._prepared_of(game, lane)
-        return prepared.growth if prepared is not None else self.settings.growth
-
-    def _new_search(self, game: Game, lane: int) -> Search:
-        """Return a search for a lane. The reasoner runs in Python, which gains nothing from threads."""
-        is_timed = self.settings.seconds is not None or self._has_clock
-        threads = num_cores() if is_timed and not self.settings.simulations and game.engine != "reasoner" else 1
-        memory = self._memory(lane) * (1 if game.num_roles > 1 else 1 - _OF_PUZZLE)
-        return Search(game, self._growth_of(game, lane), memory, self.settings.threads or threads)
+        Teaching may have found out something about the settings.
+        """
+        growth = lane.prepared.growth if lane.prepared is not None else self.settings.growth
+        if lane.search is None or lane.search.settings != growth:
+            is_timed = self.settings.seconds is not None or self._has_clock
+            may_share = is_timed and not self.settings.simulations and lane.game.engine != "reasoner"
+            memory = self._memory(lane.number) * (1 if lane.game.num_roles > 1 else 1 - _OF_PUZZLE)
+            lane.search = Search(lane.game, growth, memory, self.settings.threads or (num_cores() if may_share else 1))
+            lane.plies = None
+        return lane.search
 
     def _memory(self, lane: int) -> float:
         """Return the memory of the tree of a lane in MiB. Each lane gets half of what the lanes before it have left."""
@@ -388,8 +421,6 @@ class Gamelore(Player):
 
     def _deadline(self, turn: Turn, lanes: int) -> float | None:
         """Return the time at which the search for a move ends; the remaining lanes share the remaining time."""
-        if self.settings.seconds is not None:
-            load_kernels()  # outside the time
         now, limits = monotonic(), []
         if self.settings.seconds is not None:
             limits.append(now + self.settings.seconds / len(turn.rows))
@@ -397,21 +428,19 @@ class Gamelore(Player):
             limits.append(now + OF_THE_CLOCK * (turn.deadline - now) / lanes)
         return min(limits, default=None)
 
-    def _search(self, turn: Turn, index: int) -> Search:
-        """Return the search of a lane, which has followed the match to the position of the turn."""
-        lane, ply = int(turn.lanes[index]), int(turn.plies[index])
-        search, game = self._searches.get(lane), turn.graph.game
-        if search is None or search.game is not game or search.settings != self._growth_of(game, lane):
-            search = self._searches[lane] = self._new_search(game, lane)
-        state, before = turn.graph.states[turn.rows[index]], self._plies.get(lane)
+    def _followed(self, lane: _Lane, turn: Turn, index: int, deadline: float | None = None) -> Search:
+        """Return the search of a lane, after it has followed the match to the position of the turn."""
+        search, ply, state = self._search_of(lane), int(turn.plies[index]), turn.graph.states[turn.rows[index]]
+        before = lane.plies
         if before is not None and turn.log is not None and before <= ply:
-            if not search.is_at(turn.graph.states[turn.log.rows[lane, before]]):
+            if not search.is_at(turn.graph.states[turn.log.rows[lane.number, before]]):
                 before = ply  # the match took another way, so nothing that the tree contains is of use
-            for choices in turn.log.choices[lane, before:ply]:
-                search.follow(choices)
+            for choices in turn.log.choices[lane.number, before:ply]:
+                search.follow(choices, deadline)
         if before is None or not search.is_at(state):
-            search.begin(state, np.uint64(extend(_key(turn, index), _SEARCH)), self._value_of(game, lane))
-        self._plies[lane] = ply
+            known = (None, None) if lane.prepared is None else (lane.prepared.value, lane.prepared.total)
+            search.begin(state, np.uint64(extend(_key(turn, index), _SEARCH)), *known)
+        lane.plies = ply
         return search
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from ..players.random_streams import WHICH, extend, uniform
 from .settings import GrowthSettings
 from .tree import HIGHEST_GOAL, LISTED, MOVER, NOBODY, PROVED, STAGE, VISITS, Tree
+from .value import Prior, upper_bound
 
 _MANY_PLIES = 1 << 20
 _RARE = 0.1  # of the share of the most frequent move; rarer moves are not made
@@ -23,7 +24,7 @@ class MoveReport:
     visits     number of walks through the move
     mean       mean goal of these walks and of the virtual visits of the prior, 0 to 100; nan without walks
     low, high  proved bounds on the goal that the move leads to
-    plies      number of plies to the end if the value is proved, else None
+    plies      number of plies to the end if the values of all roles are proved, else None
     is_closed  whether the search has shown that another move is at least as good
     weight     weight in the mean strategy, where several roles choose at the same time
     value      weighted mean of `mean` and of the minimax value, 0 to 100: what walks maximise, without the exploration;
@@ -60,8 +61,8 @@ def reports_of(tree: Tree, node: int, role: int, minimax: float = 0.0) -> list[M
         visits = int(arrays.visits[move]) - virtual
         mean = HIGHEST_GOAL * float(arrays.sums[move] / arrays.visits[move]) if visits else nan
         value = (1 - minimax) * mean + minimax * HIGHEST_GOAL * float(arrays.guesses[move])
-        is_proved = child >= 0 and arrays.nodes[child, STAGE] == PROVED
-        plies = int(arrays.plies[child]) + 1 if is_proved else None
+        is_decided = child >= 0 and arrays.nodes[child, STAGE] == PROVED
+        plies = int(arrays.plies[child]) + 1 if is_decided else None
         is_closed, weight = bool(arrays.closed[move]), float(arrays.weights[move])
         reports.append(MoveReport(index, visits, mean, low, high, plies, is_closed, weight, value))
     return reports
@@ -70,8 +71,8 @@ def reports_of(tree: Tree, node: int, role: int, minimax: float = 0.0) -> list[M
 def together(reports: Sequence[Sequence[MoveReport]]) -> list[MoveReport]:
     """Add up what several trees know about the moves of a role."""
     moves = [_sum(own) for own in zip(*reports, strict=True)]
-    least = max(move.low for move in moves)
-    keepers = [move for move in moves if move.low == least]
+    assured = max(move.low for move in moves)
+    keepers = [move for move in moves if move.low == assured]
     if all(move.is_closed for move in keepers):  # each tree kept another one open
         keeper = max(keepers, key=lambda move: (move.high, move.visits))
         moves[keeper.index] = replace(keeper, is_closed=False)
@@ -96,12 +97,17 @@ def _sum(reports: Sequence[MoveReport]) -> MoveReport:
 
 
 def best_of(moves: list[MoveReport], noise: np.uint64, width: float | None = None) -> int:
-    """Return the index of the best of the moves of a role; see `Search.choice`, and `rank` for `width`."""
-    least = max(move.low for move in moves)
+    """Return the index of the best of the moves of a role; see `rank` for `width`.
+
+    If the value of the best move is proved, this is the move that reaches it fastest, or, if the role gets nothing, the
+    move that takes longest. Otherwise it is the move with the highest rank among those that are not closed, and whose
+    value, or proved bound, reaches what another move gets for sure. Among equal moves, `noise` decides.
+    """
+    assured = max(move.low for move in moves)
     drawn = extend(noise, np.arange(len(moves)))
-    if all(move.high <= least for move in moves):
-        return max(moves, key=lambda move: (move.low == least, *_pace(move, least), drawn[move.index])).index
-    rivals = [move for move in moves if not move.is_closed and (move.low == least or not move.value <= least)]
+    if all(move.high <= assured for move in moves):
+        return max(moves, key=lambda move: (move.low == assured, *_pace(move, assured), drawn[move.index])).index
+    rivals = [move for move in moves if not move.is_closed and (move.low == assured or not move.value <= assured)]
     walks = sum(move.visits for move in moves)
     return max(
         rivals or moves, key=lambda move: (not move.is_closed, rank(move, walks, width), drawn[move.index])
@@ -145,10 +151,20 @@ def choose(
     noise: np.uint64,
     width: float | None = None,
 ) -> int:
-    """Return the index of the move of a role in a node of a tree; see `Search.choice`, and `rank` for `width`."""
+    """Return the index of the best move of a role in a node of a tree, see `best_of`.
+
+    Where several roles choose at the same time, it is the move with the most visits, or drawn from `strategy_of`.
+    """
     if mixes(tree, node, settings):
         return _drawn(strategy_of(moves, settings.mixing), noise)
     return best_of(moves, noise, width)
+
+
+def chosen(tree: Tree, root: int, role: int, growth: GrowthSettings, prior: Prior, noise: np.uint64) -> int:
+    """Return the index of the move of a role that the player gamelore makes after a search below a root of a tree."""
+    bound = upper_bound(growth, prior, tree.total)
+    moves = reports_of(tree, root, role, bound.minimax)
+    return choose(tree, root, moves, growth, noise, width_in(tree, root, growth, bound.exploration))
 
 
 def width_in(tree: Tree, node: int, settings: GrowthSettings, exploration: float) -> float | None:
@@ -169,8 +185,8 @@ def _drawn(strategy: Sequence[float], noise: np.uint64) -> int:
     return index if index < len(strategy) else max(range(len(strategy)), key=lambda move: strategy[move])
 
 
-def _pace(move: MoveReport, least: int) -> tuple[int, int]:
+def _pace(move: MoveReport, assured: int) -> tuple[int, int]:
     """Return how fast a proved move reaches its end, the better the higher; slow is better if the role gets nothing."""
-    if least == 0:
+    if assured == 0:
         return (move.plies or 0, move.visits)
     return (-move.plies if move.plies is not None else -_MANY_PLIES, move.visits)

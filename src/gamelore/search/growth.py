@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from ..circuit.tape import LANES
 from ..players.kernel import I32, I16x2, kernel
 from ..players.random_streams import mix
+from ..players.uct import playout_goals
 from .settings import GrowthSettings
 from .simultaneous import joint_rule
 from .tree import NUM_MOVES, NUM_NODES, NUM_ROOTS, PROVED, STAGE, UNRELATED, VISITS, Tree, TreeArrays
@@ -42,6 +43,7 @@ from .walks import (
     open_ends,
     scouts,
     unlisted,
+    withdraw,
 )
 
 if TYPE_CHECKING:
@@ -86,7 +88,8 @@ class Grower(Protocol):
             key: key of the random numbers
             batches: number of the first batch, and of the batch before which to stop
             seconds: limit on the time. The first batch is always grown. Another one begins only if it would end in
-                time, were it as long as the one before
+                time, were it as long as the one before. On the reasoner, where one playout can take seconds, a batch
+                whose playout is under way when time runs out is withdrawn
         """
         ...
 
@@ -155,9 +158,10 @@ class EngineGrower:
         for number in range(*batches):
             limits = self.least, settings.share, settings.leaves
             size = batch_size(tree.arrays, tree.most_actions, walks - done, *limits)
-            if not size:
+            batch_fits = self._grow_batch(tree, size, mix(key, np.uint64(number)), end) if size else None
+            if batch_fits is None:
                 return Grown(done, number - batches[0], fits)
-            fits &= self._grow_batch(tree, size, mix(key, np.uint64(number)))
+            fits &= batch_fits
             done += size
             before, now = now, monotonic()
             # where goals do not add up, stop at once, so that the result does not depend on the batches of a call
@@ -165,8 +169,8 @@ class EngineGrower:
                 return Grown(done, number - batches[0] + 1, fits)
         return Grown(done, batches[1] - batches[0], fits)
 
-    def _grow_batch(self, tree: Tree, size: int, key: np.uint64) -> bool:
-        """Grow the tree by one batch; return `adds_up` of its playouts."""
+    def _grow_batch(self, tree: Tree, size: int, key: np.uint64, end: float) -> bool | None:
+        """Grow the tree by one batch; return `adds_up` of its playouts, None if it was withdrawn."""
         game, arrays, batch, settings = self._game, tree.arrays, self._batch, self._settings
         first_new, fits = int(arrays.size[NUM_NODES]), True
         states, joint = np.empty((LANES, game.num_words), np.uint64), np.empty((LANES, game.num_roles), np.int32)
@@ -190,11 +194,21 @@ class EngineGrower:
             join(arrays, batch, size, first_new)
         playouts = min(settings.playouts, LANES // size)
         count = open_ends(arrays, batch, size, playouts, states)
-        played = game.rollouts(states[:count], int(key), threads=1, max_steps=settings.max_plies)
-        back_up(
-            arrays, batch, size, playouts, self.prior, self._rule, played.goals, played.steps, tree.tops, tree.total
-        )
-        return fits and adds_up(played.goals, played.steps, settings.max_plies, tree.total)
+        played = self._played(states[:count], key, end)
+        if played is None:
+            withdraw(arrays, batch, size)
+            return None
+        back_up(arrays, batch, size, playouts, self.prior, self._rule, *played, tree.tops, tree.total)
+        return fits and adds_up(*played, settings.max_plies, tree.total)
+
+    def _played(self, states: NDArray[np.uint64], key: np.uint64, end: float) -> tuple[I16x2, I32] | None:
+        """Return goals and lengths of random playouts (on the reasoner, 0 or 1); None if time ran out there."""
+        game, most = self._game, self._settings.max_plies
+        if game.engine != "reasoner":
+            played = game.rollouts(states, int(key), threads=1, max_steps=most)
+            return played.goals, played.steps
+        goals = playout_goals(game, states[None], np.array([key]), max_plies=most, deadline=end)
+        return None if goals is None else (goals[0], (~game.evaluate(states)[0]).astype(np.int32))
 
     def _scout(
         self, tree: Tree, count: int, most_nodes: int, states: NDArray[np.uint64], joint: NDArray[np.int32]

@@ -121,6 +121,17 @@ class _Code(NamedTuple):
     clock: I64
 
 
+class _Batching(NamedTuple):
+    """How batches are made; see `GrowthSettings`, and `Grower` for `least`."""
+
+    least: int
+    share: int
+    leaves: int
+    playouts: int
+    transpositions: bool
+    scout: bool
+
+
 _RUN, _LIST, _BEGIN, _PLAY = range(4)
 _NEXT_JOB, _LEGAL_JOB, _ENDED_JOB, _GOAL_JOB, _BLOCK, _STARTS, _MOST_MOVES = range(4, 11)
 _NUM_ROWS = [name for name, *_ in RowJob._fields_].index("num_rows")
@@ -192,9 +203,9 @@ class NativeGrower:
         """See `Grower.grow`."""
         settings = self._settings
         limits = self.least, settings.share, settings.leaves, settings.playouts
-        ways = settings.transpositions, settings.scout
+        batching = _Batching(*limits, settings.transpositions, settings.scout)
         tools = self._batch, self._scouts, self._code, self.prior, self._rule
-        task = tree.arrays, *tools, upper_bound(settings, self.prior, tree.total), *limits, *ways
+        task = tree.arrays, *tools, upper_bound(settings, self.prior, tree.total), batching
         nanoseconds = _NO_TIME_LIMIT if seconds is None else int(_SECOND * seconds)
         if seconds is not None and not has_time(self._code.clock):
             batches = batches[0], min(batches[0] + 1, batches[1])
@@ -309,12 +320,7 @@ def _grow(
     prior: Prior,
     rule: JointRule,
     upper: UpperBound,
-    least: int,
-    share: int,
-    leaves: int,
-    most_playouts: int,
-    transpositions: bool,
-    scout: bool,
+    batching: _Batching,
     key: np.uint64,
     walks: int,
     first_batch: int,
@@ -327,20 +333,22 @@ def _grow(
     done, fits, number = 0, True, first_batch
     start = now = read_clock(code.clock)
     while number < last_batch and fits:
-        size = batch_size(tree, code.addresses[_MOST_MOVES], walks - done, least, share, leaves)
+        size = batch_size(
+            tree, code.addresses[_MOST_MOVES], walks - done, batching.least, batching.share, batching.leaves
+        )
         if size == 0:
             break
         batch_key = mix(key, np.uint64(number))
         first_new = tree.size[NUM_NODES]
         most_nodes = tree.nodes.shape[0] - size
-        if scout and is_fresh(tree, batch):
+        if batching.scout and is_fresh(tree, batch):
             fits = _scout(tree, batch, rows, code, prior, int(tree.size[NUM_ROOTS]), most_nodes, tops, total)
         begin(tree, batch, size)
         descend(tree, batch, size, upper, rule, batch_key, tops)
         count = unlisted(tree, batch, size, first_new)
         if count:
             _list(tree, batch, code, count)
-            if scout:
+            if batching.scout:
                 fits = _scout(tree, batch, rows, code, prior, count, most_nodes, tops, total) and fits
             descend(tree, batch, size, upper, rule, batch_key, tops)
         new = joint_actions(tree, batch, first_new, code.states, code.joint)
@@ -349,9 +357,9 @@ def _grow(
             call_address(code.addresses[_RUN], (code.addresses[_NEXT_JOB],))
             for i in range(new):
                 copy_state(tree.states, int(batch.order[i]), code.next_states, i)
-            if transpositions:
+            if batching.transpositions:
                 join(tree, batch, size, first_new)
-        playouts = min(most_playouts, code.states.shape[0] // size)
+        playouts = min(batching.playouts, code.states.shape[0] // size)
         count = open_ends(tree, batch, size, playouts, code.starts)
         _play(code, count, batch_key)
         back_up(tree, batch, size, playouts, prior, rule, code.goals[:count], code.steps[:count], tops, total)

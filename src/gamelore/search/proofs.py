@@ -18,7 +18,7 @@ proof never depends on the way to a position, and all parents of a transposition
 from __future__ import annotations
 
 from ..players.kernel import U8, inlined, kernel_without_refcounts
-from .tree import COUNT, EDGE, FIRST, MOVER, NOBODY, PROVED, STAGE, UNRELATED, TreeArrays, owner_of
+from .tree import COUNT, EDGE, FIRST, HIGHEST_GOAL, MOVER, NOBODY, PROVED, STAGE, UNRELATED, TreeArrays, owner_of
 from .value import back_up_guess
 
 _MOST_PLIES = 65_535
@@ -27,7 +27,7 @@ _MOST_PLIES = 65_535
 @inlined
 def assess_edge(tree: TreeArrays, node: int, edge: int, parent: int) -> None:
     """Let all visits of a move that leads to a proved node count with the proved value, which is also its guess."""
-    value = tree.low[node, tree.nodes[parent, MOVER]] / 100.0
+    value = tree.low[node, tree.nodes[parent, MOVER]] / HIGHEST_GOAL
     tree.sums[edge] = tree.visits[edge] * value
     tree.guesses[edge] = value
 
@@ -92,7 +92,7 @@ def _close(tree: TreeArrays, node: int, first: int, count: int, mover: int) -> N
     for move in range(first, first + count):
         child = int(tree.child[move])
         low = int(tree.low[child, mover]) if child >= 0 else 0
-        high = int(tree.high[child, mover]) if child >= 0 else 101
+        high = int(tree.high[child, mover]) if child >= 0 else HIGHEST_GOAL + 1
         if not tree.closed[move] and (low > keeper_low or (low == keeper_low and high > keeper_high)):
             keeper, keeper_low, keeper_high = move, low, high
     for move in range(first, first + count):

@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 
 from ..circuit.tape import LANES
 from ..players.position_graph import MIB
-from .choice import choose, reports_of, width_in
+from .choice import chosen
 from .growth import Grower
 from .settings import GrowthSettings
 from .tree import HIGHEST_GOAL, UNRELATED, Tree, room_in, total_of_goals
-from .value import upper_bound
 
 if TYPE_CHECKING:
     from ..game.game import Game
@@ -199,8 +198,5 @@ class _Matches:
     def _action(self, root: int, role: int, side: Side) -> int:
         """Return the action of a role in the position of a root that the player gamelore would choose."""
         noise = self._rng.integers(1 << 62, dtype=np.uint64)
-        bound = upper_bound(side.growth, side.grower.prior, self._tree.total)
-        moves = reports_of(self._tree, root, role, bound.minimax)
-        width = width_in(self._tree, root, side.growth, bound.exploration)
-        index = choose(self._tree, root, moves, side.growth, noise, width)
+        index = chosen(self._tree, root, role, side.growth, side.grower.prior, noise)
         return int(self._tree.arrays.actions[self._tree.span(root, role)[0] + index])

@@ -127,9 +127,10 @@ class ChampionSettings(GrowthSettings):
     seconds      time for all lanes of one call together. If several limits are given, the first that is reached ends
                  the search. Results with a time limit are not repeatable
     memory       limit on the memory of all trees together, in MiB, without what teaching takes: up to 100 MiB, or 300
-                 with a knowledge store. Of matches side by side, each gets half of what those before it have left, but
-                 16 MiB at least; the result of a match depends on that if its tree is full. If it is not given, the
-                 environment variable GAMELORE_SEARCH_MIB, or else 1024
+                 with a knowledge store. The solution of a small game may take half as much beside them. Of matches side
+                 by side, each gets half of what those before it have left, but 16 MiB at least; the result of a match
+                 depends on that if its tree is full. If it is not given, the environment variable GAMELORE_SEARCH_MIB,
+                 or else 1024
     ponder       whether the player also searches in the startclock and while the other roles think
     threads      number of threads, which have a tree each. If it is not given: one for each processor core that the
                  process may use if only time limits the search, else 1

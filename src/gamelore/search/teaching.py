@@ -170,6 +170,7 @@ class TeachingState:
     value       what the last generation has taught; in the first generation, a value to begin with, or None
     progress    sums over the present generation, forecasts, and matches under way; None to begin these anew
     begins      number of walks before the present generation; a teacher that goes on does not need it
+    adds_up     False if the goals of two roles had another sum than in random playouts, see `growth.adds_up`
     """
 
     generation: int
@@ -178,6 +179,7 @@ class TeachingState:
     value: LinearValue | None
     progress: tuple[Sums, ForecastSums, Running] | None
     begins: int = 0
+    adds_up: bool = True
 
 
 def can_be_taught(game: Game) -> bool:
@@ -199,6 +201,8 @@ class Teacher:
         growth: parameters of the searches
         settings: parameters of the lessons
         begin: the state of a teacher of the same game to go on from. Its walks are part of the budget
+
+    `total` is the sum of the goals of two roles, as far as the searches know, see `Tree`.
 
     `value` is what the last generation has taught, or the present one if it has at least half the length of the one
     before; None before the first has ended. Its lessons end when the budget is used up, when the searches give no
@@ -223,7 +227,7 @@ class Teacher:
         self._final: TeachingState | None = None  # as soon as the lessons have ended
         self._grower = grower(game, growth)
         self._tree = Tree(game, *room_in(game, _MEMORY_MIB * MIB), 2 * LANES)
-        self._tree.total = total_of_goals(game, growth.max_plies)
+        self.total = self._tree.total = total_of_goals(game, growth.max_plies)
         self._samples = _Samples(game)
         self._forecasts = _Forecasts(settings.matches)
         self._last: LinearValue | None = None  # value of the last finished generation
@@ -254,6 +258,8 @@ class Teacher:
     def _resume(self, state: TeachingState) -> None:
         """Go on after the round of a state."""
         self._rounds, self._lesson_walks = state.rounds, state.walks
+        if not state.adds_up:
+            self.total = self._tree.total = UNRELATED
         for _ in range(state.generation):
             self._begin_generation(state.value)
         if not state.generation and state.value is not None:
@@ -306,7 +312,8 @@ class Teacher:
         """Return the state at the end of a round."""
         progress = self._samples.sums(), self._forecasts.sums(), self._matches.copy()
         spent = self._generation, self._rounds, self._lesson_walks
-        return TeachingState(*spent, self._last, progress, self._generation_begins)
+        adds_up = self.total == total_of_goals(self.game, self._growth.max_plies)
+        return TeachingState(*spent, self._last, progress, self._generation_begins, adds_up)
 
     @property
     def is_done(self) -> bool:
@@ -402,7 +409,7 @@ class Teacher:
         self._lesson_walks += grown.walks
         self._left -= grown.walks or self._left  # without a walk, all positions are proved, or the tree is full
         if not grown.adds_up:
-            self._tree.total = UNRELATED
+            self.total = self._tree.total = UNRELATED
             self._plant()  # bounds may be wrong
 
     def _end_generation(self) -> None:
@@ -518,7 +525,7 @@ class _Trial:
 
 
 def best_actions(tree: Tree, root: int, growth: GrowthSettings, rng: np.random.Generator) -> list[int]:
-    """Return the best action of each role in the position of a root, see `choose`."""
+    """Return the action of each role with the most visits in the position of a root, or a proved one; see `choose`."""
     actions = []
     for role in range(tree.game.num_roles):
         noise = rng.integers(1 << 62, dtype=np.uint64)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
+from math import inf
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +27,10 @@ if TYPE_CHECKING:
 
 SLICE = 0.004  # seconds of one call of compiled code; Ctrl-C and messages are answered between calls
 MOST_BATCHES = 64  # of one call without a deadline
+T = TypeVar("T")
 _NO_LIMIT = 1 << 60  # walks, or batches
 _FORGETTING = 0.8  # factor of the estimated time of a batch if not even one fits into a search
-_PRUNE_SECONDS = 3e-7  # of a node when room is made, until it has been measured
+_DROP_SECONDS = 3e-7  # of a node when nodes are dropped, until it has been measured
 _MOST_FIRST = 4  # number of walks of the first batches, as a multiple of `GrowthSettings.least`
 
 
@@ -38,16 +41,21 @@ class Stem:
         self._settings, self.grower = settings, grower(game, settings)
         self.tree = Tree(game, *room_in(game, int(memory * MIB)))
         self._key = np.uint64(0)
-        self._num_batches, self._prune_seconds = 0, _PRUNE_SECONDS
+        self._num_batches, self._drop_seconds = 0, _DROP_SECONDS
 
     def begin(self, state: NDArray[np.uint64], key: np.uint64, prior: Prior, total: int) -> None:
         """Begin a new tree below a state, uint64[words]; for `total` see `Tree`."""
         self.grower.prior, self.tree.total, self._key, self._num_batches = prior, total, key, 0
         self.tree.start(state)
 
-    def follow(self, choices: NDArray[np.int32]) -> None:
-        """Go to the position after a joint move, int32[roles] as indices into the legal moves; keep its subtree."""
-        if not self.tree.advance(choices):
+    def follow(self, choices: NDArray[np.int32], deadline: float | None = None) -> None:
+        """Go to the position after a joint move, int32[roles] as indices into the legal moves; keep its subtree.
+
+        If dropping the other nodes is expected to take longer than until the deadline, all of them are dropped, which
+        takes no time.
+        """
+        fits = deadline is None or self._time_to_drop <= deadline - monotonic()
+        if not fits or not self.tree.advance(choices):
             game, state = self.tree.game, self.tree.state[None]
             legal = game.legal(state)
             joint = legal.actions[legal.by_role(game.num_roles)[0][0] + choices]
@@ -93,9 +101,14 @@ class Stem:
     def _make_room(self, seconds: float | None) -> None:
         """Drop nodes if this is not expected to take longer."""
         begin, num_nodes = monotonic(), self.tree.num_nodes
-        if seconds is None or num_nodes * self._prune_seconds <= seconds:
+        if seconds is None or self._time_to_drop <= seconds:
             self.tree.prune()
-            self._prune_seconds = (monotonic() - begin) / max(num_nodes, 1)
+            self._drop_seconds = (monotonic() - begin) / max(num_nodes, 1)
+
+    @property
+    def _time_to_drop(self) -> float:
+        """Seconds that it is expected to take to drop nodes from the tree."""
+        return self.tree.num_nodes * self._drop_seconds
 
     def forget_bounds(self) -> None:
         """Begin the tree anew, because its bounds may be wrong: the two roles do not have opposite interests."""
@@ -125,21 +138,34 @@ class Search:
         self._stems = [Stem(game, self.settings, memory / threads) for _ in range(threads)]
         self._total = total_of_goals(game, self.settings.max_plies)
         self._each = 0.0  # seconds of a batch
+        self._slice = SLICE if game.engine != "reasoner" else inf  # whose playouts take longer, and are in Python
         self.key = np.uint64(0)
         self._has_begun = False
         self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
 
-    def begin(self, state: NDArray[np.uint64], key: np.uint64, value: LinearValue | None = None) -> None:
-        """Begin new trees below a state, uint64[words], with the random numbers of a key and a learned value."""
+    def begin(
+        self, state: NDArray[np.uint64], key: np.uint64, value: LinearValue | None = None, total: int | None = None
+    ) -> None:
+        """Begin new trees below a state.
+
+        Args:
+            state: uint64[words]
+            key: key of the random numbers
+            value: a learned value
+            total: see `Tree`; None for what random playouts say
+        """
         prior = value.prior(self.settings) if value else no_prior(self.game)
+        total = self._total if total is None else total
         self.key, self._has_begun = key, True
         for number, stem in enumerate(self._stems):
-            stem.begin(state, np.uint64(extend(key, number)) if number else key, prior, self._total)
+            stem.begin(state, np.uint64(extend(key, number)) if number else key, prior, total)
 
-    def follow(self, choices: NDArray[np.int32]) -> None:
-        """Go to the position after a joint move, int32[roles] as indices into the legal moves; keep what is below."""
-        for stem in self._stems:
-            stem.follow(choices)
+    def follow(self, choices: NDArray[np.int32], deadline: float | None = None) -> None:
+        """Go to the position after a joint move, int32[roles] as indices into the legal moves; keep what is below.
+
+        See `Stem.follow` for the deadline, in seconds of `time.monotonic`.
+        """
+        self._in_threads(lambda stem, _: stem.follow(choices, deadline))
 
     def is_at(self, state: NDArray[np.uint64]) -> bool:
         """Return whether the root is the position with this state, uint64[words]."""
@@ -177,24 +203,42 @@ class Search:
         Returns:
             The number of walks.
         """
-        limit, threads = simulations if simulations is not None else _NO_LIMIT, len(self._stems)
-        left = [(limit + number) // threads for number in range(threads)]
-        batches, stalled, first = 1, 0, monotonic()  # of the next call; number of calls without a walk
-        seconds: float | None = None
         for stem in self._stems:
-            stem.grower.least = self._least(None if deadline is None else deadline - first)
+            stem.grower.least = self._least(None if deadline is None else deadline - monotonic())
+        return self._run(simulations if simulations is not None else _NO_LIMIT, deadline, chooser)
+
+    def ponder(self, deadline: float | None) -> int:
+        """Grow the trees until the deadline of a slice of time, by a first batch at least; return the number of walks.
+
+        A batch can take longer than the slice, and a full tree all of the time to make room.
+        """
+        for stem in self._stems:
+            stem.grower.least = self.settings.least
+        return self._run(_NO_LIMIT, deadline) or self._run(self.settings.least, None)
+
+    def _run(self, limit: int, deadline: float | None, chooser: int | None = None) -> int:
+        """See `run`; `limit` is the number of walks in all trees."""
+        threads = len(self._stems)
+        shares = [(limit + number) // threads for number in range(threads)]
+        left, batches, stalled, first = shares, 1, 0, monotonic()  # of the next call; number of calls without a walk
+        seconds: float | None = None
+        is_anew = False  # whether the trees have begun anew, so that they need a batch even if time is over
         while any(left) and stalled < 2 and not self.is_proved:
             begin = monotonic()
             if deadline is not None:
-                if not self._fits(deadline - begin):
+                if not self._fits(deadline - begin) and not (is_anew and self.visits == 0):
                     if sum(left) == limit:  # the estimate may be too long, and then nothing would ever fit
                         self._each *= _FORGETTING
                     break
-                batches, seconds = _NO_LIMIT, min(SLICE, deadline - begin)
+                batches, seconds = _NO_LIMIT, min(self._slice, deadline - begin)
             # where nothing has been searched yet, there is no move to make without room
-            room = None if deadline is None or sum(left) == limit else deadline - begin
+            room = None if deadline is None or self.visits == 0 else deadline - begin
             grown = self._grow(left, batches, seconds, room)
-            left = [walks - each.walks for walks, each in zip(left, grown, strict=True)]
+            if all(each.adds_up for each in grown):
+                left = [walks - each.walks for walks, each in zip(left, grown, strict=True)]
+            else:
+                self._forget_bounds()
+                left, is_anew = shares, True
             # a full tree makes room in a call without a walk
             stalled = 0 if any(each.walks for each in grown) else stalled + 1
             self._note_time(monotonic() - begin, grown[0].batches)
@@ -255,20 +299,22 @@ class Search:
 
     def _grow(self, walks: list[int], batches: int, seconds: float | None, room: float | None) -> list[Grown]:
         """Grow each tree by some batches, at most by its number of walks; see `Stem.grow`."""
-        others = [] if self._pool is None else list(zip(self._stems[1:], walks[1:], strict=True))
-        running = (
-            [self._pool.submit(stem.grow, most, batches, seconds, room) for stem, most in others] if self._pool else []
-        )
+        return self._in_threads(lambda stem, number: stem.grow(walks[number], batches, seconds, room))
+
+    def _in_threads(self, work: Callable[[Stem, int], T]) -> list[T]:
+        """Return the results of work with each tree and its number, in a thread for each."""
+        others = list(enumerate(self._stems))[1:]
+        running = [] if self._pool is None else [self._pool.submit(work, stem, number) for number, stem in others]
         try:
-            first = self._stems[0].grow(walks[0], batches, seconds, room)
+            first = work(self._stems[0], 0)
         finally:
             wait(running)
-        grown = [first, *(thread.result() for thread in running)]
-        if not all(each.adds_up for each in grown):
-            self._total = UNRELATED
-            for stem in self._stems:
-                stem.forget_bounds()
-        return grown
+        return [first, *(thread.result() for thread in running)]
+
+    def _forget_bounds(self) -> None:
+        """Begin all trees anew without bounds, see `Stem.forget_bounds`."""
+        for stem in self._stems:
+            stem.forget_bounds()
 
     def moves(self, role: int) -> list[MoveReport]:
         """Return what the search knows about the legal moves of a role, in their order."""
@@ -276,13 +322,7 @@ class Search:
         return reports[0] if len(reports) == 1 else together(reports)
 
     def choice(self, role: int, noise: np.uint64) -> int:
-        """Return the index of the best move of a role. Among equal moves, `noise` decides.
-
-        If the value of the best move is proved, this is the move that reaches it fastest, or, if the role gets nothing,
-        the move that takes longest. Otherwise it is the move with the best lower bound of its value among those that
-        are not closed, and whose value, or proved bound, reaches what another move gets for sure; see choice.py. Where
-        several roles choose at the same time, it is the move with the most visits, or drawn from `strategy`.
-        """
+        """Return the index of the best move of a role, see `choice.choose`. Among equal moves, `noise` decides."""
         stem = self._stems[0]
         return choose(stem.tree, 0, self.moves(role), self.settings, noise, stem.width(0))
 

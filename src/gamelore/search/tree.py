@@ -36,6 +36,7 @@ from ..players.kernel import (
     U64x2,
     inlined,
     kernel,
+    kernel_without_gil,
     kernel_without_refcounts,
 )
 from ..players.position_graph import hash_state
@@ -232,7 +233,6 @@ class Tree:
             self.start(self.arrays.states[child].copy())
         else:
             compact(self.arrays, child, 0, self.tops)
-            fill_slots(self.arrays)
         return True
 
     def _has_proof(self, node: int) -> bool:
@@ -270,7 +270,6 @@ class Tree:
         while (size[[NUM_NODES, NUM_MOVES]] > most).any() and least < _MANY_VISITS:
             compact(self.arrays, 0, least, self.tops)
             least *= 2
-        fill_slots(self.arrays)
 
     def _least_visits(self, most: NDArray[np.int64]) -> int:
         """Return a power of two: at most so many nodes and moves, int64[2], belong to nodes with that many visits."""
@@ -653,14 +652,13 @@ def _move_node(tree: TreeArrays, node: int, new: I32, shift: I32) -> None:
         tree.nodes[row[PARENT], CHILD] = at
 
 
-@kernel
+@kernel_without_gil
 def compact(tree: TreeArrays, root: int, least: int, tops: U8) -> None:
     """Make a node the root, and keep only nodes below it with at least `least` visits; close the gaps in all arrays.
 
     Children of the root are always kept. A node keeps its moves, and a move to a dropped child becomes a move without
     a child. With fewer visits, a node about which something is proved is kept without its moves, because a move to it
-    that is closed is never tried again. Below a proved node, only its proof is kept. The hash table has to be filled
-    again.
+    that is closed is never tried again. Below a proved node, only its proof is kept.
     """
     num_nodes = int(tree.size[NUM_NODES])
     new = np.full(num_nodes, -1, np.int32)
@@ -677,6 +675,7 @@ def compact(tree: TreeArrays, root: int, least: int, tops: U8) -> None:
     base = tree.layer[0]
     for node in range(tree.size[NUM_NODES]):
         tree.layer[node] -= base
+    fill_slots(tree)
 
 
 @kernel_without_refcounts

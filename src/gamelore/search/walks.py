@@ -390,6 +390,23 @@ def back_up(
             tighten_parents(tree, end, tops, total)
 
 
+@kernel_without_refcounts
+def withdraw(tree: TreeArrays, batch: WalkBatch, walks: int) -> None:
+    """Take back the visits of walks that are not backed up. What walks on the way have noted of proved moves stays."""
+    for walk in range(walks):
+        node, step = int(batch.ends[walk]), int(batch.lasts[walk])
+        while step >= 0:
+            parent, edge = int(batch.steps[step, 0]), int(batch.steps[step, 1])
+            tree.nodes[parent, VISITS] -= 1
+            first = edge if edge >= 0 else int(tree.nodes[parent, FIRST])
+            for role in range(tree.counts.shape[1] if edge < 0 else 0):
+                tree.visits[first + tree.joint[node, role]] -= 1
+                first += tree.counts[parent, role]
+            if edge >= 0:
+                tree.visits[edge] -= 1
+            node, step = parent, int(batch.steps[step, 2])
+
+
 # ---- scouting ----
 
 
