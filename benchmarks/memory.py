@@ -4,7 +4,7 @@ FOLDER has rulesheets as NAME.kif. The games are those for two roles in which ne
 matches, and that can be studied; those of sealed families (lab/families.toml) are left out, or, with `--sealed`, the
 only ones. Games that the player solves in SOLVED_IN seconds of CPU time are studied for the transfer map, but play no
 contests: it plays them by their solutions, with memory and without. What is played, and how, is the protocol in
-docs/memory.md; `plan` is the same in code. All lots are drawn with the seed SEED.
+docs/memory/protocol.md; `plan` is the same in code. All lots are drawn with the seed SEED.
 
 `--stage study` makes the teachings only, `--stage contests` plays the contests, `--stage replay` plays fresh matches of
 the games in which memory is significantly worse, and `--stage report` prints the tables. A run that was interrupted

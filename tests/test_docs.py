@@ -22,7 +22,7 @@ import gamelore.envs
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = [*DOCS.glob("*.md"), *DOCS.glob("how_to/*.md"), *DOCS.glob("search/*.md")]
+PAGES = [*DOCS.glob("*.md"), *DOCS.glob("how_to/*.md"), *DOCS.glob("search/*.md"), *DOCS.glob("memory/*.md")]
 TUTORIALS = sorted((DOCS / "tutorials").glob("*.py"))
 PORT = "9147"  # of `gamelore serve`
 SERVERS = ("gamelore serve", "gamelore web")  # commands that run until they are ended
