@@ -100,7 +100,7 @@ def takes_turns(game: gamelore.Game) -> bool:
 def eligible(folder: Path, out: Path, sealed: bool = False) -> list[Sheet]:
     """Return the games of the protocol, of the sealed families or of all others; a file in `out` keeps them."""
     find = lambda: [path.stem for path in sorted(folder.glob("*.kif")) if _is_eligible(path, sealed)]  # noqa: E731
-    names = kept(out / f"{'sealed-' if sealed else ''}games.json", find)
+    names = kept(_list_file(out, "games", sealed), find)
     families = tomllib.loads(FAMILIES.read_text(encoding="ascii"))["family"]
     family_of = {name: number for number, family in enumerate(families) for name in family["games"]}
     own = {name: family_of.get(name, -number - 1) for number, name in enumerate(names)}
@@ -108,10 +108,15 @@ def eligible(folder: Path, out: Path, sealed: bool = False) -> list[Sheet]:
     return [Sheet(str(folder / f"{name}.kif"), name, own[name], order.index(own[name]) % FOLDS) for name in names]
 
 
+def _list_file(out: Path, name: str, sealed: bool) -> Path:
+    """Return the file that keeps a list of games, of the sealed families or of all others."""
+    return out / f"{'sealed-' if sealed else ''}{name}.json"
+
+
 def unsolved(sheets: Sequence[Sheet], out: Path, sealed: bool = False) -> list[Sheet]:
     """Return the games that the player does not solve; a file in `out` keeps the names of the others."""
     find = lambda: [sheet.name for sheet in sheets if _is_solved(sheet.path)]  # noqa: E731
-    solved = set(kept(out / f"{'sealed-' if sealed else ''}solved.json", find))
+    solved = set(kept(_list_file(out, "solved", sealed), find))
     return [sheet for sheet in sheets if sheet.name not in solved]
 
 

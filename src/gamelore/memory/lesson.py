@@ -33,7 +33,8 @@ def is_large(state: TeachingState) -> bool:
 def stored(game: Game, state: TeachingState, seconds: float, informed: float | None) -> StoredLesson:
     """Return the lesson of a game for the store.
 
-    The sums of a large state are left out. Then the lesson is that at the beginning of the present generation.
+    The sums of a large state are left out. Then the lesson is that at the beginning of the present generation, and the
+    next teacher finds out anew whether goals add up.
 
     Args:
         state: of the teacher
@@ -56,7 +57,7 @@ def stored_value(game: Game, value: LinearValue | None, informed: float | None) 
 
 def restored(game: Game, lesson: StoredLesson) -> TeachingState:
     """Return the state of a teacher from which it goes on with a lesson. Facts that the game lacks are left out."""
-    value, (progress, adds_up) = restored_value(game, lesson.value), _unpacked(game, lesson.progress)
+    value, (progress, adds_up) = restored_value(game, lesson.value), _unpacked(game, lesson.progress) or (None, True)
     return TeachingState(lesson.generation, lesson.rounds, lesson.walks, value, progress, adds_up=adds_up)
 
 
@@ -101,12 +102,12 @@ def _packed(game: Game, state: TeachingState) -> bytes:
     return file.getvalue()
 
 
-def _unpacked(game: Game, packed: bytes) -> tuple[tuple[Sums, ForecastSums, Running] | None, bool]:
-    """Return (progress, `TeachingState.adds_up`) in an npz file; (None, True) if it is damaged or of another layout."""
+def _unpacked(game: Game, packed: bytes) -> tuple[tuple[Sums, ForecastSums, Running], bool] | None:
+    """Return (progress, `TeachingState.adds_up`) in an npz file; None if it is of another layout, or damaged."""
     try:
         with np.load(io.BytesIO(packed), allow_pickle=False) as arrays:
             if not np.array_equal(arrays["layout"], _layout(game)):
-                return None, True
+                return None
             num_samples, num_matches = arrays["num"].tolist()
             sums = Sums(num_samples, _symmetric(arrays), arrays["targets"], arrays["squares"])
             forecasts = ForecastSums(
@@ -114,9 +115,9 @@ def _unpacked(game: Game, packed: bytes) -> tuple[tuple[Sums, ForecastSums, Runn
             )
             matches = Running(arrays["states"], arrays["plies"], arrays["openings"])
             adds_up = bool(arrays["adds_up"]) if "adds_up" in arrays else True  # older versions did not store it
-            return ((sums, forecasts, matches), adds_up) if _fit(game, sums, forecasts, matches) else (None, True)
+            return ((sums, forecasts, matches), adds_up) if _fit(game, sums, forecasts, matches) else None
     except Exception:  # damaged bytes make zipfile, zlib and numpy raise errors of many kinds
-        return None, True
+        return None
 
 
 def _fit(game: Game, sums: Sums, forecasts: ForecastSums, matches: Running) -> bool:

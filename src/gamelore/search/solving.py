@@ -2,8 +2,8 @@
 
 `Solving` computes a solution in a thread that works only while `run` is called, up to the end of a step, so that it
 hardly takes time from the choice of a move. Steps are long where circuits are large, so such games are left out. It
-gives up as soon as the game turns out to be too
-large, or not solvable: roles that choose at the same time, three roles, or goals without a constant sum.
+gives up as soon as the game turns out to be too large, or not solvable: roles that choose at the same time, three
+roles, or goals without a constant sum.
 
 Perfect players lose no points, but not all of their moves are equally good against an opponent who errs. `advised`
 gives the fastest move of a won position. In a drawn or lost position it gives the moves that keep the value, with a
