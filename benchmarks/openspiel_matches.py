@@ -17,7 +17,6 @@ seconds of CPU time. gamelore's value is taught before the first match of a game
 
 from __future__ import annotations
 
-import csv
 import sys
 import time
 from collections import defaultdict
@@ -38,8 +37,8 @@ from gamelore.players.position_graph import PositionGraph
 from gamelore.players.random_streams import stream
 from gamelore.search.champion import Gamelore
 from gamelore.search.settings import ChampionSettings
+from rows import append, read
 
-COLUMNS = ("game", "seconds", "teaching", "exploration", "rollouts", "number", "score", "plies", "ours", "theirs")
 MEMORY_MIB = 1000  # of OpenSpiel's tree
 MEASURED = 1000  # simulations that measure OpenSpiel's rate
 PASS = "pass"
@@ -296,14 +295,6 @@ class Table:
         return next(text for text, other in pair.actions().items() if other == action)
 
 
-def read(path: Path | None) -> list[dict[str, str]]:
-    """Return the rows of the matches in a file."""
-    if path is None or not path.exists():
-        return []
-    with path.open(encoding="ascii", newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def played(table: Table, matches: int, done: set[int], limit: float) -> Iterator[dict[str, str]]:
     """Play the missing matches of a game, pair by pair; yield a row for each."""
     end = time.process_time() + limit
@@ -380,18 +371,6 @@ def main(
         print(settings)
         report(rows, [shared.sheet for shared in wanted])
     sys.exit(differ)
-
-
-def append(path: Path | None, row: dict[str, str]) -> None:
-    """Add the row of a match to a file."""
-    if path is None:
-        return
-    is_new = not path.exists()
-    with path.open("a", encoding="ascii", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        if is_new:
-            writer.writeheader()
-        writer.writerow(row)
 
 
 if __name__ == "__main__":

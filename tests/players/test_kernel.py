@@ -19,7 +19,20 @@ from numba.core.registry import CPUDispatcher
 from numba.core.sigutils import normalize_signature
 
 from gamelore.players import kernel as decorators
-from gamelore.players.kernel import F64, inlined, kernel, kernel_without_refcounts, load_kernels
+from gamelore.players.kernel import (
+    F64,
+    I32,
+    I64,
+    acquire,
+    increment,
+    inlined,
+    kernel,
+    kernel_without_gil,
+    kernel_without_refcounts,
+    load_kernels,
+    new_lock,
+    release,
+)
 
 MODULES = [
     "players.preferences",
@@ -50,10 +63,31 @@ def sum_of_sum(values: F64) -> float:
     return 2.0 * sum_of_doubled(values)
 
 
+@kernel_without_gil
+def count_up(lock: I64, counts: I32, times: int) -> None:
+    for _ in range(times):
+        increment(counts, 0, True)
+        acquire(lock)
+        counts[1] += 1
+        release(lock)
+    increment(counts, 2, False)
+
+
 @kernel_without_refcounts
 def double_each(values: F64) -> None:
     for i in range(values.size):
         values[i] = doubled(values, i)
+
+
+def test_threads_that_share_an_array_lose_no_change() -> None:
+    threads, times = 3, 300_000
+    lock, counts = new_lock(), np.zeros(3, np.int32)
+    with ThreadPoolExecutor(threads) as pool:
+        for done in [pool.submit(count_up, lock, counts, times) for _ in range(threads)]:
+            done.result()
+    assert counts[:2].tolist() == [threads * times] * 2
+    assert 1 <= counts[2] <= threads
+    assert lock[0] == 0
 
 
 def inlined_functions(module: ModuleType) -> list[object]:

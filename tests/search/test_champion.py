@@ -114,8 +114,31 @@ def test_threads_add_up_and_repeat() -> None:
     assert first == alone.moves(0), "the first thread does what a single one does"
 
 
-def test_a_proof_of_one_thread_counts_for_all() -> None:
-    search = Search(load("connect3"), threads=2)
+def test_threads_share_a_tree_only_under_a_clock() -> None:
+    for spec, trees in (
+        ("gamelore:seconds=0.01,threads=2", 1),
+        ("gamelore:simulations=200,threads=2", 2),
+        ("gamelore:seconds=0.01,threads=2,joint=regret", 2),
+    ):
+        thinker, state = player(spec), MatchState(PositionGraph(load("connectfour")))
+        assert isinstance(thinker, Gamelore)
+        thinker.begin(0, state.started(0))
+        thinker.choose(turn_of(state, 0))
+        assert [len(lane.search._stems) for lane in thinker._lanes.values() if lane.search] == [trees], spec
+
+
+def test_a_shared_tree_counts_all_walks() -> None:
+    search = Search(load("breakthrough"), threads=2, shared=True)
+    search.begin(search.game.initial, stream(1))
+    assert search.run(20_001) == 20_001 == search.visits
+    assert sum(move.visits for move in search.moves(0)) == 20_001
+    walks = search.run(deadline=monotonic() + 0.1)
+    assert search.visits == 20_001 + walks
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_proof_of_one_thread_counts_for_all(shared: bool) -> None:
+    search = Search(load("connect3"), threads=2, shared=shared)
     search.begin(search.game.initial, stream(1))
     search.run()
     assert search.is_proved

@@ -20,19 +20,22 @@ from gamelore.solver.solution import solve
 SOLVED = ["tictactoe", "losetictactoe", "connect3", "capturego3", "othello4", "breakthrough:width=3,height=5"]
 
 
-def grown(game: Game, walks: int, *, opposed: bool = True, seed: int = 1, least: int = 32) -> Tree:
+def grown(game: Game, walks: int, *, opposed: bool = True, seed: int = 1, least: int = 32, threads: int = 1) -> Tree:
     tree = Tree(game, 4 * walks + 2048, 64 * walks)
     tree.total = 100 if opposed else UNRELATED
     tree.start(game.initial)
-    grower(game, GrowthSettings(least=least)).grow(tree, walks, stream(seed), (0, 10_000))
+    growing = grower(game, GrowthSettings(least=least), threads)
+    growing.grow(tree, least, stream(seed), (0, 1))
+    growing.grow(tree, walks - least, stream(seed), (1, 10_000))
     return tree
 
 
 @pytest.mark.parametrize("name", SOLVED)
+@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("seed", [1, 2])
-def test_every_bound_holds_the_solved_value(name: str, seed: int) -> None:
+def test_every_bound_holds_the_solved_value(name: str, seed: int, threads: int) -> None:
     game = load(name)
-    tree = grown(game, 20_000, seed=seed)
+    tree = grown(game, 20_000, seed=seed, threads=threads)
     size = tree.num_nodes
     values, _ = solve(game).look_up(tree.arrays.states[:size])
     assert (tree.arrays.low[:size] <= values).all()

@@ -32,11 +32,19 @@ SUM = """
 WAYS = {"native": grower, "engine": EngineGrower}
 
 
+def shared(game: Game, settings: GrowthSettings) -> Grower:
+    """Return how three threads grow one tree."""
+    return grower(game, settings, threads=3)
+
+
 def grown(game: Game, walks: int, way: str = "native", **settings: object) -> Tree:
     tree = Tree(game, 16_384, 400_000)
     tree.total = 100
     tree.start(game.initial)
-    growing: Grower = WAYS[way](game, GrowthSettings(**settings))  # type: ignore[arg-type]
+    growing: Grower = (WAYS | {"shared": shared})[way](game, GrowthSettings(**settings))  # type: ignore[arg-type]
+    if way == "shared":
+        growing.grow(tree, 32, stream(1), (0, 1))
+        walks -= 32
     growing.grow(tree, walks, stream(1), (0, 10_000))
     return tree
 
@@ -62,10 +70,11 @@ def test_two_orders_of_moves_lead_to_one_node(way: str) -> None:
     assert child(tree, one, 1, 0) != child(tree, two, 1, 1), "1 + 1 is not 2 + 2"
 
 
-def test_every_position_is_one_node() -> None:
+@pytest.mark.parametrize("way", ["native", "shared"])
+def test_every_position_is_one_node(way: str) -> None:
     """tictactoe has 5478 positions, and in 958 of them the match is over."""
     game = load("tictactoe")
-    tree = grown(game, 100_000)
+    tree = grown(game, 100_000, way)
     assert len(states(tree)) == len(set(states(tree))) <= 4520
     apart = grown(game, 4000, transpositions=False)
     assert len(states(apart)) > len(set(states(apart)))
@@ -95,9 +104,10 @@ def test_a_proof_goes_through_transpositions() -> None:
     assert arrays.low[0].tolist() == arrays.high[0].tolist() == [0, 100]
 
 
-def test_walks_through_all_parents_count_once_each() -> None:
+@pytest.mark.parametrize("way", ["native", "shared"])
+def test_walks_through_all_parents_count_once_each(way: str) -> None:
     """The visits of a node are those of its moves; the visits of a move are those of one parent."""
-    tree = grown(load("connectfour"), 3000)
+    tree = grown(load("connectfour"), 3000, way)
     arrays = tree.arrays
     size = int(arrays.size[NUM_NODES])
     listed = [node for node in range(size) if arrays.counts[node].all() and arrays.nodes[node, STAGE] != PROVED]
@@ -163,8 +173,9 @@ def test_a_proof_reaches_all_parents() -> None:
     assert num_shared > 0
 
 
-def test_the_moves_that_lead_to_a_node_are_a_list() -> None:
-    tree = grown(load("connectfour"), 5000)
+@pytest.mark.parametrize("way", ["native", "shared"])
+def test_the_moves_that_lead_to_a_node_are_a_list(way: str) -> None:
+    tree = grown(load("connectfour"), 5000, way)
     for _ in range(2):
         arrays, moves = tree.arrays, int(tree.arrays.size[NUM_MOVES])
         for node in range(1, tree.num_nodes):

@@ -12,7 +12,7 @@ from gamelore.game.game import Game
 from gamelore.players.random_streams import stream
 from gamelore.search import growth
 from gamelore.search.growth import EngineGrower, Grower
-from gamelore.search.native_growth import NativeGrower, grower
+from gamelore.search.native_growth import NativeGrower, SharedGrower, grower
 from gamelore.search.settings import GrowthSettings
 from gamelore.search.tree import (
     COUNT,
@@ -113,6 +113,51 @@ def test_the_tree_agrees_with_the_rules(name: str, way: str) -> None:
     tree = planted(load(name), 1000, way)
     check(tree)
     assert tree.arrays.nodes[0, VISITS] == 1000
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_a_tree_that_threads_share_agrees_with_the_rules(name: str) -> None:
+    """Every walk of each thread counts, from the root to its end; goofspiel has joint moves.
+
+    A walk counts twice where it leaves a proved move for another one, as in tictactoe at last.
+    """
+    game = load(name)
+    tree, way = new(game, 60_000, 2_000_000), grower(game, GrowthSettings(), threads=3)
+    tree.start(game.initial)
+    walks = grow(tree, way, 32)
+    for call in range(20):
+        walks += grow(tree, way, 1000, seed=call)
+    assert walks <= tree.arrays.nodes[0, VISITS] <= walks + (walks // 100 if name == "tictactoe" else 0)
+    check(tree)
+
+
+def test_threads_share_the_room_of_a_tree() -> None:
+    game = load("breakthrough")
+    tree, way = new(game, 3000, 100_000), grower(game, GrowthSettings(), threads=2)
+    tree.start(game.initial)
+    num_full = 0
+    for call in range(60):
+        if not grow(tree, way, 4000, seed=call):
+            assert tree.num_nodes <= 3000
+            check(tree)
+            tree.prune()
+            num_full += 1
+    check(tree)
+    assert num_full > 2
+
+
+def test_threads_have_the_same_prior_and_first_batches() -> None:
+    game = load("connect3")
+    way = grower(game, GrowthSettings(), threads=2)
+    assert isinstance(way, SharedGrower)
+    way.prior = way.prior._replace(visits=3)
+    way.least = 64
+    assert [own.prior.visits for own in way._growers] == [way.prior.visits] * 2 == [3, 3]
+    assert [own.least for own in way._growers] == [way.least] * 2 == [64, 64]
+
+
+def test_the_reasoner_gains_nothing_from_threads() -> None:
+    assert isinstance(grower(load("connect3", engine="reasoner"), GrowthSettings(), threads=2), EngineGrower)
 
 
 @pytest.mark.parametrize("name", GAMES)

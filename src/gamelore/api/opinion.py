@@ -62,7 +62,7 @@ def think(
     check_goes_on(position)
     growth = GrowthSettings(joint=joint) if joint else GrowthSettings()
     teacher = _teacher(position.game, growth, teaching, seed, on_teaching) if teaching else None
-    opinion = Opinion(position, growth, teacher, threads=threads, seed=seed)
+    opinion = Opinion(position, growth, teacher, threads=threads, shared=simulations is None, seed=seed)
     return opinion.go_on(simulations, 1.0 if seconds is None and simulations is None else seconds)
 
 
@@ -80,6 +80,7 @@ class Opinion:
         growth: parameters of the search
         teacher: teacher of the game whose lessons are over
         threads: number of threads
+        shared: whether they share a tree; the result is then not repeatable
         seed: seed of the random numbers
     """
 
@@ -90,13 +91,14 @@ class Opinion:
         teacher: Teacher | None = None,
         *,
         threads: int = 1,
+        shared: bool = False,
         seed: int = 0,
     ) -> None:
         from ..players.random_streams import stream
         from ..search.thinking import Search
 
         self.position = position
-        self._search = Search(position.game, teacher.growth if teacher else growth, threads=threads)
+        self._search = Search(position.game, teacher.growth if teacher else growth, threads=threads, shared=shared)
         self._search.begin(position.state, stream(seed, THINK), teacher.value if teacher else None)
         self._seconds = 0.0
 

@@ -267,3 +267,105 @@ def read_clock(clock: I64) -> int:
         return 0
     call_address(clock[0], (_MONOTONIC, clock[1:].ctypes.data))
     return int(clock[1] * 1_000_000_000 + clock[2])
+
+
+def _prefetching(is_changed: bool) -> Any:
+    """Return what asks for the line of the cache with an address, without waiting for it. For use inside kernels.
+
+    `is_changed` tells whether the line will be changed, so that no other core may keep it.
+    """
+
+    def prefetching(typing_context: Any, address: Any) -> Any:
+        def write_prefetch(_: Any, builder: Any, __: Any, values: Any) -> Any:
+            number, byte = ir.IntType(32), ir.IntType(8).as_pointer()
+            function = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+            instruction = builder.module.declare_intrinsic("llvm.prefetch", [byte], function)
+            # to be kept in all levels of the cache, data
+            arguments = [builder.inttoptr(values[0], byte), number(int(is_changed)), number(3), number(1)]
+            builder.call(instruction, arguments)
+
+        return numba.types.void(address), write_prefetch
+
+    return intrinsic(prefetching)
+
+
+prefetch, prefetch_to_change = _prefetching(False), _prefetching(True)
+
+
+# ---- arrays that several threads share ----
+
+
+@intrinsic
+def _atomic_add(typing_context: Any, address: Any, amount: Any) -> Any:
+    """Add to the int32 at an address so that no other thread's change is lost. For use inside kernels."""
+    signature = numba.types.void(address, numba.types.int32)
+
+    def write_addition(_: Any, builder: Any, __: Any, values: Any) -> Any:
+        pointer = builder.inttoptr(values[0], ir.IntType(32).as_pointer())
+        builder.atomic_rmw("add", pointer, values[1], "monotonic")
+
+    return signature, write_addition
+
+
+@intrinsic
+def _atomic_exchange(typing_context: Any, address: Any, number: Any) -> Any:
+    """Write an int64 to an address, and return the one before. What other threads released is seen after it."""
+    signature = numba.types.int64(address, numba.types.int64)
+
+    def write_exchange(_: Any, builder: Any, __: Any, values: Any) -> Any:
+        pointer = builder.inttoptr(values[0], ir.IntType(64).as_pointer())
+        return builder.atomic_rmw("xchg", pointer, values[1], "acq_rel")
+
+    return signature, write_exchange
+
+
+@intrinsic
+def _fence(typing_context: Any) -> Any:
+    """Let other threads see all changes so far before any later one, and read anew. For use inside kernels."""
+
+    def write_fence(_: Any, builder: Any, __: Any, ___: Any) -> Any:
+        builder.fence("acq_rel")
+
+    return numba.types.void(), write_fence
+
+
+# type checkers do not know that numba passes the context
+fence: Any = _fence
+_add_atomically: Any = _atomic_add
+_exchange: Any = _atomic_exchange
+_SPINS = 64  # between two calls that let another thread run
+
+
+def new_lock() -> NDArray[np.int64]:
+    """Return a lock for `acquire`: int64[2], 1 if a thread has it, and the address of sched_yield.
+
+    The address is 0 on a system without this function, where a thread waits in a loop.
+    """
+    function = getattr(ctypes.CDLL(None), "sched_yield", None) if _HAS_CLOCK else None
+    address = ctypes.cast(function, ctypes.c_void_p).value if function else 0
+    return np.array([0, address], np.int64)
+
+
+@inlined
+def acquire(lock: I64) -> None:
+    """Wait until no other thread has a lock, and take it. For use inside kernels without the GIL."""
+    spins = 0
+    while _exchange(lock.ctypes.data, 1) != 0:
+        spins += 1
+        if spins % _SPINS == 0 and lock[1] != 0:
+            call_address(lock[1], (0,))
+
+
+@inlined
+def release(lock: I64) -> None:
+    """Give a lock back. For use inside kernels."""
+    _exchange(lock.ctypes.data, 0)
+
+
+@inlined
+def increment(numbers: I32, index: int, is_shared: bool) -> None:
+    """Add 1 to a number; `is_shared` tells whether other threads may do so at the same time."""
+    if is_shared:
+        _add_atomically(numbers.ctypes.data + 4 * index, np.int32(1))
+    else:
+        numbers[index] += 1

@@ -47,6 +47,7 @@ DEFAULT_SIMULATIONS = 10_000
 _FAST = 1e6  # walks per second of a search that has not begun yet, at most
 _REHEARSED = 32  # walks that load everything that a search needs
 _LEAST_MEMORY = 16.0  # MiB of a tree
+_MOST_THREADS = 4  # by default: they share a tree, whose lock each of them has for about a fifth of the time
 _SEARCH, _PUZZLE, _AMONG_WINNING = 3, 4, 5  # purposes of random numbers, see `players.random_streams`
 _OF_SOLVER = 0.5  # of the memory, until the game is solved or given up
 _OF_PUZZLE = 0.75  # of time and memory in a puzzle; the tree gets the rest
@@ -398,10 +399,10 @@ class Gamelore(Player):
         """
         growth = lane.prepared.growth if lane.prepared is not None else self.settings.growth
         if lane.search is None or lane.search.settings != growth:
-            is_timed = self.settings.seconds is not None or self._has_clock
-            may_share = is_timed and not self.settings.simulations and lane.game.engine != "reasoner"
+            is_timed = not self.settings.simulations and (self.settings.seconds is not None or self._has_clock)
+            cores = min(num_cores(), _MOST_THREADS) if is_timed and lane.game.engine != "reasoner" else 1
             memory = self._memory(lane.number) * (1 if lane.game.num_roles > 1 else 1 - _OF_PUZZLE)
-            lane.search = Search(lane.game, growth, memory, self.settings.threads or (num_cores() if may_share else 1))
+            lane.search = Search(lane.game, growth, memory, self.settings.threads or cores, shared=is_timed)
             lane.plies = None
         return lane.search
 

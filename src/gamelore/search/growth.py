@@ -12,9 +12,11 @@ A tree can have several roots, which are its first nodes. The walks then begin a
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from math import inf
 from time import monotonic
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,18 +27,19 @@ from ..players.random_streams import mix
 from ..players.uct import playout_goals
 from .settings import GrowthSettings
 from .simultaneous import joint_rule
-from .tree import NUM_MOVES, NUM_NODES, NUM_ROOTS, PROVED, STAGE, UNRELATED, VISITS, Tree, TreeArrays
+from .tree import NUM_MOVES, NUM_NODES, NUM_ROOTS, PROVED, RESERVED, STAGE, UNRELATED, VISITS, Tree, TreeArrays
 from .value import Prior, no_prior, upper_bound
 from .walks import (
     WalkBatch,
     add_ends,
+    add_priors,
+    attach,
     back_up,
     begin,
+    childless,
     descend,
-    end_scouting,
+    end_listing,
     is_fresh,
-    join,
-    joint_actions,
     list_moves,
     next_children,
     note_values,
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
     from ..game.game import Game
 
 
+T = TypeVar("T")
 _STEPS_OF_WALK = 1024  # of a walk of the largest batch, on average; walks end where there is no room for steps
 
 
@@ -94,19 +98,35 @@ class Grower(Protocol):
         ...
 
 
+def in_threads(pool: ThreadPoolExecutor | None, tasks: Sequence[Callable[[], T]]) -> list[T]:
+    """Return the results of tasks that run at the same time: the first one in this thread, the others in the pool.
+
+    All have ended when this returns, also after Ctrl-C: they change trees.
+    """
+    others = [pool.submit(task) for task in tasks[1:]] if pool is not None else []
+    try:
+        first = tasks[0]()
+        wait(others)
+    except BaseException:
+        wait(others)
+        raise
+    return [first, *(other.result() for other in others)]
+
+
 def batch_of(game_roles: int) -> WalkBatch:
     """Return arrays for the largest batch."""
     ends, lasts, order = np.zeros((3, LANES), np.int32)
     steps, num_steps = np.zeros((_STEPS_OF_WALK * LANES, 4), np.int32), np.zeros(1, np.int64)
-    choices, values = np.zeros((1, game_roles), np.int32), np.zeros((LANES, game_roles))
+    choices, values = np.zeros((LANES, game_roles), np.int32), np.zeros((LANES, game_roles))
     return WalkBatch(ends, lasts, steps, num_steps, choices, order, values)
 
 
 @kernel
-def batch_size(tree: TreeArrays, most_moves: int, left: int, least: int, share: int, leaves: int) -> int:
-    """Return the number of walks of the next batch; 0 if all roots are proved or the tree is full.
+def reserve(tree: TreeArrays, most_moves: int, left: int, least: int, share: int, leaves: int) -> int:
+    """Return the number of walks of the next batch, and reserve the room that it needs; `release_room` gives it back.
 
-    The tree is full if it has no room for the nodes of a first batch with `most_moves` moves each.
+    It is 0 if all roots are proved or the tree is full: if it has no room for the nodes of a first batch with
+    `most_moves` moves each.
     """
     open_roots, visits = 0, 0
     for root in range(tree.size[NUM_ROOTS]):
@@ -117,7 +137,16 @@ def batch_size(tree: TreeArrays, most_moves: int, left: int, least: int, share: 
     least = min(leaves, least * tree.size[NUM_ROOTS])
     size = min(leaves, max(least, visits // share), left)
     room = min(tree.nodes.shape[0] - tree.size[NUM_NODES], (tree.actions.size - tree.size[NUM_MOVES]) // most_moves)
-    return min(size, room) if room >= min(size, least) else 0
+    room -= tree.size[RESERVED]
+    size = min(size, room) if room >= min(size, least) else 0
+    tree.size[RESERVED] += size
+    return int(size)
+
+
+@kernel
+def release_room(tree: TreeArrays, walks: int) -> None:
+    """Give back the room for a batch with so many walks, whose nodes are in the tree."""
+    tree.size[RESERVED] -= walks
 
 
 @kernel
@@ -157,7 +186,7 @@ class EngineGrower:
         end = inf if seconds is None else now + seconds
         for number in range(*batches):
             limits = self.least, settings.share, settings.leaves
-            size = batch_size(tree.arrays, tree.most_actions, walks - done, *limits)
+            size = reserve(tree.arrays, tree.most_actions, walks - done, *limits)
             batch_fits = self._grow_batch(tree, size, mix(key, np.uint64(number)), end) if size else None
             if batch_fits is None:
                 return Grown(done, number - batches[0], fits)
@@ -172,26 +201,29 @@ class EngineGrower:
     def _grow_batch(self, tree: Tree, size: int, key: np.uint64, end: float) -> bool | None:
         """Grow the tree by one batch; return `adds_up` of its playouts, None if it was withdrawn."""
         game, arrays, batch, settings = self._game, tree.arrays, self._batch, self._settings
-        first_new, fits = int(arrays.size[NUM_NODES]), True
+        fits = True
         states, joint = np.empty((LANES, game.num_words), np.uint64), np.empty((LANES, game.num_roles), np.int32)
         if settings.scout and is_fresh(arrays, batch):
-            fits &= self._scout(tree, int(arrays.size[NUM_ROOTS]), len(arrays.nodes) - size, states, joint)
-        choosing = upper_bound(settings, self.prior, tree.total), self._rule, key, tree.tops
+            num_roots = int(arrays.size[NUM_ROOTS])
+            fits &= self._scout(tree, num_roots, states, joint)
+            self._end_listing(tree, num_roots)
+        choosing = upper_bound(settings, self.prior, tree.total), self._rule, key, False
         begin(arrays, batch, size)
         descend(arrays, batch, size, *choosing)
-        count = unlisted(arrays, batch, size, first_new)
+        count = unlisted(arrays, batch, size)
         if count:
             legal = game.legal(arrays.states[batch.order[:count]])
             tree.check_room(len(legal.actions))
             list_moves(arrays, batch, count, legal.offsets, legal.actions)
             if settings.scout:
-                fits &= self._scout(tree, count, len(arrays.nodes) - size, states, joint)
+                fits &= self._scout(tree, count, states, joint)
+            self._end_listing(tree, count)
             descend(arrays, batch, size, *choosing)
-        new = joint_actions(arrays, batch, first_new, states, joint)
+        new = childless(arrays, batch, size, states, joint)
         if new:
-            arrays.states[batch.order[:new]] = game.next(states[:new], joint[:new])
-        if settings.transpositions:
-            join(arrays, batch, size, first_new)
+            children = game.next(states[:new], joint[:new])
+            attach(arrays, batch, new, children, self._rule, settings.transpositions, tree.tops)
+        release_room(arrays, size)
         playouts = min(settings.playouts, LANES // size)
         count = open_ends(arrays, batch, size, playouts, states)
         played = self._played(states[:count], key, end)
@@ -200,6 +232,11 @@ class EngineGrower:
             return None
         back_up(arrays, batch, size, playouts, self.prior, self._rule, *played, tree.tops, tree.total)
         return fits and adds_up(*played, settings.max_plies, tree.total)
+
+    def _end_listing(self, tree: Tree, count: int) -> None:
+        """Let walks go on from the first `count` nodes in the batch, whose moves are listed now."""
+        add_priors(tree.arrays, self._batch, count, self.prior)
+        end_listing(tree.arrays, self._batch, count, self.prior, tree.tops, tree.total)
 
     def _played(self, states: NDArray[np.uint64], key: np.uint64, end: float) -> tuple[I16x2, I32] | None:
         """Return goals and lengths of random playouts (on the reasoner, 0 or 1); None if time ran out there."""
@@ -210,9 +247,7 @@ class EngineGrower:
         goals = playout_goals(game, states[None], np.array([key]), max_plies=most, deadline=end)
         return None if goals is None else (goals[0], (~game.evaluate(states)[0]).astype(np.int32))
 
-    def _scout(
-        self, tree: Tree, count: int, most_nodes: int, states: NDArray[np.uint64], joint: NDArray[np.int32]
-    ) -> bool:
+    def _scout(self, tree: Tree, count: int, states: NDArray[np.uint64], joint: NDArray[np.int32]) -> bool:
         """Look at the children of the first `count` nodes in the batch; return `adds_up` of the ends among them."""
         game, arrays, rows, fits = self._game, tree.arrays, self._scouts, True
         rows.cursor[:] = 0
@@ -222,7 +257,6 @@ class EngineGrower:
                 note_values(arrays, rows, size, children, self.prior)
             terminal, goals = game.evaluate(children)
             ended = np.flatnonzero(terminal)
-            add_ends(arrays, rows, children, ended, goals[ended], most_nodes, tree.tops)
+            add_ends(arrays, rows, children, ended, goals[ended], tree.tops)
             fits &= adds_up(goals[ended], np.zeros(len(ended), np.int32), self._settings.max_plies, tree.total)
-        end_scouting(arrays, self._batch, count, self.prior, tree.tops, tree.total)
         return fits

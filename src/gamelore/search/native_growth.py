@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -20,30 +22,36 @@ from ..players.kernel import (
     I32x2,
     I64x2,
     U64x2,
+    acquire,
     call_address,
     has_time,
+    inlined,
     kernel,
     kernel_without_gil,
     new_clock,
     read_clock,
+    release,
 )
-from ..players.random_streams import mix
-from .growth import EngineGrower, Grower, Grown, adds_up, batch_of, batch_size
+from ..players.random_streams import extend, mix
+from .growth import EngineGrower, Grower, Grown, adds_up, batch_of, in_threads, release_room, reserve
 from .settings import GrowthSettings
 from .simultaneous import JointRule, joint_rule
-from .tree import NUM_NODES, NUM_ROOTS, Tree, TreeArrays, copy_state
+from .tree import NUM_ROOTS, VISITS, Tree, TreeArrays, copy_state
 from .value import Prior, UpperBound, no_prior, upper_bound
 from .walks import (
     Scouts,
     WalkBatch,
     add_ends,
+    add_priors,
+    attach,
     back_up,
     begin,
+    childless,
     descend,
-    end_scouting,
+    end_listing,
+    fetch_slots,
+    fetch_steps,
     is_fresh,
-    join,
-    joint_actions,
     list_moves,
     next_children,
     note_values,
@@ -58,13 +66,14 @@ if TYPE_CHECKING:
 _NO_GOAL, _SEVERAL_GOALS = -1, -2
 
 
-def grower(game: Game, settings: GrowthSettings) -> Grower:
-    """Return the fastest way to grow trees of a game.
+def grower(game: Game, settings: GrowthSettings, threads: int = 1) -> Grower:
+    """Return the fastest way to grow trees of a game, with several threads in a tree where that is possible.
 
-    The reasoner plays one playout at a time, because it gains nothing from batches, and a batch could take minutes.
+    The reasoner plays one playout at a time, because it gains nothing from batches, and a batch could take minutes. It
+    gains nothing from threads either.
     """
     if game.native:
-        return NativeGrower(game, settings)
+        return SharedGrower(game, settings, threads) if threads > 1 else NativeGrower(game, settings)
     single = replace(settings, least=1, leaves=1, playouts=1, scout=False) if game.engine == "reasoner" else settings
     return EngineGrower(game, single)
 
@@ -122,7 +131,7 @@ class _Code(NamedTuple):
 
 
 class _Batching(NamedTuple):
-    """How batches are made; see `GrowthSettings`, and `Grower` for `least`."""
+    """How batches are made; see `GrowthSettings`, and `Grower` for `least`. `threads` is how many share the tree."""
 
     least: int
     share: int
@@ -130,6 +139,7 @@ class _Batching(NamedTuple):
     playouts: int
     transpositions: bool
     scout: bool
+    threads: int
 
 
 _RUN, _LIST, _BEGIN, _PLAY = range(4)
@@ -141,10 +151,17 @@ _SECOND, _NO_TIME_LIMIT = 10**9, 1 << 62  # in nanoseconds
 
 
 class NativeGrower:
-    """Growth in one compiled loop, for games of the native engine."""
+    """Growth in one compiled loop, for games of the native engine.
 
-    def __init__(self, game: Game, settings: GrowthSettings) -> None:
+    Args:
+        game: game of the trees
+        settings: parameters of the growth
+        threads: number of growers that grow the same tree at the same time, each in a thread of its own
+    """
+
+    def __init__(self, game: Game, settings: GrowthSettings, threads: int = 1) -> None:
         assert game.native is not None
+        self._threads = threads
         self._game, self._settings, self._engine = game, settings, game.native
         self._batch, self._scouts, self.prior = batch_of(game.num_roles), scouts(), no_prior(game)
         self._code, self._rule, self.least = self._new_code(), joint_rule(settings), settings.least
@@ -203,7 +220,7 @@ class NativeGrower:
         """See `Grower.grow`."""
         settings = self._settings
         limits = self.least, settings.share, settings.leaves, settings.playouts
-        batching = _Batching(*limits, settings.transpositions, settings.scout)
+        batching = _Batching(*limits, settings.transpositions, settings.scout, self._threads)
         tools = self._batch, self._scouts, self._code, self.prior, self._rule
         task = tree.arrays, *tools, upper_bound(settings, self.prior, tree.total), batching
         nanoseconds = _NO_TIME_LIMIT if seconds is None else int(_SECOND * seconds)
@@ -212,9 +229,23 @@ class NativeGrower:
         return Grown(*_grow(*task, key, walks, *batches, nanoseconds, tree.tops, tree.total))
 
 
+@inlined
+def _lock(tree: TreeArrays, is_shared: bool) -> None:
+    """Begin to change a tree; `is_shared` tells whether other threads work in it, too."""
+    if is_shared:
+        acquire(tree.lock)
+
+
+@inlined
+def _unlock(tree: TreeArrays, is_shared: bool) -> None:
+    """End a change of a tree."""
+    if is_shared:
+        release(tree.lock)
+
+
 @kernel
 def _list(tree: TreeArrays, batch: WalkBatch, code: _Code, count: int) -> None:
-    """List the moves of the first `count` nodes in `batch.order`."""
+    """Compute the moves of the first `count` nodes in `batch.order`."""
     for i in range(count):
         copy_state(code.states, i, tree.states, int(batch.order[i]))
     code.legal_job[_NUM_ROWS] = count
@@ -229,7 +260,6 @@ def _list(tree: TreeArrays, batch: WalkBatch, code: _Code, count: int) -> None:
         code.terminal.ctypes.data,
     )
     call_address(code.addresses[_LIST], arguments)
-    list_moves(tree, batch, count, code.offsets, code.actions)
 
 
 @kernel
@@ -264,9 +294,9 @@ def _scout(
     code: _Code,
     prior: Prior,
     count: int,
-    most_nodes: int,
     tops: U8,
     total: int,
+    is_shared: bool,
 ) -> bool:
     """Look at the children of the first `count` nodes in the batch; return `adds_up` of the ends among them."""
     fits = True
@@ -280,10 +310,12 @@ def _scout(
         if prior.visits:
             note_values(tree, rows, size, code.next_states, prior)
         ends = _ends(code, size)
-        add_ends(tree, rows, code.next_states, code.end_rows[:ends], code.goals[:ends], most_nodes, tops)
+        if ends:
+            _lock(tree, is_shared)
+            add_ends(tree, rows, code.next_states, code.end_rows[:ends], code.goals[:ends], tops)
+            _unlock(tree, is_shared)
         code.steps[:ends] = 0
         fits = adds_up(code.goals[:ends], code.steps[:ends], code.block[_MAX_STEPS], total) and fits
-    end_scouting(tree, batch, count, prior, tops, total)
     return fits
 
 
@@ -329,40 +361,61 @@ def _grow(
     tops: U8,
     total: int,
 ) -> tuple[int, int, bool]:
-    """Grow a tree; see `Grower.grow`."""
-    done, fits, number = 0, True, first_batch
+    """Grow a tree; see `Grower.grow`.
+
+    A thread that shares the tree changes it only while it has the lock. Walks, playouts and all machine code of the
+    rules need no lock.
+    """
+    done, fits, number, is_shared = 0, True, first_batch, batching.threads > 1
     start = now = read_clock(code.clock)
     while number < last_batch and fits:
-        size = batch_size(
-            tree, code.addresses[_MOST_MOVES], walks - done, batching.least, batching.share, batching.leaves
-        )
+        limits = batching.least, batching.share * batching.threads, batching.leaves
+        _lock(tree, is_shared)
+        size = reserve(tree, code.addresses[_MOST_MOVES], walks - done, *limits)
+        _unlock(tree, is_shared)
         if size == 0:
             break
         batch_key = mix(key, np.uint64(number))
-        first_new = tree.size[NUM_NODES]
-        most_nodes = tree.nodes.shape[0] - size
         if batching.scout and is_fresh(tree, batch):
-            fits = _scout(tree, batch, rows, code, prior, int(tree.size[NUM_ROOTS]), most_nodes, tops, total)
+            count = int(tree.size[NUM_ROOTS])
+            fits = _scout(tree, batch, rows, code, prior, count, tops, total, is_shared)
+            add_priors(tree, batch, count, prior)
+            end_listing(tree, batch, count, prior, tops, total)
         begin(tree, batch, size)
-        descend(tree, batch, size, upper, rule, batch_key, tops)
-        count = unlisted(tree, batch, size, first_new)
+        descend(tree, batch, size, upper, rule, batch_key, is_shared)
+        _lock(tree, is_shared)
+        count = unlisted(tree, batch, size)
+        _unlock(tree, is_shared)
         if count:
             _list(tree, batch, code, count)
+            _lock(tree, is_shared)
+            list_moves(tree, batch, count, code.offsets, code.actions)
+            _unlock(tree, is_shared)
             if batching.scout:
-                fits = _scout(tree, batch, rows, code, prior, count, most_nodes, tops, total) and fits
-            descend(tree, batch, size, upper, rule, batch_key, tops)
-        new = joint_actions(tree, batch, first_new, code.states, code.joint)
+                fits = _scout(tree, batch, rows, code, prior, count, tops, total, is_shared) and fits
+            add_priors(tree, batch, count, prior)
+            _lock(tree, is_shared)
+            end_listing(tree, batch, count, prior, tops, total)
+            _unlock(tree, is_shared)
+            descend(tree, batch, size, upper, rule, batch_key, is_shared)
+        new = childless(tree, batch, size, code.states, code.joint)
         if new:
             code.next_job[_NUM_ROWS] = new
             call_address(code.addresses[_RUN], (code.addresses[_NEXT_JOB],))
-            for i in range(new):
-                copy_state(tree.states, int(batch.order[i]), code.next_states, i)
             if batching.transpositions:
-                join(tree, batch, size, first_new)
+                fetch_slots(tree, batch, new, code.next_states)
+        _lock(tree, is_shared)
+        attach(tree, batch, new, code.next_states, rule, batching.transpositions, tops)
+        release_room(tree, size)
+        _unlock(tree, is_shared)
         playouts = min(batching.playouts, code.states.shape[0] // size)
         count = open_ends(tree, batch, size, playouts, code.starts)
         _play(code, count, batch_key)
+        if is_shared:
+            fetch_steps(tree, batch)
+        _lock(tree, is_shared)
         back_up(tree, batch, size, playouts, prior, rule, code.goals[:count], code.steps[:count], tops, total)
+        _unlock(tree, is_shared)
         fits = adds_up(code.goals[:count], code.steps[:count], code.block[_MAX_STEPS], total) and fits
         done += size
         number += 1
@@ -370,3 +423,57 @@ def _grow(
         if 2 * now - before - start > nanoseconds:
             break
     return done, number - first_batch, fits
+
+
+class SharedGrower:
+    """Growth of one tree by several threads at the same time, for games of the native engine.
+
+    Their walks see each other's virtual losses, so they take other ways. The result depends on how the threads run.
+
+    Args:
+        game: game of the trees
+        settings: parameters of the growth; several roles that choose at the same time do so by decoupled UCT
+        threads: number of threads, from 2 on
+    """
+
+    def __init__(self, game: Game, settings: GrowthSettings, threads: int) -> None:
+        self._growers = [NativeGrower(game, settings, threads) for _ in range(threads)]
+        self._pool = ThreadPoolExecutor(threads - 1)
+
+    @property
+    def prior(self) -> Prior:
+        """See `Grower`."""
+        return self._growers[0].prior
+
+    @prior.setter
+    def prior(self, prior: Prior) -> None:
+        for grower in self._growers:
+            grower.prior = prior
+
+    @property
+    def least(self) -> int:
+        """See `Grower`."""
+        return self._growers[0].least
+
+    @least.setter
+    def least(self, least: int) -> None:
+        for grower in self._growers:
+            grower.least = least
+
+    def grow(
+        self, tree: Tree, walks: int, key: np.uint64, batches: tuple[int, int], seconds: float | None = None
+    ) -> Grown:
+        """See `Grower.grow`. One thread grows the first batch, which looks at the moves of the roots."""
+        if not tree.arrays.nodes[: tree.arrays.size[NUM_ROOTS], VISITS].any():
+            return self._growers[0].grow(tree, walks, key, (batches[0], min(batches[0] + 1, batches[1])), seconds)
+        num = len(self._growers)
+        tasks = [
+            partial(grower.grow, tree, (walks + i) // num, np.uint64(extend(key, i)), batches, seconds)
+            for i, grower in enumerate(self._growers)
+        ]
+        grown = in_threads(self._pool, tasks)
+        return Grown(
+            sum(each.walks for each in grown),
+            max(each.batches for each in grown),
+            all(each.adds_up for each in grown),
+        )

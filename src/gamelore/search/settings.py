@@ -132,8 +132,9 @@ class ChampionSettings(GrowthSettings):
                  depends on that if its tree is full. If it is not given, the environment variable GAMELORE_SEARCH_MIB,
                  or else 1024
     ponder       whether the player also searches in the startclock and while the other roles think
-    threads      number of threads, which have a tree each. If it is not given: one for each processor core that the
-                 process may use if only time limits the search, else 1
+    threads      number of threads. They share a tree if only time limits the search; with a budget of simulations they
+                 have a tree each, so that the result is repeatable. If it is not given: one for each processor core
+                 that the process may use, up to 4, if only time limits the search, else 1
     teaching     number of walks of the searches that teach a value of a game before the first match, see teaching.py;
                  0 for no such value. If it is not given: none without a startclock, else as many as there is time for,
                  up to 64,000,000

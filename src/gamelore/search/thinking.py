@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
@@ -16,7 +17,7 @@ from ..circuit.tape import LANES
 from ..players.position_graph import MIB
 from ..players.random_streams import extend
 from .choice import MoveReport, best_of, choose, mixes, rank, reports_of, strategy_of, together, width_in
-from .growth import Grown
+from .growth import Grown, in_threads
 from .native_growth import grower
 from .settings import MEMORY_MIB, GrowthSettings
 from .tree import PROVED, STAGE, UNRELATED, VISITS, Tree, child_of, room_in, total_of_goals
@@ -25,7 +26,7 @@ from .value import LinearValue, Prior, UpperBound, no_prior, upper_bound
 if TYPE_CHECKING:
     from ..game.game import Game
 
-SLICE = 0.004  # seconds of one call of compiled code; Ctrl-C and messages are answered between calls
+SLICE = 0.05  # seconds of one call of compiled code; Ctrl-C and messages are answered between calls
 MOST_BATCHES = 64  # of one call without a deadline
 T = TypeVar("T")
 _NO_LIMIT = 1 << 60  # walks, or batches
@@ -35,10 +36,10 @@ _MOST_FIRST = 4  # number of walks of the first batches, as a multiple of `Growt
 
 
 class Stem:
-    """A tree that follows a match, and what grows it. The threads of a search have a stem each."""
+    """A tree that follows a match, and what grows it: one or more threads."""
 
-    def __init__(self, game: Game, settings: GrowthSettings, memory: float) -> None:
-        self._settings, self.grower = settings, grower(game, settings)
+    def __init__(self, game: Game, settings: GrowthSettings, memory: float, threads: int = 1) -> None:
+        self._settings, self.grower = settings, grower(game, settings, threads)
         self.tree = Tree(game, *room_in(game, int(memory * MIB)))
         self._key = np.uint64(0)
         self._num_batches, self._drop_seconds = 0, _DROP_SECONDS
@@ -117,31 +118,41 @@ class Stem:
 
 
 class Search:
-    """The trees that follow a match: one for each thread, with random numbers of its own.
+    """The trees that follow a match: one that all threads share, or one for each thread.
 
-    The threads do not wait for each other: the results of their trees are added up when a move is chosen (root
-    parallelisation; Chaslot, Winands & van den Herik 2008). So the result is a function of state, key and settings.
+    If each thread has a tree and random numbers of its own, they do not wait for each other: the results of their trees
+    are added up when a move is chosen (root parallelisation; Chaslot, Winands & van den Herik 2008). So the result is a
+    function of state, key and settings. In a shared tree, the result depends on how the threads run; it is better than
+    that of several trees, which find the same things.
 
     Args:
         game: game of the match
         settings: parameters of the growth
         memory: limit on the memory of the trees in MiB. If a tree is full, its nodes with the fewest visits are dropped
-        threads: number of trees
+        threads: number of threads
+        shared: whether the threads share a tree; they do not where several roles choose at the same time by another
+            method than decoupled UCT
     """
 
     def __init__(
-        self, game: Game, settings: GrowthSettings | None = None, memory: float = MEMORY_MIB, threads: int = 1
+        self,
+        game: Game,
+        settings: GrowthSettings | None = None,
+        memory: float = MEMORY_MIB,
+        threads: int = 1,
+        shared: bool = False,
     ) -> None:
         self.game = game
         self.settings = settings or GrowthSettings()
         self.num_walks, self._seconds = 0, 0.0
-        self._stems = [Stem(game, self.settings, memory / threads) for _ in range(threads)]
+        trees = 1 if shared and self.settings.joint == "uct" else threads
+        self._stems = [Stem(game, self.settings, memory / trees, threads // trees) for _ in range(trees)]
         self._total = total_of_goals(game, self.settings.max_plies)
         self._each = 0.0  # seconds of a batch
         self._slice = SLICE if game.engine != "reasoner" else inf  # whose playouts take longer, and are in Python
         self.key = np.uint64(0)
         self._has_begun = False
-        self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
+        self._pool = ThreadPoolExecutor(trees - 1) if trees > 1 else None
 
     def begin(
         self, state: NDArray[np.uint64], key: np.uint64, value: LinearValue | None = None, total: int | None = None
@@ -218,8 +229,8 @@ class Search:
 
     def _run(self, limit: int, deadline: float | None, chooser: int | None = None) -> int:
         """See `run`; `limit` is the number of walks in all trees."""
-        threads = len(self._stems)
-        shares = [(limit + number) // threads for number in range(threads)]
+        trees = len(self._stems)
+        shares = [(limit + number) // trees for number in range(trees)]
         left, batches, stalled, first = shares, 1, 0, monotonic()  # of the next call; number of calls without a walk
         seconds: float | None = None
         is_anew = False  # whether the trees have begun anew, so that they need a batch even if time is over
@@ -302,14 +313,8 @@ class Search:
         return self._in_threads(lambda stem, number: stem.grow(walks[number], batches, seconds, room))
 
     def _in_threads(self, work: Callable[[Stem, int], T]) -> list[T]:
-        """Return the results of work with each tree and its number, in a thread for each."""
-        others = list(enumerate(self._stems))[1:]
-        running = [] if self._pool is None else [self._pool.submit(work, stem, number) for number, stem in others]
-        try:
-            first = work(self._stems[0], 0)
-        finally:
-            wait(running)
-        return [first, *(thread.result() for thread in running)]
+        """Return the results of work with each tree and its number, at the same time."""
+        return in_threads(self._pool, [partial(work, stem, number) for number, stem in enumerate(self._stems)])
 
     def _forget_bounds(self) -> None:
         """Begin all trees anew without bounds, see `Stem.forget_bounds`."""

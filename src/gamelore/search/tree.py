@@ -34,10 +34,13 @@ from ..players.kernel import (
     I32x2,
     U8x2,
     U64x2,
+    fence,
     inlined,
     kernel,
     kernel_without_gil,
     kernel_without_refcounts,
+    new_lock,
+    prefetch,
 )
 from ..players.position_graph import hash_state
 from ..players.random_streams import mix
@@ -52,10 +55,12 @@ if TYPE_CHECKING:
 PARENT, EDGE, FIRST, COUNT, MOVER, VISITS, STAGE, CHILD = range(8)
 NOBODY = -1
 UNRELATED = -1  # value of `Tree.total`
-# Stages. SEEN: the state is known. LISTED: the moves are known, too. PROVED: the values of all roles are known.
-SEEN, LISTED, PROVED = 0, 1, 2
+# Stages. NEW: the state is known. SEEN: it is also known that the match is not over. LISTING: a batch is about to list
+# the moves, and no other one does so. LISTED: the moves are known, too. PROVED: the values of all roles are known.
+SEEN, LISTED, PROVED, NEW, LISTING = range(5)
 # Indices of `TreeArrays.size`. NUM_SLOTS: number of the first slots that are in use. NUM_STORED: number of full slots.
-NUM_NODES, NUM_MOVES, NUM_LISTED, NUM_ROOTS, NUM_SLOTS, NUM_STORED = range(6)
+# RESERVED: number of nodes that batches under way may still add; there is also room for the moves of so many nodes.
+NUM_NODES, NUM_MOVES, NUM_LISTED, NUM_ROOTS, NUM_SLOTS, NUM_STORED, RESERVED = range(7)
 _FIRST_SLOTS = 1 << 12
 _SLOTS_BEFORE_NEXT = 16  # for each node, when the hash table grows: storing all nodes again takes time
 _MOST_LAYERS = 1 << 16
@@ -73,7 +78,7 @@ _LEAST_LEAVES = 256
 class TreeArrays(NamedTuple):
     """The arrays of a tree, all with unused entries at the end.
 
-    size     int64[6], see the indices above
+    size     int64[7], see the indices above
     nodes    int32[nodes, 8], see the columns above
     states   uint64[nodes, words]
     joint    int32[nodes, roles + 1], the joint move that leads to the node, as indices into the moves of each role;
@@ -88,6 +93,7 @@ class TreeArrays(NamedTuple):
              the number of these walks; see simultaneous.py
     listed   int32[nodes], the nodes with moves, in the order of their moves
     pending  int32[1024], nodes whose bounds have to be computed again; see proofs.py
+    lock     int64[2], what a thread has while it changes a tree that it shares, see `players.kernel.acquire`
     actions  int32[moves]
     child    int32[moves], the child that a mover's move leads to, or -1
     also     int32[moves], the next move that leads to the same child, or -1; the first is EDGE of the child
@@ -112,6 +118,7 @@ class TreeArrays(NamedTuple):
     cells: F32x2
     listed: I32
     pending: I32
+    lock: I64
     actions: I32
     child: I32
     also: I32
@@ -146,7 +153,7 @@ class Tree:
         self.most_actions = _most_actions(game)
         num_moves = max(num_moves, leaves * self.most_actions)
         self.arrays = TreeArrays(
-            size=np.zeros(6, np.int64),
+            size=np.zeros(7, np.int64),
             nodes=np.zeros((num_nodes, 8), np.int32),
             states=np.zeros((num_nodes, game.initial.size), np.uint64),
             joint=np.zeros((num_nodes, roles + 1), np.int32),
@@ -159,6 +166,7 @@ class Tree:
             cells=np.zeros((num_nodes, roles + 1), np.float32),
             listed=np.zeros(num_nodes, np.int32),
             pending=np.zeros(_PENDING, np.int32),
+            lock=new_lock(),
             actions=np.zeros(num_moves, np.int32),
             child=np.zeros(num_moves, np.int32),
             also=np.zeros(num_moves, np.int32),
@@ -229,7 +237,9 @@ class Tree:
         if child < 0:
             return False
         stage = int(self.arrays.nodes[child, STAGE])
-        if stage == SEEN or not (self._has_proof(child) if stage == PROVED else self._accounts_for_bounds(child)):
+        if stage in (SEEN, NEW) or not (
+            self._has_proof(child) if stage == PROVED else self._accounts_for_bounds(child)
+        ):
             self.start(self.arrays.states[child].copy())
         else:
             compact(self.arrays, child, 0, self.tops)
@@ -337,14 +347,16 @@ def add_node(tree: TreeArrays, parent: int, edge: int, tops: U8) -> int:
 
 @inlined
 def add_moves(tree: TreeArrays, node: int, offsets: I64, actions: I32, position: int) -> None:
-    """List the moves of a node: those of number `position` in a batch, see `Legal`. Every role has a move."""
+    """Enter the moves of a node: those of number `position` in a batch, see `Legal`. Every role has a move.
+
+    The node is not LISTED by this.
+    """
     roles = tree.counts.shape[1]
     begin, first = offsets[position * roles], tree.size[NUM_MOVES]
     end = offsets[(position + 1) * roles]
     row = tree.nodes[node]
     row[FIRST] = first
     row[COUNT] = 1
-    row[STAGE] = LISTED
     row[MOVER] = 0
     num_choosing = 0
     for role in range(roles):
@@ -409,6 +421,7 @@ def _add_root(tree: TreeArrays, tops: U8) -> None:
 @kernel
 def _list_root(tree: TreeArrays, root: int, offsets: I64, actions: I32) -> None:
     add_moves(tree, root, offsets, actions, root)
+    tree.nodes[root, STAGE] = LISTED
 
 
 @kernel
@@ -417,10 +430,17 @@ def _settle_root(tree: TreeArrays, root: int, goals: I16x2, index: int) -> None:
 
 
 @inlined
+def _first_slot(tree: TreeArrays, states: U64x2, row: int, root: int) -> int:
+    """Return the slot where the search for a node with the state in a row below a root begins."""
+    last = np.uint64(tree.size[NUM_SLOTS] - 1)
+    return int(mix(hash_state(states, row), np.uint64(root)) & last)
+
+
+@inlined
 def _slot_of(tree: TreeArrays, node: int) -> int:
     """Return the slot of a node with the state of this node below the same root, or the slot where it belongs."""
     last, root = tree.size[NUM_SLOTS] - 1, tree.layer[node] // _MOST_LAYERS
-    slot = np.int64(mix(hash_state(tree.states, node), np.uint64(root)) & np.uint64(last))
+    slot = _first_slot(tree, tree.states, node, int(root))
     while tree.slots[slot] >= 0:
         stored = tree.slots[slot]
         same = tree.layer[stored] // _MOST_LAYERS == root
@@ -678,28 +698,61 @@ def compact(tree: TreeArrays, root: int, least: int, tops: U8) -> None:
     fill_slots(tree)
 
 
-@kernel_without_refcounts
-def merge(tree: TreeArrays, first_new: int) -> None:
-    """Replace each node from `first_new` on that is a transposition by the node with its position.
-
-    Close the gaps, unless there are new nodes below a node without a mover: too many links would have to change.
-    """
-    num_nodes, num_joint = int(tree.size[NUM_NODES]), 0
-    if 2 * (tree.size[NUM_STORED] + num_nodes - first_new) > tree.size[NUM_SLOTS] < tree.slots.size:
-        tree.size[NUM_NODES] = first_new
+@inlined
+def make_slots(tree: TreeArrays, count: int) -> None:
+    """Enlarge the hash table if so many more nodes would fill more than half of it."""
+    if 2 * (tree.size[NUM_STORED] + count) > tree.size[NUM_SLOTS] < tree.slots.size:
         fill_slots(tree)
-    for node in range(first_new, num_nodes):
-        num_joint += tree.nodes[node, EDGE] < 0
-    end = first_new
-    for node in range(first_new, num_nodes):
-        if num_joint:
-            end = node
-        _copy_node(tree, node, end)
-        edge, target = int(tree.nodes[end, EDGE]), end
-        if edge >= 0:
-            target = end if _is_end(tree, end) else _store(tree, end)
-            tree.child[edge] = target
-            if target != end:
-                _lead_to(tree, edge, target)
-        end += int(target == end)
-    tree.size[NUM_NODES] = num_nodes if num_joint else end
+
+
+@inlined
+def fetch_slot(tree: TreeArrays, parent: int, states: U64x2, row: int) -> None:
+    """Fetch the slot from which on `add_child` looks for a node with the state in a row, below a parent."""
+    slot = _first_slot(tree, states, row, int(tree.layer[parent] // _MOST_LAYERS))
+    prefetch(tree.slots.ctypes.data + tree.slots.itemsize * slot)
+
+
+@inlined
+def fetch_stored(tree: TreeArrays, parent: int, states: U64x2, row: int) -> None:
+    """Fetch the state of the node in this slot."""
+    stored = int(tree.slots[_first_slot(tree, states, row, int(tree.layer[parent] // _MOST_LAYERS))])
+    if stored >= 0:
+        prefetch(tree.states.ctypes.data + tree.states.itemsize * tree.states.shape[1] * stored)
+        prefetch(tree.layer.ctypes.data + tree.layer.itemsize * stored)
+
+
+@inlined
+def add_child(tree: TreeArrays, parent: int, move: int, states: U64x2, row: int, transpositions: bool, tops: U8) -> int:
+    """Let a mover's move lead to the position with the state in a row, and return this node.
+
+    If there is an older node with this position, and it lies below the layer of the parent, it is this one.
+    """
+    node, mover = add_node(tree, parent, move, tops), int(tree.nodes[parent, MOVER])
+    copy_state(tree.states, node, states, row)
+    stored = _store(tree, node) if transpositions else node
+    if stored != node:
+        tree.size[NUM_NODES] = node
+        _lead_to(tree, move, stored)
+    else:
+        tree.joint[node, mover] = move - tree.nodes[parent, FIRST] - mover
+        tree.nodes[node, STAGE] = NEW
+    fence()
+    tree.child[move] = stored
+    return stored
+
+
+@inlined
+def add_joint_child(tree: TreeArrays, parent: int, choices: I32, states: U64x2, row: int, tops: U8) -> int:
+    """Add a node with the state in a row after a joint move in a node without a mover, and return it.
+
+    choices  int32[roles], indices into the moves of each role
+    """
+    node = add_node(tree, parent, -1, tops)
+    copy_state(tree.states, node, states, row)
+    for role in range(choices.size):
+        tree.joint[node, role] = choices[role]
+    tree.joint[node, choices.size] = tree.nodes[parent, CHILD]
+    tree.nodes[node, STAGE] = NEW
+    fence()
+    tree.nodes[parent, CHILD] = node
+    return node

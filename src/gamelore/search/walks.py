@@ -5,9 +5,11 @@ selects for itself: by UCB1 (decoupled UCT; Finnsson & Bjornsson 2008), or as si
 1 to the visits of its moves on the way down, and adds its value on the way back. In between, the visit counts as a
 loss, so that the next walk of the same batch takes another way (virtual loss; Chaslot, Winands & van den Herik 2008).
 
-A walk ends at a new node, at a node whose moves are not listed yet, or at a proved node, whose value it takes. There is
-nothing to learn about a proved move. If it is selected while others are open, both it and the best of the others get a
-visit: the walk goes on with the other one, which gets its value, and the moves before get the proved value.
+A walk ends at a node whose moves are not listed yet, at a proved node, whose value it takes, or at a move without a
+child. When the state after this move has been computed, the child is entered into the tree, and the walk ends there.
+There is nothing to learn about a proved move. If it is selected while others are open, both it and the best of the
+others get a visit: the walk goes on with the other one, which gets its value, and the moves before get the proved
+value.
 
 *Scouting* is a look at all children of a node at the time when its moves are listed.
 The machine code computes 512 successors in hardly more time than one. So all successors of the listed nodes are
@@ -16,6 +18,10 @@ values, so that a win in one ply is proved at once (compare the decisive moves o
 Teytaud 2010). The other children only give their moves a prior, see value.py.
 
 Nodes without a mover are left out: there a move of one role does not lead to a position.
+
+Several threads can walk in one tree. Then they change it only while they have its lock, but for the visits on the way
+down. What they need to know about a node never changes after the node can be reached, or, as its visits and values,
+may be a moment old (compare the lock-free search of Enzenberger & Mueller 2009).
 """
 
 from __future__ import annotations
@@ -25,50 +31,72 @@ from typing import NamedTuple
 import numpy as np
 
 from ..circuit.tape import LANES
-from ..players.kernel import I32, I64, U8, F64x2, I16x2, I32x2, U64x2, inlined, kernel_without_refcounts
+from ..players.kernel import (
+    I32,
+    I64,
+    U8,
+    F64x2,
+    I16x2,
+    I32x2,
+    U64x2,
+    fence,
+    increment,
+    inlined,
+    kernel_without_refcounts,
+    prefetch,
+    prefetch_to_change,
+)
 from ..players.random_streams import mix
 from .proofs import assess_edge, tighten, tighten_parents
 from .simultaneous import EXP3, UCT, JointRule, joint_move, learn, note_chances
 from .tree import (
-    CHILD,
     COUNT,
     EDGE,
     FIRST,
     HIGHEST_GOAL,
     LISTED,
+    LISTING,
     MOVER,
+    NEW,
     NOBODY,
     NUM_NODES,
     NUM_ROOTS,
-    PARENT,
     PROVED,
+    RESERVED,
     SEEN,
     STAGE,
     UNRELATED,
     VISITS,
     TreeArrays,
+    add_child,
+    add_joint_child,
     add_moves,
     add_node,
     copy_state,
+    fetch_slot,
+    fetch_stored,
     has_bounds,
-    merge,
+    make_slots,
     settle,
     sibling_with,
 )
 from .value import Prior, UpperBound, add_prior, back_up_guess, guess_edge, worth
 
+_MOST_FETCHED = 64  # moves of a node; most games have fewer
+_IN_LINE = 16  # numbers of four bytes in a line of the cache
+
 
 class WalkBatch(NamedTuple):
     """The walks of a batch, for kernels; arrays with room for the most walks of a batch.
 
-    ends     int32[walks], the last node of each walk
+    ends     int32[walks], the last node of each walk; -1 if it ends at a move that has no child yet
     lasts    int32[walks], the last step of each walk, an index of `steps`; -1 before the first step
     steps    int32[steps, 4], the steps of all walks: the node, its move or -1, the step before in the walk or -1, and
              the proved move whose value counts for the steps before, or -1
     num_steps  int64[1]
-    choices  int32[walks, roles]: `choices[0]` is the joint move that a walk is about to make
-    order    int32[walks], nodes for which the rules are asked: those to list, or those without a state; or the walks
-             at whose ends playouts begin
+    choices  int32[walks, roles], the last joint move of each walk in a node without a mover
+    order    int32[walks], the nodes whose moves are listed; or the walks that end at moves without a child; or those at
+             whose ends playouts begin
     values   float64[walks, roles], from 0 to 1
     """
 
@@ -128,36 +156,30 @@ def best_move(
 
 
 @inlined
-def _step(tree: TreeArrays, node: int, upper: UpperBound, noise: np.uint64, tops: U8) -> tuple[int, bool, int, int]:
-    """Make the mover's best move; return (child, whether it is new, the move, proved move or -1, see the module)."""
-    mover = int(tree.nodes[node, MOVER])
-    first, count = int(tree.nodes[node, FIRST]) + mover, int(tree.nodes[node, COUNT])  # other roles have one move each
-    move, proved = best_move(tree, node, first, count, upper, noise, False), -1
-    child = int(tree.child[move])
-    if child >= 0 and tree.nodes[child, STAGE] == PROVED:
-        other = best_move(tree, node, first, count, upper, noise, True)
-        if other >= 0:
-            tree.nodes[node, VISITS] += 1
-            tree.visits[move] += 1
-            tree.sums[move] += tree.low[child, mover] / HIGHEST_GOAL
-            move, proved, child = other, move, int(tree.child[other])
-    tree.visits[move] += 1
-    if child >= 0:
-        return child, False, move, proved
-    child = add_node(tree, node, move, tops)
-    tree.child[move] = child
-    tree.joint[child, mover] = move - first
-    return child, True, move, proved
+def _step(tree: TreeArrays, node: int, upper: UpperBound, noise: np.uint64, is_shared: bool) -> tuple[int, int]:
+    """Make the mover's best move; return (child or -1, the move)."""
+    first = int(tree.nodes[node, FIRST] + tree.nodes[node, MOVER])  # other roles have one move each
+    move = best_move(tree, node, first, int(tree.nodes[node, COUNT]), upper, noise, False)
+    increment(tree.visits, move, is_shared)
+    return int(tree.child[move]), move
 
 
 @inlined
-def _decoupled_move(tree: TreeArrays, choices: I32, node: int, upper: UpperBound, noise: np.uint64) -> int:
+def _visit(tree: TreeArrays, node: int, is_shared: bool) -> None:
+    """Count a walk through a node."""
+    increment(tree.nodes[node], VISITS, is_shared)
+
+
+@inlined
+def _decoupled_move(
+    tree: TreeArrays, choices: I32, node: int, upper: UpperBound, noise: np.uint64, is_shared: bool
+) -> int:
     """Select the best move of each role, as indices into its moves; return the child after them, or -1."""
     first = int(tree.nodes[node, FIRST])
     for role in range(choices.size):
         count = int(tree.counts[node, role])
         move = best_move(tree, node, first, count, upper, mix(noise, np.uint64(role)), False)
-        tree.visits[move] += 1
+        increment(tree.visits, move, is_shared)
         choices[role] = move - first
         first += count
     return sibling_with(tree, node, choices)
@@ -165,23 +187,15 @@ def _decoupled_move(tree: TreeArrays, choices: I32, node: int, upper: UpperBound
 
 @inlined
 def _joint_step(
-    tree: TreeArrays, choices: I32, node: int, upper: UpperBound, rule: JointRule, noise: np.uint64, tops: U8
-) -> tuple[int, bool]:
-    """Make the move that each role selects; return (child, whether it is new)."""
+    tree: TreeArrays, choices: I32, node: int, upper: UpperBound, rule: JointRule, noise: np.uint64, is_shared: bool
+) -> int:
+    """Make the move that each role selects; return the child, or -1."""
     if rule.method == UCT:
-        child = _decoupled_move(tree, choices, node, upper, noise)
-    else:
-        child = joint_move(tree, node, choices, rule, mix(noise, np.uint64(node)))
-    is_new = child < 0
-    if is_new:
-        child = add_node(tree, node, -1, tops)
-        for role in range(choices.size):
-            tree.joint[child, role] = choices[role]
-        tree.joint[child, choices.size] = tree.nodes[node, CHILD]
-        tree.nodes[node, CHILD] = child
-    if rule.method == EXP3:
+        return _decoupled_move(tree, choices, node, upper, noise, is_shared)
+    child = joint_move(tree, node, choices, rule, mix(noise, np.uint64(node)))
+    if rule.method == EXP3 and child >= 0:
         note_chances(tree, node, child, rule)
-    return child, is_new
+    return child
 
 
 @kernel_without_refcounts
@@ -213,81 +227,179 @@ def _note_step(batch: WalkBatch, walk: int, parent: int, move: int, proved: int)
     batch.num_steps[0] = step + 1
 
 
+@inlined
+def _next(
+    tree: TreeArrays,
+    batch: WalkBatch,
+    walk: int,
+    upper: UpperBound,
+    rule: JointRule,
+    noise: np.uint64,
+    is_shared: bool,
+) -> None:
+    """Make the next step of a walk."""
+    parent, move = int(batch.ends[walk]), -1
+    _visit(tree, parent, is_shared)
+    if tree.nodes[parent, MOVER] == NOBODY:
+        node = _joint_step(tree, batch.choices[walk], parent, upper, rule, noise, is_shared)
+    else:
+        node, move = _step(tree, parent, upper, noise, is_shared)
+    _note_step(batch, walk, parent, move, -1)
+    batch.ends[walk] = node
+    if node >= 0:
+        prefetch_to_change(tree.nodes.ctypes.data + tree.nodes.itemsize * tree.nodes.shape[1] * node)
+
+
+@inlined
+def _swerve(
+    tree: TreeArrays, batch: WalkBatch, walk: int, upper: UpperBound, noise: np.uint64, is_shared: bool
+) -> None:
+    """Let a walk that has come to a proved node make the best move to a node that is not proved, if there is one."""
+    step, node = int(batch.lasts[walk]), int(batch.ends[walk])
+    if node < 0 or tree.nodes[node, STAGE] != PROVED or batch.steps[step, 1] < 0:
+        return
+    parent, move = int(batch.steps[step, 0]), int(batch.steps[step, 1])
+    first = int(tree.nodes[parent, FIRST] + tree.nodes[parent, MOVER])
+    other = best_move(tree, parent, first, int(tree.nodes[parent, COUNT]), upper, noise, True)
+    if other < 0:
+        return
+    _visit(tree, parent, is_shared)
+    increment(tree.visits, other, is_shared)
+    assess_edge(tree, node, move, parent)
+    batch.steps[step, 1], batch.steps[step, 3] = other, move
+    batch.ends[walk] = tree.child[other]
+
+
+@inlined
+def _goes_on(tree: TreeArrays, batch: WalkBatch, walk: int) -> bool:
+    """Return whether a walk goes on from its node, whose moves are then fetched.
+
+    It ends where there is no room for a step.
+    """
+    node = int(batch.ends[walk])
+    if node < 0 or tree.nodes[node, STAGE] != LISTED or batch.num_steps[0] >= batch.steps.shape[0]:
+        return False
+    first = int(tree.nodes[node, FIRST] + max(tree.nodes[node, MOVER], 0))
+    last = first + min(int(tree.nodes[node, COUNT]), _MOST_FETCHED)
+    for move in range(first, last, _IN_LINE):
+        prefetch_to_change(tree.visits.ctypes.data + tree.visits.itemsize * move)
+        prefetch(tree.guesses.ctypes.data + tree.guesses.itemsize * move)
+        prefetch(tree.child.ctypes.data + tree.child.itemsize * move)
+        prefetch(tree.sums.ctypes.data + tree.sums.itemsize * move)
+        prefetch(tree.sums.ctypes.data + tree.sums.itemsize * (move + _IN_LINE // 2))
+    prefetch(tree.closed.ctypes.data + first)
+    return True
+
+
 @kernel_without_refcounts
 def descend(
-    tree: TreeArrays, batch: WalkBatch, walks: int, upper: UpperBound, rule: JointRule, key: np.uint64, tops: U8
+    tree: TreeArrays, batch: WalkBatch, walks: int, upper: UpperBound, rule: JointRule, key: np.uint64, is_shared: bool
 ) -> None:
     """Continue each walk from its node in `batch.ends` down to its end, see `best_move` and simultaneous.py.
 
-    Random choices depend on `key` and the walk.
+    All walks make a step in turn. So what they read is fetched for many walks at once, and nodes that most walks pass
+    are changed by one thread after the other. Random choices depend on `key` and the walk. `is_shared` tells whether
+    other threads walk in the tree, too.
     """
+    active = 0
     for walk in range(walks):
-        node, noise = int(batch.ends[walk]), mix(key, np.uint64(walk))
-        while tree.nodes[node, STAGE] == LISTED and batch.num_steps[0] < batch.steps.shape[0]:
-            tree.nodes[node, VISITS] += 1
-            parent, move, proved = node, -1, -1
-            if tree.nodes[node, MOVER] == NOBODY:
-                node, is_new = _joint_step(tree, batch.choices[0], node, upper, rule, noise, tops)
-            else:
-                node, is_new, move, proved = _step(tree, node, upper, noise, tops)
-            _note_step(batch, walk, parent, move, proved)
-            if is_new:
-                break
-        batch.ends[walk] = node
+        batch.order[active] = walk
+        active += int(_goes_on(tree, batch, walk))
+    while active:
+        for i in range(active):
+            walk = int(batch.order[i])
+            _next(tree, batch, walk, upper, rule, mix(key, np.uint64(walk)), is_shared)
+        remaining = 0
+        for i in range(active):
+            walk = int(batch.order[i])
+            _swerve(tree, batch, walk, upper, mix(key, np.uint64(walk)), is_shared)
+            batch.order[remaining] = walk
+            remaining += int(_goes_on(tree, batch, walk))
+        active = remaining
+        fence()  # a node that is LISTED has its moves
 
 
 @kernel_without_refcounts
-def unlisted(tree: TreeArrays, batch: WalkBatch, walks: int, first_new: int) -> int:
-    """Write the ends of walks whose moves must be listed into `batch.order`, each once; return their number.
-
-    These are the nodes that an earlier batch has created.
-    """
+def unlisted(tree: TreeArrays, batch: WalkBatch, walks: int) -> int:
+    """Write the ends of walks whose moves must be listed into `batch.order`, each once; return their number."""
     count = 0
     for walk in range(walks):
         end = batch.ends[walk]
-        if end < first_new and tree.nodes[end, STAGE] == SEEN:
+        if end >= 0 and tree.nodes[end, STAGE] == SEEN:
             batch.order[count] = end
             count += 1
-            tree.nodes[end, STAGE] = LISTED  # so that it is written only once
+            tree.nodes[end, STAGE] = LISTING
     return count
 
 
 @kernel_without_refcounts
 def list_moves(tree: TreeArrays, batch: WalkBatch, count: int, offsets: I64, actions: I32) -> None:
-    """List the moves of the first `count` nodes in `batch.order`."""
+    """Enter the moves of the first `count` nodes in `batch.order`; `end_listing` then makes them LISTED."""
     for i in range(count):
         add_moves(tree, int(batch.order[i]), offsets, actions, i)
 
 
 @kernel_without_refcounts
-def joint_actions(tree: TreeArrays, batch: WalkBatch, first_new: int, states: U64x2, joint: I32x2) -> int:
-    """Write the parent's state and the actions that lead to it, for each node from `first_new` on without a state.
+def childless(tree: TreeArrays, batch: WalkBatch, walks: int, states: U64x2, joint: I32x2) -> int:
+    """Write the state and the actions of the last step of each walk that ends at a move without a child.
 
-    Return the number of these nodes. `batch.order` gets the nodes.
+    Return the number of these walks. `batch.order` gets the walks.
     """
     count, roles = 0, joint.shape[1]
-    for node in range(first_new, int(tree.size[NUM_NODES])):
-        if tree.nodes[node, STAGE] == PROVED:
+    for walk in range(walks):
+        if batch.ends[walk] >= 0:
             continue
-        parent = int(tree.nodes[node, PARENT])
+        parent, edge = int(batch.steps[batch.lasts[walk], 0]), int(batch.steps[batch.lasts[walk], 1])
         copy_state(states, count, tree.states, parent)
-        move = int(tree.nodes[parent, FIRST])
+        first, mover = int(tree.nodes[parent, FIRST]), int(tree.nodes[parent, MOVER])
         for role in range(roles):
-            joint[count, role] = tree.actions[move + tree.joint[node, role]]
-            move += tree.counts[parent, role]
-        batch.order[count] = node
+            choice = int(batch.choices[walk, role]) if edge < 0 else edge - first if role == mover else 0
+            joint[count, role] = tree.actions[first + choice]
+            first += tree.counts[parent, role]
+        batch.order[count] = walk
         count += 1
     return count
 
 
 @kernel_without_refcounts
-def join(tree: TreeArrays, batch: WalkBatch, walks: int, first_new: int) -> None:
-    """Let walks that end at a transposition end at the older node with its position, see `merge`."""
-    merge(tree, first_new)
-    for walk in range(walks):
-        step = int(batch.lasts[walk])
-        if step >= 0 and batch.steps[step, 1] >= 0:
-            batch.ends[walk] = tree.child[batch.steps[step, 1]]
+def fetch_slots(tree: TreeArrays, batch: WalkBatch, count: int, states: U64x2) -> None:
+    """Fetch what `attach` reads to find transpositions."""
+    for i in range(count):
+        fetch_slot(tree, int(batch.steps[batch.lasts[batch.order[i]], 0]), states, i)
+    for i in range(count):
+        fetch_stored(tree, int(batch.steps[batch.lasts[batch.order[i]], 0]), states, i)
+
+
+@kernel_without_refcounts
+def attach(
+    tree: TreeArrays,
+    batch: WalkBatch,
+    count: int,
+    states: U64x2,
+    rule: JointRule,
+    transpositions: bool,
+    tops: U8,
+) -> None:
+    """Enter the children at which the first `count` walks in `batch.order` end, with these states, see `childless`.
+
+    Where an earlier walk has done so, or another thread, a walk ends at this node.
+    """
+    if transpositions:
+        make_slots(tree, count)
+    for i in range(count):
+        walk = int(batch.order[i])
+        parent, edge = int(batch.steps[batch.lasts[walk], 0]), int(batch.steps[batch.lasts[walk], 1])
+        if edge >= 0:
+            child = int(tree.child[edge])
+            if child < 0:
+                child = add_child(tree, parent, edge, states, i, transpositions, tops)
+        else:
+            child = sibling_with(tree, parent, batch.choices[walk])
+            if child < 0:
+                child = add_joint_child(tree, parent, batch.choices[walk], states, i, tops)
+            if rule.method == EXP3:
+                note_chances(tree, parent, child, rule)
+        batch.ends[walk] = child
 
 
 @kernel_without_refcounts
@@ -363,6 +475,16 @@ def _add(tree: TreeArrays, batch: WalkBatch, walk: int, prior: Prior, rule: Join
 
 
 @kernel_without_refcounts
+def fetch_steps(tree: TreeArrays, batch: WalkBatch) -> None:
+    """Fetch what `back_up` changes at the moves of all walks, which other threads may have changed since."""
+    for step in range(batch.num_steps[0]):
+        edge = int(batch.steps[step, 1])
+        if edge >= 0:
+            prefetch_to_change(tree.sums.ctypes.data + tree.sums.itemsize * edge)
+            prefetch_to_change(tree.guesses.ctypes.data + tree.guesses.itemsize * edge)
+
+
+@kernel_without_refcounts
 def back_up(
     tree: TreeArrays,
     batch: WalkBatch,
@@ -388,6 +510,8 @@ def back_up(
         if steps[i * playouts] == 0 and tree.nodes[end, STAGE] != PROVED:
             settle(tree, end, goals, i * playouts)
             tighten_parents(tree, end, tops, total)
+        elif tree.nodes[end, STAGE] == NEW:
+            tree.nodes[end, STAGE] = SEEN
 
 
 @kernel_without_refcounts
@@ -439,7 +563,7 @@ def next_children(tree: TreeArrays, batch: WalkBatch, count: int, rows: Scouts, 
     while rows.cursor[0] < count and size < rows.moves.size:
         node = int(batch.order[rows.cursor[0]])
         mover, num_moves = int(tree.nodes[node, MOVER]), int(tree.nodes[node, COUNT])
-        if mover == NOBODY or rows.cursor[1] == num_moves or tree.nodes[node, STAGE] != LISTED:
+        if mover == NOBODY or rows.cursor[1] == num_moves or tree.nodes[node, STAGE] == PROVED:
             rows.cursor[0] += 1
             rows.cursor[1] = 0
             continue
@@ -465,42 +589,56 @@ def note_values(tree: TreeArrays, rows: Scouts, size: int, children: U64x2, prio
 
 
 @kernel_without_refcounts
-def add_ends(
-    tree: TreeArrays, rows: Scouts, children: U64x2, ended: I64, goals: I16x2, most_nodes: int, tops: U8
-) -> None:
-    """Add the children in which the match is over, while the tree has fewer than `most_nodes` nodes.
+def add_ends(tree: TreeArrays, rows: Scouts, children: U64x2, ended: I64, goals: I16x2, tops: U8) -> None:
+    """Add the children in which the match is over, as long as there is room that is not reserved.
 
     ended  int64[ends], the rows of these children
     goals  int16[ends, roles]
     """
     for i in range(ended.size):
-        if tree.size[NUM_NODES] >= most_nodes:
+        if tree.size[NUM_NODES] + tree.size[RESERVED] >= tree.nodes.shape[0]:
             break
         row = int(ended[i])
         node, move = int(rows.nodes[row]), int(rows.moves[row])
         mover = int(tree.nodes[node, MOVER])
         child = add_node(tree, node, move, tops)
-        tree.child[move] = child
         tree.joint[child, mover] = move - mover - tree.nodes[node, FIRST]
         copy_state(tree.states, child, children, row)
         settle(tree, child, goals, i)
+        tree.child[move] = child
 
 
 @kernel_without_refcounts
-def end_scouting(tree: TreeArrays, batch: WalkBatch, count: int, prior: Prior, tops: U8, total: int) -> None:
-    """Give the moves of the first `count` nodes in `batch.order` their priors, and prove what their children prove."""
+def add_priors(tree: TreeArrays, batch: WalkBatch, count: int, prior: Prior) -> None:
+    """Give the moves of the first `count` nodes in `batch.order` their priors, or the values of ends of the match."""
     for i in range(count):
         node = int(batch.order[i])
         mover, num_moves = int(tree.nodes[node, MOVER]), int(tree.nodes[node, COUNT])
-        if mover == NOBODY or tree.nodes[node, STAGE] != LISTED:
+        if mover == NOBODY or tree.nodes[node, STAGE] == PROVED:
             continue
         if prior.visits and num_moves > 1:
             add_prior(tree, node, mover, prior)
-        ends, first = 0, int(tree.nodes[node, FIRST]) + mover
+        first = int(tree.nodes[node, FIRST]) + mover
         for move in range(first, first + num_moves):
             if tree.child[move] >= 0:
                 assess_edge(tree, int(tree.child[move]), move, node)
-                ends += 1
+
+
+@kernel_without_refcounts
+def end_listing(tree: TreeArrays, batch: WalkBatch, count: int, prior: Prior, tops: U8, total: int) -> None:
+    """Make the first `count` nodes in `batch.order` LISTED, and let those above learn what their children show."""
+    fence()
+    for i in range(count):
+        node = int(batch.order[i])
+        mover, num_moves = int(tree.nodes[node, MOVER]), int(tree.nodes[node, COUNT])
+        if tree.nodes[node, STAGE] == PROVED:
+            continue
+        tree.nodes[node, STAGE] = LISTED
+        if mover == NOBODY:
+            continue
+        ends, first = 0, int(tree.nodes[node, FIRST]) + mover
+        for move in range(first, first + num_moves):
+            ends += int(tree.child[move] >= 0)
         if ends:
             tighten(tree, node, tops, total)
         elif total != UNRELATED and prior.visits and num_moves > 1:

@@ -1,0 +1,148 @@
+"""Measure what two cores are worth to the player gamelore: `python benchmarks/cores.py FOLDER --csv cores.csv`.
+
+Two threads play against one, with the same wall-clock time for each move and the same value, which was taught before
+the first match. Both sides are in this process and think in turn, so nothing else may run on two cores. Matches come in
+pairs with the same two random plies and sides swapped. A row is printed for each game: the score of two threads in %,
+with the interval over its pairs, and how many times as many simulations they complete.
+
+`--apart` gives each thread a tree of its own, as the player does with a budget of simulations. With `--csv`, each match
+is a row, and matches that are there already are not played again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+from typing import Annotated
+
+import numpy as np
+import typer
+
+import gamelore
+from gamelore.game.game import Game, Position
+from gamelore.lab.stats import mean_interval
+from gamelore.players.random_streams import stream
+from gamelore.search.settings import GrowthSettings, TeachingSettings
+from gamelore.search.teaching import Teacher
+from gamelore.search.thinking import Search
+from rows import append, read
+
+GAMES = "breakthrough,connectFour,pentago,tictactoe_3d_2player,golden_rectangle,zhadu,knightThrough,reversi"
+PRACTICE = 1000  # walks that load all code
+
+
+@dataclass
+class Table:
+    """Both sides of a game: two threads and one."""
+
+    game: Game
+    seconds: float
+    teaching: int
+    shared: bool
+    rates: list[list[float]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._teacher = Teacher(self.game, stream(1), GrowthSettings(), TeachingSettings(simulations=self.teaching))
+        self._teacher.teach()
+        growth = self._teacher.growth
+        self._sides = [Search(self.game, growth, threads=2, shared=self.shared), Search(self.game, growth)]
+        for side in self._sides:
+            self._begin(side, self.game.start(), 0)
+            for _ in range(2):
+                side.run(PRACTICE)
+
+    def _begin(self, side: Search, position: Position, number: int) -> None:
+        side.begin(position.state, stream(number), self._teacher.value, self._teacher.total)
+
+    def opening(self, number: int) -> Position:
+        """Return the position after two random plies, the same for both matches of a pair."""
+        rng, position = np.random.default_rng([number // 2, 7]), self.game.start()
+        for _ in range(2):
+            position = position.play([str(rng.choice(moves)) for moves in position.legal.values()])
+        return position if not position.is_terminal else self.game.start()
+
+    def play(self, number: int) -> float:
+        """Play a match, in which two threads have the first role if its number is even; return their score, 0 to 1."""
+        position, own = self.opening(number), number % 2
+        self.rates = [[], []]
+        for index, side in enumerate(self._sides):
+            self._begin(side, position, 2 * number + index)
+        while not position.is_terminal:
+            legal = list(position.legal.values())
+            choices = [self._choice(role, role != own) if len(moves) > 1 else 0 for role, moves in enumerate(legal)]
+            for side in self._sides:
+                side.follow(np.array(choices, np.int32))
+            position = position.play([moves[choice] for moves, choice in zip(legal, choices, strict=True)])
+        return (position.goals[self.game.roles[own]] or 0) / 100
+
+    def _choice(self, role: int, is_one: bool) -> int:
+        side, begin = self._sides[is_one], monotonic()
+        walks = side.run(deadline=begin + self.seconds)
+        if not side.is_proved:
+            self.rates[is_one].append(walks / (monotonic() - begin))
+        return side.choice(role, side.key)
+
+
+def played(table: Table, matches: int, done: set[int]) -> Iterator[dict[str, str]]:
+    """Play the missing matches of a game; yield a row for each."""
+    for number in range(matches):
+        if number not in done:
+            score = table.play(number)
+            rates = [f"{np.mean(own) if own else np.nan:.0f}" for own in table.rates]
+            row = {"game": table.game.name} | settings_of(table.seconds, table.shared)
+            yield row | {"number": str(number), "score": str(score), "two": rates[0], "one": rates[1]}
+
+
+def settings_of(seconds: float, shared: bool) -> dict[str, str]:
+    """Return the columns that tell how a match was played."""
+    return {"seconds": f"{seconds:g}", "trees": "one" if shared else "two"}
+
+
+def report(rows: Sequence[dict[str, str]]) -> None:
+    """Print the score and the ratio of simulations of each game, and of all pairs together."""
+    print("| game | pairs | score of two threads, % | simulations |\n|---|---|---|---|")
+    names = sorted({row["game"] for row in rows})
+    for name in [*names, "together"]:
+        pairs = [pair for pair in pairs_of(rows) if name in (pair[0]["game"], "together")]
+        score = mean_interval([50 * (float(one["score"]) + float(two["score"])) for one, two in pairs])
+        ratios = [float(row["two"]) / float(row["one"]) for pair in pairs for row in pair]
+        result = f"{score.mean:.0f} ± {score.mean - score.low:.0f} | {np.nanmedian(ratios):.2f} times"
+        print(f"| {name} | {len(pairs)} | {result} |")
+
+
+def pairs_of(rows: Sequence[dict[str, str]]) -> list[tuple[dict[str, str], dict[str, str]]]:
+    """Return the two matches of each pair that is complete."""
+    matches = {(row["game"], int(row["number"])): row for row in rows}
+    return [
+        (row, matches[name, number + 1])
+        for (name, number), row in matches.items()
+        if number % 2 == 0 and (name, number + 1) in matches
+    ]
+
+
+def main(
+    sheets: Annotated[Path, typer.Argument(help="folder of the public rulesheets")],
+    seconds: Annotated[float, typer.Option(help="wall-clock time of a move")] = 0.2,
+    teaching: Annotated[int, typer.Option(help="walks that teach a value before the first match")] = 2_000_000,
+    matches: Annotated[int, typer.Option(help="number of matches of each game, an even number")] = 20,
+    games: Annotated[str, typer.Option(help="names of sheets with commas")] = GAMES,
+    apart: Annotated[bool, typer.Option(help="a tree for each thread")] = False,
+    csv_file: Annotated[Path | None, typer.Option("--csv", help="file for the rows; those in it are kept")] = None,
+) -> None:
+    """Play two threads against one."""
+    wanted = settings_of(seconds, not apart)
+    rows = [row for row in read(csv_file) if wanted.items() <= row.items()]
+    for name in games.split(","):
+        done = {int(row["number"]) for row in rows if row["game"] == name}
+        if len(done) < matches:
+            table = Table(gamelore.load(sheets / f"{name}.kif"), seconds, teaching, not apart)
+            for row in played(table, matches, done):
+                rows.append(row)
+                append(csv_file, row)
+    report(rows)
+
+
+if __name__ == "__main__":
+    typer.run(main)

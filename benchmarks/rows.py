@@ -1,0 +1,27 @@
+"""Tables of benchmarks: a CSV file to which each result is added at once, so that an interrupted run goes on."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def read(path: Path | None) -> list[dict[str, str]]:
+    """Return the rows of a file; none if there is no file."""
+    if path is None or not path.exists():
+        return []
+    with path.open(encoding="ascii", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def append(path: Path | None, row: Mapping[str, str]) -> None:
+    """Add a row to a file, which gets a first line with the columns when it is new."""
+    if path is None:
+        return
+    is_new = not path.exists()
+    with path.open("a", encoding="ascii", newline="") as file:
+        writer = csv.DictWriter(file, list(row))
+        if is_new:
+            writer.writeheader()
+        writer.writerow(row)
