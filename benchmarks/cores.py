@@ -11,7 +11,7 @@ is a row, and matches that are there already are not played again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
@@ -57,11 +57,13 @@ class Table:
         side.begin(position.state, stream(number), self._teacher.value, self._teacher.total)
 
     def opening(self, number: int) -> Position:
-        """Return the position after two random plies, the same for both matches of a pair."""
+        """Return a position after two random plies, the same for both matches of a pair."""
         rng, position = np.random.default_rng([number // 2, 7]), self.game.start()
         for _ in range(2):
             position = position.play([str(rng.choice(moves)) for moves in position.legal.values()])
-        return position if not position.is_terminal else self.game.start()
+            if position.is_terminal:
+                raise SystemExit(f"expected {self.game.name} to last for three plies, got an end; leave it out")
+        return position
 
     def play(self, number: int) -> float:
         """Play a match, in which two threads have the first role if its number is even; return their score, 0 to 1."""
@@ -85,19 +87,17 @@ class Table:
         return side.choice(role, side.key)
 
 
-def played(table: Table, matches: int, done: set[int]) -> Iterator[dict[str, str]]:
-    """Play the missing matches of a game; yield a row for each."""
-    for number in range(matches):
-        if number not in done:
-            score = table.play(number)
-            rates = [f"{np.mean(own) if own else np.nan:.0f}" for own in table.rates]
-            row = {"game": table.game.name} | settings_of(table.seconds, table.shared)
-            yield row | {"number": str(number), "score": str(score), "two": rates[0], "one": rates[1]}
+def played(table: Table, number: int) -> dict[str, str]:
+    """Play a match; return its row."""
+    score = table.play(number)
+    rates = [f"{np.mean(own) if own else np.nan:.0f}" for own in table.rates]
+    row = {"game": table.game.name} | settings_of(table.seconds, table.teaching, table.shared)
+    return row | {"number": str(number), "score": str(score), "two": rates[0], "one": rates[1]}
 
 
-def settings_of(seconds: float, shared: bool) -> dict[str, str]:
+def settings_of(seconds: float, teaching: int, shared: bool) -> dict[str, str]:
     """Return the columns that tell how a match was played."""
-    return {"seconds": f"{seconds:g}", "trees": "one" if shared else "two"}
+    return {"seconds": f"{seconds:g}", "teaching": str(teaching), "trees": "one" if shared else "two"}
 
 
 def report(rows: Sequence[dict[str, str]]) -> None:
@@ -132,16 +132,18 @@ def main(
     csv_file: Annotated[Path | None, typer.Option("--csv", help="file for the rows; those in it are kept")] = None,
 ) -> None:
     """Play two threads against one."""
-    wanted = settings_of(seconds, not apart)
-    rows = [row for row in read(csv_file) if wanted.items() <= row.items()]
-    for name in games.split(","):
-        done = {int(row["number"]) for row in rows if row["game"] == name}
-        if len(done) < matches:
-            table = Table(gamelore.load(sheets / f"{name}.kif"), seconds, teaching, not apart)
-            for row in played(table, matches, done):
-                rows.append(row)
-                append(csv_file, row)
-    report(rows)
+    wanted, names = settings_of(seconds, teaching, not apart), games.split(",")
+    rows = [row for row in read(csv_file) if wanted.items() <= row.items() and row["game"] in names]
+    done = {(row["game"], int(row["number"])) for row in rows}
+    tables = dict[str, Table]()
+    for number in range(matches):
+        for name in names:
+            if (name, number) not in done:
+                if name not in tables:
+                    tables[name] = Table(gamelore.load(sheets / f"{name}.kif"), seconds, teaching, not apart)
+                rows.append(played(tables[name], number))
+                append(csv_file, rows[-1])
+    report([row for row in rows if int(row["number"]) < matches])
 
 
 if __name__ == "__main__":

@@ -19,6 +19,11 @@ def append(path: Path | None, row: Mapping[str, str]) -> None:
     """Add a row to a file, which gets a first line with the columns when it is new."""
     if path is None:
         return
+    before = read(path)
+    if before and list(before[0]) != list(row):
+        raise SystemExit(
+            f"expected the columns {', '.join(row)} in {path}, got {', '.join(before[0])}; name another file"
+        )
     is_new = not path.exists()
     with path.open("a", encoding="ascii", newline="") as file:
         writer = csv.DictWriter(file, list(row))

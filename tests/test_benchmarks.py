@@ -37,6 +37,21 @@ def test_parts() -> None:
     assert "| pegsolitaire |" not in done.stdout
 
 
+def test_cores(tmp_path: Path) -> None:
+    sheets, table = Path(gamelore.__file__).parent / "rulesheets", tmp_path / "rows.csv"
+    given = [sheets, "--games", "connectfour", "--seconds", "0.01", "--teaching", "1000", "--matches", "2"]
+    command = [sys.executable, BENCHMARKS / "cores.py", *given, "--csv", table]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert "| connectfour | 1 |" in done.stdout
+    rows = table.read_text(encoding="utf-8")
+    assert [row.split(",")[4] for row in rows.splitlines()] == ["number", "0", "1"]
+    subprocess.run(command, check=True, capture_output=True)
+    assert table.read_text(encoding="utf-8") == rows, "both matches are in the table already"
+    table.write_text("game,score\nconnectfour,1\n", encoding="utf-8")
+    refused = subprocess.run(command, capture_output=True, text=True)
+    assert "expected the columns game, seconds" in refused.stderr
+
+
 def test_puzzles(tmp_path: Path) -> None:
     sheets, table = Path(gamelore.__file__).parent / "rulesheets", tmp_path / "rows.csv"
     command = [sys.executable, BENCHMARKS / "puzzles.py", sheets, "--seconds", "30", "--csv", table]

@@ -19,7 +19,7 @@ from gamelore.players.random_streams import stream
 from gamelore.search import champion, growth, thinking, tree
 from gamelore.search.champion import Gamelore
 from gamelore.search.choice import MoveReport, best_of, rank, reports_of, together
-from gamelore.search.settings import ChampionSettings
+from gamelore.search.settings import ChampionSettings, GrowthSettings
 from gamelore.search.teaching import Teacher
 from gamelore.search.thinking import Search
 from gamelore.search.tree import Tree, compact
@@ -327,6 +327,22 @@ def test_a_playout_of_the_reasoner_that_takes_too_long_is_withdrawn(name: str, m
     assert np.array_equal(arrays.nodes[: len(before[1]), tree.VISITS], before[1])
     assert np.array_equal(arrays.sums, before[2])
     assert search.run(40) == 40
+
+
+@pytest.mark.parametrize("joint", ["uct", "regret", "exp3"])
+def test_withdrawn_walks_leave_no_visits_where_roles_choose_at_the_same_time(
+    joint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = Search(load(ONE_SHOT, engine="reasoner"), GrowthSettings(joint=joint))  # type: ignore[arg-type]
+    search.begin(search.game.initial, stream(1))
+    search.run(10)
+    arrays = search._stems[0].tree.arrays
+    before = arrays.visits.copy()
+    with monkeypatch.context() as patched:
+        patched.setattr(growth, "playout_goals", lambda *_, **__: None)
+        assert search.run(deadline=monotonic() + 0.2) == 0
+    assert before.any()
+    assert np.array_equal(arrays.visits, before)
 
 
 def test_the_reasoner_stops_within_a_playout() -> None:

@@ -24,9 +24,7 @@ def grown(game: Game, walks: int, *, opposed: bool = True, seed: int = 1, least:
     tree = Tree(game, 4 * walks + 2048, 64 * walks)
     tree.total = 100 if opposed else UNRELATED
     tree.start(game.initial)
-    growing = grower(game, GrowthSettings(least=least), threads)
-    growing.grow(tree, least, stream(seed), (0, 1))
-    growing.grow(tree, walks - least, stream(seed), (1, 10_000))
+    grower(game, GrowthSettings(least=least), threads).grow(tree, walks, stream(seed), (0, 10_000))
     return tree
 
 

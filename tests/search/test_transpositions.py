@@ -42,9 +42,6 @@ def grown(game: Game, walks: int, way: str = "native", **settings: object) -> Tr
     tree.total = 100
     tree.start(game.initial)
     growing: Grower = (WAYS | {"shared": shared})[way](game, GrowthSettings(**settings))  # type: ignore[arg-type]
-    if way == "shared":
-        growing.grow(tree, 32, stream(1), (0, 1))
-        walks -= 32
     growing.grow(tree, walks, stream(1), (0, 10_000))
     return tree
 

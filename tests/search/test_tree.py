@@ -24,12 +24,14 @@ from gamelore.search.tree import (
     NUM_MOVES,
     PARENT,
     PROVED,
+    RESERVED,
     SEEN,
     STAGE,
     VISITS,
     Tree,
     total_of_goals,
 )
+from gamelore.search.value import LinearValue
 
 GAMES = ["tictactoe", "connect3", "tictactoe3p", "goofspiel", "breakthrough"]
 PRIOR_VISITS = GrowthSettings().prior_visits
@@ -115,20 +117,55 @@ def test_the_tree_agrees_with_the_rules(name: str, way: str) -> None:
     assert tree.arrays.nodes[0, VISITS] == 1000
 
 
+def grown_by_threads(game: Game, value: LinearValue | None = None) -> Tree:
+    """Grow a tree with three threads, until they have walked 20,000 times or the root is proved."""
+    tree, way = new(game, 60_000, 2_000_000), grower(game, GrowthSettings(), threads=3)
+    if value is not None:
+        way.prior = value.prior(GrowthSettings())
+    tree.start(game.initial)
+    walks = grow(tree, way, 20_000)
+    assert walks == 20_000 or tree.arrays.nodes[0, STAGE] == PROVED
+    assert tree.arrays.nodes[0, VISITS] >= walks  # a walk that leaves a proved move for another one counts twice
+    return tree
+
+
+def check_is_at_rest(tree: Tree) -> None:
+    """Check that no batch has left anything half done."""
+    stages = tree.arrays.nodes[: tree.num_nodes, STAGE]
+    assert set(stages.tolist()) <= {SEEN, LISTED, PROVED}
+    assert tree.arrays.size[RESERVED] == tree.arrays.lock[0] == 0
+
+
 @pytest.mark.parametrize("name", GAMES)
 def test_a_tree_that_threads_share_agrees_with_the_rules(name: str) -> None:
-    """Every walk of each thread counts, from the root to its end; goofspiel has joint moves.
-
-    A walk counts twice where it leaves a proved move for another one, as in tictactoe at last.
-    """
-    game = load(name)
-    tree, way = new(game, 60_000, 2_000_000), grower(game, GrowthSettings(), threads=3)
-    tree.start(game.initial)
-    walks = grow(tree, way, 32)
-    for call in range(20):
-        walks += grow(tree, way, 1000, seed=call)
-    assert walks <= tree.arrays.nodes[0, VISITS] <= walks + (walks // 100 if name == "tictactoe" else 0)
+    """goofspiel has joint moves."""
+    tree = grown_by_threads(load(name))
     check(tree)
+    check_is_at_rest(tree)
+
+
+def test_every_walk_in_a_shared_tree_counts_once() -> None:
+    """In the first positions of breakthrough nothing is proved."""
+    assert grown_by_threads(load("breakthrough")).arrays.nodes[0, VISITS] == 20_000
+
+
+@pytest.mark.parametrize("name", ["connectfour", "breakthrough"])
+def test_threads_share_a_tree_with_a_learned_value(name: str) -> None:
+    game = load(name)
+    weights = np.random.default_rng(1).normal(0.0, 0.05, (2, 64 * game.num_words)).astype(np.float32)
+    tree = grown_by_threads(game, LinearValue(weights, np.full(2, 0.5), determination=0.5))
+    check(tree)
+    check_is_at_rest(tree)
+    arrays, size = tree.arrays, int(tree.arrays.size[NUM_MOVES])
+    assert ((arrays.guesses[:size] >= 0.0) & (arrays.guesses[:size] <= 1.0)).all()
+    edges = arrays.nodes[1 : tree.num_nodes, EDGE]
+    listed = (arrays.nodes[1 : tree.num_nodes, STAGE] == LISTED) & (edges >= 0) & (arrays.also[edges] < 0)
+    for node in (1 + np.flatnonzero(listed)).tolist():  # with one parent, so its guess is up to date
+        first, count = tree.span(node, int(arrays.nodes[node, MOVER]))
+        edge, parent = int(arrays.nodes[node, EDGE]), int(arrays.nodes[node, PARENT])
+        best = arrays.guesses[first : first + count].max()
+        same = arrays.nodes[node, MOVER] == arrays.nodes[parent, MOVER]
+        assert arrays.guesses[edge] == pytest.approx(best if same else 1.0 - best, abs=1e-6)
 
 
 def test_threads_share_the_room_of_a_tree() -> None:
@@ -143,7 +180,21 @@ def test_threads_share_the_room_of_a_tree() -> None:
             tree.prune()
             num_full += 1
     check(tree)
+    check_is_at_rest(tree)
     assert num_full > 2
+
+
+def test_walks_end_where_there_is_no_room_for_steps() -> None:
+    game = load("breakthrough")
+    tree, way = new(game, 30_000, 2_000_000), grower(game, GrowthSettings())
+    assert isinstance(way, NativeGrower)
+    steps = np.full((2000, 4), 7, np.int32)
+    way._batch = way._batch._replace(steps=steps[:600])
+    tree.start(game.initial)
+    assert grow(tree, way, 20_000) == tree.arrays.nodes[0, VISITS] == 20_000
+    check(tree)
+    assert (steps[:512] != 7).any()
+    assert (steps[600:] == 7).all(), "what lies behind the steps is not changed"
 
 
 def test_threads_have_the_same_prior_and_first_batches() -> None:
@@ -156,8 +207,20 @@ def test_threads_have_the_same_prior_and_first_batches() -> None:
     assert [own.least for own in way._growers] == [way.least] * 2 == [64, 64]
 
 
-def test_the_reasoner_gains_nothing_from_threads() -> None:
+def test_some_trees_are_not_shared() -> None:
+    """The reasoner gains nothing from threads, and regret matching changes what other threads read."""
     assert isinstance(grower(load("connect3", engine="reasoner"), GrowthSettings(), threads=2), EngineGrower)
+    assert isinstance(grower(load("connect3"), GrowthSettings(joint="regret"), threads=2), NativeGrower)
+
+
+def test_threads_stop_in_time_from_the_first_batch_on() -> None:
+    game = load("connect3")
+    for seconds, batches, walks in ((0.0, 1, 32), (None, 10, 32 + 2 * 9 * 32)):
+        tree, way = new(game, 9000, 100_000), grower(game, GrowthSettings(), threads=2)
+        tree.start(game.initial)
+        grown = way.grow(tree, 10_000, stream(1), (0, 10), seconds)
+        assert grown.batches == batches
+        assert grown.walks == walks or tree.arrays.nodes[0, STAGE] == PROVED
 
 
 @pytest.mark.parametrize("name", GAMES)

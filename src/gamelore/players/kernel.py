@@ -117,7 +117,10 @@ def kernel_without_refcounts(function: F) -> F:
 
 
 def kernel_without_gil(function: F) -> F:
-    """Compile a loop as `kernel` does. Other threads of Python run during a call; it must not share what it changes."""
+    """Compile a loop as `kernel` does. Other threads of Python run during a call.
+
+    Where they change the same arrays, it needs `acquire`, `release` and `increment`.
+    """
     return _compile(function, nogil=True)
 
 
@@ -320,6 +323,17 @@ def _atomic_exchange(typing_context: Any, address: Any, number: Any) -> Any:
 
 
 @intrinsic
+def _atomic_load(typing_context: Any, address: Any) -> Any:
+    """Read an int64 at an address anew. For use inside kernels."""
+
+    def write_load(_: Any, builder: Any, __: Any, values: Any) -> Any:
+        pointer = builder.inttoptr(values[0], ir.IntType(64).as_pointer())
+        return builder.load_atomic(pointer, "monotonic", 8)
+
+    return numba.types.int64(address), write_load
+
+
+@intrinsic
 def _fence(typing_context: Any) -> Any:
     """Let other threads see all changes so far before any later one, and read anew. For use inside kernels."""
 
@@ -333,6 +347,7 @@ def _fence(typing_context: Any) -> Any:
 fence: Any = _fence
 _add_atomically: Any = _atomic_add
 _exchange: Any = _atomic_exchange
+_load_anew: Any = _atomic_load
 _SPINS = 64  # between two calls that let another thread run
 
 
@@ -351,9 +366,10 @@ def acquire(lock: I64) -> None:
     """Wait until no other thread has a lock, and take it. For use inside kernels without the GIL."""
     spins = 0
     while _exchange(lock.ctypes.data, 1) != 0:
-        spins += 1
-        if spins % _SPINS == 0 and lock[1] != 0:
-            call_address(lock[1], (0,))
+        while _load_anew(lock.ctypes.data) != 0:  # an exchange would take the line of the cache from the owner
+            spins += 1
+            if spins % _SPINS == 0 and lock[1] != 0:
+                call_address(lock[1], (0,))
 
 
 @inlined

@@ -13,7 +13,7 @@ A tree can have several roots, which are its first nodes. The walks then begin a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
@@ -101,16 +101,26 @@ class Grower(Protocol):
 def in_threads(pool: ThreadPoolExecutor | None, tasks: Sequence[Callable[[], T]]) -> list[T]:
     """Return the results of tasks that run at the same time: the first one in this thread, the others in the pool.
 
-    All have ended when this returns, also after Ctrl-C: they change trees.
+    All have ended when this returns, however often it is interrupted: they change trees.
     """
-    others = [pool.submit(task) for task in tasks[1:]] if pool is not None else []
+    others = list[Future[T]]()
     try:
+        for task in tasks[1:]:
+            assert pool is not None
+            others.append(pool.submit(task))
         first = tasks[0]()
-        wait(others)
-    except BaseException:
-        wait(others)
-        raise
+    finally:
+        _wait_for(others)
     return [first, *(other.result() for other in others)]
+
+
+def _wait_for(others: Sequence[Future[T]]) -> None:
+    """Wait until all are done; an interruption is raised only then."""
+    try:
+        wait(others)
+    except KeyboardInterrupt:
+        _wait_for(others)
+        raise
 
 
 def batch_of(game_roles: int) -> WalkBatch:
@@ -145,7 +155,7 @@ def reserve(tree: TreeArrays, most_moves: int, left: int, least: int, share: int
 
 @kernel
 def release_room(tree: TreeArrays, walks: int) -> None:
-    """Give back the room for a batch with so many walks, whose nodes are in the tree."""
+    """Give back the room for a batch with so many walks, whose nodes and moves are in the tree."""
     tree.size[RESERVED] -= walks
 
 
@@ -228,7 +238,7 @@ class EngineGrower:
         count = open_ends(arrays, batch, size, playouts, states)
         played = self._played(states[:count], key, end)
         if played is None:
-            withdraw(arrays, batch, size)
+            withdraw(arrays, batch, size, self._rule)
             return None
         back_up(arrays, batch, size, playouts, self.prior, self._rule, *played, tree.tops, tree.total)
         return fits and adds_up(*played, settings.max_plies, tree.total)

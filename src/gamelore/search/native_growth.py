@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -70,10 +71,11 @@ def grower(game: Game, settings: GrowthSettings, threads: int = 1) -> Grower:
     """Return the fastest way to grow trees of a game, with several threads in a tree where that is possible.
 
     The reasoner plays one playout at a time, because it gains nothing from batches, and a batch could take minutes. It
-    gains nothing from threads either.
+    gains nothing from threads either. Regret matching and Exp3 change what others read, so one thread has a tree alone.
     """
     if game.native:
-        return SharedGrower(game, settings, threads) if threads > 1 else NativeGrower(game, settings)
+        may_share = threads > 1 and settings.joint == "uct"
+        return SharedGrower(game, settings, threads) if may_share else NativeGrower(game, settings)
     single = replace(settings, least=1, leaves=1, playouts=1, scout=False) if game.engine == "reasoner" else settings
     return EngineGrower(game, single)
 
@@ -361,10 +363,9 @@ def _grow(
     tops: U8,
     total: int,
 ) -> tuple[int, int, bool]:
-    """Grow a tree; see `Grower.grow`.
+    """Grow a tree; see `Grower.grow`, and walks.py for trees that threads share.
 
-    A thread that shares the tree changes it only while it has the lock. Walks, playouts and all machine code of the
-    rules need no lock.
+    Walks, playouts and all machine code of the rules need no lock. A tree without walks has one thread only.
     """
     done, fits, number, is_shared = 0, True, first_batch, batching.threads > 1
     start = now = read_clock(code.clock)
@@ -428,11 +429,12 @@ def _grow(
 class SharedGrower:
     """Growth of one tree by several threads at the same time, for games of the native engine.
 
-    Their walks see each other's virtual losses, so they take other ways. The result depends on how the threads run.
+    Their walks see each other's virtual losses, so they take other ways. The result depends on how the threads run, so
+    it differs from call to call.
 
     Args:
         game: game of the trees
-        settings: parameters of the growth; several roles that choose at the same time do so by decoupled UCT
+        settings: parameters of the growth; see `grower` for those that are allowed
         threads: number of threads, from 2 on
     """
 
@@ -464,16 +466,25 @@ class SharedGrower:
         self, tree: Tree, walks: int, key: np.uint64, batches: tuple[int, int], seconds: float | None = None
     ) -> Grown:
         """See `Grower.grow`. One thread grows the first batch, which looks at the moves of the roots."""
-        if not tree.arrays.nodes[: tree.arrays.size[NUM_ROOTS], VISITS].any():
-            return self._growers[0].grow(tree, walks, key, (batches[0], min(batches[0] + 1, batches[1])), seconds)
+        if tree.arrays.nodes[: tree.arrays.size[NUM_ROOTS], VISITS].any():
+            return self._grow_together(tree, walks, key, batches, seconds)
+        begin, (first, last) = monotonic(), batches
+        start = self._growers[0].grow(tree, walks, key, (first, min(first + 1, last)), seconds)
+        left = None if seconds is None else seconds - (monotonic() - begin)
+        if not start.walks or not start.adds_up or (left is not None and left <= 0):
+            return start
+        rest = self._grow_together(tree, walks - start.walks, key, (first + 1, last), left)
+        return Grown(start.walks + rest.walks, start.batches + rest.batches, rest.adds_up)
+
+    def _grow_together(
+        self, tree: Tree, walks: int, key: np.uint64, batches: tuple[int, int], seconds: float | None
+    ) -> Grown:
+        """Grow a tree with all threads. Batches are counted in the thread that grows the most."""
         num = len(self._growers)
         tasks = [
             partial(grower.grow, tree, (walks + i) // num, np.uint64(extend(key, i)), batches, seconds)
             for i, grower in enumerate(self._growers)
         ]
         grown = in_threads(self._pool, tasks)
-        return Grown(
-            sum(each.walks for each in grown),
-            max(each.batches for each in grown),
-            all(each.adds_up for each in grown),
-        )
+        most = max(each.batches for each in grown)
+        return Grown(sum(each.walks for each in grown), most, all(each.adds_up for each in grown))

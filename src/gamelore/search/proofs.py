@@ -17,7 +17,7 @@ proof never depends on the way to a position, and all parents of a transposition
 
 from __future__ import annotations
 
-from ..players.kernel import U8, inlined, kernel_without_refcounts
+from ..players.kernel import U8, fence, inlined, kernel_without_refcounts
 from .tree import COUNT, EDGE, FIRST, HIGHEST_GOAL, MOVER, NOBODY, PROVED, STAGE, UNRELATED, TreeArrays, owner_of
 from .value import back_up_guess
 
@@ -124,6 +124,7 @@ def _prove(tree: TreeArrays, node: int, first: int, count: int, mover: int) -> N
             if plies < 0 or (own > plies if value == 0 else own < plies):
                 plies = own
     tree.plies[node] = min(max(plies, 0) + 1, _MOST_PLIES)  # the child may have been dropped, see `compact`
+    fence()
     tree.nodes[node, STAGE] = PROVED
     _assess_edges(tree, node)
 

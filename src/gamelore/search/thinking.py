@@ -26,7 +26,7 @@ from .value import LinearValue, Prior, UpperBound, no_prior, upper_bound
 if TYPE_CHECKING:
     from ..game.game import Game
 
-SLICE = 0.05  # seconds of one call of compiled code; Ctrl-C and messages are answered between calls
+SLICE = 0.05  # seconds of one call of compiled code: threads wait for each other after it, and Ctrl-C until then
 MOST_BATCHES = 64  # of one call without a deadline
 T = TypeVar("T")
 _NO_LIMIT = 1 << 60  # walks, or batches
@@ -146,7 +146,7 @@ class Search:
         self.settings = settings or GrowthSettings()
         self.num_walks, self._seconds = 0, 0.0
         trees = 1 if shared and self.settings.joint == "uct" else threads
-        self._stems = [Stem(game, self.settings, memory / trees, threads // trees) for _ in range(trees)]
+        self._stems = [Stem(game, self.settings, memory / trees, threads if trees == 1 else 1) for _ in range(trees)]
         self._total = total_of_goals(game, self.settings.max_plies)
         self._each = 0.0  # seconds of a batch
         self._slice = SLICE if game.engine != "reasoner" else inf  # whose playouts take longer, and are in Python

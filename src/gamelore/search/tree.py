@@ -57,7 +57,7 @@ NOBODY = -1
 UNRELATED = -1  # value of `Tree.total`
 # Stages. NEW: the state is known. SEEN: it is also known that the match is not over. LISTING: a batch is about to list
 # the moves, and no other one does so. LISTED: the moves are known, too. PROVED: the values of all roles are known.
-SEEN, LISTED, PROVED, NEW, LISTING = range(5)
+NEW, SEEN, LISTING, LISTED, PROVED = range(5)
 # Indices of `TreeArrays.size`. NUM_SLOTS: number of the first slots that are in use. NUM_STORED: number of full slots.
 # RESERVED: number of nodes that batches under way may still add; there is also room for the moves of so many nodes.
 NUM_NODES, NUM_MOVES, NUM_LISTED, NUM_ROOTS, NUM_SLOTS, NUM_STORED, RESERVED = range(7)
@@ -409,6 +409,7 @@ def settle(tree: TreeArrays, node: int, goals: I16x2, index: int) -> None:
     """Set the values of a node in which the match is over: the goals at this index. A goal below 0 counts 0."""
     for role in range(goals.shape[1]):
         tree.low[node, role] = tree.high[node, role] = max(goals[index, role], 0)
+    fence()
     tree.nodes[node, STAGE] = PROVED
 
 

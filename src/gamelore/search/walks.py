@@ -19,9 +19,10 @@ Teytaud 2010). The other children only give their moves a prior, see value.py.
 
 Nodes without a mover are left out: there a move of one role does not lead to a position.
 
-Several threads can walk in one tree. Then they change it only while they have its lock, but for the visits on the way
-down. What they need to know about a node never changes after the node can be reached, or, as its visits and values,
-may be a moment old (compare the lock-free search of Enzenberger & Mueller 2009).
+Several threads can walk in one tree. A thread changes it only while it has the lock, with two exceptions: visits on the
+way down are added atomically, and the moves of a node that is LISTING belong to the batch that lists them. A node can
+be reached only when its state is known, and its moves only when all of them are listed. Values and visits that a walk
+reads may be a moment old (compare the lock-free search of Enzenberger & Mueller 2009).
 """
 
 from __future__ import annotations
@@ -131,13 +132,14 @@ def best_move(
     if count == 1 and not skips_proved:
         return first
     minimax, scale = upper.minimax, upper.exploration * np.sqrt(np.log(float(tree.nodes[node, VISITS])))
-    best, best_bound, unvisited = -1, -1.0, 0
+    best, best_bound, unvisited, spare = -1, -1.0, 0, -1
     for move in range(first, first + count):
         visits = tree.visits[move]
         if not _is_candidate(tree, move, skips_proved):
             continue
         if visits == 0:
             unvisited += 1
+            spare = move
         else:
             inverse = 1.0 / visits
             value = (1.0 - minimax) * tree.sums[move] * inverse + minimax * tree.guesses[move]
@@ -152,7 +154,7 @@ def best_move(
             if drawn == 0:
                 return move
             drawn -= 1
-    return best
+    return best if best >= 0 else spare  # another thread has visited moves meanwhile
 
 
 @inlined
@@ -265,6 +267,7 @@ def _swerve(
         return
     _visit(tree, parent, is_shared)
     increment(tree.visits, other, is_shared)
+    fence()  # the value of a node that is PROVED is known
     assess_edge(tree, node, move, parent)
     batch.steps[step, 1], batch.steps[step, 3] = other, move
     batch.ends[walk] = tree.child[other]
@@ -272,12 +275,9 @@ def _swerve(
 
 @inlined
 def _goes_on(tree: TreeArrays, batch: WalkBatch, walk: int) -> bool:
-    """Return whether a walk goes on from its node, whose moves are then fetched.
-
-    It ends where there is no room for a step.
-    """
+    """Return whether a walk goes on from its node, whose moves are then fetched."""
     node = int(batch.ends[walk])
-    if node < 0 or tree.nodes[node, STAGE] != LISTED or batch.num_steps[0] >= batch.steps.shape[0]:
+    if node < 0 or tree.nodes[node, STAGE] != LISTED:
         return False
     first = int(tree.nodes[node, FIRST] + max(tree.nodes[node, MOVER], 0))
     last = first + min(int(tree.nodes[node, COUNT]), _MOST_FETCHED)
@@ -297,15 +297,16 @@ def descend(
 ) -> None:
     """Continue each walk from its node in `batch.ends` down to its end, see `best_move` and simultaneous.py.
 
-    All walks make a step in turn. So what they read is fetched for many walks at once, and nodes that most walks pass
-    are changed by one thread after the other. Random choices depend on `key` and the walk. `is_shared` tells whether
-    other threads walk in the tree, too.
+    All walks make a step in turn. So what they read can be fetched for many walks at once; and where threads share a
+    tree, each one passes the root, which all change, in a short time. Walks end where there is no room for their next
+    steps. Random choices depend on `key` and the walk. `is_shared` tells whether other threads walk in the tree, too.
     """
     active = 0
     for walk in range(walks):
         batch.order[active] = walk
         active += int(_goes_on(tree, batch, walk))
-    while active:
+    while active and batch.num_steps[0] + active <= batch.steps.shape[0]:
+        fence()  # a node that is LISTED has its moves
         for i in range(active):
             walk = int(batch.order[i])
             _next(tree, batch, walk, upper, rule, mix(key, np.uint64(walk)), is_shared)
@@ -316,7 +317,6 @@ def descend(
             batch.order[remaining] = walk
             remaining += int(_goes_on(tree, batch, walk))
         active = remaining
-        fence()  # a node that is LISTED has its moves
 
 
 @kernel_without_refcounts
@@ -515,7 +515,7 @@ def back_up(
 
 
 @kernel_without_refcounts
-def withdraw(tree: TreeArrays, batch: WalkBatch, walks: int) -> None:
+def withdraw(tree: TreeArrays, batch: WalkBatch, walks: int, rule: JointRule) -> None:
     """Take back the visits of walks that are not backed up. What walks on the way have noted of proved moves stays."""
     for walk in range(walks):
         node, step = int(batch.ends[walk]), int(batch.lasts[walk])
@@ -523,7 +523,7 @@ def withdraw(tree: TreeArrays, batch: WalkBatch, walks: int) -> None:
             parent, edge = int(batch.steps[step, 0]), int(batch.steps[step, 1])
             tree.nodes[parent, VISITS] -= 1
             first = edge if edge >= 0 else int(tree.nodes[parent, FIRST])
-            for role in range(tree.counts.shape[1] if edge < 0 else 0):
+            for role in range(tree.counts.shape[1] if edge < 0 and rule.method == UCT else 0):
                 tree.visits[first + tree.joint[node, role]] -= 1
                 first += tree.counts[parent, role]
             if edge >= 0:
