@@ -89,10 +89,9 @@ class Reasoner:
     def _start(self, sheet: Rulesheet) -> tuple[list[GroundTerm], Facts]:
         program = self.translator.program(sheet, {("role", 1), ("init", 1)})
         terms: dict[str, list[GroundTerm]] = {"role": [], "init": []}
-        sizes = self.names.sizes()
         for symbol in self._questions_of(program, {"role": 1, "init": 1}).fixed():
             check()
-            terms[symbol.name].append(terms_of(symbol, sizes)[0])
+            terms[symbol.name].append(terms_of(symbol)[0])
         return sorted(terms["role"], key=self.names.place_of_role), frozenset(terms["init"])
 
     def answers(self, states: Iterable[Facts]) -> Iterator[StateAnswer]:
@@ -193,9 +192,8 @@ class _Questions:
         """Return the shown atoms for each text of a batch."""
         first = self.num_asked
         answers: list[list[tuple[str, list[GroundTerm]]]] = [[] for _ in batch]
-        sizes = self.translator.names.sizes()
         for symbol in self._answer(batch):
-            (number, _), *terms = terms_of(symbol, sizes)
+            (number, _), *terms = terms_of(symbol)
             if number >= first:
                 answers[number - first].append((symbol.name, terms))
             check()
@@ -210,7 +208,7 @@ class _Questions:
         import clingo
 
         start = processor_time()
-        self.grounding = Grounding(self.limits, self.long_joins)
+        self.grounding = Grounding(self.limits, self.long_joins, self.translator.names.sizes())
         self.control = control(self.program, self.grounding, "--models=2", solves=True)
         self._number = clingo.Number
         self._ground(BASE)

@@ -222,21 +222,18 @@ def _applied(name: str, arguments: Iterable[str]) -> str:
     return f"{name}({text})" if text else name
 
 
-def terms_of(symbol: Any, sizes: dict[Any, int] | None) -> tuple[GroundTerm, ...]:
+def terms_of(symbol: Any, sizes: dict[Any, int] | None = None) -> tuple[GroundTerm, ...]:
     """Return the arguments of a clingo atom as numbered terms. A number n becomes the term `(n, ())`.
 
     This function parses the text of the atom, because it is slower to ask clingo for each part of a symbol.
 
-    sizes: the numbers of names in the terms read before, see `Names.sizes`.
+    sizes: the numbers of names in the terms read before, see `Names.sizes`; None if the atom cannot be too large.
 
     Raises GroundingError for a term that `syntax.parse_term` would not read, because it has too many levels, and for
     more than MOST_NAMES names.
     """
-    if sizes is not None and _num_names(symbol, sizes) > MOST_NAMES:
-        raise GroundingError(
-            f"expected terms of at most {MOST_NAMES} names, got a larger one",
-            "limit the terms that a rule builds from other terms; they may double with each rule or move",
-        )
+    if sizes is not None:
+        _refuse_large_terms(symbol, sizes)
     text = str(symbol)
     begin = text.find("(")
     if begin < 0:
@@ -258,6 +255,15 @@ def terms_of(symbol: Any, sizes: dict[Any, int] | None) -> tuple[GroundTerm, ...
         else:
             open_[-1].append((int(token), ()))
     raise AssertionError(f"expected an atom, got {text}")
+
+
+def _refuse_large_terms(symbol: Any, sizes: dict[Any, int]) -> None:
+    """Raise GroundingError for an atom of more than MOST_NAMES names."""
+    if _num_names(symbol, sizes) > MOST_NAMES:
+        raise GroundingError(
+            f"expected terms of at most {MOST_NAMES} names, got a larger one",
+            "limit the terms that a rule builds from other terms; they may double with each rule or move",
+        )
 
 
 def _num_names(symbol: Any, sizes: dict[Any, int]) -> int:
@@ -296,11 +302,19 @@ class Grounding:
     clingo tells the observer about each ground rule. It may also join conditions for a long time without a new ground
     rule. Therefore a program with joins that may be long is ground twice, first in a process that can be ended.
 
+    sizes: see `Names.sizes`; for programs that are solved. clingo writes the text of each atom that they show.
     text: the program with long joins; "" for other programs.
     """
 
-    def __init__(self, limits: Limits, long_joins: LongJoins = MappingProxyType({})) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        long_joins: LongJoins = MappingProxyType({}),
+        sizes: dict[Any, int] | None = None,
+    ) -> None:
         self.long_joins, self.text = long_joins, ""
+        if sizes is not None:  # clingo calls only the methods that an observer has, and a call for each atom is slow
+            self.output_atom = lambda symbol, _: _refuse_large_terms(symbol, sizes)
         self.renew(limits)
 
     def renew(self, limits: Limits) -> None:
@@ -409,6 +423,8 @@ def ground_within(
     """Ground parts of a program with clingo. Return False if the limits stopped the grounding.
 
     added: parts that are added to the program before.
+
+    Raises GroundingError for a shown atom with too many names, see `Grounding`.
     """
     try:
         if grounding.text:
@@ -416,9 +432,12 @@ def ground_within(
         for part in added:
             control.add(*part)
         control.ground(parts)
-    except (RuntimeError, GroundingError):
+    except RuntimeError:
         if not grounding.exceeded:
             raise
+    except GroundingError as error:
+        if not grounding.exceeded:
+            raise _of_callback(error) from None
     return not grounding.exceeded
 
 
@@ -467,15 +486,20 @@ def only_model(control: Any) -> list[Any]:
     models: list[list[Any]] = []
     try:
         control.solve(on_model=lambda model: models.append(list(model.symbols(shown=True))))
-    except GroundingError as error:  # clingo makes an error of a callback the message of another one
-        cause = error.args[0]
-        raise (cause if isinstance(cause, GroundingError) else error) from None
+    except GroundingError as error:
+        raise _of_callback(error) from None
     if len(models) != 1:
         raise GDLSemanticError(
             "no perfect model: a relation depends on its own negation in this state",
             remedy="break the cycle; `gamelore check` names the rule",
         )
     return models[0]
+
+
+def _of_callback(error: GroundingError) -> GroundingError:
+    """Return the error that a callback raised: clingo makes it the message of another one."""
+    cause = error.args[0]
+    return cause if isinstance(cause, GroundingError) else error
 
 
 Sentences: TypeAlias = dict[str, list[tuple[str, ...]]]
@@ -501,14 +525,13 @@ def state_sentences(
     shown = (f"#show {word}/{KEYWORD_ARITY[word]}." for word in words)
     program = "\n".join((*translator.rules(needed), *given, "#show.", *shown))
     rows: dict[str, list[tuple[Any, ...]]] = {word: [] for word in words}
-    sizes = names.sizes()
-    grounding = Grounding(limits or Limits(), long_joins)
+    grounding = Grounding(limits or Limits(), long_joins, names.sizes())
     asked = control(program, grounding, "--models=2", solves=True)
     if not ground_within(asked, grounding):
         raise GroundingError(f"expected an answer within {grounding.exceeded}, got none", "raise the limit")
     for symbol in only_model(asked):
         check()
-        rows[symbol.name].append(terms_of(symbol, sizes))
+        rows[symbol.name].append(terms_of(symbol))
     return {word: [tuple(map(names.text, terms)) for terms in sorted(rows[word])] for word in rows}
 
 
