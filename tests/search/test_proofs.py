@@ -14,7 +14,7 @@ from gamelore.search.growth import EngineGrower, Grown, adds_up
 from gamelore.search.native_growth import grower
 from gamelore.search.settings import GrowthSettings
 from gamelore.search.thinking import Search
-from gamelore.search.tree import LISTED, MOVER, NOBODY, NUM_NODES, PROVED, SEEN, STAGE, UNRELATED, Tree
+from gamelore.search.tree import FIRST, LISTED, MOVER, NOBODY, NUM_NODES, PROVED, SEEN, STAGE, UNRELATED, Tree
 from gamelore.solver.solution import solve
 
 SOLVED = ["tictactoe", "losetictactoe", "connect3", "capturego3", "othello4", "breakthrough:width=3,height=5"]
@@ -103,6 +103,37 @@ def test_a_third_role_is_not_an_enemy() -> None:
     assert tree.arrays.low[0].tolist() == [80, 50, 0]
     assert tree.arrays.high[0].tolist() == [80, 50, 100]
     assert tree.arrays.nodes[0, STAGE] == LISTED, "c's goal is not proved"
+
+
+def test_a_role_that_can_get_its_highest_goal_does_so() -> None:
+    """a waits or passes the move to b, who wins in one of ten moves; the nine others go on for long.
+
+    What a gets is then proved at once, and walks do not go on below the nine.
+    """
+    game = load(
+        """
+        (role a) (role b) (role c) (init (control a)) (init (step 0)) (legal c noop)
+        (<= (legal a pass) (true (control a))) (<= (legal a wait) (true (control a)))
+        (<= (legal a noop) (not (true (control a))))
+        (<= (legal b (take ?x)) (true (control b)) (digit ?x)) (<= (legal b noop) (not (true (control b))))
+        (<= (next (control b)) (does a pass)) (<= (next (control a)) (not (does a pass)))
+        (<= (next (taken ?x)) (does b (take ?x))) (<= (next (waited)) (does a wait))
+        (<= (next (step ?y)) (true (step ?x)) (succ ?x ?y))
+        (<= terminal (true (taken 3))) (<= terminal (true waited)) (<= terminal (true (step 9)))
+        (<= (goal a 20) (true waited)) (<= (goal b 0) (true waited)) (<= (goal c 80) (true waited))
+        (<= (goal a 0) (true (taken 3))) (<= (goal b 100) (true (taken 3))) (<= (goal c 0) (true (taken 3)))
+        (<= (goal a 90) (true (step 9))) (<= (goal b 10) (true (step 9))) (<= (goal c 10) (true (step 9)))
+        """
+        + " ".join(f"(digit {i}) (succ {i} {i + 1})" for i in range(10))
+    )
+    tree = grown(game, 300, opposed=False, least=1)
+    first = int(tree.arrays.nodes[0, FIRST])
+    after = {game.move_text(0, int(tree.arrays.actions[move])): move for move in (first, first + 1)}
+    passed = int(tree.arrays.child[after["pass"]])
+    assert tree.arrays.nodes[passed, STAGE] == PROVED
+    assert tree.arrays.low[passed].tolist() == tree.arrays.high[passed].tolist() == [0, 100, 0]
+    assert tree.arrays.low[0].tolist() == tree.arrays.high[0].tolist() == [20, 0, 80]
+    assert tree.num_nodes < 20
 
 
 def test_positions_of_several_choosers_are_never_proved_by_their_children() -> None:
