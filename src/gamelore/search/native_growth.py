@@ -71,10 +71,10 @@ def grower(game: Game, settings: GrowthSettings, threads: int = 1) -> Grower:
     """Return the fastest way to grow trees of a game, with several threads in a tree where that is possible.
 
     The reasoner plays one playout at a time, because it gains nothing from batches, and a batch could take minutes. It
-    gains nothing from threads either. Regret matching and Exp3 change what others read, so one thread has a tree alone.
+    gains nothing from threads either.
     """
     if game.native:
-        may_share = threads > 1 and settings.joint == "uct"
+        may_share = threads > 1 and settings.shares_trees
         return SharedGrower(game, settings, threads) if may_share else NativeGrower(game, settings)
     single = replace(settings, least=1, leaves=1, playouts=1, scout=False) if game.engine == "reasoner" else settings
     return EngineGrower(game, single)

@@ -85,6 +85,11 @@ class GrowthSettings:
                 f"expected joint to be {', '.join(get_args(Joint))}, got {self.joint}; choose one of these"
             )
 
+    @property
+    def shares_trees(self) -> bool:
+        """Whether threads can share a tree. Regret matching and Exp3 change what the other threads read."""
+        return self.joint == "uct"
+
 
 def _refusal(name: str, wanted: str, value: float) -> GameloreError:
     return GameloreError(f"expected {name} {wanted}, got {value}; choose another value, or leave the option out")

@@ -145,7 +145,7 @@ class Search:
         self.game = game
         self.settings = settings or GrowthSettings()
         self.num_walks, self._seconds = 0, 0.0
-        trees = 1 if shared and self.settings.joint == "uct" else threads
+        trees = 1 if shared and self.settings.shares_trees else threads
         self._stems = [Stem(game, self.settings, memory / trees, threads if trees == 1 else 1) for _ in range(trees)]
         self._total = total_of_goals(game, self.settings.max_plies)
         self._each = 0.0  # seconds of a batch

@@ -220,11 +220,11 @@ def begin(tree: TreeArrays, batch: WalkBatch, walks: int) -> None:
 
 
 @inlined
-def _note_step(batch: WalkBatch, walk: int, parent: int, move: int, proved: int) -> None:
-    """Add a step to a walk."""
+def _note_step(batch: WalkBatch, walk: int, parent: int, move: int) -> None:
+    """Add a step to a walk; `_swerve` notes a proved move."""
     step = batch.num_steps[0]
-    batch.steps[step, 3] = proved
     batch.steps[step, 0], batch.steps[step, 1], batch.steps[step, 2] = parent, move, batch.lasts[walk]
+    batch.steps[step, 3] = -1
     batch.lasts[walk] = step
     batch.num_steps[0] = step + 1
 
@@ -246,7 +246,7 @@ def _next(
         node = _joint_step(tree, batch.choices[walk], parent, upper, rule, noise, is_shared)
     else:
         node, move = _step(tree, parent, upper, noise, is_shared)
-    _note_step(batch, walk, parent, move, -1)
+    _note_step(batch, walk, parent, move)
     batch.ends[walk] = node
     if node >= 0:
         prefetch_to_change(tree.nodes.ctypes.data + tree.nodes.itemsize * tree.nodes.shape[1] * node)
