@@ -31,7 +31,7 @@ from gamelore.players.random_streams import stream
 from gamelore.search.settings import GrowthSettings, TeachingSettings
 from gamelore.search.teaching import Teacher, can_be_taught
 from gamelore.search.thinking import Stem
-from gamelore.search.tree import PROVED, STAGE, UNRELATED, total_of_goals
+from gamelore.search.tree import PROVED, SOLE_WINNER, STAGE, UNRELATED, total_of_goals
 from gamelore.search.value import LinearValue, no_prior
 
 GAMES = (  # public sheets
@@ -50,6 +50,7 @@ SETTINGS = {
 BUDGETS = (30, 100, 300, 1000, 3000)  # walks of a search
 MOST = 4000  # positions below one that are listed exhaustively
 NODES = 1000
+ASSUMED = {SOLE_WINNER: "a sole winner", UNRELATED: "own goals"}
 MIB, SMALL_MIB = 64.0, 0.05
 LESSON = TeachingSettings(simulations=100_000, first=50_000)
 
@@ -124,7 +125,7 @@ class Examiner:
         self.tally.inner += int((proved & arrays.counts[rows].any(axis=1)).sum())
         for i in np.flatnonzero(wrong)[:1]:
             facts = " ".join(sorted(self.game.facts(arrays.states[rows[i]])))
-            assumed = "opposite interests" if stem.tree.total != UNRELATED else "own goals"
+            assumed = ASSUMED.get(stem.tree.total, "opposite interests")
             self.tally.contradictions.append(
                 f"{where}, {assumed}, node {rows[i]}: bounds {low[i]} to {high[i]}, values {least[i]} to {most[i]}: "
                 f"{facts}"

@@ -14,7 +14,20 @@ from gamelore.search.growth import EngineGrower, Grown, adds_up
 from gamelore.search.native_growth import grower
 from gamelore.search.settings import GrowthSettings
 from gamelore.search.thinking import Search
-from gamelore.search.tree import FIRST, LISTED, MOVER, NOBODY, NUM_NODES, PROVED, SEEN, STAGE, UNRELATED, Tree
+from gamelore.search.tree import (
+    FIRST,
+    LISTED,
+    MOVER,
+    NOBODY,
+    NUM_NODES,
+    PROVED,
+    SEEN,
+    SOLE_WINNER,
+    STAGE,
+    UNRELATED,
+    Tree,
+    total_of_goals,
+)
 from gamelore.solver.solution import solve
 
 SOLVED = ["tictactoe", "losetictactoe", "connect3", "capturego3", "othello4", "breakthrough:width=3,height=5"]
@@ -105,35 +118,50 @@ def test_a_third_role_is_not_an_enemy() -> None:
     assert tree.arrays.nodes[0, STAGE] == LISTED, "c's goal is not proved"
 
 
-def test_a_role_that_can_get_its_highest_goal_does_so() -> None:
-    """a waits or passes the move to b, who wins in one of ten moves; the nine others go on for long.
+THREE = """
+    (role a) (role b) (role c) (init (control a)) (init (step 0)) (legal c noop)
+    (<= (legal a pass) (true (control a))) (<= (legal a wait) (true (control a)))
+    (<= (legal a noop) (not (true (control a))))
+    (<= (legal b (take ?x)) (true (control b)) (digit ?x)) (<= (legal b noop) (not (true (control b))))
+    (<= (next (control b)) (does a pass)) (<= (next (control a)) (not (does a pass)))
+    (<= (next (taken ?x)) (does b (take ?x))) (<= (next waited) (does a wait))
+    (<= (next (step ?y)) (true (step ?x)) (succ ?x ?y))
+    (<= terminal (true (taken 3))) (<= terminal (true waited)) (<= terminal (true (step 9)))
+    (<= (goal a 20) (true waited)) (<= (goal b 10) (true waited)) (<= (goal c 80) (true waited))
+    (<= (goal a 0) (true (taken 3))) (<= (goal b 100) (true (taken 3))) (<= (goal c 0) (true (taken 3)))
+    (<= (goal a 90) (true (step 9))) (<= (goal b 10) (true (step 9))) (<= (goal c 10) (true (step 9)))
+    """ + " ".join(f"(digit {i}) (succ {i} {i + 1})" for i in range(10))
+"""a waits or passes the move to b, who wins in one of ten moves; the nine others go on for long."""
 
-    What a gets is then proved at once, and walks do not go on below the nine.
-    """
-    game = load(
-        """
-        (role a) (role b) (role c) (init (control a)) (init (step 0)) (legal c noop)
-        (<= (legal a pass) (true (control a))) (<= (legal a wait) (true (control a)))
-        (<= (legal a noop) (not (true (control a))))
-        (<= (legal b (take ?x)) (true (control b)) (digit ?x)) (<= (legal b noop) (not (true (control b))))
-        (<= (next (control b)) (does a pass)) (<= (next (control a)) (not (does a pass)))
-        (<= (next (taken ?x)) (does b (take ?x))) (<= (next (waited)) (does a wait))
-        (<= (next (step ?y)) (true (step ?x)) (succ ?x ?y))
-        (<= terminal (true (taken 3))) (<= terminal (true waited)) (<= terminal (true (step 9)))
-        (<= (goal a 20) (true waited)) (<= (goal b 0) (true waited)) (<= (goal c 80) (true waited))
-        (<= (goal a 0) (true (taken 3))) (<= (goal b 100) (true (taken 3))) (<= (goal c 0) (true (taken 3)))
-        (<= (goal a 90) (true (step 9))) (<= (goal b 10) (true (step 9))) (<= (goal c 10) (true (step 9)))
-        """
-        + " ".join(f"(digit {i}) (succ {i} {i + 1})" for i in range(10))
-    )
-    tree = grown(game, 300, opposed=False, least=1)
+
+def test_a_sole_winner_leaves_nothing_to_the_others() -> None:
+    """What a gets if b can win is proved at once, and walks do not go on below the nine moves that do not win."""
+    game = load(THREE)
+    assert total_of_goals(game, 1000) == SOLE_WINNER
+    tree = Tree(game, 4096, 65_536)
+    tree.total = SOLE_WINNER
+    tree.start(game.initial)
+    grower(game, GrowthSettings(least=1)).grow(tree, 300, stream(1), (0, 10_000))
     first = int(tree.arrays.nodes[0, FIRST])
     after = {game.move_text(0, int(tree.arrays.actions[move])): move for move in (first, first + 1)}
     passed = int(tree.arrays.child[after["pass"]])
     assert tree.arrays.nodes[passed, STAGE] == PROVED
     assert tree.arrays.low[passed].tolist() == tree.arrays.high[passed].tolist() == [0, 100, 0]
-    assert tree.arrays.low[0].tolist() == tree.arrays.high[0].tolist() == [20, 0, 80]
+    assert tree.arrays.low[0].tolist() == tree.arrays.high[0].tolist() == [20, 10, 80]
     assert tree.num_nodes < 20
+
+
+def test_several_winners_are_no_sole_winner() -> None:
+    """c shares what b wins, so nothing is taken for granted; and a search that met no such end before finds it out."""
+    shared = THREE.replace("(goal c 0)", "(goal c 100)")
+    assert total_of_goals(load(shared), 1000) == UNRELATED
+    search = Search(load(shared))
+    search.begin(search.game.initial, stream(1), total=SOLE_WINNER)
+    search.run(2000)
+    assert search._stems[0].tree.total == UNRELATED
+    low, high = search._stems[0].tree.arrays.low[0], search._stems[0].tree.arrays.high[0]
+    assert (low <= [20, 10, 80]).all()
+    assert (high >= [20, 10, 80]).all()
 
 
 def test_positions_of_several_choosers_are_never_proved_by_their_children() -> None:
@@ -183,6 +211,17 @@ def test_goals_that_add_up_by_hand() -> None:
         rows = np.array(goals, np.int16), np.array(steps, np.int32)
         assert adds_up(*rows, 10, 100) is expected
         assert adds_up(*rows, 10, UNRELATED)
+
+
+def test_a_sole_winner_by_hand() -> None:
+    """Only a role with 100 must be alone; a missing goal counts as 0, and a playout that was cut says nothing."""
+    for goals, steps, expected in (
+        ([[100, 0, -1], [50, 50, 20], [-1, -1, 100]], [3, 0, 2], True),
+        ([[100, 0, 10]], [3], False),
+        ([[100, 0, 10]], [10], True),
+        ([[50, 50, 0], [0, 100, 100]], [1, 1], False),
+    ):
+        assert adds_up(np.array(goals, np.int16), np.array(steps, np.int32), 10, SOLE_WINNER) is expected
 
 
 def test_all_trees_begin_anew_if_one_finds_out_that_interests_are_not_opposite(monkeypatch: pytest.MonkeyPatch) -> None:

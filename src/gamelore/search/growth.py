@@ -27,7 +27,20 @@ from ..players.random_streams import mix
 from ..players.uct import playout_goals
 from .settings import GrowthSettings
 from .simultaneous import joint_rule
-from .tree import NUM_MOVES, NUM_NODES, NUM_ROOTS, PROVED, RESERVED, STAGE, UNRELATED, VISITS, Tree, TreeArrays
+from .tree import (
+    HIGHEST_GOAL,
+    NUM_MOVES,
+    NUM_NODES,
+    NUM_ROOTS,
+    PROVED,
+    RESERVED,
+    SOLE_WINNER,
+    STAGE,
+    UNRELATED,
+    VISITS,
+    Tree,
+    TreeArrays,
+)
 from .value import Prior, no_prior, upper_bound
 from .walks import (
     WalkBatch,
@@ -62,7 +75,7 @@ class Grown(NamedTuple):
 
     walks       number of walks
     batches     number of batches
-    adds_up     False if the goals of a playout did not have the sum `Tree.total`
+    adds_up     False if the goals of a playout were not as `Tree.total` says
     """
 
     walks: int
@@ -161,7 +174,7 @@ def release_room(tree: TreeArrays, walks: int) -> None:
 
 @kernel
 def adds_up(goals: I16x2, steps: I32, max_plies: int, total: int) -> bool:
-    """Return whether the goals of two roles have this sum in every row; True for UNRELATED.
+    """Return whether the goals in every row are as `total` says; True for UNRELATED.
 
     A missing goal counts as 0, as in the bounds of a node in which the match is over. A playout that was cut says
     nothing.
@@ -173,7 +186,15 @@ def adds_up(goals: I16x2, steps: I32, max_plies: int, total: int) -> bool:
         total: see `Tree`
     """
     for row in range(goals.shape[0] if total != UNRELATED else 0):
-        if steps[row] < max_plies and max(goals[row, 0], 0) + max(goals[row, 1], 0) != total:
+        if steps[row] >= max_plies:
+            continue
+        wanted, total_of_row, highest = total, 0, 0
+        for role in range(goals.shape[1]):
+            total_of_row += max(goals[row, role], 0)
+            highest = max(highest, goals[row, role])
+        if total == SOLE_WINNER:
+            wanted = HIGHEST_GOAL if highest == HIGHEST_GOAL else total_of_row
+        if total_of_row != wanted:
             return False
     return True
 

@@ -8,9 +8,9 @@ win and loss only, this is the MCTS-Solver of Winands, Bjornsson & Saito 2008):
     other roles    if two roles have opposite interests: the lowest bound of all moves. The bounds then hold whatever
                    the goals are: the role gets at least `low` if it plays well, and at most `high` if the other role
                    does. Otherwise: the lowest and the highest bound of all moves that can be best for the mover. These
-                   bounds hold if every role plays for its own goal, however it chooses among equal moves. If the mover
-                   has proved moves to its highest goal, and they all give the others the same goals, it is taken for
-                   granted that it makes one of them: what its other moves lead to does not count
+                   bounds hold if every role plays for its own goal, however it chooses among equal moves. If a role
+                   that gets 100 is always the only one that gets anything (SOLE_WINNER), the others get 0 as soon as
+                   the mover gets 100 for sure
 
 A move without a child has the bounds 0 and the highest goal. Positions where several roles choose at the same time get
 no bounds from their children. The state contains everything that the rules can depend on, also a step counter, so a
@@ -20,7 +20,7 @@ proof never depends on the way to a position, and all parents of a transposition
 from __future__ import annotations
 
 from ..players.kernel import U8, fence, inlined, kernel_without_refcounts
-from .tree import COUNT, EDGE, FIRST, HIGHEST_GOAL, MOVER, NOBODY, PROVED, STAGE, UNRELATED, TreeArrays, owner_of
+from .tree import COUNT, EDGE, FIRST, HIGHEST_GOAL, MOVER, NOBODY, PROVED, SOLE_WINNER, STAGE, TreeArrays, owner_of
 from .value import back_up_guess
 
 _MOST_PLIES = 65_535
@@ -73,22 +73,6 @@ def _bounds_of_other(
         if opposed or tree.high[child, mover] >= tree.low[node, mover]:
             low, high = min(low, int(tree.low[child, role])), max(high, int(tree.high[child, role]))
     return low, least if opposed else high
-
-
-@inlined
-def _won_child(tree: TreeArrays, first: int, count: int, mover: int, tops: U8) -> int:
-    """Return a proved child in which the mover gets its highest goal; -1 if there is none, or if two differ."""
-    won = -1
-    for move in range(first, first + count):
-        child = int(tree.child[move])
-        if child < 0 or tree.nodes[child, STAGE] != PROVED or tree.low[child, mover] != tops[mover]:
-            continue
-        if won < 0:
-            won = child
-        for role in range(tops.size):
-            if tree.low[child, role] != tree.low[won, role]:
-                return -1
-    return won
 
 
 @inlined
@@ -148,7 +132,7 @@ def _prove(tree: TreeArrays, node: int, first: int, count: int, mover: int) -> N
 
 
 @inlined
-def _tighten_node(tree: TreeArrays, node: int, tops: U8, opposed: bool) -> bool:
+def _tighten_node(tree: TreeArrays, node: int, tops: U8, total: int) -> bool:
     """Compute the bounds of a node from those of its children; return whether they change."""
     if tree.nodes[node, MOVER] == NOBODY or tree.nodes[node, STAGE] == PROVED:
         return False
@@ -156,12 +140,12 @@ def _tighten_node(tree: TreeArrays, node: int, tops: U8, opposed: bool) -> bool:
     first += mover  # other roles have one move each
     best, high = _best_bounds(tree, first, count, mover, tops)
     changed = _raise_bounds(tree, node, mover, tree.low[best, mover] if best >= 0 else 0, high)
-    won = -1 if opposed else _won_child(tree, first, count, mover, tops)
+    is_won = total == SOLE_WINNER and tree.low[node, mover] == HIGHEST_GOAL
     for role in range(tops.size):
-        if won >= 0:
-            changed |= _raise_bounds(tree, node, role, int(tree.low[won, role]), int(tree.high[won, role]))
-        elif role != mover:
-            low, high = _bounds_of_other(tree, node, first, count, mover, role, tops, opposed)
+        if role != mover:
+            low, high = 0, 0
+            if not is_won:
+                low, high = _bounds_of_other(tree, node, first, count, mover, role, tops, total >= 0)
             changed |= _raise_bounds(tree, node, role, low, high)
     _close(tree, node, first, count, mover)
     if changed and _is_proved(tree, node):
@@ -182,8 +166,8 @@ def tighten(tree: TreeArrays, node: int, tops: U8, total: int) -> None:
         node = int(tree.pending[count])
         if node < 0:
             continue
-        changed = _tighten_node(tree, node, tops, total != UNRELATED)
-        if total != UNRELATED and tree.nodes[node, STAGE] != PROVED:
+        changed = _tighten_node(tree, node, tops, total)
+        if total >= 0 and tree.nodes[node, STAGE] != PROVED:
             back_up_guess(tree, node, total)
         edge = int(tree.nodes[node, EDGE]) if changed else -1
         while edge >= 0 and count < tree.pending.size:

@@ -170,7 +170,7 @@ class TeachingState:
     value       what the last generation has taught; in the first generation, a value to begin with, or None
     progress    sums over the present generation, forecasts, and matches under way; None to begin these anew
     begins      number of walks before the present generation; a teacher that goes on does not need it
-    adds_up     False if the goals of two roles had another sum than in random playouts, see `growth.adds_up`
+    adds_up     False if goals were different from those of random playouts, see `growth.adds_up`
     """
 
     generation: int
@@ -453,7 +453,7 @@ class Teacher:
         states, plies, openings = self._matches
         running = np.flatnonzero(self._tree.arrays.counts[: len(states)].all(axis=1))
         joint = np.array([self._joint(lane) for lane in running.tolist()], np.int32)
-        if self._grower.prior.visits and self._tree.total != UNRELATED:
+        if self._grower.prior.visits and self._tree.total >= 0:
             for lane in running.tolist():
                 self._forecasts.note(self._tree, lane)
         if len(running):

@@ -54,7 +54,9 @@ if TYPE_CHECKING:
 # first child of a node without a mover, or -1.
 PARENT, EDGE, FIRST, COUNT, MOVER, VISITS, STAGE, CHILD = range(8)
 NOBODY = -1
-UNRELATED = -1  # value of `Tree.total`
+# values of `Tree.total` without a constant sum: nothing is known of the goals together; or a role that gets the highest
+# goal is the only one that gets anything
+UNRELATED, SOLE_WINNER = -1, -2
 # Stages. NEW: the state is known. SEEN: it is also known that the match is not over. LISTING: a batch is about to list
 # the moves, and no other one does so. LISTED: the moves are known, too. PROVED: the values of all roles are known.
 NEW, SEEN, LISTING, LISTED, PROVED = range(5)
@@ -144,7 +146,8 @@ class Tree:
 
     There is room for the moves of `leaves` positions at least, even if all actions are legal there.
     The system gives memory to the arrays only as they fill. `tops` are the highest goals of the roles. `total` is the
-    sum of the goals of two roles if their interests are opposite, else UNRELATED; see proofs.py.
+    sum of the goals of two roles if their interests are opposite, 0 or more, else SOLE_WINNER or UNRELATED; see
+    proofs.py.
     """
 
     def __init__(self, game: Game, num_nodes: int, num_moves: int, leaves: int = _LEAST_LEAVES) -> None:
@@ -293,20 +296,30 @@ class Tree:
 
 
 def total_of_goals(game: Game, max_plies: int) -> int:
-    """Return the sum of the goals of two roles in random playouts; UNRELATED if it differs, and on the reasoner.
+    """Return what random playouts say of the goals of all roles together; see `Tree.total`.
 
-    A missing goal counts as 0. Whether rarer ends have another sum shows in the search, see `growth.adds_up`. The
-    playouts are made once for each game, because they take almost a second in games such as amazons.
+    This is the sum of the goals of two roles if it is always the same; otherwise SOLE_WINNER if no role got anything
+    beside one with the highest goal; UNRELATED in other games, with one role, and on the reasoner. A missing goal
+    counts as 0. Whether rarer ends are different shows in the search, see `growth.adds_up`. The playouts are made once
+    for each game, because they take almost a second in games such as amazons.
     """
-    if game.num_roles != 2 or game.engine == "reasoner":
+    if game.num_roles < 2 or game.engine == "reasoner":
         return UNRELATED
     totals = _TOTALS.setdefault(game, {})
     if max_plies not in totals:
         states = np.repeat(game.initial[None], _PLAYOUTS, axis=0)
         played = game.rollouts(states, 0, threads=1, max_steps=max_plies)
-        sums = np.unique(np.maximum(played.goals, 0)[played.steps < max_plies].sum(axis=1))
-        totals[max_plies] = int(sums[0]) if len(sums) == 1 else UNRELATED
+        totals[max_plies] = _total(np.maximum(played.goals, 0)[played.steps < max_plies])
     return totals[max_plies]
+
+
+def _total(goals: NDArray[np.int16]) -> int:
+    """Return what is always the same in these ends of matches, int16[matches, roles]; see `Tree.total`."""
+    sums = goals.sum(axis=1)
+    if goals.shape[1] == 2 and len(np.unique(sums)) == 1:
+        return int(sums[0])
+    won = (goals == HIGHEST_GOAL).any(axis=1)
+    return SOLE_WINNER if won.any() and (sums[won] == HIGHEST_GOAL).all() else UNRELATED
 
 
 def _most_actions(game: Game) -> int:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ..game.engines import unpack_bits
 from ..players.kernel import F64, F32x3, U64x2, inlined
 from .settings import GrowthSettings
-from .tree import COUNT, EDGE, FIRST, HIGHEST_GOAL, MOVER, NOBODY, PARENT, PROVED, STAGE, UNRELATED, TreeArrays
+from .tree import COUNT, EDGE, FIRST, HIGHEST_GOAL, MOVER, NOBODY, PARENT, PROVED, STAGE, TreeArrays
 
 if TYPE_CHECKING:
     from ..game.game import Game
@@ -121,7 +121,7 @@ def upper_bound(settings: GrowthSettings, prior: Prior, total: int) -> UpperBoun
     The better the value explains results, the less exploration it takes. Where interests are not opposite, there are no
     minimax values, and the exploration is that without a value.
     """
-    if total == UNRELATED:
+    if total < 0:
         return UpperBound(settings.exploration, 0.0)
     return UpperBound(settings.exploration * (1.0 - settings.narrowing * prior.determination), prior.minimax)
 

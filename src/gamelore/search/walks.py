@@ -66,7 +66,6 @@ from .tree import (
     RESERVED,
     SEEN,
     STAGE,
-    UNRELATED,
     VISITS,
     TreeArrays,
     add_child,
@@ -450,7 +449,7 @@ def _add(tree: TreeArrays, batch: WalkBatch, walk: int, prior: Prior, rule: Join
     On the way, a parent of a transposition learns what walks from other parents have guessed, and, if the walk ended
     there, what they have proved.
     """
-    node, step, guesses = int(batch.ends[walk]), int(batch.lasts[walk]), prior.minimax > 0.0 and total != UNRELATED
+    node, step, guesses = int(batch.ends[walk]), int(batch.lasts[walk]), prior.minimax > 0.0 and total >= 0
     while step >= 0:
         parent, edge = int(batch.steps[step, 0]), int(batch.steps[step, 1])
         if edge < 0:
@@ -641,5 +640,5 @@ def end_listing(tree: TreeArrays, batch: WalkBatch, count: int, prior: Prior, to
             ends += int(tree.child[move] >= 0)
         if ends:
             tighten(tree, node, tops, total)
-        elif total != UNRELATED and prior.visits and num_moves > 1:
+        elif total >= 0 and prior.visits and num_moves > 1:
             back_up_guess(tree, node, total)
