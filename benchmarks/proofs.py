@@ -38,6 +38,7 @@ GAMES = (  # public sheets
     *("ticTacToe", "nim4", "chomp", "toetictac", "sheepAndWolf", "double_tictactoe_dengji"),  # two roles, constant sum
     *("gt_ultimatum", "2pffa"),  # two roles, other sums
     *("tictactoe_3player", "3pConnectFour"),  # three roles
+    *("3pttc", "tttcc4"),  # three roles, and a winner is alone
 )
 SHIPPED = ("tictactoe", "connect3", "capturego3", "othello4", "tictactoe3p")
 SETTINGS = {
@@ -136,9 +137,11 @@ def _grow(stem: Stem, walks: int) -> None:
     """Grow a tree by so many walks, or until the position is proved or the tree cannot grow."""
     stalled = 0
     while walks and not stem.is_proved and stalled < 2:
-        grown = stem.grow(walks, 16).walks
-        walks -= grown
-        stalled = 0 if grown else stalled + 1
+        grown = stem.grow(walks, 16)
+        walks -= grown.walks
+        stalled = 0 if grown.walks else stalled + 1
+        if not grown.adds_up:
+            stem.forget_bounds()
 
 
 def _advance(stem: Stem, key: np.uint64) -> bool:

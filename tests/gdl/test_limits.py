@@ -27,7 +27,7 @@ from gamelore.game.reasoner import IN_PLAY, _Questions
 from gamelore.gdl import limits
 from gamelore.gdl.limits import GIB, Limits, check, enforced, resident_memory, spend, within, working_on
 from gamelore.gdl.syntax import parse
-from gamelore.ground.clingo import terms_of
+from gamelore.ground.clingo import state_sentences, terms_of
 
 SECONDS = 0.2  # of the clock that counts calls
 
@@ -328,11 +328,15 @@ def test_terms_that_double_in_any_place_of_a_keyword_are_refused(relation: str) 
 
 @pytest.mark.parametrize("head", ["(init (got ?x))", "(next (got ?x))", "(legal x (got ?x))"])
 @pytest.mark.parametrize("engine", ["auto", "reasoner"])
-def test_no_text_of_a_term_that_doubles_sixty_times_is_written(head: str, engine: Any) -> None:
-    """clingo writes the texts of the atoms that it shows, and nothing interrupts it: these would take a year."""
-    doubling = " ".join(f"(<= (d{i + 1} (f ?x ?x)) (d{i} ?x))" for i in range(60))
+def test_no_text_of_a_term_that_doubles_is_written(head: str, engine: Any) -> None:
+    """clingo writes the texts of the atoms that it shows, and nothing interrupts it; a few more rules take a year."""
+    doubling = " ".join(f"(<= (d{i + 1} (f ?x ?x)) (d{i} ?x))" for i in range(22))
+    text = f"{BEGIN} (d0 a) {doubling} (<= {head} (d22 ?x))"
     with pytest.raises(GroundingError, match="terms of at most 10000 names"):
-        load(f"{BEGIN} (d0 a) {doubling} (<= {head} (d60 ?x))", engine)
+        load(text, engine)
+    if "next" not in head:
+        with pytest.raises(GroundingError, match="terms of at most 10000 names"):
+            state_sentences(parse(text), [head[1:].split()[0]])
 
 
 def test_limits_of_states_and_parts() -> None:

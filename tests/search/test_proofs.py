@@ -10,6 +10,7 @@ from gamelore import load
 from gamelore.game.game import Game
 from gamelore.players.random_streams import stream
 from gamelore.search import thinking
+from gamelore.search import tree as tree_module
 from gamelore.search.growth import EngineGrower, Grown, adds_up
 from gamelore.search.native_growth import grower
 from gamelore.search.settings import GrowthSettings
@@ -158,10 +159,16 @@ def test_several_winners_are_no_sole_winner() -> None:
     search = Search(load(shared))
     search.begin(search.game.initial, stream(1), total=SOLE_WINNER)
     search.run(2000)
-    assert search._stems[0].tree.total == UNRELATED
-    low, high = search._stems[0].tree.arrays.low[0], search._stems[0].tree.arrays.high[0]
-    assert (low <= [20, 10, 80]).all()
-    assert (high >= [20, 10, 80]).all()
+    tree = search._stems[0].tree
+    assert tree.total == UNRELATED
+    first = int(tree.arrays.nodes[0, FIRST])
+    (passed,) = (
+        int(tree.arrays.child[move])
+        for move in (first, first + 1)
+        if search.game.move_text(0, int(tree.arrays.actions[move])) == "pass"
+    )
+    assert tree.arrays.low[passed, 1] == 100, "b wins"
+    assert tree.arrays.high[passed, 2] == 100, "and c may win with b"
 
 
 def test_positions_of_several_choosers_are_never_proved_by_their_children() -> None:
@@ -220,8 +227,25 @@ def test_a_sole_winner_by_hand() -> None:
         ([[100, 0, 10]], [3], False),
         ([[100, 0, 10]], [10], True),
         ([[50, 50, 0], [0, 100, 100]], [1, 1], False),
+        ([[100, 150, 0]], [1], False),
+        ([[150, 0, 0]], [1], False),
     ):
         assert adds_up(np.array(goals, np.int16), np.array(steps, np.int32), 10, SOLE_WINNER) is expected
+
+
+def test_what_random_matches_say_of_the_goals() -> None:
+    """Sixteen wins are needed before a winner counts as alone."""
+    for goals, expected in (
+        ([[100, 0], [0, 100], [50, 50]], 100),
+        ([[100, 0], [0, 0]] * 16, SOLE_WINNER),
+        ([[100, 0], [50, 60]] * 16, SOLE_WINNER),
+        ([[100, 0], [0, 0]] * 15, UNRELATED),
+        ([[100, 0, 0], [0, 0, 100]] * 16, SOLE_WINNER),
+        ([[100, 0, 0], [0, 50, 100]] * 16, UNRELATED),
+        ([[100, 0, 0], [150, 0, 0]] * 16, UNRELATED),
+        (np.zeros((0, 3)), UNRELATED),
+    ):
+        assert tree_module._total(np.array(goals, np.int16)) == expected
 
 
 def test_all_trees_begin_anew_if_one_finds_out_that_interests_are_not_opposite(monkeypatch: pytest.MonkeyPatch) -> None:

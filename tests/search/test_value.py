@@ -24,6 +24,7 @@ from gamelore.search.tree import (
     NUM_NODES,
     PARENT,
     PROVED,
+    SOLE_WINNER,
     STAGE,
     UNRELATED,
     Tree,
@@ -337,7 +338,8 @@ def test_exploration_is_not_narrowed_where_interests_are_not_opposite() -> None:
     settings = GrowthSettings(exploration=1.0, narrowing=0.5)
     prior = replace(LinearValue.zero(load("connect3")), determination=0.5, foresight=1.0).prior(settings)
     assert upper_bound(settings, prior, 100) == (0.75, 0.75)
-    assert upper_bound(settings, prior, UNRELATED) == (1.0, 0.0)
+    for total in (UNRELATED, SOLE_WINNER):
+        assert upper_bound(settings, prior, total) == (1.0, 0.0)
 
 
 def three_positions() -> Tree:

@@ -302,7 +302,8 @@ class Grounding:
     clingo tells the observer about each ground rule. It may also join conditions for a long time without a new ground
     rule. Therefore a program with joins that may be long is ground twice, first in a process that can be ended.
 
-    sizes: see `Names.sizes`; for programs that are solved. clingo writes the text of each atom that they show.
+    sizes: see `Names.sizes`; None if no atom can be too large. If a program is solved, clingo writes the text of each
+        atom that it shows, and nothing interrupts that. So large atoms are refused before.
     text: the program with long joins; "" for other programs.
     """
 

@@ -58,7 +58,7 @@ class Prepared(Protocol):
 
     value     a learned value; None if there is none
     growth    parameters of the searches
-    total     sum of the goals of two roles, as far as earlier searches know; see `search.tree.Tree`
+    total     what earlier searches know of the goals of all roles together; see `search.tree.Tree`
     openings  moves of positions that were searched long; None if there are none
     is_done   whether there is nothing more to learn
     """

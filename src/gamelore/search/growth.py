@@ -186,15 +186,13 @@ def adds_up(goals: I16x2, steps: I32, max_plies: int, total: int) -> bool:
         total: see `Tree`
     """
     for row in range(goals.shape[0] if total != UNRELATED else 0):
-        if steps[row] >= max_plies:
-            continue
-        wanted, total_of_row, highest = total, 0, 0
+        own, highest = 0, 0
         for role in range(goals.shape[1]):
-            total_of_row += max(goals[row, role], 0)
+            own += max(goals[row, role], 0)
             highest = max(highest, goals[row, role])
-        if total == SOLE_WINNER:
-            wanted = HIGHEST_GOAL if highest == HIGHEST_GOAL else total_of_row
-        if total_of_row != wanted:
+        wanted = HIGHEST_GOAL if total == SOLE_WINNER else total
+        says_something = total != SOLE_WINNER or highest >= HIGHEST_GOAL
+        if steps[row] < max_plies and says_something and own != wanted:
             return False
     return True
 

@@ -202,7 +202,7 @@ class Teacher:
         settings: parameters of the lessons
         begin: the state of a teacher of the same game to go on from. Its walks are part of the budget
 
-    `total` is the sum of the goals of two roles, as far as the searches know, see `Tree`.
+    `total` is what the searches know of the goals of all roles together, see `Tree`.
 
     `value` is what the last generation has taught, or the present one if it has at least half the length of the one
     before; None before the first has ended. Its lessons end when the budget is used up, when the searches give no

@@ -112,7 +112,7 @@ class Stem:
         return self.tree.num_nodes * self._drop_seconds
 
     def forget_bounds(self) -> None:
-        """Begin the tree anew, because its bounds may be wrong: the two roles do not have opposite interests."""
+        """Begin the tree anew, because its bounds may be wrong: the goals were not as `Tree.total` says."""
         self.tree.total = UNRELATED
         self.tree.start(self.tree.state.copy())
 

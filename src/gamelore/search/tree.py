@@ -72,7 +72,7 @@ HIGHEST_GOAL = 100
 MOVES_BY_REASONER = 4096
 _SLOTS_OF_NODE = 2  # on average: a power of two, from 1.5 to 3 times the number of nodes
 _SHARE_OF_NODES = 0.4  # of the memory of a tree; the other part is for moves
-_PLAYOUTS = 512  # that show whether two roles have opposite interests
+_PLAYOUTS, _LEAST_WINS = 512, 16  # that show what is the same in all ends; and those of them with the highest goal
 _TOTALS: WeakKeyDictionary[Game, dict[int, int]] = WeakKeyDictionary()  # by the plies of a playout, see total_of_goals
 _LEAST_LEAVES = 256
 
@@ -298,10 +298,11 @@ class Tree:
 def total_of_goals(game: Game, max_plies: int) -> int:
     """Return what random playouts say of the goals of all roles together; see `Tree.total`.
 
-    This is the sum of the goals of two roles if it is always the same; otherwise SOLE_WINNER if no role got anything
-    beside one with the highest goal; UNRELATED in other games, with one role, and on the reasoner. A missing goal
-    counts as 0. Whether rarer ends are different shows in the search, see `growth.adds_up`. The playouts are made once
-    for each game, because they take almost a second in games such as amazons.
+    This is the sum of the goals of two roles if it is always the same; otherwise SOLE_WINNER if some playouts have a
+    role with the highest goal, and no other role got anything there; UNRELATED in other games, with one role, and on
+    the reasoner. A missing goal counts as 0. Whether rarer ends are different shows in the search, see
+    `growth.adds_up`. The playouts are made once for each game, because they take almost a second in games such as
+    amazons.
     """
     if game.num_roles < 2 or game.engine == "reasoner":
         return UNRELATED
@@ -318,8 +319,8 @@ def _total(goals: NDArray[np.int16]) -> int:
     sums = goals.sum(axis=1)
     if goals.shape[1] == 2 and len(np.unique(sums)) == 1:
         return int(sums[0])
-    won = (goals == HIGHEST_GOAL).any(axis=1)
-    return SOLE_WINNER if won.any() and (sums[won] == HIGHEST_GOAL).all() else UNRELATED
+    won = (goals >= HIGHEST_GOAL).any(axis=1)
+    return SOLE_WINNER if won.sum() >= _LEAST_WINS and (sums[won] == HIGHEST_GOAL).all() else UNRELATED
 
 
 def _most_actions(game: Game) -> int:
