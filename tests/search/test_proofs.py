@@ -34,9 +34,9 @@ from gamelore.solver.solution import solve
 SOLVED = ["tictactoe", "losetictactoe", "connect3", "capturego3", "othello4", "breakthrough:width=3,height=5"]
 
 
-def grown(game: Game, walks: int, *, opposed: bool = True, seed: int = 1, least: int = 32, threads: int = 1) -> Tree:
+def grown(game: Game, walks: int, *, total: int = 100, seed: int = 1, least: int = 32, threads: int = 1) -> Tree:
     tree = Tree(game, 4 * walks + 2048, 64 * walks)
-    tree.total = 100 if opposed else UNRELATED
+    tree.total = total
     tree.start(game.initial)
     grower(game, GrowthSettings(least=least), threads).grow(tree, walks, stream(seed), (0, 10_000))
     return tree
@@ -73,7 +73,7 @@ def test_distances_of_proved_wins_are_at_least_the_shortest(name: str) -> None:
 def test_bounds_without_opposite_interests_hold_too() -> None:
     """In a constant-sum game, the bounds for selfish roles are weaker, and still right."""
     game = load("tictactoe")
-    tree = grown(game, 20_000, opposed=False)
+    tree = grown(game, 20_000, total=UNRELATED)
     size = tree.num_nodes
     values, _ = solve(game).look_up(tree.arrays.states[:size])
     assert (tree.arrays.low[:size] <= values).all()
@@ -113,7 +113,7 @@ def test_a_third_role_is_not_an_enemy() -> None:
         (<= (goal c 20) (true (at taken))) (<= (goal c 100) (true (at high))) (<= (goal c 0) (true (at low)))
         """
     )
-    tree = grown(game, 50, opposed=False, least=1)
+    tree = grown(game, 50, total=UNRELATED, least=1)
     assert tree.arrays.low[0].tolist() == [80, 50, 0]
     assert tree.arrays.high[0].tolist() == [80, 50, 100]
     assert tree.arrays.nodes[0, STAGE] == LISTED, "c's goal is not proved"
@@ -135,17 +135,19 @@ THREE = """
 """a waits or passes the move to b, who wins in one of ten moves; the nine others go on for long."""
 
 
+def after_passing(tree: Tree) -> int:
+    """Return the node after a's move `pass` in THREE."""
+    first = int(tree.arrays.nodes[0, FIRST])
+    moves = {tree.game.move_text(0, int(tree.arrays.actions[move])): move for move in (first, first + 1)}
+    return int(tree.arrays.child[moves["pass"]])
+
+
 def test_a_sole_winner_leaves_nothing_to_the_others() -> None:
     """What a gets if b can win is proved at once, and walks do not go on below the nine moves that do not win."""
     game = load(THREE)
     assert total_of_goals(game, 1000) == SOLE_WINNER
-    tree = Tree(game, 4096, 65_536)
-    tree.total = SOLE_WINNER
-    tree.start(game.initial)
-    grower(game, GrowthSettings(least=1)).grow(tree, 300, stream(1), (0, 10_000))
-    first = int(tree.arrays.nodes[0, FIRST])
-    after = {game.move_text(0, int(tree.arrays.actions[move])): move for move in (first, first + 1)}
-    passed = int(tree.arrays.child[after["pass"]])
+    tree = grown(game, 300, total=SOLE_WINNER, least=1)
+    passed = after_passing(tree)
     assert tree.arrays.nodes[passed, STAGE] == PROVED
     assert tree.arrays.low[passed].tolist() == tree.arrays.high[passed].tolist() == [0, 100, 0]
     assert tree.arrays.low[0].tolist() == tree.arrays.high[0].tolist() == [20, 10, 80]
@@ -161,19 +163,14 @@ def test_several_winners_are_no_sole_winner() -> None:
     search.run(2000)
     tree = search._stems[0].tree
     assert tree.total == UNRELATED
-    first = int(tree.arrays.nodes[0, FIRST])
-    (passed,) = (
-        int(tree.arrays.child[move])
-        for move in (first, first + 1)
-        if search.game.move_text(0, int(tree.arrays.actions[move])) == "pass"
-    )
+    passed = after_passing(tree)
     assert tree.arrays.low[passed, 1] == 100, "b wins"
     assert tree.arrays.high[passed, 2] == 100, "and c may win with b"
 
 
 def test_positions_of_several_choosers_are_never_proved_by_their_children() -> None:
     game = load(ONE_SHOT)
-    tree = grown(game, 3000, opposed=False)
+    tree = grown(game, 3000, total=UNRELATED)
     assert tree.arrays.nodes[0, MOVER] == NOBODY
     assert tree.arrays.nodes[0, STAGE] == LISTED
     ended = tree.arrays.nodes[: tree.num_nodes, STAGE] == PROVED
