@@ -54,7 +54,7 @@ class Table:
                 side.run(PRACTICE)
 
     def _begin(self, side: Search, position: Position, number: int) -> None:
-        side.begin(position.state, stream(number), self._teacher.value, self._teacher.total)
+        side.begin(position.state, stream(number), self._teacher.value, self._teacher.assumption)
 
     def opening(self, number: int) -> Position:
         """Return a position after two random plies, the same for both matches of a pair."""

@@ -31,7 +31,7 @@ from gamelore.players.random_streams import stream
 from gamelore.search.settings import GrowthSettings, TeachingSettings
 from gamelore.search.teaching import Teacher, can_be_taught
 from gamelore.search.thinking import Stem
-from gamelore.search.tree import PROVED, SOLE_WINNER, STAGE, UNRELATED, total_of_goals
+from gamelore.search.tree import PROVED, SOLE_WINNER, STAGE, UNRELATED, first_assumption
 from gamelore.search.value import LinearValue, no_prior
 
 GAMES = (  # public sheets
@@ -80,7 +80,7 @@ class Examiner:
 
     def __init__(self, game: Game, seed: int) -> None:
         self.game, self.tally, self._seed = game, Tally(), seed
-        self._total = total_of_goals(game, GrowthSettings().max_plies)
+        self._assumption = first_assumption(game, GrowthSettings().max_plies)
         self._value = self._taught()
         self._stems = {
             name: Stem(game, settings, SMALL_MIB if name == "small memory" else MIB)
@@ -102,7 +102,7 @@ class Examiner:
         stem, key = self._stems[name], stream(self._seed, number)
         taught = name == "taught" and self._value is not None
         prior = self._value.prior(SETTINGS[name]) if taught and self._value else no_prior(self.game)
-        stem.begin(state, key, prior, self._total)
+        stem.begin(state, key, prior, self._assumption)
         self.tally.positions += 1
         for follows in range(3):
             if follows and not _advance(stem, key):
@@ -126,7 +126,7 @@ class Examiner:
         self.tally.inner += int((proved & arrays.counts[rows].any(axis=1)).sum())
         for i in np.flatnonzero(wrong)[:1]:
             facts = " ".join(sorted(self.game.facts(arrays.states[rows[i]])))
-            assumed = ASSUMED.get(stem.tree.total, "opposite interests")
+            assumed = ASSUMED.get(stem.tree.assumption, "opposite interests")
             self.tally.contradictions.append(
                 f"{where}, {assumed}, node {rows[i]}: bounds {low[i]} to {high[i]}, values {least[i]} to {most[i]}: "
                 f"{facts}"
@@ -140,7 +140,7 @@ def _grow(stem: Stem, walks: int) -> None:
         grown = stem.grow(walks, 16)
         walks -= grown.walks
         stalled = 0 if grown.walks else stalled + 1
-        if not grown.adds_up:
+        if not grown.as_assumed:
             stem.forget_bounds()
 
 

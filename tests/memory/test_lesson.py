@@ -49,14 +49,14 @@ def test_a_teacher_goes_on_from_a_stored_lesson(walks: int) -> None:
 
 def test_a_teacher_goes_on_with_what_it_has_found_out_about_interests() -> None:
     game = load("connect3")
-    assert teacher_of(game).total == 100
-    state = replace(paused(game, 5_000), adds_up=False)
+    assert teacher_of(game).assumption == 100
+    state = replace(paused(game, 5_000), as_assumed=False)
     again = restored(game, stored(game, state, 1.5, None))
-    assert not again.adds_up
+    assert not again.as_assumed
     teacher = teacher_of(game, again)
-    assert teacher.total == UNRELATED
-    assert not teacher.pause().adds_up
-    assert restored(game, stored(game, paused(game, 5_000), 1.5, None)).adds_up
+    assert teacher.assumption == UNRELATED
+    assert not teacher.pause().as_assumed
+    assert restored(game, stored(game, paused(game, 5_000), 1.5, None)).as_assumed
 
 
 def test_a_damaged_or_foreign_progress_begins_the_generation_anew() -> None:

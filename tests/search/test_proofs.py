@@ -11,7 +11,7 @@ from gamelore.game.game import Game
 from gamelore.players.random_streams import stream
 from gamelore.search import thinking
 from gamelore.search import tree as tree_module
-from gamelore.search.growth import EngineGrower, Grown, adds_up
+from gamelore.search.growth import EngineGrower, Grown, as_assumed
 from gamelore.search.native_growth import grower
 from gamelore.search.settings import GrowthSettings
 from gamelore.search.thinking import Search
@@ -27,16 +27,16 @@ from gamelore.search.tree import (
     STAGE,
     UNRELATED,
     Tree,
-    total_of_goals,
+    first_assumption,
 )
 from gamelore.solver.solution import solve
 
 SOLVED = ["tictactoe", "losetictactoe", "connect3", "capturego3", "othello4", "breakthrough:width=3,height=5"]
 
 
-def grown(game: Game, walks: int, *, total: int = 100, seed: int = 1, least: int = 32, threads: int = 1) -> Tree:
+def grown(game: Game, walks: int, *, assumption: int = 100, seed: int = 1, least: int = 32, threads: int = 1) -> Tree:
     tree = Tree(game, 4 * walks + 2048, 64 * walks)
-    tree.total = total
+    tree.assumption = assumption
     tree.start(game.initial)
     grower(game, GrowthSettings(least=least), threads).grow(tree, walks, stream(seed), (0, 10_000))
     return tree
@@ -73,7 +73,7 @@ def test_distances_of_proved_wins_are_at_least_the_shortest(name: str) -> None:
 def test_bounds_without_opposite_interests_hold_too() -> None:
     """In a constant-sum game, the bounds for selfish roles are weaker, and still right."""
     game = load("tictactoe")
-    tree = grown(game, 20_000, total=UNRELATED)
+    tree = grown(game, 20_000, assumption=UNRELATED)
     size = tree.num_nodes
     values, _ = solve(game).look_up(tree.arrays.states[:size])
     assert (tree.arrays.low[:size] <= values).all()
@@ -113,7 +113,7 @@ def test_a_third_role_is_not_an_enemy() -> None:
         (<= (goal c 20) (true (at taken))) (<= (goal c 100) (true (at high))) (<= (goal c 0) (true (at low)))
         """
     )
-    tree = grown(game, 50, total=UNRELATED, least=1)
+    tree = grown(game, 50, assumption=UNRELATED, least=1)
     assert tree.arrays.low[0].tolist() == [80, 50, 0]
     assert tree.arrays.high[0].tolist() == [80, 50, 100]
     assert tree.arrays.nodes[0, STAGE] == LISTED, "c's goal is not proved"
@@ -145,8 +145,8 @@ def after_passing(tree: Tree) -> int:
 def test_a_sole_winner_leaves_nothing_to_the_others() -> None:
     """What a gets if b can win is proved at once, and walks do not go on below the nine moves that do not win."""
     game = load(THREE)
-    assert total_of_goals(game, 1000) == SOLE_WINNER
-    tree = grown(game, 300, total=SOLE_WINNER, least=1)
+    assert first_assumption(game, 1000) == SOLE_WINNER
+    tree = grown(game, 300, assumption=SOLE_WINNER, least=1)
     passed = after_passing(tree)
     assert tree.arrays.nodes[passed, STAGE] == PROVED
     assert tree.arrays.low[passed].tolist() == tree.arrays.high[passed].tolist() == [0, 100, 0]
@@ -157,12 +157,12 @@ def test_a_sole_winner_leaves_nothing_to_the_others() -> None:
 def test_several_winners_are_no_sole_winner() -> None:
     """c shares what b wins, so nothing is taken for granted; and a search that met no such end before finds it out."""
     shared = THREE.replace("(goal c 0)", "(goal c 100)")
-    assert total_of_goals(load(shared), 1000) == UNRELATED
+    assert first_assumption(load(shared), 1000) == UNRELATED
     search = Search(load(shared))
-    search.begin(search.game.initial, stream(1), total=SOLE_WINNER)
+    search.begin(search.game.initial, stream(1), assumption=SOLE_WINNER)
     search.run(2000)
     tree = search._stems[0].tree
-    assert tree.total == UNRELATED
+    assert tree.assumption == UNRELATED
     passed = after_passing(tree)
     assert tree.arrays.low[passed, 1] == 100, "b wins"
     assert tree.arrays.high[passed, 2] == 100, "and c may win with b"
@@ -170,7 +170,7 @@ def test_several_winners_are_no_sole_winner() -> None:
 
 def test_positions_of_several_choosers_are_never_proved_by_their_children() -> None:
     game = load(ONE_SHOT)
-    tree = grown(game, 3000, total=UNRELATED)
+    tree = grown(game, 3000, assumption=UNRELATED)
     assert tree.arrays.nodes[0, MOVER] == NOBODY
     assert tree.arrays.nodes[0, STAGE] == LISTED
     ended = tree.arrays.nodes[: tree.num_nodes, STAGE] == PROVED
@@ -195,9 +195,9 @@ def test_a_search_finds_out_that_interests_are_not_opposite() -> None:
         )
     )
     search.begin(search.game.initial, stream(1))
-    assert search._stems[0].tree.total == 100
+    assert search._stems[0].tree.assumption == 100
     search.run(2000)
-    assert search._stems[0].tree.total == UNRELATED
+    assert search._stems[0].tree.assumption == UNRELATED
     assert search.is_proved
     assert [(move.low, move.high) for move in search.moves(0)][search.choice(0, stream(1))] == (100, 100)
     assert search._stems[0].tree.arrays.low[0].tolist() == [100, 100], "b gets 100, too"
@@ -213,8 +213,8 @@ def test_goals_that_add_up_by_hand() -> None:
         ([[-1, 50]], [0], False),
     ):
         rows = np.array(goals, np.int16), np.array(steps, np.int32)
-        assert adds_up(*rows, 10, 100) is expected
-        assert adds_up(*rows, 10, UNRELATED)
+        assert as_assumed(*rows, 10, 100) is expected
+        assert as_assumed(*rows, 10, UNRELATED)
 
 
 def test_a_sole_winner_by_hand() -> None:
@@ -227,7 +227,7 @@ def test_a_sole_winner_by_hand() -> None:
         ([[100, 150, 0]], [1], False),
         ([[150, 0, 0]], [1], False),
     ):
-        assert adds_up(np.array(goals, np.int16), np.array(steps, np.int32), 10, SOLE_WINNER) is expected
+        assert as_assumed(np.array(goals, np.int16), np.array(steps, np.int32), 10, SOLE_WINNER) is expected
 
 
 def test_what_random_matches_say_of_the_goals() -> None:
@@ -242,7 +242,7 @@ def test_what_random_matches_say_of_the_goals() -> None:
         ([[100, 0, 0], [150, 0, 0]] * 16, UNRELATED),
         (np.zeros((0, 3)), UNRELATED),
     ):
-        assert tree_module._total(np.array(goals, np.int16)) == expected
+        assert tree_module._assumption(np.array(goals, np.int16)) == expected
 
 
 def test_all_trees_begin_anew_if_one_finds_out_that_interests_are_not_opposite(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,16 +252,30 @@ def test_all_trees_begin_anew_if_one_finds_out_that_interests_are_not_opposite(m
     other, sums = search._stems[1].grower, [False]
     grow = other.grow
     monkeypatch.setattr(
-        other, "grow", lambda *arguments: grow(*arguments)._replace(adds_up=sums.pop() if sums else True)
+        other, "grow", lambda *arguments: grow(*arguments)._replace(as_assumed=sums.pop() if sums else True)
     )
     assert search.run(2000) == 2000
     assert not sums
-    assert [stem.tree.total for stem in search._stems] == [UNRELATED] * 2
+    assert [stem.tree.assumption for stem in search._stems] == [UNRELATED] * 2
     assert search.visits == 2000, "the trees are new, and so is the budget"
     search.begin(search.game.initial, stream(2))
-    assert [stem.tree.total for stem in search._stems] == [100] * 2, "a match does not depend on those before it"
-    search.begin(search.game.initial, stream(2), total=UNRELATED)
-    assert [stem.tree.total for stem in search._stems] == [UNRELATED] * 2
+    assert [stem.tree.assumption for stem in search._stems] == [100] * 2, "a match does not depend on those before it"
+    search.begin(search.game.initial, stream(2), assumption=UNRELATED)
+    assert [stem.tree.assumption for stem in search._stems] == [UNRELATED] * 2
+
+
+def test_a_tree_without_its_assumption_begins_anew_below_all_of_its_roots() -> None:
+    game = load("connect3")
+    states = np.array([game.initial, game.start().play(["(drop 1)", "noop"]).state])
+    tree = Tree(game, 2048, 20_000)
+    tree.assumption = 100
+    tree.plant(states)
+    grower(game, GrowthSettings()).grow(tree, 120, stream(1), (0, 100))
+    tree.drop_assumption()
+    assert tree.assumption == UNRELATED
+    assert tree.num_nodes == 2
+    assert np.array_equal(tree.arrays.states[:2], states)
+    assert not tree.arrays.nodes[:2, tree_module.VISITS].any()
 
 
 def test_a_move_is_searched_for_even_if_the_trees_begin_anew_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,7 +287,7 @@ def test_a_move_is_searched_for_even_if_the_trees_begin_anew_at_the_deadline(mon
     def late(*arguments: Any) -> Grown:
         clock[0] += 1.0
         calls.append(0)
-        return grow(*arguments)._replace(adds_up=len(calls) > 1)
+        return grow(*arguments)._replace(as_assumed=len(calls) > 1)
 
     monkeypatch.setattr(grower, "grow", late)
     monkeypatch.setattr(thinking, "monotonic", lambda: clock[0])
@@ -291,7 +305,7 @@ def test_the_engine_proves_the_same_bounds() -> None:
         role = next(role for role, moves in position.legal.items() if len(moves) > 1)
         joint = [f"(mark {cell[0]} {cell[1]})" if name == role else "noop" for name in game.roles]
         position = position.play(joint)
-    tree.total = 100
+    tree.assumption = 100
     tree.start(position.state)
     grower = EngineGrower(game, GrowthSettings(least=4, leaves=4, playouts=2))
     grower.grow(tree, 60, stream(1), (0, 1000))
@@ -315,7 +329,7 @@ def test_a_win_in_one_ply_is_proved_when_the_moves_are_listed(way: type[EngineGr
     replies = position.legal["oplayer"]
     for scout in (True, False):
         tree = Tree(game, 2048, 20_000)
-        tree.total = 100
+        tree.assumption = 100
         tree.start(position.state)
         settings = GrowthSettings(
             least=1, leaves=1, exploration=100.0, scout=scout

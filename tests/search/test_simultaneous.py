@@ -209,7 +209,7 @@ def test_where_roles_take_turns_the_rule_changes_nothing() -> None:
     game, trees = load("connect3"), []
     for joint in ("uct", "regret", "exp3"):
         tree = Tree(game, 8192, 200_000)
-        tree.total = 100
+        tree.assumption = 100
         tree.start(game.initial)
         grower(game, replace(GrowthSettings(), joint=joint)).grow(tree, 3000, stream(2), (0, 1000))  # type: ignore[arg-type]
         trees.append(tree)

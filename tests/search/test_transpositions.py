@@ -39,7 +39,7 @@ def shared(game: Game, settings: GrowthSettings) -> Grower:
 
 def grown(game: Game, walks: int, way: str = "native", **settings: object) -> Tree:
     tree = Tree(game, 16_384, 400_000)
-    tree.total = 100
+    tree.assumption = 100
     tree.start(game.initial)
     growing: Grower = (WAYS | {"shared": shared})[way](game, GrowthSettings(**settings))  # type: ignore[arg-type]
     growing.grow(tree, walks, stream(1), (0, 10_000))

@@ -29,7 +29,7 @@ from gamelore.search.tree import (
     STAGE,
     VISITS,
     Tree,
-    total_of_goals,
+    first_assumption,
 )
 from gamelore.search.value import LinearValue
 
@@ -40,7 +40,7 @@ WAYS = {"native": grower, "engine": EngineGrower}
 
 def new(game: Game, num_nodes: int, num_moves: int) -> Tree:
     tree = Tree(game, num_nodes, num_moves)
-    tree.total = total_of_goals(game, GrowthSettings().max_plies)
+    tree.assumption = first_assumption(game, GrowthSettings().max_plies)
     return tree
 
 

@@ -201,9 +201,9 @@ class OddGoals:
     def grow(
         self, tree: Tree, walks: int, key: np.uint64, batches: tuple[int, int], seconds: float | None = None
     ) -> Grown:
-        self.totals.append(tree.total)
+        self.totals.append(tree.assumption)
         grown = self._grower.grow(tree, walks, key, batches, seconds)
-        return grown._replace(adds_up=len(self.totals) > 1)
+        return grown._replace(as_assumed=len(self.totals) > 1)
 
 
 def test_trial_matches_begin_a_search_anew_if_goals_do_not_add_up() -> None:

@@ -64,7 +64,7 @@ def test_the_prior_by_hand(way: type[EngineGrower]) -> None:
     trees: Grower = way(game, settings)
     trees.prior = by_fact("tictactoe", {"(cell 3 3 x)": 0.7}).prior(settings)
     tree = Tree(game, 2048, 20_000)
-    tree.total = 100
+    tree.assumption = 100
     tree.start(position.state)
     trees.grow(tree, 40, stream(1), (0, 100))
     arrays = tree.arrays
@@ -93,7 +93,7 @@ def test_both_ways_to_grow_use_a_prior_alike() -> None:
         growing: Grower = way(game, settings)
         growing.prior = by_fact("connect3", {"(cell 2 1 red)": 0.3, "(cell 1 1 red)": 0.1}).prior(settings)
         tree = Tree(game, 2048, 20_000)
-        tree.total = 100
+        tree.assumption = 100
         tree.start(game.initial)
         growing.grow(tree, 8, stream(1), (0, 1))
         trees.append(tree)
@@ -110,7 +110,7 @@ def test_the_determination_narrows_the_exploration(way: type[EngineGrower]) -> N
         value = by_fact("connect3", {"(cell 2 1 red)": 0.3, "(cell 1 1 red)": 0.1})
         growing.prior = replace(value, determination=0.5).prior(settings)
         tree = Tree(game, 4096, 40_000)
-        tree.total = 100
+        tree.assumption = 100
         tree.start(game.initial)
         growing.grow(tree, 500, stream(1), (0, 100))
         visits.append(tree.arrays.visits)
@@ -289,7 +289,7 @@ def test_samples_by_hand() -> None:
     """
     game = load("connect3")
     tree = Tree(game, 2048, 20_000)
-    tree.total = 100
+    tree.assumption = 100
     tree.start(game.initial)
     grower(game, GrowthSettings(least=4)).grow(tree, 40, stream(1), (0, 100))
     arrays, size = tree.arrays, tree.num_nodes
@@ -466,7 +466,7 @@ def test_a_proof_reaches_the_minimax_values_above_it() -> None:
     growing = grower(game, settings)
     growing.prior = by_fact("connect3", {"(cell 2 1 red)": 0.3, "(cell 1 1 red)": 0.1}).prior(settings)
     tree = Tree(game, 8192, 200_000)
-    tree.total = 100
+    tree.assumption = 100
     tree.start(game.initial)
     growing.grow(tree, 800, stream(1), (0, 1000))
     arrays, checked = tree.arrays, 0
@@ -488,7 +488,7 @@ def test_the_parts_of_the_samples_have_the_sums_of_all(monkeypatch: pytest.Monke
     """A slice of teaching ends between two parts. The order of the additions changes nothing but the last digits."""
     game = load("connect3")
     tree = Tree(game, 2048, 20_000)
-    tree.total = 100
+    tree.assumption = 100
     tree.start(game.initial)
     grower(game, GrowthSettings(least=4)).grow(tree, 300, stream(1), (0, 100))
     whole, parts = _Samples(game), _Samples(game)

@@ -20,7 +20,7 @@ from ..learning.store.lesson_rows import OpeningMove
 from ..search.choice import MoveReport
 from ..search.settings import MAX_PLIES
 from ..search.thinking import Search
-from ..search.tree import HIGHEST_GOAL, total_of_goals
+from ..search.tree import HIGHEST_GOAL, first_assumption
 
 if TYPE_CHECKING:
     from ..game.game import Game
@@ -57,7 +57,7 @@ class Book:
 
     def __init__(self, game: Game, stored: Mapping[frozenset[str], Iterable[OpeningMove]] | None = None) -> None:
         self.game = game
-        self._total = total_of_goals(game, MAX_PLIES)
+        self._assumption = first_assumption(game, MAX_PLIES)
         self._pages: dict[bytes, Page] = {}
         self._worths: dict[bytes, float] = {}  # of pages, for their roles; empty after a change
         self._next: NDArray[np.uint64] | None = None  # the position to search next
@@ -188,12 +188,12 @@ class Book:
     def _value(self, state: bytes, role: int) -> float | None:
         """Return the value of a position of the book for a role; None if it is not known."""
         page = self._pages.get(state)
-        if page is None or (page.role != role and self._total < 0):
+        if page is None or (page.role != role and self._assumption < 0):
             return None
         if state not in self._worths:
             self._worths[state] = float(page.values[_frequent(page)].max())  # where the match comes back to a position
             self._worths[state] = float(self._worth(page)[_frequent(page)].max())
-        return self._worths[state] if page.role == role else self._total - self._worths[state]
+        return self._worths[state] if page.role == role else self._assumption - self._worths[state]
 
 
 def state_of_book(num: int) -> int:

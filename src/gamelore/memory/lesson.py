@@ -57,8 +57,8 @@ def stored_value(game: Game, value: LinearValue | None, informed: float | None) 
 
 def restored(game: Game, lesson: StoredLesson) -> TeachingState:
     """Return the state of a teacher from which it goes on with a lesson. Facts that the game lacks are left out."""
-    value, (progress, adds_up) = restored_value(game, lesson.value), _unpacked(game, lesson.progress) or (None, True)
-    return TeachingState(lesson.generation, lesson.rounds, lesson.walks, value, progress, adds_up=adds_up)
+    value, (progress, as_assumed) = restored_value(game, lesson.value), _unpacked(game, lesson.progress) or (None, True)
+    return TeachingState(lesson.generation, lesson.rounds, lesson.walks, value, progress, as_assumed=as_assumed)
 
 
 def restored_value(game: Game, stored: StoredValue) -> LinearValue | None:
@@ -94,7 +94,7 @@ def _packed(game: Game, state: TeachingState) -> bytes:
         "forecast_moments": forecasts.moments,
         "forecast_results": forecasts.results,
         "notes": forecasts.notes,
-        "adds_up": np.array(state.adds_up),
+        "as_assumed": np.array(state.as_assumed),
         **matches._asdict(),
     }
     file = io.BytesIO()
@@ -103,7 +103,7 @@ def _packed(game: Game, state: TeachingState) -> bytes:
 
 
 def _unpacked(game: Game, packed: bytes) -> tuple[tuple[Sums, ForecastSums, Running], bool] | None:
-    """Return (progress, `TeachingState.adds_up`) in an npz file; None if it is of another layout, or damaged."""
+    """Return (progress, `TeachingState.as_assumed`) in an npz file; None if it is of another layout, or damaged."""
     try:
         with np.load(io.BytesIO(packed), allow_pickle=False) as arrays:
             if not np.array_equal(arrays["layout"], _layout(game)):
@@ -114,8 +114,8 @@ def _unpacked(game: Game, packed: bytes) -> tuple[tuple[Sums, ForecastSums, Runn
                 arrays["forecast_moments"], arrays["forecast_results"], num_matches, arrays["notes"]
             )
             matches = Running(arrays["states"], arrays["plies"], arrays["openings"])
-            adds_up = bool(arrays["adds_up"]) if "adds_up" in arrays else True  # older versions did not store it
-            return ((sums, forecasts, matches), adds_up) if _fit(game, sums, forecasts, matches) else None
+            as_assumed = bool(arrays.get("as_assumed", True))  # older versions did not store it
+            return ((sums, forecasts, matches), as_assumed) if _fit(game, sums, forecasts, matches) else None
     except Exception:  # damaged bytes make zipfile, zlib and numpy raise errors of many kinds
         return None
 

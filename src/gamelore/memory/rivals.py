@@ -16,7 +16,7 @@ from ..search.native_growth import grower
 from ..search.rounds import Openings, Rounds, Side, SideEffort
 from ..search.settings import ChampionSettings, GrowthSettings, TeachingSettings
 from ..search.teaching import Teacher
-from ..search.tree import Tree, room_in, total_of_goals
+from ..search.tree import Tree, first_assumption, room_in
 from ..search.value import LinearValue, no_prior
 from .advice import rival_name
 from .lesson import restored_value, stored_value
@@ -155,7 +155,7 @@ def _kind(side: Side) -> tuple[bool, GrowthSettings]:
 def rehearsal(game: Game, side: Side) -> SideEffort:
     """Return the walks of a search from the first position on, and the CPU seconds that they took."""
     tree = Tree(game, *room_in(game, _MEMORY_MIB * MIB), 2 * LANES)
-    tree.total = total_of_goals(game, side.growth.max_plies)
+    tree.assumption = first_assumption(game, side.growth.max_plies)
     tree.start(game.initial)
     begin, effort, batches = process_time(), SideEffort(), 0
     while effort.seconds < _REHEARSAL:

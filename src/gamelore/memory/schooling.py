@@ -223,6 +223,6 @@ class MatchMemory:
         return self._fixed[1] if self._fixed is not None else DEFAULT_GROWTH
 
     @property
-    def total(self) -> int:
+    def assumption(self) -> int:
         """See `search.champion.Prepared`."""
-        return (self._fresh or self._memory.course.teacher).total
+        return (self._fresh or self._memory.course.teacher).assumption

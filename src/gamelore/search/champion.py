@@ -56,11 +56,11 @@ _OF_PUZZLE = 0.75  # of time and memory in a puzzle; the tree gets the rest
 class Prepared(Protocol):
     """What a player knows and learns for a match: a `Teacher`, or what a memory makes of earlier lessons.
 
-    value     a learned value; None if there is none
-    growth    parameters of the searches
-    total     what earlier searches know of the goals of all roles together; see `search.tree.Tree`
-    openings  moves of positions that were searched long; None if there are none
-    is_done   whether there is nothing more to learn
+    value       a learned value; None if there is none
+    growth      parameters of the searches
+    assumption  what earlier searches know of the goals of all roles together; see `search.tree.Tree`
+    openings    moves of positions that were searched long; None if there are none
+    is_done     whether there is nothing more to learn
     """
 
     @property
@@ -68,7 +68,7 @@ class Prepared(Protocol):
     @property
     def growth(self) -> GrowthSettings: ...
     @property
-    def total(self) -> int: ...
+    def assumption(self) -> int: ...
     @property
     def openings(self) -> Openings | None: ...
     @property
@@ -439,7 +439,7 @@ class Gamelore(Player):
             for choices in turn.log.choices[lane.number, before:ply]:
                 search.follow(choices, deadline)
         if before is None or not search.is_at(state):
-            known = (None, None) if lane.prepared is None else (lane.prepared.value, lane.prepared.total)
+            known = (None, None) if lane.prepared is None else (lane.prepared.value, lane.prepared.assumption)
             search.begin(state, np.uint64(extend(_key(turn, index), _SEARCH)), *known)
         lane.plies = ply
         return search

@@ -162,7 +162,7 @@ def choose(
 
 def chosen(tree: Tree, root: int, role: int, growth: GrowthSettings, prior: Prior, noise: np.uint64) -> int:
     """Return the index of the move of a role that the player gamelore makes after a search below a root of a tree."""
-    bound = upper_bound(growth, prior, tree.total)
+    bound = upper_bound(growth, prior, tree.assumption)
     moves = reports_of(tree, root, role, bound.minimax)
     return choose(tree, root, moves, growth, noise, width_in(tree, root, growth, bound.exploration))
 

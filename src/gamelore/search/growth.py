@@ -75,12 +75,12 @@ class Grown(NamedTuple):
 
     walks       number of walks
     batches     number of batches
-    adds_up     False if the goals of a playout were not as `Tree.total` says
+    as_assumed  False if the goals of a playout were not as `Tree.assumption` says
     """
 
     walks: int
     batches: int
-    adds_up: bool
+    as_assumed: bool
 
 
 class Grower(Protocol):
@@ -173,8 +173,8 @@ def release_room(tree: TreeArrays, walks: int) -> None:
 
 
 @kernel
-def adds_up(goals: I16x2, steps: I32, max_plies: int, total: int) -> bool:
-    """Return whether the goals in every row are as `total` says; True for UNRELATED.
+def as_assumed(goals: I16x2, steps: I32, max_plies: int, assumption: int) -> bool:
+    """Return whether the goals in every row are as `assumption` says; True for UNRELATED.
 
     A missing goal counts as 0, as in the bounds of a node in which the match is over. A playout that was cut says
     nothing.
@@ -183,15 +183,15 @@ def adds_up(goals: I16x2, steps: I32, max_plies: int, total: int) -> bool:
         goals: int16[n, roles], -1 for a missing goal
         steps: int32[n], lengths of the playouts, 0 at the end of a match
         max_plies: length at which a playout is cut
-        total: see `Tree`
+        assumption: see `Tree`
     """
-    for row in range(goals.shape[0] if total != UNRELATED else 0):
+    for row in range(goals.shape[0] if assumption != UNRELATED else 0):
         own, highest = 0, 0
         for role in range(goals.shape[1]):
             own += max(goals[row, role], 0)
             highest = max(highest, goals[row, role])
-        wanted = HIGHEST_GOAL if total == SOLE_WINNER else total
-        says_something = total != SOLE_WINNER or highest >= HIGHEST_GOAL
+        wanted = HIGHEST_GOAL if assumption == SOLE_WINNER else assumption
+        says_something = assumption != SOLE_WINNER or highest >= HIGHEST_GOAL
         if steps[row] < max_plies and says_something and own != wanted:
             return False
     return True
@@ -228,7 +228,7 @@ class EngineGrower:
         return Grown(done, batches[1] - batches[0], fits)
 
     def _grow_batch(self, tree: Tree, size: int, key: np.uint64, end: float) -> bool | None:
-        """Grow the tree by one batch; return `adds_up` of its playouts, None if it was withdrawn."""
+        """Grow the tree by one batch; return `as_assumed` of its playouts, None if it was withdrawn."""
         game, arrays, batch, settings = self._game, tree.arrays, self._batch, self._settings
         fits = True
         states, joint = np.empty((LANES, game.num_words), np.uint64), np.empty((LANES, game.num_roles), np.int32)
@@ -236,7 +236,7 @@ class EngineGrower:
             num_roots = int(arrays.size[NUM_ROOTS])
             fits &= self._scout(tree, num_roots, states, joint)
             self._end_listing(tree, num_roots)
-        choosing = upper_bound(settings, self.prior, tree.total), self._rule, key, False
+        choosing = upper_bound(settings, self.prior, tree.assumption), self._rule, key, False
         begin(arrays, batch, size)
         descend(arrays, batch, size, *choosing)
         count = unlisted(arrays, batch, size)
@@ -259,13 +259,13 @@ class EngineGrower:
         if played is None:
             withdraw(arrays, batch, size, self._rule)
             return None
-        back_up(arrays, batch, size, playouts, self.prior, self._rule, *played, tree.tops, tree.total)
-        return fits and adds_up(*played, settings.max_plies, tree.total)
+        back_up(arrays, batch, size, playouts, self.prior, self._rule, *played, tree.tops, tree.assumption)
+        return fits and as_assumed(*played, settings.max_plies, tree.assumption)
 
     def _end_listing(self, tree: Tree, count: int) -> None:
         """Let walks go on from the first `count` nodes in the batch, whose moves are listed now."""
         add_priors(tree.arrays, self._batch, count, self.prior)
-        end_listing(tree.arrays, self._batch, count, self.prior, tree.tops, tree.total)
+        end_listing(tree.arrays, self._batch, count, self.prior, tree.tops, tree.assumption)
 
     def _played(self, states: NDArray[np.uint64], key: np.uint64, end: float) -> tuple[I16x2, I32] | None:
         """Return goals and lengths of random playouts (on the reasoner, 0 or 1); None if time ran out there."""
@@ -277,7 +277,7 @@ class EngineGrower:
         return None if goals is None else (goals[0], (~game.evaluate(states)[0]).astype(np.int32))
 
     def _scout(self, tree: Tree, count: int, states: NDArray[np.uint64], joint: NDArray[np.int32]) -> bool:
-        """Look at the children of the first `count` nodes in the batch; return `adds_up` of the ends among them."""
+        """Look at the children of the first `count` nodes in the batch; return `as_assumed` of the ends among them."""
         game, arrays, rows, fits = self._game, tree.arrays, self._scouts, True
         rows.cursor[:] = 0
         while size := next_children(arrays, self._batch, count, rows, states, joint):
@@ -287,5 +287,5 @@ class EngineGrower:
             terminal, goals = game.evaluate(children)
             ended = np.flatnonzero(terminal)
             add_ends(arrays, rows, children, ended, goals[ended], tree.tops)
-            fits &= adds_up(goals[ended], np.zeros(len(ended), np.int32), self._settings.max_plies, tree.total)
+            fits &= as_assumed(goals[ended], np.zeros(len(ended), np.int32), self._settings.max_plies, tree.assumption)
         return fits

@@ -34,7 +34,7 @@ from ..players.kernel import (
     release,
 )
 from ..players.random_streams import extend, mix
-from .growth import EngineGrower, Grower, Grown, adds_up, batch_of, in_threads, release_room, reserve
+from .growth import EngineGrower, Grower, Grown, as_assumed, batch_of, in_threads, release_room, reserve
 from .settings import GrowthSettings
 from .simultaneous import JointRule, joint_rule
 from .tree import NUM_ROOTS, VISITS, Tree, TreeArrays, copy_state
@@ -224,11 +224,11 @@ class NativeGrower:
         limits = self.least, settings.share, settings.leaves, settings.playouts
         batching = _Batching(*limits, settings.transpositions, settings.scout, self._threads)
         tools = self._batch, self._scouts, self._code, self.prior, self._rule
-        task = tree.arrays, *tools, upper_bound(settings, self.prior, tree.total), batching
+        task = tree.arrays, *tools, upper_bound(settings, self.prior, tree.assumption), batching
         nanoseconds = _NO_TIME_LIMIT if seconds is None else int(_SECOND * seconds)
         if seconds is not None and not has_time(self._code.clock):
             batches = batches[0], min(batches[0] + 1, batches[1])
-        return Grown(*_grow(*task, key, walks, *batches, nanoseconds, tree.tops, tree.total))
+        return Grown(*_grow(*task, key, walks, *batches, nanoseconds, tree.tops, tree.assumption))
 
 
 @inlined
@@ -297,10 +297,10 @@ def _scout(
     prior: Prior,
     count: int,
     tops: U8,
-    total: int,
+    assumption: int,
     is_shared: bool,
 ) -> bool:
-    """Look at the children of the first `count` nodes in the batch; return `adds_up` of the ends among them."""
+    """Look at the children of the first `count` nodes in the batch; return `as_assumed` of the ends among them."""
     fits = True
     rows.cursor[:] = 0
     while True:
@@ -317,7 +317,7 @@ def _scout(
             add_ends(tree, rows, code.next_states, code.end_rows[:ends], code.goals[:ends], tops)
             _unlock(tree, is_shared)
         code.steps[:ends] = 0
-        fits = adds_up(code.goals[:ends], code.steps[:ends], code.block[_MAX_STEPS], total) and fits
+        fits = as_assumed(code.goals[:ends], code.steps[:ends], code.block[_MAX_STEPS], assumption) and fits
     return fits
 
 
@@ -361,7 +361,7 @@ def _grow(
     last_batch: int,
     nanoseconds: int,
     tops: U8,
-    total: int,
+    assumption: int,
 ) -> tuple[int, int, bool]:
     """Grow a tree; see `Grower.grow`, and walks.py for trees that threads share.
 
@@ -379,9 +379,9 @@ def _grow(
         batch_key = mix(key, np.uint64(number))
         if batching.scout and is_fresh(tree, batch):
             count = int(tree.size[NUM_ROOTS])
-            fits = _scout(tree, batch, rows, code, prior, count, tops, total, is_shared)
+            fits = _scout(tree, batch, rows, code, prior, count, tops, assumption, is_shared)
             add_priors(tree, batch, count, prior)
-            end_listing(tree, batch, count, prior, tops, total)
+            end_listing(tree, batch, count, prior, tops, assumption)
         begin(tree, batch, size)
         descend(tree, batch, size, upper, rule, batch_key, is_shared)
         _lock(tree, is_shared)
@@ -393,10 +393,10 @@ def _grow(
             list_moves(tree, batch, count, code.offsets, code.actions)
             _unlock(tree, is_shared)
             if batching.scout:
-                fits = _scout(tree, batch, rows, code, prior, count, tops, total, is_shared) and fits
+                fits = _scout(tree, batch, rows, code, prior, count, tops, assumption, is_shared) and fits
             add_priors(tree, batch, count, prior)
             _lock(tree, is_shared)
-            end_listing(tree, batch, count, prior, tops, total)
+            end_listing(tree, batch, count, prior, tops, assumption)
             _unlock(tree, is_shared)
             descend(tree, batch, size, upper, rule, batch_key, is_shared)
         new = childless(tree, batch, size, code.states, code.joint)
@@ -415,9 +415,9 @@ def _grow(
         if is_shared:
             fetch_steps(tree, batch)
         _lock(tree, is_shared)
-        back_up(tree, batch, size, playouts, prior, rule, code.goals[:count], code.steps[:count], tops, total)
+        back_up(tree, batch, size, playouts, prior, rule, code.goals[:count], code.steps[:count], tops, assumption)
         _unlock(tree, is_shared)
-        fits = adds_up(code.goals[:count], code.steps[:count], code.block[_MAX_STEPS], total) and fits
+        fits = as_assumed(code.goals[:count], code.steps[:count], code.block[_MAX_STEPS], assumption) and fits
         done += size
         number += 1
         before, now = now, read_clock(code.clock)
@@ -471,10 +471,10 @@ class SharedGrower:
         begin, (first, last) = monotonic(), batches
         start = self._growers[0].grow(tree, walks, key, (first, min(first + 1, last)), seconds)
         left = None if seconds is None else seconds - (monotonic() - begin)
-        if not start.walks or not start.adds_up or (left is not None and left <= 0):
+        if not start.walks or not start.as_assumed or (left is not None and left <= 0):
             return start
         rest = self._grow_together(tree, walks - start.walks, key, (first + 1, last), left)
-        return Grown(start.walks + rest.walks, start.batches + rest.batches, rest.adds_up)
+        return Grown(start.walks + rest.walks, start.batches + rest.batches, rest.as_assumed)
 
     def _grow_together(
         self, tree: Tree, walks: int, key: np.uint64, batches: tuple[int, int], seconds: float | None
@@ -487,4 +487,4 @@ class SharedGrower:
         ]
         grown = in_threads(self._pool, tasks)
         most = max(each.batches for each in grown)
-        return Grown(sum(each.walks for each in grown), most, all(each.adds_up for each in grown))
+        return Grown(sum(each.walks for each in grown), most, all(each.as_assumed for each in grown))

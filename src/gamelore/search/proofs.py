@@ -20,7 +20,20 @@ proof never depends on the way to a position, and all parents of a transposition
 from __future__ import annotations
 
 from ..players.kernel import U8, fence, inlined, kernel_without_refcounts
-from .tree import COUNT, EDGE, FIRST, HIGHEST_GOAL, MOVER, NOBODY, PROVED, SOLE_WINNER, STAGE, TreeArrays, owner_of
+from .tree import (
+    COUNT,
+    EDGE,
+    FIRST,
+    HIGHEST_GOAL,
+    MOVER,
+    NOBODY,
+    PROVED,
+    SOLE_WINNER,
+    STAGE,
+    TreeArrays,
+    are_opposed,
+    owner_of,
+)
 from .value import back_up_guess
 
 _MOST_PLIES = 65_535
@@ -132,7 +145,7 @@ def _prove(tree: TreeArrays, node: int, first: int, count: int, mover: int) -> N
 
 
 @inlined
-def _tighten_node(tree: TreeArrays, node: int, tops: U8, total: int) -> bool:
+def _tighten_node(tree: TreeArrays, node: int, tops: U8, assumption: int) -> bool:
     """Compute the bounds of a node from those of its children; return whether they change."""
     if tree.nodes[node, MOVER] == NOBODY or tree.nodes[node, STAGE] == PROVED:
         return False
@@ -140,12 +153,12 @@ def _tighten_node(tree: TreeArrays, node: int, tops: U8, total: int) -> bool:
     first += mover  # other roles have one move each
     best, high = _best_bounds(tree, first, count, mover, tops)
     changed = _raise_bounds(tree, node, mover, tree.low[best, mover] if best >= 0 else 0, high)
-    is_won = total == SOLE_WINNER and tree.low[node, mover] == HIGHEST_GOAL
+    is_won = assumption == SOLE_WINNER and tree.low[node, mover] == HIGHEST_GOAL
     for role in range(tops.size):
         if role != mover:
             low, high = 0, 0
             if not is_won:
-                low, high = _bounds_of_other(tree, node, first, count, mover, role, tops, total >= 0)
+                low, high = _bounds_of_other(tree, node, first, count, mover, role, tops, are_opposed(assumption))
             changed |= _raise_bounds(tree, node, role, low, high)
     _close(tree, node, first, count, mover)
     if changed and _is_proved(tree, node):
@@ -154,10 +167,10 @@ def _tighten_node(tree: TreeArrays, node: int, tops: U8, total: int) -> bool:
 
 
 @kernel_without_refcounts
-def tighten(tree: TreeArrays, node: int, tops: U8, total: int) -> None:
+def tighten(tree: TreeArrays, node: int, tops: U8, assumption: int) -> None:
     """Compute the bounds of a node from those of its children, then those of all parents, and so on while they change.
 
-    A node whose bounds are equal for every role is proved. Minimax values follow. For `total` see `Tree`. If
+    A node whose bounds are equal for every role is proved. Minimax values follow. For `assumption` see `Tree`. If
     `tree.pending` is full, a parent learns of it when the bounds of a child change again, or a walk ends there.
     """
     tree.pending[0], count = node, 1
@@ -166,9 +179,9 @@ def tighten(tree: TreeArrays, node: int, tops: U8, total: int) -> None:
         node = int(tree.pending[count])
         if node < 0:
             continue
-        changed = _tighten_node(tree, node, tops, total)
-        if total >= 0 and tree.nodes[node, STAGE] != PROVED:
-            back_up_guess(tree, node, total)
+        changed = _tighten_node(tree, node, tops, assumption)
+        if are_opposed(assumption) and tree.nodes[node, STAGE] != PROVED:
+            back_up_guess(tree, node, assumption)
         edge = int(tree.nodes[node, EDGE]) if changed else -1
         while edge >= 0 and count < tree.pending.size:
             tree.pending[count] = owner_of(tree, edge)
@@ -177,11 +190,11 @@ def tighten(tree: TreeArrays, node: int, tops: U8, total: int) -> None:
 
 
 @inlined
-def tighten_parents(tree: TreeArrays, node: int, tops: U8, total: int) -> None:
+def tighten_parents(tree: TreeArrays, node: int, tops: U8, assumption: int) -> None:
     """Call `assess_edge` and `tighten` for all parents of a node that was just proved."""
     edge = int(tree.nodes[node, EDGE])
     while edge >= 0:
         parent = owner_of(tree, edge)
         assess_edge(tree, node, edge, parent)
-        tighten(tree, parent, tops, total)
+        tighten(tree, parent, tops, assumption)
         edge = int(tree.also[edge])

@@ -21,7 +21,7 @@ from ..players.position_graph import MIB
 from .choice import chosen
 from .growth import Grower
 from .settings import GrowthSettings
-from .tree import HIGHEST_GOAL, UNRELATED, Tree, room_in, total_of_goals
+from .tree import HIGHEST_GOAL, Tree, first_assumption, room_in
 
 if TYPE_CHECKING:
     from ..game.game import Game
@@ -110,7 +110,7 @@ class _Matches:
         self._game, self.sides, self._openings = game, sides, openings
         self._most_plies = sides[0].growth.max_plies
         self._tree = Tree(game, *room_in(game, _MEMORY_MIB * MIB), 2 * LANES)
-        self._tree.total = total_of_goals(game, self._most_plies)
+        self._tree.assumption = first_assumption(game, self._most_plies)
         self._key, self._rng, self._batch = key, np.random.default_rng(int(key)), 0
         self.scores: list[float] = []
         self.efforts = SideEffort(), SideEffort()
@@ -189,9 +189,8 @@ class _Matches:
             effort.walks += grown.walks
             effort.seconds += process_time() - begin
             left -= grown.walks or left  # without a walk, all positions are proved, or the tree is full
-            if not grown.adds_up:
-                self._tree.total = UNRELATED
-                self._tree.plant(states)  # bounds may be wrong
+            if not grown.as_assumed:
+                self._tree.drop_assumption()
                 left = len(states) * side.walks
             yield
 

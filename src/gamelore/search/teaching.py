@@ -73,8 +73,9 @@ from .tree import (
     STAGE,
     UNRELATED,
     Tree,
+    are_opposed,
+    first_assumption,
     room_in,
-    total_of_goals,
 )
 from .value import LinearValue, Prior, no_prior, upper_bound
 
@@ -170,7 +171,7 @@ class TeachingState:
     value       what the last generation has taught; in the first generation, a value to begin with, or None
     progress    sums over the present generation, forecasts, and matches under way; None to begin these anew
     begins      number of walks before the present generation; a teacher that goes on does not need it
-    adds_up     False if goals were different from those of random playouts, see `growth.adds_up`
+    as_assumed  False if goals were different from those of random playouts, see `growth.as_assumed`
     """
 
     generation: int
@@ -179,7 +180,7 @@ class TeachingState:
     value: LinearValue | None
     progress: tuple[Sums, ForecastSums, Running] | None
     begins: int = 0
-    adds_up: bool = True
+    as_assumed: bool = True
 
 
 def can_be_taught(game: Game) -> bool:
@@ -202,7 +203,7 @@ class Teacher:
         settings: parameters of the lessons
         begin: the state of a teacher of the same game to go on from. Its walks are part of the budget
 
-    `total` is what the searches know of the goals of all roles together, see `Tree`.
+    `assumption` is what the searches know of the goals of all roles together, see `Tree`.
 
     `value` is what the last generation has taught, or the present one if it has at least half the length of the one
     before; None before the first has ended. Its lessons end when the budget is used up, when the searches give no
@@ -227,7 +228,7 @@ class Teacher:
         self._final: TeachingState | None = None  # as soon as the lessons have ended
         self._grower = grower(game, growth)
         self._tree = Tree(game, *room_in(game, _MEMORY_MIB * MIB), 2 * LANES)
-        self.total = self._tree.total = total_of_goals(game, growth.max_plies)
+        self.assumption = self._tree.assumption = first_assumption(game, growth.max_plies)
         self._samples = _Samples(game)
         self._forecasts = _Forecasts(settings.matches)
         self._last: LinearValue | None = None  # value of the last finished generation
@@ -258,8 +259,8 @@ class Teacher:
     def _resume(self, state: TeachingState) -> None:
         """Go on after the round of a state."""
         self._rounds, self._lesson_walks = state.rounds, state.walks
-        if not state.adds_up:
-            self.total = self._tree.total = UNRELATED
+        if not state.as_assumed:
+            self.assumption = self._tree.assumption = UNRELATED
         for _ in range(state.generation):
             self._begin_generation(state.value)
         if not state.generation and state.value is not None:
@@ -295,7 +296,7 @@ class Teacher:
             self._grow()
         elif not self._round_ends:
             prior = self._grower.prior
-            minimax = upper_bound(self._growth, prior, self._tree.total).minimax
+            minimax = upper_bound(self._growth, prior, self._tree.assumption).minimax
             self._samples.add(self._tree, self.settings.least, prior.visits, minimax, self._last)
             self._round_ends = True
         elif not self._samples.absorb():
@@ -312,8 +313,8 @@ class Teacher:
         """Return the state at the end of a round."""
         progress = self._samples.sums(), self._forecasts.sums(), self._matches.copy()
         spent = self._generation, self._rounds, self._lesson_walks
-        adds_up = self.total == total_of_goals(self.game, self._growth.max_plies)
-        return TeachingState(*spent, self._last, progress, self._generation_begins, adds_up)
+        as_assumed = self.assumption == first_assumption(self.game, self._growth.max_plies)
+        return TeachingState(*spent, self._last, progress, self._generation_begins, as_assumed)
 
     @property
     def is_done(self) -> bool:
@@ -398,6 +399,10 @@ class Teacher:
     def _plant(self) -> None:
         """Begin the searches of the present positions."""
         self._tree.plant(self._matches.states)
+        self._begin_round()
+
+    def _begin_round(self) -> None:
+        """Begin a round of moves, whose searches have walked nowhere yet."""
         self._left = len(self._matches.states) * self.settings.walks
         self._begins_round = True
 
@@ -408,9 +413,10 @@ class Teacher:
         self._batch += 1
         self._lesson_walks += grown.walks
         self._left -= grown.walks or self._left  # without a walk, all positions are proved, or the tree is full
-        if not grown.adds_up:
-            self.total = self._tree.total = UNRELATED
-            self._plant()  # bounds may be wrong
+        if not grown.as_assumed:
+            self._tree.drop_assumption()
+            self.assumption = UNRELATED
+            self._begin_round()
 
     def _end_generation(self) -> None:
         """Fit the next value to the samples, and forget them."""
@@ -453,7 +459,7 @@ class Teacher:
         states, plies, openings = self._matches
         running = np.flatnonzero(self._tree.arrays.counts[: len(states)].all(axis=1))
         joint = np.array([self._joint(lane) for lane in running.tolist()], np.int32)
-        if self._grower.prior.visits and self._tree.total >= 0:
+        if self._grower.prior.visits and are_opposed(self._tree.assumption):
             for lane in running.tolist():
                 self._forecasts.note(self._tree, lane)
         if len(running):

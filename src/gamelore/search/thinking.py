@@ -20,7 +20,7 @@ from .choice import MoveReport, best_of, choose, mixes, rank, reports_of, strate
 from .growth import Grown, in_threads
 from .native_growth import grower
 from .settings import MEMORY_MIB, GrowthSettings
-from .tree import PROVED, STAGE, UNRELATED, VISITS, Tree, child_of, room_in, total_of_goals
+from .tree import PROVED, STAGE, VISITS, Tree, child_of, first_assumption, room_in
 from .value import LinearValue, Prior, UpperBound, no_prior, upper_bound
 
 if TYPE_CHECKING:
@@ -44,9 +44,9 @@ class Stem:
         self._key = np.uint64(0)
         self._num_batches, self._drop_seconds = 0, _DROP_SECONDS
 
-    def begin(self, state: NDArray[np.uint64], key: np.uint64, prior: Prior, total: int) -> None:
-        """Begin a new tree below a state, uint64[words]; for `total` see `Tree`."""
-        self.grower.prior, self.tree.total, self._key, self._num_batches = prior, total, key, 0
+    def begin(self, state: NDArray[np.uint64], key: np.uint64, prior: Prior, assumption: int) -> None:
+        """Begin a new tree below a state, uint64[words]; for `assumption` see `Tree`."""
+        self.grower.prior, self.tree.assumption, self._key, self._num_batches = prior, assumption, key, 0
         self.tree.start(state)
 
     def follow(self, choices: NDArray[np.int32], deadline: float | None = None) -> None:
@@ -65,7 +65,7 @@ class Stem:
     @property
     def upper_bound(self) -> UpperBound:
         """Parameters of the upper bound by which walks choose moves."""
-        return upper_bound(self._settings, self.grower.prior, self.tree.total)
+        return upper_bound(self._settings, self.grower.prior, self.tree.assumption)
 
     def reports(self, node: int, role: int) -> list[MoveReport]:
         """Return what the tree knows about the moves of a role in a node."""
@@ -111,11 +111,6 @@ class Stem:
         """Seconds that it is expected to take to drop nodes from the tree."""
         return self.tree.num_nodes * self._drop_seconds
 
-    def forget_bounds(self) -> None:
-        """Begin the tree anew, because its bounds may be wrong: the goals were not as `Tree.total` says."""
-        self.tree.total = UNRELATED
-        self.tree.start(self.tree.state.copy())
-
 
 class Search:
     """The trees that follow a match: one that all threads share, or one for each thread.
@@ -147,7 +142,7 @@ class Search:
         self.num_walks, self._seconds = 0, 0.0
         trees = 1 if shared and self.settings.shares_trees else threads
         self._stems = [Stem(game, self.settings, memory / trees, threads if trees == 1 else 1) for _ in range(trees)]
-        self._total = total_of_goals(game, self.settings.max_plies)
+        self._assumption = first_assumption(game, self.settings.max_plies)
         self._each = 0.0  # seconds of a batch
         self._slice = SLICE if game.engine != "reasoner" else inf  # whose playouts take longer, and are in Python
         self.key = np.uint64(0)
@@ -155,7 +150,7 @@ class Search:
         self._pool = ThreadPoolExecutor(trees - 1) if trees > 1 else None
 
     def begin(
-        self, state: NDArray[np.uint64], key: np.uint64, value: LinearValue | None = None, total: int | None = None
+        self, state: NDArray[np.uint64], key: np.uint64, value: LinearValue | None = None, assumption: int | None = None
     ) -> None:
         """Begin new trees below a state.
 
@@ -163,13 +158,13 @@ class Search:
             state: uint64[words]
             key: key of the random numbers
             value: a learned value
-            total: see `Tree`; None for what random playouts say
+            assumption: see `Tree`; None for what random playouts say
         """
         prior = value.prior(self.settings) if value else no_prior(self.game)
-        total = self._total if total is None else total
+        assumption = self._assumption if assumption is None else assumption
         self.key, self._has_begun = key, True
         for number, stem in enumerate(self._stems):
-            stem.begin(state, np.uint64(extend(key, number)) if number else key, prior, total)
+            stem.begin(state, np.uint64(extend(key, number)) if number else key, prior, assumption)
 
     def follow(self, choices: NDArray[np.int32], deadline: float | None = None) -> None:
         """Go to the position after a joint move, int32[roles] as indices into the legal moves; keep what is below.
@@ -245,10 +240,11 @@ class Search:
             # where nothing has been searched yet, there is no move to make without room
             room = None if deadline is None or self.visits == 0 else deadline - begin
             grown = self._grow(left, batches, seconds, room)
-            if all(each.adds_up for each in grown):
+            if all(each.as_assumed for each in grown):
                 left = [walks - each.walks for walks, each in zip(left, grown, strict=True)]
             else:
-                self._forget_bounds()
+                for stem in self._stems:
+                    stem.tree.drop_assumption()
                 left, is_anew = shares, True
             # a full tree makes room in a call without a walk
             stalled = 0 if any(each.walks for each in grown) else stalled + 1
@@ -315,11 +311,6 @@ class Search:
     def _in_threads(self, work: Callable[[Stem, int], T]) -> list[T]:
         """Return the results of work with each tree and its number, at the same time."""
         return in_threads(self._pool, [partial(work, stem, number) for number, stem in enumerate(self._stems)])
-
-    def _forget_bounds(self) -> None:
-        """Begin all trees anew without bounds, see `Stem.forget_bounds`."""
-        for stem in self._stems:
-            stem.forget_bounds()
 
     def moves(self, role: int) -> list[MoveReport]:
         """Return what the search knows about the legal moves of a role, in their order."""

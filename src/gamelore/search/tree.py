@@ -54,8 +54,8 @@ if TYPE_CHECKING:
 # first child of a node without a mover, or -1.
 PARENT, EDGE, FIRST, COUNT, MOVER, VISITS, STAGE, CHILD = range(8)
 NOBODY = -1
-# values of `Tree.total` without a constant sum: nothing is known of the goals together; or a role that gets the highest
-# goal is the only one that gets anything
+# Values of `Tree.assumption` that are not a sum. UNRELATED: nothing is assumed. SOLE_WINNER: a role with the highest
+# goal is the only one that gets anything.
 UNRELATED, SOLE_WINNER = -1, -2
 # Stages. NEW: the state is known. SEEN: it is also known that the match is not over. LISTING: a batch is about to list
 # the moves, and no other one does so. LISTED: the moves are known, too. PROVED: the values of all roles are known.
@@ -73,7 +73,7 @@ MOVES_BY_REASONER = 4096
 _SLOTS_OF_NODE = 2  # on average: a power of two, from 1.5 to 3 times the number of nodes
 _SHARE_OF_NODES = 0.4  # of the memory of a tree; the other part is for moves
 _PLAYOUTS, _LEAST_WINS = 512, 16  # that show what is the same in all ends; and those of them with the highest goal
-_TOTALS: WeakKeyDictionary[Game, dict[int, int]] = WeakKeyDictionary()  # by the plies of a playout, see total_of_goals
+_ASSUMPTIONS: WeakKeyDictionary[Game, dict[int, int]] = WeakKeyDictionary()  # by the plies of a playout
 _LEAST_LEAVES = 256
 
 
@@ -145,9 +145,9 @@ class Tree:
     """Search tree below a position of a match, with room for `num_nodes` nodes and `num_moves` moves.
 
     There is room for the moves of `leaves` positions at least, even if all actions are legal there.
-    The system gives memory to the arrays only as they fill. `tops` are the highest goals of the roles. `total` is the
-    sum of the goals of two roles if their interests are opposite, 0 or more, else SOLE_WINNER or UNRELATED; see
-    proofs.py.
+    The system gives memory to the arrays only as they fill. `tops` are the highest goals of the roles. `assumption` is
+    what bounds and minimax values take for granted of the goals of all roles together, see proofs.py: the sum of the
+    goals of two roles with opposite interests, 0 or more, else SOLE_WINNER or UNRELATED.
     """
 
     def __init__(self, game: Game, num_nodes: int, num_moves: int, leaves: int = _LEAST_LEAVES) -> None:
@@ -179,7 +179,7 @@ class Tree:
             guesses=np.zeros(num_moves, np.float32),
             weights=np.zeros(num_moves, np.float32),
         )
-        self.total = UNRELATED
+        self.assumption = UNRELATED
         self.tops = np.array([max(values, default=0) for values in game.goal_values], np.uint8)
 
     @property
@@ -229,6 +229,11 @@ class Tree:
             goals = np.where(legal.terminal[over, None], goals, 0).astype(np.int16)
             for index, root in enumerate(over.tolist()):
                 _settle_root(arrays, root, goals, index)
+
+    def drop_assumption(self) -> None:
+        """Begin anew below the same positions without an assumption, because bounds that rest on it may be wrong."""
+        self.assumption = UNRELATED
+        self.plant(self.arrays.states[: self.arrays.size[NUM_ROOTS]].copy())
 
     def advance(self, choices: NDArray[np.int32]) -> bool:
         """Make the child after a joint move, int32[roles] as indices into the legal moves, the new root.
@@ -295,27 +300,27 @@ class Tree:
         return least
 
 
-def total_of_goals(game: Game, max_plies: int) -> int:
-    """Return what random playouts say of the goals of all roles together; see `Tree.total`.
+def first_assumption(game: Game, max_plies: int) -> int:
+    """Return the `Tree.assumption` that random playouts suggest.
 
     This is the sum of the goals of two roles if it is always the same; otherwise SOLE_WINNER if some playouts have a
     role with the highest goal, and no other role got anything there; UNRELATED in other games, with one role, and on
     the reasoner. A missing goal counts as 0. Whether rarer ends are different shows in the search, see
-    `growth.adds_up`. The playouts are made once for each game, because they take almost a second in games such as
+    `growth.as_assumed`. The playouts are made once for each game, because they take almost a second in games such as
     amazons.
     """
     if game.num_roles < 2 or game.engine == "reasoner":
         return UNRELATED
-    totals = _TOTALS.setdefault(game, {})
-    if max_plies not in totals:
+    assumptions = _ASSUMPTIONS.setdefault(game, {})
+    if max_plies not in assumptions:
         states = np.repeat(game.initial[None], _PLAYOUTS, axis=0)
         played = game.rollouts(states, 0, threads=1, max_steps=max_plies)
-        totals[max_plies] = _total(np.maximum(played.goals, 0)[played.steps < max_plies])
-    return totals[max_plies]
+        assumptions[max_plies] = _assumption(np.maximum(played.goals, 0)[played.steps < max_plies])
+    return assumptions[max_plies]
 
 
-def _total(goals: NDArray[np.int16]) -> int:
-    """Return what is always the same in these ends of matches, int16[matches, roles]; see `Tree.total`."""
+def _assumption(goals: NDArray[np.int16]) -> int:
+    """Return the `Tree.assumption` that these goals suggest, int16[matches, roles]."""
     sums = goals.sum(axis=1)
     if goals.shape[1] == 2 and len(np.unique(sums)) == 1:
         return int(sums[0])
@@ -394,6 +399,12 @@ def add_moves(tree: TreeArrays, node: int, offsets: I64, actions: I32, position:
     tree.size[NUM_MOVES] = first + end - begin
     tree.listed[tree.size[NUM_LISTED]] = node
     tree.size[NUM_LISTED] += 1
+
+
+@kernel_without_refcounts
+def are_opposed(assumption: int) -> bool:
+    """Return whether a `Tree.assumption` says that two roles have opposite interests; it is the sum of their goals."""
+    return assumption >= 0
 
 
 @inlined

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ..game.engines import unpack_bits
 from ..players.kernel import F64, F32x3, U64x2, inlined
 from .settings import GrowthSettings
-from .tree import COUNT, EDGE, FIRST, HIGHEST_GOAL, MOVER, NOBODY, PARENT, PROVED, STAGE, TreeArrays
+from .tree import COUNT, EDGE, FIRST, HIGHEST_GOAL, MOVER, NOBODY, PARENT, PROVED, STAGE, TreeArrays, are_opposed
 
 if TYPE_CHECKING:
     from ..game.game import Game
@@ -115,13 +115,13 @@ def no_prior(game: Game) -> Prior:
     return LinearValue.zero(game).prior(GrowthSettings(prior_visits=0))
 
 
-def upper_bound(settings: GrowthSettings, prior: Prior, total: int) -> UpperBound:
-    """Return the parameters for a tree with this `Tree.total`.
+def upper_bound(settings: GrowthSettings, prior: Prior, assumption: int) -> UpperBound:
+    """Return the parameters for a tree with this `Tree.assumption`.
 
     The better the value explains results, the less exploration it takes. Where interests are not opposite, there are no
     minimax values, and the exploration is that without a value.
     """
-    if total < 0:
+    if not are_opposed(assumption):
         return UpperBound(settings.exploration, 0.0)
     return UpperBound(settings.exploration * (1.0 - settings.narrowing * prior.determination), prior.minimax)
 

@@ -72,6 +72,7 @@ from .tree import (
     add_joint_child,
     add_moves,
     add_node,
+    are_opposed,
     copy_state,
     fetch_slot,
     fetch_stored,
@@ -443,13 +444,15 @@ def _learns_guess(tree: TreeArrays, node: int, edge: int, parent: int, total: in
 
 
 @inlined
-def _add(tree: TreeArrays, batch: WalkBatch, walk: int, prior: Prior, rule: JointRule, tops: U8, total: int) -> None:
+def _add(
+    tree: TreeArrays, batch: WalkBatch, walk: int, prior: Prior, rule: JointRule, tops: U8, assumption: int
+) -> None:
     """Add the values of a walk to its moves, from its end to the root.
 
     On the way, a parent of a transposition learns what walks from other parents have guessed, and, if the walk ended
     there, what they have proved.
     """
-    node, step, guesses = int(batch.ends[walk]), int(batch.lasts[walk]), prior.minimax > 0.0 and total >= 0
+    node, step, guesses = int(batch.ends[walk]), int(batch.lasts[walk]), prior.minimax > 0.0 and are_opposed(assumption)
     while step >= 0:
         parent, edge = int(batch.steps[step, 0]), int(batch.steps[step, 1])
         if edge < 0:
@@ -459,13 +462,13 @@ def _add(tree: TreeArrays, batch: WalkBatch, walk: int, prior: Prior, rule: Join
             if tree.nodes[node, STAGE] == PROVED:
                 assess_edge(tree, node, edge, parent)  # it counted with the proved value while this walk was under way
                 if tree.nodes[parent, STAGE] != PROVED:
-                    tighten(tree, parent, tops, total)
+                    tighten(tree, parent, tops, assumption)
             else:
                 tree.sums[edge] += batch.values[walk, tree.nodes[parent, MOVER]]
                 if not is_first and step == batch.lasts[walk] and has_bounds(tree, node, tops):
-                    tighten(tree, parent, tops, total)
-                if not is_first and guesses and _learns_guess(tree, node, edge, parent, total):
-                    back_up_guess(tree, parent, total)
+                    tighten(tree, parent, tops, assumption)
+                if not is_first and guesses and _learns_guess(tree, node, edge, parent, assumption):
+                    back_up_guess(tree, parent, assumption)
         proved = int(batch.steps[step, 3])
         if proved >= 0:
             for role in range(batch.values.shape[1]):
@@ -494,7 +497,7 @@ def back_up(
     goals: I16x2,
     steps: I32,
     tops: U8,
-    total: int,
+    assumption: int,
 ) -> None:
     """Add the value of each walk to its moves, and prove the ends at which the match is over.
 
@@ -503,12 +506,12 @@ def back_up(
     """
     _value(tree, batch, walks, playouts, goals)
     for walk in range(walks):
-        _add(tree, batch, walk, prior, rule, tops, total)
+        _add(tree, batch, walk, prior, rule, tops, assumption)
     for i in range(goals.shape[0] // playouts):
         end = int(batch.ends[batch.order[i]])
         if steps[i * playouts] == 0 and tree.nodes[end, STAGE] != PROVED:
             settle(tree, end, goals, i * playouts)
-            tighten_parents(tree, end, tops, total)
+            tighten_parents(tree, end, tops, assumption)
         elif tree.nodes[end, STAGE] == NEW:
             tree.nodes[end, STAGE] = SEEN
 
@@ -624,7 +627,7 @@ def add_priors(tree: TreeArrays, batch: WalkBatch, count: int, prior: Prior) -> 
 
 
 @kernel_without_refcounts
-def end_listing(tree: TreeArrays, batch: WalkBatch, count: int, prior: Prior, tops: U8, total: int) -> None:
+def end_listing(tree: TreeArrays, batch: WalkBatch, count: int, prior: Prior, tops: U8, assumption: int) -> None:
     """Make the first `count` nodes in `batch.order` LISTED, and let those above learn what their children show."""
     fence()
     for i in range(count):
@@ -639,6 +642,6 @@ def end_listing(tree: TreeArrays, batch: WalkBatch, count: int, prior: Prior, to
         for move in range(first, first + num_moves):
             ends += int(tree.child[move] >= 0)
         if ends:
-            tighten(tree, node, tops, total)
-        elif total >= 0 and prior.visits and num_moves > 1:
-            back_up_guess(tree, node, total)
+            tighten(tree, node, tops, assumption)
+        elif are_opposed(assumption) and prior.visits and num_moves > 1:
+            back_up_guess(tree, node, assumption)

@@ -195,7 +195,7 @@ class Frozen:
     game: Game
     value: LinearValue | None
     growth: GrowthSettings
-    total: int
+    assumption: int
     openings: Openings | None
     is_done: bool = True
 
@@ -307,7 +307,7 @@ def learned(game: Game, learning: Prepared, startclock: float) -> Frozen:
     end = time.process_time() + startclock
     while not learning.is_done and (left := end - time.process_time()) > 0:
         learning.teach(time.monotonic() + min(left, _SLICE))
-    return Frozen(game, learning.value, learning.growth, learning.total, learning.openings)
+    return Frozen(game, learning.value, learning.growth, learning.assumption, learning.openings)
 
 
 def pair_score(game: Game, sides: Sequence[Player], key: np.uint64, cpu: list[float]) -> float:
