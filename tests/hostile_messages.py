@@ -117,7 +117,7 @@ class Target:
             return
         self._num_started += 1
         self._finished = []
-        limits = ("--memory", MEMORY, "--prepare-seconds", 2, "--matches-at-once", AT_ONCE, "--patience", 2)
+        limits = ("--memory", f"{MEMORY >> 20}M", "--prepare-seconds", 2, "--matches-at-once", AT_ONCE, "--patience", 2)
         log = self._stack.enter_context(self._log.open("w"))
         serving = served("--player", "baseline", "--knowledge", self._store, *limits, log=log)
         process, self._port = self._stack.enter_context(serving)

@@ -21,7 +21,7 @@ import pytest
 import typer
 
 from commands import run, run_json
-from gamelore.cli.network_commands import num_bytes
+from gamelore.cli.console import num_bytes
 from gamelore.errors import GameloreError
 from gamelore.net import player_server
 from gamelore.net.http import WebLimits
@@ -270,15 +270,15 @@ def test_uct_thinks_as_long_as_the_clock_allows(tmp_path: Path):
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("1572864000", 1572864000), ("4G", 4 << 30), ("500m", 500 << 20), ("1.5 KiB", 1536), ("2TB", 2 << 40)],
+    [("2", 2 << 30), ("0.5", 1 << 29), ("4G", 4 << 30), ("500m", 500 << 20), ("1.5 KiB", 1536), ("2TB", 2 << 40)],
 )
 def test_sizes(text: str, expected: int):
     assert num_bytes(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "G", "-1", "4X", "4 G G", "9" * 400])
+@pytest.mark.parametrize("text", ["", "0", "G", "-1", "inf", "nan", "4X", "4 G G", "9" * 400])
 def test_sizes_that_are_none(text: str):
-    with pytest.raises(typer.BadParameter, match="such as 500M"):
+    with pytest.raises(typer.BadParameter, match="a size above 0 such as 500M"):
         num_bytes(text)
 
 

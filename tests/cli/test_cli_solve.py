@@ -79,9 +79,9 @@ def test_without_symmetry_the_same_values() -> None:
         (("connectfour", "--memory", "0.5"), 1, "0.5 GiB, got connectfour"),
         (("goofspiel",), 1, "one role at a time"),
         (("tictactoe3p",), 1, "one or two roles"),
-        (("tictactoe", "--memory", "0"), 2, "--memory above 0"),
-        (("tictactoe", "--memory", "inf"), 2, "--memory above 0"),
-        (("tictactoe", "--memory", "nan"), 2, "--memory above 0"),
+        (("tictactoe", "--memory", "0"), 2, "expected a size above 0"),
+        (("tictactoe", "--memory", "inf"), 2, "expected a size above 0"),
+        (("tictactoe", "--memory", "nan"), 2, "expected a size above 0"),
         (("tictactow",), 2, "did you mean tictactoe"),
     ],
 )

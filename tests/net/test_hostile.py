@@ -163,7 +163,7 @@ def raw_requests() -> dict[str, bytes]:
 def player(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, int]]:
     """(process id, port) of a learning player with small limits."""
     store = tmp_path_factory.mktemp("hostile") / "knowledge.db"
-    limits = ("--memory", str(MEMORY), "--prepare-seconds", 2, "--matches-at-once", AT_ONCE, "--patience", 2)
+    limits = ("--memory", f"{MEMORY >> 20}M", "--prepare-seconds", 2, "--matches-at-once", AT_ONCE, "--patience", 2)
     with served("--player", "baseline", "--knowledge", store, *limits) as (process, port):
         yield process.pid, port
 

@@ -9,6 +9,7 @@ import functools
 import inspect
 import json
 import math
+import re
 import signal
 import sys
 import threading
@@ -27,6 +28,22 @@ from ..game.game import EngineName, Game
 from ..gdl.limits import GIB, Limits, within
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130  # exit codes; FAILED is also used for findings
+
+UNITS = {"": 30, "K": 10, "M": 20, "G": 30, "T": 40}  # letter of a size -> power of two
+
+
+def num_bytes(text: str) -> int:
+    """Return the number of bytes in a text such as 500M or 4G; without a unit, it is a number of GiB.
+
+    Raises:
+        typer.BadParameter: the text is no size, or the size is 0
+    """
+    match = re.fullmatch(r"(\d{1,15}(?:\.\d+)?)\s*([KMGT]?)(?:I?B)?", text.strip(), re.IGNORECASE)
+    size = int(float(match[1]) * 2 ** UNITS[match[2].upper()]) if match else 0
+    if not size:
+        raise typer.BadParameter(f"expected a size above 0 such as 500M or 4G, got '{text}'")
+    return size
+
 
 GAME_HELP = "A shipped game (see `gamelore games`) or the path of a rulesheet; options: NAME:option=value,option=value."
 GameName = Annotated[str, Argument(metavar="GAME", help=GAME_HELP)]
@@ -60,17 +77,15 @@ LIMITS = Limits()
 of_loading = functools.partial(Option, min=0, rich_help_panel="Limits of loading a game")
 LOAD_SECONDS_HELP = "CPU time in seconds; a step on the reasoner gets 30 %."
 LoadSeconds = Annotated[float, of_loading("--load-seconds", help=LOAD_SECONDS_HELP)]
-Memory = Annotated[
-    float, of_loading("--memory", metavar="GIB", help="Growth of memory in GiB; a step on the reasoner gets 30 %.")
-]
+LOADING_MEMORY: Any = f"{LIMITS.memory / GIB:g}G"  # a default that `num_bytes` reads
+_of_memory = functools.partial(of_loading, "--memory", parser=num_bytes, metavar="SIZE", min=None)
+GROWTH_HELP = "Growth of memory; a step on the reasoner gets 30 %."
+Memory = Annotated[int, _of_memory(help=GROWTH_HELP)]
 MemoryOfLoading = Annotated[
-    float | None,
-    of_loading(
-        "--memory",
-        metavar="GIB",
-        help="Growth of memory in GiB; a step on the reasoner gets 30 %. learn, show and perft stay "
-        "within it, too, if it is given.",
-        show_default=f"{LIMITS.memory / GIB:g} for loading",
+    int | None,
+    _of_memory(
+        help=f"{GROWTH_HELP} learn, show and perft stay within it, too, if it is given.",
+        show_default=f"{LOADING_MEMORY} for loading",
     ),
 ]
 Loads: TypeAlias = Literal["no", "games", "within memory"]
@@ -78,12 +93,11 @@ LOADING: ContextVar[Limits] = ContextVar("loading", default=LIMITS)
 """The limits of loading of the present command."""
 
 
-def limits_of(load_seconds: float, memory: float | None, literals: int = LIMITS.literals) -> Limits:
-    """Return the limits of loading for these options; `memory` is in GiB, None for the default."""
-    for option, value in (("--load-seconds", load_seconds), ("--memory", memory or 0.0)):
-        if not 0 <= value < math.inf:
-            fail(f"expected {option} of a number from 0, got {value}; name a finite number", USAGE)
-    return Limits(load_seconds, literals, LIMITS.memory if memory is None else int(memory * GIB))
+def limits_of(load_seconds: float, memory: int | None, literals: int = LIMITS.literals) -> Limits:
+    """Return the limits of loading for these options; `memory` is in bytes, None for the default."""
+    if not 0 <= load_seconds < math.inf:
+        fail(f"expected --load-seconds of a number from 0, got {load_seconds}; name a finite number", USAGE)
+    return Limits(load_seconds, literals, LIMITS.memory if memory is None else memory)
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from typer import Option
 
 from ..errors import GameloreError, counted, one_of
 from . import console
-from .console import GAME_HELP, Engine, Json, KnowledgeFile, Seed, command, load_game, say, show_table, usage
+from .console import GAME_HELP, Engine, Json, KnowledgeFile, Seed, command, load_game, num_bytes, say, show_table, usage
 from .play_commands import counts_text, goals_text, match_counts, result_of
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from ..net.hosted_series import HostedSeries, Standing
 
 app = typer.Typer()
-UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}  # letter of a size -> power of two
 WINDOW = 50  # default number of matches in a mean of the learning curve
 GIVE_UP = 5  # default number of successive matches without a reply after which a series stops
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -50,14 +49,6 @@ COLOURS = ("#1f6fb4", "#c9403a", "#3a9d5d", "#8a6d3b")
 _learning = partial(Option, rich_help_panel="Learning")
 _http = partial(Option, rich_help_panel="Access from the network")
 _limit = partial(Option, rich_help_panel="Limits for each match")
-
-
-def num_bytes(text: str) -> int:
-    """Return the number of bytes in a text such as 500M or 4G. Raise typer.BadParameter for any other text."""
-    match = re.fullmatch(r"(\d{1,15}(?:\.\d+)?)\s*([KMGT]?)(?:I?B)?", text.strip(), re.IGNORECASE)
-    if not match:
-        raise typer.BadParameter(f"expected a size such as 500M or 4G, got '{text}'")
-    return int(float(match[1]) * 2 ** UNITS[match[2].upper()])
 
 
 @command(

@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import accumulate, islice
-from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -16,8 +15,9 @@ from typer import Option
 from ..api.progress import progress_bars
 from ..errors import counted
 from ..files import write_whole
+from ..gdl.limits import GIB
 from . import console
-from .console import Engine, GameName, Json, Seed
+from .console import Engine, GameName, Json, Seed, num_bytes
 
 if TYPE_CHECKING:
     from ..analysis.symmetry import StepCounter
@@ -460,15 +460,15 @@ def _count_line(game: Game, counter: StepCounter | None) -> str:
     "solve",
     "solve tictactoe",
     "solve fivemensmorris:flying=yes",
-    "solve connect3 --memory 1 --json",
+    "solve connect3 --memory 1G --json",
     kept="earlier solutions are unchanged",
     loads="games",
 )
 def solve(
     game: GameName,
     memory: Annotated[
-        float, Option(metavar="GIB", help="Memory limit in GiB; a game that needs more is refused.")
-    ] = 4.0,
+        int, Option(parser=num_bytes, metavar="SIZE", help="Memory limit; a game that needs more is refused.")
+    ] = "4G",  # type: ignore[assignment]  # the parser reads it
     symmetry: Annotated[bool, Option(help="Treat symmetric positions as one; this does not change the values.")] = True,
     engine: Engine = "auto",
     json: Json = False,
@@ -481,15 +481,11 @@ def solve(
     Some games have a step counter that only ends matches, with half of the points for each role. Such a counter is left
     out, and the result says so. The values and distances are then for the game without the counter.
     """
-    if not 0 < memory < inf:
-        console.fail(
-            f"expected --memory above 0, got {memory:g}; write a number of GiB, for example --memory 8", console.USAGE
-        )
     from ..api.exact import solve as solve_game
 
     rules = console.load_game(game, engine)
     with progress_bars(transient=True) as tell:
-        report = _report(solve_game(rules, memory=memory, symmetry=symmetry, progress=tell))
+        report = _report(solve_game(rules, memory=memory / GIB, symmetry=symmetry, progress=tell))
     console.emit(report) if json else _show_solution(report)
 
 

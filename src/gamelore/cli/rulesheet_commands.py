@@ -21,9 +21,8 @@ from ..api.rules import Checked, list_games
 from ..api.rules import check as check_of
 from ..errors import GameloreError, GDLSyntaxError, counted
 from ..files import whole_file
-from ..gdl.limits import GIB
 from . import console
-from .console import LIMITS, LOAD_SECONDS_HELP, Engine, Json, Memory, Seed, of_loading
+from .console import LIMITS, LOAD_SECONDS_HELP, LOADING_MEMORY, Engine, Json, Memory, Seed, of_loading
 
 if TYPE_CHECKING:
     from ..gdl.lint import Finding
@@ -84,7 +83,7 @@ def check(
     ground_literals: Annotated[
         int, of_loading(help="Size of the ground rules, in literals (about 100 bytes each).")
     ] = LIMITS.literals,
-    memory: Memory = LIMITS.memory / GIB,
+    memory: Memory = LOADING_MEMORY,
     json: Json = False,
 ) -> None:
     """Find mistakes in rulesheets, each with its line, column, rule and remedy.
@@ -179,7 +178,7 @@ def report(
     simulations: Annotated[int, Option(min=1, help="Simulations of the UCT players for each move.")] = 200,
     html: Annotated[Path | None, Option("--html", metavar="FILE", help="Also write a page with pictures.")] = None,
     load_seconds: Annotated[float, of_loading("--load-seconds", help=LOAD_SECONDS_HELP)] = LIMITS.seconds,
-    memory: Memory = LIMITS.memory / GIB,
+    memory: Memory = LOADING_MEMORY,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:

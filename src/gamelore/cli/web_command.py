@@ -13,8 +13,7 @@ import typer
 from typer import Option
 
 from . import console
-from .console import Json, KnowledgeFile
-from .network_commands import num_bytes
+from .console import Json, KnowledgeFile, num_bytes
 
 app = typer.Typer()
 
