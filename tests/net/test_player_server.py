@@ -37,6 +37,10 @@ class FakeMatch:
             self.reports.append(report)
         return Advanced(self.workers.legal, len(self.reports) - 1, None, False)
 
+    async def thinks(self) -> bool:
+        self.workers.thoughts -= 1
+        return self.workers.thoughts >= 0
+
     async def choose(self, seconds: float) -> str:
         assert 0 <= seconds <= 10
         await self.workers.happen("choose")
@@ -61,6 +65,7 @@ class FakeWorkers:
         self.freed = asyncio.Event()
         self.legal = LEGAL
         self.opens = False
+        self.thoughts = 0  # number of times that the player says that it uses the startclock
         self.matches: list[FakeMatch] = []
 
     async def happen(self, what: str) -> None:
@@ -198,6 +203,46 @@ def test_a_slow_start_is_ready_in_time():
         workers.freed.set()
         assert await server.answer("( PLAY m1 ( b ) )") == "a"
         assert workers.matches[0].reports == [None, ("a",), ("b",)]
+
+    played(start)
+
+
+def test_a_player_that_has_thought_enough_is_ready_before_the_clock_ends(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(server_module, "STILL_THINKING", 0.01)
+
+    async def start(server: PlayerServer, workers: FakeWorkers) -> None:
+        workers.thoughts = 3
+        await begun(server, startclock=100)
+        assert workers.thoughts == -1, "it was asked until it had nothing to think about"
+
+    played(start)
+
+
+def test_a_player_uses_the_startclock(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(server_module, "STILL_THINKING", 0.01)
+
+    async def start(server: PlayerServer, workers: FakeWorkers) -> None:
+        workers.thoughts, begin = 1000, time.monotonic()
+        await begun(server, startclock=1)
+        assert 0.5 <= time.monotonic() - begin < 1
+        assert 0 < workers.thoughts < 1000
+
+    played(start)
+
+
+@pytest.mark.parametrize("message", ["( PLAY m1 NIL )", "( ABORT m1 )"])
+def test_a_host_need_not_wait_for_ready(message: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(server_module, "STILL_THINKING", 0.01)
+
+    async def start(server: PlayerServer, workers: FakeWorkers) -> None:
+        workers.thoughts = 1_000_000
+        starting = asyncio.ensure_future(server.answer(START.format(100, 10)))
+        await soon(lambda: workers.thoughts < 999_998)
+        assert await server.answer(message) in ("b", "aborted")
+        assert await starting == "ready"
+        asked = workers.thoughts
+        await asyncio.sleep(0.05)
+        assert workers.thoughts == asked, "it thinks on, and is not asked again"
 
     played(start)
 

@@ -153,6 +153,7 @@ def test_the_worker_lets_the_player_ponder_between_requests(monkeypatch: pytest.
     worker.start("m", "red", CONNECT_FOUR)
     matches = next(iter(worker._games.values()))
     assert worker.idle(), "in the startclock"
+    assert worker.ponder("m")
     search = matches.player._lanes[0].search  # type: ignore[attr-defined]
     assert search.visits > 0
     monkeypatch.setattr("gamelore.net.worker.MOST_PONDERING", 0.0)
@@ -174,6 +175,7 @@ def test_a_failure_while_it_ponders_is_only_logged(
 
     monkeypatch.setattr(PlayerMatches, "ponder", fail)
     assert not worker.idle()
+    assert not worker.ponder("m")
     assert "failed while it pondered" in caplog.text
     assert worker.choose("m", time.monotonic() + 5, 5.0).startswith("(drop ")
 

@@ -49,6 +49,7 @@ STALE_CLOCKS = 10
 STALE_LEAST = 60.0
 STALE_MOST = 600.0
 STALE_DAY = 86_400.0
+STILL_THINKING = 0.25  # seconds between two questions whether the player uses the rest of the startclock
 MOST_ENDED = 1000  # maximum number of remembered ids of ended matches
 MOST_WAITING = 8  # maximum number of messages of a match that wait for a reply at the same time
 MOST_TOLD = 10_000_000  # maximum total size of the joint moves of a match, which are kept until its end
@@ -160,14 +161,16 @@ class PlayerServer:
             await ending.wait(ending.stopping, deadline)
         if session is None:
             session = self._sessions[key] = _Session(key, start)
-            session.begun = self._spawn(self._begin(session, arrived + thinking_time(start.startclock, self.margin)))
+            until = arrived + thinking_time(start.startclock, self.margin)
+            session.begun = self._spawn(self._begin(session, until))
+            session.ready = self._spawn(_attempt(session.tell, "the player could not get ready", session.use, until))
             if self._followers is not None:
                 session.following = self._spawn(self._follow(session, self._followers))
             self._ended.pop(key, None)
         elif not session.is_same(start) or session.is_crowded:
             return BUSY
         session.heard = arrived
-        await session.wait(session.begun, deadline)
+        await session.wait(session.ready, deadline)
         return READY if not session.begun.done() or _result(session.begun) is not None else NIL
 
     async def _begin(self, session: _Session, deadline: float) -> RunningMatch | None:
@@ -254,6 +257,7 @@ class PlayerServer:
         session.decide()
         self._remember(session.key)
         session.begun.cancel()
+        session.ready.cancel()
         if session.stopping is None:
             self._spawn(_attempt(session.tell, "it could not be aborted", session.abort))
 
@@ -330,6 +334,7 @@ class _Session:
     """A running match. Its messages are processed in order, by one task at a time."""
 
     begun: asyncio.Task[RunningMatch | None]  # its result is None if the match cannot be played
+    ready: asyncio.Task[None]  # done when the player has used the startclock
     following: asyncio.Task[RunningMatch | None] | None = None  # None, also as result, if nobody follows the match
 
     def __init__(self, key: str, start: Start) -> None:
@@ -357,6 +362,17 @@ class _Session:
         self._opening = legal
         if self.turn is not None and self.turn.moves is None:
             self.turn.legal = legal
+
+    async def use(self, until: float) -> None:
+        """Wait until the player has nothing to think about in the startclock, which ends at `until`.
+
+        The first turn comes as soon as all players are ready, so a player that is ready early loses time.
+        """
+        running = await asyncio.shield(self.begun)
+        while running is not None and self.turn is None and self.stopping is None and left(until):
+            if not await running.thinks():
+                break
+            await asyncio.sleep(min(STILL_THINKING, left(until)))
 
     def is_stale(self) -> bool:
         """Return whether the last message is so old that the host has probably gone."""

@@ -663,6 +663,10 @@ class RunningMatch:
         self._history.append(moves)
         return await self._do(self._tell)
 
+    async def thinks(self) -> bool:
+        """Return whether the player uses the time in which nobody asks it; see `Worker.ponder`."""
+        return await self._do(lambda process: process.ask("ponder", self._seconds, match=self._key))
+
     async def choose(self, seconds: float) -> str:
         """Return the player's move, with a thinking time of `seconds`; see `PlayerMatches.choose`.
 

@@ -150,14 +150,12 @@ class Worker:
         """
         if time.monotonic() - self._asked > MOST_PONDERING:
             return False
-        try:
-            running = [(matches, match) for matches in self._games.values() for match in matches.running]
-            return any([matches.ponder(match, time.monotonic() + PONDERING) for matches, match in running])
-        except MemoryError:
-            raise
-        except Exception as error:
-            log.warning("the player failed while it pondered: %s", player_bug(error) or error)
-            return False
+        running = [(matches, match) for matches in self._games.values() for match in matches.running]
+        return any([_has_pondered(matches, match) for matches, match in running])
+
+    def ponder(self, match: str) -> bool:
+        """Let the player think about a match for a moment; return whether it did."""
+        return _has_pondered(self._at(match), match)
 
     def stop(self, match: str, moves: Sequence[str] | None) -> Ended:
         """See `PlayerMatches.stop`."""
@@ -214,6 +212,16 @@ class Worker:
         with suppress(MemoryError):
             return make(recognised.sheet, recognised.name, limits=self.limits)
         return make(recognised.sheet, recognised.name, "reasoner", self.limits)
+
+
+def _has_pondered(matches: PlayerMatches, match: str) -> bool:
+    try:
+        return matches.ponder(match, time.monotonic() + PONDERING)
+    except MemoryError:
+        raise
+    except Exception as error:
+        log.warning("the player failed while it pondered: %s", player_bug(error) or error)
+        return False
 
 
 def _created(memory: int, **given: Any) -> Worker:
