@@ -8,7 +8,9 @@ docs/memory/protocol.md; `plan` is the same in code. All lots are drawn with the
 
 `--stage study` makes the teachings only, `--stage contests` plays the contests, `--stage replay` plays fresh matches of
 the games in which memory is significantly worse, and `--stage report` prints the tables. A run that was interrupted
-goes on. The contests of the first teaching come first, so a part of a run is a sample of all games.
+goes on. The contests of the first teaching come first, so a part of a run is a sample of all games. A contest that
+fails is told, and played again by the next run. Results and teachings belong to a version of the code: after a change
+that cannot change them, `--version NAME` goes on with those of an earlier version.
 
 All times are CPU times, so other work on the machine hardly matters. Games that are significantly worse by their pairs
 are only suspects: the fresh matches decide.
@@ -18,13 +20,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import sys
 import time
 import tomllib
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
+from math import ceil
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -39,13 +44,21 @@ from gamelore.lab.experiment import SettingGrid, code_version, run_grid
 from gamelore.lab.results import Outcome, ResultStore, Trial, store_path
 from gamelore.lab.stats import Interval, clustered_interval, mean_interval, p_value
 from gamelore.lab.studies.map_study import significant
-from gamelore.lab.studies.memory_study import Arm, MemoryJob, MemorySetting, memory_jobs, play_memory_job, teachings
+from gamelore.lab.studies.memory_study import (
+    UNFINISHED,
+    Arm,
+    MemoryJob,
+    MemorySetting,
+    memory_jobs,
+    play_memory_job,
+    teachings,
+)
 from gamelore.search.solving import Solving, may_be_solved
 from gamelore.search.teaching import can_be_taught
 from gamelore.workers.processes import Report
 
 SEED = "0f846e8"  # commit of main before the first protocol
-TEACHINGS, STUDY, LONG_STUDY = 5, 120.0, 600.0  # for each game; CPU seconds of each, and where the startclock is 60 s
+TEACHINGS, STUDY, LONG_STUDY = 5, 120.0, 400.0  # for each game; CPU seconds of each, and where the startclock is 60 s
 PAIRS = 20  # of each contest
 SESSIONS: Mapping[Arm, Mapping[float, int]] = {  # by startclock in seconds
     "known": {1.0: 5, 10.0: 1, 60.0: 1},
@@ -64,7 +77,8 @@ CONTRASTS: tuple[tuple[Arm, Arm, float], ...] = (  # the arms, and the level of 
 SAID = 1000  # matches between two lines about progress
 FAST, SLOW = 2.0, 40.0  # milliseconds for a move
 SOLVED_IN, SOLVED_MIB = 10.0, 2048  # CPU seconds, and memory
-FOLDS, NUM_OTHERS, NUM_LONG, NUM_SLOW = 5, 12, 15, 30
+FOLDS, NUM_OTHERS, NUM_LONG, NUM_SLOW = 5, 12, 15, 15
+MOST_DRAWN = 1 / 4  # of the games, with a startclock of 60 s, and with slow moves: few of the sealed ones
 LEVEL, FRESH_SEED, FRESH_PAIRS = 0.05, 2, 80  # of tests of single games; 800 fresh matches over five teachings
 RANDOM_MATCHES, MOST_PLIES = 64, 150
 
@@ -157,13 +171,19 @@ def drawn(lot: str, names: Sequence[str], num: int) -> list[str]:
     return sorted(_rng(lot).permutation(sorted(names)).tolist()[:num])
 
 
-def plan(sheets: Sequence[Sheet], study: float = STUDY, num: int = TEACHINGS) -> list[MemorySetting]:
-    """Return all contests of the protocol, with so many teachings of so many seconds for each game."""
+def plan(
+    sheets: Sequence[Sheet], study: float = STUDY, num: int = TEACHINGS, strangers: Sequence[Sheet] = ()
+) -> list[MemorySetting]:
+    """Return all contests of the protocol, with so many teachings of so many seconds for each game.
+
+    strangers: the games that are unrelated to all; none for those of other folds
+    """
     names = [sheet.name for sheet in sheets]
-    long, slow = drawn("60 s", names, NUM_LONG), drawn("slow", names, NUM_SLOW)
+    most = ceil(MOST_DRAWN * len(names))
+    long, slow = (drawn(lot, names, min(own, most)) for lot, own in (("60 s", NUM_LONG), ("slow", NUM_SLOW)))
     settings = []
     for sheet in sheets:
-        others = _others(sheet, sheets)
+        others = _others(sheet, sheets, strangers)
         for arm, sessions in SESSIONS.items():
             for startclock in sessions if arm in ("known", "empty") or others[arm] else ():
                 setting = _setting(sheet, arm, others, startclock)
@@ -174,13 +194,13 @@ def plan(sheets: Sequence[Sheet], study: float = STUDY, num: int = TEACHINGS) ->
     return [replace(setting, study=setting.study * study / STUDY, runs=num) for setting in settings]
 
 
-def _others(sheet: Sheet, sheets: Sequence[Sheet]) -> dict[Arm, tuple[str, ...]]:
+def _others(sheet: Sheet, sheets: Sequence[Sheet], strangers: Sequence[Sheet]) -> dict[Arm, tuple[str, ...]]:
     """Return the games whose lessons the side with memory has in each arm."""
-    path_of = {other.name: other.path for other in sheets}
+    path_of = {other.name: other.path for other in (*sheets, *strangers)}
     family = [other.name for other in sheets if other.family == sheet.family and other is not sheet]
-    strangers = sorted(other.name for other in sheets if other.fold != sheet.fold)
-    unrelated = drawn(f"u {sheet.name}", strangers, NUM_OTHERS)
-    in_turn = _rng(f"s {sheet.name}").permutation(strangers).tolist()  # the first one with a lesson is shuffled
+    others = sorted(other.name for other in strangers or sheets if strangers or other.fold != sheet.fold)
+    unrelated = drawn(f"u {sheet.name}", others, NUM_OTHERS)
+    in_turn = _rng(f"s {sheet.name}").permutation(others).tolist()  # the first one with a lesson is shuffled
     chosen: Mapping[Arm, list[str]] = {"variant": family, "unrelated": unrelated, "shuffled": in_turn}
     return {arm: tuple(path_of[name] for name in names) for arm, names in chosen.items()}
 
@@ -198,9 +218,23 @@ def jobs(folder: Path, trials: Iterable[Trial[MemorySetting]], *_: object) -> li
 
 
 def play(job: MemoryJob, report: Report) -> list[Outcome]:
-    """Play a contest; a function of this script, so that processes import it, and with it the CPU clock."""
+    """Play a contest; a function of this script, so that processes import it, and with it the CPU clock.
+
+    An error costs this contest only, and its text is written to the folder of the teachings.
+    """
     assert time.monotonic is time.process_time
-    return play_memory_job(job, report)
+    try:
+        return play_memory_job(job, report)
+    except Exception:
+        file = failures(job.folder) / f"{job.trial.setting.id.replace('/', '-')}-{job.trial.run}.txt"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(traceback.format_exc())
+        return []
+
+
+def failures(folder: Path) -> Path:
+    """Return the folder for the errors of contests, beside that of teachings."""
+    return folder.with_name(f"{folder.name}-failures")
 
 
 def worse(settings: Iterable[MemorySetting], store: ResultStore) -> list[MemorySetting]:
@@ -242,9 +276,9 @@ def table(settings: Sequence[MemorySetting], store: ResultStore, sheets: Sequenc
     kinds = dict.fromkeys((setting.arm, setting.startclock, setting.milliseconds) for setting in settings)
     yield (
         "| arm | startclock | ms a move | games | score | by family | sd of games | of teachings | of pairs "
-        "| used | where used |"
+        "| used | where used | by session | CPU ratio of moves | of startclocks | retrieval in ms |"
     )
-    yield "|---|---|---|---|---|---|---|---|---|---|---|"
+    yield f"|{'---|' * 15}"
     for arm, startclock, milliseconds in kinds:
         own = [x for x in settings if (x.arm, x.startclock, x.milliseconds) == (arm, startclock, milliseconds)]
         scores = {setting.game: list(teachings(store, setting.id).values()) for setting in own}
@@ -263,7 +297,21 @@ def table(settings: Sequence[MemorySetting], store: ResultStore, sheets: Sequenc
                 shown(by_games({game: mean for game, mean in means.items() if used[game] >= 0.5}, family_of)),
             )
             intervals = f"{shown(by_games(means, family_of))} | {shown(by_family)}"
-            yield f"| {about} | {intervals} | {parts} | {' | '.join(shares)} |"
+            results = [result for setting in own for result in store.by_run(setting.id).values()]
+            yield f"| {about} | {intervals} | {parts} | {' | '.join(shares)} | {' | '.join(_checks(results))} |"
+
+
+def _checks(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield cells about contests: the mean score of each session; CPU time with memory divided by that without.
+
+    The last one is the median of the times in which memory was read, and the time that 95 % of them do not exceed.
+    """
+    yield " ".join(f"{np.mean(pairs):.0f}" for pairs in zip(*(result["scores"] for result in results), strict=True))
+    for times in ([result["cpu"] for result in results], [*chain.from_iterable(x["startclocks"] for x in results)]):
+        own, other = np.sum(times, axis=0)
+        yield f"{own / other:.2f}" if other else "-"
+    milliseconds = [1000 * seconds for result in results for seconds in result["retrieval"]]
+    yield f"{np.median(milliseconds):.0f}, {np.quantile(milliseconds, 0.95):.0f}"
 
 
 def by_games(means: Mapping[str, float], family_of: Mapping[str, int], level: float = 0.95) -> Interval:
@@ -333,12 +381,22 @@ def main(
     study: Annotated[float, typer.Option(help="CPU seconds of each study")] = STUDY,
     num: Annotated[int, typer.Option("--teachings", help="number of teachings for each game")] = TEACHINGS,
     sealed: Annotated[bool, typer.Option(help="the games of the sealed families, in a folder of their own")] = False,
+    version: Annotated[str, typer.Option(help="version of the code whose results go on")] = "",
 ) -> None:
     """Make teachings, play the contests that are missing, or print the tables."""
-    version = code_version("lab.studies.memory_study")
+    assert Path(gamelore.__file__).is_relative_to(Path(__file__).parents[1]), (
+        "gamelore of another folder; set PYTHONPATH"
+    )
+    version = version or code_version("lab.studies.memory_study")
     sheets = eligible(folder, out, sealed)
-    settings, knowledge = plan(unsolved(sheets, out, sealed), study, num), out / "teachings" / provenance(version)
+    strangers = unsolved(eligible(folder, out), out) if sealed else ()
+    settings = plan(unsolved(sheets, out, sealed), study, num, strangers)
+    knowledge = out / "teachings" / provenance(version)
+    if stage != "report":
+        for left in (failures(knowledge), *knowledge.glob(f"{UNFINISHED}*")):  # by runs that were killed
+            shutil.rmtree(left, ignore_errors=True)
     with ResultStore(store_path(out)) as store, ResultStore(store_path(out / "replay")) as again:
+        store.check({setting.id: setting for setting in settings}, version)
         losers = [fresh(setting) for setting in worse(settings, store)] if stage in ("replay", "report") else []
         if stage == "study":
             long = [x for x in settings if x.startclock == 60]  # their lot is drawn among the games with contests
@@ -356,7 +414,9 @@ def main(
                 *(f"{x.id}, fresh matches: {shown(mean_interval([*_means(again, x.id).values()]))}" for x in losers),
                 sep="\n",
             )
-    print(f"{len(list(knowledge.glob('*.db')))} teachings")
+    failed = sorted(failures(knowledge).glob("*.txt"))
+    print(*(f"failed, see {file}" for file in failed), f"{len(list(knowledge.glob('*.db')))} teachings", sep="\n")
+    raise typer.Exit(1 if failed else 0)
 
 
 def _play(settings: Iterable[MemorySetting], store: ResultStore, knowledge: Path, workers: int, version: str) -> None:

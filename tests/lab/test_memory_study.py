@@ -92,7 +92,8 @@ def test_the_study_resumes_and_keeps_the_scores_of_each_teaching(tmp_path: Path)
             assert sorted(scores) == list(range(setting.runs))
             assert all(len(own) == 4 and all(0 <= score <= 100 for score in own) for own in scores.values())
         result = store.by_run("known")[0]
-        assert result.keys() == {"scores", "used", "variant", "retrieval", "cpu"}
+        assert result.keys() == {"scores", "used", "variant", "retrieval", "startclocks", "cpu"}
+        assert all(KNOWN.startclock / 2 < seconds < 1.0 for both in result["startclocks"] for seconds in both)
         assert all(used.keys() == {"state", "knob", "openings"} for used in result["used"])
         assert len(result["used"]) == len(result["retrieval"]) == len(result["scores"]) == 2
         assert all(seconds > 0 for seconds in result["cpu"])

@@ -127,6 +127,22 @@ def test_rivals_come_back_in_their_order(lessons: Lessons) -> None:
     assert lessons.pupils(game.rules_hash) == {"startclock=1": 2, "startclock=10": 1}
 
 
+def test_a_copy_of_a_lesson_has_the_same_states(lessons: Lessons, tmp_path: Path) -> None:
+    """Also where the lesson was taught on since its newest state."""
+    game = load("tictactoe")
+    lessons.put(game, LESSON)
+    lessons.put(game, replace(LESSON, walks=3_000_000, seconds=9.0))
+    kept = lessons.kept(game.rules_hash)
+    assert kept is not None
+    with KnowledgeStore(tmp_path / "copy.db") as knowledge:
+        copy = Lessons(knowledge)
+        copy.add([(game, kept)])
+        (state,) = copy.taught(game.rules_hash, PUPIL)
+        assert (state.walks, state.seconds) == (LESSON.walks, LESSON.seconds)
+        assert copy.kept(game.rules_hash) is not None
+        assert copy.state(game.rules_hash) == (kept.lesson.id, 3_000_000)
+
+
 def test_a_value_with_too_few_weights_is_refused(lessons: Lessons) -> None:
     game = load("tictactoe")
     lessons.add_rival(game, "startclock=1", 1000, 0.5, VALUE._replace(weights={"(control xplayer)": (0.5,)}))

@@ -11,6 +11,7 @@ from gamelore.memory.advice import (
     OPENINGS,
     STARTCLOCKS,
     is_decided,
+    is_in_order,
     level_of,
     passed,
     rival_name,
@@ -68,6 +69,16 @@ def test_the_levels_of_the_states_add_up() -> None:
     rows = [row(1, number=number) for number in (3, 5, 8)]
     levels = [level_of(rows, trial) for trial in rows]
     assert [NUM_TESTS * level / LEVEL for level in levels] == pytest.approx([1 / 2, 1 / 6, 1 / 12])
+
+
+def test_states_are_tried_in_their_order() -> None:
+    """An older state goes on, but does not begin; otherwise two states would have the level of the first one."""
+    rows = [row(1, number=3), row(1, number=5), row(10, number=2)]
+    assert is_in_order(rows, row(1, number=6))
+    assert is_in_order(rows, row(1, number=3))
+    assert not is_in_order(rows, row(1, number=4)._replace(num=0))
+    assert is_in_order(rows, row(10, number=4)._replace(num=0))
+    assert not is_in_order(rows, row(10, number=1)._replace(num=0))
 
 
 def test_the_levels_of_all_tests_add_up() -> None:

@@ -157,9 +157,9 @@ def test_the_slower_of_two_processes_goes_on_from_the_other(game: Game, lessons:
 def test_there_are_four_rivals_with_a_startclock_of_a_second(
     game: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another one comes after rounds of a second; later ones are drawn by lot."""
+    """Another one comes after rounds of two seconds; later ones are drawn by lot."""
     monkeypatch.setattr(rivals_module.Rivals, "_new_rival", ignorant)
-    monkeypatch.setattr(rivals_module.Rivals, "seconds_of", lambda self, num: 0.25 * num)
+    monkeypatch.setattr(rivals_module.Rivals, "seconds_of", lambda self, num: 0.5 * num)
     rivals = Course(game, lessons)._rivals
     for num_before in (0, 3, 4, 7, 8, 11, 12, 100):
         rivals.by_lot(1, num_before, 0.0)
@@ -210,8 +210,7 @@ def test_both_sides_of_a_trial_have_the_same_time(game: Game, lessons: Lessons) 
 def test_a_rival_learns_for_its_startclock_in_small_pieces(game: Game, lessons: Lessons) -> None:
     course, seconds = Course(game, lessons), [0.0]
     while (rival := course._rivals._new_rival(1, monotonic() + 0.02)) is None:
-        assert course._rivals._pupil is not None
-        seconds.append(course._rivals._pupil.seconds)
+        seconds.append(course._rivals._pupils[1].seconds)
     assert all(before < after < before + 0.5 for before, after in pairwise(seconds))
     assert 0.5 < seconds[-1] < 1.0
     assert rival.constants

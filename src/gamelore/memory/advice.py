@@ -91,6 +91,15 @@ def startclock_of(rival: str) -> int | None:
     return int(match[1]) if match else None
 
 
+def is_in_order(rows: Iterable[TrialRow], trial: TrialRow) -> bool:
+    """Return whether a trial has begun, or no newer state of its advice was tried against the same rival.
+
+    Levels rest on this order: an older state that comes later would take the level of one that has spent it.
+    """
+    kind = trial.advice, trial.against
+    return trial.num > 0 or all(row.number <= trial.number for row in rows if (row.advice, row.against) == kind)
+
+
 def is_decided(rows: Sequence[TrialRow], trial: TrialRow) -> bool:
     """Return whether the evidence of a trial speaks for the advice or against it, so that no more is needed."""
     evidence, level = evidence_of(trial), level_of(rows, trial)

@@ -25,7 +25,7 @@ from ..search.settings import GrowthSettings, TeachingSettings
 from ..search.teaching import Teacher, teaching_key
 from ..search.thinking import Search
 from ..search.value import LinearValue
-from .advice import OPENINGS, STARTCLOCKS, is_decided, passed, rival_name, startclock_of, with_scores
+from .advice import OPENINGS, STARTCLOCKS, is_decided, is_in_order, passed, rival_name, startclock_of, with_scores
 from .book import Book, state_of_book
 from .evidence import MIDDLE
 from .ledger import KNOBS, Ledger, with_knob
@@ -458,7 +458,7 @@ class Course:
         stored_rows = {row[:3]: row for row in rows}
         for trial in trials:
             row = stored_rows.get(trial[:3], trial)
-            if row.num < _ENOUGH_ROUNDS and not is_decided(rows, row):
+            if row.num < _ENOUGH_ROUNDS and is_in_order(rows, row) and not is_decided(rows, row):
                 yield row
 
     def _try(self, deadline: float) -> TrialRow | None:

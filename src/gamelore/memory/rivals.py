@@ -31,6 +31,7 @@ TRIAL_SECONDS = 0.003
 """Time for each move of a trial match, at most."""
 _LEAST_WALKS = 64  # for a move; where a side has fewer, both get more time
 _NUM_RIVALS = {1: 4, 10: 2, 60: 1}  # for each startclock, because a single one may have learned well or badly by luck
+_BETWEEN_RIVALS = 2  # another one learns whenever rounds have taken so many times its startclock
 _MEMORY_MIB, _REHEARSAL, _MANY = 32, 0.02, 1 << 40  # of the tree that shows how fast a search is; seconds; walks
 
 
@@ -39,7 +40,6 @@ class _Pupil:
     """A rival that is learning, and the CPU seconds that it has learned so far."""
 
     teacher: Teacher
-    startclock: int
     seconds: float = 0.0
 
 
@@ -66,7 +66,7 @@ class Rivals:
     def __init__(self, game: Game, lessons: Lessons, key: np.uint64) -> None:
         self._game, self._lessons, self._key = game, lessons, key
         self._fresh = np.random.default_rng()  # for keys that no other process has
-        self._pupil: _Pupil | None = None
+        self._pupils: dict[int, _Pupil] = {}  # by startclock
         self._efforts: dict[tuple[bool, GrowthSettings], SideEffort] = {}  # with a value or not
         self._num_rounds, self._round_seconds = 0, 0.0  # of all contests so far
         self.seconds = TRIAL_SECONDS
@@ -111,12 +111,12 @@ class Rivals:
     def by_lot(self, startclock: int, num_rounds: int, deadline: float) -> SearchPlan | None:
         """Return a rival with a startclock by lot, where so many rounds have been played against such rivals.
 
-        A new one learns until the deadline whenever the rounds have taken as long as its startclock, until there are
-        enough. Return None if its startclock has not ended then.
+        A new one learns until the deadline whenever the rounds have taken twice as long as its startclock, until there
+        are enough. Return None if its startclock has not ended then.
         """
         name = rival_name(startclock)
         num, most = self._lessons.pupils(self._game.rules_hash).get(name, 0), _NUM_RIVALS.get(startclock, 1)
-        if num < min(most, 1 + int(self.seconds_of(num_rounds) / startclock)):
+        if num < min(most, 1 + int(self.seconds_of(num_rounds) / (_BETWEEN_RIVALS * startclock))):
             rival = self._new_rival(startclock, deadline)
         else:
             rival = self._lessons.value(self._game.rules_hash, name, int(self._fresh.integers(num)))
@@ -124,15 +124,15 @@ class Rivals:
 
     def _new_rival(self, startclock: int, deadline: float) -> StoredValue | None:
         """Let a rival learn until the deadline; store and return what it has learned if its startclock has ended."""
-        if self._pupil is None or self._pupil.startclock != startclock:
+        if startclock not in self._pupils:
             teacher = Teacher(self._game, self.new_key(), DEFAULT_GROWTH, TeachingSettings())
-            self._pupil = _Pupil(teacher, startclock)
-        pupil, begin = self._pupil, process_time()
+            self._pupils[startclock] = _Pupil(teacher)
+        pupil, begin = self._pupils[startclock], process_time()
         pupil.teacher.teach(deadline)
         pupil.seconds += process_time() - begin
         if pupil.seconds < startclock and not pupil.teacher.is_done:
             return None
-        self._pupil = None
+        del self._pupils[startclock]
         return self.store(pupil.teacher, startclock, pupil.seconds)
 
     def store(self, teacher: Teacher, startclock: int, seconds: float) -> StoredValue:

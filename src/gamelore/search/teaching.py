@@ -239,7 +239,8 @@ class Teacher:
         self._draw_from_here()
         self._matches = self._new_matches()
         if begin is not None:
-            self._resume(begin)
+            with _one_blas_thread():
+                self._resume(begin)
         if self._has_taught and begin is not None:
             self._end_lessons()
         else:

@@ -56,6 +56,8 @@ STUDY = "study"  # stage of the random numbers
 RANDOM_PLIES = (0, 2)  # at the beginning of a pair, by lot
 MOST_PLIES = 500  # of a match; a longer one counts as a draw
 _SLICE = 0.05  # seconds
+UNFINISHED = "unfinished-"
+"""First letters of the folders of teachings that are being made."""
 _DRAW = 50.0
 OTHER_SEED = 1000
 """Factor of the seeds of teachings beside the memory."""
@@ -156,7 +158,7 @@ def _made(path: Path, fill: Callable[[Lessons], None]) -> Path:
     """Return a store; make and fill it if it is missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists():
-        with TemporaryDirectory(dir=path.parent) as temporary:
+        with TemporaryDirectory(dir=path.parent, prefix=UNFINISHED) as temporary:
             new = Path(temporary, path.name)
             with KnowledgeStore(new) as knowledge:
                 fill(Lessons(knowledge))
@@ -222,9 +224,10 @@ def playing(champion: ChampionSettings, frozen: Frozen) -> Gamelore:
 def _contest(game: Game, job: MemoryJob) -> dict[str, Any]:
     """Play one contest; return the scores of its pairs by session, what was used, and times."""
     trial, setting = job.trial, job.trial.setting
-    key = stream(setting.seed, trial.run, STUDY)
+    key = stream(setting.seed, trial.run, STUDY, game.rules_hash)
     champion = ChampionSettings(seconds=setting.milliseconds / 1000, threads=1, solve=False)
     scores, used, retrieval, cpu = list[list[float]](), list[dict[str, Any]](), list[float](), [0.0, 0.0]
+    startclocks = list[tuple[float, float]]()  # CPU seconds that both sides really had
     with TemporaryDirectory() as temporary, KnowledgeStore(Path(temporary, "knowledge.db")) as knowledge:
         _fill(Lessons(knowledge), game, job)
         begin = time.process_time()
@@ -235,8 +238,12 @@ def _contest(game: Game, job: MemoryJob) -> dict[str, Any]:
             begin = time.process_time()
             fresh = new_teacher(game, _OF_SEED * setting.seed + OTHER_SEED * (trial.run + 1) + session)
             preparing = time.process_time() - begin
+            times = [time.process_time()]
             own = learned(game, match, setting.startclock - retrieval[-1])
+            times.append(time.process_time())
             other = learned(game, fresh, setting.startclock - preparing)
+            times.append(time.process_time())
+            startclocks.append((retrieval[-1] + times[1] - times[0], preparing + times[2] - times[1]))
             used.append({"state": match.snapshot, "knob": match.knob, "openings": match.openings is not None})
             sides = [playing(champion, frozen) for frozen in (own, other)]
             numbers = range(session * setting.pairs, (session + 1) * setting.pairs)
@@ -248,6 +255,7 @@ def _contest(game: Game, job: MemoryJob) -> dict[str, Any]:
             "used": used,
             "variant": memory.course.variant,
             "retrieval": retrieval,
+            "startclocks": startclocks,
             "cpu": cpu,
         }
 

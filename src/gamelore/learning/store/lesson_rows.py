@@ -482,8 +482,11 @@ class Lessons:
             self._put(connection, number, game, kept.lesson, row)
             _put(connection, "trial", ((number, kept.lesson.id, *trial) for trial in kept.trials))
         for pupil, values in kept.taught.items():
-            if is_longer or pupil != LESSON:
-                _put(connection, "taught", ((number, pupil, *_taught_cells(value)) for value in values), "IGNORE")
+            rows = [(number, pupil, *_taught_cells(value)) for value in values]
+            if pupil != LESSON:
+                _put(connection, "taught", rows, "IGNORE")
+            elif is_longer:
+                _put(connection, "taught", rows)  # the walks and seconds of the newest state are not those of today
         for facts, moves in kept.openings.items():
             self._put_opening(connection, number, facts, moves)
         for match in kept.matches:
