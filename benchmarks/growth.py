@@ -2,13 +2,15 @@
 
 FOLDER has rulesheets as NAME.kif. In each of GAMES, three memories begin empty and grow over 1,000 startclocks of a
 second. After 0, 1, 10, 100 and 1,000 of them, 20 pairs of matches at 20 ms a move are played against the player
-without memory and against uct:seconds=0.02. A run that was interrupted goes on; `--report` only prints the table and
-draws DIR/growth.png. All times are CPU times.
+without memory, which is taught anew for every five pairs, and against uct:seconds=0.02. A run that was interrupted goes
+on; `--report` only prints the table and draws DIR/growth.png. All times are CPU times. Results and memories belong to a
+version of the code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -16,9 +18,9 @@ from typing import Annotated
 import typer
 
 import cpu_clock  # noqa: F401 - before gamelore
-from gamelore.lab.experiment import SettingGrid, run_grid
+from gamelore.lab.experiment import SettingGrid, code_version, run_grid
 from gamelore.lab.figures import growth_figure, save
-from gamelore.lab.results import ResultStore, Trial, store_path
+from gamelore.lab.results import Outcome, ResultStore, Trial, store_path
 from gamelore.lab.stats import mean_interval
 from gamelore.lab.studies.growth_study import (
     WITHOUT,
@@ -28,13 +30,14 @@ from gamelore.lab.studies.growth_study import (
     growth_of,
     play_growth_job,
 )
+from gamelore.workers.processes import Report
+from memory import provenance, say, shown
 
 GAMES = (
     *("breakthroughSmall", "connectFour", "knightThrough", "reversi", "pentago", "englishDraughts", "checkers"),
     "ttcc4_2player",
 )
 SEED, RUNS = 1, 3
-VERSION = "growth-2"  # of the results; another one when the player changes
 STARTCLOCK, CHECKPOINTS, MILLISECONDS, PAIRS = 1.0, (0, 1, 10, 100, 1000), 20.0, 20
 RIVALS = (WITHOUT, "uct:seconds=0.02")
 
@@ -44,18 +47,30 @@ def jobs(folder: Path, trials: Iterable[Trial[GrowthSetting]], *_: object) -> li
     return list(growth_jobs(folder, trials))
 
 
-def table(settings: Iterable[GrowthSetting], store: ResultStore) -> Iterator[str]:
-    """Yield a row for each game and rival: the mean of the runs with its 95 % interval over runs, in %."""
+def play(job: GrowthJob, report: Report) -> list[Outcome]:
+    """Let a memory grow; a function of this script, so that processes import it, and with it the CPU clock."""
+    assert time.monotonic is time.process_time
+    return play_growth_job(job, report)
+
+
+def table(settings: Sequence[GrowthSetting], store: ResultStore) -> Iterator[str]:
+    """Yield the rows of a table: scores in % with 95 % intervals, by game over runs, then over the means of games."""
     yield "| game | against | " + " | ".join(f"after {number}" for number in CHECKPOINTS) + " |"
     yield "|---|---|" + "---|" * len(CHECKPOINTS)
-    for setting in settings:
-        for rival in setting.rivals:
-            cells = []
-            for means in growth_of(store, setting.id, rival).values():
-                interval = mean_interval(means)
-                cells.append(f"{interval.mean:.0f} [{interval.low:.0f}, {interval.high:.0f}]")
-            if cells:
-                yield f"| {setting.id} | {rival} | {' | '.join(cells)} |"
+    for rival in RIVALS:
+        games = {setting.id: growth_of(store, setting.id, rival) for setting in settings}
+        means: dict[int, list[float]] = {}
+        for name, grown in games.items():
+            for checkpoint, runs in grown.items():
+                means.setdefault(checkpoint, []).append(sum(runs) / len(runs))
+            yield from row(name, rival, grown)
+        yield from row("all games", rival, means)
+
+
+def row(name: str, rival: str, grown: Mapping[int, Sequence[float]]) -> Iterator[str]:
+    """Yield a row of the table; none without results."""
+    if grown:
+        yield f"| {name} | {rival} | {' | '.join(shown(mean_interval(scores)) for scores in grown.values())} |"
 
 
 def main(
@@ -78,9 +93,9 @@ def main(
     ]
     with ResultStore(store_path(out)) as store:
         if not report:
-            play = partial(play_growth_job)
-            own_jobs = partial(jobs, out / "memories")
-            run_grid(SettingGrid.of(settings), store, workers=workers, jobs=own_jobs, play=play, version=VERSION)
+            version = code_version("lab.studies.growth_study", "lab.studies.memory_study")
+            grid, own_jobs = SettingGrid.of(settings), partial(jobs, out / "memories" / provenance(version))
+            run_grid(grid, store, workers=workers, progress=say, jobs=own_jobs, play=play, version=version)
         print(*table(settings, store), sep="\n")
         grown = {setting.id: growth_of(store, setting.id, WITHOUT) for setting in settings}
         save(growth_figure({name: own for name, own in grown.items() if own}), out / "growth.png")

@@ -11,14 +11,16 @@ those before:
 
 A finding is a pair whose carried value beats a taught one (a gain), or loses against a search without a value (a harm).
 The teachings are the samples. Findings are significant in one-sided tests by Benjamini & Hochberg at 5 %, over both
-tests of all pairs.
+tests of all pairs. With `--sealed`, the games of the sealed families are added, once they are opened and taught: what
+was played before stays, and OTHERS of the new pairs are further controls. Results belong to a version of the code, as
+those of benchmarks/memory.py; `--version NAME` goes on with those of an earlier one.
 """
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -27,8 +29,8 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 import typer
 
-from gamelore.errors import counted
-from gamelore.lab.experiment import SettingGrid, run_grid
+from gamelore.errors import ExperimentError, counted
+from gamelore.lab.experiment import SettingGrid, code_version, run_grid
 from gamelore.lab.figures import map_figure, save
 from gamelore.lab.results import ResultStore, Trial, store_path
 from gamelore.lab.stats import mean_interval
@@ -47,7 +49,6 @@ from gamelore.lab.studies.map_study import (
 from gamelore.rulesheets import load
 
 SEED, FRESH_SEED = 1, 2
-VERSION = "map-1"  # of the results; another one when the search or the maps change
 STUDY, TEACHINGS = 120.0, 5  # CPU seconds of each teaching, and teachings for each source
 TAUGHT, WALKS, ROUNDS = 500_000, 1000, 16  # walks of the rival's teaching, and for each move; rounds of each teaching
 LEAST_SHARE, OTHERS = 0.2, 300
@@ -77,31 +78,42 @@ class Pair:
     share: float
 
 
+def check_teachings(store: ResultStore, used: dict[str, object]) -> None:
+    """Raise ExperimentError if the maps and contests in a store are those of other teachings, or of other code."""
+    noted = store.noted("teachings")
+    if noted not in (None, used):
+        raise ExperimentError(f"expected the teachings {noted}, got {used}; choose another folder with --out")
+    store.note("teachings", used)
+
+
 def map_all(names: Sequence[str], folder: Path, knowledge: Path, study: float, store: ResultStore) -> list[Pair]:
     """Map the pairs that are missing in the store, target by target; return all."""
     lessons = {name: source_lesson(knowledge, str(folder / f"{name}.kif"), 0, study) for name in names}
     pairs = []
     for target in names:
-        rows = store.noted(f"maps/{target}")
-        if rows is None:
+        rows = store.noted(f"pairs/{target}") or {}
+        others = {name: lesson for name, lesson in lessons.items() if lesson is not None and name != target}
+        if new := others.keys() - rows.keys():
             game = load(folder / f"{target}.kif")
-            others = {name: lesson for name, lesson in lessons.items() if lesson is not None and name != target}
-            rows = [(source, *mapped(lesson, game)) for source, lesson in others.items()]
-            store.note(f"maps/{target}", rows)
-        pairs += [Pair(source, target, score, share) for source, score, share in rows]
+            rows |= {source: mapped(others[source], game) for source in sorted(new)}
+            store.note(f"pairs/{target}", rows)
+        pairs += [Pair(source, target, *rows[source]) for source in others]
     return pairs
 
 
-def plan(pairs: Iterable[Pair], folder: Path) -> dict[str, MapSetting]:
-    """Return the contests: of all pairs that carry enough, and of others by lot; their ids tell which they are."""
+def plan(pairs: Iterable[Pair], folder: Path, added: Collection[str] = ()) -> dict[str, MapSetting]:
+    """Return the contests by id: of all pairs that carry enough, and of others by lot.
+
+    added: games whose pairs have a lot of their own, so that they leave the lot of all others as it is
+    """
     ordered = sorted(pairs, key=lambda pair: (pair.target, pair.source))
-    carrying = [pair for pair in ordered if pair.share >= LEAST_SHARE]
-    others = [pair for pair in ordered if pair.share < LEAST_SHARE]
-    drawn = np.random.default_rng(SEED).permutation(len(others))[:OTHERS].tolist()
-    return {
-        f"{pair.source}/{pair.target}": setting_of(pair, folder)
-        for pair in [*carrying, *(others[number] for number in sorted(drawn))]
-    }
+    chosen = [pair for pair in ordered if pair.share >= LEAST_SHARE]
+    for is_new in (False, True):
+        own = (pair for pair in ordered if (pair.source in added or pair.target in added) == is_new)
+        others = [pair for pair in own if pair.share < LEAST_SHARE]
+        drawn = np.random.default_rng(SEED).permutation(len(others))[:OTHERS].tolist()
+        chosen += [others[number] for number in sorted(drawn)]
+    return {f"{pair.source}/{pair.target}": setting_of(pair, folder) for pair in chosen}
 
 
 def setting_of(pair: Pair, folder: Path) -> MapSetting:
@@ -124,12 +136,13 @@ def findings(settings: Iterable[str], store: ResultStore) -> list[Finding]:
     All tests are one-sided. Two-sided ones would fill the list with values that beat none, as nearly every one does,
     and so let more false findings through.
     """
-    tests = [Finding(name, rival) for name in settings for rival in RIVALS]
-    scores = {test: teaching_scores(store, *test) for test in tests}
-    sides = {"taught": 1, "none": -1}
-    enough = (test for test in tests if len(scores[test]) >= FEWEST)
-    values = {test: p_of_teachings(scores[test], ROUNDS, sides[test.rival]) for test in enough}
-    return sorted(significant(values, LEVEL), key=lambda test: -abs(float(np.mean(scores[test])) - 0.5))
+    names, values = list(settings), dict[Finding, float]()
+    for rival, sign in (("taught", 1), ("none", -1)):
+        scores = {name: teaching_scores(store, name, rival) for name in names}
+        tested = {name: own for name, own in scores.items() if len(own) >= FEWEST}
+        values |= {Finding(name, rival): p for name, p in p_of_teachings(tested, ROUNDS, sign).items()}
+    found = significant(values, LEVEL)
+    return sorted(found, key=lambda test: -abs(float(np.mean(teaching_scores(store, *test))) - 0.5))
 
 
 def rows(pairs: Iterable[Pair], settings: dict[str, MapSetting], store: ResultStore) -> Iterator[list[object]]:
@@ -164,13 +177,13 @@ def table(found: Iterable[Finding], store: ResultStore, fresh: ResultStore) -> I
 
 def jobs(folder: Path, trials: Iterable[Trial[MapSetting]], *_: object) -> list[MapJob]:
     """Return the jobs of some trials."""
-    return list(map_jobs(folder, trials))
+    return map_jobs(folder, trials)
 
 
-def play(settings: Iterable[MapSetting], store: ResultStore, knowledge: Path, workers: int) -> None:
+def play(settings: Iterable[MapSetting], store: ResultStore, knowledge: Path, workers: int, version: str) -> None:
     """Play the contests that are missing."""
     grid = SettingGrid.of(settings)
-    run_grid(grid, store, workers=workers, jobs=partial(jobs, knowledge), play=partial(play_map_job), version=VERSION)
+    run_grid(grid, store, workers=workers, jobs=partial(jobs, knowledge), play=partial(play_map_job), version=version)
 
 
 def main(
@@ -181,24 +194,29 @@ def main(
     stage: Annotated[Stage, typer.Option(help="what to do")] = "contests",
     workers: Annotated[int, typer.Option(help="number of processes")] = 1,
     study: Annotated[float, typer.Option(help="CPU seconds of each teaching")] = STUDY,
+    sealed: Annotated[bool, typer.Option(help="add the games of sealed-games.json")] = False,
+    version: Annotated[str, typer.Option(help="version of the code whose results go on")] = "",
 ) -> None:
     """Map all pairs, play contests, replay findings, or write the report."""
-    names, knowledge = json.loads((memory / "games.json").read_text()), teachings
+    version = version or code_version("lab.studies.map_study")
+    names = json.loads((memory / "games.json").read_text())
+    added = json.loads((memory / "sealed-games.json").read_text()) if sealed else []
     with ResultStore(store_path(out)) as store, ResultStore(store_path(out / "replay")) as fresh:
-        pairs = map_all(names, folder, knowledge, study, store)
-        settings = {name: replace(own, study=study) for name, own in plan(pairs, folder).items()}
+        check_teachings(store, {"folder": str(teachings.resolve()), "study": study, "version": version})
+        pairs = map_all([*names, *added], folder, teachings, study, store)
+        settings = {name: replace(own, study=study) for name, own in plan(pairs, folder, added).items()}
         print(f"{counted(len(pairs), 'pair')}, {len(settings)} with contests")
         if stage in ("contests", "replay"):
-            play(settings.values(), store, knowledge, workers)
+            play(settings.values(), store, teachings, workers, version)
         best = findings(settings, store)
         if stage == "replay":
             names_again = dict.fromkeys(finding.name for finding in best[:NUM_FINDINGS])
             again = [replace(settings[name], seed=FRESH_SEED, rounds=FRESH_ROUNDS) for name in names_again]
-            play(again, fresh, knowledge, workers)
+            play(again, fresh, teachings, workers, version)
         if stage == "report":
             with (out / "transfer-map.csv").open("w", newline="", encoding="utf-8") as file:
                 csv.writer(file).writerows([COLUMNS, *rows(pairs, settings, store)])
-            draw(names, pairs, store, out)
+            draw([*names, *added], pairs, store, out)
             print(f"{counted(len(best), 'finding')}", *table(best[:NUM_FINDINGS], store, fresh), sep="\n")
 
 

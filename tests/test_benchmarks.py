@@ -3,17 +3,23 @@
 import csv
 import json
 import os
+import runpy
 import shutil
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from itertools import permutations
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import gamelore
+from gamelore.errors import ExperimentError
 from gamelore.game.game import Game
+from gamelore.lab.results import ResultStore
 from gamelore.solver.solution import solve
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
@@ -109,6 +115,46 @@ def test_the_transfer_map(tmp_path: Path) -> None:
     assert (tmp_path / "map" / "transfer-map.png").exists()
 
 
+@pytest.fixture
+def transfer_map() -> dict[str, Any]:
+    return runpy.run_path(str(BENCHMARKS / "transfer_map.py"))
+
+
+def test_games_that_are_added_to_the_transfer_map(transfer_map: dict[str, Any]) -> None:
+    """They leave the lot of the others as it is; each lot has 300 pairs, beside those that carry enough."""
+    open_games, added = [f"open{number}" for number in range(40)], [f"new{number}" for number in range(10)]
+    names = [*open_games, *added]
+    pairs = [transfer_map["Pair"](*both, 0.5, 0.3 * (both[0][-1] == both[1][-1])) for both in permutations(names, 2)]
+    before = transfer_map["plan"]([pair for pair in pairs if {pair.source, pair.target} <= set(open_games)], Path())
+    after = transfer_map["plan"](pairs, Path(), added)
+    assert before.items() <= after.items()
+    new = [name for name in after if "new" in name]
+    assert len(before) == 300 + 40 * 3
+    assert len(after) == len(before) + len(new)
+    assert len(new) == 300 + 2 * 40
+
+
+def test_a_transfer_map_belongs_to_its_teachings(tmp_path: Path, transfer_map: dict[str, Any]) -> None:
+    with ResultStore(tmp_path / "results.db") as store:
+        for _ in range(2):
+            transfer_map["check_teachings"](store, {"folder": "a", "study": 120.0})
+        with pytest.raises(ExperimentError, match="choose another folder with --out"):
+            transfer_map["check_teachings"](store, {"folder": "b", "study": 120.0})
+
+
+def test_maps_are_made_for_sources_that_are_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script, made = runpy.run_path(str(BENCHMARKS / "transfer_map.py")), list[tuple[str, str]]()
+    scope = script["map_all"].__globals__
+    monkeypatch.setitem(scope, "load", lambda path: path.stem)
+    monkeypatch.setitem(scope, "source_lesson", lambda folder, path, *_: Path(path).stem)
+    monkeypatch.setitem(scope, "mapped", lambda *names: (made.append(names), (0.5, 0.1))[1])
+    with ResultStore(tmp_path / "results.db") as store:
+        for names in (["a", "b"], ["a", "b", "c"], ["a", "b", "c"]):
+            pairs = script["map_all"](names, tmp_path, tmp_path, 1.0, store)
+            assert [(pair.source, pair.target) for pair in pairs] == [(s, t) for t in names for s in names if s != t]
+    assert made == [("b", "a"), ("a", "b"), ("c", "a"), ("c", "b"), ("a", "c"), ("b", "c")]
+
+
 def test_the_map_of_features(tmp_path: Path) -> None:
     """Two small games of a folder, each after the other; a second call plays nothing more."""
     sheets = tmp_path / "sheets"
@@ -141,9 +187,10 @@ def test_the_map_of_features(tmp_path: Path) -> None:
 def test_growth(tmp_path: Path) -> None:
     sheet = shutil.copy(gamelore.rulesheets.path("tictactoe"), tmp_path)
     given = [Path(sheet).parent, "--out", tmp_path / "out", "--game", "tictactoe", "--startclocks", "1", "--pairs", "1"]
-    command = [sys.executable, BENCHMARKS / "growth.py", *given, "--runs", "2"]
+    command = [sys.executable, BENCHMARKS / "growth.py", *given, "--runs", "2", "--workers", "2"]
     done = subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT)
     assert "| tictactoe | without | " in done.stdout
+    assert "| all games | without | " in done.stdout
     assert (tmp_path / "out" / "growth.png").exists()
     again = subprocess.run(
         [*command, "--report"], check=True, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT
@@ -162,6 +209,45 @@ def test_recognition(tmp_path: Path) -> None:
     assert "| 5 | " in done.stdout
     again = subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT)
     assert again.stdout.splitlines() == done.stdout.splitlines()[-len(again.stdout.splitlines()) :]
+
+
+def test_games_for_recognition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that are too slow leave their places to the next ones of the lot, and the fastest one comes first."""
+    script, measured = runpy.run_path(str(BENCHMARKS / "recognition.py")), list[str]()
+    scope = script["games_by_lot"].__globals__
+    monkeypatch.setitem(scope, "gamelore", SimpleNamespace(load=lambda path: path.stem))
+    slow = "bdfhj"
+    monkeypatch.setitem(
+        scope, "position_seconds", lambda name, runs: (measured.append(name), 5.0 if name in slow else 1 / ord(name))[1]
+    )
+    for _ in range(2):
+        names = script["games_by_lot"]("abcdefghijklmnopqrst", tmp_path, 64, tmp_path / "games.json")
+        assert names == sorted(set(measured) - set(slow), reverse=True)
+    assert len(names) == 10
+    assert len(measured) == len(set(measured))
+    assert measured[-1] not in slow, "the lot ends with the tenth game"
+
+
+def test_series_of_a_killed_run_are_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kill during a write leaves the rows before; the series share the policies of a game."""
+    script, table = runpy.run_path(str(BENCHMARKS / "recognition.py")), tmp_path / "rows.csv"
+    row = {"game": "a", "player": "random", "series": 0, "matches": 1, "named": "b", "probability": 1.0, "unknown": 0.0}
+    script["write"]([row], table)
+    before = table.read_text()
+
+    def rows() -> Iterator[dict[str, object]]:
+        yield from (row, row | {"matches": 2})
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        script["write"](rows(), table)
+    assert table.read_text() == before
+    scope, used = script["all_series"].__globals__, set[int]()
+    monkeypatch.setitem(scope, "series", lambda policies, *_: used.add(id(policies)) or [{"matches": 1}])
+    done = {("tictactoe", "random", "1")}
+    played = list(script["all_series"](gamelore.load("tictactoe"), "tictactoe", 2, 2, done))
+    assert len(played) == 2 * 11 - 1
+    assert len(used) == 1
 
 
 def test_memory(tmp_path: Path) -> None:

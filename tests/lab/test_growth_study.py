@@ -1,8 +1,11 @@
 """The growth of a memory: checkpoints, what is kept between interrupted calls, and whom it plays against."""
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from time import process_time
 
 import pytest
 
@@ -88,3 +91,34 @@ def test_a_memory_plays_with_what_has_passed(tmp_path: Path, monkeypatch: pytest
     assert expected is not None
     assert used[0].value.constants.tolist() == list(expected.constants)  # type: ignore[attr-defined]
     assert used[1].value is not used[0].value  # type: ignore[attr-defined]
+
+
+def test_pairs_are_shared_among_four_teachings_of_the_rival(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sides = list[tuple[object, object]]()
+    monkeypatch.setattr(growth_study, "pair_score", lambda game, own, *_: (sides.append(tuple(own)), 50.0)[1])
+    setting = replace(SETTING, startclock=0.05, checkpoints=(0,), rivals=("without",), pairs=20)
+    play_growth_job(GrowthJob(Trial(setting, 0), tmp_path), lambda num: None)
+    assert len({id(own) for own, _ in sides}) == 1
+    rivals = [rival for _, rival in sides]
+    assert [rivals[pair] is rivals[pair - pair % 5] for pair in range(20)] == [True] * 20
+    assert len({id(rival) for rival in rivals}) == 4
+
+
+def test_retrieval_is_part_of_a_startclock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So is the making of a teacher, on the other side."""
+    left, real = list[float](), growth_study.learned
+    monkeypatch.setattr(growth_study, "learned", lambda *given: (left.append(given[2]), real(*given))[1])
+
+    def slow(function: Callable[..., object], *given: object) -> object:
+        end = process_time() + 0.1
+        while process_time() < end:
+            pass
+        return function(*given)
+
+    begin = growth_study.GameMemory.begin
+    monkeypatch.setattr(growth_study.GameMemory, "begin", lambda *given: slow(begin, *given))
+    monkeypatch.setattr(growth_study, "new_teacher", partial(slow, growth_study.new_teacher))
+    setting = replace(SETTING, checkpoints=(1,), rivals=("without",), pairs=1)
+    play_growth_job(GrowthJob(Trial(setting, 0), tmp_path), lambda num: None)
+    assert len(left) == 3, "one startclock, one on a copy, and that of the rival"
+    assert all(seconds <= 0.1 for seconds in left)

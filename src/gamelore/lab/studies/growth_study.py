@@ -4,7 +4,8 @@ Nothing is learned from the moves of a match; what counts are the startclocks. S
 each with as much CPU time as a startclock has, and matches are played at the *checkpoints* only, after the next
 startclock, against each rival:
 
-    without  the player itself without memory, after a startclock of the same length
+    without  the player itself without memory, after a startclock of the same length: RIVAL_TEACHINGS of them, each
+             for an equal part of the pairs
     another  the name of a player, such as "uct:seconds=0.02"
 
 A store and a file with the number of startclocks so far are kept for each run, so a run that is interrupted goes on.
@@ -15,8 +16,9 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -32,6 +34,7 @@ from ...memory.schooling import GameMemory
 from ...players.player import Player
 from ...players.random_streams import extend, stream
 from ...rulesheets import title
+from ...search.champion import Prepared
 from ...search.settings import ChampionSettings
 from ...workers.processes import Report
 from ..results import Outcome, ResultStore, Setting, Trial
@@ -42,6 +45,8 @@ if TYPE_CHECKING:
 
 GROWTH = "growth"  # stage of the random numbers
 WITHOUT = "without"
+RIVAL_TEACHINGS = 4
+"""Teachings of a rival at a checkpoint: what one teaching has learned is one sample, in however many pairs."""
 
 
 @dataclass(frozen=True)
@@ -113,9 +118,9 @@ class _Growth:
         """Return the scores of all pairs, 0 to 100, by checkpoint and rival."""
         for checkpoint in self._setting.checkpoints:
             with KnowledgeStore(self._store) as knowledge:
-                memory = self._memory(knowledge)
+                prepare = partial(self._memory(knowledge).begin, self._setting.startclock)
                 while self._num < checkpoint:
-                    self._use_startclock(memory)
+                    self._learned(prepare)
                     self._num += 1
                     self._keep()
             if str(checkpoint) not in self._scores:
@@ -132,12 +137,14 @@ class _Growth:
         with TemporaryDirectory() as temporary:
             copied = shutil.copy(self._store, temporary)
             with KnowledgeStore(copied) as knowledge:
-                return self._use_startclock(self._memory(knowledge))
+                return self._learned(lambda: self._memory(knowledge).begin(self._setting.startclock))
 
-    def _use_startclock(self, memory: GameMemory) -> Frozen:
-        match = memory.begin(self._setting.startclock)
-        frozen = learned(self._game, match, self._setting.startclock)
-        match.end()
+    def _learned(self, prepare: Callable[[], Prepared]) -> Frozen:
+        """Return what a side knows after a startclock, of which preparing it is a part."""
+        begin = time.process_time()
+        learning = prepare()
+        frozen = learned(self._game, learning, self._setting.startclock - (time.process_time() - begin))
+        learning.end()
         return frozen
 
     def _keep(self) -> None:
@@ -145,18 +152,21 @@ class _Growth:
 
     def _play(self, own: Frozen) -> dict[str, list[float]]:
         """Return the scores of all pairs of matches against each rival."""
-        scores = dict[str, list[float]]()
+        scores, ours = dict[str, list[float]](), playing(self._champion, own)
+        each = -(-self._setting.pairs // RIVAL_TEACHINGS)
         for number, rival in enumerate(self._setting.rivals):
-            sides, key = [playing(self._champion, own), self._rival(rival)], extend(self._key, number)
-            keys = [np.uint64(extend(key, pair)) for pair in range(self._setting.pairs)]
-            scores[rival] = [pair_score(self._game, sides, key, [0.0, 0.0]) for key in keys]
+            key, scores[rival] = extend(self._key, number), []
+            for pair in range(self._setting.pairs):
+                if pair % each == 0:
+                    sides = [ours, self._rival(rival, pair // each)]
+                scores[rival].append(pair_score(self._game, sides, np.uint64(extend(key, pair)), [0.0, 0.0]))
         return scores
 
-    def _rival(self, name: str) -> Player:
+    def _rival(self, name: str, teaching: int) -> Player:
         if name != WITHOUT:
             return player(name)
-        fresh = new_teacher(self._game, OTHER_SEED**2 * (self._trial.run + 1) + self._num)  # another one each time
-        return playing(self._champion, learned(self._game, fresh, self._setting.startclock))
+        seed = OTHER_SEED**2 * (self._trial.run + 1) + RIVAL_TEACHINGS * self._num + teaching  # another one each time
+        return playing(self._champion, self._learned(lambda: new_teacher(self._game, seed)))
 
 
 def growth_of(store: ResultStore, name: str, rival: str) -> dict[int, list[float]]:

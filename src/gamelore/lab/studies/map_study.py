@@ -9,9 +9,9 @@ number of walks for a move.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from functools import lru_cache
 from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -85,28 +85,23 @@ class MapSetting(Setting):
 
 @dataclass(frozen=True)
 class MapJob:
-    """The contests of one target. `folder` has the stores of all teachings."""
+    """The contests of a pair with one teaching. `folder` has the stores of all teachings."""
 
-    game: str
+    trial: Trial[MapSetting]
     folder: Path
-    trials: tuple[Trial[MapSetting], ...]
 
     @property
     def size(self) -> int:
         """Number of matches."""
-        return sum(trial.setting.size for trial in self.trials)
+        return self.trial.setting.size
 
 
-def map_jobs(folder: Path, trials: Iterable[Trial[MapSetting]], most: int = 8) -> Iterator[MapJob]:
-    """Group contests by target, at most so many in a job."""
+def map_jobs(folder: Path, trials: Iterable[Trial[MapSetting]]) -> list[MapJob]:
+    """Return a job for each trial, those with the same rival one after the other, so that it is taught once a process.
 
-    def target(trial: Trial[MapSetting]) -> str:
-        return trial.setting.game
-
-    for game, group in groupby(sorted(trials, key=target), target):
-        own = list(group)
-        for first in range(0, len(own), most):
-            yield MapJob(game, folder, tuple(own[first : first + most]))
+    The store gets the result of each trial, so a kill costs one of them and a teaching.
+    """
+    return [MapJob(trial, folder) for trial in sorted(trials, key=lambda trial: (trial.setting.game, trial.run))]
 
 
 def source_lesson(folder: Path, game: str, run: int, study: float) -> SourceLesson | None:
@@ -137,26 +132,23 @@ def carried_share(source: SourceLesson, names: NameMap, game: Game) -> float:
 
 
 def play_map_job(job: MapJob, report: Report) -> list[Outcome]:
-    """Play the contests of a target; the rival is taught once for each run."""
-    game, rivals = load(job.game), dict[int, LinearValue | None]()
-    outcomes = []
-    for trial in job.trials:
-        begin = time.perf_counter()
-        if trial.run not in rivals:
-            rivals[trial.run] = _taught(game, trial)
-        result = _contests(game, trial, job.folder, rivals[trial.run])
-        report(trial.setting.size)
-        seconds = time.perf_counter() - begin
-        outcomes.append(Outcome(trial, rules_hash=game.rules_hash, engine=game.engine, seconds=seconds, result=result))
-    return outcomes
+    """Play the contests of a pair with one teaching."""
+    begin, trial = time.perf_counter(), job.trial
+    game, rival = _target(trial.setting.game, trial.setting.seed, trial.run, trial.setting.taught)
+    result = _contests(game, trial, job.folder, rival)
+    report(trial.setting.size)
+    seconds = time.perf_counter() - begin
+    return [Outcome(trial, rules_hash=game.rules_hash, engine=game.engine, seconds=seconds, result=result)]
 
 
-def _taught(game: Game, trial: Trial[MapSetting]) -> LinearValue | None:
-    """Return what a player without memory learns by the walks of a setting."""
-    key = stream(trial.setting.seed, trial.run, MAP, game.rules_hash)
-    teacher = Teacher(game, key, ChampionSettings().growth, TeachingSettings(simulations=trial.setting.taught))
+@lru_cache(maxsize=1)
+def _target(name: str, seed: int, run: int, walks: int) -> tuple[Game, LinearValue | None]:
+    """Return a game, and what a player without memory learns by so many walks; both are kept for the next source."""
+    game = load(name)
+    key = stream(seed, run, MAP, game.rules_hash)
+    teacher = Teacher(game, key, ChampionSettings().growth, TeachingSettings(simulations=walks))
     teacher.teach()
-    return teacher.value
+    return game, teacher.value
 
 
 def _contests(game: Game, trial: Trial[MapSetting], folder: Path, rival: LinearValue | None) -> dict[str, Any]:
@@ -201,17 +193,26 @@ def teaching_scores(store: ResultStore, name: str, rival: str) -> list[float]:
     return [float(np.mean(result[rival])) for result in store.by_run(name).values() if result[rival]]
 
 
-def p_of_teachings(scores: Sequence[float], rounds: int, sign: int) -> float:
-    """Return the p-value of the mean scores of teachings: a t-test of 1/2 against more (sign 1) or less (sign -1).
+def p_of_teachings(samples: Mapping[str, Sequence[float]], rounds: int, sign: int) -> dict[str, float]:
+    """Return p-values by pair of games: t-tests of 1/2 against more (sign 1) or less (sign -1).
 
-    Their standard deviation counts as at least that of the means of so many rounds, PAIR_DEVIATION each. Otherwise a
-    few teachings that agree by chance would seem certain.
+    The teachings of all pairs are assumed to scatter alike, so the variance between them is pooled; the few teachings
+    of one pair give too few degrees of freedom for thousands of tests. Pairs that scatter more than most seem too
+    certain, those near 0 or 1 not certain enough. The deviation counts as at least that of the means of so many rounds,
+    PAIR_DEVIATION each.
+
+    Args:
+        samples: mean scores of the teachings of each pair against one rival, 0 to 1; at least two of them
     """
     from scipy import stats
 
-    deviation = max(float(np.std(scores, ddof=1)), PAIR_DEVIATION / sqrt(rounds))
-    t = (float(np.mean(scores)) - 0.5) / (deviation / sqrt(len(scores)))
-    return float(stats.t.sf(sign * t, len(scores) - 1))
+    degrees = sum(len(own) - 1 for own in samples.values())
+    squares = sum(len(own) * float(np.var(own)) for own in samples.values())
+    deviation = max(sqrt(squares / max(degrees, 1)), PAIR_DEVIATION / sqrt(rounds))
+    errors = {name: deviation / sqrt(len(own)) for name, own in samples.items()}
+    return {
+        name: float(stats.t.sf(sign * (np.mean(own) - 0.5) / errors[name], degrees)) for name, own in samples.items()
+    }
 
 
 def significant(values: Mapping[str, float], level: float) -> list[str]:
