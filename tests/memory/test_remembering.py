@@ -33,8 +33,8 @@ def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(solving, "stored", lambda game: None)  # a solved game is not learned
 
 
-def played(matches: PlayerMatches, match: str, startclock: float = 1.0) -> None:
-    """Play a match in the first role against first legal moves, after a startclock."""
+def played(matches: PlayerMatches, match: str, startclock: float = 1.0) -> str:
+    """Play a match in the first role against first legal moves, after a startclock; return with what."""
     matches.start(match, "white", startclock=startclock)
     end = monotonic() + startclock
     while monotonic() < end and matches.ponder(match, min(end, monotonic() + 0.02)):
@@ -45,8 +45,10 @@ def played(matches: PlayerMatches, match: str, startclock: float = 1.0) -> None:
         joint = [mine, state.legal(1)[0]]
         for role, move in enumerate(joint):
             state.submit(role, move)
-    assert matches.stop(match, joint).is_learned
+    ended = matches.stop(match, joint)
+    assert ended.is_learned
     matches.learn()
+    return ended.about
 
 
 def prove(lessons: Lessons, game: Game) -> None:
@@ -77,7 +79,8 @@ def test_the_catalogue_makes_it_for_a_store(tmp_path: Path) -> None:
 def test_matches_and_lessons_are_stored(tmp_path: Path) -> None:
     game, path = load("breakthrough"), tmp_path / "k.db"
     matches = PlayerMatches(game, Remembering(knowledge=path))
-    played(matches, "m1")
+    untested = "a value without memory (lesson open: not tried; openings open: not tried)"
+    assert played(matches, "m1") == untested
     with KnowledgeStore(path) as knowledge:
         lessons = Lessons(knowledge)
         (match,) = lessons.matches(game.rules_hash)
@@ -115,6 +118,8 @@ def test_a_tested_lesson_is_in_the_search_from_the_first_move_on(tmp_path: Path)
     matches.advance("m2", None)
     matches.choose("m2", monotonic() + 0.05)
     assert prepared(again).verdicts[LESSON] == "taken"
+    expected = f"state {prepared(again).snapshot} of the lesson (lesson taken: 90% of 50 rounds against startclock=1; "
+    assert again.about(game, 0).startswith(expected)
     value = prepared(again).value
     assert value is not None
     assert np.array_equal(again._lanes[0].search._stems[0].grower.prior.constants, value.constants)

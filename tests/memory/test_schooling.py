@@ -116,7 +116,7 @@ def test_a_lesson_that_passed_its_test_is_used_while_it_goes_on(game: Game, less
 
 
 def test_a_test_in_the_startclock_decides_at_once(
-    game: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    game: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The match begins with a rival, and is played with the lesson that passes before the first move."""
     match(memory_of(game, lessons))
@@ -125,11 +125,10 @@ def test_a_test_in_the_startclock_decides_at_once(
     assert own.snapshot is None
     number = prove(lessons, game)
     before = lessons.trials(game.rules_hash)
-    with caplog.at_level(logging.INFO):
-        while lessons.trials(game.rules_hash) == before:  # a test of the openings, or of a newer state
-            own.teach(monotonic() + 0.1)
+    while lessons.trials(game.rules_hash) == before:  # a test of the openings, or of a newer state
+        own.teach(monotonic() + 0.1)
     assert own.snapshot == number
-    assert f"lesson taken: 90% of 50 rounds against {rival_name(1)}" in caplog.text
+    assert f"lesson taken: 90% of 50 rounds against {rival_name(1)}" in own.about
 
 
 def test_a_teacher_that_ends_early_gives_a_rival(game: Game, lessons: Lessons) -> None:
@@ -154,18 +153,17 @@ def test_a_rival_has_the_playouts_of_its_teacher(game: Game, lessons: Lessons, m
     assert memory_of(game, lessons).begin(1.0).growth.informed == 0.5
 
 
-def test_the_newest_state_that_passed_is_used(game: Game, lessons: Lessons, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_newest_state_that_passed_is_used(game: Game, lessons: Lessons) -> None:
     match(memory_of(game, lessons))
     number = prove(lessons, game)
     while lessons.taught(game.rules_hash, LESSON)[-1].number == number:
         match(memory_of(game, lessons))
-    with caplog.at_level(logging.INFO):
-        own = memory_of(game, lessons).begin(1.0)
+    own = memory_of(game, lessons).begin(1.0)
     assert own.verdicts[LESSON] == "open", "that of the newest state"
     assert own.snapshot == number
     newest = lessons.taught(game.rules_hash, LESSON)[-1].number
     said = f"state {number} of the lesson (lesson taken: 90% of 50 rounds against {rival_name(1)}; "
-    assert f"{said}state {newest} of the lesson open: " in caplog.text
+    assert f"{said}state {newest} of the lesson open: " in own.about
     value = lessons.value(game.rules_hash, LESSON, number)
     assert value is not None
     assert same(own.value, value)
@@ -377,7 +375,7 @@ def test_a_knob_is_used_with_a_state_that_has_passed(game: Game, lessons: Lesson
     own = memory_of(game, lessons).begin(1.0)
     assert (own.snapshot, own.knob) == (number, "exploration=0.25")
     assert own.growth == GrowthSettings(exploration=0.25)
-    assert own.told == f"state {number} of the lesson and exploration=0.25"
+    assert own.about.startswith(f"state {number} of the lesson and exploration=0.25 (lesson taken: ")
     other = memory_of(game, lessons).begin(30.0)
     assert (other.snapshot, other.knob) == (None, None), "the lesson has not passed for a startclock of 30 s"
     assert other.growth == GrowthSettings()

@@ -48,7 +48,7 @@ class FakeMatch:
 
     async def stop(self, moves: Sequence[str] | None) -> Ended:
         await self.workers.happen("stop")
-        return Ended("terminal", (100, None), False, True)
+        return Ended("terminal", (100, None), False, True, "state 3 of the lesson")
 
     async def abort(self) -> None:
         await self.workers.happen("abort")
@@ -152,7 +152,7 @@ def test_a_match_from_start_to_end(caplog: pytest.LogCaptureFixture):
     lines = [record.getMessage() for record in caplog.records]
     assert lines == [
         "match m1: begins, the role is robot, the clocks are 10 and 10 s",
-        "match m1: over (terminal), goals 100 ?, the player learned from it",
+        "match m1: over (terminal), goals 100 ?, the player learned from it, played with state 3 of the lesson",
     ]
 
 

@@ -89,6 +89,11 @@ class Remembering(Gamelore):
             _log.warning("does not know its earlier matches: %s", error)
             return 0
 
+    def about(self, game: Game, lane: int) -> str:
+        """Return what the match in a lane is played with, and why; "" if memory has no part in it."""
+        prepared = self._lane(game, lane).prepared
+        return prepared.about if isinstance(prepared, MatchMemory) else ""
+
     def keep(self, role: int, finished: Finished, match_id: str) -> bool:
         """See `net.belief.LastingPlayer`. Store a match; what was learned in its startclock is stored in `end`."""
         if not self.learns or self.lessons.is_full:

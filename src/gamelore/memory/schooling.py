@@ -90,6 +90,7 @@ class MatchMemory:
         self.snapshot: int | None = None
         self.openings: Openings | None = None
         self.knob: str | None = None
+        self._reasons = "the store failed"
         self._rival = rival_name(self.startclock), 0  # which of them, by lot
         self._has_time = False  # whether the lesson is tried in the last part of this startclock
         self._was_tried = False  # whether trials had a part of the startclock
@@ -128,14 +129,14 @@ class MatchMemory:
         reasons = [reason(rows, advice, states[advice], said) for advice, said in self.verdicts.items()]
         if self.snapshot not in (None, newest):
             reasons[0] = f"{reason(rows, LESSON, self.snapshot, 'taken')}; state {newest} of the {reasons[0]}"
-        about = self._game.name, self.startclock, self.told, "; ".join(reasons)
-        _log.info("%s with a startclock of %d s: %s (%s)", *about)
+        self._reasons = "; ".join(reasons)
 
     @property
-    def told(self) -> str:
-        """What the match is played with, as text."""
+    def about(self) -> str:
+        """What the match is played with, and why, as text."""
         used = f"state {self.snapshot} of the lesson" if self.snapshot is not None else "a value without memory"
-        return f"{used}{f' and {self.knob}' if self.knob else ''}{' and openings' if self.openings is not None else ''}"
+        others = f"{f' and {self.knob}' if self.knob else ''}{' and openings' if self.openings is not None else ''}"
+        return f"{used}{others} ({self._reasons})"
 
     def _new_teacher(self) -> Teacher:
         """Return a teacher that knows nothing; for a lesson that exists already, with other random numbers."""

@@ -217,6 +217,14 @@ class LastingPlayer(Protocol):
         """
 
 
+@runtime_checkable
+class Explaining(Protocol):
+    """Additional method of a player that remembers; see memory/remembering.py."""
+
+    def about(self, game: Game, lane: int) -> str:
+        """Return what the match in a lane is played with, and why; "" if memory has no part in it."""
+
+
 class PlayerMatches:
     """All running matches of one player and game, by their ids, on a shared position graph.
 
@@ -345,14 +353,16 @@ class PlayerMatches:
         self.advance(match, moves)
         running = self._matches[match]
         finished = running.finished()
-        is_learned = False
+        is_learned, about = False, ""
         if finished is not None:
             if isinstance(self.player, LastingPlayer):
                 is_learned = self.player.keep(running.role, finished, match)
             self._over.append((running.role, finished))
+        if isinstance(self.player, Explaining):
+            about = self.player.about(self.game, running.lane)
         self._leave(match, finished is not None)
         goals = running.goals or (None,) * self.game.num_roles
-        return Ended(running.end, goals, running.is_desynchronised, is_learned)
+        return Ended(running.end, goals, running.is_desynchronised, is_learned, about)
 
     def learn(self) -> None:
         """Let the player learn once from each finished match, in order. Errors of the player's `end` are raised.

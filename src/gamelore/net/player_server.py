@@ -487,7 +487,8 @@ class _Session:
         goals = " ".join("?" if goal is None else str(goal) for goal in ended.goals)
         missed = ", at least one turn was missed" if ended.is_desynchronised else ""
         learned = ", the player learned from it" if ended.is_learned else ""
-        self.tell(logging.INFO, "over (%s), goals %s%s%s", ended.end or "stopped", goals, missed, learned)
+        about = f", played with {printable(ended.about)}" if ended.about else ""
+        self.tell(logging.INFO, "over (%s), goals %s%s%s%s", ended.end or "stopped", goals, missed, learned, about)
         return True
 
     async def abort(self) -> None:

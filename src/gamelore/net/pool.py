@@ -675,14 +675,13 @@ class RunningMatch:
         """
         until = time.monotonic() + seconds
 
-        async def choose(process: WorkerProcess) -> str:
+        async def choose(process: WorkerProcess) -> Any:
             self._post_history(process)
             limit = max(0.0, until - time.monotonic()) + self._workers.settings.patience
             share = seconds / max(1, process.num_matches)
-            move: str = await process.ask("choose", limit, match=self._key, deadline=until, share=share)
-            return move
+            return await process.ask("choose", limit, match=self._key, deadline=until, share=share)
 
-        return await self._do(choose, until)
+        return str(await self._do(choose, until))
 
     async def stop(self, moves: Sequence[str] | None) -> Ended:
         """See `PlayerMatches.stop`. The player learns from the match as soon as its process has no other request."""
@@ -748,15 +747,13 @@ class RunningMatch:
                 self._is_over |= is_enough and until == inf
                 if is_enough or time.monotonic() >= until:
                     raise
-                about = {"match": self.id.lower()}  # see `player_server.Sparing`
-                log.warning("match %s continues in another process: %s", printable(self.id), died, extra=about)
+                text, about = "match %s continues in another process: %s", {"match": self.id.lower()}
+                log.warning(text, printable(self.id), died, extra=about)  # see `player_server.Sparing`
 
     async def _seated(self) -> WorkerProcess:
         """Return the process in which the match runs. If it has died, start the match in another process."""
         if self._is_over:
-            raise GameloreError(
-                f"expected a running match, got {printable(self.id)}, which is over; start another match"
-            )
+            raise GameloreError(f"expected a running match, got {printable(self.id)}, which is over; start another")
         if self._process is None or not self._process.is_alive:
             if self._seating is None:
                 self._seating = asyncio.create_task(self._take_seat())
@@ -800,5 +797,4 @@ class RunningMatch:
 
 
 def _advanced(values: Sequence[Any]) -> Advanced:
-    legal, *others = values
-    return Advanced(tuple(legal), *others)
+    return Advanced(tuple(values[0]), *values[1:])

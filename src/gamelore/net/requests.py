@@ -61,12 +61,14 @@ class Ended(NamedTuple):
     is_learned         whether a lasting player has stored the match on disk, to learn from it. False if the host
                        stopped the match before its end, if the match is desynchronised, or if the player does not
                        learn at present.
+    about              what a player that remembers has played with, and why
     """
 
     end: str | None
     goals: tuple[int | None, ...]
     is_desynchronised: bool
     is_learned: bool
+    about: str = ""
 
 
 class Answering(Protocol):
