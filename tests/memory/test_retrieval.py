@@ -95,3 +95,11 @@ def test_informed_playouts_are_carried_without_weights(lessons: Lessons, shared:
     lessons.delete(source.rules_hash)
     lessons.put(source, StoredLesson(2, 10, 1000, 1.0, NOTHING._replace(constants=(0.5, 0.5))))
     assert nearest_variant(game, lessons) is None, "a value without weights says nothing"
+
+
+def test_a_damaged_lesson_of_another_game_is_left_out(lessons: Lessons, caplog: pytest.LogCaptureFixture) -> None:
+    remember(lessons, load("breakthrough"))
+    with lessons.knowledge.writing() as connection:
+        connection.execute("UPDATE taught SET weights = '{\"x\":[1]}'")
+    assert variants(load("breakthrough:width=5,height=6,rows=2"), lessons) == []
+    assert "the lesson about breakthrough is damaged" in caplog.text

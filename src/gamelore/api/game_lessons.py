@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from math import isfinite
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from ..errors import GameloreError, counted
+from ..errors import GameloreError, KnowledgeError, counted
 from ..files import write_whole
 from ..game.game import Game
 from ..rulesheets import loaded
@@ -64,7 +65,9 @@ class LessonSummary:
         variant: name of the game whose lesson was the start; None for no such game.
         openings: number of positions in the book of openings.
         matches: number of matches over the network.
-        taken_for: longest startclock, in seconds, for which a state of the lesson is used; None for no startclock.
+        taken_for: longest startclock, in seconds, for which a state of the lesson is used; 60 stands for all longer
+            ones, too. None for no startclock.
+        damage: what is wrong, if the lesson cannot be read; "" otherwise.
     """
 
     game: str
@@ -76,6 +79,7 @@ class LessonSummary:
     openings: int
     matches: int
     taken_for: int | None
+    damage: str = ""
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,8 @@ class GameLesson:
         opponents: role -> posterior of the opponent with this role in the last matches over the network: the
             probability of each known player and of "unknown", the most probable first. In a game with two roles, all
             opponents of these matches are taken for one player.
-        solved: role -> goal under best play, if the game is solved, and so played by its solution; {} otherwise.
+        solved: role -> goal under best play, if the game is solved; {} otherwise. The player uses the solution under a
+            clock, and with the option solve=yes.
     """
 
     game: Game
@@ -167,9 +172,10 @@ class GameLesson:
         start = [f"began with the lesson of {self.variant[0]} (likeness {self.variant[1]:.2f})"] if self.variant else []
         playouts = [f"informed playouts: {self.informed:.0%}"] if self.informed is not None else []
         goals = ", ".join(f"{role} {goal}" for role, goal in self.solved.items())
-        solved = [f"solved, and played by its solution: {goals}"] if self.solved else []
+        about = "solved, so nothing more is to be studied; under a clock, or with solve=yes, its solution is played"
+        solved = [f"{about}: {goals}"] if self.solved else []
         tests = [
-            f"  {test.advice} {test.state} against {test.against}: {test.score:.0f} % in "
+            f"  {test.advice} {test.state} against {test.against}: {test.score:.0f}% in "
             f"{counted(test.rounds, 'round')}, {test.verdict}"
             for test in self.tests
         ]
@@ -178,11 +184,15 @@ class GameLesson:
             for role, posterior in self.opponents.items()
             for player, share in list(posterior.items())[:1]
         ]
-        return "\n".join([taught, *solved, *start, *playouts, *tests, *opponents, *map(self._best, self.weights)])
+        return "\n".join(
+            [taught, *solved, *start, *playouts, *tests, *opponents, *filter(None, map(self._best, self.weights))]
+        )
 
     def _best(self, role: str) -> str:
-        """Return the largest weights of a role as text."""
+        """Return the largest weights of a role as text; "" if it has none."""
         largest = sorted(self.weights[role].items(), key=lambda item: -abs(item[1]))[:_MOST_WEIGHTS]
+        if not largest:
+            return ""
         return f"  after a move of {role}: " + ", ".join(f"{fact} {weight:+.0f}" for fact, weight in largest)
 
 
@@ -203,7 +213,8 @@ def study(
         seconds: time for this call. More than half of it is teaching, three tenths are test matches, a tenth is
             searches of openings, and a twentieth compares the opponents of the last matches with known players; as long
             as the value of a similar game is tried, nearly all of it is test matches. Before, with ten seconds or more,
-            a small game is solved, see `solve`, if this takes no more than a tenth of the time.
+            a small game is solved, see `solve`, if this takes no more than a tenth of the time; then nothing more is
+            to be studied, and the call ends.
         store: a knowledge store, or its file; the user's store if it is None.
         seed: seed of all random numbers.
         progress: None shows progress on a terminal and in a notebook, False does not; or a function (stage, done,
@@ -217,16 +228,21 @@ def study(
         KnowledgeError: the store cannot be written.
     """
     from ..catalogue import known_opponents
-    from ..learning.store.lesson_rows import Lessons
+    from ..learning.exchange import check_lesson
+    from ..learning.store.lesson_rows import NOTHING, Lessons, StoredLesson
     from ..memory.course import Course
 
+    if not isfinite(seconds):
+        raise GameloreError(f"expected a finite number of seconds, got {seconds:g}; give a number")
     if not seconds > 0:
         raise GameloreError(f"expected a time of more than 0 seconds, got {seconds:g}; give it longer")
     rules = suitable(loaded(game))
     with _opened(store) as opened, displayed(progress) as tell:
         lessons = Lessons(opened)
-        if _OF_SOLVER * seconds >= _FIRST_LOOK:
-            _solve(rules, monotonic() + _OF_SOLVER * seconds)
+        check_lesson(lessons, rules.rules_hash, rules.name)
+        if _OF_SOLVER * seconds >= _FIRST_LOOK and _solve(rules, monotonic() + _OF_SOLVER * seconds):
+            lessons.put(rules, StoredLesson(0, 0, 0, 0.0, NOTHING))  # unless there is a lesson
+            return lesson_of(rules, lessons)
         course = Course(rules, lessons, seed, opponents=known_opponents())
         begin, stage, total = monotonic(), f"studying {rules.name}, in seconds", round(seconds)
         try:
@@ -247,18 +263,26 @@ def suitable(game: Game) -> Game:
 
     if can_be_taught(game):
         return game
-    raise GameloreError(
-        "expected a game with two or more roles that is compiled and has at most 2,000 facts, got "
-        f"{game.name} with {counted(game.num_roles, 'role')} on the engine {game.engine}; study another game"
-    )
+    if game.num_roles == 1:
+        wanted, has, remedy = "a game with two or more roles", "with 1 role", "study another game"
+    elif game.engine == "reasoner":
+        wanted, has = "a game that is compiled", "on the engine reasoner"
+        remedy = "leave the choice of the engine to gamelore, or study another game"
+    else:
+        wanted, has = "a game with at most 2,000 facts", f"with about {64 * game.num_words:,}"
+        remedy = "study another game"
+    raise GameloreError(f"expected {wanted}, got {game.name} {has}; {remedy}")
 
 
 class _OutOfTime(Exception):
     """The solution of a game takes too long."""
 
 
-def _solve(game: Game, deadline: float) -> None:
-    """Solve a small game until the deadline; its solution is stored, and needs no test. Leave other games alone."""
+def _solve(game: Game, deadline: float) -> bool:
+    """Solve a small game until the deadline, or leave it alone; return whether it is solved.
+
+    The solution is stored, and needs no test.
+    """
     from ..search.solving import may_be_solved
     from ..solver.solution import solve
 
@@ -269,6 +293,8 @@ def _solve(game: Game, deadline: float) -> None:
     if may_be_solved(game):
         with suppress(GameloreError, MemoryError, _OutOfTime):
             solve(game, memory=_SOLVER_MEMORY, patience=0.0, progress=watch)
+            return True
+    return False
 
 
 def _opened(store: Knowledge | str | Path | None) -> Any:
@@ -285,7 +311,8 @@ def lesson_of(game: Game, lessons: Lessons) -> GameLesson:
     stored = lessons.find(game.rules_hash)
     if stored is None:
         raise GameloreError(
-            f"expected a lesson about {game.name} in {lessons.knowledge.path}, got none; study the game"
+            f"expected a lesson about {game.name} in {lessons.knowledge.path}, got none; study the game "
+            f"(gamelore study {game.name})"
         )
     weights = {
         role: {fact: POINTS * own[number] for fact, own in stored.value.weights.items()}
@@ -319,11 +346,11 @@ def _opponents(game: Game, lessons: Lessons) -> dict[str, dict[str, float]]:
 
 
 def _variant(lessons: Lessons, stored: StoredLesson) -> str | None:
-    """Return the name of the game whose lesson was the start; the beginning of its hash if the store has lost it."""
+    """Return the name of the game whose lesson was the start, or "a deleted game"."""
     if not stored.origin:
         return None
     row = lessons.game(stored.origin)
-    return row.name if row is not None else stored.origin[:12]
+    return row.name if row is not None else "a deleted game"
 
 
 def _tests(lessons: Lessons, rules_hash: str) -> list[AdviceTest]:
@@ -339,6 +366,19 @@ def _tests(lessons: Lessons, rules_hash: str) -> list[AdviceTest]:
             said = verdict(rows, row.advice, row.number, startclock)
             tests.append(AdviceTest(*row[:4], POINTS * evidence_of(row).score, said))
     return tests
+
+
+def readable_summary_of(lessons: Lessons, row: GameRow) -> LessonSummary:
+    """Return a lesson of a store in a few numbers, or what is wrong with it."""
+    from ..learning.exchange import naming_lesson
+
+    try:
+        with naming_lesson(lessons.knowledge, row.name):
+            return summary_of(lessons, row)
+    except KnowledgeError as error:
+        if error.__cause__ is None or "lesson about" not in str(error):
+            raise
+        return LessonSummary(row.name, row.rules_hash, 0.0, 0, 0.0, None, 0, 0, None, str(error))
 
 
 def summary_of(lessons: Lessons, row: GameRow) -> LessonSummary:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..drawing.thought import MoveThought, Thought
-from ..errors import GameloreError, counted
+from ..errors import GameloreError, KnowledgeError, counted
 from ..game.game import Game, Position, make
 from .rows import save_rows
 
@@ -459,12 +459,16 @@ class Knowledge(Sequence[Learned | LearnedSequences]):
         """
         from ..learning.exchange import import_learners
         from ..learning.store.knowledge import KnowledgeStore as Store
+        from ..learning.store.schema import IN_MEMORY
 
+        if not self.path.exists():
+            with Store(IN_MEMORY) as rehearsal:  # a wrong file makes no store
+                import_learners(rehearsal, Path(path))
         with Store(self.path) as store:
             return import_learners(store, Path(path))
 
     def check(self) -> list[str]:
-        """Return what is wrong with the file, its games or its learners, a text for each; nothing if all is well."""
+        """Return what is wrong with the file, its games, learners or lessons, a text for each; [] if all is well."""
         from ..learning.exchange import problems
 
         with self._open() as store:
@@ -484,17 +488,19 @@ class Knowledge(Sequence[Learned | LearnedSequences]):
     def lessons(self) -> list[LessonSummary]:
         """Return a summary of each lesson about a game that searches have given, see `study`; the oldest first.
 
+        A lesson that cannot be read has a summary with the text `damage`.
+
         Raises:
             KnowledgeError: the file is not a store, or is damaged.
         """
         from ..learning.store.lesson_rows import Lessons
-        from .game_lessons import summary_of
+        from .game_lessons import readable_summary_of
 
         if not self.path.exists():
             return []
         with self._open() as store:
             lessons = Lessons(store)
-            return [summary_of(lessons, row) for row in lessons.games()]
+            return [readable_summary_of(lessons, row) for row in lessons.games()]
 
     def lesson(self, game: Game | str | Path) -> GameLesson:
         """Return the lesson about a game.
@@ -505,12 +511,14 @@ class Knowledge(Sequence[Learned | LearnedSequences]):
         Raises:
             GameloreError: the store has no lesson about it.
         """
+        from ..learning.exchange import naming_lesson
         from ..learning.store.lesson_rows import Lessons
         from ..rulesheets import loaded
         from .game_lessons import lesson_of
 
-        with self._open() as store:
-            return lesson_of(loaded(game), Lessons(store))
+        rules = loaded(game)
+        with self._open() as store, naming_lesson(store, rules.name):
+            return lesson_of(rules, Lessons(store))
 
     def ledger(self) -> list[dict[str, Any]]:
         """Return which advice won or lost in which games, in tests against the same player without it.
@@ -539,13 +547,22 @@ class Knowledge(Sequence[Learned | LearnedSequences]):
 
     def export_lessons(self, path: str | Path, games: Iterable[Game | str | Path] | None = None) -> int:
         """Write the lessons about some games, or all, into a JSON file; return how many were written."""
+        from ..learning.exchange import check_lesson
         from ..learning.lesson_exchange import export_lessons
         from ..learning.store.lesson_rows import Lessons
         from ..rulesheets import loaded
 
-        hashes = None if games is None else [loaded(game).rules_hash for game in games]
+        given = None if games is None else [loaded(game) for game in games]
         with self._open() as store:
-            return export_lessons(Lessons(store), Path(path), hashes)
+            lessons = Lessons(store)
+            chosen = lessons.games() if given is None else given
+            for row in chosen:
+                if lessons.state(row.rules_hash) is None:
+                    raise KnowledgeError(
+                        f"{self.path}: expected a lesson about {row.name}, got none; gamelore lessons list shows all"
+                    )
+                check_lesson(lessons, row.rules_hash, row.name)
+            return export_lessons(lessons, Path(path), [row.rules_hash for row in chosen])
 
     def add_lessons(self, path: str | Path) -> int:
         """Add the lessons of a file that `export_lessons` wrote; return how many are new, or were taught longer.
@@ -553,10 +570,20 @@ class Knowledge(Sequence[Learned | LearnedSequences]):
         Raises:
             KnowledgeError: the file is no export, or something in it is wrong; nothing is added then.
         """
+        from ..learning.exchange import problems, refuse_learners
         from ..learning.lesson_exchange import import_lessons
         from ..learning.store.knowledge import KnowledgeStore as Store
         from ..learning.store.lesson_rows import Lessons
+        from ..learning.store.schema import IN_MEMORY
 
+        refuse_learners(Path(path))
+        with Store(IN_MEMORY) as rehearsal:  # a wrong file makes no store
+            import_lessons(Lessons(rehearsal), Path(path))
+            for problem in problems(rehearsal):
+                raise KnowledgeError(
+                    f"{path}: expected lessons that gamelore exported, got a file with this error: "
+                    f"{problem.partition('; gamelore')[0]}; export the lessons again (nothing was imported)"
+                )
         with Store(self.path) as store:
             return import_lessons(Lessons(store), Path(path))
 

@@ -114,13 +114,21 @@ def list_(
 
     with KnowledgeStore(knowledge, create=False, writable=False) as store:
         learners = store.learners(source=source, role=role, opponent=opponent)
+        hint = _hint(store)
     if json:
         console.emit([_about(learner) for learner in learners])
     elif learners:
         columns = ("number", "game", "role", "opponent", "learner", "from", "matches", "seed", "since")
         console.show_table(columns, map(_line, learners), numbers=[0, 6, 7])
     else:
-        console.say(f"{store.path} has no such learner")
+        console.say(f"{store.path} has no such learner{hint}")
+
+
+def _hint(store: KnowledgeStore) -> str:
+    """Return where to look, if a store has lessons of the player gamelore."""
+    from ..learning.store.lesson_rows import Lessons
+
+    return "; it has lessons: gamelore lessons list" if Lessons(store).games() else ""
 
 
 def _about(learner: StoredLearner) -> dict[str, Any]:
@@ -177,10 +185,11 @@ def show(
                 store.find(number)  # says which learners there are
         chosen = store.numbers(source=source, role=role, opponent=opponent, ids=numbers or None)
         learners, errors = _readable(store, chosen, partial(_shown, store, role, top, min_weight))
+        hint = _hint(store)
     if not (json or errors or any(shown.rows or shown.pairs for shown in learners)):
         console.fail(
             f"expected learners with features or pairs in {store.path}, got none; `gamelore knowledge list` shows the "
-            "learners"
+            f"learners{hint}"
         )
     drawn = {} if json and draw is None else _drawable(_sheets(learners))
     files = _draw_all(drawn, learners, draw) if draw is not None else []
@@ -468,11 +477,10 @@ def import_(
     json: Json = False,
 ) -> None:
     """Add the learners in an exported file to the store. A second import of the same file changes nothing."""
-    from ..learning.exchange import import_learners
-    from ..learning.store.knowledge import KnowledgeStore
+    from ..api.memory import Knowledge
 
-    with KnowledgeStore(knowledge) as store:
-        count = import_learners(store, file)
+    store = Knowledge(knowledge)
+    count = store.add(file)
     if json:
         console.emit({"knowledge": str(store.path), "learners": count})
     else:
@@ -481,7 +489,7 @@ def import_(
 
 @console.command(knowledge_app, "check", "knowledge check", "knowledge check --knowledge other.db --json")
 def check(knowledge: KnowledgeFile = None, json: Json = False) -> None:
-    """Check the whole store: its file, its games and its learners. Exit with 1 if something is wrong."""
+    """Check the whole store: its file, its games, learners and lessons. Exit with 1 if something is wrong."""
     from ..gdl.syntax import printable
     from ..learning.exchange import problems
     from ..learning.store.knowledge import KnowledgeStore
@@ -501,8 +509,8 @@ def check(knowledge: KnowledgeFile = None, json: Json = False) -> None:
 
 
 _REMEDY = (
-    "; remove wrong learners with gamelore knowledge delete. If a game or the file is wrong, export the other "
-    "learners, and import them into a new store"
+    "; remove wrong learners with gamelore knowledge delete, wrong lessons with gamelore lessons delete. If a game or "
+    "the file is wrong, export the other learners and lessons, and import them into a new store"
 )
 
 

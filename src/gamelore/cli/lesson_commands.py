@@ -15,7 +15,7 @@ from ..api.memory import Knowledge
 from ..api.progress import progress_bars
 from ..errors import counted
 from . import console
-from .console import Engine, Force, GameName, Json, KnowledgeFile, Seed
+from .console import Engine, Force, GameName, Json, KnowledgeFile
 
 Draw = Annotated[
     Path | None,
@@ -48,7 +48,9 @@ def study(
     draw: Draw = None,
     knowledge: KnowledgeFile = None,
     engine: Engine = "auto",
-    seed: Seed = 0,
+    seed: Annotated[
+        int, Option("--seed", help="Seed of the random numbers of teaching; results also depend on time.")
+    ] = 0,
     json: Json = False,
 ) -> None:
     """Learn about games from searches, in the background, so that the player gamelore plays them better.
@@ -57,7 +59,8 @@ def study(
     tenth is long searches of openings. In three tenths, both are tried in matches against the same player without them,
     and so are parameters of the search. The player uses what has passed these tests: `gamelore serve --player gamelore
     --knowledge FILE`. As long as the value of a similar game is tried, nearly all time is for that. With ten seconds or
-    more, up to a tenth of the time is used first to solve a small game, which is then played by its solution.
+    more, up to a tenth of the time is used first to solve a small game. Then nothing more is to be studied: under a
+    clock, or with solve=yes, the player uses the solution.
 
     Everything is stored at once. The same command again goes on where the last one stopped, also after an interruption.
     """
@@ -81,7 +84,12 @@ def _draw(lesson: GameLesson, file: Path) -> None:
 
 @console.command(lessons_app, "list", "lessons list", "lessons list --knowledge other.db --json")
 def list_(knowledge: KnowledgeFile = None, json: Json = False) -> None:
-    """List the lessons in the store, one on each line."""
+    """List the lessons in the store, one on each line.
+
+    "seconds" is the CPU time of teaching, and "explains" the share of the results of searches that the value explains.
+    "variant of" is the game whose lesson was the start. "used for" says in which matches tests have shown that the
+    lesson is better than what the startclock itself teaches; "-" is for none.
+    """
     store = Knowledge(knowledge)
     lessons = store.lessons()
     if json:
@@ -89,12 +97,19 @@ def list_(knowledge: KnowledgeFile = None, json: Json = False) -> None:
     elif lessons:
         columns = ("game", "seconds", "generations", "explains", "variant of", "openings", "matches", "used for")
         console.show_table(columns, map(_line, lessons), numbers=[1, 2, 3, 5, 6])
+        for damage in (lesson.damage for lesson in lessons if lesson.damage):
+            console.say(damage)
     else:
         console.say(f"{store.path} has no lesson; gamelore study teaches one")
 
 
 def _line(lesson: LessonSummary) -> tuple[object, ...]:
+    from ..memory.advice import STARTCLOCKS
+
+    if lesson.damage:
+        return (lesson.game, *"------", "damaged")
     used = f"startclocks up to {lesson.taken_for} s" if lesson.taken_for is not None else "-"
+    used = "all startclocks" if lesson.taken_for is not None and lesson.taken_for >= STARTCLOCKS[-1] else used
     taught = f"{lesson.seconds:.0f}", lesson.generations, f"{lesson.determination:.0%}"
     return (lesson.game, *taught, lesson.variant or "-", lesson.openings, lesson.matches, used)
 
@@ -132,7 +147,7 @@ def ledger(knowledge: KnowledgeFile = None, json: Json = False) -> None:
     if json:
         console.emit(rows)
     elif rows:
-        table = ((*list(row.values())[:4], f"{row['score']:.0f} %") for row in rows)
+        table = ((*list(row.values())[:4], f"{row['score']:.0f}%") for row in rows)
         console.show_table(("game", "advice", "against", "rounds", "score"), table, numbers=[3, 4])
     else:
         console.say("no advice has been tried yet; gamelore study tries it")

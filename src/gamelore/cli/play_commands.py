@@ -358,6 +358,11 @@ def recognise(
     from ..api.playing import replay as read
     from ..api.recognition import recognise as compare
 
+    if not records.exists():
+        console.fail(
+            f"{records}: expected a file or folder of match records, got none; name one that gamelore play --records "
+            "wrote"
+        )
     given = console.load_game(game, engine) if game is not None else None
     with console.usage():
         result = compare(read(records, given), role, known or None)

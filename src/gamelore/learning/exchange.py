@@ -29,21 +29,23 @@ raised and nothing is imported.
 
 from __future__ import annotations
 
+import math
+import os
 import sqlite3
 import struct
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from importlib.metadata import version
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec import Struct
 
-from ..errors import GameloreError, GDLError, KnowledgeError, shortened
+from ..errors import GameloreError, GDLError, KnowledgeError, counted, shortened
 from ..files import write_whole
 from ..gdl.syntax import parse, parse_term, variables_of
 from .sequences.seqlearner import Curriculum, SequenceSettings
@@ -70,6 +72,7 @@ from .store.schema import (
     FEATURES,
     INHERITED,
     INHERITED_VALUES,
+    LESSON_TABLES,
     MATCHES,
     REPLIES,
     SEQUENCES,
@@ -96,9 +99,13 @@ from .store.schema import (
     get_pairs,
     get_trajectories,
     packed,
+    typed,
     unpacked,
 )
 from .td.initial_values import LearnerSettings, Symmetric
+
+if TYPE_CHECKING:
+    from .store.lesson_rows import Lessons, TrialRow
 
 FORMAT_NAME = "gamelore-knowledge"
 VERSION = 4
@@ -207,6 +214,11 @@ def write_export(path: Path, data: bytes, knowledge: KnowledgeStore) -> None:
         raise KnowledgeError(
             f"{path}: expected knowledge of at most {_mib(MOST_BYTES)}, got {_mib(len(data))}; export fewer learners "
             f"or lessons into each file, or copy the store itself, {knowledge.path}"
+        )
+    if not os.path.exists(path.parent):
+        raise KnowledgeError(
+            f"{path}: expected a file in an existing folder, got none of the name {path.parent}; make the folder, or "
+            "name another file"
         )
     try:
         write_whole(path, data)
@@ -336,13 +348,24 @@ def _header(data: bytes) -> _Header:
         return _Header()
 
 
+_OWN = "a file that `gamelore knowledge export` wrote"
+
+
+def refuse_learners(path: Path) -> None:
+    """Raise KnowledgeError if a file has exported learners, and no lessons."""
+    with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):  # which the import tells
+        if _header(read_export(path)).format == FORMAT_NAME:
+            raise KnowledgeError(
+                f"{path}: expected lessons, got learners; import this one with `gamelore knowledge import`"
+            )
+
+
 def _check_header(path: Path, header: _Header) -> None:
     """Raise KnowledgeError if JSON is not from an exported file, or is newer than this version of gamelore."""
     if header.format != FORMAT_NAME:
-        raise KnowledgeError(
-            f'{path}: expected JSON with "format": "{FORMAT_NAME}", got something else; '
-            "import a file that `gamelore knowledge export` wrote"
-        )
+        are_lessons = header.format == "gamelore-lessons"
+        got, which = ("lessons", "this one with `gamelore lessons import`") if are_lessons else ("something else", _OWN)
+        raise KnowledgeError(f'{path}: expected JSON with "format": "{FORMAT_NAME}", got {got}; import {which}')
     if not 1 <= header.version <= VERSION:
         raise KnowledgeError(
             f"{path}: expected version {VERSION} or an older one, got {header.version}; use the version of gamelore "
@@ -579,10 +602,10 @@ def _check_json(value: object, levels: int) -> None:
 
 
 def problems(knowledge: KnowledgeStore) -> Iterator[str]:
-    """Yield what is wrong in a store, in a line for each damaged page, game or learner.
+    """Yield what is wrong in a store, in a line for each damaged page, game, learner or lesson.
 
-    A game or a learner is wrong if an import would refuse it, or if its rows do not fit together. Rules that are too
-    long for an exported file (MOST_RULES) are no problem in a store.
+    A game, a learner or a lesson is wrong if an import would refuse it, or if its rows do not fit together. Rules that
+    are too long for an exported file (MOST_RULES) are no problem in a store.
     """
     with knowledge.reading() as connection:
         try:
@@ -598,6 +621,7 @@ def problems(knowledge: KnowledgeStore) -> Iterator[str]:
                     _sound_learner(connection, get_learner(connection, number), games)
                 except _UNSOUND as error:
                     yield f"learner {number}: {_in_a_line(error)}"
+            yield from _lesson_problems(knowledge, connection)
         except sqlite3.Error as error:
             yield f"the file is damaged: {error}"
 
@@ -644,6 +668,80 @@ def _sound_learner(connection: sqlite3.Connection, stored: StoredLearner, games:
         raise ValueError(f"its game {stored.game} is wrong")
     _check_learner(games[stored.rules_hash], learner)
     return learner
+
+
+def _lesson_problems(knowledge: KnowledgeStore, connection: sqlite3.Connection) -> Iterator[str]:
+    """Yield what is wrong with the lessons of a store, a line for each."""
+    from .store.lesson_rows import Lessons
+
+    games = " UNION ".join(f"SELECT game FROM {table}" for table in LESSON_TABLES)
+    query = f"SELECT rules_hash, name FROM game WHERE id IN ({games}) ORDER BY id"
+    for rules_hash, name in connection.execute(query).fetchall():
+        try:
+            check_lesson(Lessons(knowledge), rules_hash, name)
+        except KnowledgeError as error:
+            yield str(error).removeprefix(f"{knowledge.path}: ")
+
+
+def check_lesson(lessons: Lessons, rules_hash: str, name: str) -> None:
+    """Raise KnowledgeError, which names the game and a remedy, if something of a lesson is damaged."""
+    with naming_lesson(lessons.knowledge, name), lessons.knowledge.reading() as connection:
+        _check_lesson(lessons, connection, rules_hash)
+
+
+def _check_lesson(lessons: Lessons, connection: sqlite3.Connection, rules_hash: str) -> None:
+    """Raise one of _UNSOUND if the rows of a lesson are wrong, or do not fit its game."""
+    from .store.lesson_rows import TrialRow
+
+    lessons.find(rules_hash)
+    num_roles, texts = len(lessons.roles(rules_hash)), set[str]()
+    for value in (own.value for pupil in lessons.pupils(rules_hash) for own in lessons.taught(rules_hash, pupil)):
+        if len(value.constants) not in (0, num_roles):
+            raise ValueError(f"{len(value.constants)} constants for {num_roles} roles")
+        texts.update(value.weights)
+    roles = [match.role for match in lessons.matches(rules_hash)]
+    for facts, moves in lessons.openings(rules_hash).items():
+        texts.update(facts, (move.move for move in moves))
+        roles += (move.role for move in moves)
+    if max(roles, default=-1) >= num_roles:
+        raise ValueError(f"{max(roles)} is no number of one of {num_roles} roles")
+    for text in texts:
+        check_fact(text)
+    lessons.fits(rules_hash, 0)
+    of_game = "JOIN game ON game.id = game WHERE rules_hash = ?"
+    typed(connection.execute(f"SELECT shapes FROM lesson {of_game}", [rules_hash]), tuple[bytes])
+    query = f"SELECT advice, number, against, num, total, squares, better, worse FROM trial {of_game}"
+    for trial in typed(connection.execute(query, [rules_hash]), TrialRow):
+        check_trial(trial)
+
+
+_MOST_GAIN = math.log(1.75)  # of the logarithm of a capital in a round, see memory/evidence.py
+
+
+def check_trial(trial: TrialRow) -> None:
+    """Raise ValueError if no rounds give this evidence."""
+    most = {"total": trial.num, "squares": trial.num, "better": _MOST_GAIN * trial.num, "worse": _MOST_GAIN * trial.num}
+    for name, bound in most.items():
+        if not getattr(trial, name) <= bound + 1e-6:
+            raise ValueError(
+                f"evidence about {trial.advice} {trial.number} against {trial.against}: expected {name} of at most "
+                f"{bound:.4g} after {counted(trial.num, 'round')}, got {getattr(trial, name):g}"
+            )
+
+
+@contextmanager
+def naming_lesson(knowledge: KnowledgeStore, name: str) -> Iterator[None]:
+    """Turn an error in the reading of a lesson into a KnowledgeError that names its game and how to delete it."""
+    try:
+        yield
+    except (*_UNSOUND, LookupError) as error:
+        cause = error.__cause__ if isinstance(error, GameloreError) else error
+        if cause is None or isinstance(cause, sqlite3.Error):  # no damage of rows, such as a store that is locked
+            raise
+        raise KnowledgeError(
+            f"{knowledge.path}: lesson about {name}: expected what an import would take, got: {_in_a_line(cause)}; "
+            f"gamelore lessons delete {name} removes it"
+        ) from error
 
 
 _REMEDY = "gamelore knowledge check tells what is wrong in this store, gamelore knowledge delete removes a learner"

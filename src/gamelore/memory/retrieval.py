@@ -9,6 +9,7 @@ all games in the store, which takes a fraction of a millisecond for each. Only t
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from ..analysis.isomorphism import Renaming, find_renaming
 from ..analysis.variants import NameMap, map_facts, map_names, rule_shapes, shape_similarity
+from ..errors import KnowledgeError
 from ..gdl.syntax import Rulesheet, parse
 from ..learning.store.lesson_rows import LESSON
 from ..search.value import LinearValue
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 LEAST_LIKENESS = 0.15
 """Score of the map between two games, from 0 to 1, below which they are no variants of each other."""
 _MOST_MAPS, _AS_NEAR = 3, 0.9  # games that are mapped; share of the best score that is as good
+_log = logging.getLogger(__name__)
 _RENAMING_SECONDS = 1.0  # of the comparison with a game whose rules have the same shapes
 
 
@@ -78,9 +81,14 @@ def _mapped(game: Game, lessons: Lessons) -> Iterator[tuple[GameRow, NameMap, Ru
 def _carried_value(
     game: Game, row: GameRow, names: NameMap, source: Rulesheet, lessons: Lessons
 ) -> CarriedValue | None:
-    """Return the value of a variant, carried to a game; None if it says nothing there."""
-    value = _newest_value(row.rules_hash, lessons)
-    moved = carried(value, names, source, game) if value is not None else None
+    """Return the value of a variant, carried to a game; None if it says nothing there, or is damaged."""
+    try:
+        value = _newest_value(row.rules_hash, lessons)
+        moved = carried(value, names, source, game) if value is not None else None
+    except (KnowledgeError, LookupError, ValueError) as error:
+        told = "the lesson about %s is damaged, and left out (gamelore lessons delete removes it): %s"
+        _log.warning(told, row.name, error)
+        return None
     return None if moved is None else CarriedValue(row.rules_hash, row.name, names.score, moved)
 
 
@@ -100,7 +108,11 @@ def adopt_equal(game: Game, lessons: Lessons) -> None:
     for rules_hash, own in lessons.shapes().items():
         row = lessons.game(rules_hash) if np.array_equal(own, shapes) else None
         renaming = find_renaming(parse(row.rules), game.rulesheet, _RENAMING_SECONDS) if row is not None else None
-        kept = lessons.kept(rules_hash) if renaming is not None else None
+        try:
+            kept = lessons.kept(rules_hash) if renaming is not None else None
+        except (KnowledgeError, LookupError) as error:
+            _log.warning("the lesson about %s is damaged, and not copied: %s", row and row.name, error)
+            continue
         if renaming is not None and kept is not None:
             lessons.add([(game, _renamed(kept, renaming))])
             break

@@ -162,7 +162,13 @@ class KnowledgeStore(StoreFile):
     """
 
     def __init__(self, path: str | Path | None = None, *, create: bool = True, writable: bool = True) -> None:
-        super().__init__(Path(path) if path is not None else default_path(), create=create, writable=writable)
+        file = Path(path) if path is not None else default_path()
+        if create and writable and not os.path.exists(file.parent) and file.parent != default_path().parent:
+            raise KnowledgeError(
+                f"{file}: expected a file in an existing folder, got none of the name {file.parent}; make the folder, "
+                "or name another file (--knowledge)"
+            )
+        super().__init__(file, create=create, writable=writable)
         self._numbers = FactNumbers()
 
     @property

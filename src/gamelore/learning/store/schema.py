@@ -606,7 +606,7 @@ class StoreFile:
                 raise self._unwritable(error) from error
             raise KnowledgeError(
                 f"{self.path}: expected a readable knowledge store, got: {error}; name another file, or "
-                "restore the knowledge from an export (gamelore knowledge import)"
+                "restore the knowledge from an export (gamelore knowledge import, or gamelore lessons import)"
             ) from error
 
     @contextmanager

@@ -9,6 +9,7 @@ from typing import Any
 from nicegui import ui
 
 from ...errors import counted
+from ...memory.advice import STARTCLOCKS
 from .frame import fill, heading, told
 from .knowledge_parts import (
     BLUE,
@@ -318,6 +319,8 @@ def used_text(taken_for: int | None) -> str:
     """Say in which matches a lesson is used. `taken_for`: see `LessonSummary`."""
     if taken_for is None:
         return "not yet: no test has shown that it helps"
+    if taken_for >= STARTCLOCKS[-1]:
+        return "in all matches"
     return f"in matches with at most {taken_for} s before the first move"
 
 
