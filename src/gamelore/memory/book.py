@@ -20,7 +20,7 @@ from ..learning.store.lesson_rows import OpeningMove
 from ..search.choice import MoveReport
 from ..search.settings import MAX_PLIES
 from ..search.thinking import Search
-from ..search.tree import HIGHEST_GOAL, first_assumption
+from ..search.tree import HIGHEST_GOAL, are_opposed, first_assumption
 
 if TYPE_CHECKING:
     from ..game.game import Game
@@ -188,7 +188,7 @@ class Book:
     def _value(self, state: bytes, role: int) -> float | None:
         """Return the value of a position of the book for a role; None if it is not known."""
         page = self._pages.get(state)
-        if page is None or (page.role != role and self._assumption < 0):
+        if page is None or (page.role != role and not are_opposed(self._assumption)):
             return None
         if state not in self._worths:
             self._worths[state] = float(page.values[_frequent(page)].max())  # where the match comes back to a position

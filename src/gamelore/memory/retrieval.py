@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 LEAST_LIKENESS = 0.15
 """Score of the map between two games, from 0 to 1, below which they are no variants of each other."""
 _MOST_MAPS, _AS_NEAR = 3, 0.9  # games that are mapped; share of the best score that is as good
-_log = logging.getLogger(__name__)
 _RENAMING_SECONDS = 1.0  # of the comparison with a game whose rules have the same shapes
+_log = logging.getLogger(__name__)
 
 
 class CarriedValue(NamedTuple):
