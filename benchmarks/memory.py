@@ -65,15 +65,10 @@ SESSIONS: Mapping[Arm, Mapping[float, int]] = {  # by startclock in seconds
     "variant": {1.0: 5},
     "unrelated": {1.0: 5, 10.0: 1},
     "shuffled": {1.0: 5, 10.0: 1},
-    "empty": {1.0: 5, 10.0: 1},
+    "default": {1.0: 5, 10.0: 1},
 }
-CONTRASTS: tuple[tuple[Arm, Arm, float], ...] = (  # the arms, and the level of the interval of their difference
-    ("known", "empty", 0.95),
-    ("variant", "empty", 0.95),
-    ("unrelated", "empty", 0.95),
-    ("shuffled", "empty", 0.90),
-    ("known", "shuffled", 0.95),
-)
+LEVELS: Mapping[Arm, float] = {"shuffled": 0.90, "default": 0.90}  # of intervals; 0.95 for the others
+CONTRAST: tuple[Arm, Arm] = "known", "shuffled"
 SAID = 1000  # matches between two lines about progress
 FAST, SLOW = 2.0, 40.0  # milliseconds for a move
 SOLVED_IN, SOLVED_MIB = 10.0, 2048  # CPU seconds, and memory
@@ -185,11 +180,11 @@ def plan(
     for sheet in sheets:
         others = _others(sheet, sheets, strangers)
         for arm, sessions in SESSIONS.items():
-            for startclock in sessions if arm in ("known", "empty") or others[arm] else ():
+            for startclock in sessions if arm in ("known", "default") or others[arm] else ():
                 setting = _setting(sheet, arm, others, startclock)
                 if startclock < 60 or sheet.name in long:
                     settings.append(setting)
-                if startclock == 1 and arm in ("known", "empty") and sheet.name in slow:
+                if startclock == 1 and arm in ("known", "default") and sheet.name in slow:
                     settings.append(replace(setting, id=f"{setting.id}/{SLOW:g}ms", milliseconds=SLOW))
     return [replace(setting, study=setting.study * study / STUDY, runs=num) for setting in settings]
 
@@ -244,7 +239,7 @@ def worse(settings: Iterable[MemorySetting], store: ResultStore) -> list[MemoryS
     """
     groups: dict[tuple[Any, ...], dict[str, MemorySetting]] = {}
     for setting in settings:
-        if setting.arm != "empty":
+        if setting.arm != "default":
             kind = setting.arm, setting.startclock, setting.milliseconds
             groups.setdefault(kind, {})[setting.id] = setting
     losers = []
@@ -275,10 +270,10 @@ def table(settings: Sequence[MemorySetting], store: ResultStore, sheets: Sequenc
     family_of = {sheet.path: sheet.family for sheet in sheets}
     kinds = dict.fromkeys((setting.arm, setting.startclock, setting.milliseconds) for setting in settings)
     yield (
-        "| arm | startclock | ms a move | games | score | by family | sd of games | of teachings | of pairs "
+        "| arm | startclock | ms a move | games | score | level | by family | sd of games | of teachings | of pairs "
         "| used | where used | by session | CPU ratio of moves | of startclocks | retrieval in ms |"
     )
-    yield f"|{'---|' * 15}"
+    yield f"|{'---|' * 16}"
     for arm, startclock, milliseconds in kinds:
         own = [x for x in settings if (x.arm, x.startclock, x.milliseconds) == (arm, startclock, milliseconds)]
         scores = {setting.game: list(teachings(store, setting.id).values()) for setting in own}
@@ -296,7 +291,8 @@ def table(settings: Sequence[MemorySetting], store: ResultStore, sheets: Sequenc
                 f"{np.mean([*used.values()]):.0%}",
                 shown(by_games({game: mean for game, mean in means.items() if used[game] >= 0.5}, family_of)),
             )
-            intervals = f"{shown(by_games(means, family_of))} | {shown(by_family)}"
+            level = LEVELS.get(arm, 0.95)
+            intervals = f"{shown(by_games(means, family_of, level))} | {level:.0%} | {shown(by_family)}"
             results = [result for setting in own for result in store.by_run(setting.id).values()]
             yield f"| {about} | {intervals} | {parts} | {' | '.join(shares)} | {' | '.join(_checks(results))} |"
 
@@ -343,24 +339,22 @@ def deviations(scores: Sequence[Sequence[Sequence[float]]]) -> tuple[float, floa
 
 
 def contrasts(settings: Sequence[MemorySetting], store: ResultStore, sheets: Sequence[Sheet]) -> Iterator[str]:
-    """Yield a row for each contrast of two arms: the mean over games of the difference of the means."""
+    """Yield a row for the contrast of two arms: the mean over games of the difference, teaching by teaching."""
     family_of = {sheet.path: sheet.family for sheet in sheets}
     means = {setting.id: _means(store, setting.id) for setting in settings}
-    yield "| contrast | startclock | ms a move | games | difference | level |"
-    yield "|---|---|---|---|---|---|"
-    for first, second, level in CONTRASTS:
-        for startclock, milliseconds in ((1.0, FAST), (1.0, SLOW), (10.0, FAST)):
-            own = dict[str, float]()
-            for setting in settings:
-                if (setting.arm, setting.startclock, setting.milliseconds) == (first, startclock, milliseconds):
-                    left, right = (
-                        means.get(setting.id.replace(f"/{first}/", f"/{arm}/"), {}) for arm in (first, second)
-                    )
-                    differences = [left[run] - right[run] for run in left.keys() & right.keys()]
-                    own |= {setting.game: float(np.mean(differences))} if differences else {}
-            if own:
-                cells = f"{milliseconds:g}", len(own), shown(by_games(own, family_of, level)), f"{level:.0%}"
-                yield f"| {first} - {second} | {startclock:g} | {' | '.join(map(str, cells))} |"
+    yield "| contrast | startclock | ms a move | games | difference |"
+    yield "|---|---|---|---|---|"
+    first, second = CONTRAST
+    for startclock in SESSIONS[second]:
+        own = dict[str, float]()
+        for setting in settings:
+            if (setting.arm, setting.startclock, setting.milliseconds) == (first, startclock, FAST):
+                left, right = (means.get(setting.id.replace(f"/{first}/", f"/{arm}/"), {}) for arm in CONTRAST)
+                differences = [left[run] - right[run] for run in left.keys() & right.keys()]
+                own |= {setting.game: float(np.mean(differences))} if differences else {}
+        if own:
+            cells = f"{startclock:g}", f"{FAST:g}", str(len(own)), shown(by_games(own, family_of))
+            yield f"| {first} - {second} | {' | '.join(cells)} |"
 
 
 def provenance(version: str) -> str:

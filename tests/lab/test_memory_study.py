@@ -14,6 +14,7 @@ from gamelore.lab.results import ResultStore, Trial
 from gamelore.lab.studies.memory_study import (
     Arm,
     MemorySetting,
+    Side,
     memory_jobs,
     play_memory_job,
     shuffled,
@@ -38,7 +39,7 @@ def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_contests_of_the_first_teachings_come_first(tmp_path: Path) -> None:
-    other = replace(KNOWN, id="other", arm="empty")
+    other = replace(KNOWN, id="other", arm="default")
     trials = [Trial(setting, run) for setting in (KNOWN, other) for run in (0, 1)]
     jobs = memory_jobs(tmp_path, trials)
     expected = [("known", 0), ("other", 0), ("known", 1), ("other", 1)]
@@ -92,10 +93,31 @@ def test_the_study_resumes_and_keeps_the_scores_of_each_teaching(tmp_path: Path)
             assert sorted(scores) == list(range(setting.runs))
             assert all(len(own) == 4 and all(0 <= score <= 100 for score in own) for own in scores.values())
         result = store.by_run("known")[0]
-        assert result.keys() == {"scores", "used", "variant", "retrieval", "startclocks", "cpu"}
+        assert result.keys() == {"scores", "used", "used_by_rival", "variant", "retrieval", "startclocks", "cpu"}
         assert all(KNOWN.startclock / 2 < seconds < 1.0 for both in result["startclocks"] for seconds in both)
         assert all(used.keys() == {"state", "knob", "openings"} for used in result["used"])
         assert len(result["used"]) == len(result["retrieval"]) == len(result["scores"]) == 2
         assert all(seconds > 0 for seconds in result["cpu"])
         assert store.by_run("variant")[0]["variant"] == load("breakthrough:width=5").rules_hash
-        assert store.by_run("empty")[0]["variant"] == store.by_run("unrelated")[0]["variant"] == ""
+        assert store.by_run("unrelated")[0]["variant"] == ""
+        nothing = {"state": None, "knob": None, "openings": False}
+        assert store.by_run("default")[0]["used"] == [nothing] * 2, "it has no memory"
+
+
+@pytest.mark.parametrize(("has_store", "num_lessons"), [(True, 1), (False, 0)])
+def test_a_side_keeps_its_store_from_session_to_session(has_store: bool, num_lessons: int, tmp_path: Path) -> None:
+    game = load("breakthrough")
+    with KnowledgeStore(tmp_path / "knowledge.db") as knowledge:
+        lessons = Lessons(knowledge)
+        side = Side(game, lessons if has_store else None, 1)
+        values = []
+        for _ in range(2):
+            values.append(side.learn(0.2).value)
+            side.end()
+        assert len(lessons.games()) == num_lessons
+    assert len(side.retrieval) == len(side.startclocks) == len(side.used) == 2
+    assert all(0.1 < seconds < 1.0 for seconds in side.startclocks)
+    if not has_store:
+        assert values[0] is not None
+        assert values[1] is not None
+        assert not np.array_equal(values[0].weights, values[1].weights), "a teacher with other random numbers"

@@ -1,27 +1,28 @@
-"""Study of the memory: contests between the player gamelore with memory and the same player without, in many games.
+"""Study of the memory: contests between the player gamelore with memory and the same player with an empty one.
 
 The unit is a *teaching*: `gamelore study` of a game with a seed of its own, whose store then serves all contests of
 this seed. A contest has sessions. In each session, both sides get the same startclock, in CPU seconds of one core, and
 then play some pairs of matches with what they know. Matches of a pair have exchanged roles, the same beginning, which
-has two random plies in half of the pairs by lot, and the same time for each move. The side with memory keeps its store
-from session to session, the other side begins anew. So the scores of the pairs of a teaching scatter by play and by
-startclocks, and those of several teachings by teaching, too.
+has two random plies in half of the pairs by lot, and the same time for each move. Both sides keep their stores from
+session to session. So the scores of the pairs of a teaching scatter by play and by startclocks, and those of several
+teachings by teaching, too.
 
-The arms, all against a player that has learned in the startclock only:
+The rival has a store that is empty at first. So it also gains what a memory gains by its own earlier startclocks, and
+a score above 50 % comes from earlier study, or from other games. The arms are what the first side has:
 
-    known      with the lesson about the game
-    variant    with lessons about other games of its family (lab/families.toml), without that about the game
-    unrelated  with lessons about games of other families
-    shuffled   with the lesson of another game: its weights in random order, on the facts of this game. It was tried
+    known      the lesson about the game
+    variant    lessons about other games of its family (lab/families.toml), without that about the game
+    unrelated  lessons about games of other families
+    shuffled   the lesson of another game: its weights in random order, on the facts of this game. It was tried
                against the rivals of this game for as long as its own lesson. A gain that remains is no memory
-    empty      with an empty store; what it gains in later sessions is no memory of earlier games
+    default    no store: the player learns anew in each startclock
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -35,13 +36,13 @@ from ...learning.store.lesson_rows import LESSON, KeptLesson, Lessons, StoredLes
 from ...matches.match import MatchState
 from ...memory.course import SHARES, Course, Part, new_teacher
 from ...memory.lesson import fact_texts, restored_value
-from ...memory.schooling import GameMemory
+from ...memory.schooling import GameMemory, MatchMemory
 from ...players.kernel import load_kernels
 from ...players.player import Player
 from ...players.position_graph import PositionGraph
 from ...players.random_streams import extend, stream
 from ...rulesheets import load, title
-from ...search.champion import Gamelore, Prepared
+from ...search.champion import Gamelore, Prepared, Schooling
 from ...search.rounds import Openings
 from ...search.settings import ChampionSettings, GrowthSettings
 from ...search.value import LinearValue
@@ -51,7 +52,7 @@ from ..results import Outcome, ResultStore, Setting, Trial
 if TYPE_CHECKING:
     from ...game.game import Game
 
-Arm = Literal["known", "variant", "unrelated", "shuffled", "empty"]
+Arm = Literal["known", "variant", "unrelated", "shuffled", "default"]
 STUDY = "study"  # stage of the random numbers
 RANDOM_PLIES = (0, 2)  # at the beginning of a pair, by lot
 MOST_PLIES = 500  # of a match; a longer one counts as a draw
@@ -69,8 +70,8 @@ class MemorySetting(Setting):
     """A contest in a game; each run has teachings of its own.
 
     arm           see the module
-    others        games whose lessons are in the store, beside or in place of that about the game; for a shuffled
-                  lesson, the first of them that has one
+    others        games whose lessons are in the store in place of that about the game; for a shuffled lesson, the
+                  first of them that has one
     study         CPU seconds of each study
     startclock    CPU seconds before the first move of a session
     milliseconds  time for each move
@@ -221,41 +222,84 @@ def playing(champion: ChampionSettings, frozen: Frozen) -> Gamelore:
     return player
 
 
+class Side:
+    """A side of a contest.
+
+    Args:
+        game: game
+        lessons: store that it keeps from session to session; None for a side that learns anew in each
+        seed: seed of its teaching
+
+    Attributes:
+        retrieval: CPU seconds in which it reads its memory, or makes a teacher, at the beginning of each session
+        startclocks: CPU seconds that its startclocks really took, these included
+        used: what it used of its memory in each session
+    """
+
+    def __init__(self, game: Game, lessons: Lessons | None, seed: int) -> None:
+        self._game, self._lessons, self._seed = game, lessons, seed
+        self._schooling: Schooling | None = None
+        self._match: Prepared | None = None
+        self.retrieval, self.startclocks, self.used = list[float](), list[float](), list[dict[str, Any]]()
+
+    def learn(self, startclock: float) -> Frozen:
+        """Begin a session; return what the side knows after a startclock of so many CPU seconds."""
+        begin = time.process_time()
+        match = self._match = self._school().begin(startclock)
+        self.retrieval.append(time.process_time() - begin)
+        frozen = learned(self._game, match, startclock - self.retrieval[-1])
+        self.startclocks.append(time.process_time() - begin)
+        if isinstance(match, MatchMemory):
+            self.used.append({"state": match.snapshot, "knob": match.knob, "openings": match.openings is not None})
+        else:
+            self.used.append({"state": None, "knob": None, "openings": False})
+        return frozen
+
+    def _school(self) -> Schooling:
+        """Return the memory of the side, or a new teacher for each session."""
+        if self._lessons is None:
+            return new_teacher(self._game, self._seed + len(self.retrieval))
+        if self._schooling is None:
+            self._schooling = GameMemory(self._game, self._lessons, self._seed)
+        return self._schooling
+
+    def end(self) -> None:
+        """End a session: store what was learned."""
+        if self._match is not None:
+            self._match.end()
+
+    @property
+    def variant(self) -> str:
+        """The rules of the game with whose value its lesson began; "" if there is none."""
+        return self._schooling.course.variant if isinstance(self._schooling, GameMemory) else ""
+
+
 def _contest(game: Game, job: MemoryJob) -> dict[str, Any]:
     """Play one contest; return the scores of its pairs by session, what was used, and times."""
     trial, setting = job.trial, job.trial.setting
     key = stream(setting.seed, trial.run, STUDY, game.rules_hash)
     champion = ChampionSettings(seconds=setting.milliseconds / 1000, threads=1, solve=False)
-    scores, used, retrieval, cpu = list[list[float]](), list[dict[str, Any]](), list[float](), [0.0, 0.0]
-    startclocks = list[tuple[float, float]]()  # CPU seconds that both sides really had
-    with TemporaryDirectory() as temporary, KnowledgeStore(Path(temporary, "knowledge.db")) as knowledge:
-        _fill(Lessons(knowledge), game, job)
-        begin = time.process_time()
-        memory = GameMemory(game, Lessons(knowledge), trial.run)
+    scores, cpu = list[list[float]](), [0.0, 0.0]
+    with TemporaryDirectory() as temporary, ExitStack() as stack:
+        own, other = (
+            Lessons(stack.enter_context(KnowledgeStore(Path(temporary, f"{name}.db")))) for name in ("own", "other")
+        )
+        _fill(own, game, job)
+        seed = _OF_SEED * setting.seed + OTHER_SEED * (trial.run + 1)
+        sides = [Side(game, own if setting.arm != "default" else None, trial.run), Side(game, other, seed)]
         for session in range(setting.sessions):
-            match = memory.begin(setting.startclock)
-            retrieval.append(time.process_time() - begin)
-            begin = time.process_time()
-            fresh = new_teacher(game, _OF_SEED * setting.seed + OTHER_SEED * (trial.run + 1) + session)
-            preparing = time.process_time() - begin
-            times = [time.process_time()]
-            own = learned(game, match, setting.startclock - retrieval[-1])
-            times.append(time.process_time())
-            other = learned(game, fresh, setting.startclock - preparing)
-            times.append(time.process_time())
-            startclocks.append((retrieval[-1] + times[1] - times[0], preparing + times[2] - times[1]))
-            used.append({"state": match.snapshot, "knob": match.knob, "openings": match.openings is not None})
-            sides = [playing(champion, frozen) for frozen in (own, other)]
+            players = [playing(champion, side.learn(setting.startclock)) for side in sides]
             numbers = range(session * setting.pairs, (session + 1) * setting.pairs)
-            scores.append([pair_score(game, sides, np.uint64(extend(key, number)), cpu) for number in numbers])
-            match.end()
-            begin = time.process_time()
+            scores.append([pair_score(game, players, np.uint64(extend(key, number)), cpu) for number in numbers])
+            for side in sides:
+                side.end()
         return {
             "scores": scores,
-            "used": used,
-            "variant": memory.course.variant,
-            "retrieval": retrieval,
-            "startclocks": startclocks,
+            "used": sides[0].used,
+            "used_by_rival": sides[1].used,
+            "variant": sides[0].variant,
+            "retrieval": sides[0].retrieval,
+            "startclocks": [*zip(*(side.startclocks for side in sides), strict=True)],
             "cpu": cpu,
         }
 
@@ -269,7 +313,7 @@ def _fill(lessons: Lessons, game: Game, job: MemoryJob) -> None:
     elif arm == "known":
         kept = {game: _kept(game, job)}
     else:
-        kept = {other: _kept(other, job) for other in map(load, others if arm != "empty" else ())}
+        kept = {other: _kept(other, job) for other in map(load, others)}
     lessons.add([(other, lesson) for other, lesson in kept.items() if lesson is not None])
 
 
