@@ -13,8 +13,8 @@ from gamelore.lab.experiment import SettingGrid, run_grid
 from gamelore.lab.results import ResultStore, Trial
 from gamelore.lab.studies.memory_study import (
     Arm,
+    ContestSide,
     MemorySetting,
-    Side,
     memory_jobs,
     play_memory_job,
     shuffled,
@@ -109,7 +109,7 @@ def test_a_side_keeps_its_store_from_session_to_session(has_store: bool, num_les
     game = load("breakthrough")
     with KnowledgeStore(tmp_path / "knowledge.db") as knowledge:
         lessons = Lessons(knowledge)
-        side = Side(game, lessons if has_store else None, 1)
+        side = ContestSide(game, lessons if has_store else None, 1)
         values = []
         for _ in range(2):
             values.append(side.learn(0.2).value)

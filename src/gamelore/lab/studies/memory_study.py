@@ -222,7 +222,7 @@ def playing(champion: ChampionSettings, frozen: Frozen) -> Gamelore:
     return player
 
 
-class Side:
+class ContestSide:
     """A side of a contest.
 
     Args:
@@ -286,7 +286,10 @@ def _contest(game: Game, job: MemoryJob) -> dict[str, Any]:
         )
         _fill(own, game, job)
         seed = _OF_SEED * setting.seed + OTHER_SEED * (trial.run + 1)
-        sides = [Side(game, own if setting.arm != "default" else None, trial.run), Side(game, other, seed)]
+        sides = [
+            ContestSide(game, own if setting.arm != "default" else None, trial.run),
+            ContestSide(game, other, seed),
+        ]
         for session in range(setting.sessions):
             players = [playing(champion, side.learn(setting.startclock)) for side in sides]
             numbers = range(session * setting.pairs, (session + 1) * setting.pairs)
