@@ -215,6 +215,9 @@ class _Results:
     def __exit__(self, *_: object) -> None:
         pass
 
+    def check_trials(self, trials: object) -> None:
+        pass
+
     def rewards(self, name: str, runs: int) -> Any:
         return np.full((runs, 20), 50.0, np.float32)
 

@@ -8,6 +8,7 @@
     ├── IllegalMoveError (ValueError)
     ├── ProtocolError                a message does not follow the GGP protocol
     ├── KnowledgeError               a store cannot be read, or this version does not know its format
+    │   └── DamagedLessonError       the rows of a lesson are not as gamelore stores them
     └── ExperimentError              an experiment cannot run, or would overwrite results
 
 A mistake of the caller raises an exception. A mistake of a remote player is an event in the match record. Messages
@@ -105,6 +106,10 @@ class KnowledgeError(GameloreError):
     """A knowledge store that this version of gamelore cannot read or write."""
 
 
+class DamagedLessonError(KnowledgeError):
+    """A lesson whose rows are not as gamelore stores them. The message names its game, and how to delete it."""
+
+
 class ExperimentError(GameloreError):
     """An experiment that cannot run with these settings, or whose folder has results with other settings."""
 
@@ -184,6 +189,11 @@ def check_count(name: str, number: object) -> None:
         is_count = False
     if not is_count:
         raise GameloreError(f"expected a whole number of {name} from 1, got {number!r}; choose another number")
+
+
+def in_a_line(error: object) -> str:
+    """Return the text of an error, which may have several lines, as one line."""
+    return "; ".join(map(str.strip, str(error).splitlines()))
 
 
 def counted(count: int, what: str, several: str = "") -> str:

@@ -1,6 +1,7 @@
 """`study`: what it returns, where it keeps that, and what it refuses; the command `gamelore study`."""
 
 import json
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -221,6 +222,33 @@ def test_a_damaged_lesson_is_named_and_can_be_deleted(damaged: Path, tmp_path: P
     run("study", "othello4", *own, "--seconds", 0.5)
     run("lessons", "delete", "connect3", *own)
     assert Knowledge(damaged).check() == []
+
+
+def test_a_damaged_file_is_no_damaged_lesson(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "lesson about a game.db"
+    with KnowledgeStore(path) as knowledge:
+        Lessons(knowledge).put(load("tictactoe"), StoredLesson(1, 10, 1000, 1.0, VALUE))
+
+    def find(lessons: Lessons, _: str) -> None:
+        with lessons.knowledge.reading():
+            raise sqlite3.DatabaseError("database disk image is malformed")
+
+    monkeypatch.setattr(Lessons, "find", find)
+    with pytest.raises(KnowledgeError, match="expected a readable knowledge store, got: database disk image is malf"):
+        Knowledge(path).lessons()
+
+
+def test_a_damaged_trial_costs_only_its_game(damaged: Path) -> None:
+    with KnowledgeStore(damaged) as knowledge:
+        lessons = Lessons(knowledge)
+        for name in ("connect3", "tictactoe"):
+            lessons.add_evidence(load(name), TrialRow(LESSON, 1, "startclock=1"), lambda row: row._replace(num=1))
+        with knowledge.writing() as connection:
+            connection.execute(
+                "UPDATE trial SET num = 'many' WHERE game = (SELECT id FROM game WHERE name = 'connect3')"
+            )
+    assert [row["game"] for row in Knowledge(damaged).ledger()] == ["tictactoe"]
+    assert [bool(lesson.damage) for lesson in Knowledge(damaged).lessons()] == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,23 @@ def test_one_thread_plays():
     assert bench_command._timed(Recorded(), 7, 1.0, 0).num_playouts == 7
 
 
+@pytest.mark.parametrize("engine", ["native", "reasoner"])
+def test_a_pause_of_the_machine_ends_no_playouts(engine, monkeypatch):
+    """The clock of a process goes on when its virtual machine stands still."""
+    seconds = iter([0.0, 0.1, 1000.0, 1000.1, 1000.2])
+
+    class Paused:
+        def playouts(self, n, seed, threads, progress):
+            for done in (1, 2, n):
+                progress(done)
+            return SimpleNamespace(num_playouts=n, num_steps=n)
+
+    monkeypatch.setattr(bench_command.time, "process_time", lambda: next(seconds))
+    game = Paused()
+    game.engine = engine
+    assert bench_command._timed(game, 7, 1.0, 0).num_playouts == 7
+
+
 def test_of_a_match_that_does_not_end_the_reasoner_tells_the_steps():
     measured = playout_speed(gamelore.load(ENDLESS, engine="reasoner"), 0.02)
     assert measured.num_playouts == 0

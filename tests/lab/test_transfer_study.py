@@ -1,6 +1,7 @@
 """Any source to any targets."""
 
 import json
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -39,6 +40,17 @@ def test_a_small_transfer(tmp_path: Path) -> None:
     assert result.report.headline in result.report.markdown.read_text().replace("\\", "")
     assert (tmp_path / "capturego3-to-tictactoe-role2.png").exists()
     assert (tmp_path / "gains.csv").read_text().count("\n") == 1 + 2 * 7
+
+
+def test_no_report_replaces_that_of_another_experiment(tmp_path: Path) -> None:
+    plan = TransferPlan("tictactoe", ("losetictactoe",), runs=2, matches=8, source_matches=8)
+    before = transfer(plan, tmp_path, workers=1, progress=False).report.markdown.read_bytes()
+    for other in (replace(plan, targets=("tictactoe",)), replace(plan, runs=1), replace(plan, learners=("baseline",))):
+        with pytest.raises(ExperimentError, match=r"got run .*, too, which .*; choose another folder with --out"):
+            transfer(other, tmp_path, workers=1, progress=False)
+        assert (tmp_path / "report.md").read_bytes() == before
+    more = replace(plan, targets=("losetictactoe", "tictactoe"), runs=3)
+    assert len(transfer(more, tmp_path, workers=1, progress=False).gains) == 2
 
 
 def test_learners_are_compared_without_a_source(tmp_path: Path) -> None:

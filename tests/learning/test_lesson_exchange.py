@@ -132,6 +132,13 @@ def test_chosen_lessons_only(lessons: Lessons, file: Path, tmp_path: Path) -> No
         (lambda file: file["lessons"][0]["openings"][0][1][0].__setitem__(0, 7), "7 is no number of one of 2 roles"),
         (lambda file: file["lessons"][0]["matches"][0].__setitem__(3, [["noop"]]), "a ply of a match does not have 2"),
         (lambda file: file["lessons"][0].update(progress="?"), "base64"),
+        (
+            lambda file: file["lessons"][0]["trials"][0].__setitem__(4, 500.0),
+            "evidence about lesson 2 against startclock=1: expected total of at most 3 after 3 rounds, got 500",
+        ),
+        (lambda file: file["lessons"][0]["roles"].append("xplayer"), "not xplayer, oplayer, xplayer"),
+        (lambda file: file["lessons"][0]["roles"].reverse(), "the roles are xplayer, oplayer, not oplayer, xplayer"),
+        (lambda file: file.update(format="gamelore-knowledge"), "got learners; import this one with `gamelore know"),
     ],
 )
 def test_a_wrong_file_changes_nothing(

@@ -8,6 +8,7 @@ import pytest
 
 from gamelore import KnowledgeError, load
 from gamelore.analysis.variants import rule_shapes
+from gamelore.errors import DamagedLessonError
 from gamelore.gdl.syntax import parse
 from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.learning.store.lesson_rows import (
@@ -16,6 +17,7 @@ from gamelore.learning.store.lesson_rows import (
 from gamelore.learning.store.lesson_rows import (
     NOTHING,
     GenerationRow,
+    LedgerRow,
     Lessons,
     OpeningMove,
     PlayedMatch,
@@ -166,6 +168,21 @@ def test_openings_that_were_searched_longer_stay(lessons: Lessons) -> None:
     assert lessons.num_openings(game.rules_hash) == 2
 
 
+def test_searches_of_a_position_add_up(lessons: Lessons) -> None:
+    """(60 * 60 + 20 * 80) / 80 = 65."""
+    game = load("tictactoe")
+    first = frozenset({"(cell 1 1 b)"})
+    lessons.add_opening(game, first, [OpeningMove(0, "(mark 1 1)", 60, 60.0), OpeningMove(0, "(mark 1 2)", 40, 50.0)])
+    lessons.add_opening(game, first, [OpeningMove(0, "(mark 1 1)", 20, 80.0), OpeningMove(0, "(mark 2 2)", 5, 30.0)])
+    (moves,) = lessons.openings(game.rules_hash).values()
+    assert {move.move: (move.visits, move.value) for move in moves} == {
+        "(mark 1 1)": (80, 65.0),
+        "(mark 1 2)": (40, 50.0),
+        "(mark 2 2)": (5, 30.0),
+    }
+    assert lessons.num_openings(game.rules_hash) == 1
+
+
 def test_evidence_adds_up(lessons: Lessons) -> None:
     game = load("tictactoe")
 
@@ -181,6 +198,69 @@ def test_evidence_adds_up(lessons: Lessons) -> None:
         TrialRow("lesson", 4, "startclock=1", 1, 0.5),
         TrialRow("openings", 0, "without", 1, 0.5),
     ]
+
+
+def test_the_ledger_adds_up_the_states_of_advice(lessons: Lessons) -> None:
+    """The state 0 of a lesson is the value of a variant; trials without a round do not count."""
+    game, rival = load("tictactoe"), "startclock=1"
+    for advice, number, num, total in (("lesson", 0, 1, 1.0), ("lesson", 1, 3, 0.5), ("lesson", 2, 2, 2.0)):
+        row = TrialRow(advice, number, rival, num, total)
+        lessons.add_evidence(game, row, lambda _, row=row: row)
+    lessons.add_evidence(game, TrialRow("openings", 9, "without"), lambda row: row)
+    about = game.rules_hash, "tictactoe"
+    assert lessons.ledger() == [
+        LedgerRow(*about, "lesson", rival, 5, 2.5),
+        LedgerRow(*about, "variant", rival, 1, 1.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    "damage", ["trial SET num = 'some'", "trial SET num = -1", "trial SET total = 'much'", "lesson SET shapes = 'none'"]
+)
+def test_damage_of_one_game_costs_no_other_game(lessons: Lessons, damage: str) -> None:
+    damaged, sound = load("tictactoe"), load("connect3")
+    for game in (damaged, sound):
+        lessons.put(game, LESSON)
+        for advice in ("lesson", "openings"):
+            lessons.add_evidence(game, TrialRow(advice, 2, "startclock=1"), lambda row: row._replace(num=1, total=0.5))
+    with lessons.knowledge.writing() as connection:
+        last = "AND advice = 'openings'" if damage.startswith("trial") else ""
+        connection.execute(
+            f"UPDATE {damage} WHERE game = (SELECT id FROM game WHERE rules_hash = ?) {last}", [damaged.rules_hash]
+        )
+    left = lessons.ledger() if last else lessons.shapes()
+    assert {row if isinstance(row, str) else row.rules_hash for row in left} == {sound.rules_hash}
+
+
+def test_damage_is_told_with_the_name_of_the_game(lessons: Lessons) -> None:
+    game = load("tictactoe")
+    lessons.put(game, LESSON)
+    lessons.put_opening(game, frozenset({"(cell 1 1 b)"}), [OpeningMove(0, "(mark 1 1)", 60, 60.0)])
+    with lessons.knowledge.writing() as connection:
+        connection.execute("UPDATE opening SET move = 77")
+    for read in (lessons.openings, lessons.kept):
+        with pytest.raises(
+            DamagedLessonError, match=r"lesson about tictactoe: .*got: 77; gamelore lessons delete tict"
+        ):
+            read(game.rules_hash)
+    with lessons.knowledge.writing() as connection:
+        connection.execute("UPDATE taught SET constants = '[1]', weights = '{}'")
+    for read in (lessons.find, lessons.kept):
+        with pytest.raises(
+            DamagedLessonError, match=r"lesson about tictactoe: .*got: 1 constants for 2 roles; gamelore"
+        ):
+            read(game.rules_hash)
+
+
+def test_a_damaged_name_sends_nothing_to_the_terminal(lessons: Lessons) -> None:
+    game = load("tictactoe")
+    lessons.put(game, LESSON)
+    with lessons.knowledge.writing() as connection:
+        connection.execute("UPDATE taught SET constants = '[1]'")
+        connection.execute("UPDATE game SET name = ?", ["\x1b[2J"])
+    with pytest.raises(DamagedLessonError) as damaged:
+        lessons.find(game.rules_hash)
+    assert str(damaged.value).isprintable()
 
 
 def test_two_open_stores_see_each_other(lessons: Lessons, tmp_path: Path) -> None:

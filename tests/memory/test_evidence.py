@@ -5,6 +5,8 @@ from math import isclose, log
 import numpy as np
 import pytest
 
+from gamelore.learning.exchange import check_trial
+from gamelore.learning.store.lesson_rows import TrialRow
 from gamelore.memory.evidence import BettingTest
 
 LEVEL = 0.05
@@ -29,6 +31,16 @@ def test_bets_by_hand() -> None:
     assert (evidence.num, evidence.score) == (3, 0.75)
     won = BettingTest().after_all([1.0] * 3)
     assert isclose(won.after(1.0).better - won.better, log(1.75))
+
+
+@pytest.mark.parametrize("scores", [[1.0] * 50, [0.0] * 50, [0.0, 1.0] * 25])
+def test_no_evidence_is_refused_by_an_import(scores: list[float]) -> None:
+    evidence = BettingTest().after_all(scores)
+    numbers = evidence.num, evidence.total, evidence.squares, evidence.better, evidence.worse
+    check_trial(TrialRow("lesson", 1, "without", *numbers))
+    if evidence.better > 1.0:
+        with pytest.raises(ValueError, match=r"expected better of at most 27\.98 after 50 rounds, got 28\.5"):
+            check_trial(TrialRow("lesson", 1, "without", *numbers[:3], 28.5))
 
 
 def test_a_small_stake_by_hand() -> None:

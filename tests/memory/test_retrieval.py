@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from gamelore import Game, load
-from gamelore.learning.store.lesson_rows import NOTHING, Lessons, StoredLesson, StoredValue
+from gamelore.learning.store.lesson_rows import NOTHING, Lessons, OpeningMove, StoredLesson, StoredValue, TrialRow
 from gamelore.memory.lesson import fact_texts
-from gamelore.memory.retrieval import CarriedValue, variants
+from gamelore.memory.retrieval import CarriedValue, adopt_equal, variants
 from gamelore.rulesheets import path
 
 
@@ -95,6 +95,29 @@ def test_informed_playouts_are_carried_without_weights(lessons: Lessons, shared:
     lessons.delete(source.rules_hash)
     lessons.put(source, StoredLesson(2, 10, 1000, 1.0, NOTHING._replace(constants=(0.5, 0.5))))
     assert nearest_variant(game, lessons) is None, "a value without weights says nothing"
+
+
+@pytest.mark.parametrize(
+    "damage", ["taught SET weights = '{\"x\":[1]}'", "opening SET move = 77", "trial SET num = 'many'"]
+)
+def test_a_damaged_lesson_of_the_same_game_is_not_copied(
+    damage: str, lessons: Lessons, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    text = path("breakthrough").read_text(encoding="utf-8")
+    (tmp_path / "other.kif").write_text(text.replace("move", "walk"))
+    game, other = load("breakthrough"), load(tmp_path / "other.kif")
+    remember(lessons, game)
+    lessons.put_opening(game, frozenset({"(cell 1 1 white)"}), [OpeningMove(0, "noop", 60, 60.0)])
+    lessons.add_evidence(game, TrialRow("lesson", 2, "without"), lambda row: row._replace(num=1))
+    with lessons.knowledge.writing() as connection:
+        connection.execute(f"UPDATE {damage}")
+    adopt_equal(other, lessons)
+    assert lessons.find(other.rules_hash) is None
+    assert "the lesson about breakthrough is damaged" in caplog.text
+    lessons.delete(game.rules_hash)
+    remember(lessons, game)
+    adopt_equal(other, lessons)
+    assert lessons.find(other.rules_hash) is not None
 
 
 def test_a_damaged_lesson_of_another_game_is_left_out(lessons: Lessons, caplog: pytest.LogCaptureFixture) -> None:

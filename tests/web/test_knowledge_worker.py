@@ -316,7 +316,7 @@ def lesson_store(path: str) -> str:
             (OPENINGS, 50, WITHOUT, 0.0, 20.0),
             ("exploration=0.25", 1, WITHOUT, 0.0, 0.0),
         ):
-            row = TrialRow(advice, state, against, 10, 7.0, 1.0, better, worse)
+            row = TrialRow(advice, state, against, 40, 28.0, 1.0, better, worse)
             lessons.add_evidence(game, row, lambda _, row=row: row)
     return path
 
@@ -332,7 +332,7 @@ def test_a_lesson_with_tests_and_reasons(worker: KnowledgeWorker, lesson_store: 
     assert lesson["svg"].startswith("<svg ")
     tests = {(test["what"], test["against"]): test for test in lesson["tests"]}
     used = tests["the values of generation 1", "the same player that had only 10 s before the match"]
-    assert (used["verdict"], used["rounds"], used["score"]) == ("taken", 10, 70.0)
+    assert (used["verdict"], used["rounds"], used["score"]) == ("taken", 40, 70.0)
     assert used["why"].startswith("the matches show that it is better: the evidence is 485,165,195 to 1")
     also = tests["the values of generation 1", "the same player that had only 1 s before the match"]
     assert (also["verdict"], also["why"]) == ("taken", "another test of the same advice has shown that it is better")
@@ -355,7 +355,7 @@ def test_the_map_has_the_variant_of_a_lesson(worker: KnowledgeWorker, lesson_sto
     view = worker.overview(lesson_store, str(tmp_path))
     (teaching,) = view["teachings"]
     assert (teaching["names"], teaching["what"], teaching["gain"]) == (("connect3", "tictactoe"), "lesson", None)
-    assert teaching["text"] == "score 70 % of 10 rounds against the same player that had only 1 s before the match"
+    assert teaching["text"] == "score 70 % of 40 rounds against the same player that had only 1 s before the match"
     assert [lesson["game"] for lesson in view["lessons"]] == ["connect3", "tictactoe"]
 
 
@@ -411,6 +411,29 @@ def test_lessons_are_exported_and_imported(worker: KnowledgeWorker, lesson_store
     assert worker.lesson(copy, rules_hash)["weights"] == worker.lesson(lesson_store, rules_hash)["weights"]
     assert worker.delete(copy, {}, [rules_hash]) == "deleted 1 lesson"
     assert worker.overview(copy, str(tmp_path))["lessons"] == []
+
+
+def test_impossible_evidence_is_not_imported(worker: KnowledgeWorker, lesson_store: str, tmp_path: Path) -> None:
+    copy, rules_hash = str(tmp_path / "copy.db"), load("tictactoe").rules_hash
+    content = json.loads(worker.export(lesson_store, LARGE, lessons=[rules_hash]))
+    content["lessons"][0]["trials"][0][6] = 1000.0
+    with pytest.raises(KnowledgeError, match=r"^l\.json: .*expected better of at most 22.38 after 40 rounds, got 1000"):
+        worker.add(copy, json.dumps(content), "l.json")
+    assert worker.overview(copy, str(tmp_path))["lessons"] == []
+
+
+def test_a_damaged_lesson_is_told_and_leaves_the_others(
+    worker: KnowledgeWorker, lesson_store: str, tmp_path: Path
+) -> None:
+    with sqlite3.connect(lesson_store) as connection:
+        connection.execute("UPDATE trial SET num = 'many'")
+    view = worker.overview(lesson_store, str(tmp_path))
+    assert [lesson["game"] for lesson in view["lessons"]] == ["connect3"]
+    (damage,) = view["damaged"]
+    assert damage["number"] is None
+    assert damage["error"].startswith(
+        f"{lesson_store}: lesson about tictactoe: expected what an import would take, got"
+    )
 
 
 def test_a_large_export_is_refused_with_the_command(worker: KnowledgeWorker, path: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from ..errors import GameloreError, KnowledgeError, counted
+from ..errors import DamagedLessonError, GameloreError, counted
 from ..files import write_whole
 from ..game.game import Game
 from ..rulesheets import loaded
@@ -370,14 +370,9 @@ def _tests(lessons: Lessons, rules_hash: str) -> list[AdviceTest]:
 
 def readable_summary_of(lessons: Lessons, row: GameRow) -> LessonSummary:
     """Return a lesson of a store in a few numbers, or what is wrong with it."""
-    from ..learning.exchange import naming_lesson
-
     try:
-        with naming_lesson(lessons.knowledge, row.name):
-            return summary_of(lessons, row)
-    except KnowledgeError as error:
-        if error.__cause__ is None or "lesson about" not in str(error):
-            raise
+        return summary_of(lessons, row)
+    except DamagedLessonError as error:
         return LessonSummary(row.name, row.rules_hash, 0.0, 0, 0.0, None, 0, 0, None, str(error))
 
 

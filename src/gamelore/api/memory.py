@@ -511,13 +511,12 @@ class Knowledge(Sequence[Learned | LearnedSequences]):
         Raises:
             GameloreError: the store has no lesson about it.
         """
-        from ..learning.exchange import naming_lesson
         from ..learning.store.lesson_rows import Lessons
         from ..rulesheets import loaded
         from .game_lessons import lesson_of
 
         rules = loaded(game)
-        with self._open() as store, naming_lesson(store, rules.name):
+        with self._open() as store:
             return lesson_of(rules, Lessons(store))
 
     def ledger(self) -> list[dict[str, Any]]:
@@ -570,22 +569,13 @@ class Knowledge(Sequence[Learned | LearnedSequences]):
         Raises:
             KnowledgeError: the file is no export, or something in it is wrong; nothing is added then.
         """
-        from ..learning.exchange import problems, refuse_learners
-        from ..learning.lesson_exchange import import_lessons
+        from ..learning.lesson_exchange import read_lessons
         from ..learning.store.knowledge import KnowledgeStore as Store
         from ..learning.store.lesson_rows import Lessons
-        from ..learning.store.schema import IN_MEMORY
 
-        refuse_learners(Path(path))
-        with Store(IN_MEMORY) as rehearsal:  # a wrong file makes no store
-            import_lessons(Lessons(rehearsal), Path(path))
-            for problem in problems(rehearsal):
-                raise KnowledgeError(
-                    f"{path}: expected lessons that gamelore exported, got a file with this error: "
-                    f"{problem.partition('; gamelore')[0]}; export the lessons again (nothing was imported)"
-                )
+        lessons = read_lessons(Path(path))  # a wrong file makes no store
         with Store(self.path) as store:
-            return import_lessons(Lessons(store), Path(path))
+            return Lessons(store).add(lessons)
 
     def delete_lesson(self, game: Game | str | Path) -> bool:
         """Delete the lesson about a game, with its openings, tests and matches; return whether there was one."""

@@ -138,8 +138,8 @@ def transfer(
 
     Raises:
         GameloreError: a game, a role or an option is unknown.
-        ExperimentError: the folder has results of other settings, a target is given twice, or a machine of the cluster
-            has another version of gamelore.
+        ExperimentError: the folder has results of other games or settings, or more runs, whose report would be
+            replaced; a target is given twice; or a machine of the cluster has another version of gamelore.
     """
     from ..lab.studies.transfer_study import TransferPlan
     from ..lab.studies.transfer_study import transfer as run

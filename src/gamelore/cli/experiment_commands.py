@@ -82,8 +82,8 @@ def transfer(
 ) -> None:
     """Learn one game, then other games with and without knowledge from the first game; report the difference.
 
-    Each finished trial is stored at once. After an interruption, run the same command again to continue. For other
-    settings, choose another folder.
+    Each finished trial is stored at once. After an interruption, run the same command again to continue. More runs and
+    more TARGETs can be added to a report. For other games, fewer runs, or other settings, choose another folder.
     """
     from ..api.transfer_experiment import with_roles
     from ..lab.studies.transfer_study import TransferPlan

@@ -217,6 +217,13 @@ class ResultStore:
             if other_version != version:
                 raise self._unfit(f"results of gamelore {version}", f"results of {other_version} in {self.path}")
 
+    def check_trials(self, trials: Iterable[Trial[Setting]]) -> None:
+        """Raise ExperimentError if a stored trial is none of these: their report would replace one about it."""
+        if others := self.finished() - {trial.key for trial in trials}:
+            name, run = min(others)
+            got = f"run {run} of {name}, too, which a new report would leave out"
+            raise self._unfit(f"only trials of this experiment in {self.path}", got)
+
     def check_rules(self, rules: Mapping[str, str]) -> None:
         """Raise ExperimentError if stored trials of a game have other rules. `rules` maps games to hashes."""
         stored = self.rules()

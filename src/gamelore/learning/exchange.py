@@ -45,7 +45,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 from msgspec import Struct
 
-from ..errors import GameloreError, GDLError, KnowledgeError, counted, shortened
+from ..errors import GameloreError, GDLError, KnowledgeError, counted, in_a_line, shortened
 from ..files import write_whole
 from ..gdl.syntax import parse, parse_term, variables_of
 from .sequences.seqlearner import Curriculum, SequenceSettings
@@ -74,6 +74,7 @@ from .store.schema import (
     INHERITED_VALUES,
     LESSON_TABLES,
     MATCHES,
+    MOST_STAKE,
     REPLIES,
     SEQUENCES,
     AfterstateCells,
@@ -351,10 +352,10 @@ def _header(data: bytes) -> _Header:
 _OWN = "a file that `gamelore knowledge export` wrote"
 
 
-def refuse_learners(path: Path) -> None:
-    """Raise KnowledgeError if a file has exported learners, and no lessons."""
+def refuse_learners(path: Path, data: bytes) -> None:
+    """Raise KnowledgeError if a file with these bytes has exported learners, and no lessons."""
     with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):  # which the import tells
-        if _header(read_export(path)).format == FORMAT_NAME:
+        if _header(data).format == FORMAT_NAME:
             raise KnowledgeError(
                 f"{path}: expected lessons, got learners; import this one with `gamelore knowledge import`"
             )
@@ -450,7 +451,7 @@ def _check_content(content: _Content) -> None:
             _check_size(game)
             _check_game(game)
         except _WRONG as error:
-            raise ValueError(f"games[{number}]: {_in_a_line(error)}") from error
+            raise ValueError(f"games[{number}]: {in_a_line(error)}") from error
     for number, learner in enumerate(content.learners):
         try:
             if learner.game not in games:
@@ -615,12 +616,12 @@ def problems(knowledge: KnowledgeStore) -> Iterator[str]:
                 try:
                     games[rules_hash] = _sound_game(connection, rules_hash)
                 except _UNSOUND as error:
-                    yield f"game {rules_hash}: {_in_a_line(error)}"
+                    yield f"game {rules_hash}: {in_a_line(error)}"
             for (number,) in connection.execute("SELECT id FROM learner ORDER BY id").fetchall():
                 try:
                     _sound_learner(connection, get_learner(connection, number), games)
                 except _UNSOUND as error:
-                    yield f"learner {number}: {_in_a_line(error)}"
+                    yield f"learner {number}: {in_a_line(error)}"
             yield from _lesson_problems(knowledge, connection)
         except sqlite3.Error as error:
             yield f"the file is damaged: {error}"
@@ -634,18 +635,13 @@ def _damages(connection: sqlite3.Connection) -> Iterator[str]:
     """Yield the damages of the file, its references and its ids: all that concerns no single game or learner."""
     for (finding,) in connection.execute("PRAGMA integrity_check(10)"):
         if finding != "ok":
-            yield f"the file is damaged: {_in_a_line(finding)}"
+            yield f"the file is damaged: {in_a_line(finding)}"
     (newest,) = connection.execute("SELECT coalesce(max(id), 0) FROM game").fetchone()
     if not fits_sqlite(newest + 1):
         yield f"no game can be added, because a game has the largest possible id, {newest}"
     orphans = Counter(table for table, *_ in connection.execute("PRAGMA main.foreign_key_check"))
     for table, number in orphans.items():
         yield f"{number} rows of the table {table} have no learner or no game"
-
-
-def _in_a_line(error: object) -> str:
-    """Return the text of an error, which may have several lines, as one line."""
-    return "; ".join(map(str.strip, str(error).splitlines()))
 
 
 def _sound_game(connection: sqlite3.Connection, rules_hash: str) -> _Game:
@@ -684,21 +680,21 @@ def _lesson_problems(knowledge: KnowledgeStore, connection: sqlite3.Connection) 
 
 
 def check_lesson(lessons: Lessons, rules_hash: str, name: str) -> None:
-    """Raise KnowledgeError, which names the game and a remedy, if something of a lesson is damaged."""
-    with naming_lesson(lessons.knowledge, name), lessons.knowledge.reading() as connection:
+    """Raise DamagedLessonError if something of a lesson is damaged."""
+    from .store.lesson_rows import naming_lesson
+
+    with lessons.knowledge.reading() as connection, naming_lesson(lessons.knowledge, name):
         _check_lesson(lessons, connection, rules_hash)
 
 
 def _check_lesson(lessons: Lessons, connection: sqlite3.Connection, rules_hash: str) -> None:
-    """Raise one of _UNSOUND if the rows of a lesson are wrong, or do not fit its game."""
+    """Raise ValueError or an error of msgspec if the rows of a lesson are wrong, or do not fit its game."""
     from .store.lesson_rows import TrialRow
 
     lessons.find(rules_hash)
     num_roles, texts = len(lessons.roles(rules_hash)), set[str]()
-    for value in (own.value for pupil in lessons.pupils(rules_hash) for own in lessons.taught(rules_hash, pupil)):
-        if len(value.constants) not in (0, num_roles):
-            raise ValueError(f"{len(value.constants)} constants for {num_roles} roles")
-        texts.update(value.weights)
+    for pupil in lessons.pupils(rules_hash):
+        texts.update(fact for own in lessons.taught(rules_hash, pupil) for fact in own.value.weights)
     roles = [match.role for match in lessons.matches(rules_hash)]
     for facts, moves in lessons.openings(rules_hash).items():
         texts.update(facts, (move.move for move in moves))
@@ -715,33 +711,16 @@ def _check_lesson(lessons: Lessons, connection: sqlite3.Connection, rules_hash: 
         check_trial(trial)
 
 
-_MOST_GAIN = math.log(1.75)  # of the logarithm of a capital in a round, see memory/evidence.py
-
-
 def check_trial(trial: TrialRow) -> None:
     """Raise ValueError if no rounds give this evidence."""
-    most = {"total": trial.num, "squares": trial.num, "better": _MOST_GAIN * trial.num, "worse": _MOST_GAIN * trial.num}
+    capital = math.log1p(MOST_STAKE / 2) * trial.num  # its logarithm, if all bets are as high as possible and won
+    most = {"total": trial.num, "squares": trial.num, "better": capital, "worse": capital}
     for name, bound in most.items():
         if not getattr(trial, name) <= bound + 1e-6:
             raise ValueError(
                 f"evidence about {trial.advice} {trial.number} against {trial.against}: expected {name} of at most "
                 f"{bound:.4g} after {counted(trial.num, 'round')}, got {getattr(trial, name):g}"
             )
-
-
-@contextmanager
-def naming_lesson(knowledge: KnowledgeStore, name: str) -> Iterator[None]:
-    """Turn an error in the reading of a lesson into a KnowledgeError that names its game and how to delete it."""
-    try:
-        yield
-    except (*_UNSOUND, LookupError) as error:
-        cause = error.__cause__ if isinstance(error, GameloreError) else error
-        if cause is None or isinstance(cause, sqlite3.Error):  # no damage of rows, such as a store that is locked
-            raise
-        raise KnowledgeError(
-            f"{knowledge.path}: lesson about {name}: expected what an import would take, got: {_in_a_line(cause)}; "
-            f"gamelore lessons delete {name} removes it"
-        ) from error
 
 
 _REMEDY = "gamelore knowledge check tells what is wrong in this store, gamelore knowledge delete removes a learner"
@@ -754,5 +733,5 @@ def _naming(what: str, remedy: str = _REMEDY) -> Iterator[None]:
         yield
     except _UNSOUND as error:
         raise KnowledgeError(
-            f"{what}: expected what an import would take, got: {_in_a_line(error)}; {remedy}"
+            f"{what}: expected what an import would take, got: {in_a_line(error)}; {remedy}"
         ) from error

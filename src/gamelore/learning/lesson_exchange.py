@@ -25,9 +25,9 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from ..errors import GDLError, KnowledgeError, shortened
+from ..errors import GDLError, KnowledgeError, in_a_line, shortened
 from ..gdl.syntax import Rulesheet, parse
-from .exchange import MOST_RULES, check_fact, read_export, write_export
+from .exchange import MOST_RULES, check_fact, check_trial, read_export, refuse_learners, write_export
 from .store.lesson_rows import (
     LESSON,
     NOTHING,
@@ -35,6 +35,7 @@ from .store.lesson_rows import (
     Lessons,
     OpeningMove,
     PlayedMatch,
+    RememberedGame,
     Share,
     StoredLesson,
     StoredValue,
@@ -159,16 +160,25 @@ def import_lessons(lessons: Lessons, path: Path) -> int:
     Raises:
         KnowledgeError: the file is no export, or something in it is wrong; nothing is added then.
     """
+    return lessons.add(read_lessons(path))
+
+
+def read_lessons(path: Path) -> list[tuple[RememberedGame, KeptLesson]]:
+    """Return the lessons of a file that `export_lessons` wrote, with their games.
+
+    Raises:
+        KnowledgeError: the file is no export, or something in it is wrong.
+    """
     content = _read(path)
-    imported = []
+    imported: list[tuple[RememberedGame, KeptLesson]] = []
     for number, lesson in enumerate(content.lessons):
         try:
             game = _game_of(lesson)
             _check(game, lesson)
         except (GDLError, ValueError) as error:
-            raise _damaged(path, f"lessons[{number}]: {'; '.join(str(error).splitlines())}") from error
+            raise _damaged(path, f"lessons[{number}]: {in_a_line(error)}") from error
         imported.append((game, _kept(lesson)))
-    return lessons.add(imported)
+    return imported
 
 
 def _damaged(path: Path, error: object) -> KnowledgeError:
@@ -180,8 +190,10 @@ def _damaged(path: Path, error: object) -> KnowledgeError:
 
 def _read(path: Path) -> _File:
     """Return the content of a file. Raise KnowledgeError if it does not have the schema."""
+    data = read_export(path)
+    refuse_learners(path, data)
     try:
-        content = msgspec.json.decode(read_export(path), type=_File)
+        content = msgspec.json.decode(data, type=_File)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise _damaged(path, error) from error
     if content.format != FORMAT_NAME or not 1 <= content.version <= VERSION:
@@ -197,7 +209,7 @@ def _game_of(lesson: _Lesson) -> _Game:
     if len(lesson.rules) > MOST_RULES:
         raise ValueError(f"the rules have {len(lesson.rules)} characters, more than {MOST_RULES}")
     sheet = parse(lesson.rules)
-    if not lesson.roles or not {role.lower() for role in lesson.roles} <= set(sheet.roles):
+    if not lesson.roles or [role.lower() for role in lesson.roles] != list(sheet.roles):
         raise ValueError(f"the roles are {shortened(', '.join(sheet.roles))}, not {shortened(', '.join(lesson.roles))}")
     return _Game(sheet.rules_hash, lesson.name, lesson.roles, sheet)
 
@@ -218,6 +230,8 @@ def _check(game: _Game, lesson: _Lesson) -> None:
         raise ValueError(f"{max(roles)} is no number of one of {num_roles} roles")
     if any(len(joint) != num_roles for match in lesson.matches for joint in match.moves):
         raise ValueError(f"a ply of a match does not have {num_roles} moves")
+    for trial in lesson.trials:
+        check_trial(trial)
 
 
 def _terms(lesson: _Lesson) -> Iterator[str]:

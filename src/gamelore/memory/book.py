@@ -9,7 +9,7 @@ of the position before, and so on up to the first position.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -63,7 +63,7 @@ class Book:
         self._next: NDArray[np.uint64] | None = None  # the position to search next
         self._has_changed = True  # since that was computed
         for facts, moves in (stored or {}).items():
-            self._add_stored(facts, list(moves))
+            self._add_moves(game.state(facts), list(moves))
 
     def __len__(self) -> int:
         return len(self._pages)
@@ -79,8 +79,8 @@ class Book:
         """See `state_of_book`."""
         return state_of_book(len(self))
 
-    def _add_stored(self, facts: frozenset[str], moves: list[OpeningMove]) -> None:
-        state = self.game.state(facts)
+    def _add_moves(self, state: NDArray[np.uint64], moves: Sequence[OpeningMove]) -> None:
+        """Add the moves of a position, uint64[words]. What is not legal is left out."""
         role, joint = chooser(self.game, state)
         if role is None or any(move.role != role for move in moves):
             return
@@ -91,25 +91,9 @@ class Book:
 
     def add(self, state: NDArray[np.uint64], search: Search) -> list[OpeningMove]:
         """Add what a search has found about a position, uint64[words]; return it for the store."""
-        role, joint = chooser(self.game, state)
-        if role is None:
-            return []
-        rows = [
-            (move.index, move.visits, _value(move))
-            for move in search.moves(role)
-            if move.visits or move.low == move.high
-        ]
-        most = max((visits for _, visits, _ in rows), default=0)
-        best = max((value for _, _, value in rows), default=0.0)
-        proved = {move.index for move in search.moves(role) if move.low == move.high}
-        # a search ends with a proof, which may come after few visits
-        rows = [(index, most if index in proved and value == best else visits, value) for index, visits, value in rows]
-        rows = [row for row in rows if row[1] >= _KEPT * most]
-        self._put(state, role, joint, rows)
-        return [
-            OpeningMove(role, self.game.move_text(role, int(joint[number, role])), visits, value)
-            for number, visits, value in rows
-        ]
+        moves = searched_moves(self.game, state, search)
+        self._add_moves(state, moves)
+        return moves
 
     def _put(
         self, state: NDArray[np.uint64], role: int, joint: NDArray[np.int32], rows: list[tuple[int, int, float]]
@@ -194,6 +178,25 @@ class Book:
             self._worths[state] = float(page.values[_frequent(page)].max())  # where the match comes back to a position
             self._worths[state] = float(self._worth(page)[_frequent(page)].max())
         return self._worths[state] if page.role == role else self._assumption - self._worths[state]
+
+
+def searched_moves(game: Game, state: NDArray[np.uint64], search: Search) -> list[OpeningMove]:
+    """Return what a search has found about the moves in a position, uint64[words]; [] unless one role has a choice."""
+    role, joint = chooser(game, state)
+    if role is None:
+        return []
+    reports = [move for move in search.moves(role) if move.visits or move.low == move.high]
+    most = max((move.visits for move in reports), default=0)
+    best = max(map(_value, reports), default=0.0)
+    moves = list[OpeningMove]()
+    for report in reports:
+        # a search ends with a proof, which may come after few visits
+        is_proved_best = report.low == report.high and _value(report) == best
+        visits = most if is_proved_best else report.visits
+        if visits >= _KEPT * most:
+            text = game.move_text(role, int(joint[report.index, role]))
+            moves.append(OpeningMove(role, text, visits, _value(report)))
+    return moves
 
 
 def state_of_book(num: int) -> int:

@@ -7,8 +7,8 @@ match or in another process, and its level stays what it is.
 
 The scores are means of two matches with sides swapped, from 0 to 1. They must not depend on the bets. The stake, as a
 share of the capital, is the mean less 1/2, divided by the variance plus the square of that difference, for the mean and
-the variance of the scores so far (aGRAPA, section B.3 there). It is at most `_BOLDEST`, so that no score ruins a
-gambler. One imagined score of 1/2 with variance 1/4 comes before the others.
+the variance of the scores so far (aGRAPA, section B.3 there). It is at most MOST_STAKE, three quarters of the
+share at which a score of 0 would ruin the gambler. One imagined score of 1/2 with variance 1/4 comes before the others.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import log, log1p
 
+from ..learning.store.schema import MOST_STAKE
+
 MIDDLE = 0.5  # score of a player against itself
-_BOLDEST = 1.5  # three quarters of the share at which a score of 0 would ruin the gambler
 _IMAGINED_VARIANCE = 0.25
 
 
@@ -78,4 +79,4 @@ class BettingTest:
         ahead = (MIDDLE + self.total) / (1 + self.num) - MIDDLE
         variance = (_IMAGINED_VARIANCE + self.squares) / (1 + self.num)
         stake = ahead / (variance + ahead * ahead)
-        return max(-_BOLDEST, min(_BOLDEST, stake))
+        return max(-MOST_STAKE, min(MOST_STAKE, stake))

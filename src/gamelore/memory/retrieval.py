@@ -10,6 +10,7 @@ all games in the store, which takes a fraction of a millisecond for each. Only t
 from __future__ import annotations
 
 import logging
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,7 +20,7 @@ from ..analysis.isomorphism import Renaming, find_renaming
 from ..analysis.variants import NameMap, map_facts, map_names, rule_shapes, shape_similarity
 from ..errors import KnowledgeError
 from ..gdl.syntax import Rulesheet, parse
-from ..learning.store.lesson_rows import LESSON
+from ..learning.store.lesson_rows import LESSON, naming_lesson
 from ..search.value import LinearValue
 from .lesson import fact_texts, stored_value
 
@@ -82,14 +83,21 @@ def _carried_value(
     game: Game, row: GameRow, names: NameMap, source: Rulesheet, lessons: Lessons
 ) -> CarriedValue | None:
     """Return the value of a variant, carried to a game; None if it says nothing there, or is damaged."""
-    try:
+    moved = None
+    with _leaving_out(lessons, row):
         value = _newest_value(row.rules_hash, lessons)
         moved = carried(value, names, source, game) if value is not None else None
-    except (KnowledgeError, LookupError, ValueError) as error:
-        told = "the lesson about %s is damaged, and left out (gamelore lessons delete removes it): %s"
-        _log.warning(told, row.name, error)
-        return None
     return None if moved is None else CarriedValue(row.rules_hash, row.name, names.score, moved)
+
+
+@contextmanager
+def _leaving_out(lessons: Lessons, row: GameRow) -> Iterator[None]:
+    """End the context where the lesson about a game cannot be read, and tell so: the others are of use without it."""
+    try:
+        with naming_lesson(lessons.knowledge, row.name):
+            yield
+    except KnowledgeError as error:
+        _log.warning("the lesson about %s is damaged, and left out: %s", row.name, error)
 
 
 def _newest_value(rules_hash: str, lessons: Lessons) -> StoredValue | None:
@@ -108,13 +116,14 @@ def adopt_equal(game: Game, lessons: Lessons) -> None:
     for rules_hash, own in lessons.shapes().items():
         row = lessons.game(rules_hash) if np.array_equal(own, shapes) else None
         renaming = find_renaming(parse(row.rules), game.rulesheet, _RENAMING_SECONDS) if row is not None else None
-        try:
-            kept = lessons.kept(rules_hash) if renaming is not None else None
-        except (KnowledgeError, LookupError) as error:
-            _log.warning("the lesson about %s is damaged, and not copied: %s", row and row.name, error)
+        if row is None or renaming is None:
             continue
-        if renaming is not None and kept is not None:
-            lessons.add([(game, _renamed(kept, renaming))])
+        copy = None
+        with _leaving_out(lessons, row):
+            kept = lessons.kept(rules_hash)
+            copy = _renamed(kept, renaming) if kept is not None else None
+        if copy is not None:
+            lessons.add([(game, copy)])
             break
 
 

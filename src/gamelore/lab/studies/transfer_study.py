@@ -145,8 +145,8 @@ def transfer(
 
     Each process loads the games within `limits`. `cluster`: see `cluster_pool`. `watch`: see `run_grid`.
 
-    Raise ExperimentError if `out` contains results of other settings, or if a plan has no target, a target twice, or a
-    transfer learner without a source.
+    Raise ExperimentError if `out` contains results of other settings, or of other games, learners or runs, whose report
+    would be replaced; or if a plan has no target, a target twice, or a transfer learner without a source.
     """
     begin, folder = time.perf_counter(), Path(out)
     plans = [plans] if isinstance(plans, TransferPlan) else list(plans)
@@ -154,6 +154,7 @@ def transfer(
         _check(plan)
     with ResultStore(store_path(folder)) as store:
         grid = SettingGrid.of(setting for plan in plans for setting in plan.settings())
+        store.check_trials(grid.trials())
         run_grid(grid, store, workers=workers, cluster=cluster, progress=progress, limits=limits, watch=watch)
         pairs = [
             (plan, target, {x: store.rewards(plan.setting(target, x).id, plan.runs) for x in plan.learners})

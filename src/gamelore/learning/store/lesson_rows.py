@@ -32,11 +32,13 @@ from __future__ import annotations
 
 import secrets
 import sqlite3
+import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
+from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
@@ -44,7 +46,8 @@ import numpy as np
 from msgspec import Meta
 
 from ...analysis.variants import rule_shapes
-from ...gdl.syntax import Rulesheet
+from ...errors import DamagedLessonError, in_a_line
+from ...gdl.syntax import Rulesheet, printable
 from ...ground.clingo import MAX_GOAL
 from ...ground.program import Words
 from .knowledge import FactNumbers, KnowledgeStore, drop_unused_games, put_game
@@ -61,6 +64,7 @@ from .schema import (
     from_json,
     to_json,
     typed,
+    typed_by_game,
     unpacked,
 )
 
@@ -245,6 +249,7 @@ class _TaughtCells(NamedTuple):
     informed: Real
     constants: str
     weights: str
+    roles: str  # of the game
 
 
 class OpeningMove(NamedTuple):
@@ -319,13 +324,13 @@ _LESSON = (
 _WALKS = "SELECT walks, informed, created, id FROM lesson WHERE game = ?"
 _OWN_VALUES = {"trial": "", "taught": f" AND pupil = '{LESSON}'"}  # of a lesson, with the tests of them
 _TAUGHT = (
-    "SELECT number, walks, seconds, determination, foresight, informed, constants, weights FROM taught "
-    "WHERE game = ? AND pupil = ?"
+    "SELECT number, walks, seconds, determination, foresight, informed, constants, weights, roles FROM taught "
+    "JOIN game ON game.id = game WHERE game = ? AND pupil = ?"
 )
 _GENERATIONS = (
     "SELECT number, walks, seconds, determination, foresight FROM taught WHERE game = ? AND pupil = ? ORDER BY number"
 )
-_OPENINGS = "SELECT state, role, move, visits, value FROM opening WHERE game = ? ORDER BY state, move"
+_OPENINGS = "SELECT state, role, move, visits, value FROM opening WHERE game = ?"
 _PLAYED = "SELECT number, id, role, startclock, moves, goals FROM played WHERE game = ? ORDER BY number DESC LIMIT ?"
 _TRIALS = "SELECT advice, number, against, num, total, squares, better, worse FROM trial WHERE game = ? AND lesson = ?"
 
@@ -426,13 +431,13 @@ class Lessons:
             return msgspec.convert(from_json(row[0]), list[Line]) if row is not None else []
 
     def shapes(self) -> dict[str, Words]:
-        """Return the shapes of the rules of all games whose lesson has a value, by the hash of the rules."""
+        """Return the shapes of the rules of all games whose lesson has a value, by hash; damaged ones are left out."""
         query = (
             "SELECT rules_hash, shapes FROM lesson JOIN game ON game.id = lesson.game "
             "WHERE EXISTS (SELECT 1 FROM taught WHERE taught.game = lesson.game AND pupil = ?)"
         )
         with self.knowledge.reading() as connection:
-            rows = typed(connection.execute(query, [LESSON]), tuple[Line, bytes])
+            rows = typed_by_game(connection.execute(query, [LESSON]), tuple[Line, bytes])
         return {rules_hash: np.frombuffer(shapes[: len(shapes) // 8 * 8], np.uint64) for rules_hash, shapes in rows}
 
     def delete(self, rules_hash: str) -> bool:
@@ -533,7 +538,7 @@ class Lessons:
     def openings(self, rules_hash: str) -> dict[frozenset[str], list[OpeningMove]]:
         """Return the positions of a game that were searched long, by their facts."""
         with self._reading(rules_hash) as (connection, game):
-            rows = typed(connection.execute(_OPENINGS, [game]), _OpeningCells)
+            rows = typed(connection.execute(f"{_OPENINGS} ORDER BY state, move", [game]), _OpeningCells)
             texts, moves = _texts(connection, game) if rows else {}, dict[bytes, list[OpeningMove]]()
             for row in rows:
                 moves.setdefault(row.state, []).append(OpeningMove(row.role, texts[row.move], row.visits, row.value))
@@ -552,6 +557,15 @@ class Lessons:
         """
         with self._writing(game) as (connection, number):
             return self._put_opening(connection, number, facts, moves)
+
+    def add_opening(self, game: Game, facts: frozenset[str], moves: Sequence[OpeningMove]) -> None:
+        """Add what one more search says about a position: visits add up, and values are means over all visits."""
+        with self._writing(game) as (connection, number):
+            key, texts = (number, self._numbers.facts(connection, number, facts)), _texts(connection, number)
+            rows = typed(connection.execute(f"{_OPENINGS} AND state = ?", key), _OpeningCells)
+            total = {texts[row.move]: OpeningMove(row.role, texts[row.move], row.visits, row.value) for row in rows}
+            total |= {move.move: _together(total[move.move], move) if move.move in total else move for move in moves}
+            self._put_opening(connection, number, facts, list(total.values()))
 
     def _put_opening(
         self, connection: sqlite3.Connection, game: int, facts: frozenset[str], moves: Sequence[OpeningMove]
@@ -617,14 +631,15 @@ class Lessons:
     # the ledger, and opponents
 
     def ledger(self) -> list[LedgerRow]:
-        """Return the scores of all advice in all games."""
+        """Return the scores of all advice in all games; games with damaged evidence are left out."""
         query = (
             "SELECT rules_hash, name, CASE WHEN advice = ? AND number = 0 THEN ? ELSE advice END AS kind, against, "
-            "sum(num), sum(total) FROM trial JOIN game ON game.id = trial.game WHERE num > 0 "
-            "GROUP BY game.id, kind, against ORDER BY game.id, kind, against"
+            "num, total FROM trial JOIN game ON game.id = trial.game ORDER BY game.id, kind, against"
         )
         with self.knowledge.reading() as connection:
-            return typed(connection.execute(query, [LESSON, VARIANT]), LedgerRow)
+            rows = typed_by_game(connection.execute(query, [LESSON, VARIANT]), LedgerRow)
+        groups = groupby((row for row in rows if row.num), lambda row: row[:4])
+        return [LedgerRow(*key, *map(sum, zip(*(row[4:] for row in own), strict=True))) for key, own in groups]
 
     def described(self) -> dict[str, dict[str, float]]:
         """Return the descriptors of all games that have them, by the hash of the rules; damaged ones are left out."""
@@ -658,8 +673,10 @@ class Lessons:
     def _reading(self, rules_hash: str) -> Iterator[tuple[sqlite3.Connection, int | None]]:
         """Open a read transaction; yield the connection and the number of a game, None if the store lacks it."""
         with self.knowledge.reading() as connection:
-            row = connection.execute("SELECT id FROM game WHERE rules_hash = ?", [rules_hash]).fetchone()
-            yield connection, None if row is None else int(row[0])
+            row = connection.execute("SELECT id, name FROM game WHERE rules_hash = ?", [rules_hash]).fetchone()
+            number, name = row or (None, rules_hash)
+            with naming_lesson(self.knowledge, str(name)):
+                yield connection, number
 
     @contextmanager
     def _writing(self, game: Game) -> Iterator[tuple[sqlite3.Connection, int]]:
@@ -673,16 +690,31 @@ class Lessons:
             raise
 
 
+def _together(first: OpeningMove, second: OpeningMove) -> OpeningMove:
+    """Return what two searches together say about a move."""
+    visits = first.visits + second.visits
+    value = (first.visits * first.value + second.visits * second.value) / max(visits, 1)
+    return first._replace(visits=visits, value=value)
+
+
+@contextmanager
+def naming_lesson(knowledge: KnowledgeStore, name: str) -> Iterator[None]:
+    """Turn an error about the rows of a lesson into a DamagedLessonError, which names its game."""
+    try:
+        yield
+    except (msgspec.MsgspecError, ValueError, TypeError, LookupError, struct.error, RecursionError) as error:
+        name = name if name.isprintable() else printable(name)
+        raise DamagedLessonError(
+            f"{knowledge.path}: lesson about {name}: expected what an import would take, got: {in_a_line(error)}; "
+            f"gamelore lessons delete {name} removes it"
+        ) from error
+
+
 def _played(row: _PlayedCells) -> PlayedMatch:
     """Return the match in a row."""
-    moves, goals = from_json(row.moves), from_json(row.goals)
-    return PlayedMatch(
-        row.id,
-        row.role,
-        row.startclock,
-        msgspec.convert(moves, tuple[JointMove, ...]),
-        msgspec.convert(goals, tuple[int, ...]),
-    )
+    moves = msgspec.convert(from_json(row.moves), tuple[JointMove, ...])
+    goals = msgspec.convert(from_json(row.goals), tuple[int, ...])
+    return PlayedMatch(row.id, row.role, row.startclock, moves, goals)
 
 
 def _descriptors(text: object) -> dict[str, float]:
@@ -738,6 +770,8 @@ def _value(row: _TaughtCells) -> StoredValue:
     """Return the value in a row. Raise a MsgspecError if it lacks a number for a role."""
     constants = msgspec.convert(from_json(row.constants), tuple[float, ...])
     weights = msgspec.convert(from_json(row.weights), dict[Line, tuple[float, ...]])
+    if len(constants) not in (0, num_roles := len(from_json(row.roles))):
+        raise msgspec.ValidationError(f"{len(constants)} constants for {num_roles} roles")
     if any(len(own) != len(constants) for own in weights.values()):
         raise msgspec.ValidationError(f"expected {len(constants)} weights for each fact, got another number")
     return StoredValue(row.determination, row.foresight, _decided(row.informed), constants, weights)

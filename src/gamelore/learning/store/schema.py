@@ -163,6 +163,7 @@ def fits_sqlite(number: int) -> bool:
 
 LEAST_INTEGER, MOST_INTEGER = -(2**63), 2**63 - 1  # of SQLite
 MOST_SMALL, MOST_COUNT, MOST_REAL = 2**31 - 1, 2**53, 1e9  # numbers that grow with learning stay at these
+MOST_STAKE = 1.5  # of a gambler on the score of a trial, see memory/evidence.py
 
 Index: TypeAlias = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=MOST_COUNT)]
@@ -727,6 +728,18 @@ def typed(rows: Iterable[Any], kind: type[R]) -> list[R]:
         return msgspec.convert(list(rows), list[kind], builtin_types=(bytes,))  # type: ignore[valid-type]
     except UnicodeEncodeError as error:  # msgspec looks up a text of bytes that are not UTF-8 among those of a Literal
         raise msgspec.ValidationError("Expected a text in UTF-8") from error
+
+
+def typed_by_game(rows: Iterable[Any], kind: type[R]) -> list[R]:
+    """Return rows whose first cell names a game, see `typed`, without those of games that have a damaged row."""
+    games = defaultdict[Any, list[Any]](list)
+    for row in rows:
+        games[row[0]].append(row)
+    sound: list[R] = []
+    for own in games.values():
+        with suppress(msgspec.ValidationError):
+            sound += typed(own, kind)
+    return sound
 
 
 @dataclass(frozen=True)

@@ -555,7 +555,7 @@ def _summaries(lessons: Lessons, damaged: list[dict[str, Any]]) -> Iterator[Less
         try:
             yield summary_of(lessons, row)
         except KnowledgeError as error:
-            damaged.append({"number": None, "error": f"lesson about {row.name}: {error}"})
+            damaged.append({"number": None, "error": str(error)})
 
 
 def _names(

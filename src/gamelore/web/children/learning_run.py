@@ -364,10 +364,11 @@ class _Run(Computation):
         return _figures(result)
 
     def _prepare(self) -> None:
-        """Read what earlier runs of the plan have finished. Raise ExperimentError for results of other settings."""
+        """Read what earlier runs of the plan have finished. Raise ExperimentError for results of other plans."""
         grid = SettingGrid.of(curve.setting for curve in self.curves.values())
         with ResultStore(store_path(self._folder)) as store:
             store.check(grid.settings, code_version())
+            store.check_trials(grid.trials())
         write_whole(self._folder / PLAN, json.dumps(msgspec.to_builtins(self._plan), indent=1))
         self._read_store()
         todo = (curve.setting for curve in self.curves.values() if not curve.is_done)
